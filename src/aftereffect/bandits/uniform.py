@@ -1,0 +1,66 @@
+"""Uniform play: the control every learner is measured against."""
+
+from typing import Any, NamedTuple
+
+from aftereffect.bandits.kernelform import KernelBandit
+from aftereffect.core import checks, kernel
+
+
+class UniformParams(NamedTuple):
+    """No parameters; numba wants a field to tell tuples apart."""
+
+    unused: float = 0.0
+
+
+def size(n_arms: int) -> int:
+    """No state, but one unused number: arrays of length 0 are a corner nobody needs."""
+    return 1
+
+
+def start(params: Any, n_arms: int, state: kernel.FloatState) -> None:
+    """Nothing to start."""
+    state[0] = 0.0
+
+
+def draw(params: Any, n_arms: int, state: kernel.FloatState, u: float) -> int:
+    """Return ⌊uK⌋; u < 1, but uK may round up to K."""
+    return min(int(u * n_arms), n_arms - 1)
+
+
+def update(params: Any, n_arms: int, state: kernel.FloatState, arm: int, loss: float) -> None:
+    """Learn nothing."""
+
+
+def probabilities(params: Any, n_arms: int, state: kernel.FloatState, q: kernel.FloatState) -> None:
+    """1/K each."""
+    for i in range(n_arms):
+        q[i] = 1.0 / n_arms
+
+
+kernel.register(UniformParams, kernel.BanditKernel(size, start, draw, update, probabilities))
+
+
+class Uniform(KernelBandit):
+    """Plays every arm with probability 1/K, for ever.
+
+    >>> Uniform(n_arms=4).probabilities
+    array([0.25, 0.25, 0.25, 0.25])
+    """
+
+    params_type = UniformParams
+
+    def __init__(self, n_arms: int, unused: float = 0.0) -> None:
+        """Take K = `n_arms`."""
+        super().__init__(n_arms, UniformParams())
+
+    def stability(self) -> float:
+        """Return 0: the distribution never moves."""
+        return 0.0
+
+    def regret_bound(self, n: int) -> float:
+        """Return n(1 − 1/K): all arms but one may lose 1 in every round."""
+        return checks.integer("n", n, low=0) * (1.0 - 1.0 / self.n_arms)
+
+    def __repr__(self) -> str:
+        """Name the algorithm and its arms."""
+        return f"Uniform(n_arms={self.n_arms})"

@@ -1,0 +1,1 @@
+"""What everything else stands on: errors, checks, random streams, records, saved states, the kernel form."""

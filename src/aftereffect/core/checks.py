@@ -1,0 +1,117 @@
+"""Checks on arguments. Each returns the clean value or raises an error that names the argument, the rule and the value."""
+
+import math
+import operator
+from collections.abc import Collection
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from aftereffect.core.errors import InvalidArgument
+
+FloatArray = NDArray[np.float64]
+
+
+def shown(value: object) -> str:
+    """Return `value` as it appears in a message: its repr, shortened so that a message stays one line."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def integer(name: str, value: Any, *, low: int | None = None, high: int | None = None) -> int:
+    """Return `value` as an int in [low, high]. Booleans and floats are refused, NumPy integers are fine."""
+    try:
+        if isinstance(value, bool | np.bool_):
+            raise TypeError
+        number = operator.index(value)
+    except TypeError:
+        raise InvalidArgument(f"{name} must be a whole number, but got {shown(value)}") from None
+    if low is not None and number < low:
+        raise InvalidArgument(f"{name} must be at least {low}, but got {number}")
+    if high is not None and number > high:
+        raise InvalidArgument(f"{name} must be at most {high}, but got {number}")
+    return number
+
+
+def real(
+    name: str,
+    value: Any,
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    above: float | None = None,
+    below: float | None = None,
+) -> float:
+    """Return `value` as a finite float with low <= value <= high and above < value < below."""
+    try:
+        if isinstance(value, bool | np.bool_ | str | bytes):
+            raise TypeError
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidArgument(f"{name} must be a finite number, but got {shown(value)}") from None
+    if not math.isfinite(number):
+        raise InvalidArgument(f"{name} must be a finite number, but got {shown(value)}")
+    if low is not None and number < low:
+        raise InvalidArgument(f"{name} must be at least {low:g}, but got {number!r}")
+    if high is not None and number > high:
+        raise InvalidArgument(f"{name} must be at most {high:g}, but got {number!r}")
+    if above is not None and number <= above:
+        raise InvalidArgument(f"{name} must be greater than {above:g}, but got {number!r}")
+    if below is not None and number >= below:
+        raise InvalidArgument(f"{name} must be less than {below:g}, but got {number!r}")
+    return number
+
+
+def choice(name: str, value: Any, options: Collection[str]) -> str:
+    """Return `value` if it is one of `options`."""
+    if not isinstance(value, str) or value not in options:
+        listed = ", ".join(repr(option) for option in options)
+        raise InvalidArgument(f"{name} must be one of {listed}, but got {shown(value)}")
+    return value
+
+
+def array(
+    name: str,
+    value: ArrayLike,
+    *,
+    shape: tuple[int | None, ...],
+    error: type[InvalidArgument] = InvalidArgument,
+) -> FloatArray:
+    """Return `value` as a finite float64 array of the given shape; None in `shape` allows any length there."""
+    wanted = "(" + ", ".join("any" if n is None else str(n) for n in shape) + ")"
+    try:
+        numbers = np.asarray(value)
+        if numbers.dtype.kind not in "fiu":
+            raise TypeError
+        numbers = numbers.astype(np.float64, copy=False)
+    except (TypeError, ValueError):
+        raise error(f"{name} must be an array of numbers of shape {wanted}, but got {shown(value)}") from None
+    fits = numbers.ndim == len(shape) and all(
+        n is None or n == m for n, m in zip(shape, numbers.shape, strict=True)
+    )
+    if not fits:
+        raise error(f"{name} must have shape {wanted}, but got shape {numbers.shape}")
+    finite = np.isfinite(numbers)
+    if not finite.all():
+        where = tuple(int(i) for i in np.argwhere(~finite)[0])
+        raise error(f"{name} must be finite, but {name}{list(where)} is {float(numbers[where])!r}")
+    return numbers
+
+
+def frozen(values: NDArray[Any]) -> NDArray[Any]:
+    """Return `values` as a C-contiguous array nobody can write to: itself if it is one already, else a copy."""
+    if not values.flags.writeable and values.flags.c_contiguous and values.flags.owndata:
+        return values
+    copy = np.array(values, order="C", copy=True)
+    copy.flags.writeable = False
+    return copy
+
+
+def owned(values: NDArray[Any]) -> NDArray[Any]:
+    """Freeze an array that was just made here and that nobody else holds; no copy."""
+    values = np.ascontiguousarray(values)
+    if not values.flags.owndata:
+        values = values.copy()
+    values.flags.writeable = False
+    return values

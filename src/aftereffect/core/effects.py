@@ -1,0 +1,62 @@
+"""The range of one action's effect, and what it says about totals, windows and fed losses.
+
+`low` and `high` bound what one action does in all. With lo = min(low, 0) and hi = max(high, 0), the assumption is that
+*every contiguous part of one action's effect lies in [lo, hi]*. For losses in [0, 1] this is the paper's: components >= 0
+that sum to at most 1. It follows that a total, to which d+1 actions contribute one part each, lies in (d+1)·[lo, hi], and
+that the window of Lemma 2, to which 2d+1 actions contribute one contiguous part each, lies in (2d+1)·[lo, hi].
+"""
+
+from typing import NamedTuple
+
+from aftereffect.core import checks
+from aftereffect.core.errors import InvalidArgument
+from aftereffect.core.kernel import helper
+
+DIRECTIONS = ("minimize", "maximize")
+
+# Sums of d+1 doubles err by far less than this share of their range; components may exceed 1 by 1e-9 in all.
+ROUNDING = 1e-8
+
+
+class Effects(NamedTuple):
+    """lo, hi: bounds on every contiguous part of an action's effect. maximize: effects are rewards."""
+
+    lo: float
+    hi: float
+    maximize: bool
+
+
+def effects(direction: str, low: float, high: float) -> Effects:
+    """Check `direction`, `low` and `high` as users give them, and return the range they mean."""
+    checks.choice("direction", direction, DIRECTIONS)
+    low = checks.real("low", low)
+    high = checks.real("high", high)
+    if not low < high:
+        raise InvalidArgument(f"low must be less than high, but got low={low!r} and high={high!r}")
+    lo, hi = min(low, 0.0), max(high, 0.0)
+    checks.real("high - low", hi - lo)
+    return Effects(lo, hi, direction == "maximize")
+
+
+def total_bounds(span: Effects, max_delay: int) -> tuple[float, float]:
+    """Return the least and the most a total can be, with a margin for rounding."""
+    margin = ROUNDING * (max_delay + 1) * (span.hi - span.lo)
+    return (max_delay + 1) * span.lo - margin, (max_delay + 1) * span.hi + margin
+
+
+def window_bounds(span: Effects, max_delay: int) -> tuple[float, float]:
+    """Return the least and the most the d+1 totals of a clean window can add up to (Lemma 2), with a margin."""
+    margin = ROUNDING * (2 * max_delay + 1) * (span.hi - span.lo)
+    return (2 * max_delay + 1) * span.lo - margin, (2 * max_delay + 1) * span.hi + margin
+
+
+@helper
+def fed_loss(span: Effects, max_delay: int, window: float) -> float:
+    """Return the loss in [0, 1] that a window's sum W stands for: (W/(2d+1) - lo)/(hi - lo), flipped for rewards.
+
+    The clip only removes rounding, since Lemma 2 bounds W.
+    """
+    loss = (window / (2 * max_delay + 1) - span.lo) / (span.hi - span.lo)
+    if span.maximize:
+        loss = 1.0 - loss
+    return min(max(loss, 0.0), 1.0)

@@ -1,0 +1,143 @@
+"""Compiling kernels: the only file that imports numba, and it is imported when a kernel is first needed.
+
+numba's disk cache does not notice an edit in another file that a cached function calls. So the cache directory is named
+by a hash of this package's sources, numba's version and the CPU, plus the source files of any kernels from outside the
+package that a function is compiled for. A changed source means another directory, never an old cache. Where nothing is
+writable, or a kernel's source cannot be read (a notebook), functions are compiled anew in each process.
+
+Set AFTEREFFECT_CACHE_DIR to choose where the cache lives.
+"""
+
+import functools
+import hashlib
+import inspect
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import llvmlite.binding
+import numba
+from numba.extending import overload
+
+from aftereffect.core import kernel
+
+PACKAGE = Path(__file__).resolve().parent.parent
+_registered: set[Callable[..., Any]] = set()
+_dispatchers: dict[tuple[Callable[..., Any], frozenset[Path | None]], Callable[..., Any]] = {}
+
+
+def _dispatch(generic: Callable[..., Any], table: dict[type, Any], name: str) -> None:
+    """Let compiled code call `generic` and reach the function `name` of the kernel its parameters' type stands for."""
+
+    def select(params: Any, *rest: Any) -> Callable[..., Any] | None:
+        found = table.get(getattr(params, "instance_class", type(None)))
+        return None if found is None else getattr(found, name)
+
+    overload(generic, strict=False, target="generic")(select)
+
+
+_dispatch(kernel.bandit_start, kernel.BANDITS, "start")
+_dispatch(kernel.bandit_draw, kernel.BANDITS, "draw")
+_dispatch(kernel.bandit_update, kernel.BANDITS, "update")
+_dispatch(kernel.bandit_probabilities, kernel.BANDITS, "probabilities")
+_dispatch(kernel.spread, kernel.LOSSES, "spread")
+_dispatch(kernel.player_begin, kernel.PLAYERS, "begin")
+_dispatch(kernel.player_ask, kernel.PLAYERS, "ask")
+_dispatch(kernel.player_tell, kernel.PLAYERS, "tell")
+
+
+@functools.cache
+def package_key() -> str:
+    """Return a hash of the package's sources, the versions of numba, Python and the CPU."""
+    digest = hashlib.sha256()
+    for path in sorted(PACKAGE.rglob("*.py")):
+        digest.update(str(path.relative_to(PACKAGE)).encode() + b"\0" + path.read_bytes() + b"\0")
+    cpu = llvmlite.binding.get_host_cpu_name() + llvmlite.binding.get_host_cpu_features().flatten()
+    digest.update(f"{numba.__version__} {sys.version} {cpu}".encode())
+    return digest.hexdigest()[:16]
+
+
+def cache_root() -> Path:
+    """Return the folder under which compiled code is kept."""
+    chosen = os.environ.get("AFTEREFFECT_CACHE_DIR")
+    if chosen:
+        return Path(chosen)
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "aftereffect"
+
+
+def cache_directory(outside: frozenset[Path | None]) -> Path | None:
+    """Return the writable folder for code compiled from the package and these outside sources; None if there is none."""
+    digest = hashlib.sha256(package_key().encode())
+    for path in sorted(p or Path() for p in outside):
+        if path == Path():
+            return None
+        digest.update(path.read_bytes() + b"\0")
+    folder = cache_root() / (digest.hexdigest()[:16] if outside else package_key())
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return folder
+    except OSError:
+        return None
+
+
+def _outside(params: Any) -> set[Path | None]:
+    """Return the source files outside the package that the kernels of (possibly nested) parameters come from."""
+    found: set[Path | None] = set()
+    if isinstance(params, tuple):
+        for part in params:
+            found |= _outside(part)
+        for table in (kernel.BANDITS, kernel.LOSSES, kernel.PLAYERS):
+            form = table.get(type(params))
+            for function in form or ():
+                try:
+                    path = Path(inspect.getsourcefile(function) or "").resolve()
+                except TypeError:
+                    path = Path()
+                if not path.is_relative_to(PACKAGE):
+                    found.add(path if path.is_file() else None)
+    return found
+
+
+def _register(plain: Callable[..., Any]) -> None:
+    """Let compiled code call a plain helper function."""
+
+    def select(*arguments: Any) -> Callable[..., Any]:
+        return plain
+
+    overload(plain, strict=False, target="generic")(select)
+    _registered.add(plain)
+
+
+def register_helpers() -> None:
+    """Make every function marked as a helper known to the compiler, also for other targets than this CPU."""
+    for plain in kernel.HELPERS:
+        if plain not in _registered:
+            _register(plain)
+
+
+def _decorate(function: Callable[..., Any], outside: frozenset[Path | None]) -> Callable[..., Any]:
+    folder = cache_directory(outside)
+    if folder is None:
+        return numba.njit(function, nogil=True)
+    # numba reads its cache folder when it decorates; put the user's own setting back afterwards.
+    before = numba.config.CACHE_DIR
+    numba.config.CACHE_DIR = str(folder)
+    try:
+        return numba.njit(function, nogil=True, cache=True)
+    finally:
+        numba.config.CACHE_DIR = before
+
+
+def compiled(function: Callable[..., Any], *params: Any) -> Callable[..., Any]:
+    """Return `function` compiled, with the GIL released, and cached on disk for the kernels of `params`."""
+    register_helpers()
+    outside = frozenset(_outside(params))
+    known = _dispatchers.get((function, outside))
+    if known is None:
+        known = _dispatchers[function, outside] = _decorate(function, outside)
+    return known

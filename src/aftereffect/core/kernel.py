@@ -1,0 +1,126 @@
+"""The kernel form: how an algorithm is written once and runs everywhere.
+
+An algorithm's arithmetic is a handful of pure functions over flat float64 state: scalars and loops only, no allocation,
+no NumPy reductions. Its parameters are a NamedTuple whose *type* stands for the algorithm. The functions below dispatch
+on that type: in the interpreter by a dictionary, in compiled code by `numba.extending.overload` (`core/jit.py`), at no
+cost at run time. So the interactive object, the CPU engines and a CUDA kernel all compile the same source, and this file
+does not import numba.
+
+A base algorithm (`BanditKernel`) has:
+
+    size(n_arms) -> int                         length of its state
+    start(params, n_arms, state)                write the initial state
+    draw(params, n_arms, state, u) -> int       the arm for a uniform number u in (0, 1)
+    update(params, n_arms, state, arm, loss)    learn from a loss in [0, 1]
+    probabilities(params, n_arms, state, q)     write the distribution into q
+
+A loss sequence (`LossKernel`) has one function:
+
+    spread(params, t, arm, pending, at)         add component s of (round t, arm) to pending[at + s], s = 0..d
+
+A player (`PlayerKernel`), for the engine that walks round by round, has:
+
+    size(params, n_arms) -> int
+    begin(params, n_arms, state)
+    ask(params, n_arms, state, rng) -> int      rng: the (2, 4) words of the run's streams, coins first
+    tell(params, n_arms, state, rng, arm, total) -> int    1 if it updated, 0 if not, negative: refused
+
+Write your own, call `register`, and every engine runs it.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatState = NDArray[np.float64]
+WordState = NDArray[np.uint64]
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class BanditKernel(NamedTuple):
+    """The functions of a base algorithm in kernel form."""
+
+    size: Callable[[int], int]
+    start: Callable[..., None]
+    draw: Callable[..., int]
+    update: Callable[..., None]
+    probabilities: Callable[..., None]
+
+
+class LossKernel(NamedTuple):
+    """The function of a loss sequence in kernel form."""
+
+    spread: Callable[..., None]
+
+
+class PlayerKernel(NamedTuple):
+    """The functions of a player in kernel form."""
+
+    size: Callable[[Any, int], int]
+    begin: Callable[..., None]
+    ask: Callable[..., int]
+    tell: Callable[..., int]
+
+
+BANDITS: dict[type, BanditKernel] = {}
+LOSSES: dict[type, LossKernel] = {}
+PLAYERS: dict[type, PlayerKernel] = {}
+HELPERS: list[Callable[..., Any]] = []
+
+
+def helper(function: Function) -> Function:
+    """Mark a plain function that kernels call, so that it compiles along with them."""
+    HELPERS.append(function)
+    return function
+
+
+def register(params: type, kernel: BanditKernel | LossKernel | PlayerKernel) -> None:
+    """Let the type of a parameters tuple stand for an algorithm in kernel form."""
+    if isinstance(kernel, BanditKernel):
+        BANDITS[params] = kernel
+    elif isinstance(kernel, LossKernel):
+        LOSSES[params] = kernel
+    else:
+        PLAYERS[params] = kernel
+
+
+def bandit_start(params: Any, n_arms: int, state: FloatState) -> None:
+    """Write a base algorithm's initial state."""
+    BANDITS[type(params)].start(params, n_arms, state)
+
+
+def bandit_draw(params: Any, n_arms: int, state: FloatState, u: float) -> int:
+    """Return the arm a base algorithm plays for the uniform number u."""
+    return BANDITS[type(params)].draw(params, n_arms, state, u)
+
+
+def bandit_update(params: Any, n_arms: int, state: FloatState, arm: int, loss: float) -> None:
+    """Feed a base algorithm the loss of an arm."""
+    BANDITS[type(params)].update(params, n_arms, state, arm, loss)
+
+
+def bandit_probabilities(params: Any, n_arms: int, state: FloatState, q: FloatState) -> None:
+    """Write a base algorithm's distribution into q."""
+    BANDITS[type(params)].probabilities(params, n_arms, state, q)
+
+
+def spread(params: Any, t: int, arm: int, pending: FloatState, at: int) -> None:
+    """Add the components of (round t from 0, arm) to pending[at], pending[at + 1], ..."""
+    LOSSES[type(params)].spread(params, t, arm, pending, at)
+
+
+def player_begin(params: Any, n_arms: int, state: FloatState) -> None:
+    """Write a player's initial state."""
+    PLAYERS[type(params)].begin(params, n_arms, state)
+
+
+def player_ask(params: Any, n_arms: int, state: FloatState, rng: WordState) -> int:
+    """Return the arm a player plays in this round."""
+    return PLAYERS[type(params)].ask(params, n_arms, state, rng)
+
+
+def player_tell(params: Any, n_arms: int, state: FloatState, rng: WordState, arm: int, total: float) -> int:
+    """Tell a player the total of this round."""
+    return PLAYERS[type(params)].tell(params, n_arms, state, rng, arm, total)

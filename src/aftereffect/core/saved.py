@@ -1,0 +1,91 @@
+"""Saved states: plain JSON types with a kind, a version and a digest.
+
+A state is `{"kind": ..., "version": 1, ...fields..., "digest": sha256 of all the rest}`. JSON writes doubles with the
+shortest text that reads back to the same double, so nothing is lost; 64-bit integers go in as hexadecimal text, because
+JSON readers elsewhere keep only 53 bits.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aftereffect.core.checks import shown
+from aftereffect.core.errors import InvalidState
+
+VERSION = 1
+
+
+def digest(fields: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of the canonical JSON text of `fields` (sorted keys, no spaces)."""
+    text = json.dumps(fields, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def seal(kind: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return `fields` as a state of this kind, with version and digest."""
+    state = {"kind": kind, "version": VERSION, **fields}
+    return {**state, "digest": digest(state)}
+
+
+def kind_of(state: object) -> str:
+    """Return the kind of a state, or say what is wrong with it."""
+    if not isinstance(state, Mapping):
+        raise InvalidState(f"state must be a dict made by state(), but got {shown(state)}")
+    kind = state.get("kind")
+    if not isinstance(kind, str):
+        raise InvalidState(f"state must have a field 'kind' with a name, but got {shown(kind)}")
+    return kind
+
+
+def unseal(state: Mapping[str, Any], kind: str, names: Iterable[str]) -> dict[str, Any]:
+    """Return the fields of a state of this kind after checking version, completeness and digest."""
+    if kind_of(state) != kind:
+        raise InvalidState(f"state must be of kind {kind!r}, but got {shown(state['kind'])}")
+    version = state.get("version")
+    if version != VERSION or isinstance(version, bool):
+        raise InvalidState(f"state must have version {VERSION}, the only one known, but got {shown(version)}")
+    wanted = {"kind", "version", "digest", *names}
+    missing = sorted(wanted - state.keys())
+    if missing:
+        raise InvalidState(f"state of kind {kind!r} must have the field {missing[0]!r}, but it is missing")
+    unknown = sorted(str(name) for name in state.keys() - wanted)
+    if unknown:
+        raise InvalidState(f"state of kind {kind!r} has no field {unknown[0]!r}, but it is there")
+    body = {name: value for name, value in state.items() if name != "digest"}
+    try:
+        found = digest(body)
+    except (TypeError, ValueError):
+        raise InvalidState(f"state must hold plain JSON types only, but got {shown(body)}") from None
+    if state["digest"] != found:
+        raise InvalidState(f"digest must match the fields (an altered state?), but got {shown(state['digest'])}")
+    return {name: state[name] for name in names}
+
+
+def words_to_hex(words: NDArray[np.uint64]) -> list[str]:
+    """Return 64-bit words as hexadecimal text."""
+    return [f"{int(word):016x}" for word in words]
+
+
+def hex_to_words(name: str, texts: object, count: int) -> NDArray[np.uint64]:
+    """Read back what `words_to_hex` wrote."""
+    try:
+        if not isinstance(texts, list):
+            raise TypeError
+        words = np.array([int(text, 16) for text in texts], dtype=np.uint64)
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidState(f"{name} must be a list of hexadecimal words, but got {shown(texts)}") from None
+    if len(words) != count:
+        raise InvalidState(f"{name} must hold {count} words, but got {len(words)}")
+    return words
+
+
+def numbers(name: str, values: object, count: int) -> NDArray[np.float64]:
+    """Read back a list of `count` floats."""
+    fits = isinstance(values, list) and all(isinstance(v, int | float) for v in values)
+    if not isinstance(values, list) or not fits or len(values) != count:
+        raise InvalidState(f"{name} must be a list of {count} numbers, but got {shown(values)}")
+    return np.array(values, dtype=np.float64)
