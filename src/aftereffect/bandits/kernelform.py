@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aftereffect.core import checks, kernel, saved
-from aftereffect.core.errors import InvalidState
+from aftereffect.core.errors import InvalidArgument, InvalidState
 from aftereffect.core.random import uniform
 
 
@@ -45,16 +45,17 @@ class KernelBandit:
     def __init__(self, n_arms: int, params: NamedTuple) -> None:
         """Start the kernel's state for K = `n_arms`."""
         # numba's import costs a quarter of a second: here, not with the package.
-        from aftereffect.core.jit import compiled
+        from aftereffect.core.jit import entry
 
         self._n_arms = checks.integer("n_arms", n_arms, low=2)
         self.params = params
         form = kernel.BANDITS[type(params)]
         self._state = np.zeros(form.size(self._n_arms))
-        self._update = compiled(learn_loss, params)
-        self._draw = compiled(draw_arm, params)
-        self._probabilities = compiled(write_probabilities, params)
-        compiled(start_state, params)(params, self._n_arms, self._state)
+        at = (self._n_arms, self._state)
+        self._update = entry(learn_loss, params, *at, 0, 0.0)
+        self._draw = entry(draw_arm, params, *at, np.zeros(4, np.uint64))
+        self._probabilities = entry(write_probabilities, params, *at, self._state)
+        entry(start_state, params, *at)(params, *at)
 
     @property
     def n_arms(self) -> int:
@@ -70,12 +71,15 @@ class KernelBandit:
 
     def draw(self, rng: kernel.WordState) -> int:
         """Draw an arm from `probabilities` with the next uniform number of a stream (core/random.py)."""
-        return int(self._draw(self.params, self._n_arms, self._state, rng))
+        arm: int = self._draw(self.params, self._n_arms, self._state, rng)
+        return arm
 
     def update(self, arm: int, loss: float) -> None:
         """Feed the loss of an arm that was drawn from `probabilities`."""
         arm = checks.integer("arm", arm, low=0, high=self._n_arms - 1)
         loss = checks.real("loss", loss, low=0.0, high=1.0)
+        if self.probabilities[arm] == 0.0:
+            raise InvalidArgument(f"arm must be one of positive probability, but arm {arm} has probability 0")
         self.learn(arm, loss)
 
     def learn(self, arm: int, loss: float) -> None:

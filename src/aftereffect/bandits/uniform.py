@@ -7,9 +7,8 @@ from aftereffect.core import checks, kernel
 
 
 class UniformParams(NamedTuple):
-    """No parameters; numba wants a field to tell tuples apart."""
+    """Nothing to choose: the type alone names the algorithm."""
 
-    unused: float = 0.0
 
 
 def size(n_arms: int) -> int:
@@ -49,7 +48,7 @@ class Uniform(KernelBandit):
 
     params_type = UniformParams
 
-    def __init__(self, n_arms: int, unused: float = 0.0) -> None:
+    def __init__(self, n_arms: int) -> None:
         """Take K = `n_arms`."""
         super().__init__(n_arms, UniformParams())
 
@@ -60,7 +59,3 @@ class Uniform(KernelBandit):
     def regret_bound(self, n: int) -> float:
         """Return n(1 − 1/K): all arms but one may lose 1 in every round."""
         return checks.integer("n", n, low=0) * (1.0 - 1.0 / self.n_arms)
-
-    def __repr__(self) -> str:
-        """Name the algorithm and its arms."""
-        return f"Uniform(n_arms={self.n_arms})"

@@ -24,6 +24,8 @@ from numba.extending import overload
 
 from aftereffect.core import kernel
 
+# Divisions follow IEEE 754 (1/0 is infinite): a check on each would cost more than the division.
+OPTIONS = {"error_model": "numpy"}
 PACKAGE = Path(__file__).resolve().parent.parent
 _registered: set[Callable[..., Any]] = set()
 _dispatchers: dict[tuple[Callable[..., Any], frozenset[Path | None]], Callable[..., Any]] = {}
@@ -36,7 +38,7 @@ def _dispatch(generic: Callable[..., Any], table: dict[type, Any], name: str) ->
         found = table.get(getattr(params, "instance_class", type(None)))
         return None if found is None else getattr(found, name)
 
-    overload(generic, strict=False, target="generic")(select)
+    overload(generic, jit_options=OPTIONS, strict=False, target="generic")(select)
 
 
 _dispatch(kernel.bandit_start, kernel.BANDITS, "start")
@@ -109,7 +111,7 @@ def _register(plain: Callable[..., Any]) -> None:
     def select(*arguments: Any) -> Callable[..., Any]:
         return plain
 
-    overload(plain, strict=False, target="generic")(select)
+    overload(plain, jit_options=OPTIONS, strict=False, target="generic")(select)
     _registered.add(plain)
 
 
@@ -123,12 +125,12 @@ def register_helpers() -> None:
 def _decorate(function: Callable[..., Any], outside: frozenset[Path | None]) -> Callable[..., Any]:
     folder = cache_directory(outside)
     if folder is None:
-        return numba.njit(function, nogil=True)
+        return numba.njit(function, nogil=True, **OPTIONS)
     # numba reads its cache folder when it decorates; put the user's own setting back afterwards.
     before = numba.config.CACHE_DIR
     numba.config.CACHE_DIR = str(folder)
     try:
-        return numba.njit(function, nogil=True, cache=True)
+        return numba.njit(function, nogil=True, cache=True, **OPTIONS)
     finally:
         numba.config.CACHE_DIR = before
 
@@ -141,3 +143,15 @@ def compiled(function: Callable[..., Any], *params: Any) -> Callable[..., Any]:
     if known is None:
         known = _dispatchers[function, outside] = _decorate(function, outside)
     return known
+
+
+def entry(function: Callable[..., Any], params: tuple[Any, ...], *arguments: Any) -> Callable[..., Any]:
+    """Return the machine code of `function` for the types of (params, *arguments), past numba's dispatch on types.
+
+    Four times quicker to call, and it must be called with those very types: for objects that own their arrays.
+    """
+    dispatcher: Any = compiled(function, params)
+    signature = tuple(numba.typeof(value) for value in (params, *arguments))
+    dispatcher.compile(signature)
+    result: Callable[..., Any] = dispatcher.overloads[signature].entry_point
+    return result

@@ -89,3 +89,13 @@ def numbers(name: str, values: object, count: int) -> NDArray[np.float64]:
     if not isinstance(values, list) or not fits or len(values) != count:
         raise InvalidState(f"{name} must be a list of {count} numbers, but got {shown(values)}")
     return np.array(values, dtype=np.float64)
+
+
+def whole_number(name: str, text: object) -> int:
+    """Read back a whole number of any size written in hexadecimal."""
+    try:
+        if not isinstance(text, str):
+            raise TypeError
+        return int(text, 16)
+    except (TypeError, ValueError):
+        raise InvalidState(f"{name} must be a whole number in hexadecimal, but got {shown(text)}") from None

@@ -1,0 +1,104 @@
+"""Exp3 (Auer, Cesa-Bianchi, Freund and Schapire 2002) for losses, without mixing, in log space.
+
+The weights are w(i) = exp(−ηL(i)) for the estimated losses L. Their logarithms are kept; a weight is the exponential of its
+logarithm less a common reference. An update changes one logarithm, so it costs one exponential; when the sum of weights
+has sunk below 2⁻⁶⁴ the reference moves up to the greatest logarithm and all weights are computed afresh. Nothing is ever
+multiplied up, so nothing drifts, overflows or dies: an arm whose weight underflows comes back when the others have sunk.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+from aftereffect import theory
+from aftereffect.bandits.kernelform import KernelBandit
+from aftereffect.core import checks, kernel
+from aftereffect.core.random import scan
+
+REFRESH = 2.0**-64
+LEAST_LOG = -1e300
+
+
+class Exp3Params(NamedTuple):
+    """η, the learning rate."""
+
+    learning_rate: float
+
+
+# state: the weights in [0, K), their logarithms in [K, 2K), then the sum of weights and the reference.
+
+
+def size(n_arms: int) -> int:
+    """K weights, K logarithms, two scalars."""
+    return 2 * n_arms + 2
+
+
+def start(params: Exp3Params, n_arms: int, state: kernel.FloatState) -> None:
+    """All weights 1."""
+    for i in range(n_arms):
+        state[i] = 1.0
+        state[n_arms + i] = 0.0
+    state[2 * n_arms] = n_arms
+    state[2 * n_arms + 1] = 0.0
+
+
+def draw(params: Exp3Params, n_arms: int, state: kernel.FloatState, u: float) -> int:
+    """Return the arm whose stretch of the running sum of weights holds u of the whole."""
+    return scan(state, n_arms, u * state[2 * n_arms])
+
+
+def update(params: Exp3Params, n_arms: int, state: kernel.FloatState, arm: int, loss: float) -> None:
+    """ln w(J) −= ηℓ/q(J), with 1/q(J) = Σw/w(J)."""
+    step = params.learning_rate * loss * (state[2 * n_arms] / state[arm])
+    log = max(state[n_arms + arm] - step, LEAST_LOG)
+    state[n_arms + arm] = log
+    state[arm] = math.exp(log - state[2 * n_arms + 1])
+    whole = 0.0
+    for i in range(n_arms):
+        whole += state[i]
+    if whole < REFRESH:
+        reference = state[n_arms]
+        for i in range(1, n_arms):
+            reference = max(reference, state[n_arms + i])
+        whole = 0.0
+        for i in range(n_arms):
+            state[i] = math.exp(state[n_arms + i] - reference)
+            whole += state[i]
+        state[2 * n_arms + 1] = reference
+    state[2 * n_arms] = whole
+
+
+def probabilities(params: Exp3Params, n_arms: int, state: kernel.FloatState, q: kernel.FloatState) -> None:
+    """Weights over their sum."""
+    for i in range(n_arms):
+        q[i] = state[i] / state[2 * n_arms]
+
+
+kernel.register(Exp3Params, kernel.BanditKernel(size, start, draw, update, probabilities))
+
+
+class Exp3(KernelBandit):
+    """Exponential weights on importance-weighted losses: q_n(i) ∝ exp(−η L̂_{n−1}(i)).
+
+    learning_rate: η > 0. √(2 ln K/(KN)) minimises its regret bound over N rounds.
+
+    >>> bandit = Exp3(n_arms=2, learning_rate=0.5)
+    >>> bandit.update(0, 1.0)                    # q was (1/2, 1/2), so L̂ = (2, 0) and the odds are e⁻¹ to 1
+    >>> bandit.probabilities.round(6)
+    array([0.268941, 0.731059])
+
+    References: Auer et al. (2002); stability by Lemma 14 of the paper.
+    """
+
+    params_type = Exp3Params
+
+    def __init__(self, n_arms: int, learning_rate: float) -> None:
+        """Take K = `n_arms` and η = `learning_rate`."""
+        super().__init__(n_arms, Exp3Params(checks.real("learning_rate", learning_rate, above=0.0)))
+
+    def stability(self) -> float:
+        """Return ξ = η (Lemma 14)."""
+        return theory.exp3_stability(self.params.learning_rate)
+
+    def regret_bound(self, n: int) -> float:
+        """Return ln K/η + ηKn/2."""
+        return theory.exp3_regret_bound(self.n_arms, n, self.params.learning_rate)

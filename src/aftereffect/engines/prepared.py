@@ -1,0 +1,174 @@
+"""What the block engine looks up instead of walking: D, W and what is owed at checkpoints, for every arm played throughout.
+
+With 0-based plays and "after t rounds" as the time t = 0..T:
+
+- D_i(t): the whole loss of t plays of arm i, also what arrives later. A block over rounds a..b−1 costs D_i(b) − D_i(a) in all.
+- W_i(t): the sum of the d+1 totals up to time t, **added oldest first, as the player adds them**, from totals that are themselves added in
+  the order of play. So it is the player's window to the last bit, where a difference of prefix sums would not be.
+- A_i(c): the sum of totals up to checkpoint c.
+- O_i(c, m): what the last m plays before c still owe at c, m = 0..d.
+
+D and W of a round lie side by side in memory, because a block's end reads both. They are built in one streaming pass per arm, on all cores,
+and kept as long as the losses live.
+"""
+
+import weakref
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aftereffect.core import kernel
+from aftereffect.core.checks import FloatArray
+from aftereffect.losses.protocol import Losses
+
+CHUNK = 2048
+
+
+class Rows(NamedTuple):
+    """rows[t, 0, i] = D_i(t), rows[t, 1, i] = W_i(t), t = 0..T."""
+
+    rows: FloatArray
+    max_delay: int
+
+
+class Owed(NamedTuple):
+    """sums[c, i] = A_i(c); owed[c, m, i] = O_i(c, m)."""
+
+    sums: FloatArray
+    owed: FloatArray
+
+
+_rows: "weakref.WeakKeyDictionary[Losses, Rows]" = weakref.WeakKeyDictionary()
+_owed: "weakref.WeakKeyDictionary[Losses, tuple[bytes, Owed]]" = weakref.WeakKeyDictionary()
+
+
+@kernel.helper
+def total_of(values: FloatArray, first: int, end: int) -> float:
+    """Add up a stretch in four interleaved sums: for figures whose last bit does not matter."""
+    a = b = c = d = 0.0
+    k = first
+    while k + 4 <= end:
+        a += values[k]
+        b += values[k + 1]
+        c += values[k + 2]
+        d += values[k + 3]
+        k += 4
+    while k < end:
+        a += values[k]
+        k += 1
+    return (a + b) + (c + d)
+
+
+def fill_rows(
+    params: Any, arm: int, first: int, count: int, delay: int, window: int, scratch: FloatArray, carry: FloatArray, rows: FloatArray
+) -> None:
+    """Write D and W of one arm for rounds first..first+count−1.
+
+    delay: d of the losses. window: d of the player. scratch: zeros in front of what earlier calls left there. carry: D so far and its
+    compensation (the prefix sum is carried in two doubles, so that D itself errs by one rounding only).
+    """
+    # scratch: [one play: delay+1][pending: count+delay][totals: window+count][sums: count], at fixed offsets.
+    play = 0
+    pending = delay + 1
+    totals = pending + CHUNK + delay
+    sums = totals + window + CHUNK
+    for k in range(count):
+        for s in range(delay + 1):
+            scratch[play + s] = 0.0
+        kernel.spread(params, first + k, arm, scratch, play)
+        for s in range(delay + 1):
+            scratch[pending + k + s] += scratch[play + s]
+        whole = total_of(scratch, play, play + delay + 1)
+        scratch[totals + window + k] = scratch[pending + k]
+        high = carry[0] + whole
+        carry[1] += (carry[0] - high) + whole if abs(carry[0]) >= abs(whole) else (whole - high) + carry[0]
+        carry[0] = high
+        rows[first + k + 1, 0, arm] = high + carry[1]
+    for k in range(count):
+        scratch[sums + k] = 0.0
+    for j in range(window + 1):
+        for k in range(count):
+            scratch[sums + k] += scratch[totals + j + k]
+    for k in range(count):
+        rows[first + k + 1, 1, arm] = scratch[sums + k]
+    for s in range(delay):
+        scratch[pending + s] = scratch[pending + count + s]
+    for s in range(delay, delay + count):
+        scratch[pending + s] = 0.0
+    for j in range(window):
+        scratch[totals + j] = scratch[totals + count + j]
+
+
+def fill_owed(params: Any, arm: int, time: int, delay: int, play: FloatArray, owed: FloatArray) -> None:
+    """Write what the last m plays of one arm before `time` still owe, m = 0..delay."""
+    owed[0, arm] = 0.0
+    for m in range(1, delay + 1):
+        owed[m, arm] = owed[m - 1, arm]
+        if time >= m:
+            for s in range(delay + 1):
+                play[s] = 0.0
+            kernel.spread(params, time - m, arm, play, 0)
+            owed[m, arm] += total_of(play, m, delay + 1)
+
+
+def prepare_rows(losses: Losses, max_delay: int, threads: int) -> Rows:
+    """Return D and W for a player that reckons with `max_delay`; built once for each loss sequence and kept."""
+    known = _rows.get(losses)
+    if known is not None and known.max_delay == max_delay:
+        return known
+    from aftereffect.core.jit import compiled
+
+    fill = compiled(fill_rows, losses.params)
+    # Let an earlier one go first: there may not be room for two.
+    _rows.pop(losses, None)
+    del known
+    rows = np.zeros((losses.horizon + 1, 2, losses.n_arms))
+    delay = losses.max_delay
+
+    def fill_arm(arm: int) -> None:
+        scratch = np.zeros(2 * delay + 1 + max_delay + 3 * CHUNK)
+        carry = np.zeros(2)
+        for first in range(0, losses.horizon, CHUNK):
+            count = min(CHUNK, losses.horizon - first)
+            fill(losses.params, arm, first, count, delay, max_delay, scratch, carry, rows)
+
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(fill_arm, range(losses.n_arms)))
+    rows.flags.writeable = False
+    _rows[losses] = Rows(rows, max_delay)
+    return _rows[losses]
+
+
+def prepare_owed(losses: Losses, rows: FloatArray, checkpoints: NDArray[np.int64], threads: int) -> Owed:
+    """Return what is owed at the checkpoints, and the arms' sums of totals there."""
+    key = checkpoints.tobytes()
+    known = _owed.get(losses)
+    if known is not None and known[0] == key:
+        return known[1]
+    from aftereffect.core.jit import compiled
+
+    fill = compiled(fill_owed, losses.params)
+    delay = losses.max_delay
+    owed = np.zeros((len(checkpoints), delay + 1, losses.n_arms))
+
+    def fill_checkpoint(c: int) -> None:
+        play = np.zeros(delay + 1)
+        for arm in range(losses.n_arms):
+            fill(losses.params, arm, int(checkpoints[c]), delay, play, owed[c])
+
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(fill_checkpoint, range(len(checkpoints))))
+    found = Owed(rows[checkpoints, 0, :] - owed[:, delay, :], owed)
+    _owed[losses] = (key, found)
+    return found
+
+
+def arm_sums_at(losses: Losses, checkpoints: NDArray[np.int64]) -> FloatArray:
+    """Return the sums of totals of always playing each arm, at the checkpoints, the plain way."""
+    sums = np.empty((len(checkpoints), losses.n_arms))
+    for arm in range(losses.n_arms):
+        totals = losses.totals(np.full(losses.horizon, arm))
+        sums[:, arm] = totals.cumsum()[checkpoints - 1]
+    return sums

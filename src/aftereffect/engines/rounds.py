@@ -1,0 +1,124 @@
+"""The per-round engine: any player in kernel form, compiled, on all cores.
+
+For players whose arm may change every round, and for losses that linger longer than the player thinks. It does what `loop.py` does, in the
+same order, so it equals the loop bit for bit, cumulative losses too.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aftereffect.core import kernel, random
+from aftereffect.core.checks import FloatArray
+from aftereffect.core.errors import InvalidTotal
+from aftereffect.engines import chunks
+from aftereffect.engines.plan import Blocks, Outcome, Plan
+from aftereffect.engines.prepared import arm_sums_at
+
+TILE = 512
+
+# What a run carries: rounds done, updates, checkpoints done, cumulative loss and gap, the total that was refused in this round.
+DONE, UPDATES, CHECKPOINT, LOSS, GAP, REFUSED, LANE = 0, 1, 2, 3, 4, 5, 6
+
+
+def begin_rounds(player: Any, n_arms: int, states: FloatArray) -> None:
+    """Start every run's player."""
+    for run in range(len(states)):
+        kernel.player_begin(player, n_arms, states[run])
+
+
+def advance_rounds(
+    player: Any,
+    world: Any,
+    n_arms: int,
+    delay: int,
+    until: int,
+    checkpoints: NDArray[np.int64],
+    gaps: FloatArray,
+    states: FloatArray,
+    words: NDArray[np.uint64],
+    lanes: FloatArray,
+    pending: FloatArray,
+    losses: FloatArray,
+    pseudo: FloatArray,
+    trace: FloatArray,
+) -> int:
+    """Advance every run to round `until`; return the first run whose player refused a total, or −1."""
+    for run in range(len(lanes)):
+        lane = lanes[run]
+        state = states[run]
+        first = int(lane[DONE])
+        checkpoint = int(lane[CHECKPOINT])
+        updates, loss, gap = lane[UPDATES], lane[LOSS], lane[GAP]
+        owing = pending[run]
+        for t in range(first, until):
+            arm = kernel.player_ask(player, n_arms, state, words[run])
+            kernel.spread(world, t, arm, owing, t - first)
+            total = owing[t - first]
+            told = kernel.player_tell(player, n_arms, state, words[run], arm, total)
+            if told < 0:
+                lane[DONE] = t
+                lane[REFUSED] = total
+                return run
+            updates += told
+            loss += total
+            gap += gaps[arm]
+            if trace.shape[1] > 0:
+                trace[run, t, 0] = arm
+                trace[run, t, 1] = told
+            if t + 1 == checkpoints[checkpoint]:
+                losses[run, checkpoint] = loss
+                pseudo[run, checkpoint] = gap
+                checkpoint += 1
+        for k in range(delay):
+            owing[k] = owing[until - first + k]
+        for k in range(delay, delay + until - first):
+            owing[k] = 0.0
+        lane[DONE], lane[CHECKPOINT] = until, checkpoint
+        lane[UPDATES], lane[LOSS], lane[GAP] = updates, loss, gap
+    return -1
+
+
+def simulate_rounds(plan: Plan, player: Any) -> Outcome:
+    """Run a plan round by round, compiled."""
+    from aftereffect.core.jit import compiled
+
+    world, horizon, n_arms = plan.losses, plan.losses.horizon, plan.losses.n_arms
+    begin, advance = compiled(begin_rounds, player), compiled(advance_rounds, player, world.params)
+    losses = np.zeros((plan.runs, len(plan.checkpoints)))
+    pseudo = np.zeros_like(losses)
+    lanes = np.zeros((plan.runs, LANE))
+    trace = np.zeros((plan.runs, horizon if plan.trace else 0, 2))
+    size = kernel.PLAYERS[type(player)].size(player, n_arms)
+    tile = min(horizon, TILE)
+
+    def work(first: int, count: int, advanced: chunks.Advanced) -> None:
+        part = slice(first, first + count)
+        states = np.zeros((count, size))
+        words = random.streams(plan.seed, plan.first_run + first, count)
+        pending = np.zeros((count, tile + world.max_delay))
+        begin(player, n_arms, states)
+        for until in chunks.tiles(horizon, tile):
+            refused = advance(
+                *(player, world.params, n_arms, world.max_delay, until, plan.checkpoints, plan.gaps, states, words),
+                *(lanes[part], pending, losses[part], pseudo[part], trace[part]),
+            )
+            if refused >= 0:
+                t, total = int(lanes[first + refused, DONE]) + 1, float(lanes[first + refused, REFUSED])
+                raise InvalidTotal(
+                    f"total must be one the player's range and max_delay allow (out_of_range='void' or 'clip' would go on), "
+                    f"but in round {t} of run {plan.first_run + first + refused} it is {total!r}"
+                )
+            advanced(count * min(tile, until))
+
+    chunks.share_out(plan, work)
+    updates = lanes[:, UPDATES].astype(np.int64)
+    traces = [rounds_as_blocks(played) for played in trace] if plan.trace else None
+    return Outcome(losses, pseudo, updates, arm_sums_at(plan.losses, plan.checkpoints), traces)
+
+
+def rounds_as_blocks(played: FloatArray) -> Blocks:
+    """Return arms and updates round by round as blocks; what was fed is not kept here."""
+    starts = np.flatnonzero(np.r_[True, played[:-1, 1] > 0])
+    return Blocks(starts + 1, played[starts, 0].astype(np.int64), np.full(len(starts), np.nan))

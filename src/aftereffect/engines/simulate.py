@@ -1,0 +1,167 @@
+"""`simulate`: many runs of one player on one loss sequence, by the fastest engine that is exact for the pair."""
+
+import os
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from aftereffect.core import checks
+from aftereffect.core.errors import InvalidArgument
+from aftereffect.engines.blocks import simulate_blocks
+from aftereffect.engines.loop import simulate_loop
+from aftereffect.engines.plan import Outcome, Plan
+from aftereffect.engines.progress import watching
+from aftereffect.engines.results import Simulation
+from aftereffect.engines.rounds import simulate_rounds
+from aftereffect.losses.protocol import Losses
+from aftereffect.players.wrapper_kernel import WrapperParams
+
+ENGINES = ("auto", "loop", "rounds", "blocks")
+
+
+def simulate(
+    player: Any,
+    losses: Losses,
+    runs: int = 100,
+    seed: int = 0,
+    engine: str = "auto",
+    *,
+    checkpoints: int | str | ArrayLike = 64,
+    instances: int = 1,
+    threads: int | None = None,
+    trace: bool = False,
+    progress: bool | None = None,
+) -> Simulation:
+    """Simulate `runs` independent runs of a player and return their regrets.
+
+    player: an unplayed template; it is copied, never changed. It needs `fresh(seed, run)`.
+    losses: one loss sequence for all runs, as R_T averages over the player's randomness only.
+    seed: run r uses the streams SeedSequence(seed, spawn_key=(r, stream)); run 0 is the interactive player with that seed.
+    engine: "blocks" (Algorithm 1, a step a block), "rounds" (any player in kernel form), "loop" (any player), or "auto", the first
+        of these that is exact here.
+    checkpoints: where curves are recorded: how many, evenly spaced; "linear", "log"; or the rounds themselves.
+    instances: redraw stochastic losses so many times; runs are shared out evenly.
+    threads: how many threads, all cores by default. Results do not depend on it.
+    trace: keep every run's blocks (arms, fed losses).
+    progress: show a progress bar; by default on long simulations at a terminal.
+
+    >>> import aftereffect as ae
+    >>> losses = ae.spreads.random_split(ae.tables.iid(2000, [0.3, 0.6], seed=1), max_delay=2, seed=2)
+    >>> player = ae.CompositeLossWrapper.tuned(n_arms=2, max_delay=2, horizon=2000)
+    >>> sim = ae.simulate(player, losses, runs=50, seed=3)
+    >>> sim.engine, len(sim.regret)
+    ('blocks', 50)
+    >>> sim.mean_regret + 3 * sim.standard_error < player.regret_bound(2000)
+    True
+    """
+    runs = checks.integer("runs", runs, low=1)
+    seed = checks.integer("seed", seed, low=0)
+    instances = checks.integer("instances", instances, low=1)
+    checks.choice("engine", engine, ENGINES)
+    if not isinstance(losses, Losses):
+        raise InvalidArgument(f"losses must be a Losses (CompositeLosses or a builder's), but got {checks.shown(losses)}")
+    if runs % instances:
+        raise InvalidArgument(f"runs must be a multiple of instances, but got {runs} runs and {instances} instances")
+    if threads is None:
+        threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    threads = checks.integer("threads", threads, low=1)
+    fits(player, losses)
+    points = checkpoint_rounds(checkpoints, losses.horizon)
+    chosen = choose(player, losses, engine)
+    worlds = [losses] if instances == 1 else [losses.redraw(child) for child in redraw_seeds(seed, instances)]
+    outcomes = []
+    with watching(runs * losses.horizon, progress) as advanced:
+        for k, world in enumerate(worlds):
+            share = runs // instances
+            gaps = np.zeros(losses.n_arms) if world.means is None else mean_gaps(world)
+            plan = Plan(player, world, seed, k * share, share, points, gaps, trace, threads, advanced)
+            outcome = run_engine(chosen, plan)
+            best = outcome.arm_sums.max(axis=1) if losses.effects.maximize else outcome.arm_sums.min(axis=1)
+            sign = -1.0 if losses.effects.maximize else 1.0
+            outcomes.append(outcome._replace(losses=sign * (outcome.losses - best)))
+    known = all(world.means is not None for world in worlds)
+    return Simulation(
+        engine=chosen,
+        player=repr(player),
+        n_arms=losses.n_arms,
+        max_delay=losses.max_delay,
+        rounds=points,
+        regrets=np.concatenate([outcome.losses for outcome in outcomes]),
+        pseudo_regrets=np.concatenate([outcome.pseudo for outcome in outcomes]) if known else None,
+        updates=np.concatenate([outcome.updates for outcome in outcomes]),
+        seed=seed,
+        traces=[blocks for outcome in outcomes for blocks in outcome.traces or []] if trace else None,
+    )
+
+
+def fits(player: Any, losses: Losses) -> None:
+    """Raise an error if this player cannot be simulated, or not on these losses."""
+    for name in ("ask", "tell", "fresh"):
+        if not callable(getattr(player, name, None)):
+            raise InvalidArgument(f"player must have a method {name} (see aftereffect.Player), but got {checks.shown(player)}")
+    if player.n_arms != losses.n_arms:
+        raise InvalidArgument(f"player must have the n_arms of losses, {losses.n_arms}, but got {player.n_arms}")
+    direction = getattr(player, "direction", losses.direction)
+    if direction != losses.direction:
+        raise InvalidArgument(f"player must have the direction of losses, {losses.direction!r}, but got {direction!r}")
+
+
+def choose(player: Any, losses: Losses, engine: str) -> str:
+    """Return the engine that `engine` means for this pair, or say why it cannot be."""
+    form = player.kernel() if hasattr(player, "kernel") else None
+    exact = (
+        isinstance(form, WrapperParams)
+        and losses.max_delay <= form.max_delay
+        and form.span.lo <= losses.effects.lo
+        and losses.effects.hi <= form.span.hi
+    )
+    if engine == "auto":
+        return "blocks" if exact else "loop" if form is None else "rounds"
+    if engine == "blocks" and not exact:
+        raise InvalidArgument(
+            "engine must not be 'blocks' unless the player is a CompositeLossWrapper around a base in kernel form, whose max_delay and "
+            f"range cover those of the losses, but got {player!r} on {losses!r}"
+        )
+    if engine == "rounds" and form is None:
+        raise InvalidArgument(f"engine must not be 'rounds' unless the player has a kernel form, but got {player!r}")
+    return engine
+
+
+def run_engine(engine: str, plan: Plan) -> Outcome:
+    """Run a plan with the engine of that name."""
+    # A fresh copy also proves that the template is unplayed.
+    template = plan.player.fresh(plan.seed, 0)
+    if engine == "blocks":
+        return simulate_blocks(plan, template.kernel())
+    if engine == "rounds":
+        return simulate_rounds(plan, template.kernel())
+    return simulate_loop(plan)
+
+
+def mean_gaps(losses: Losses) -> NDArray[np.float64]:
+    """Return by how much each arm's mean is worse than the best one's."""
+    means = np.array(losses.means, dtype=np.float64)
+    return means.max() - means if losses.effects.maximize else means - means.min()
+
+
+def redraw_seeds(seed: int, instances: int) -> list[int]:
+    """Return a seed for each instance; the key keeps them apart from the players' streams."""
+    words = np.random.SeedSequence(seed, spawn_key=(0, 2)).generate_state(instances, np.uint64)
+    return [int(word) for word in words]
+
+
+def checkpoint_rounds(checkpoints: int | str | ArrayLike, horizon: int) -> NDArray[np.int64]:
+    """Return the checkpoints as ascending rounds, the last of which is the horizon."""
+    if isinstance(checkpoints, str):
+        checks.choice("checkpoints", checkpoints, ("linear", "log"))
+        marks = np.geomspace(1, horizon, 64) if checkpoints == "log" else np.linspace(0, horizon, 65)[1:]
+    elif np.ndim(checkpoints) == 0:
+        count = checks.integer("checkpoints", checkpoints, low=1)
+        marks = np.linspace(0, horizon, min(count, horizon) + 1)[1:]
+    else:
+        marks = checks.array("checkpoints", checkpoints, shape=(None,))
+        if marks.size and (marks.min() < 1 or marks.max() > horizon or (marks != np.floor(marks)).any()):
+            raise InvalidArgument(f"checkpoints must be whole rounds in 1..{horizon}, but got {checks.shown(checkpoints)}")
+    rounds = np.unique(np.append(np.ceil(marks - 1e-9), horizon)).astype(np.int64)
+    return np.clip(rounds, 1, horizon)

@@ -1,0 +1,121 @@
+"""Losses given component by component: ℓ_t^(s)(i) of Section 2 is `components[t, s, i]`."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from aftereffect.core import checks, kernel
+from aftereffect.core.checks import FloatArray
+from aftereffect.core.effects import Effects, effects
+from aftereffect.core.errors import InvalidLosses
+from aftereffect.losses.protocol import Losses
+
+TOLERANCE = 1e-9
+"""By what share of the range the sum of a play's components may exceed it: sums of doubles are not exact."""
+
+# Checking goes by stretches of rounds with about this many numbers, so that it needs little memory.
+STRETCH = 1 << 18
+
+
+class Dense(NamedTuple):
+    """values[t, i, s] = ℓ_t^(s)(i): the delay comes last, so that one play's components lie side by side."""
+
+    values: FloatArray
+
+
+def spread(params: Any, t: int, arm: int, pending: FloatArray, at: int) -> None:
+    """Add the components as they are stored."""
+    for s in range(params.values.shape[2]):
+        pending[at + s] += params.values[t, arm, s]
+
+
+kernel.register(Dense, kernel.LossKernel(spread))
+
+
+class CompositeLosses(Losses):
+    """Losses from an array of shape (T, d+1, K).
+
+    With the default range [0, 1] this is the paper's assumption: components[t, s, i] >= 0, and the sum of
+    components[t, :, i], which is ℓ_t(i), is at most 1. In general every contiguous part of a column
+    components[t, :, i] has to lie in [min(low, 0), max(high, 0)] (`core/effects.py`).
+
+    >>> components = np.zeros((3, 2, 2))
+    >>> components[:, 0, 0] = 0.5               # arm 0 costs 1/2 at once
+    >>> components[:, 1, 1] = 0.25              # arm 1 costs 1/4 one round later
+    >>> losses = CompositeLosses(components)
+    >>> losses.totals([0, 1, 0])
+    array([0.5 , 0.  , 0.75])
+    >>> losses.best_arm(), losses.regret([0, 1, 0])
+    (1, 0.75)
+    """
+
+    def __init__(
+        self, components: ArrayLike, *, direction: str = "minimize", low: float = 0.0, high: float = 1.0
+    ) -> None:
+        """Check and copy the components."""
+        numbers = checks.array("components", components, shape=(None, None, None), error=InvalidLosses)
+        horizon, delays, n_arms = numbers.shape
+        if horizon < 1 or delays < 1 or n_arms < 2:
+            raise InvalidLosses(
+                "components must have shape (T, d+1, K) with T >= 1, d >= 0 and K >= 2, "
+                f"but got shape {numbers.shape}"
+            )
+        check_parts(numbers, effects(direction, low, high))
+        super().__init__(
+            Dense(checks.owned(numbers.transpose(0, 2, 1))),
+            horizon=horizon,
+            max_delay=delays - 1,
+            n_arms=n_arms,
+            direction=direction,
+            low=low,
+            high=high,
+        )
+
+
+def check_parts(components: FloatArray, span: Effects) -> None:
+    """Raise an error that names the first play with a contiguous part outside [lo, hi]."""
+    stretch = max(1, STRETCH // (components.shape[1] * components.shape[2]))
+    margin = TOLERANCE * (span.hi - span.lo)
+    for first in range(0, len(components), stretch):
+        part = components[first : first + stretch]
+        # Where one sign is ruled out, it is ruled out exactly: then rounding is no excuse.
+        wrong = (part < 0.0) if span.lo == 0.0 else (part > 0.0) if span.hi == 0.0 else None
+        if wrong is not None and wrong.any():
+            t, s, i = (int(n) for n in np.argwhere(wrong)[0])
+            sign = "negative" if span.lo == 0.0 else "positive"
+            raise InvalidLosses(
+                f"components must not be {sign} where [low, high] spans [{span.lo:g}, {span.hi:g}], "
+                f"but components[{first + t}, {s}, {i}] is {float(part[t, s, i])!r}"
+            )
+        least, most = extreme_parts(part)
+        outside = (most > span.hi + margin) | (least < span.lo - margin)
+        if outside.any():
+            t, i = (int(n) for n in np.argwhere(outside)[0])
+            value = most[t, i] if most[t, i] > span.hi + margin else least[t, i]
+            raise InvalidLosses(
+                "every contiguous part of components[t, :, i] must sum to a number "
+                f"in [{span.lo:g}, {span.hi:g}], "
+                f"but a part of components[{first + t}, :, {i}] sums to {float(value)!r}"
+            )
+
+
+def extreme_parts(components: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the least and the greatest sum over contiguous parts (the empty one too) along axis 1.
+
+    The greatest part that ends at s is component s plus the greatest that ends before it, if that is
+    positive (Kadane's rule).
+
+    >>> least, most = extreme_parts(np.array([[[2.0], [-3.0], [1.0], [4.0]]]))
+    >>> float(least[0, 0]), float(most[0, 0])
+    (-3.0, 5.0)
+    """
+    shape = (components.shape[0], components.shape[2])
+    falling, least = np.zeros(shape), np.zeros(shape)
+    rising, most = np.zeros(shape), np.zeros(shape)
+    for s in range(components.shape[1]):
+        falling = np.minimum(falling, 0.0) + components[:, s]
+        rising = np.maximum(rising, 0.0) + components[:, s]
+        np.minimum(least, falling, out=least)
+        np.maximum(most, rising, out=most)
+    return least, most

@@ -1,0 +1,112 @@
+"""Laws of random delays, in whole rounds.
+
+    ("fixed", n)                       always n
+    ("uniform", a, b)                  a, a + 1, ..., b, equally likely; "uniform" alone: 0..max_delay
+    ("exponential", mean)              rounded to the nearest whole number
+    ("poisson", mean)
+    ("half_normal", mean, variance)    mean + σ(|Z| - √(2/π)), rounded: its mean is `mean`, σ² = `variance`
+    ("positive_normal", mean, variance)    |N(mean, variance)|, rounded
+
+Z is standard normal. A delay beyond `max_delay` becomes `max_delay`: late effects arrive on the last day,
+none is lost.
+
+Pike-Burke et al. (2018) have delays N₊(μ, σ²) of mean μ. The variance that fits their curves of ODAAF-V is that
+of a half-normal law, σ²(1 - 2/π): "half_normal" has this mean and this variance. "positive_normal" is what the
+symbol suggests; which one was drawn is not said.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aftereffect.core import checks
+from aftereffect.core.errors import InvalidArgument
+
+Shape = tuple[int, int]
+Numbers = tuple[float, ...]
+Sampler = Callable[[np.random.Generator, Shape, Numbers], NDArray[Any]]
+
+
+def _fixed(random: np.random.Generator, shape: Shape, given: Numbers) -> NDArray[Any]:
+    return np.full(shape, int(given[0]), dtype=np.int64)
+
+
+def _uniform(random: np.random.Generator, shape: Shape, given: Numbers) -> NDArray[Any]:
+    return random.integers(int(given[0]), int(given[1]) + 1, size=shape)
+
+
+def _exponential(random: np.random.Generator, shape: Shape, given: Numbers) -> NDArray[Any]:
+    return random.exponential(given[0], size=shape)
+
+
+def _poisson(random: np.random.Generator, shape: Shape, given: Numbers) -> NDArray[Any]:
+    return random.poisson(given[0], size=shape)
+
+
+def _half_normal(random: np.random.Generator, shape: Shape, given: Numbers) -> NDArray[Any]:
+    above = np.abs(random.standard_normal(size=shape)) - math.sqrt(2.0 / math.pi)
+    return given[0] + math.sqrt(given[1]) * above
+
+
+def _positive_normal(random: np.random.Generator, shape: Shape, given: Numbers) -> NDArray[Any]:
+    return np.abs(random.normal(given[0], math.sqrt(given[1]), size=shape))
+
+
+LAWS: dict[str, tuple[tuple[str, ...], Sampler]] = {
+    "fixed": (("delay",), _fixed),
+    "uniform": (("least", "greatest"), _uniform),
+    "exponential": (("mean",), _exponential),
+    "poisson": (("mean",), _poisson),
+    "half_normal": (("mean", "variance"), _half_normal),
+    "positive_normal": (("mean", "variance"), _positive_normal),
+}
+
+
+def checked_law(law: Any, max_delay: int | None) -> tuple[str, tuple[float, ...]]:
+    """Return a law's name and numbers; the lone word "uniform" is completed by `max_delay`.
+
+    >>> checked_law("uniform", 9)
+    ('uniform', (0.0, 9.0))
+    """
+    parts = law if isinstance(law, tuple | list) and law else (law,)
+    name = checks.choice("law", parts[0], tuple(LAWS))
+    fields = LAWS[name][0]
+    if name == "uniform" and len(parts) == 1:
+        if max_delay is None:
+            raise InvalidArgument("max_delay must be given for the lone law 'uniform', but got None")
+        parts = (name, 0, max_delay)
+    if len(parts) != 1 + len(fields):
+        wanted = f"({name!r}, {', '.join(fields)})"
+        raise InvalidArgument(f"law must have the form {wanted}, but got {checks.shown(law)}")
+    named = zip((f"law's {field}" for field in fields), parts[1:], strict=True)
+    if name in ("fixed", "uniform"):
+        numbers = tuple(float(checks.integer(field, value, low=0)) for field, value in named)
+    else:
+        numbers = tuple(checks.real(field, value, low=0.0) for field, value in named)
+    if name == "uniform" and numbers[0] > numbers[1]:
+        raise InvalidArgument(f"law's least must be at most its greatest, but got {checks.shown(law)}")
+    if name == "half_normal" and numbers[0] < math.sqrt(2.0 * numbers[1] / math.pi):
+        raise InvalidArgument(f"law's mean must be at least √(2·variance/π), but got {checks.shown(law)}")
+    return name, numbers
+
+
+def largest_delay(law: Any, max_delay: int | None) -> int:
+    """Return `max_delay`, or where it is None the greatest delay of a bounded law."""
+    if max_delay is not None:
+        return checks.integer("max_delay", max_delay, low=0, high=np.iinfo(np.int32).max)
+    name, numbers = checked_law(law, None)
+    if name not in ("fixed", "uniform"):
+        raise InvalidArgument(f"max_delay must be given for the unbounded law {name!r}, but got None")
+    return checks.integer("law's greatest", int(numbers[-1]), high=np.iinfo(np.int32).max)
+
+
+def draw_delays(
+    law: Any, max_delay: int, shape: Shape, random: np.random.Generator
+) -> NDArray[np.int32]:
+    """Draw delays, round them to whole rounds and cut them at `max_delay`."""
+    name, numbers = checked_law(law, max_delay)
+    drawn = LAWS[name][1](random, shape, numbers)
+    return np.minimum(np.rint(drawn), max_delay).astype(np.int32)

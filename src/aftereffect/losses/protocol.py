@@ -1,0 +1,239 @@
+"""Loss sequences as the paper sees them (Section 2): oblivious, composite, charged over d+1 rounds.
+
+    round           0    1    2    3    4         d = 2
+    play in 0       s0   s1   s2                  component s of the arm played in round t
+    play in 1            s0   s1   s2             is charged in round t + s
+    play in 2                 s0   s1   s2
+    total           Σ    Σ    Σ    Σ    Σ         the player sees the sum of its column only
+
+A `Losses` object stands on a kernel: `spread` adds the components of one play to a buffer (`core/kernel.py`).
+Everything else follows. **The order of summation is part of the contract**, since every engine must agree bit
+for bit: a total starts at 0.0, and plays add their components in the order in which they were played. Charges
+beyond the horizon are never seen.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from aftereffect.core import checks, kernel
+from aftereffect.core.checks import FloatArray
+from aftereffect.core.effects import effects
+from aftereffect.core.errors import InvalidArgument, InvalidLosses, OutOfTurn
+
+# Long enough that entering compiled code costs nothing, short enough for the first level of cache.
+CHUNK = 2048
+
+
+def play_rounds(
+    params: Any, first: int, arms: NDArray[np.int64], max_delay: int, pending: FloatArray, totals: FloatArray
+) -> None:
+    """Play `arms` from round `first` on: write their totals, leave in `pending` what they still owe."""
+    rounds = len(arms)
+    for k in range(rounds):
+        kernel.spread(params, first + k, arms[k], pending, k)
+        totals[k] = pending[k]
+    for k in range(max_delay):
+        pending[k] = pending[rounds + k]
+    for k in range(max_delay, max_delay + rounds):
+        pending[k] = 0.0
+
+
+def play_once(params: Any, t: int, arm: int, pending: FloatArray, at: int) -> float:
+    """Play one round and return its total."""
+    kernel.spread(params, t, arm, pending, at)
+    return float(pending[at])
+
+
+def write_components(params: Any, horizon: int, n_arms: int, max_delay: int, flat: FloatArray) -> None:
+    """Write all components, ordered by round, arm and delay, into zeros."""
+    for t in range(horizon):
+        for arm in range(n_arms):
+            kernel.spread(params, t, arm, flat, (t * n_arms + arm) * (max_delay + 1))
+
+
+class Losses:
+    """A sequence of losses for T = `horizon` rounds, d = `max_delay` and K = `n_arms`, fixed in advance.
+
+    params: the NamedTuple whose type names the kernel (register your own with `core.kernel.register`).
+    direction, low, high: whether effects are losses or rewards, and the range of what one play does in all.
+    means: the expected whole effect of a play of each arm, if known and the same in every round; else None.
+    recipe: maps a seed to a fresh draw, for losses that were drawn; None for fixed ones.
+
+    Build them with `CompositeLosses`, or with `spreads.py` and `tables.py`, or `hard`.
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        *,
+        horizon: int,
+        max_delay: int,
+        n_arms: int,
+        direction: str = "minimize",
+        low: float = 0.0,
+        high: float = 1.0,
+        means: ArrayLike | None = None,
+        recipe: "Callable[[int], Losses] | None" = None,
+    ) -> None:
+        """Check the sizes; the kernel's own parameters are for its builder to check."""
+        if type(params) not in kernel.LOSSES:
+            raise InvalidArgument(
+                f"params must be of a type registered with a LossKernel, but got {checks.shown(type(params))}"
+            )
+        self.horizon = checks.integer("horizon", horizon, low=1)
+        self.max_delay = checks.integer("max_delay", max_delay, low=0)
+        self.n_arms = checks.integer("n_arms", n_arms, low=2)
+        self.effects = effects(direction, low, high)
+        self.direction = direction
+        self.low = float(low)
+        self.high = float(high)
+        self.means: FloatArray | None = None
+        if means is not None:
+            self.means = checks.frozen(checks.array("means", means, shape=(self.n_arms,)))
+        self.params = params
+        self._recipe = recipe
+        self._arm_sums: FloatArray | None = None
+
+    @property
+    def stochastic(self) -> bool:
+        """Whether `redraw` can draw these losses anew."""
+        return self._recipe is not None
+
+    def redraw(self, seed: int) -> "Losses":
+        """Return a fresh draw of the same stochastic recipe."""
+        seed = checks.integer("seed", seed, low=0)
+        if self._recipe is None:
+            raise InvalidLosses(f"losses must have a stochastic recipe to be redrawn, but {self!r} is fixed")
+        return self._recipe(seed)
+
+    def components(self) -> FloatArray:
+        """Return all components, shape (T, d+1, K); for small cases, as it is large."""
+        from aftereffect.core.jit import compiled
+
+        flat = np.zeros(self.horizon * self.n_arms * (self.max_delay + 1))
+        write = compiled(write_components, self.params)
+        write(self.params, self.horizon, self.n_arms, self.max_delay, flat)
+        by_arm = flat.reshape(self.horizon, self.n_arms, self.max_delay + 1)
+        return np.ascontiguousarray(by_arm.transpose(0, 2, 1))
+
+    def totals(self, arms: ArrayLike) -> FloatArray:
+        """Return the T totals that playing `arms`, one a round, would observe."""
+        checked = self._checked_arms(arms)
+        totals = np.empty(self.horizon)
+        self._play(lambda a, b: checked[a:b], totals)
+        return totals
+
+    def arm_totals(self) -> FloatArray:
+        """Return the totals of always playing each arm, shape (T, K)."""
+        totals = np.empty((self.horizon, self.n_arms))
+        for arm in range(self.n_arms):
+            self._play_fixed(arm, totals[:, arm])
+        return totals
+
+    def arm_sums(self) -> FloatArray:
+        """Return what always playing each arm adds up to within the horizon, shape (K,)."""
+        if self._arm_sums is None:
+            totals = np.empty(self.horizon)
+            sums = np.empty(self.n_arms)
+            for arm in range(self.n_arms):
+                self._play_fixed(arm, totals)
+                sums[arm] = totals.sum()
+            self._arm_sums = checks.owned(sums)
+        return self._arm_sums
+
+    def best_arm(self) -> int:
+        """Return the fixed arm with the least sum of totals (for rewards the greatest); the first if tied."""
+        sums = self.arm_sums()
+        return int(sums.argmax() if self.effects.maximize else sums.argmin())
+
+    def regret(self, arms: ArrayLike) -> float:
+        """Return R_T of Section 2: the totals of `arms` minus those of the best arm; flipped for rewards."""
+        played, best = float(self.totals(arms).sum()), float(self.arm_sums()[self.best_arm()])
+        return best - played if self.effects.maximize else played - best
+
+    def stream(self) -> "LossStream":
+        """Return the losses as a player meets them, round by round."""
+        return LossStream(self)
+
+    def _checked_arms(self, arms: ArrayLike) -> NDArray[np.int64]:
+        try:
+            given = np.asarray(arms)
+        except ValueError:
+            raise InvalidArgument(
+                f"arms must be {self.horizon} whole numbers, but got {checks.shown(arms)}"
+            ) from None
+        if given.dtype.kind not in "iu" or given.shape != (self.horizon,):
+            raise InvalidArgument(
+                f"arms must be {self.horizon} whole numbers, one a round, "
+                f"but got {given.dtype} of shape {given.shape}"
+            )
+        bad = (given < 0) | (given >= self.n_arms)
+        if bad.any():
+            t = int(bad.argmax())
+            raise InvalidArgument(f"arms must lie in 0..{self.n_arms - 1}, but arms[{t}] is {given[t]}")
+        return given.astype(np.int64, order="C")
+
+    def _play_fixed(self, arm: int, totals: FloatArray) -> None:
+        arms = np.full(self._chunk(), arm, dtype=np.int64)
+        self._play(lambda a, b: arms[: b - a], totals)
+
+    def _play(self, arms: Callable[[int, int], NDArray[np.int64]], totals: FloatArray) -> None:
+        """Fill `totals` for the arms(a, b) of rounds a to b-1, chunk by chunk."""
+        from aftereffect.core.jit import compiled
+
+        play = compiled(play_rounds, self.params)
+        chunk = self._chunk()
+        pending = np.zeros(chunk + self.max_delay)
+        seen = np.empty(chunk)
+        for a in range(0, self.horizon, chunk):
+            b = min(a + chunk, self.horizon)
+            play(self.params, a, arms(a, b), self.max_delay, pending, seen[: b - a])
+            totals[a:b] = seen[: b - a]
+
+    def _chunk(self) -> int:
+        return min(self.horizon, max(CHUNK, self.max_delay))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take what pickle kept; arrays come back writable, and the compiled kernels know read-only ones."""
+        self.__dict__.update(state)
+        parts = (checks.owned(part) if isinstance(part, np.ndarray) else part for part in self.params)
+        self.params = type(self.params)(*parts)
+
+    def __repr__(self) -> str:
+        """Name the kernel and the sizes."""
+        sizes = f"horizon={self.horizon}, max_delay={self.max_delay}, n_arms={self.n_arms}"
+        return f"{type(self).__name__}({type(self.params).__name__}, {sizes}, direction={self.direction!r})"
+
+
+class LossStream:
+    """Losses met round by round: `play(arm)` returns the next round's total. `round` counts those played."""
+
+    def __init__(self, losses: Losses) -> None:
+        """Stand before round 0."""
+        from aftereffect.core.jit import compiled
+
+        self.losses = losses
+        self.round = 0
+        self._play = compiled(play_once, losses.params)
+        self._chunk = max(CHUNK, losses.max_delay)
+        self._pending = np.zeros(self._chunk + losses.max_delay)
+        self._at = 0
+
+    def play(self, arm: int) -> float:
+        """Play `arm` and return the total of this round; an error once the horizon is reached."""
+        losses = self.losses
+        arm = checks.integer("arm", arm, low=0, high=losses.n_arms - 1)
+        if self.round >= losses.horizon:
+            raise OutOfTurn(f"play must be called at most horizon={losses.horizon} times, but all are played")
+        if self._at == self._chunk:
+            owed = losses.max_delay
+            self._pending[:owed] = self._pending[self._chunk :].copy()
+            self._pending[owed:] = 0.0
+            self._at = 0
+        total = float(self._play(losses.params, self.round, arm, self._pending, self._at))
+        self.round += 1
+        self._at += 1
+        return total

@@ -1,0 +1,246 @@
+"""Tables of whole losses ℓ_t(i), before they are spread: stochastic, switching, drifting, seasonal.
+
+A spread (`spreads.py`) turns a table into losses. All makers give numbers in [0, 1] and take `law`:
+"bernoulli" draws 0 or 1 with the stated mean, "constant" gives the means themselves.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from aftereffect.core import checks
+from aftereffect.core.checks import FloatArray
+from aftereffect.core.effects import effects
+from aftereffect.core.errors import InvalidArgument, InvalidLosses
+from aftereffect.losses.seeds import TABLE, generator
+
+LAWS = ("bernoulli", "constant")
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """values[t, i]: the whole effect of playing arm i in round t, in [low, high].
+
+    means: the expectation of values[t], if known and the same for all t. recipe: maps a seed to a fresh draw.
+
+    >>> Table([[0.0, 1.0], [0.5, 0.25]]).values.sum(axis=0)
+    array([0.5 , 1.25])
+    """
+
+    values: FloatArray
+    low: float = 0.0
+    high: float = 1.0
+    means: FloatArray | None = None
+    recipe: "Callable[[int], Table] | None" = None
+
+    def __init__(
+        self,
+        values: ArrayLike,
+        low: float = 0.0,
+        high: float = 1.0,
+        means: ArrayLike | None = None,
+        recipe: "Callable[[int], Table] | None" = None,
+    ) -> None:
+        """Check the values against the range, and freeze them."""
+        effects("minimize", low, high)
+        numbers = checks.array("table", values, shape=(None, None), error=InvalidLosses)
+        if numbers.shape[0] < 1 or numbers.shape[1] < 2:
+            raise InvalidLosses(
+                f"table must have shape (T, K) with T >= 1 and K >= 2, but got shape {numbers.shape}"
+            )
+        outside = (numbers < low) | (numbers > high)
+        if outside.any():
+            t, i = (int(n) for n in np.argwhere(outside)[0])
+            raise InvalidLosses(
+                f"table must lie in [{low:g}, {high:g}], but table[{t}, {i}] is {float(numbers[t, i])!r}"
+            )
+        known = None
+        if means is not None:
+            known = checks.frozen(checks.array("means", means, shape=(numbers.shape[1],)))
+        for name, value in (("low", float(low)), ("high", float(high)), ("means", known), ("recipe", recipe)):
+            object.__setattr__(self, name, value)
+        object.__setattr__(self, "values", checks.frozen(numbers))
+
+    def redraw(self, seed: int) -> "Table":
+        """Return a fresh draw of the same recipe."""
+        seed = checks.integer("seed", seed, low=0)
+        if self.recipe is None:
+            raise InvalidLosses("table must have a stochastic recipe to be redrawn, but its values are fixed")
+        return self.recipe(seed)
+
+
+def as_table(table: Table | ArrayLike, low: float | None, high: float | None) -> Table:
+    """Return a Table; None for `low` or `high` means the table's own, or 0 and 1 for a plain array."""
+    given = table if isinstance(table, Table) else None
+    low = (given.low if given else 0.0) if low is None else low
+    high = (given.high if given else 1.0) if high is None else high
+    if given is None:
+        return Table(np.asarray(table), low, high)
+    if (low, high) == (given.low, given.high):
+        return given
+    return Table(given.values, low, high, given.means, given.recipe)
+
+
+def iid(
+    horizon: int, means: ArrayLike, seed: int, *, law: str = "bernoulli", concentration: float = 10.0
+) -> Table:
+    """Draw every round independently with the same K means.
+
+    law: "bernoulli", "constant", or "beta", whose two parameters add up to `concentration` (means then in (0,
+    1)).
+
+    >>> iid(3, [0.2, 0.8], seed=0, law="constant").values[2]
+    array([0.2, 0.8])
+    """
+    horizon = checks.integer("horizon", horizon, low=1)
+    mu = checks.array("means", means, shape=(None,))
+    checks.integer("len(means)", len(mu), low=2)
+    checks.choice("law", law, (*LAWS, "beta"))
+    concentration = checks.real("concentration", concentration, above=0.0)
+    if law != "beta":
+        drawn = draw(np.broadcast_to(within("means", mu), (horizon, len(mu))), law, seed)
+    elif ((mu > 0.0) & (mu < 1.0)).all():
+        shape = (horizon, len(mu))
+        drawn = generator(seed, TABLE).beta(concentration * mu, concentration * (1.0 - mu), size=shape)
+    else:
+        raise InvalidArgument(f"means must lie in (0, 1) for law 'beta', but got {checks.shown(mu.tolist())}")
+    again = partial(iid, horizon, mu, law=law, concentration=concentration)
+    return Table(checks.owned(drawn), means=mu, recipe=None if law == "constant" else again)
+
+
+def switching(
+    horizon: int,
+    n_arms: int,
+    seed: int,
+    *,
+    period: int | None = None,
+    rounds: Sequence[int] | None = None,
+    gap: float = 0.2,
+    law: str = "bernoulli",
+) -> Table:
+    """Let the best arm go 0, 1, ..., K-1, 0, ...: mean (1 - gap)/2 while it is best, else (1 + gap)/2.
+
+    It switches every `period` rounds, or in the given `rounds` (counted from 0); by default every quarter.
+    """
+    horizon = checks.integer("horizon", horizon, low=1)
+    n_arms = checks.integer("n_arms", n_arms, low=2)
+    gap = checks.real("gap", gap, low=0.0, high=1.0)
+    if period is not None and rounds is not None:
+        raise InvalidArgument(f"period must be left out where rounds are given, but got {period}")
+    if rounds is None:
+        step = checks.integer("period", -(-horizon // 4) if period is None else period, low=1)
+        starts = np.arange(step, horizon, step)
+    else:
+        listed = [checks.integer("rounds", t, low=1, high=horizon - 1) for t in rounds]
+        starts = np.array(listed, dtype=np.int64)
+        if (np.diff(starts) <= 0).any():
+            raise InvalidArgument(f"rounds must increase, but got {checks.shown(list(rounds))}")
+    best = np.searchsorted(starts, np.arange(horizon), side="right") % n_arms
+    mu = np.full((horizon, n_arms), (1.0 + gap) / 2.0)
+    mu[np.arange(horizon), best] = (1.0 - gap) / 2.0
+    again = partial(switching, horizon, n_arms, period=period, rounds=rounds, gap=gap, law=law)
+    return finished(mu, law, seed, again)
+
+
+def constrained(
+    horizon: int,
+    n_arms: int,
+    seed: int,
+    *,
+    gap: float = 0.125,
+    growth: float = 1.6,
+    best_arm: int = 0,
+    law: str = "bernoulli",
+) -> Table:
+    """Draw the stochastically constrained adversary: the gap stays, the level jumps from end to end.
+
+    The means of (best arm, all others) alternate between (0, gap) and (1 - gap, 1); phase n lasts ⌊growth^n⌋
+    rounds. Reference: Zimmert and Seldin, "Tsallis-INF", JMLR 22 (2021), the experiments.
+    """
+    horizon = checks.integer("horizon", horizon, low=1)
+    n_arms = checks.integer("n_arms", n_arms, low=2)
+    gap = checks.real("gap", gap, low=0.0, high=1.0)
+    growth = checks.real("growth", growth, low=1.0)
+    best_arm = checks.integer("best_arm", best_arm, low=0, high=n_arms - 1)
+    high = np.zeros(horizon, dtype=bool)
+    start, phase, length = 0, 0, 1.0
+    while start < horizon:
+        end = min(start + int(min(length, horizon)), horizon)
+        high[start:end] = phase % 2 == 1
+        start, phase, length = end, phase + 1, length * growth
+    mu = np.repeat(np.where(high, 1.0, gap)[:, np.newaxis], n_arms, axis=1)
+    mu[:, best_arm] = np.where(high, 1.0 - gap, 0.0)
+    again = partial(constrained, horizon, n_arms, gap=gap, growth=growth, best_arm=best_arm, law=law)
+    return finished(mu, law, seed, again)
+
+
+def drifting(horizon: int, n_arms: int, seed: int, *, step: float = 0.01, law: str = "bernoulli") -> Table:
+    """Let each mean walk in [0, 1]: uniform start, steps uniform in [-step, step], reflected at the ends."""
+    horizon = checks.integer("horizon", horizon, low=1)
+    n_arms = checks.integer("n_arms", n_arms, low=2)
+    step = checks.real("step", step, low=0.0, high=1.0)
+    walk, noise = generator(seed, TABLE).spawn(2)
+    path = walk.uniform(-step, step, size=(horizon, n_arms))
+    path[0] = walk.random(n_arms)
+    # A symmetric walk folded into [0, 1] has the law of one that is reflected step by step.
+    folded = np.mod(np.cumsum(path, axis=0), 2.0)
+    mu = np.minimum(folded, 2.0 - folded)
+    checks.choice("law", law, LAWS)
+    values = mu if law == "constant" else (noise.random(mu.shape) < mu).astype(np.float64)
+    return Table(checks.owned(values), recipe=partial(drifting, horizon, n_arms, step=step, law=law))
+
+
+def seasonal(
+    horizon: int,
+    n_arms: int,
+    seed: int,
+    *,
+    period: float = 365.0,
+    level: ArrayLike = 0.5,
+    amplitude: ArrayLike = 0.25,
+    phases: ArrayLike | None = None,
+    law: str = "bernoulli",
+) -> Table:
+    """Let means swing: level_i + amplitude_i cos(2π(t/period - phase_i)); phases i/K unless given."""
+    horizon = checks.integer("horizon", horizon, low=1)
+    n_arms = checks.integer("n_arms", n_arms, low=2)
+    period = checks.real("period", period, above=0.0)
+    offsets = np.arange(n_arms) / n_arms if phases is None else per_arm("phases", phases, n_arms)
+    middle, swing = per_arm("level", level, n_arms), per_arm("amplitude", amplitude, n_arms)
+    angle = 2.0 * np.pi * (np.arange(horizon)[:, np.newaxis] / period - offsets)
+    within("level ± amplitude", np.concatenate([middle - np.abs(swing), middle + np.abs(swing)]))
+    mu = np.clip(middle + swing * np.cos(angle), 0.0, 1.0)
+    again = partial(
+        seasonal, horizon, n_arms, period=period, level=middle, amplitude=swing, phases=offsets, law=law
+    )
+    return finished(mu, law, seed, again)
+
+
+def per_arm(name: str, value: ArrayLike, n_arms: int) -> FloatArray:
+    """Return one number per arm; a single number stands for all."""
+    if np.ndim(value) == 0:
+        return np.full(n_arms, checks.real(name, value))
+    return checks.array(name, value, shape=(n_arms,))
+
+
+def within(name: str, numbers: FloatArray) -> FloatArray:
+    """Return numbers that lie in [0, 1]."""
+    wrong = numbers[(numbers < 0.0) | (numbers > 1.0)]
+    if len(wrong):
+        raise InvalidArgument(f"{name} must lie in [0, 1], but got {float(wrong[0])!r}")
+    return numbers
+
+
+def draw(mu: FloatArray, law: str, seed: int) -> FloatArray:
+    """Return a draw with means `mu`, shape (T, K)."""
+    checks.choice("law", law, LAWS)
+    random = generator(seed, TABLE)
+    return np.array(mu) if law == "constant" else (random.random(mu.shape) < mu).astype(np.float64)
+
+
+def finished(mu: FloatArray, law: str, seed: int, recipe: Callable[[int], Table]) -> Table:
+    """Return the table drawn from means that change; with law "constant" nothing is left to redraw."""
+    return Table(checks.owned(draw(mu, law, seed)), recipe=None if law == "constant" else recipe)

@@ -1,0 +1,149 @@
+"""Figure 1 of the paper (Definition 1, Section 3) for any Boolean sequence: when to draw, to stay, to update.
+
+An update round t needs the coins b_{t-2d}, ..., b_{t-1} to be 0 and b_t to be 1. The zeros keep the block at
+least 2d+1 rounds long, so that before round t-d all that the block before still owed has arrived: the d+1
+totals of rounds t-d, ..., t come from the block's arm alone. Their sum over 2d+1 (Lemma 2) is what the base
+algorithm is fed.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from aftereffect.core import checks
+from aftereffect.core.errors import InvalidArgument
+
+
+def read_coins(text: str) -> list[bool]:
+    """Return the Boolean sequence that a text of zeros and ones stands for.
+
+    >>> read_coins("101")
+    [True, False, True]
+    """
+    if not text or set(text) - set("01"):
+        rule = "must be one or more of the digits 0 and 1"
+        raise InvalidArgument(f"coins {rule}, but got {checks.shown(text)}")
+    return [digit == "1" for digit in text]
+
+
+def round_kinds(coins: Iterable[bool], max_delay: int) -> list[str]:
+    """Return D (draw), S (stay), and U after either where the round is also an update round (Definition 1).
+
+    Round t updates if t >= 2d+1, b_t = 1 and the 2d coins before it are 0. It draws if t = 1 or t-1 updated.
+
+    >>> round_kinds([1, 0, 0, 1, 1, 0, 0], max_delay=1)
+    ['D', 'S', 'S', 'SU', 'D', 'S', 'S']
+    >>> round_kinds([1, 0, 1], max_delay=0)
+    ['DU', 'D', 'SU']
+    """
+    d = checks.integer("max_delay", max_delay, low=0)
+    b = list(coins)
+    for t, coin in enumerate(b, start=1):
+        if coin not in (0, 1):
+            raise InvalidArgument(f"coins must be 0 or 1, but coin {t} is {checks.shown(coin)}")
+    updates = [t >= 2 * d and bool(b[t]) and not any(b[t - 2 * d : t]) for t in range(len(b))]
+    draws = [t == 0 or updates[t - 1] for t in range(len(b))]
+    return ["DS"[not draw] + "U" * update for draw, update in zip(draws, updates, strict=True)]
+
+
+def update_rounds(kinds: Sequence[str]) -> list[int]:
+    """Return the update rounds, counted from 1.
+
+    >>> update_rounds(["D", "S", "S", "SU", "D"])
+    [4]
+    """
+    return [t for t, kind in enumerate(kinds, start=1) if kind.endswith("U")]
+
+
+def text_diagram(coins: Iterable[bool], max_delay: int, rounds_per_line: int = 23) -> str:
+    """Return Figure 1 as text: coins above rounds, `|` between blocks, and below them what made each update.
+
+    "needed" repeats the coins that Definition 1 asks of an update round, "summed" marks the totals it feeds.
+
+    >>> print(text_diagram([1, 0, 0, 1, 1, 0, 0], max_delay=1))
+    coins   1  0  0  1 |1  0  0
+    rounds  D  S  S  SU|D  S  S
+    needed     0  0  1 |
+    summed        +  + |
+    """
+    b = list(coins)
+    kinds = round_kinds(b, max_delay)
+    checks.integer("rounds_per_line", rounds_per_line, low=1)
+    needed, summed = [""] * len(b), [""] * len(b)
+    for t in update_rounds(kinds):
+        needed[t - 2 * max_delay - 1 : t] = ["0"] * (2 * max_delay) + ["1"]
+        summed[t - max_delay - 1 : t] = ["+"] * (max_delay + 1)
+    rows = {"coins": [str(int(coin)) for coin in b], "rounds": kinds, "needed": needed, "summed": summed}
+    lines = []
+    for first in range(0, len(b), rounds_per_line):
+        here = range(first, min(first + rounds_per_line, len(b)))
+        for name, cells in rows.items():
+            row = (f"{cells[t]:2}" + ("|" if kinds[t].endswith("U") else " ") for t in here)
+            lines.append(f"{name:8}{''.join(row)}".rstrip())
+        lines.append("")
+    return "\n".join(lines[:-1])
+
+
+# The drawing: one column per round, in the proportions of the paper's figure.
+COLUMN, ROW, LEFT, TOP = 32, 36, 92, 18
+STYLE = (
+    "text{font-family:'Latin Modern Math','STIX Two Text',Georgia,'DejaVu Serif',serif;font-size:17px;"
+    "text-anchor:middle;fill:#222}"
+    ".name{text-anchor:end}.note{font-size:14px;fill:#c2600a}.sum{font-size:14px;fill:#1d5f9e}"
+    ".needed{fill:#ffe873}.block{fill:none;stroke:#e07b12;stroke-width:2}.window{fill:none;stroke:#1d5f9e;stroke-width:2}"
+)
+
+
+def _text(x: float, y: float, words: str, kind: str = "") -> str:
+    # Digits and capitals stand on a baseline a third of a line below their middle.
+    mark = f' class="{kind}"' if kind else ""
+    return f'<text x="{x:g}" y="{y + 6:g}"{mark}>{words}</text>'
+
+
+def _update_mark(t: int, d: int) -> list[str]:
+    """Return the yellow shape of update round t and the coins it needs, and the bracket of its d+1 totals."""
+    right, coins, rounds, foot = LEFT + t * COLUMN, TOP, TOP + ROW, TOP + 2 * ROW
+    shape = f"M{right} {coins}V{foot}h{-COLUMN}V{rounds}h{-2 * d * COLUMN}V{coins}Z"
+    start, stop, y = right - (d + 1) * COLUMN + 4, right - 4, foot + 8
+    bracket = f"M{start} {y}v7H{stop}v-7"
+    return [
+        f'<path class="needed" d="{shape}"/>',
+        f'<path class="window" d="{bracket}"/>',
+        _text((start + stop) / 2, y + 19, "summed" if d else "Σ", "sum"),
+    ]
+
+
+def svg_diagram(coins: Iterable[bool], max_delay: int) -> str:
+    """Return Figure 1 as an SVG picture.
+
+    Orange: the blocks. Yellow: an update round and the 2d+1 coins behind it. Blue: the d+1 totals summed.
+    """
+    b = list(coins)
+    kinds = round_kinds(b, max_delay)
+    updates = update_rounds(kinds)
+    foot = TOP + 2 * ROW
+    width, height = LEFT + len(b) * COLUMN + 14, foot + 72
+    size = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size}>',
+        f"<title>Rounds of the wrapper for max_delay = {max_delay}</title>",
+        f"<style>{STYLE}</style>",
+        f'<rect width="{width}" height="{height}" fill="#fff"/>',
+    ]
+    for t in updates:
+        parts += _update_mark(t, max_delay)
+    for first, last in zip([0, *updates], updates, strict=False):
+        x, wide = LEFT + first * COLUMN, (last - first) * COLUMN
+        parts.append(f'<rect class="block" x="{x}" y="{TOP}" width="{wide}" height="{2 * ROW}"/>')
+        # In a narrow block there is room for its length only.
+        rule = " ≥ 2d+1" if last - first >= 3 else ""
+        parts.append(_text(x + wide / 2, foot + 50, f"{last - first}{rule}", "note"))
+    done = updates[-1] if updates else 0
+    if done < len(b):
+        # The last block goes on beyond the picture: no right edge.
+        x, edge = LEFT + done * COLUMN, LEFT + len(b) * COLUMN
+        parts.append(f'<path class="block" d="M{edge} {TOP}H{x}V{foot}H{edge}"/>')
+    parts.append(_text(LEFT - 14, TOP + ROW / 2, "B", "name"))
+    parts.append(_text(LEFT - 14, TOP + 1.5 * ROW, "round", "name"))
+    for t, (coin, kind) in enumerate(zip(b, kinds, strict=True)):
+        middle = LEFT + (t + 0.5) * COLUMN
+        parts += [_text(middle, TOP + ROW / 2, str(int(coin))), _text(middle, TOP + 1.5 * ROW, kind)]
+    return "\n".join([*parts, "</svg>\n"])

@@ -1,0 +1,37 @@
+"""The contract of a player under composite anonymous feedback (Section 2 of the paper).
+
+    round t:      ask() ──► arm I_t ──► the world plays it ──► total ℓ°_t ──► tell(ℓ°_t)
+
+The total of a round is the sum of whatever arrives in it, of this and earlier plays; nobody says what came from where.
+"""
+
+from typing import Any, Protocol, runtime_checkable
+
+from aftereffect.core.records import Round
+
+
+@runtime_checkable
+class Player(Protocol):
+    """Someone who plays an arm each round and sees one total a round.
+
+    `ask` returns the same arm until `tell` ends the round. `tell` before `ask`, or a total that is not a finite number in
+    range, raises a `ValueError` and changes nothing. To be simulated over many runs a player also needs
+    `fresh(seed, run)`, an unplayed copy with its own random streams; to be saved, `state()`.
+    """
+
+    @property
+    def n_arms(self) -> int:
+        """K."""
+        ...
+
+    def ask(self) -> int:
+        """Return the arm to play in this round, 0..K−1."""
+        ...
+
+    def tell(self, total: float | None) -> Round:
+        """Report the total of this round, None if it is missing, and end the round."""
+        ...
+
+    def state(self) -> dict[str, Any]:
+        """Return all there is to know, in plain JSON types, for `aftereffect.restore`."""
+        ...

@@ -1,0 +1,54 @@
+"""From a saved state back to the object that goes on from it."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from aftereffect.bandits.exp3 import Exp3
+from aftereffect.bandits.protocol import Bandit
+from aftereffect.bandits.tsallis import TsallisFTRL
+from aftereffect.bandits.uniform import Uniform
+from aftereffect.core import saved
+from aftereffect.core.errors import AftereffectError, InvalidState
+from aftereffect.players.naive import Naive
+from aftereffect.players.wrapper import CompositeLossWrapper
+
+BANDITS: tuple[type, ...] = (TsallisFTRL, Exp3, Uniform)
+PLAYERS: dict[str, Callable[[Mapping[str, Any], Bandit], Any]] = {
+    "CompositeLossWrapper": CompositeLossWrapper.from_state,
+    "Naive": Naive.from_state,
+}
+
+
+def restore(state: Mapping[str, Any], classes: Iterable[type] = ()) -> Any:
+    """Return the player or bandit that `state()` described; it goes on bit for bit, in another process too.
+
+    classes: bandit classes of your own that may be in the state; each needs `state()`, whose field "kind" is the name of
+        the class, and a class method `from_state(state)`.
+
+    >>> from aftereffect import CompositeLossWrapper, restore
+    >>> player = CompositeLossWrapper.tuned(n_arms=3, max_delay=2, horizon=1000, seed=1)
+    >>> twin = restore(player.state())
+    >>> twin.ask() == player.ask()
+    True
+    """
+    known = {cls.__name__: cls for cls in (*BANDITS, *classes)}
+    kind = saved.kind_of(state)
+    try:
+        if kind not in PLAYERS:
+            return restore_bandit(state, known)
+        if "bandit" not in state:
+            raise InvalidState(f"state of kind {kind!r} must have the field 'bandit', but it is missing")
+        return PLAYERS[kind](state, restore_bandit(state["bandit"], known))
+    except InvalidState:
+        raise
+    except AftereffectError as error:
+        raise InvalidState(f"state must hold what state() saved, but {error}") from None
+
+
+def restore_bandit(state: Mapping[str, Any], known: Mapping[str, Any]) -> Bandit:
+    """Return the base algorithm that a state describes."""
+    kind = saved.kind_of(state)
+    if kind not in known:
+        raise InvalidState(f"kind must be one of {sorted([*PLAYERS, *known])} or given in classes, but got {kind!r}")
+    bandit: Bandit = known[kind].from_state(state)
+    return bandit

@@ -1,0 +1,143 @@
+"""Reading a Boolean sequence online: drawn as geometric gaps, or given by the user one coin a round."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from aftereffect.core import checks, random, saved
+from aftereffect.core.errors import CoinsExhausted, InvalidArgument, InvalidState
+from aftereffect.core.kernel import FloatState, WordState
+from aftereffect.players import coins as tables
+
+
+def next_update(coins: tables.Coins, rng: WordState, place: FloatState, max_delay: int, limit: int) -> int:
+    """Look for the next update round: `coins.next_update`, compiled."""
+    return tables.next_update(coins, rng, place, max_delay, limit)
+
+
+class DrawnCoins:
+    """Bernoulli coins, drawn gap by gap from a stream (coins.py says how)."""
+
+    def __init__(self, bias: float, max_delay: int, rng: WordState) -> None:
+        """Take β, d and the stream to draw from."""
+        # numba's import costs a quarter of a second: here, not with the package.
+        from aftereffect.core.jit import entry
+
+        self.bias = bias
+        self._max_delay = max_delay
+        self._rng = rng
+        self._table = tables.bernoulli(bias)
+        self._place = np.zeros(2)
+        self._known = 0
+        self._end = 0
+        self._next_update = entry(next_update, self._table, rng, self._place, 0, 0)
+
+    def read(self, t: int) -> bool:
+        """Return whether round t, the next one, is an update round."""
+        if t > self._known:
+            # Looking further ahead than t changes nothing but the number of calls: coins do not depend on play.
+            limit = t + 8 * (2 * self._max_delay + 1)
+            self._end = self._next_update(self._table, self._rng, self._place, self._max_delay, limit)
+            self._known = int(self._place[1])
+        return t == self._end
+
+    def fresh(self, rng: WordState) -> "DrawnCoins":
+        """Return coins of the same bias from the start of another stream."""
+        return DrawnCoins(self.bias, self._max_delay, rng)
+
+    def kernel(self) -> tables.Coins:
+        """Return the coins in kernel form."""
+        return self._table
+
+    def state(self) -> dict[str, Any]:
+        """Return bias and position."""
+        words = saved.words_to_hex(self._rng)
+        return {"bias": self.bias, "stream": words, "place": self._place.tolist(), "end": self._end}
+
+    def resume(self, state: Mapping[str, Any]) -> None:
+        """Go to a saved position."""
+        self._rng[:] = saved.hex_to_words("coins.stream", state.get("stream"), 4)
+        self._place[:] = saved.numbers("coins.place", state.get("place"), 2)
+        self._end = checks.integer("coins.end", state.get("end"), low=0)
+        self._known = int(self._place[1])
+
+
+class GivenCoins:
+    """A Boolean sequence from the user: a list, an array, or any iterable, read one coin a round."""
+
+    def __init__(self, coins: Iterable[Any], max_delay: int) -> None:
+        """Take the sequence; one that can be read again is checked now, an iterator coin by coin."""
+        self._max_delay = max_delay
+        self._latest = 0
+        self.sequence: list[bool] | None = None
+        if not isinstance(coins, Iterator):
+            self.sequence = [coin_value(coin, t) for t, coin in enumerate(coins, start=1)]
+        self._iterator: Iterator[Any] = iter(coins if self.sequence is None else self.sequence)
+
+    def read(self, t: int) -> bool:
+        """Return whether round t, the next one, is an update round."""
+        try:
+            coin = coin_value(next(self._iterator), t)
+        except StopIteration:
+            raise CoinsExhausted(f"coins must have a value for every round, but ended before round {t}") from None
+        update = coin and t - self._latest > 2 * self._max_delay
+        if coin:
+            self._latest = t
+        return update
+
+    def fresh(self, rng: WordState) -> "GivenCoins":
+        """Return the same sequence from its start."""
+        return GivenCoins(self._rereadable("simulated"), self._max_delay)
+
+    def kernel(self) -> tables.Coins:
+        """Return the coins in kernel form."""
+        return tables.scripted(self._rereadable("simulated"), self._max_delay)
+
+    def state(self) -> dict[str, Any]:
+        """Return the sequence; how far it has been read follows from the round."""
+        return {"sequence": "".join("01"[coin] for coin in self._rereadable("saved"))}
+
+    def skip(self, rounds: int) -> None:
+        """Go to the position after so many rounds."""
+        for t in range(1, rounds + 1):
+            self.read(t)
+
+    def _rereadable(self, purpose: str) -> list[bool]:
+        if self.sequence is None:
+            raise InvalidArgument(
+                f"coins must be a bias or a sequence for a player to be {purpose}, but got an iterator, which reads once"
+            )
+        return self.sequence
+
+
+def coin_value(coin: Any, t: int) -> bool:
+    """Return one coin as a bool; only False, True, 0 and 1 will do."""
+    if isinstance(coin, bool | np.bool_ | int | np.integer) and coin in (0, 1):
+        return bool(coin)
+    raise InvalidArgument(f"coins must be 0 or 1 in every round, but in round {t} got {checks.shown(coin)}")
+
+
+def make_coins(coins: Any, max_delay: int, rng: WordState) -> DrawnCoins | GivenCoins:
+    """Return the sequence that a user means by `coins`: a bias in (0, 1], or an iterable of bools."""
+    if isinstance(coins, str | bytes):
+        raise InvalidArgument(f"coins must be a bias in (0, 1] or an iterable of bools, but got {checks.shown(coins)}")
+    if isinstance(coins, np.ndarray):
+        coins = coins.tolist()
+    if isinstance(coins, Iterable):
+        return GivenCoins(coins, max_delay)
+    return DrawnCoins(checks.real("coins", coins, above=0.0, high=1.0), max_delay, rng)
+
+
+def restore_coins(state: Any, max_delay: int, rounds_read: int) -> DrawnCoins | GivenCoins:
+    """Return the coins that `state()` described, after `rounds_read` rounds."""
+    if isinstance(state, Mapping) and set(state) == {"bias", "stream", "place", "end"}:
+        bias = checks.real("coins.bias", state["bias"], above=0.0, high=1.0)
+        drawn = DrawnCoins(bias, max_delay, random.stream(0, 0, random.COINS))
+        drawn.resume(state)
+        return drawn
+    if isinstance(state, Mapping) and set(state) == {"sequence"} and isinstance(state["sequence"], str):
+        given = GivenCoins([{"0": 0, "1": 1}.get(letter) for letter in state["sequence"]], max_delay)
+        given.skip(rounds_read)
+        return given
+    raise InvalidState(f"coins must be a bias with its position or a sequence, but got {checks.shown(state)}")

@@ -1,0 +1,101 @@
+"""The clean window of Algorithm 1: the latest d+1 totals, what may be in them, and the loss they feed.
+
+A total is missing, or out of range, or fine. A window with a hole is void: nothing is fed and the block goes on, because
+a window filled in by a guess would feed the base a loss nobody suffered.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from aftereffect.core import checks, effects
+from aftereffect.core.errors import InvalidState, InvalidTotal
+from aftereffect.players import turns
+
+OUT_OF_RANGE = ("raise", "void", "clip")
+
+
+class Counts(NamedTuple):
+    """What did not go as it should: reports missing, totals and windows out of range, windows void, totals amended."""
+
+    missing: int = 0
+    out_of_range: int = 0
+    void_windows: int = 0
+    amended: int = 0
+
+
+class CleanWindow:
+    """The latest d+1 totals. `read` and `feed` look and count but change nothing; `put` does."""
+
+    def __init__(self, span: effects.Effects, max_delay: int, out_of_range: str) -> None:
+        """Take the range of one action's effect, d, and what to do with the impossible."""
+        self.out_of_range = checks.choice("out_of_range", out_of_range, OUT_OF_RANGE)
+        self.counts = Counts()
+        self._span = span
+        self._max_delay = max_delay
+        self._least, self._most = effects.total_bounds(span, max_delay)
+        # The total of round t at t mod (d+1), None where it is missing or void.
+        self._totals: list[float | None] = [None] * (max_delay + 1)
+
+    def read(self, total: Any) -> tuple[float | None, Counts]:
+        """Return a reported total as it will be used (None: void) and the counts after it."""
+        counts = self.counts
+        # NaN fails the comparison; a plain float in range, nearly every report, is done with here.
+        if type(total) is float and self._least <= total <= self._most:
+            return total, counts
+        if total is None:
+            return None, counts._replace(missing=counts.missing + 1)
+        value = turns.checked_total(total)
+        if self._least <= value <= self._most:
+            return value, counts
+        if self.out_of_range == "raise":
+            d, span = self._max_delay, self._span
+            raise InvalidTotal(
+                f"total must lie in [{(d + 1) * span.lo:g}, {(d + 1) * span.hi:g}], the range of one action's effect times "
+                f"max_delay + 1 = {d + 1}, but got {value!r}"
+            )
+        counts = counts._replace(out_of_range=counts.out_of_range + 1)
+        return (None if self.out_of_range == "void" else min(max(value, self._least), self._most)), counts
+
+    def feed(self, t: int, value: float | None, counts: Counts) -> tuple[float | None, Counts]:
+        """Return the loss fed by the window that ends in round t with this total (None: void) and the counts after it."""
+        d = self._max_delay
+        window = 0.0
+        # Oldest first: the engines add in this order too, and agree to the last bit.
+        for s in range(t - d, t + 1):
+            part = value if s == t else self._totals[s % (d + 1)]
+            if part is None:
+                return None, counts._replace(void_windows=counts.void_windows + 1)
+            window += part
+        least, most = effects.window_bounds(self._span, d)
+        if not least <= window <= most:
+            if self.out_of_range == "raise":
+                raise InvalidTotal(
+                    f"total must keep the sum of the last {d + 1} totals in [{(2 * d + 1) * self._span.lo:g}, "
+                    f"{(2 * d + 1) * self._span.hi:g}] (Lemma 2), but with total {value!r} the sum is {window!r}"
+                )
+            counts = counts._replace(out_of_range=counts.out_of_range + 1)
+            if self.out_of_range == "void":
+                return None, counts._replace(void_windows=counts.void_windows + 1)
+        return effects.fed_loss(self._span, d, window), counts
+
+    def put(self, t: int, value: float | None, counts: Counts) -> None:
+        """Keep the total of round t, which `read` returned, and the counts."""
+        self._totals[t % (self._max_delay + 1)] = value
+        self.counts = counts
+
+    def state(self) -> dict[str, Any]:
+        """Return totals and counts."""
+        return {"totals": list(self._totals), "counts": list(self.counts)}
+
+    def resume(self, state: Any) -> None:
+        """Take up a saved window."""
+        if not isinstance(state, Mapping) or set(state) != {"totals", "counts"}:
+            raise InvalidState(f"window must have totals and counts, but got {checks.shown(state)}")
+        totals, counts = state["totals"], state["counts"]
+        fits = isinstance(totals, list) and len(totals) == self._max_delay + 1
+        if not fits or not all(total is None or isinstance(total, float) for total in totals):
+            raise InvalidState(f"window.totals must be {self._max_delay + 1} floats or nulls, but got {checks.shown(totals)}")
+        if not isinstance(counts, list) or len(counts) != len(Counts._fields):
+            raise InvalidState(f"window.counts must be {len(Counts._fields)} numbers, but got {checks.shown(counts)}")
+        self._totals = list(totals)
+        self.counts = Counts(*(checks.integer("window.counts", count, low=0) for count in counts))

@@ -1,0 +1,86 @@
+"""Algorithm 1 in kernel form, round by round: for losses that linger longer than the player thinks, when totals may be impossible.
+
+It puts together the pieces that `wrapper.py` and the block engine use (`next_update`, `fed_loss`, the base's kernel) and does what
+`wrapper.py` does with totals out of range. Nothing is ever missing in a simulation.
+"""
+
+from typing import Any, NamedTuple
+
+from aftereffect.core import effects, kernel, random
+from aftereffect.players.coins import Coins, next_update
+
+RAISE, VOID, CLIP = 0, 1, 2
+
+
+class WrapperParams(NamedTuple):
+    """base: the parameters of the base algorithm. The bounds on totals and windows come with their margin for rounding."""
+
+    base: Any
+    coins: Coins
+    max_delay: int
+    span: effects.Effects
+    total_bounds: tuple[float, float]
+    window_bounds: tuple[float, float]
+    policy: int
+
+
+# state: round, end of the block (0: not known), arm, draw next, the two places of the coins; the d+1 latest totals
+# (NaN: void); then the base's state.
+ROUND, END, ARM, DRAW, PLACE, TOTALS = 0, 1, 2, 3, 4, 6
+
+
+def size(params: WrapperParams, n_arms: int) -> int:
+    """Six scalars, d+1 totals, the base's state."""
+    return TOTALS + params.max_delay + 1 + kernel.BANDITS[type(params.base)].size(n_arms)
+
+
+def begin(params: WrapperParams, n_arms: int, state: kernel.FloatState) -> None:
+    """Stand before round 1."""
+    for i in range(TOTALS + params.max_delay + 1):
+        state[i] = 0.0
+    state[DRAW] = 1.0
+    kernel.bandit_start(params.base, n_arms, state[TOTALS + params.max_delay + 1 :])
+
+
+def ask(params: WrapperParams, n_arms: int, state: kernel.FloatState, rng: kernel.WordState) -> int:
+    """Begin a round: draw if a block begins, else stay."""
+    if state[DRAW] == 1.0:
+        base = state[TOTALS + params.max_delay + 1 :]
+        state[ARM] = kernel.bandit_draw(params.base, n_arms, base, random.uniform(rng[random.ARMS]))
+        state[DRAW] = 0.0
+    state[ROUND] += 1.0
+    t = int(state[ROUND])
+    if t > state[PLACE + 1] or (params.coins.script.shape[0] > 0 and t > state[END]):
+        state[END] = next_update(params.coins, rng[random.COINS], state[PLACE:], params.max_delay, t)
+    return int(state[ARM])
+
+
+def tell(
+    params: WrapperParams, n_arms: int, state: kernel.FloatState, rng: kernel.WordState, arm: int, total: float
+) -> int:
+    """End a round; feed the base if it is an update round with a sound window."""
+    d = params.max_delay
+    t = int(state[ROUND])
+    least, most = params.total_bounds
+    if not least <= total <= most:
+        if params.policy == RAISE:
+            return -1
+        total = min(max(total, least), most) if params.policy == CLIP else float("nan")
+    state[TOTALS + t % (d + 1)] = total
+    if t != state[END]:
+        return 0
+    window = 0.0
+    for s in range(t - d, t + 1):
+        window += state[TOTALS + s % (d + 1)]
+    least, most = params.window_bounds
+    if not least <= window <= most:
+        if params.policy == RAISE:
+            return -1
+        if params.policy == VOID or window != window:
+            return 0
+    kernel.bandit_update(params.base, n_arms, state[TOTALS + d + 1 :], arm, effects.fed_loss(params.span, d, window))
+    state[DRAW] = 1.0
+    return 1
+
+
+kernel.register(WrapperParams, kernel.PlayerKernel(size, begin, ask, tell))

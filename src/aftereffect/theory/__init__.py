@@ -1,0 +1,64 @@
+"""The paper's statements as functions, one per definition, lemma, theorem or corollary.
+
+    blocks      how often the wrapper updates (Definition 1)
+    window      sums over windows of d+1 rounds (Lemmas 2 and 11)
+    multiplier  what FTRL with Tsallis entropy plays (Lemmas 12 and 13)
+    stability   how little an update moves a base algorithm (Theorem 5, Lemma 14)
+    regret      the bounds of base algorithms and wrapper (Theorems 4 and 6)
+    tuning      β, η and the bound they give (Corollary 7)
+    rates       the table of Section 1, and the lower bound (Theorem 10)
+    sizes       the checks of K, d and T that the others share
+"""
+
+from aftereffect.theory.blocks import (
+    best_update_probability,
+    block_length_law,
+    expected_updates,
+    mean_block_length,
+    update_rate,
+)
+from aftereffect.theory.multiplier import multiplier, multiplier_variation_bound, tsallis_distribution
+from aftereffect.theory.rates import Rates, lower_bound, lower_bound_rate, rates
+from aftereffect.theory.regret import exp3_regret_bound, tsallis_regret_bound, wrapper_regret_bound
+from aftereffect.theory.sizes import most_updates
+from aftereffect.theory.stability import exp3_stability, tsallis_stability
+from aftereffect.theory.tuning import (
+    Tuning,
+    corollary_bound,
+    corollary_learning_rate,
+    exp3_learning_rate,
+    exp3_learning_rate_printed,
+    tuned_bound,
+    tuning,
+)
+from aftereffect.theory.window import accountants_sums, window_bound
+
+__all__ = [
+    "Rates",
+    "Tuning",
+    "accountants_sums",
+    "best_update_probability",
+    "block_length_law",
+    "corollary_bound",
+    "corollary_learning_rate",
+    "exp3_learning_rate",
+    "exp3_learning_rate_printed",
+    "exp3_regret_bound",
+    "exp3_stability",
+    "expected_updates",
+    "lower_bound",
+    "lower_bound_rate",
+    "mean_block_length",
+    "most_updates",
+    "multiplier",
+    "multiplier_variation_bound",
+    "rates",
+    "tsallis_distribution",
+    "tsallis_regret_bound",
+    "tsallis_stability",
+    "tuned_bound",
+    "tuning",
+    "update_rate",
+    "window_bound",
+    "wrapper_regret_bound",
+]

@@ -1,0 +1,88 @@
+"""How often the wrapper updates: the law of its blocks (Definition 1, Section 3).
+
+The coins B_1, B_2, ... are independent Bernoulli(β), β = `update_probability`. Round t is an update round if
+t >= 2d+1, B_t = 1 and the 2d coins before it are 0. A block runs from the round after an update (or from
+round 1) to the next update round, so that a block ends at the first gap of at least 2d+1 between ones, its
+start counting as a one: the update before it is a one, and before round 1 the rule t >= 2d+1 does the same.
+Hence all blocks, the first included, have one law.
+"""
+
+import math
+
+import numpy as np
+
+from aftereffect.core import checks
+from aftereffect.core.checks import FloatArray
+
+
+def update_rate(max_delay: int, update_probability: float) -> float:
+    """Return p = β(1−β)^{2d}, the chance that a round t >= 2d+1 is an update round (proof of Theorem 4).
+
+    It is 0 for β = 1 and d >= 1: every coin is then 1, and no round has a 0 before it.
+
+    >>> update_rate(max_delay=1, update_probability=0.5)
+    0.125
+    """
+    d = checks.integer("max_delay", max_delay, low=0)
+    beta = checks.real("update_probability", update_probability, above=0.0, high=1.0)
+    return float(beta * (1.0 - beta) ** (2 * d))
+
+
+def best_update_probability(max_delay: int) -> float:
+    """Return β = 1/(2d+1), which makes p = β(1−β)^{2d} largest (Corollary 7).
+
+    The derivative of ln p is 1/β − 2d/(1−β); it falls in β and is 0 at 1/(2d+1).
+
+    >>> best_update_probability(max_delay=2)
+    0.2
+    """
+    d = checks.integer("max_delay", max_delay, low=0)
+    return 1.0 / (2 * d + 1)
+
+
+def mean_block_length(max_delay: int, update_probability: float) -> float:
+    """Return 1/p, the mean number of rounds in a block; infinite where p = 0.
+
+    With S(n) = P(L > n), E[L] = Σ_{n>=0} S(n), and summing P(L = n) = p·S(n−2d−1) over n gives 1 = p·E[L]
+    (see `block_length_law`). At β = 1/(2d+1) it is (2d+1)(1 + 1/(2d))^{2d}, less than e(2d+1).
+
+    >>> mean_block_length(max_delay=1, update_probability=0.5)
+    8.0
+    """
+    p = update_rate(max_delay, update_probability)
+    return 1.0 / p if p > 0.0 else math.inf
+
+
+def block_length_law(max_delay: int, update_probability: float, longest: int) -> FloatArray:
+    """Return P(L = n) for n = 0, ..., `longest`, where L is the number of rounds in a block.
+
+    Number the rounds of the block from 1. It ends in round n if B_n = 1, the 2d coins before are 0, and it
+    has not ended by round n−2d−1: in rounds n−2d, ..., n−1 it cannot end, their coins being 0. The first two
+    events concern other coins than the third, so, with S(n) = P(L > n),
+
+        P(L = n) = 0 for n < 2d+1,    P(L = n) = p·S(n−2d−1) after,    S(n) = S(n−1) − P(L = n),    S(0) = 1.
+
+    >>> block_length_law(max_delay=1, update_probability=0.5, longest=6).tolist()
+    [0.0, 0.0, 0.0, 0.125, 0.125, 0.125, 0.109375]
+    """
+    p = update_rate(max_delay, update_probability)
+    longest = checks.integer("longest", longest, low=0)
+    shortest = 2 * max_delay + 1
+    law = np.zeros(longest + 1)
+    survival = np.ones(longest + 1)
+    for n in range(shortest, longest + 1):
+        law[n] = p * survival[n - shortest]
+        survival[n] = survival[n - 1] - law[n]
+    law.flags.writeable = False
+    return law
+
+
+def expected_updates(max_delay: int, horizon: int, update_probability: float) -> float:
+    """Return (T−2d)⁺·p, the mean number of update rounds among T rounds.
+
+    >>> expected_updates(max_delay=1, horizon=10, update_probability=0.5)
+    1.0
+    """
+    p = update_rate(max_delay, update_probability)
+    T = checks.integer("horizon", horizon, low=1)
+    return max(T - 2 * max_delay, 0) * p

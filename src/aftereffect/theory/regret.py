@@ -1,0 +1,96 @@
+"""Regret bounds of the base algorithms (Theorem 6; Exp3 in Section 4) and of the wrapper (Theorem 4)."""
+
+import math
+from typing import Any
+
+from aftereffect.core import checks
+from aftereffect.core.errors import InvalidArgument
+from aftereffect.theory.blocks import update_rate
+from aftereffect.theory.sizes import most_updates
+
+
+def tsallis_regret_bound(n_arms: int, rounds: int, learning_rate: float | None = None) -> float:
+    """Return 2η√K + N√K/η, a bound on the regret of Algorithm 2 after N rounds, for any η > 0.
+
+    K = `n_arms`, N = `rounds`, η = `learning_rate`; None stands for η = √(N/2), where the
+    value is 2√(2KN), Theorem 6.
+
+    Why for any η: FTRL with regulariser F(q) = −2η Σ√q(i) pays a penalty and a price per round. The penalty,
+    F(corner) − F(uniform), is 2η(√K − 1); the bound uses 2η√K, larger by 2η, because only with it the tuned
+    value is Theorem 6 as printed. The price of round n is at most the largest value over y >= 0 of
+
+        Σ_i (x_i − y_i) c_i − D_F(y, x),    D_F(y, x) = η Σ_i (√y_i − √x_i)²/√x_i,
+
+    with x = q_n and c the estimated losses. The best y has √y_i = √x_i/(1 + a_i), a_i = c_i√x_i/η, with value
+    Σ_i x_i c_i a_i/(1 + a_i) <= Σ_i c_i² x_i^{3/2}/η. Only the arm J that was played has c_J = ℓ/x_J, not 0:
+    the price is at most x_J^{−1/2}/η, on average over J at most Σ_i √x_i/η <= √K/η.
+
+    At η = 0 (follow the leader) nothing but the trivial bound N is left.
+
+    >>> tsallis_regret_bound(n_arms=4, rounds=200)
+    80.0
+    >>> tsallis_regret_bound(n_arms=4, rounds=200, learning_rate=20.0)
+    100.0
+    """
+    K = checks.integer("n_arms", n_arms, low=2)
+    N = checks.integer("rounds", rounds, low=0)
+    if learning_rate is None:
+        return 2.0 * math.sqrt(2 * K * N)
+    eta = checks.real("learning_rate", learning_rate, low=0.0)
+    if eta == 0.0:
+        return float(N)
+    return 2.0 * eta * math.sqrt(K) + N * math.sqrt(K) / eta
+
+
+def exp3_regret_bound(n_arms: int, rounds: int, learning_rate: float) -> float:
+    """Return ln K/η + ηKN/2, a bound on the regret of Exp3 after N rounds (Section 4).
+
+    K = `n_arms`, N = `rounds`, η = `learning_rate`. At η = 0, where Exp3 plays uniformly for ever and the
+    formula has no value, it is the trivial bound N.
+
+    >>> round(exp3_regret_bound(n_arms=2, rounds=100, learning_rate=0.1), 6)
+    16.931472
+    """
+    K = checks.integer("n_arms", n_arms, low=2)
+    N = checks.integer("rounds", rounds, low=0)
+    eta = checks.real("learning_rate", learning_rate, low=0.0)
+    if eta == 0.0:
+        return float(N)
+    return math.log(K) / eta + eta * K * N / 2.0
+
+
+def _bound(name: str, value: Any) -> float:
+    """Return a bound that a base algorithm states about itself: at least 0, and infinite if it knows none."""
+    if isinstance(value, float) and value == math.inf:
+        return math.inf
+    return checks.real(name, value, low=0.0)
+
+
+def wrapper_regret_bound(
+    max_delay: int, horizon: int, update_probability: float, stability: float, base_regret: float
+) -> float:
+    """Return the bound of Theorem 4 on the regret R_T of the wrapper around a base algorithm, as printed.
+
+    With d = `max_delay`, T = `horizon` >= 2d+1, p = β(1−β)^{2d} for β = `update_probability`, ξ = `stability`
+    of the base algorithm and 𝓡 = `base_regret`, its regret bound after ⌊T/(2d+1)⌋ rounds,
+
+        R_T <= 2d + (2d+1)/(d+1) · (3d + 2d·p·ξ·T + 𝓡/p).
+
+    It is not clipped: R_T <= T holds as well, and is often smaller. Either bound of the base algorithm may be
+    infinite, if it knows none. At d = 0 the value is 𝓡/p, whatever ξ. Where p = 0 (β = 1 with d >= 1: no
+    update ever happens) it is infinite.
+
+    >>> wrapper_regret_bound(1, 100, update_probability=0.5, stability=0.04, base_regret=8.0)
+    104.0
+    """
+    d = checks.integer("max_delay", max_delay, low=0)
+    T = checks.integer("horizon", horizon, low=1)
+    p = update_rate(d, update_probability)
+    xi = _bound("stability", stability)
+    regret = _bound("base_regret", base_regret)
+    if most_updates(d, T) < 1:
+        raise InvalidArgument(f"horizon must be at least 2*max_delay + 1 = {2 * d + 1}, but got {T}")
+    if p == 0.0:
+        return math.inf
+    moved = 2 * d * p * xi * T if d > 0 else 0.0
+    return 2 * d + (2 * d + 1) / (d + 1) * (3 * d + moved + regret / p)

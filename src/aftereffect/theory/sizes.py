@@ -1,0 +1,37 @@
+"""The three sizes of a problem (Section 2), checked in one place, and how many updates fit (Theorem 4).
+
+K = `n_arms` arms, at least 2; d = `max_delay`, how many rounds after its own an effect can still arrive, at
+least 0; T = `horizon` rounds, at least 1.
+"""
+
+from typing import NamedTuple
+
+from aftereffect.core import checks
+
+
+class Sizes(NamedTuple):
+    """K, d and T of a problem, once they are checked."""
+
+    n_arms: int
+    max_delay: int
+    horizon: int
+
+
+def sizes(n_arms: int, max_delay: int, horizon: int) -> Sizes:
+    """Check the sizes of a problem as users give them."""
+    return Sizes(
+        checks.integer("n_arms", n_arms, low=2),
+        checks.integer("max_delay", max_delay, low=0),
+        checks.integer("horizon", horizon, low=1),
+    )
+
+
+def most_updates(max_delay: int, horizon: int) -> int:
+    """Return ⌊T/(2d+1)⌋, the most updates T rounds can hold: a block has at least 2d+1 rounds (Figure 1).
+
+    >>> most_updates(max_delay=2, horizon=23)
+    4
+    """
+    d = checks.integer("max_delay", max_delay, low=0)
+    T = checks.integer("horizon", horizon, low=1)
+    return T // (2 * d + 1)

@@ -1,0 +1,245 @@
+"""What holds for every loss sequence: one order of summation, four ways to meet it, seeds, ranges, redraws."""
+
+import pickle
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from aftereffect.core.errors import AftereffectError, InvalidArgument, InvalidLosses, OutOfTurn
+from aftereffect.losses import (
+    CompositeLosses,
+    Losses,
+    Table,
+    anonymous_iid,
+    at_once,
+    constrained,
+    delayed,
+    drifting,
+    geometric,
+    hard,
+    iid,
+    kernels,
+    linear_composite,
+    random_split,
+    randomly_delayed,
+    seasonal,
+    stacked,
+    switching,
+)
+
+T, K = 37, 3
+MEANS = [0.3, 0.5, 0.7]
+
+
+def plain(seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).random((T, K))
+
+
+def signed(seed: int) -> Table:
+    return Table(plain(seed) - 0.5, low=-0.5, high=0.5)
+
+
+def dense(seed: int, horizon: int = T, max_delay: int = 4) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    shares = rng.dirichlet(np.ones(max_delay + 1), size=(horizon, K)).transpose(0, 2, 1)
+    return rng.random((horizon, 1, K)) * shares
+
+
+FIXED: dict[str, Callable[[int], Losses]] = {
+    "composite": lambda seed: CompositeLosses(dense(seed)),
+    "composite, T < d": lambda seed: CompositeLosses(dense(seed, 3, 8)),
+    "composite, d = 0": lambda seed: CompositeLosses(dense(seed, T, 0)),
+    "composite, rewards": lambda seed: CompositeLosses(dense(seed), direction="maximize"),
+    "at_once": lambda seed: at_once(plain(seed)),
+    "at_once, d = 5": lambda seed: at_once(plain(seed), 5),
+    "delayed by 3": lambda seed: delayed(plain(seed), 3),
+    "delayed by round": lambda seed: delayed(plain(seed), np.arange(T) % 7),
+    "delayed by arm": lambda seed: delayed(plain(seed), np.arange(T * K).reshape(T, K) % 5, 9),
+    "geometric": lambda seed: geometric(plain(seed), 2.0),
+    "kernels": lambda seed: kernels(plain(seed), [[1.0, 0.0], [0.5, 0.5], [0.0, 0.25]]),
+    "linear": lambda seed: linear_composite(signed(seed), [1.0, -0.5, 0.25]),
+    "linear, T < d": lambda seed: linear_composite(plain(seed), np.full(50, 0.02)),
+    "stacked": lambda seed: stacked(plain(seed), 2),
+    "stacked, short group": lambda seed: stacked(plain(seed), 4, 100),
+}
+DRAWN: dict[str, Callable[[int], Losses]] = {
+    "iid at once": lambda seed: at_once(iid(T, MEANS, seed)),
+    "beta, geometric": lambda seed: geometric(iid(T, MEANS, seed, law="beta"), 3.0),
+    "switching, kernels": lambda seed: kernels(switching(T, K, seed), np.full((K, 4), 0.25)),
+    "constrained, delayed": lambda seed: delayed(constrained(T, K, seed), 6),
+    "drifting, split": lambda seed: random_split(drifting(T, K, seed), 5, seed),
+    "seasonal, linear": lambda seed: linear_composite(seasonal(T, K, seed, period=12.0), [0.5, 0.5]),
+    "split": lambda seed: random_split(plain(0), 6, seed),
+    "split, T < d": lambda seed: random_split(signed(0), 60, seed),
+    "randomly delayed": lambda seed: randomly_delayed(plain(0), 8, seed),
+    "randomly delayed by arm": lambda seed: randomly_delayed(plain(0), 8, seed, per_arm=True),
+    "anonymous": lambda seed: anonymous_iid(T, MEANS, ("exponential", 5.0), seed, max_delay=10),
+    "hard": lambda seed: hard(K, 3, T, seed),
+    "hard, shared noise": lambda seed: hard(K, 3, T, seed, noise="shared"),
+}
+ALL = {**FIXED, **DRAWN}
+
+every = pytest.mark.parametrize("make", ALL.values(), ids=ALL.keys())
+drawn = pytest.mark.parametrize("make", DRAWN.values(), ids=DRAWN.keys())
+fixed = pytest.mark.parametrize("make", FIXED.values(), ids=FIXED.keys())
+
+
+def arms_for(losses: Losses, seed: int = 1) -> np.ndarray:
+    return np.random.default_rng(seed).integers(losses.n_arms, size=losses.horizon)
+
+
+def naive_totals(components: np.ndarray, arms: np.ndarray) -> np.ndarray:
+    """The paper's sum over s of component s of play t-s, oldest play first."""
+    totals = np.zeros(len(arms))
+    for t in range(len(arms)):
+        for s in range(components.shape[1] - 1, -1, -1):
+            if t - s >= 0:
+                totals[t] += components[t - s, s, arms[t - s]]
+    return totals
+
+
+@every
+def test_totals_follow_the_definition_in_the_canonical_order(make):
+    losses = make(0)
+    arms = arms_for(losses)
+    components = losses.components()
+    assert components.shape == (losses.horizon, losses.max_delay + 1, losses.n_arms)
+    np.testing.assert_array_equal(losses.totals(arms), naive_totals(components, arms))
+
+
+@every
+def test_arm_totals_are_the_totals_of_constant_arms(make):
+    losses = make(0)
+    each = [losses.totals(np.full(losses.horizon, i)) for i in range(losses.n_arms)]
+    np.testing.assert_array_equal(losses.arm_totals(), np.stack(each, axis=1))
+    np.testing.assert_array_equal(losses.arm_sums(), [totals.sum() for totals in each])
+
+
+@every
+def test_the_stream_gives_the_same_totals_and_ends_at_the_horizon(make):
+    losses = make(0)
+    arms = arms_for(losses)
+    stream = losses.stream()
+    played = [stream.play(int(arm)) for arm in arms]
+    np.testing.assert_array_equal(played, losses.totals(arms))
+    assert stream.round == losses.horizon
+    with pytest.raises(OutOfTurn, match=f"at most horizon={losses.horizon} times"):
+        stream.play(0)
+
+
+@every
+def test_best_arm_and_regret_agree_with_enumeration(make):
+    losses = make(0)
+    arms = arms_for(losses)
+    sums = [naive_totals(losses.components(), np.full(losses.horizon, i)).sum() for i in range(losses.n_arms)]
+    best = max(sums) if losses.direction == "maximize" else min(sums)
+    gained = losses.totals(arms).sum()
+    wanted = best - gained if losses.direction == "maximize" else gained - best
+    assert sums[losses.best_arm()] == pytest.approx(best, abs=1e-12)
+    assert losses.regret(arms) == pytest.approx(wanted, abs=1e-12)
+    assert losses.regret(np.full(losses.horizon, losses.best_arm())) == 0.0
+
+
+@every
+def test_every_contiguous_part_of_an_effect_lies_in_the_range(make):
+    losses = make(0)
+    ends = np.concatenate([np.zeros((losses.horizon, 1, K)), losses.components().cumsum(axis=1)], axis=1)
+    for a in range(losses.max_delay + 1):
+        parts = ends[:, a + 1 :] - ends[:, a : a + 1]
+        assert parts.min() >= losses.effects.lo - 1e-9
+        assert parts.max() <= losses.effects.hi + 1e-9
+
+
+@every
+def test_kernels_see_read_only_contiguous_arrays_also_after_pickling(make):
+    losses = make(0)
+    for copy in (losses, pickle.loads(pickle.dumps(losses))):
+        arrays = [part for part in copy.params if isinstance(part, np.ndarray)]
+        assert arrays
+        assert all(part.flags.c_contiguous and not part.flags.writeable for part in arrays)
+        np.testing.assert_array_equal(copy.components(), losses.components())
+    assert copy.stochastic == losses.stochastic
+
+
+@drawn
+def test_seeds_decide_and_redraw_draws_anew(make):
+    losses = make(4)
+    np.testing.assert_array_equal(make(4).components(), losses.components())
+    assert not np.array_equal(make(5).components(), losses.components())
+    again = losses.redraw(11)
+    np.testing.assert_array_equal(losses.redraw(11).components(), again.components())
+    assert not np.array_equal(losses.redraw(12).components(), again.components())
+    np.testing.assert_array_equal(again.redraw(12).components(), losses.redraw(12).components())
+    assert (again.horizon, again.max_delay, again.n_arms) == (losses.horizon, losses.max_delay, losses.n_arms)
+    assert again.effects == losses.effects
+    assert losses.stochastic
+    with pytest.raises(InvalidArgument, match="seed must be at least 0, but got -1"):
+        losses.redraw(-1)
+
+
+@fixed
+def test_fixed_losses_cannot_be_redrawn(make):
+    assert not make(0).stochastic
+    with pytest.raises(InvalidLosses, match=r"must have a stochastic recipe to be redrawn, but .* is fixed"):
+        make(0).redraw(1)
+
+
+@pytest.mark.parametrize("max_delay", [0, 3, 2047, 2048, 3000])
+def test_buffers_are_carried_over_from_chunk_to_chunk(max_delay):
+    horizon = 5000
+    rng = np.random.default_rng(0)
+    values, delays = rng.random((horizon, K)), rng.integers(max_delay + 1, size=horizon)
+    losses = delayed(values, delays, max_delay)
+    arms = arms_for(losses)
+    wanted = np.zeros(horizon + max_delay)
+    for t in range(horizon):
+        wanted[t + delays[t]] += values[t, arms[t]]
+    np.testing.assert_array_equal(losses.totals(arms), wanted[:horizon])
+    stream = losses.stream()
+    np.testing.assert_array_equal([stream.play(int(arm)) for arm in arms], wanted[:horizon])
+
+
+@pytest.mark.parametrize(
+    ("arms", "text"),
+    [
+        ([0, 1], r"arms must be 4 whole numbers, one a round, but got int64 of shape \(2,\)"),
+        ([0.0, 1.0, 0.0, 1.0], r"arms must be 4 whole numbers, one a round, but got float64 of shape \(4,\)"),
+        ([True, False, True, True], r"arms must be 4 whole numbers, one a round, but got bool of shape \(4,\)"),
+        ([0, 1, 2, 0], r"arms must lie in 0\.\.1, but arms\[2\] is 2"),
+        ([0, -1, 0, 0], r"arms must lie in 0\.\.1, but arms\[1\] is -1"),
+        ([[0], [1, 0], 0, 0], r"arms must be 4 whole numbers, but got \[\[0\], \[1, 0\], 0, 0\]"),
+    ],
+)
+def test_bad_arms_are_named(arms, text):
+    with pytest.raises(InvalidArgument, match=text):
+        at_once(np.zeros((4, 2))).totals(arms)
+
+
+def test_arms_may_be_of_any_integer_type_and_layout():
+    losses = at_once(plain(0))
+    arms = np.arange(T) % K
+    wanted = losses.totals(arms)
+    strided = np.repeat(arms, 2)[::2]
+    strided.flags.writeable = False
+    for given in (arms.astype(np.uint8), strided, arms.tolist()):
+        np.testing.assert_array_equal(losses.totals(given), wanted)
+
+
+def test_a_refused_play_changes_nothing():
+    losses = at_once(plain(0))
+    stream = losses.stream()
+    with pytest.raises(InvalidArgument, match="arm must be at most 2, but got 3"):
+        stream.play(3)
+    assert stream.round == 0
+    assert stream.play(1) == losses.components()[0, 0, 1]
+
+
+def test_losses_need_a_registered_kernel():
+    with pytest.raises(AftereffectError, match="params must be of a type registered with a LossKernel"):
+        Losses((1.0,), horizon=1, max_delay=0, n_arms=2)
+
+
+def test_repr_names_kernel_and_sizes():
+    wanted = "Losses(Delayed, horizon=37, max_delay=3, n_arms=3, direction='minimize')"
+    assert repr(delayed(plain(0), 3)) == wanted

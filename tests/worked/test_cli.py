@@ -1,0 +1,81 @@
+"""The command line: what each verb prints, and how errors end."""
+
+import tomllib
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+
+from aftereffect.cli import main
+
+PAPER = """\
+coins   1  0  1  0  0  0  0  1 |0  0  1  0  0  0  0  0  0  1 |0  0  0  0  1 |
+rounds  D  S  S  S  S  S  S  SU|D  S  S  S  S  S  S  S  S  SU|D  S  S  S  SU|
+needed           0  0  0  0  1 |               0  0  0  0  1 |0  0  0  0  1 |
+summed                 +  +  + |                     +  +  + |      +  +  + |
+"""
+
+
+def run(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as end:
+        main(arguments)
+    assert isinstance(end.value.code, int)
+    return end.value.code
+
+
+def test_blocks_prints_figure_1(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("blocks", "--max-delay", "2", "--coins", "10100001001000000100001") == 0
+    assert capsys.readouterr().out == PAPER
+
+
+def test_blocks_shows_figure_1_unless_told_otherwise(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("blocks") == 0
+    assert capsys.readouterr().out == PAPER
+
+
+def test_blocks_of_another_sequence(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("blocks", "--max-delay", "1", "--coins", "0010") == 0
+    expected = ["coins   0  0  1 |0", "rounds  D  S  SU|D", "needed  0  0  1 |", "summed     +  + |"]
+    assert capsys.readouterr().out.splitlines() == expected
+
+
+def test_blocks_draws_a_file(tmp_path: Path) -> None:
+    target = tmp_path / "figure.svg"
+    assert run("blocks", "--svg", str(target)) == 0
+    assert ET.parse(target).getroot().tag == "{http://www.w3.org/2000/svg}svg"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--coins", "1021"), "coins must be one or more of the digits 0 and 1, but got '1021'"),
+        (("--coins", ""), "coins must be one or more of the digits 0 and 1, but got ''"),
+        (("--max-delay", "-1"), "max_delay must be at least 0, but got -1"),
+    ],
+)
+def test_bad_input_is_one_line_and_status_2(
+    arguments: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("blocks", *arguments) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err == f"aftereffect: {message}\n"
+
+
+def test_a_file_that_cannot_be_written_is_one_line_and_status_2(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("blocks", "--svg", str(tmp_path / "missing" / "figure.svg")) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert "No such file or directory" in error
+
+
+def test_version_is_the_projects(capsys: pytest.CaptureFixture[str]) -> None:
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))
+    assert run("version") == 0
+    assert capsys.readouterr().out == project["project"]["version"] + "\n"
+
+
+def test_an_unknown_verb_is_status_2() -> None:
+    assert run("conquer") == 2
