@@ -1,7 +1,7 @@
 """Aftereffect: choose well when the effect of an action lingers and nobody labels it.
 
-    arm = player.ask()
-    player.tell(total)        # play a round, report the one total you saw
+arm = player.ask()
+player.tell(total)        # play a round, report the one total you saw
 """
 
 from aftereffect import theory

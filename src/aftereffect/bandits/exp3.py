@@ -1,13 +1,14 @@
 """Exp3 (Auer, Cesa-Bianchi, Freund and Schapire 2002) for losses, without mixing, in log space.
 
-The weights are w(i) = exp(−ηL(i)) for the estimated losses L. Their logarithms are kept; a weight is the exponential of its
-logarithm less a common reference. An update changes one logarithm, so it costs one exponential; when the sum of weights
-has sunk below 2⁻⁶⁴ the reference moves up to the greatest logarithm and all weights are computed afresh. Nothing is ever
-multiplied up, so nothing drifts, overflows or dies: an arm whose weight underflows comes back when the others have sunk.
+The weights are w(i) = exp(−ηL(i)) for the estimated losses L. Their logarithms are kept; a weight is the
+exponential of its logarithm less a common reference. An update changes one logarithm, so it costs one
+exponential; when the sum of weights has sunk below 2⁻⁶⁴ the reference moves up to the greatest logarithm and
+all weights are computed afresh. Nothing is ever multiplied up, so nothing drifts, overflows or dies: an arm
+whose weight underflows comes back when the others have sunk.
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from aftereffect import theory
 from aftereffect.bandits.kernelform import KernelBandit
@@ -93,12 +94,13 @@ class Exp3(KernelBandit):
 
     def __init__(self, n_arms: int, learning_rate: float) -> None:
         """Take K = `n_arms` and η = `learning_rate`."""
-        super().__init__(n_arms, Exp3Params(checks.real("learning_rate", learning_rate, above=0.0)))
+        self.learning_rate = checks.real("learning_rate", learning_rate, above=0.0)
+        super().__init__(n_arms, Exp3Params(self.learning_rate))
 
     def stability(self) -> float:
         """Return ξ = η (Lemma 14)."""
-        return theory.exp3_stability(self.params.learning_rate)
+        return theory.exp3_stability(self.learning_rate)
 
     def regret_bound(self, n: int) -> float:
         """Return ln K/η + ηKn/2."""
-        return theory.exp3_regret_bound(self.n_arms, n, self.params.learning_rate)
+        return theory.exp3_regret_bound(self.n_arms, n, self.learning_rate)

@@ -10,7 +10,6 @@ from aftereffect.core import checks, kernel, saved
 from aftereffect.core.errors import InvalidArgument, InvalidState
 from aftereffect.core.random import uniform
 
-
 # What an interactive object calls, compiled: each reaches the kernel through the type of `params`.
 
 

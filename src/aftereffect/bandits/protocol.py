@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 class Bandit(Protocol):
     """A K-armed bandit algorithm for immediate losses in [0, 1].
 
-    It keeps a distribution q_n over its arms. Whoever holds it draws J_n from q_n, and calls `update(J_n, loss)` once;
-    that makes q_{n+1}. Between updates the distribution does not change. Any object with these attributes may be
-    wrapped by `CompositeLossWrapper`; it is then the wrapper's alone.
+    It keeps a distribution q_n over its arms. Whoever holds it draws J_n from q_n, and calls `update(J_n,
+    loss)` once; that makes q_{n+1}. Between updates the distribution does not change. Any object with these
+    attributes may be wrapped by `CompositeLossWrapper`; it is then the wrapper's alone.
 
     To be saved, it also needs `state()` and a class method `from_state(state)`.
     """

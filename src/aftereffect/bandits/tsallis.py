@@ -1,21 +1,23 @@
 """Algorithm 2 (Section 4): follow the regularised leader with ½-Tsallis entropy, at a fixed learning rate.
 
-The distribution is q(i) = η²/(L(i) − λ)², with λ < min L the one number that makes it sum to 1 (Lemma 12). In units of η and
-measured from the leader, y(i) = (L(i) − min L)/η + u and q(i) = y(i)⁻², with u = (min L − λ)/η between 1 (the leader alone
-has mass 1) and √K (all arms alike). So one unknown u is solved for in each update, from G(u) = Σ y⁻² = 1:
+The distribution is q(i) = η²/(L(i) − λ)², with λ < min L the one number that makes it sum to 1 (Lemma 12). In
+units of η and measured from the leader, y(i) = (L(i) − min L)/η + u and q(i) = y(i)⁻², with u = (min L − λ)/η
+between 1 (the leader alone has mass 1) and √K (all arms alike). So one unknown u is solved for in each
+update, from G(u) = Σ y⁻² = 1:
 
-- *Secular Newton*: G^(−1/2) is concave and nearly straight, so u += G(√G − 1)/Σy⁻³ converges from below without ever passing
-  the root, and from above passes it once; u ≥ 1 then keeps it off the pole at 0.
-- *The first step is free*: only L(J) has grown, so G and Σy⁻³ at the old u differ from what they were in one term.
-- *The last step needs no division*: once the remaining shift v is below 3e−6, 1/(y+v) = r(1 − vr + v²r²) with r = 1/y errs by
-  (vr)³ < 3e−17.
+- *Secular Newton*: G^(−1/2) is concave and nearly straight, so u += G(√G − 1)/Σy⁻³ converges from below
+  without ever passing the root, and from above passes it once; u ≥ 1 then keeps it off the pole at 0.
+- *The first step is free*: only L(J) has grown, so G and Σy⁻³ at the old u differ from what they were in one
+  term.
+- *The last step needs no division*: once the remaining shift v is below 3e−6, 1/(y+v) = r(1 − vr + v²r²) with
+  r = 1/y errs by (vr)³ < 3e−17.
 
-η = 0 is follow-the-leader: uniform over the arms of least estimated loss, which is the limit of the above. Rates so small that
-1/η overflows are taken as 0.
+η = 0 is follow-the-leader: uniform over the arms of least estimated loss, which is the limit of the above.
+Rates so small that 1/η overflows are taken as 0.
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -139,10 +141,11 @@ kernel.register(TsallisParams, kernel.BanditKernel(size, start, draw, update, pr
 
 
 class TsallisFTRL(KernelBandit):
-    """Algorithm 2: q_n = argmin over the simplex of ⟨L̂_{n−1}, q⟩ − 2η Σ √q(i), with importance-weighted losses L̂.
+    """Algorithm 2: q_n = argmin over the simplex of ⟨L̂_{n−1}, q⟩ − 2η Σ √q(i), with importance-weighted
+    losses L̂.
 
-    learning_rate: η ≥ 0. Large is cautious, small is greedy, 0 follows the leader (ties shared evenly). Theorem 6 tunes it to
-        √(N/2) for N rounds.
+    learning_rate: η ≥ 0. Large is cautious, small is greedy, 0 follows the leader (ties shared evenly).
+        Theorem 6 tunes it to √(N/2) for N rounds.
 
     >>> bandit = TsallisFTRL(n_arms=2, learning_rate=1.0)
     >>> bandit.update(0, 1.0)                    # q was (1/2, 1/2), so L̂ = (2, 0)
@@ -158,7 +161,8 @@ class TsallisFTRL(KernelBandit):
 
     def __init__(self, n_arms: int, learning_rate: float) -> None:
         """Take K = `n_arms` and η = `learning_rate`."""
-        super().__init__(n_arms, TsallisParams(checks.real("learning_rate", learning_rate, low=0.0)))
+        self.learning_rate = checks.real("learning_rate", learning_rate, low=0.0)
+        super().__init__(n_arms, TsallisParams(self.learning_rate))
 
     @property
     def estimated_losses(self) -> NDArray[np.float64]:
@@ -167,8 +171,8 @@ class TsallisFTRL(KernelBandit):
 
     def stability(self) -> float:
         """Return ξ = 2(1 + ln K)/η (Theorem 5)."""
-        return theory.tsallis_stability(self.n_arms, self.params.learning_rate)
+        return theory.tsallis_stability(self.n_arms, self.learning_rate)
 
     def regret_bound(self, n: int) -> float:
         """Return 2η√K + n√K/η (Theorem 6 at any rate)."""
-        return theory.tsallis_regret_bound(self.n_arms, n, self.params.learning_rate)
+        return theory.tsallis_regret_bound(self.n_arms, n, self.learning_rate)

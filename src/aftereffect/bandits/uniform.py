@@ -10,7 +10,6 @@ class UniformParams(NamedTuple):
     """Nothing to choose: the type alone names the algorithm."""
 
 
-
 def size(n_arms: int) -> int:
     """No state, but one unused number: arrays of length 0 are a corner nobody needs."""
     return 1

@@ -1,4 +1,4 @@
-"""Checks on arguments. Each returns the clean value or raises an error that names the argument, the rule and the value."""
+"""Checks on arguments. Each returns the clean value or raises an error naming argument, rule and value."""
 
 import math
 import operator
@@ -87,9 +87,7 @@ def array(
         numbers = numbers.astype(np.float64, copy=False)
     except (TypeError, ValueError):
         raise error(f"{name} must be an array of numbers of shape {wanted}, but got {shown(value)}") from None
-    fits = numbers.ndim == len(shape) and all(
-        n is None or n == m for n, m in zip(shape, numbers.shape, strict=True)
-    )
+    fits = numbers.ndim == len(shape) and all(n is None or n == m for n, m in zip(shape, numbers.shape, strict=True))
     if not fits:
         raise error(f"{name} must have shape {wanted}, but got shape {numbers.shape}")
     finite = np.isfinite(numbers)

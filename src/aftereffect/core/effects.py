@@ -1,9 +1,10 @@
 """The range of one action's effect, and what it says about totals, windows and fed losses.
 
-`low` and `high` bound what one action does in all. With lo = min(low, 0) and hi = max(high, 0), the assumption is that
-*every contiguous part of one action's effect lies in [lo, hi]*. For losses in [0, 1] this is the paper's: components >= 0
-that sum to at most 1. It follows that a total, to which d+1 actions contribute one part each, lies in (d+1)·[lo, hi], and
-that the window of Lemma 2, to which 2d+1 actions contribute one contiguous part each, lies in (2d+1)·[lo, hi].
+`low` and `high` bound what one action does in all. With lo = min(low, 0) and hi = max(high, 0), the
+assumption is that *every contiguous part of one action's effect lies in [lo, hi]*. For losses in [0, 1] this
+is the paper's: components >= 0 that sum to at most 1. It follows that a total, to which d+1 actions
+contribute one part each, lies in (d+1)·[lo, hi], and that the window of Lemma 2, to which 2d+1 actions
+contribute one contiguous part each, lies in (2d+1)·[lo, hi].
 """
 
 from typing import NamedTuple
@@ -52,7 +53,8 @@ def window_bounds(span: Effects, max_delay: int) -> tuple[float, float]:
 
 @helper
 def fed_loss(span: Effects, max_delay: int, window: float) -> float:
-    """Return the loss in [0, 1] that a window's sum W stands for: (W/(2d+1) - lo)/(hi - lo), flipped for rewards.
+    """Return the loss in [0, 1] that a window's sum W stands for: (W/(2d+1) - lo)/(hi - lo), flipped for
+    rewards.
 
     The clip only removes rounding, since Lemma 2 bounds W.
     """

@@ -1,9 +1,10 @@
 """Compiling kernels: the only file that imports numba, and it is imported when a kernel is first needed.
 
-numba's disk cache does not notice an edit in another file that a cached function calls. So the cache directory is named
-by a hash of this package's sources, numba's version and the CPU, plus the source files of any kernels from outside the
-package that a function is compiled for. A changed source means another directory, never an old cache. Where nothing is
-writable, or a kernel's source cannot be read (a notebook), functions are compiled anew in each process.
+numba's disk cache does not notice an edit in another file that a cached function calls. So the cache
+directory is named by a hash of this package's sources, numba's version and the CPU, plus the source files of
+any kernels from outside the package that a function is compiled for. A changed source means another
+directory, never an old cache. Where nothing is writable, or a kernel's source cannot be read (a notebook),
+functions are compiled anew in each process.
 
 Set AFTEREFFECT_CACHE_DIR to choose where the cache lives.
 """
@@ -72,7 +73,7 @@ def cache_root() -> Path:
 
 
 def cache_directory(outside: frozenset[Path | None]) -> Path | None:
-    """Return the writable folder for code compiled from the package and these outside sources; None if there is none."""
+    """Return the writable folder for code compiled from the package and these outside sources, or None."""
     digest = hashlib.sha256(package_key().encode())
     for path in sorted(p or Path() for p in outside):
         if path == Path():
@@ -146,9 +147,11 @@ def compiled(function: Callable[..., Any], *params: Any) -> Callable[..., Any]:
 
 
 def entry(function: Callable[..., Any], params: tuple[Any, ...], *arguments: Any) -> Callable[..., Any]:
-    """Return the machine code of `function` for the types of (params, *arguments), past numba's dispatch on types.
+    """Return the machine code of `function` for the types of (params, *arguments), past numba's dispatch on
+    types.
 
-    Four times quicker to call, and it must be called with those very types: for objects that own their arrays.
+    Four times quicker to call, and it must be called with those very types: for objects that own their
+    arrays.
     """
     dispatcher: Any = compiled(function, params)
     signature = tuple(numba.typeof(value) for value in (params, *arguments))

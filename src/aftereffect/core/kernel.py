@@ -1,10 +1,10 @@
 """The kernel form: how an algorithm is written once and runs everywhere.
 
-An algorithm's arithmetic is a handful of pure functions over flat float64 state: scalars and loops only, no allocation,
-no NumPy reductions. Its parameters are a NamedTuple whose *type* stands for the algorithm. The functions below dispatch
-on that type: in the interpreter by a dictionary, in compiled code by `numba.extending.overload` (`core/jit.py`), at no
-cost at run time. So the interactive object, the CPU engines and a CUDA kernel all compile the same source, and this file
-does not import numba.
+An algorithm's arithmetic is a handful of pure functions over flat float64 state: scalars and loops only, no
+allocation, no NumPy reductions. Its parameters are a NamedTuple whose *type* stands for the algorithm. The
+functions below dispatch on that type: in the interpreter by a dictionary, in compiled code by
+`numba.extending.overload` (`core/jit.py`), at no cost at run time. So the interactive object, the CPU engines
+and a CUDA kernel all compile the same source, and this file does not import numba.
 
 A base algorithm (`BanditKernel`) has:
 
@@ -23,7 +23,10 @@ A player (`PlayerKernel`), for the engine that walks round by round, has:
     size(params, n_arms) -> int
     begin(params, n_arms, state)
     ask(params, n_arms, state, rng) -> int      rng: the (2, 4) words of the run's streams, coins first
-    tell(params, n_arms, state, rng, arm, total) -> int    1 if it updated, 0 if not, negative: refused
+    tell(params, n_arms, state, rng, arm, total) -> int    1 if it updated, 0 if not, negative: refused; NaN: missing
+
+Two numbers of a player's state are for whoever watches: state[DREW] is 1 if the latest `ask` drew the arm anew, and
+state[FED] is the loss that the latest `tell` fed to a base (NaN: none). Its own state begins at OWN.
 
 Write your own, call `register`, and every engine runs it.
 """
@@ -33,6 +36,8 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+DREW, FED, OWN = 0, 1, 2
 
 FloatState = NDArray[np.float64]
 WordState = NDArray[np.uint64]

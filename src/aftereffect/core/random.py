@@ -1,8 +1,9 @@
 """Random streams: one xoshiro256++ generator per run and purpose, seeded by NumPy's SeedSequence.
 
-Stream `(run, stream)` of a seed is `SeedSequence(seed, spawn_key=(run, stream))`; its first four 64-bit words are the
-generator's state. The interactive player is run 0. The functions below are kernels (they work in place on a uint64[4]
-array): always run compiled, because NumPy warns about the wrap-around of uint64 that the generator lives on.
+Stream `(run, stream)` of a seed is `SeedSequence(seed, spawn_key=(run, stream))`; its first four 64-bit words
+are the generator's state. The interactive player is run 0. The functions below are kernels (they work in
+place on a uint64[4] array): always run compiled, because NumPy warns about the wrap-around of uint64 that the
+generator lives on.
 
 Reference: Blackman and Vigna, "Scrambled linear pseudorandom number generators", ACM TOMS 47 (2021).
 """
@@ -21,7 +22,8 @@ _12, _17, _19, _23, _41, _45 = (np.uint64(n) for n in (12, 17, 19, 23, 41, 45))
 
 def stream(seed: int, run: int, purpose: int) -> NDArray[np.uint64]:
     """Return the generator's state at the start of one stream."""
-    return np.random.SeedSequence(seed, spawn_key=(run, purpose)).generate_state(4, np.uint64)
+    words = np.random.SeedSequence(seed, spawn_key=(run, purpose)).generate_state(4, np.uint64)
+    return words.astype(np.uint64)
 
 
 def streams(seed: int, first_run: int, runs: int) -> NDArray[np.uint64]:
@@ -44,7 +46,7 @@ def next_word(rng: WordState) -> np.uint64:
     """Return 64 random bits and step the generator."""
     a, b, c, d = rng[0], rng[1], rng[2], rng[3]
     s = a + d
-    word = ((s << _23) | (s >> _41)) + a
+    word: np.uint64 = ((s << _23) | (s >> _41)) + a
     t = b << _17
     c ^= a
     d ^= b

@@ -1,8 +1,8 @@
 """Saved states: plain JSON types with a kind, a version and a digest.
 
-A state is `{"kind": ..., "version": 1, ...fields..., "digest": sha256 of all the rest}`. JSON writes doubles with the
-shortest text that reads back to the same double, so nothing is lost; 64-bit integers go in as hexadecimal text, because
-JSON readers elsewhere keep only 53 bits.
+A state is `{"kind": ..., "version": 1, ...fields..., "digest": sha256 of all the rest}`. JSON writes doubles
+with the shortest text that reads back to the same double, so nothing is lost; 64-bit integers go in as
+hexadecimal text, because JSON readers elsewhere keep only 53 bits.
 """
 
 import hashlib

@@ -1,10 +1,12 @@
 """The block engine: Algorithm 1 at O(K) per block, exact, on all cores.
 
-Inside a block the arm does not change, so a block is one step: its end comes from the coins, its feedback is W at its end, its cost is the
-difference of D (`prepared.py`). The arms, updates and fed losses of a run equal the loop's bit for bit; cumulative losses differ by rounding.
+Inside a block the arm does not change, so a block is one step: its end comes from the coins, its feedback is
+W at its end, its cost is the difference of D (`prepared.py`). The arms, updates and fed losses of a run equal
+the loop's bit for bit; cumulative losses differ by rounding.
 
-Runs advance together through tiles of rounds small enough for the second-level cache: all runs of a chunk read the same rows of D and W
-while they are at hand, so the table streams from memory once per chunk, not once per run.
+Runs advance together through tiles of rounds small enough for the second-level cache: all runs of a chunk
+read the same rows of D and W while they are at hand, so the table streams from memory once per chunk, not
+once per run.
 """
 
 from typing import Any

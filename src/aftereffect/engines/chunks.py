@@ -1,7 +1,7 @@
 """Sharing a simulation out: chunks of runs over threads, tiles of rounds over time.
 
-Compiled code runs without the GIL, so threads are enough. Between tiles a chunk reports its progress and looks whether it should stop, so a
-Ctrl-C takes effect within one tile.
+Compiled code runs without the GIL, so threads are enough. Between tiles a chunk reports its progress and
+looks whether it should stop, so a Ctrl-C takes effect within one tile.
 """
 
 import threading

@@ -1,4 +1,4 @@
-"""The obvious simulator: every round, ask the player, play the arm, tell the total. What the other engines must equal."""
+"""The obvious simulator: ask the player, play the arm, tell the total. What the other engines must equal."""
 
 import numpy as np
 

@@ -1,15 +1,18 @@
-"""What the block engine looks up instead of walking: D, W and what is owed at checkpoints, for every arm played throughout.
+"""What the block engine looks up instead of walking: D, W and what is owed at checkpoints, for every arm
+played throughout.
 
 With 0-based plays and "after t rounds" as the time t = 0..T:
 
-- D_i(t): the whole loss of t plays of arm i, also what arrives later. A block over rounds a..b−1 costs D_i(b) − D_i(a) in all.
-- W_i(t): the sum of the d+1 totals up to time t, **added oldest first, as the player adds them**, from totals that are themselves added in
-  the order of play. So it is the player's window to the last bit, where a difference of prefix sums would not be.
+- D_i(t): the whole loss of t plays of arm i, also what arrives later. A block over rounds a..b−1 costs D_i(b)
+  − D_i(a) in all.
+- W_i(t): the sum of the d+1 totals up to time t, **added oldest first, as the player adds them**, from totals
+  that are themselves added in the order of play. So it is the player's window to the last bit, where a
+  difference of prefix sums would not be.
 - A_i(c): the sum of totals up to checkpoint c.
 - O_i(c, m): what the last m plays before c still owe at c, m = 0..d.
 
-D and W of a round lie side by side in memory, because a block's end reads both. They are built in one streaming pass per arm, on all cores,
-and kept as long as the losses live.
+D and W of a round lie side by side in memory, because a block's end reads both. They are built in one
+streaming pass per arm, on all cores, and kept as long as the losses live.
 """
 
 import weakref
@@ -62,12 +65,21 @@ def total_of(values: FloatArray, first: int, end: int) -> float:
 
 
 def fill_rows(
-    params: Any, arm: int, first: int, count: int, delay: int, window: int, scratch: FloatArray, carry: FloatArray, rows: FloatArray
+    params: Any,
+    arm: int,
+    first: int,
+    count: int,
+    delay: int,
+    window: int,
+    scratch: FloatArray,
+    carry: FloatArray,
+    rows: FloatArray,
 ) -> None:
     """Write D and W of one arm for rounds first..first+count−1.
 
-    delay: d of the losses. window: d of the player. scratch: zeros in front of what earlier calls left there. carry: D so far and its
-    compensation (the prefix sum is carried in two doubles, so that D itself errs by one rounding only).
+    delay: d of the losses. window: d of the player. scratch: zeros in front of what earlier calls left there.
+    carry: D so far and its compensation (the prefix sum is carried in two doubles, so that D itself errs by
+    one rounding only).
     """
     # scratch: [one play: delay+1][pending: count+delay][totals: window+count][sums: count], at fixed offsets.
     play = 0

@@ -13,7 +13,8 @@ PATIENCE = 1.0
 def watching(total: int, progress: bool | None) -> Iterator[Callable[[int], None]]:
     """Yield a function that takes the number of rounds just simulated; threads may call it.
 
-    progress: True shows a bar at once, False never, None where standard error is a terminal and the work takes longer than a second.
+    progress: True shows a bar at once, False never, None where standard error is a terminal and the work
+    takes longer than a second.
     """
     if progress is False or (progress is None and not sys.stderr.isatty()):
         yield lambda rounds: None

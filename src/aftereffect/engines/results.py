@@ -1,4 +1,4 @@
-"""What a simulation found: regret per run, curves, pictures, tables, and how two players compare on the same random numbers."""
+"""What a simulation found: regret per run, curves, pictures, tables, and paired comparisons."""
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -48,9 +48,9 @@ def standard_error(values: FloatArray) -> Any:
 class Simulation:
     """Many runs of one player on one loss sequence (or on several draws of one).
 
-    engine: which engine ran. rounds: the checkpoints. regrets: (runs, checkpoints), each against the best arm of that prefix.
-    pseudo_regrets: the same for Σ_t (μ(I_t) − μ*), None where the losses do not know their means. updates: (runs,).
-    traces: the blocks of every run, if asked for.
+    engine: which engine ran. rounds: the checkpoints. regrets: (runs, checkpoints), each against the best arm
+    of that prefix. pseudo_regrets: the same for Σ_t (μ(I_t) − μ*), None where the losses do not know their
+    means. updates: (runs,). traces: the blocks of every run, if asked for.
     """
 
     engine: str
@@ -151,8 +151,8 @@ class Simulation:
 def compare(first: Simulation, second: Simulation) -> Difference:
     """Compare two players run by run on common random numbers.
 
-    Run r of both simulations has the same streams for the same seed, so their regrets go up and down together and the difference is
-    known better than either mean.
+    Run r of both simulations has the same streams for the same seed, so their regrets go up and down together
+    and the difference is known better than either mean.
     """
     for name in ("seed", "runs", "horizon"):
         a, b = getattr(first, name), getattr(second, name)

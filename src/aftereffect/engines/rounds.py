@@ -1,7 +1,7 @@
 """The per-round engine: any player in kernel form, compiled, on all cores.
 
-For players whose arm may change every round, and for losses that linger longer than the player thinks. It does what `loop.py` does, in the
-same order, so it equals the loop bit for bit, cumulative losses too.
+For players whose arm may change every round, and for losses that linger longer than the player thinks. It
+does what `loop.py` does, in the same order, so it equals the loop bit for bit, cumulative losses too.
 """
 
 from typing import Any
@@ -18,7 +18,8 @@ from aftereffect.engines.prepared import arm_sums_at
 
 TILE = 512
 
-# What a run carries: rounds done, updates, checkpoints done, cumulative loss and gap, the total that was refused in this round.
+# What a run carries: rounds done, updates, checkpoints done, cumulative loss and gap, the total that was
+# refused in this round.
 DONE, UPDATES, CHECKPOINT, LOSS, GAP, REFUSED, LANE = 0, 1, 2, 3, 4, 5, 6
 
 
@@ -66,7 +67,8 @@ def advance_rounds(
             gap += gaps[arm]
             if trace.shape[1] > 0:
                 trace[run, t, 0] = arm
-                trace[run, t, 1] = told
+                trace[run, t, 1] = state[kernel.DREW]
+                trace[run, t, 2] = state[kernel.FED]
             if t + 1 == checkpoints[checkpoint]:
                 losses[run, checkpoint] = loss
                 pseudo[run, checkpoint] = gap
@@ -89,7 +91,7 @@ def simulate_rounds(plan: Plan, player: Any) -> Outcome:
     losses = np.zeros((plan.runs, len(plan.checkpoints)))
     pseudo = np.zeros_like(losses)
     lanes = np.zeros((plan.runs, LANE))
-    trace = np.zeros((plan.runs, horizon if plan.trace else 0, 2))
+    trace = np.zeros((plan.runs, horizon if plan.trace else 0, 3))
     size = kernel.PLAYERS[type(player)].size(player, n_arms)
     tile = min(horizon, TILE)
 
@@ -107,7 +109,7 @@ def simulate_rounds(plan: Plan, player: Any) -> Outcome:
             if refused >= 0:
                 t, total = int(lanes[first + refused, DONE]) + 1, float(lanes[first + refused, REFUSED])
                 raise InvalidTotal(
-                    f"total must be one the player's range and max_delay allow (out_of_range='void' or 'clip' would go on), "
+                    "total must be one the player's range and max_delay allow (out_of_range='void' or 'clip' go on), "
                     f"but in round {t} of run {plan.first_run + first + refused} it is {total!r}"
                 )
             advanced(count * min(tile, until))
@@ -119,6 +121,14 @@ def simulate_rounds(plan: Plan, player: Any) -> Outcome:
 
 
 def rounds_as_blocks(played: FloatArray) -> Blocks:
-    """Return arms and updates round by round as blocks; what was fed is not kept here."""
-    starts = np.flatnonzero(np.r_[True, played[:-1, 1] > 0])
-    return Blocks(starts + 1, played[starts, 0].astype(np.int64), np.full(len(starts), np.nan))
+    """Return arms, draws and fed losses round by round as blocks; a block keeps the last loss fed in it."""
+    starts = np.flatnonzero(played[:, 1] > 0)
+    ends = np.append(starts[1:], len(played))
+    fed = np.array([last_number(played[a:b, 2]) for a, b in zip(starts, ends, strict=True)])
+    return Blocks(starts + 1, played[starts, 0].astype(np.int64), fed)
+
+
+def last_number(values: FloatArray) -> float:
+    """Return the last number that is not NaN; NaN if there is none."""
+    numbers = values[~np.isnan(values)]
+    return float(numbers[-1]) if numbers.size else float("nan")

@@ -37,11 +37,11 @@ def simulate(
 
     player: an unplayed template; it is copied, never changed. It needs `fresh(seed, run)`.
     losses: one loss sequence for all runs, as R_T averages over the player's randomness only.
-    seed: run r uses the streams SeedSequence(seed, spawn_key=(r, stream)); run 0 is the interactive player with that seed.
-    engine: "blocks" (Algorithm 1, a step a block), "rounds" (any player in kernel form), "loop" (any player), or "auto", the first
-        of these that is exact here.
-    checkpoints: where curves are recorded: how many, evenly spaced; "linear", "log"; or the rounds themselves.
-    instances: redraw stochastic losses so many times; runs are shared out evenly.
+    seed: run r uses the streams SeedSequence(seed, spawn_key=(r, stream)); run 0 is the interactive player
+    with that seed. engine: "blocks" (Algorithm 1, a step a block), "rounds" (any player in kernel form),
+        "loop" (any player), or "auto", the first of these that is exact here.
+    checkpoints: where curves are recorded: how many, evenly spaced; "linear", "log"; or the rounds
+    themselves. instances: redraw stochastic losses so many times; runs are shared out evenly.
     threads: how many threads, all cores by default. Results do not depend on it.
     trace: keep every run's blocks (arms, fed losses).
     progress: show a progress bar; by default on long simulations at a terminal.
@@ -60,7 +60,9 @@ def simulate(
     instances = checks.integer("instances", instances, low=1)
     checks.choice("engine", engine, ENGINES)
     if not isinstance(losses, Losses):
-        raise InvalidArgument(f"losses must be a Losses (CompositeLosses or a builder's), but got {checks.shown(losses)}")
+        raise InvalidArgument(
+            f"losses must be a Losses (CompositeLosses or a builder's), but got {checks.shown(losses)}"
+        )
     if runs % instances:
         raise InvalidArgument(f"runs must be a multiple of instances, but got {runs} runs and {instances} instances")
     if threads is None:
@@ -99,7 +101,9 @@ def fits(player: Any, losses: Losses) -> None:
     """Raise an error if this player cannot be simulated, or not on these losses."""
     for name in ("ask", "tell", "fresh"):
         if not callable(getattr(player, name, None)):
-            raise InvalidArgument(f"player must have a method {name} (see aftereffect.Player), but got {checks.shown(player)}")
+            raise InvalidArgument(
+                f"player must have a method {name} (see aftereffect.Player), but got {checks.shown(player)}"
+            )
     if player.n_arms != losses.n_arms:
         raise InvalidArgument(f"player must have the n_arms of losses, {losses.n_arms}, but got {player.n_arms}")
     direction = getattr(player, "direction", losses.direction)
@@ -120,8 +124,8 @@ def choose(player: Any, losses: Losses, engine: str) -> str:
         return "blocks" if exact else "loop" if form is None else "rounds"
     if engine == "blocks" and not exact:
         raise InvalidArgument(
-            "engine must not be 'blocks' unless the player is a CompositeLossWrapper around a base in kernel form, whose max_delay and "
-            f"range cover those of the losses, but got {player!r} on {losses!r}"
+            "engine must not be 'blocks' unless the player is a CompositeLossWrapper with a base in kernel form, whose "
+            f"max_delay and range cover those of the losses, but got {player!r} on {losses!r}"
         )
     if engine == "rounds" and form is None:
         raise InvalidArgument(f"engine must not be 'rounds' unless the player has a kernel form, but got {player!r}")
@@ -142,7 +146,8 @@ def run_engine(engine: str, plan: Plan) -> Outcome:
 def mean_gaps(losses: Losses) -> NDArray[np.float64]:
     """Return by how much each arm's mean is worse than the best one's."""
     means = np.array(losses.means, dtype=np.float64)
-    return means.max() - means if losses.effects.maximize else means - means.min()
+    gaps: NDArray[np.float64] = means.max() - means if losses.effects.maximize else means - means.min()
+    return gaps
 
 
 def redraw_seeds(seed: int, instances: int) -> list[int]:
@@ -162,6 +167,8 @@ def checkpoint_rounds(checkpoints: int | str | ArrayLike, horizon: int) -> NDArr
     else:
         marks = checks.array("checkpoints", checkpoints, shape=(None,))
         if marks.size and (marks.min() < 1 or marks.max() > horizon or (marks != np.floor(marks)).any()):
-            raise InvalidArgument(f"checkpoints must be whole rounds in 1..{horizon}, but got {checks.shown(checkpoints)}")
+            raise InvalidArgument(
+                f"checkpoints must be whole rounds in 1..{horizon}, but got {checks.shown(checkpoints)}"
+            )
     rounds = np.unique(np.append(np.ceil(marks - 1e-9), horizon)).astype(np.int64)
     return np.clip(rounds, 1, horizon)

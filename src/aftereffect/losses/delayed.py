@@ -148,7 +148,7 @@ def _checked_delays(delays: int | Sequence[int] | NDArray[Any], shape: tuple[int
 def _build(table: Table, delays: NDArray[np.int32], max_delay: int, direction: str, recipe: Any) -> Losses:
     horizon, n_arms = table.values.shape
     return Losses(
-        Delayed(table.values, delays),
+        Delayed(table.values, checks.frozen(delays)),
         horizon=horizon,
         max_delay=max_delay,
         n_arms=n_arms,

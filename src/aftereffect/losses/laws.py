@@ -10,9 +10,9 @@
 Z is standard normal. A delay beyond `max_delay` becomes `max_delay`: late effects arrive on the last day,
 none is lost.
 
-Pike-Burke et al. (2018) have delays N₊(μ, σ²) of mean μ. The variance that fits their curves of ODAAF-V is that
-of a half-normal law, σ²(1 - 2/π): "half_normal" has this mean and this variance. "positive_normal" is what the
-symbol suggests; which one was drawn is not said.
+Pike-Burke et al. (2018) have delays N₊(μ, σ²) of mean μ. The variance that fits their curves of ODAAF-V is
+that of a half-normal law, σ²(1 - 2/π): "half_normal" has this mean and this variance. "positive_normal" is
+what the symbol suggests; which one was drawn is not said.
 """
 
 import math

@@ -7,6 +7,7 @@ A spread (`spreads.py`) turns a table into losses. All makers give numbers in [0
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -48,9 +49,7 @@ class Table:
         effects("minimize", low, high)
         numbers = checks.array("table", values, shape=(None, None), error=InvalidLosses)
         if numbers.shape[0] < 1 or numbers.shape[1] < 2:
-            raise InvalidLosses(
-                f"table must have shape (T, K) with T >= 1 and K >= 2, but got shape {numbers.shape}"
-            )
+            raise InvalidLosses(f"table must have shape (T >= 1, K >= 2), but got shape {numbers.shape}")
         outside = (numbers < low) | (numbers > high)
         if outside.any():
             t, i = (int(n) for n in np.argwhere(outside)[0])
@@ -70,6 +69,11 @@ class Table:
         if self.recipe is None:
             raise InvalidLosses("table must have a stochastic recipe to be redrawn, but its values are fixed")
         return self.recipe(seed)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take what pickle kept; arrays come back writable, and nobody may write to a table."""
+        for name, value in state.items():
+            object.__setattr__(self, name, checks.owned(value) if isinstance(value, np.ndarray) else value)
 
 
 def as_table(table: Table | ArrayLike, low: float | None, high: float | None) -> Table:

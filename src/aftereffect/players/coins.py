@@ -1,12 +1,14 @@
 """The Boolean sequence B of Algorithm 1: where update rounds lie (Definition 1).
 
-Round t is an update round when B_t = 1, the 2d coins before it are 0, and t ≥ 2d+1. Call the distance between consecutive ones a
-gap, and let the start count as a one at round 0. Then update rounds are exactly the ones whose gap is at least 2d+1: so instead
-of tossing a coin every round, the geometric gaps of a Bernoulli(β) sequence are drawn, about e of them per block.
+Round t is an update round when B_t = 1, the 2d coins before it are 0, and t ≥ 2d+1. Call the distance between
+consecutive ones a gap, and let the start count as a one at round 0. Then update rounds are exactly the ones
+whose gap is at least 2d+1: so instead of tossing a coin every round, the geometric gaps of a Bernoulli(β)
+sequence are drawn, about e of them per block.
 
-A gap comes from 64 random bits x and a table of whole numbers ⌊(1−β)^g · 2⁶⁴⌋, computed in exact arithmetic: gap > g if and only if
-x < table[g]. No logarithm, so it is the same on every machine. A table ends after N entries; x below its last entry says that the
-next N coins are 0, and by the lack of memory of the geometric law the rest is drawn afresh, when it is needed.
+A gap comes from 64 random bits x and a table of whole numbers ⌊(1−β)^g · 2⁶⁴⌋, computed in exact arithmetic:
+gap > g if and only if x < table[g]. No logarithm, so it is the same on every machine. A table ends after N
+entries; x below its last entry says that the next N coins are 0, and by the lack of memory of the geometric
+law the rest is drawn afresh, when it is needed.
 """
 
 import bisect
@@ -29,11 +31,12 @@ NEVER = np.iinfo(np.int64).max
 
 
 class Coins(NamedTuple):
-    """A Boolean sequence in kernel form: the gap table of a Bernoulli sequence, or the update rounds of a given one.
+    """A Boolean sequence in kernel form: the gap table of a Bernoulli sequence, or the update rounds of a
+    given one.
 
     thresholds: ⌊(1−β)^g · 2⁶⁴⌋ for g = 1..N.
-    guide: for each value of the leading bits of x, how many thresholds lie above all such x; a search starts there.
-    script: the update rounds of a sequence that was given, then NEVER; empty for a Bernoulli sequence.
+    guide: for each value of the leading bits of x, how many thresholds lie above all such x; a search starts
+    there. script: the update rounds of a sequence that was given, then NEVER; empty for a Bernoulli sequence.
     """
 
     thresholds: NDArray[np.uint64]
@@ -88,11 +91,11 @@ def scripted(coins: Sequence[bool], max_delay: int) -> Coins:
 def next_update(coins: Coins, rng: WordState, place: FloatState, max_delay: int, limit: int) -> int:
     """Return the next update round if it is settled by looking at coins up to `limit`, else 0.
 
-    place: (the latest one, the round up to which coins are known), both 0 at the start; moved along. It may look past `limit`
-    by one gap. For a script: (entries used, 0). Floats hold rounds exactly up to 2⁵³.
+    place: (the latest one, the round up to which coins are known), both 0 at the start; moved along. It may
+    look past `limit` by one gap. For a script: (entries used, 0). Floats hold rounds exactly up to 2⁵³.
     """
     if coins.script.shape[0] > 0:
-        found = coins.script[int(place[0])]
+        found = int(coins.script[int(place[0])])
         if found == NEVER:
             return 0
         place[0] += 1

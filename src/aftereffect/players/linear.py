@@ -1,9 +1,10 @@
 """Lemma 8 (Section 5): any Player becomes an algorithm for linear bandits on the simplex.
 
-The reduction lets the player play d+1 rounds of composite feedback for every round of the linear bandit: the linear action is the
-fraction of those rounds that each arm was played, the player is told 0 in the first d of them and d+1 times the linear loss in the
-last. That is what it would see if all its losses in a group of d+1 rounds arrived together at the group's end
-(`losses.hard.stacked`), so its regret there is exactly d+1 times the regret here, and a lower bound for linear bandits carries over.
+The reduction lets the player play d+1 rounds of composite feedback for every round of the linear bandit: the
+linear action is the fraction of those rounds that each arm was played, the player is told 0 in the first d of
+them and d+1 times the linear loss in the last. That is what it would see if all its losses in a group of d+1
+rounds arrived together at the group's end (`losses.hard.stacked`), so its regret there is exactly d+1 times
+the regret here, and a lower bound for linear bandits carries over.
 """
 
 import numpy as np
@@ -15,7 +16,8 @@ from aftereffect.players.protocol import Player
 
 
 class LinearBandit:
-    """A linear bandit on the simplex Δ_K that plays through a Player under d-delayed composite anonymous feedback.
+    """A linear bandit on the simplex Δ_K that plays through a Player under d-delayed composite anonymous
+    feedback.
 
     player: A_d of the lemma. It must reckon with a delay of at least `max_delay`.
     max_delay: d; d+1 rounds of the player make one linear round.

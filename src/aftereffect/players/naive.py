@@ -1,7 +1,8 @@
 """Naive play: credit each round's total to the arm of that round, as if nothing lingered.
 
-What people do when they run a bandit on daily totals. Under composite feedback the total also holds the effects of earlier arms, so
-the credit is wrong whenever the arm changes, and an arm whose effect comes late looks free.
+What people do when they run a bandit on daily totals. Under composite feedback the total also holds the
+effects of earlier arms, so the credit is wrong whenever the arm changes, and an arm whose effect comes late
+looks free.
 """
 
 from collections.abc import Mapping
@@ -12,8 +13,9 @@ from numpy.typing import NDArray
 
 from aftereffect.bandits.kernelform import KernelBandit
 from aftereffect.bandits.protocol import Bandit
-from aftereffect.core import checks, effects, kernel, random, saved
+from aftereffect.core import effects, kernel, random, saved
 from aftereffect.core.errors import InvalidArgument, OutOfTurn
+from aftereffect.core.kernel import DREW, FED, OWN
 from aftereffect.core.records import Round
 from aftereffect.players import turns
 
@@ -29,24 +31,29 @@ class NaiveParams(NamedTuple):
 
 def size(params: NaiveParams, n_arms: int) -> int:
     """Only the base has a state."""
-    return kernel.BANDITS[type(params.base)].size(n_arms)
+    return OWN + kernel.BANDITS[type(params.base)].size(n_arms)
 
 
 def begin(params: NaiveParams, n_arms: int, state: kernel.FloatState) -> None:
     """Start the base."""
-    kernel.bandit_start(params.base, n_arms, state)
+    kernel.bandit_start(params.base, n_arms, state[OWN:])
 
 
 def ask(params: NaiveParams, n_arms: int, state: kernel.FloatState, rng: kernel.WordState) -> int:
     """Draw an arm in every round."""
-    return kernel.bandit_draw(params.base, n_arms, state, random.uniform(rng[random.ARMS]))
+    state[DREW] = 1.0
+    return kernel.bandit_draw(params.base, n_arms, state[OWN:], random.uniform(rng[random.ARMS]))
 
 
 def tell(
     params: NaiveParams, n_arms: int, state: kernel.FloatState, rng: kernel.WordState, arm: int, total: float
 ) -> int:
     """Feed the total, clipped to the range, as if it were this arm's loss."""
-    kernel.bandit_update(params.base, n_arms, state, arm, effects.fed_loss(params.span, 0, total))
+    state[FED] = total
+    if total != total:
+        return 0
+    state[FED] = effects.fed_loss(params.span, 0, total)
+    kernel.bandit_update(params.base, n_arms, state[OWN:], arm, state[FED])
     return 1
 
 

@@ -2,7 +2,8 @@
 
     round t:      ask() ──► arm I_t ──► the world plays it ──► total ℓ°_t ──► tell(ℓ°_t)
 
-The total of a round is the sum of whatever arrives in it, of this and earlier plays; nobody says what came from where.
+The total of a round is the sum of whatever arrives in it, of this and earlier plays; nobody says what came
+from where.
 """
 
 from typing import Any, Protocol, runtime_checkable
@@ -14,9 +15,9 @@ from aftereffect.core.records import Round
 class Player(Protocol):
     """Someone who plays an arm each round and sees one total a round.
 
-    `ask` returns the same arm until `tell` ends the round. `tell` before `ask`, or a total that is not a finite number in
-    range, raises a `ValueError` and changes nothing. To be simulated over many runs a player also needs
-    `fresh(seed, run)`, an unplayed copy with its own random streams; to be saved, `state()`.
+    `ask` returns the same arm until `tell` ends the round. `tell` before `ask`, or a total that is not a
+    finite number in range, raises a `ValueError` and changes nothing. To be simulated over many runs a player
+    also needs `fresh(seed, run)`, an unplayed copy with its own random streams; to be saved, `state()`.
     """
 
     @property

@@ -1,6 +1,6 @@
 """From a saved state back to the object that goes on from it."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from aftereffect.bandits.exp3 import Exp3
@@ -13,17 +13,18 @@ from aftereffect.players.naive import Naive
 from aftereffect.players.wrapper import CompositeLossWrapper
 
 BANDITS: tuple[type, ...] = (TsallisFTRL, Exp3, Uniform)
-PLAYERS: dict[str, Callable[[Mapping[str, Any], Bandit], Any]] = {
-    "CompositeLossWrapper": CompositeLossWrapper.from_state,
-    "Naive": Naive.from_state,
+# Each player's class, and the field of its state that holds its base algorithm (or the number of arms).
+PLAYERS: dict[str, tuple[Any, str]] = {
+    "CompositeLossWrapper": (CompositeLossWrapper, "bandit"),
+    "Naive": (Naive, "bandit"),
 }
 
 
 def restore(state: Mapping[str, Any], classes: Iterable[type] = ()) -> Any:
     """Return the player or bandit that `state()` described; it goes on bit for bit, in another process too.
 
-    classes: bandit classes of your own that may be in the state; each needs `state()`, whose field "kind" is the name of
-        the class, and a class method `from_state(state)`.
+    classes: bandit classes of your own that may be in the state; each needs `state()`, whose field "kind" is
+        the name of the class, and a class method `from_state(state)`.
 
     >>> from aftereffect import CompositeLossWrapper, restore
     >>> player = CompositeLossWrapper.tuned(n_arms=3, max_delay=2, horizon=1000, seed=1)
@@ -36,9 +37,11 @@ def restore(state: Mapping[str, Any], classes: Iterable[type] = ()) -> Any:
     try:
         if kind not in PLAYERS:
             return restore_bandit(state, known)
-        if "bandit" not in state:
-            raise InvalidState(f"state of kind {kind!r} must have the field 'bandit', but it is missing")
-        return PLAYERS[kind](state, restore_bandit(state["bandit"], known))
+        cls, field = PLAYERS[kind]
+        if field not in state:
+            raise InvalidState(f"state of kind {kind!r} must have the field {field!r}, but it is missing")
+        subject = state[field]
+        return cls.from_state(state, restore_bandit(subject, known) if isinstance(subject, Mapping) else subject)
     except InvalidState:
         raise
     except AftereffectError as error:

@@ -36,7 +36,8 @@ class DrawnCoins:
     def read(self, t: int) -> bool:
         """Return whether round t, the next one, is an update round."""
         if t > self._known:
-            # Looking further ahead than t changes nothing but the number of calls: coins do not depend on play.
+            # Looking further ahead than t changes nothing but the number of calls: coins do not depend on
+            # play.
             limit = t + 8 * (2 * self._max_delay + 1)
             self._end = self._next_update(self._table, self._rng, self._place, self._max_delay, limit)
             self._known = int(self._place[1])
@@ -106,7 +107,7 @@ class GivenCoins:
     def _rereadable(self, purpose: str) -> list[bool]:
         if self.sequence is None:
             raise InvalidArgument(
-                f"coins must be a bias or a sequence for a player to be {purpose}, but got an iterator, which reads once"
+                f"coins must be a bias or a sequence for a player to be {purpose}, but got an iterator"
             )
         return self.sequence
 

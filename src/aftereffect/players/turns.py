@@ -24,7 +24,9 @@ def checked_bandit(bandit: Any) -> Bandit:
     """Return `bandit` if it has what the Bandit protocol asks for."""
     for name in ("n_arms", "probabilities", "update", "stability", "regret_bound"):
         if not hasattr(bandit, name):
-            raise InvalidArgument(f"bandit must have the attribute {name!r} (see aftereffect.Bandit), but got {bandit!r}")
+            raise InvalidArgument(
+                f"bandit must have the attribute {name!r} (see aftereffect.Bandit), but got {bandit!r}"
+            )
     checks.integer("bandit.n_arms", bandit.n_arms, low=2)
     found: Bandit = bandit
     return found
@@ -37,7 +39,9 @@ def checked_distribution(bandit: Bandit) -> checks.FloatArray:
     except InvalidArgument as error:
         raise BadDistribution(str(error)) from None
     if q.min() < 0.0:
-        raise BadDistribution(f"bandit.probabilities must be at least 0, but arm {int(q.argmin())} has {float(q.min())!r}")
+        raise BadDistribution(
+            f"bandit.probabilities must be at least 0, but arm {int(q.argmin())} has {float(q.min())!r}"
+        )
     if abs(math.fsum(q) - 1.0) > 1e-9:
         raise BadDistribution(f"bandit.probabilities must sum to 1, but sum to {math.fsum(q)!r}")
     return np.ascontiguousarray(q)

@@ -1,7 +1,7 @@
 """The clean window of Algorithm 1: the latest d+1 totals, what may be in them, and the loss they feed.
 
-A total is missing, or out of range, or fine. A window with a hole is void: nothing is fed and the block goes on, because
-a window filled in by a guess would feed the base a loss nobody suffered.
+A total is missing, or out of range, or fine. A window with a hole is void: nothing is fed and the block goes
+on, because a window filled in by a guess would feed the base a loss nobody suffered.
 """
 
 from collections.abc import Mapping
@@ -50,14 +50,14 @@ class CleanWindow:
         if self.out_of_range == "raise":
             d, span = self._max_delay, self._span
             raise InvalidTotal(
-                f"total must lie in [{(d + 1) * span.lo:g}, {(d + 1) * span.hi:g}], the range of one action's effect times "
-                f"max_delay + 1 = {d + 1}, but got {value!r}"
+                f"total must lie in [{(d + 1) * span.lo:g}, {(d + 1) * span.hi:g}], the range of one action's effect "
+                f"times max_delay + 1 = {d + 1}, but got {value!r}"
             )
         counts = counts._replace(out_of_range=counts.out_of_range + 1)
         return (None if self.out_of_range == "void" else min(max(value, self._least), self._most)), counts
 
     def feed(self, t: int, value: float | None, counts: Counts) -> tuple[float | None, Counts]:
-        """Return the loss fed by the window that ends in round t with this total (None: void) and the counts after it."""
+        """Return the loss fed by the window that ends in round t with this total (None: void), and the counts."""
         d = self._max_delay
         window = 0.0
         # Oldest first: the engines add in this order too, and agree to the last bit.
@@ -94,7 +94,9 @@ class CleanWindow:
         totals, counts = state["totals"], state["counts"]
         fits = isinstance(totals, list) and len(totals) == self._max_delay + 1
         if not fits or not all(total is None or isinstance(total, float) for total in totals):
-            raise InvalidState(f"window.totals must be {self._max_delay + 1} floats or nulls, but got {checks.shown(totals)}")
+            raise InvalidState(
+                f"window.totals must be {self._max_delay + 1} floats or nulls, but got {checks.shown(totals)}"
+            )
         if not isinstance(counts, list) or len(counts) != len(Counts._fields):
             raise InvalidState(f"window.counts must be {len(Counts._fields)} numbers, but got {checks.shown(counts)}")
         self._totals = list(totals)

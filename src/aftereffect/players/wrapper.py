@@ -4,9 +4,9 @@
     round        U D S S S S S U D          D draw, S stay, U update
     total seen         x x ├─────┤          the last d+1 totals hold effects of this block's arm alone
 
-It plays one arm for a block of at least 2d+1 rounds, feeds its base the sum of the block's last d+1 totals over 2d+1 (at most 1, by
-Lemma 2), and draws the next arm. Block ends are random, so that an oblivious adversary cannot aim at the first d rounds
-of a block, whose totals are mixed.
+It plays one arm for a block of at least 2d+1 rounds, feeds its base the sum of the block's last d+1 totals
+over 2d+1 (at most 1, by Lemma 2), and draws the next arm. Block ends are random, so that an oblivious
+adversary cannot aim at the first d rounds of a block, whose totals are mixed.
 """
 
 from collections.abc import Mapping
@@ -38,14 +38,15 @@ FIELDS = (
 class CompositeLossWrapper:
     """Algorithm 1: plays `bandit` under d-delayed composite anonymous feedback.
 
-    bandit: the base algorithm A, any object with the Bandit attributes; from now on it belongs to the wrapper.
-    max_delay: d ≥ 0, how many rounds after its own an action's effect can still arrive.
-    coins: the Boolean sequence B: a bias β in (0, 1] for Bernoulli coins (Theorem 4 asks for these), or an iterable of bools.
-    seed: of the random streams for coins and arms; None takes one from the operating system.
-    direction, low, high: "minimize" losses or "maximize" rewards; the least and most one action can do in all. With
-        lo = min(low, 0) and hi = max(high, 0), every contiguous part of one action's effect must lie in [lo, hi].
-    out_of_range: what to do with a total, or a clean window, that the range makes impossible: "raise" an error and change
-        nothing, take it as "void" (as if missing), or "clip" it; the latter two are counted.
+    bandit: the base algorithm A, any object with the Bandit attributes; from now on it belongs to the
+    wrapper. max_delay: d ≥ 0, how many rounds after its own an action's effect can still arrive.
+    coins: the Boolean sequence B: a bias β in (0, 1] for Bernoulli coins (Theorem 4 asks for these), or an
+    iterable of bools. seed: of the random streams for coins and arms; None takes one from the operating
+    system. direction, low, high: "minimize" losses or "maximize" rewards; the least and most one action can
+        do in all. With lo = min(low, 0) and hi = max(high, 0), every contiguous part of one action's effect
+        must lie in [lo, hi].
+    out_of_range: what to do with a total, or a clean window, that the range makes impossible: "raise" an
+        error and change nothing, take it as "void" (as if missing), or "clip" it; the latter two are counted.
 
     >>> player = CompositeLossWrapper(TsallisFTRL(n_arms=2, learning_rate=2.0), max_delay=1, coins=[0, 0, 1, 0], seed=7)
     >>> for total in (0.5, 0.5, 0.25):
@@ -100,7 +101,8 @@ class CompositeLossWrapper:
         high: float = 1.0,
         out_of_range: str = "raise",
     ) -> Self:
-        """Return the player of Corollary 7 (base="tsallis"), or the same with Exp3 at the rate that minimises Theorem 4.
+        """Return the player of Corollary 7 (base="tsallis"), or the same with Exp3 at the rate that minimises
+        Theorem 4.
 
         β = 1/(2d+1) maximises the rate of updates. For horizon < 2d+1 no update can happen: play is uniform.
         """
@@ -157,7 +159,8 @@ class CompositeLossWrapper:
         if self._open:
             return self._arm
         if self._draw_next:
-            # The stream moves only once all is well: a bad distribution or the end of the coins changes nothing.
+            # The stream moves only once all is well: a bad distribution or the end of the coins changes
+            # nothing.
             ahead = self._arm_stream.copy()
             arm = turns.draw_arm(self.bandit, ahead)
             self._measured = self.coins.read(self._round + 1)
@@ -173,7 +176,8 @@ class CompositeLossWrapper:
     def tell(self, total: float | None) -> Round:
         """Report the total of the round `ask` opened (None: missing) and end it.
 
-        On an update round whose window holds d+1 totals, the base is fed their sum over 2d+1, scaled to [0, 1].
+        On an update round whose window holds d+1 totals, the base is fed their sum over 2d+1, scaled to [0,
+        1].
         """
         if not self._open:
             raise OutOfTurn("tell must follow ask, but no round is open")
@@ -195,10 +199,13 @@ class CompositeLossWrapper:
         if round > self.rounds_played:
             raise OutOfTurn(f"round must have been reported before it is amended, but got {round}")
         if round < self._block_start or self._draw_next:
-            raise OutOfTurn(f"round must be in the open block, but the block of round {round} has been closed and learned from")
+            raise OutOfTurn(
+                f"round must be in the open block, but the block of round {round} has been closed and learned from"
+            )
         value, counts = self._window.read(total)
         counts = counts._replace(amended=counts.amended + 1)
-        # Only the latest d+1 totals can still be in a window; an earlier one of this block is noted and has no effect.
+        # Only the latest d+1 totals can still be in a window; an earlier one of this block is noted and has
+        # no effect.
         if round > self.rounds_played - self._max_delay - 1:
             self._window.put(round, value, counts)
         else:

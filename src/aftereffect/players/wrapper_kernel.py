@@ -1,19 +1,20 @@
-"""Algorithm 1 in kernel form, round by round: for losses that linger longer than the player thinks, when totals may be impossible.
+"""Algorithm 1 in kernel form, round by round, for losses that linger longer than the player thinks.
 
-It puts together the pieces that `wrapper.py` and the block engine use (`next_update`, `fed_loss`, the base's kernel) and does what
-`wrapper.py` does with totals out of range. Nothing is ever missing in a simulation.
+It puts together the pieces that `wrapper.py` and the block engine use (`next_update`, `fed_loss`, the base's kernel),
+and does what `wrapper.py` does with totals that are missing (NaN here) or out of range.
 """
 
 from typing import Any, NamedTuple
 
 from aftereffect.core import effects, kernel, random
+from aftereffect.core.kernel import DREW, FED, OWN
 from aftereffect.players.coins import Coins, next_update
 
 RAISE, VOID, CLIP = 0, 1, 2
 
 
 class WrapperParams(NamedTuple):
-    """base: the parameters of the base algorithm. The bounds on totals and windows come with their margin for rounding."""
+    """base: the parameters of the base algorithm. Bounds on totals and windows come with their margin for rounding."""
 
     base: Any
     coins: Coins
@@ -24,13 +25,13 @@ class WrapperParams(NamedTuple):
     policy: int
 
 
-# state: round, end of the block (0: not known), arm, draw next, the two places of the coins; the d+1 latest totals
-# (NaN: void); then the base's state.
-ROUND, END, ARM, DRAW, PLACE, TOTALS = 0, 1, 2, 3, 4, 6
+# state, after what every player has: round, end of the block (0: not known), arm, whether to draw next, the two places
+# of the coins; the d+1 latest totals (NaN: missing or void); then the base's state.
+ROUND, END, ARM, DRAW, PLACE, TOTALS = OWN, OWN + 1, OWN + 2, OWN + 3, OWN + 4, OWN + 6
 
 
 def size(params: WrapperParams, n_arms: int) -> int:
-    """Six scalars, d+1 totals, the base's state."""
+    """A few scalars, d+1 totals, the base's state."""
     return TOTALS + params.max_delay + 1 + kernel.BANDITS[type(params.base)].size(n_arms)
 
 
@@ -44,13 +45,16 @@ def begin(params: WrapperParams, n_arms: int, state: kernel.FloatState) -> None:
 
 def ask(params: WrapperParams, n_arms: int, state: kernel.FloatState, rng: kernel.WordState) -> int:
     """Begin a round: draw if a block begins, else stay."""
+    state[DREW] = state[DRAW]
     if state[DRAW] == 1.0:
         base = state[TOTALS + params.max_delay + 1 :]
         state[ARM] = kernel.bandit_draw(params.base, n_arms, base, random.uniform(rng[random.ARMS]))
         state[DRAW] = 0.0
     state[ROUND] += 1.0
     t = int(state[ROUND])
-    if t > state[PLACE + 1] or (params.coins.script.shape[0] > 0 and t > state[END]):
+    # A script is looked up one update round at a time, drawn coins are known up to the second place.
+    known = state[END] if params.coins.script.shape[0] > 0 else state[PLACE + 1]
+    if t > known:
         state[END] = next_update(params.coins, rng[random.COINS], state[PLACE:], params.max_delay, t)
     return int(state[ARM])
 
@@ -61,8 +65,9 @@ def tell(
     """End a round; feed the base if it is an update round with a sound window."""
     d = params.max_delay
     t = int(state[ROUND])
+    state[FED] = float("nan")
     least, most = params.total_bounds
-    if not least <= total <= most:
+    if total < least or total > most:
         if params.policy == RAISE:
             return -1
         total = min(max(total, least), most) if params.policy == CLIP else float("nan")
@@ -74,11 +79,12 @@ def tell(
         window += state[TOTALS + s % (d + 1)]
     least, most = params.window_bounds
     if not least <= window <= most:
+        if window != window or params.policy == VOID:
+            return 0
         if params.policy == RAISE:
             return -1
-        if params.policy == VOID or window != window:
-            return 0
-    kernel.bandit_update(params.base, n_arms, state[TOTALS + d + 1 :], arm, effects.fed_loss(params.span, d, window))
+    state[FED] = effects.fed_loss(params.span, d, window)
+    kernel.bandit_update(params.base, n_arms, state[TOTALS + d + 1 :], arm, state[FED])
     state[DRAW] = 1.0
     return 1
 
