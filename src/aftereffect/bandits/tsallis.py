@@ -150,7 +150,7 @@ class TsallisFTRL(KernelBandit):
     >>> bandit = TsallisFTRL(n_arms=2, learning_rate=1.0)
     >>> bandit.update(0, 1.0)                    # q was (1/2, 1/2), so L̂ = (2, 0)
     >>> bandit.probabilities.round(6)
-    array([0.108194, 0.891806])
+    array([0.106924, 0.893076])
     >>> bool(abs((1 / bandit.probabilities**0.5) @ [1, -1] - 2) < 1e-12)     # Lemma 12: η/√q(i) − L̂(i) = −λ for every i
     True
 

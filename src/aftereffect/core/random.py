@@ -8,11 +8,14 @@ generator lives on.
 Reference: Blackman and Vigna, "Scrambled linear pseudorandom number generators", ACM TOMS 47 (2021).
 """
 
+import secrets
+
 import numpy as np
 from numpy.typing import NDArray
 
 from aftereffect.core import checks
 from aftereffect.core.kernel import FloatState, WordState, helper
+from aftereffect.core.seeding import fill_streams, seed_words
 
 COINS, ARMS = 0, 1
 """What a run's streams are for."""
@@ -28,17 +31,16 @@ def stream(seed: int, run: int, purpose: int) -> NDArray[np.uint64]:
 
 def streams(seed: int, first_run: int, runs: int) -> NDArray[np.uint64]:
     """Return the states of both streams of `runs` consecutive runs, shape (runs, 2, 4)."""
-    words = [[stream(seed, run, purpose) for purpose in (COINS, ARMS)] for run in range(first_run, first_run + runs)]
-    return np.array(words, dtype=np.uint64).reshape(runs, 2, 4)
+    from aftereffect.core.jit import compiled
+
+    words = np.empty((runs, 2, 4), dtype=np.uint64)
+    compiled(fill_streams)(seed_words(seed), first_run, words)
+    return words
 
 
 def checked_seed(name: str, seed: object) -> int:
     """Return a seed; None draws one from the operating system, so that it can be read off and used again."""
-    if seed is None:
-        entropy = np.random.SeedSequence().entropy
-        assert isinstance(entropy, int)
-        return entropy
-    return checks.integer(name, seed, low=0)
+    return secrets.randbits(64) if seed is None else checks.integer(name, seed, low=0)
 
 
 @helper

@@ -88,7 +88,8 @@ STYLE = (
     "text{font-family:'Latin Modern Math','STIX Two Text',Georgia,'DejaVu Serif',serif;font-size:17px;"
     "text-anchor:middle;fill:#222}"
     ".name{text-anchor:end}.note{font-size:14px;fill:#c2600a}.sum{font-size:14px;fill:#1d5f9e}"
-    ".needed{fill:#ffe873}.block{fill:none;stroke:#e07b12;stroke-width:2}.window{fill:none;stroke:#1d5f9e;stroke-width:2}"
+    ".needed{fill:#ffe873}.block{fill:none;stroke:#e07b12;stroke-width:2}"
+    ".window{fill:none;stroke:#1d5f9e;stroke-width:2}"
 )
 
 
