@@ -18,7 +18,7 @@ test: $(VENV)/.tests
 	$(BIN)/pytest
 
 bench: $(VENV)/.tests
-	$(BIN)/python -m benchmarks
+	$(BIN)/python benchmarks/run.py
 
 soak: $(VENV)/.tests
 	HYPOTHESIS_PROFILE=soak $(BIN)/pytest tests

@@ -1,7 +1,7 @@
 """Three campaigns, one revenue figure a day, and sales that trickle in for a week: a practitioner's loop.
 
-Each day one campaign runs. Its sales arrive over that day and the next seven, and the till shows one figure. The
-figures of some days get lost. Run it: python examples/campaigns.py
+Each day one campaign runs. Its sales arrive over that day and the next seven, and the till shows one figure.
+The figures of some days get lost. Run it: python examples/campaigns.py
 
 >>> shares = campaign_shares(days=20_000, seed=3)
 >>> int(shares.argmax())                             # the campaign that sells most is played most

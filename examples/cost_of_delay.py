@@ -1,6 +1,7 @@
 """What delay costs: the regret of the wrapper as effects take longer, beside the √(d+1) of Corollary 7.
 
-The same table of losses is split at random over d+1 rounds, for several d. Run it: python examples/cost_of_delay.py
+The same table of losses is split at random over d+1 rounds, for several d.
+Run it: python examples/cost_of_delay.py
 
 >>> regrets = regret_by_delay(delays=(0, 4), horizon=20_000, runs=40)
 >>> regrets[0].mean_regret < regrets[4].mean_regret

@@ -2,6 +2,7 @@
 
 import re
 import xml.etree.ElementTree as ET
+from pathlib import Path
 
 import pytest
 
@@ -81,6 +82,11 @@ def test_the_drawing_says_what_the_paper_says() -> None:
     assert len(shapes) == 3
     for shape in shapes:
         assert [int(step) for step in re.findall(r"h(-\d+)", shape)] == [-column, -4 * column]
+
+
+def test_the_readmes_picture_is_the_one_drawn() -> None:
+    picture = Path(__file__).parents[2] / "docs" / "img" / "figure1.svg"
+    assert picture.read_text(encoding="utf-8") == svg_diagram(paper_coins(), max_delay=2)
 
 
 def test_the_drawing_leaves_the_last_block_open() -> None:

@@ -64,7 +64,7 @@ def test_uniform_numbers_are_midpoints_in_the_open_interval():
     words = reference_words([int(word) for word in state], 1000)
     draws = [compiled(uniform)(state) for _ in range(1000)]
     assert draws == [((word >> 12) + 0.5) / 2**52 for word in words]
-    assert 0.0 < min(draws)
+    assert min(draws) > 0.0
     assert max(draws) < 1.0
 
 

@@ -1,7 +1,8 @@
 """NumPy's SeedSequence for many runs at once.
 
-`SeedSequence(seed, spawn_key=(run, purpose)).generate_state(4, uint64)` costs some 15 µs a stream in NumPy, more than a whole
-short run. The same words are computed here by a kernel, for a range of runs; a test holds it to NumPy's.
+`SeedSequence(seed, spawn_key=(run, purpose)).generate_state(4, uint64)` costs some 15 µs a stream in NumPy,
+more than a whole short run. The same words are computed here by a kernel, for a range of runs; a test holds
+it to NumPy's.
 
 Reference: O'Neill, "Developing a seed_seq alternative" (2015), in the form NumPy documents as stable.
 """
@@ -20,7 +21,7 @@ _16, _32 = np.uint64(16), np.uint64(32)
 
 
 def seed_words(seed: int) -> NDArray[np.uint64]:
-    """Return a seed as 32-bit words, least first, at least POOL of them: how SeedSequence reads it before a spawn key."""
+    """Return a seed as 32-bit words, least first, at least POOL of them, as SeedSequence reads it."""
     words = [seed >> (32 * i) & 0xFFFFFFFF for i in range(max(POOL, -(-seed.bit_length() // 32)))]
     return np.array(words, dtype=np.uint64)
 
