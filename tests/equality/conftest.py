@@ -1,4 +1,4 @@
-"""What the tests of the engines share: bases, loss sequences of every kind, and what it means that two engines agree."""
+"""What the tests of the engines share: bases, losses of every kind, and what it means that engines agree."""
 
 import os
 import subprocess
@@ -55,8 +55,8 @@ def _played_arms(blocks: Any, horizon: int) -> Any:
 def _blocks_agree(exact: ae.Simulation, quick: ae.Simulation, *, fed: bool = True) -> None:
     """Demand the same blocks, arms, updates and (with `fed`) fed losses, bit for bit.
 
-    Cumulative regrets of the block engine are added in another order: 1e-8 of themselves, or where they come near 0
-    1e-12 of the rounds, which bounds the losses they are a difference of.
+    Cumulative regrets of the block engine are added in another order: 1e-8 of themselves, or where they come
+    near 0 1e-12 of the rounds, which bounds the losses they are a difference of.
     """
     assert exact.traces is not None
     assert quick.traces is not None
@@ -109,7 +109,7 @@ def shared_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def child(shared_cache: Path) -> Callable[..., Any]:
-    """child(code, *paths, cache=...): the arguments of subprocess for Python code in a new process that finds this package."""
+    """child(code, *paths, cache=...): what subprocess needs to run Python code that finds this package."""
 
     def arguments(code: str, *paths: Path, cache: Path = shared_cache) -> dict[str, Any]:
         package = Path(ae.__file__).resolve().parent.parent

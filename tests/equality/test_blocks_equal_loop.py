@@ -1,4 +1,4 @@
-"""The block engine against the obvious loop: the same blocks, arms and fed losses to the last bit (Algorithm 1)."""
+"""The block engine against the obvious loop: the same blocks, arms and fed losses to the last bit."""
 
 from collections.abc import Callable
 from typing import Any
@@ -34,9 +34,10 @@ def test_every_base_and_spread(base: Maker, spread: Maker, max_delay: int, block
 
 @pytest.mark.parametrize(("name", "max_delay"), [("tsallis tuned", 2), ("tsallis tuned", 0), ("exp3", 7)])
 def test_long_runs_do_not_drift(make: Any, name: str, max_delay: int, blocks_agree: Any) -> None:
-    # Tsallis FTRL is chaotic: one fed loss that is off by a bit shows as other arms within some ten thousand updates.
+    # Tsallis FTRL is chaotic: a fed loss off by a bit shows as other arms some ten thousand updates on.
     horizon = 200_000
-    exact, quick = both(wrapped(make(name, 4, max_delay, horizon), max_delay), make("split", 4, max_delay, horizon), runs=1)
+    player = wrapped(make(name, 4, max_delay, horizon), max_delay)
+    exact, quick = both(player, make("split", 4, max_delay, horizon), runs=1)
     assert exact.updates[0] > 4_000
     blocks_agree(exact, quick)
 
@@ -78,12 +79,16 @@ def test_a_horizon_of_just_one_block(make: Any, blocks_agree: Any) -> None:
 
 
 @pytest.mark.parametrize("max_delay", [0, 1, 2, 7])
-def test_checkpoints_in_every_round(max_delay: int, spread: Maker, blocks_agree: Any, played_arms: Any) -> None:
+def test_checkpoints_in_every_round(
+    max_delay: int, spread: Maker, blocks_agree: Any, played_arms: Any
+) -> None:
     # Among them the first d rounds of each block, where the arm before still owes.
     horizon = 300
     losses = spread(3, max_delay, horizon)
     every = np.arange(1, horizon + 1)
-    exact, quick = both(wrapped(ae.TsallisFTRL(3, 1.0), max_delay, 0.3 / (max_delay + 1)), losses, checkpoints=every)
+    exact, quick = both(
+        wrapped(ae.TsallisFTRL(3, 1.0), max_delay, 0.3 / (max_delay + 1)), losses, checkpoints=every
+    )
     np.testing.assert_array_equal(quick.rounds, every)
     blocks_agree(exact, quick)
     best = losses.arm_totals().cumsum(axis=0).min(axis=1)
@@ -95,7 +100,9 @@ def test_checkpoints_in_every_round(max_delay: int, spread: Maker, blocks_agree:
 
 @pytest.mark.parametrize("bias", [1.0, 0.5, 0.01])
 def test_without_delay_blocks_are_geometric(bias: float, make: Any, blocks_agree: Any) -> None:
-    exact, quick = both(wrapped(ae.TsallisFTRL(3, 4.0), 0, bias), make("components", 3, 0, 3_000), checkpoints=1_000)
+    exact, quick = both(
+        wrapped(ae.TsallisFTRL(3, 4.0), 0, bias), make("components", 3, 0, 3_000), checkpoints=1_000
+    )
     assert (exact.updates.min() == 3_000) == (bias == 1.0)
     blocks_agree(exact, quick)
 
@@ -117,7 +124,9 @@ def test_given_coins(length: int, make: Any, blocks_agree: Any) -> None:
 @pytest.mark.parametrize("engine", ["loop", "rounds", "blocks"])
 def test_given_coins_that_end_too_soon(engine: str, make: Any) -> None:
     player = wrapped(ae.TsallisFTRL(3, 2.0), 2, [0, 0, 0, 0, 1] * 10)
-    with pytest.raises(ae.CoinsExhausted, match="coins must have a value for every round, but ended before round 51"):
+    with pytest.raises(
+        ae.CoinsExhausted, match="coins must have a value for every round, but ended before round 51"
+    ):
         ae.simulate(player, make("split", 3, 2, 60), runs=2, engine=engine)
 
 

@@ -106,7 +106,7 @@ def test_windows_that_cannot_be(out_of_range: str, blocks_agree: Any) -> None:
 @pytest.mark.parametrize("engine", ["loop", "rounds", "auto"])
 def test_impossible_totals_raise(engine: str) -> None:
     player = ae.CompositeLossWrapper(ae.TsallisFTRL(3, 2.0), max_delay=0, coins=0.3)
-    with pytest.raises(ae.InvalidTotal, match=r"total must .* is (3|6)\.0|total must .* got (3|6)\.0"):
+    with pytest.raises(ae.InvalidTotal, match=r"total must .* (is|got) [3-6]\.[05]$"):
         ae.simulate(player, piled_up(HORIZON, 5), runs=3, engine=engine)
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -51,7 +51,6 @@ def test_the_given_array_is_copied():
     np.testing.assert_array_equal(losses.components(), by_hand())
 
 
-@settings(max_examples=60, deadline=None)
 @given(data=st.data(), low=st.sampled_from([-1.0, -0.5, 0.0, 0.5]), high=st.sampled_from([0.75, 1.0, 2.0]))
 def test_accepts_exactly_what_brute_force_accepts(data, low, high):
     components = data.draw(shapes.flatmap(lambda shape: arrays(np.float64, shape, elements=eighths)))
@@ -67,7 +66,6 @@ def test_accepts_exactly_what_brute_force_accepts(data, low, high):
     assert accepted == fits
 
 
-@settings(max_examples=40, deadline=None)
 @given(shape=shapes, data=st.data(), bad=st.sampled_from([np.nan, np.inf, -np.inf, -0.25, -5e-324]))
 def test_one_bad_component_is_named(shape, data, bad):
     components = np.zeros(shape)
@@ -78,7 +76,6 @@ def test_one_bad_component_is_named(shape, data, bad):
     assert f"components[{', '.join(map(str, where))}] is {bad!r}" in str(caught.value)
 
 
-@settings(max_examples=40, deadline=None)
 @given(shape=shapes, data=st.data())
 def test_a_sum_above_1_is_named(shape, data):
     components = np.full(shape, 1.0 / shape[1])

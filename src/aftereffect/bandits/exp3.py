@@ -49,6 +49,9 @@ def draw(params: Exp3Params, n_arms: int, state: kernel.FloatState, u: float) ->
 
 def update(params: Exp3Params, n_arms: int, state: kernel.FloatState, arm: int, loss: float) -> None:
     """ln w(J) −= ηℓ/q(J), with 1/q(J) = Σw/w(J)."""
+    # Nothing to learn, and 0·∞ where 1/q(J) overflows.
+    if loss == 0.0:
+        return
     step = params.learning_rate * loss * (state[2 * n_arms] / state[arm])
     log = max(state[n_arms + arm] - step, LEAST_LOG)
     state[n_arms + arm] = log
@@ -90,7 +93,6 @@ class Exp3(KernelBandit):
     References: Auer et al. (2002); stability by Lemma 14 of the paper.
     """
 
-    params_type = Exp3Params
 
     def __init__(self, n_arms: int, learning_rate: float) -> None:
         """Take K = `n_arms` and η = `learning_rate`."""
@@ -103,4 +105,5 @@ class Exp3(KernelBandit):
 
     def regret_bound(self, n: int) -> float:
         """Return ln K/η + ηKn/2."""
+        n = checks.integer("n", n, low=0)
         return theory.exp3_regret_bound(self.n_arms, n, self.learning_rate)

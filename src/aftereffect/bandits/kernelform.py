@@ -1,7 +1,8 @@
 """The object around a base algorithm in kernel form: checks, copies, saves; the arithmetic stays in the kernel."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,13 +34,11 @@ def write_probabilities(params: Any, n_arms: int, state: kernel.FloatState, q: k
     kernel.bandit_probabilities(params, n_arms, state, q)
 
 
-class KernelBandit:
+class KernelBandit(ABC):
     """A base algorithm whose parameters, a NamedTuple, name its kernel.
 
-    Subclasses set `params_type`, fill `params` and give `stability` and `regret_bound`.
+    Subclasses hand `params` over and give `stability` and `regret_bound`.
     """
-
-    params_type: ClassVar[type]
 
     def __init__(self, n_arms: int, params: NamedTuple) -> None:
         """Start the kernel's state for K = `n_arms`."""
@@ -85,26 +84,46 @@ class KernelBandit:
         """Do what `update` does, without checks: for callers that guarantee an arm in 0..K-1 and a loss in [0, 1]."""
         self._update(self.params, self._n_arms, self._state, arm, loss)
 
+    @abstractmethod
+    def stability(self) -> float:
+        """Return ξ of Definition 3."""
+
+    @abstractmethod
+    def regret_bound(self, n: int) -> float:
+        """Return 𝓡_n: a bound on the expected regret after n rounds, whatever the losses."""
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The constructor's arguments after `n_arms`, as plain JSON values; by default the kernel's parameters."""
+        return self.params._asdict()
+
     def fresh(self) -> Self:
-        """Return an unplayed bandit with the same parameters."""
-        return type(self)(self._n_arms, *self.params)
+        """Return an unplayed bandit with the same settings."""
+        return type(self)(self._n_arms, **self.settings)
 
     def state(self) -> dict[str, Any]:
         """Return all there is to know, in plain JSON types."""
-        fields = {"n_arms": self._n_arms, "params": list(self.params), "numbers": self._state.tolist()}
+        fields = {"n_arms": self._n_arms, "settings": self.settings, "numbers": self._state.tolist()}
         return saved.seal(type(self).__name__, fields)
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
         """Return the bandit that `state()` described."""
-        fields = saved.unseal(state, cls.__name__, ("n_arms", "params", "numbers"))
-        if not isinstance(fields["params"], list):
-            raise InvalidState(f"params must be a list, but got {checks.shown(fields['params'])}")
-        bandit = cls(fields["n_arms"], *fields["params"])
+        fields = saved.unseal(state, cls.__name__, ("n_arms", "settings", "numbers"))
+        try:
+            bandit = cls(fields["n_arms"], **fields["settings"])
+        except TypeError:
+            raise InvalidState(
+                f"settings must be the arguments of {cls.__name__}, but got {checks.shown(fields['settings'])}"
+            ) from None
         bandit._state[:] = saved.numbers("numbers", fields["numbers"], len(bandit._state))
         return bandit
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle and copy through the saved state: machine code does not travel."""
+        return type(self).from_state, (self.state(),)
+
     def __repr__(self) -> str:
-        """Name the algorithm, its arms and its parameters."""
-        named = "".join(f", {name}={value!r}" for name, value in self.params._asdict().items())
+        """Name the algorithm, its arms and its settings."""
+        named = "".join(f", {name}={value!r}" for name, value in self.settings.items())
         return f"{type(self).__name__}(n_arms={self._n_arms}{named})"

@@ -128,7 +128,10 @@ def solve(n_arms: int, state: kernel.FloatState, eta: float, least: float, u: fl
             state[2 * n_arms + 1] = u + v
             state[2 * n_arms + 2] = cubes - 3.0 * fourths * v
             return
-        u = max(u + mass * (math.sqrt(mass) - 1.0) / cubes, 1.0)
+        u += mass * (math.sqrt(mass) - 1.0) / cubes
+        # Far above the root all powers underflow and 0/0 is NaN: go on from the safe end.
+        if not u >= 1.0:
+            u = 1.0
 
 
 def probabilities(params: TsallisParams, n_arms: int, state: kernel.FloatState, q: kernel.FloatState) -> None:
@@ -157,7 +160,6 @@ class TsallisFTRL(KernelBandit):
     References: Abernethy, Lee and Tewari (2015); Zimmert and Seldin (2021); Theorems 5 and 6 of the paper.
     """
 
-    params_type = TsallisParams
 
     def __init__(self, n_arms: int, learning_rate: float) -> None:
         """Take K = `n_arms` and η = `learning_rate`."""
@@ -175,4 +177,5 @@ class TsallisFTRL(KernelBandit):
 
     def regret_bound(self, n: int) -> float:
         """Return 2η√K + n√K/η (Theorem 6 at any rate)."""
+        n = checks.integer("n", n, low=0)
         return theory.tsallis_regret_bound(self.n_arms, n, self.learning_rate)

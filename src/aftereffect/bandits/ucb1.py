@@ -2,8 +2,8 @@
 
 A rival of the bases of Section 4, for losses drawn anew each round from the same laws. It is deterministic,
 so an oblivious adversary who knows it can make it lose in every round: the paper's setting is not its own,
-and Theorem 4 says nothing about the wrapper around it. The rate of its own regret, for gaps Δ_i between means,
-is Σ_i (8 ln n)/Δ_i at width 2.
+and Theorem 4 says nothing about the wrapper around it. In its own setting, with gaps Δ_i between the means,
+its regret is of order Σ_i (ln n)/Δ_i.
 """
 
 import math
@@ -88,7 +88,6 @@ class UCB1(KernelBandit):
     Machine Learning 47 (2002).
     """
 
-    params_type = UCB1Params
     needs: tuple[str, ...] = ("stochastic losses",)
 
     def __init__(self, n_arms: int, width: float = 2.0) -> None:
@@ -102,9 +101,9 @@ class UCB1(KernelBandit):
         return self._state[: self.n_arms].copy()
 
     def stability(self) -> float:
-        """Return 1, which holds for every algorithm; one update can move all the mass, so nothing less does."""
+        """Return 1, which holds for every algorithm; it is tight, as one update can move all the mass."""
         return 1.0
 
     def regret_bound(self, n: int) -> float:
-        """Return n: against an adversary a deterministic algorithm has no better guarantee that grows slower."""
+        """Return n: whoever foresees every arm can make each of them lose, so no guarantee is better."""
         return float(checks.integer("n", n, low=0))

@@ -45,7 +45,7 @@ def real(
 ) -> float:
     """Return `value` as a finite float with low <= value <= high and above < value < below."""
     try:
-        if isinstance(value, bool | np.bool_ | str | bytes):
+        if isinstance(value, bool | np.bool_ | str | bytes | np.complexfloating):
             raise TypeError
         number = float(value)
     except (TypeError, ValueError, OverflowError):

@@ -1,17 +1,16 @@
 """Compiling kernels: the only file that imports numba, and it is imported when a kernel is first needed.
 
-numba's disk cache does not notice an edit in another file that a cached function calls. So the cache
-directory is named by a hash of this package's sources, numba's version and the CPU, plus the source files of
-any kernels from outside the package that a function is compiled for. A changed source means another
-directory, never an old cache. Where nothing is writable, or a kernel's source cannot be read (a notebook),
-functions are compiled anew in each process.
+numba's disk cache does not notice an edit in another file that a cached function calls. So the cache folder
+is named by a fingerprint of the package's sources and of any kernels from outside the package that a function
+is compiled for, along with numba's version and the CPU (`fingerprint.py`). A changed source means another
+folder, never an old cache. Where nothing is writable, or a kernel cannot be found again by name (a
+notebook's), functions are compiled anew in each process.
 
 Set AFTEREFFECT_CACHE_DIR to choose where the cache lives.
 """
 
 import functools
 import hashlib
-import inspect
 import os
 import sys
 import tempfile
@@ -23,13 +22,13 @@ import llvmlite.binding
 import numba
 from numba.extending import overload
 
-from aftereffect.core import kernel
+from aftereffect.core import fingerprint, kernel
 
-# Divisions follow IEEE 754 (1/0 is infinite): a check on each would cost more than the division.
-OPTIONS = {"error_model": "numpy"}
-PACKAGE = Path(__file__).resolve().parent.parent
+# Divisions follow IEEE 754 (1/0 is infinite): a check on each would cost more than the division. Kernels
+# allocate nothing, so arrays need no reference counts: those cost a tenth of the engine's time.
+OPTIONS = {"error_model": "numpy", "_nrt": False}
 _registered: set[Callable[..., Any]] = set()
-_dispatchers: dict[tuple[Callable[..., Any], frozenset[Path | None]], Callable[..., Any]] = {}
+_dispatchers: dict[tuple[Callable[..., Any], frozenset[str | None]], Callable[..., Any]] = {}
 
 
 def _dispatch(generic: Callable[..., Any], table: dict[type, Any], name: str) -> None:
@@ -50,17 +49,17 @@ _dispatch(kernel.spread, kernel.LOSSES, "spread")
 _dispatch(kernel.player_begin, kernel.PLAYERS, "begin")
 _dispatch(kernel.player_ask, kernel.PLAYERS, "ask")
 _dispatch(kernel.player_tell, kernel.PLAYERS, "tell")
+_dispatch(kernel.labelled_begin, kernel.LABELLED, "begin")
+_dispatch(kernel.labelled_ask, kernel.LABELLED, "ask")
+_dispatch(kernel.labelled_tell_one, kernel.LABELLED, "tell_one")
 
 
 @functools.cache
 def package_key() -> str:
-    """Return a hash of the package's sources, the versions of numba, Python and the CPU."""
-    digest = hashlib.sha256()
-    for path in sorted(PACKAGE.rglob("*.py")):
-        digest.update(str(path.relative_to(PACKAGE)).encode() + b"\0" + path.read_bytes() + b"\0")
+    """Return a hash of the package's sources, the versions of numba and Python, and the CPU."""
     cpu = llvmlite.binding.get_host_cpu_name() + llvmlite.binding.get_host_cpu_features().flatten()
-    digest.update(f"{numba.__version__} {sys.version} {cpu}".encode())
-    return digest.hexdigest()[:16]
+    text = f"{fingerprint.AT_IMPORT} {numba.__version__} {sys.version} {cpu}"
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def cache_root() -> Path:
@@ -72,13 +71,12 @@ def cache_root() -> Path:
     return (Path(base) if base else Path.home() / ".cache") / "aftereffect"
 
 
-def cache_directory(outside: frozenset[Path | None]) -> Path | None:
-    """Return the writable folder for code compiled from the package and these outside sources, or None."""
-    digest = hashlib.sha256(package_key().encode())
-    for path in sorted(p or Path() for p in outside):
-        if path == Path():
-            return None
-        digest.update(path.read_bytes() + b"\0")
+def cache_directory(outside: frozenset[str | None]) -> Path | None:
+    """Return the writable folder for code compiled from the package and these outside kernels, or None."""
+    # Sources edited since they were imported are not what would be compiled now.
+    if None in outside or fingerprint.package_sources() != fingerprint.AT_IMPORT:
+        return None
+    digest = hashlib.sha256("\0".join([package_key(), *sorted(text or "" for text in outside)]).encode())
     folder = cache_root() / (digest.hexdigest()[:16] if outside else package_key())
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -86,24 +84,6 @@ def cache_directory(outside: frozenset[Path | None]) -> Path | None:
             return folder
     except OSError:
         return None
-
-
-def _outside(params: Any) -> set[Path | None]:
-    """Return the source files outside the package that the kernels of (possibly nested) parameters come from."""
-    found: set[Path | None] = set()
-    if isinstance(params, tuple):
-        for part in params:
-            found |= _outside(part)
-        for table in (kernel.BANDITS, kernel.LOSSES, kernel.PLAYERS):
-            form = table.get(type(params))
-            for function in form or ():
-                try:
-                    path = Path(inspect.getsourcefile(function) or "").resolve()
-                except TypeError:
-                    path = Path()
-                if not path.is_relative_to(PACKAGE):
-                    found.add(path if path.is_file() else None)
-    return found
 
 
 def _register(plain: Callable[..., Any]) -> None:
@@ -123,7 +103,7 @@ def register_helpers() -> None:
             _register(plain)
 
 
-def _decorate(function: Callable[..., Any], outside: frozenset[Path | None]) -> Callable[..., Any]:
+def _decorate(function: Callable[..., Any], outside: frozenset[str | None]) -> Callable[..., Any]:
     folder = cache_directory(outside)
     if folder is None:
         return numba.njit(function, nogil=True, **OPTIONS)
@@ -139,7 +119,7 @@ def _decorate(function: Callable[..., Any], outside: frozenset[Path | None]) -> 
 def compiled(function: Callable[..., Any], *params: Any) -> Callable[..., Any]:
     """Return `function` compiled, with the GIL released, and cached on disk for the kernels of `params`."""
     register_helpers()
-    outside = frozenset(_outside(params))
+    outside = fingerprint.outside(params)
     known = _dispatchers.get((function, outside))
     if known is None:
         known = _dispatchers[function, outside] = _decorate(function, outside)

@@ -25,6 +25,13 @@ A player (`PlayerKernel`), for the engine that walks round by round, has:
     ask(params, n_arms, state, rng) -> int      rng: the (2, 4) words of the run's streams, coins first
     tell(params, n_arms, state, rng, arm, total) -> int    1 if it updated, 0 if not, negative: refused; NaN: missing
 
+A player under labelled feedback (`LabelledKernel`), where each play's whole loss comes with the number of its round:
+
+    size(params, n_arms) -> int
+    begin(params, n_arms, state)
+    ask(params, n_arms, state, rng) -> int
+    tell_one(params, n_arms, state, rng, played, arm, loss) -> int    how often it updated; `played`: a round from 1
+
 Two numbers of a player's state are for whoever watches: state[DREW] is 1 if the latest `ask` drew the arm anew, and
 state[FED] is the loss that the latest `tell` fed to a base (NaN: none). Its own state begins at OWN.
 
@@ -69,9 +76,19 @@ class PlayerKernel(NamedTuple):
     tell: Callable[..., int]
 
 
+class LabelledKernel(NamedTuple):
+    """The functions of a player under labelled feedback in kernel form."""
+
+    size: Callable[[Any, int], int]
+    begin: Callable[..., None]
+    ask: Callable[..., int]
+    tell_one: Callable[..., int]
+
+
 BANDITS: dict[type, BanditKernel] = {}
 LOSSES: dict[type, LossKernel] = {}
 PLAYERS: dict[type, PlayerKernel] = {}
+LABELLED: dict[type, LabelledKernel] = {}
 HELPERS: list[Callable[..., Any]] = []
 
 
@@ -81,12 +98,14 @@ def helper(function: Function) -> Function:
     return function
 
 
-def register(params: type, kernel: BanditKernel | LossKernel | PlayerKernel) -> None:
+def register(params: type, kernel: BanditKernel | LossKernel | PlayerKernel | LabelledKernel) -> None:
     """Let the type of a parameters tuple stand for an algorithm in kernel form."""
     if isinstance(kernel, BanditKernel):
         BANDITS[params] = kernel
     elif isinstance(kernel, LossKernel):
         LOSSES[params] = kernel
+    elif isinstance(kernel, LabelledKernel):
+        LABELLED[params] = kernel
     else:
         PLAYERS[params] = kernel
 
@@ -129,3 +148,20 @@ def player_ask(params: Any, n_arms: int, state: FloatState, rng: WordState) -> i
 def player_tell(params: Any, n_arms: int, state: FloatState, rng: WordState, arm: int, total: float) -> int:
     """Tell a player the total of this round."""
     return PLAYERS[type(params)].tell(params, n_arms, state, rng, arm, total)
+
+
+def labelled_begin(params: Any, n_arms: int, state: FloatState) -> None:
+    """Write a labelled player's initial state."""
+    LABELLED[type(params)].begin(params, n_arms, state)
+
+
+def labelled_ask(params: Any, n_arms: int, state: FloatState, rng: WordState) -> int:
+    """Return the arm a labelled player plays in this round."""
+    return LABELLED[type(params)].ask(params, n_arms, state, rng)
+
+
+def labelled_tell_one(
+    params: Any, n_arms: int, state: FloatState, rng: WordState, played: int, arm: int, loss: float
+) -> int:
+    """Tell a labelled player the whole loss of the arm it played in round `played`."""
+    return LABELLED[type(params)].tell_one(params, n_arms, state, rng, played, arm, loss)

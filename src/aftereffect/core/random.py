@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from aftereffect.core import checks
 from aftereffect.core.kernel import FloatState, WordState, helper
-from aftereffect.core.seeding import fill_streams, seed_words
+from aftereffect.core.seeding import POOL, fill_streams, seed_words
 
 COINS, ARMS = 0, 1
 """What a run's streams are for."""
@@ -34,7 +34,8 @@ def streams(seed: int, first_run: int, runs: int) -> NDArray[np.uint64]:
     from aftereffect.core.jit import compiled
 
     words = np.empty((runs, 2, 4), dtype=np.uint64)
-    compiled(fill_streams)(seed_words(seed), first_run, words)
+    base, pool = np.empty((2, POOL + 1), dtype=np.uint64)
+    compiled(fill_streams)(seed_words(seed), first_run, base, pool, words)
     return words
 
 

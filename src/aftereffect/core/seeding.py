@@ -50,9 +50,8 @@ def blend(x: np.uint64, y: np.uint64) -> np.uint64:
     return value ^ (value >> _16)
 
 
-def fill_streams(seed: WordState, first_run: int, words: WordState) -> None:
-    """Write the first four 64-bit words of every stream: words[run, purpose, :]."""
-    base = np.empty(POOL + 1, dtype=np.uint64)
+def fill_streams(seed: WordState, first_run: int, base: WordState, pool: WordState, words: WordState) -> None:
+    """Write the first words of every stream, words[run, purpose, :]; base, pool: room for POOL + 1 words."""
     base[POOL] = _INIT_A
     for i in range(POOL):
         base[i] = hashed(seed[i], base)
@@ -62,7 +61,6 @@ def fill_streams(seed: WordState, first_run: int, words: WordState) -> None:
                 base[i] = blend(base[i], hashed(base[source], base))
     for k in range(POOL, len(seed)):
         absorb(seed[k], base)
-    pool = np.empty(POOL + 1, dtype=np.uint64)
     for run in range(words.shape[0]):
         for purpose in range(words.shape[1]):
             for i in range(POOL + 1):

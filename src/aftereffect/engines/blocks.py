@@ -129,13 +129,13 @@ def simulate_blocks(plan: Plan, player: WrapperParams) -> Outcome:
         states = np.zeros((count, size))
         words = random.streams(plan.seed, plan.first_run + first, count)
         begin(player, n_arms, horizon, states, words, lanes[part])
-        tile = chunks.tile_rounds(horizon, rows.itemsize * 2 * n_arms, TILE_BYTES, count)
-        for until in chunks.tiles(horizon, tile):
+        tile = chunks.tile_rounds(horizon, n_arms, 2 * player.max_delay + 1, TILE_BYTES, count)
+        for until, length in chunks.tiles(horizon, tile):
             advance(
                 *(player, n_arms, horizon, until, rows, plan.checkpoints, sums, owed, plan.gaps, states, words),
                 *(lanes[part], losses[part], pseudo[part], trace[part]),
             )
-            advanced(count * min(tile, until))
+            advanced(count * length)
 
     chunks.share_out(plan, work)
     updates = lanes[:, UPDATES].astype(np.int64)

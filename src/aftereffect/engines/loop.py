@@ -36,8 +36,8 @@ def simulate_loop(plan: Plan) -> Outcome:
             if t == plan.checkpoints[checkpoint]:
                 losses[run, checkpoint], pseudo[run, checkpoint] = loss, gap
                 checkpoint += 1
-            if t % 4096 == 0:
-                plan.advanced(4096)
+            if t % 4096 == 0 or t == plan.losses.horizon:
+                plan.advanced((t - 1) % 4096 + 1)
         traces.append(Blocks(np.array(starts, dtype=np.int64), np.array(arms, dtype=np.int64), np.array(fed)))
     sums = arm_sums_at(plan.losses, plan.checkpoints)
     return Outcome(losses, pseudo, updates, sums, traces if plan.trace else None)

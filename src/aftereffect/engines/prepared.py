@@ -16,7 +16,7 @@ streaming pass per arm, on all cores, and kept as long as the losses live.
 """
 
 import weakref
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from aftereffect.core import kernel
 from aftereffect.core.checks import FloatArray
+from aftereffect.engines import chunks
 from aftereffect.losses.protocol import Losses
 
 CHUNK = 2048
@@ -139,18 +140,19 @@ def prepare_rows(losses: Losses, max_delay: int, threads: int) -> Rows:
     rows = np.zeros((losses.horizon + 1, 2, losses.n_arms))
     delay = losses.max_delay
 
-    def fill_arm(arm: int) -> None:
+    def fill_arm(arm: int, go_on: Callable[[], None]) -> None:
         scratch = np.zeros(2 * delay + 1 + max_delay + 3 * CHUNK)
         carry = np.zeros(2)
         for first in range(0, losses.horizon, CHUNK):
+            go_on()
             count = min(CHUNK, losses.horizon - first)
             fill(losses.params, arm, first, count, delay, max_delay, scratch, carry, rows)
 
-    with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(fill_arm, range(losses.n_arms)))
+    chunks.spread_over(threads, fill_arm, losses.n_arms)
     rows.flags.writeable = False
-    _rows[losses] = Rows(rows, max_delay)
-    return _rows[losses]
+    made = Rows(rows, max_delay)
+    _rows[losses] = made
+    return made
 
 
 def prepare_owed(losses: Losses, rows: FloatArray, checkpoints: NDArray[np.int64], threads: int) -> Owed:
@@ -165,13 +167,13 @@ def prepare_owed(losses: Losses, rows: FloatArray, checkpoints: NDArray[np.int64
     delay = losses.max_delay
     owed = np.zeros((len(checkpoints), delay + 1, losses.n_arms))
 
-    def fill_checkpoint(c: int) -> None:
+    def fill_checkpoint(c: int, go_on: Callable[[], None]) -> None:
         play = np.zeros(delay + 1)
         for arm in range(losses.n_arms):
+            go_on()
             fill(losses.params, arm, int(checkpoints[c]), delay, play, owed[c])
 
-    with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(fill_checkpoint, range(len(checkpoints))))
+    chunks.spread_over(threads, fill_checkpoint, len(checkpoints))
     found = Owed(rows[checkpoints, 0, :] - owed[:, delay, :], owed)
     _owed[losses] = (key, found)
     return found

@@ -44,7 +44,7 @@ def standard_error(values: FloatArray) -> Any:
     return values.std(axis=0, ddof=1) / np.sqrt(len(values))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Simulation:
     """Many runs of one player on one loss sequence (or on several draws of one).
 
@@ -154,7 +154,7 @@ def compare(first: Simulation, second: Simulation) -> Difference:
     Run r of both simulations has the same streams for the same seed, so their regrets go up and down together
     and the difference is known better than either mean.
     """
-    for name in ("seed", "runs", "horizon"):
+    for name in ("seed", "runs", "horizon", "n_arms", "max_delay"):
         a, b = getattr(first, name), getattr(second, name)
         if a != b:
             raise InvalidArgument(f"second must have the {name} of first, {a}, but got {b}")

@@ -101,7 +101,7 @@ def simulate_rounds(plan: Plan, player: Any) -> Outcome:
         words = random.streams(plan.seed, plan.first_run + first, count)
         pending = np.zeros((count, tile + world.max_delay))
         begin(player, n_arms, states)
-        for until in chunks.tiles(horizon, tile):
+        for until, length in chunks.tiles(horizon, tile):
             refused = advance(
                 *(player, world.params, n_arms, world.max_delay, until, plan.checkpoints, plan.gaps, states, words),
                 *(lanes[part], pending, losses[part], pseudo[part], trace[part]),
@@ -109,10 +109,11 @@ def simulate_rounds(plan: Plan, player: Any) -> Outcome:
             if refused >= 0:
                 t, total = int(lanes[first + refused, DONE]) + 1, float(lanes[first + refused, REFUSED])
                 raise InvalidTotal(
-                    "total must be one the player's range and max_delay allow (out_of_range='void' or 'clip' go on), "
+                    "total must be one that the player's range and max_delay allow, alone and in its window "
+                    "(out_of_range='void' or 'clip' go on), "
                     f"but in round {t} of run {plan.first_run + first + refused} it is {total!r}"
                 )
-            advanced(count * min(tile, until))
+            advanced(count * length)
 
     chunks.share_out(plan, work)
     updates = lanes[:, UPDATES].astype(np.int64)

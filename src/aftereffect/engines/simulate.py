@@ -1,13 +1,14 @@
 """`simulate`: many runs of one player on one loss sequence, by the fastest engine that is exact for the pair."""
 
 import os
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from aftereffect.core import checks
-from aftereffect.core.errors import InvalidArgument
+from aftereffect.core.errors import CoinsExhausted, InvalidArgument
 from aftereffect.engines.blocks import simulate_blocks
 from aftereffect.engines.loop import simulate_loop
 from aftereffect.engines.plan import Outcome, Plan
@@ -71,10 +72,14 @@ def simulate(
     fits(player, losses)
     points = checkpoint_rounds(checkpoints, losses.horizon)
     chosen = choose(player, losses, engine)
-    worlds = [losses] if instances == 1 else [losses.redraw(child) for child in redraw_seeds(seed, instances)]
+    seeds = redraw_seeds(seed, instances)
+    known = True
     outcomes = []
     with watching(runs * losses.horizon, progress) as advanced:
-        for k, world in enumerate(worlds):
+        for k in range(instances):
+            # One at a time: a table and what is prepared from it may fill the memory.
+            world = losses if instances == 1 else losses.redraw(seeds[k])
+            known = known and world.means is not None
             share = runs // instances
             gaps = np.zeros(losses.n_arms) if world.means is None else mean_gaps(world)
             plan = Plan(player, world, seed, k * share, share, points, gaps, trace, threads, advanced)
@@ -82,7 +87,6 @@ def simulate(
             best = outcome.arm_sums.max(axis=1) if losses.effects.maximize else outcome.arm_sums.min(axis=1)
             sign = -1.0 if losses.effects.maximize else 1.0
             outcomes.append(outcome._replace(losses=sign * (outcome.losses - best)))
-    known = all(world.means is not None for world in worlds)
     return Simulation(
         engine=chosen,
         player=repr(player),
@@ -104,8 +108,9 @@ def fits(player: Any, losses: Losses) -> None:
             raise InvalidArgument(
                 f"player must have a method {name} (see aftereffect.Player), but got {checks.shown(player)}"
             )
-    if player.n_arms != losses.n_arms:
-        raise InvalidArgument(f"player must have the n_arms of losses, {losses.n_arms}, but got {player.n_arms}")
+    n_arms = getattr(player, "n_arms", None)
+    if n_arms != losses.n_arms:
+        raise InvalidArgument(f"player must have the n_arms of losses, {losses.n_arms}, but got {n_arms}")
     direction = getattr(player, "direction", losses.direction)
     if direction != losses.direction:
         raise InvalidArgument(f"player must have the direction of losses, {losses.direction!r}, but got {direction!r}")
@@ -136,6 +141,9 @@ def run_engine(engine: str, plan: Plan) -> Outcome:
     """Run a plan with the engine of that name."""
     # A fresh copy also proves that the template is unplayed.
     template = plan.player.fresh(plan.seed, 0)
+    given = getattr(getattr(template, "coins", None), "sequence", None)
+    if given is not None and len(given) < plan.losses.horizon:
+        raise CoinsExhausted(f"coins must have a value for every round, but ended before round {len(given) + 1}")
     if engine == "blocks":
         return simulate_blocks(plan, template.kernel())
     if engine == "rounds":
@@ -161,7 +169,7 @@ def checkpoint_rounds(checkpoints: int | str | ArrayLike, horizon: int) -> NDArr
     if isinstance(checkpoints, str):
         checks.choice("checkpoints", checkpoints, ("linear", "log"))
         marks = np.geomspace(1, horizon, 64) if checkpoints == "log" else np.linspace(0, horizon, 65)[1:]
-    elif np.ndim(checkpoints) == 0:
+    elif not isinstance(checkpoints, Sequence) and np.ndim(checkpoints) == 0:
         count = checks.integer("checkpoints", checkpoints, low=1)
         marks = np.linspace(0, horizon, min(count, horizon) + 1)[1:]
     else:

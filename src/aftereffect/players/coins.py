@@ -5,7 +5,7 @@ consecutive ones a gap, and let the start count as a one at round 0. Then update
 whose gap is at least 2d+1: so instead of tossing a coin every round, the geometric gaps of a Bernoulli(β)
 sequence are drawn, about e of them per block.
 
-A gap comes from 64 random bits x and a table of whole numbers ⌊(1−β)^g · 2⁶⁴⌋, computed in exact arithmetic:
+A gap comes from 64 random bits x and a table of whole numbers ⌊(1−β)^g · 2⁶⁴⌋, computed in whole numbers:
 gap > g if and only if x < table[g]. No logarithm, so it is the same on every machine. A table ends after N
 entries; x below its last entry says that the next N coins are 0, and by the lack of memory of the geometric
 law the rest is drawn afresh, when it is needed.

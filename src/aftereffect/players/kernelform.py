@@ -96,8 +96,9 @@ class KernelPlayer:
         """Return an unplayed copy with the streams of (seed, run); only an unplayed player has one."""
         if self._round:
             raise InvalidArgument(f"player must be unplayed to be copied, but it is in round {self._round}")
-        subject = self.subject.fresh() if isinstance(self.subject, KernelBandit) else self.subject
-        twin = type(self)(subject, **self.settings, seed=seed)
+        run = checks.integer("run", run, low=0)
+        subject = turns.unplayed_copy(self.subject) if isinstance(self.subject, KernelBandit) else self.subject
+        twin = type(self)(subject, **self.settings, seed=checks.integer("seed", seed, low=0))
         twin._streams[:] = random.streams(seed, run, 1)[0]
         return twin
 
@@ -126,6 +127,10 @@ class KernelPlayer:
         player._streams[:] = saved.hex_to_words("streams", fields["streams"], 8).reshape(2, 4)
         turns.load(player, FIELDS[5:], fields)
         return player
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle and copy through the saved state: machine code does not travel."""
+        return type(self).from_state, (self.state(), self.subject)
 
     def __repr__(self) -> str:
         """Name the player, its arms and its settings."""

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aftereffect.core import checks
-from aftereffect.core.errors import OutOfTurn
+from aftereffect.core.errors import InvalidArgument, OutOfTurn
 from aftereffect.players.protocol import Player
 
 
@@ -33,8 +33,13 @@ class LinearBandit:
 
     def __init__(self, player: Player, max_delay: int) -> None:
         """Start before the first linear round."""
+        for name in ("ask", "tell"):
+            if not callable(getattr(player, name, None)):
+                raise InvalidArgument(
+                    f"player must have a method {name} (see aftereffect.Player), but got {checks.shown(player)}"
+                )
         self.player = player
-        self.max_delay = checks.integer("max_delay", max_delay, low=0)
+        self.max_delay = checks.integer("max_delay", max_delay, low=0, high=getattr(player, "max_delay", None))
         self._action: NDArray[np.float64] | None = None
 
     @property

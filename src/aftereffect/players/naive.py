@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from aftereffect.bandits.kernelform import KernelBandit
 from aftereffect.bandits.protocol import Bandit
-from aftereffect.core import effects, kernel, random, saved
+from aftereffect.core import checks, effects, kernel, random, saved
 from aftereffect.core.errors import InvalidArgument, OutOfTurn
 from aftereffect.core.kernel import DREW, FED, OWN
 from aftereffect.core.records import Round
@@ -130,6 +130,7 @@ class Naive:
         """Return an unplayed copy with the stream of (seed, run); only an unplayed player has one."""
         if self._round:
             raise InvalidArgument(f"player must be unplayed to be copied, but it is in round {self._round}")
+        seed, run = checks.integer("seed", seed, low=0), checks.integer("run", run, low=0)
         settings: dict[str, Any] = {"direction": self.direction, "low": self.low, "high": self.high}
         twin = type(self)(turns.unplayed_copy(self.bandit), seed=seed, **settings)
         twin._arm_stream = random.stream(seed, run, random.ARMS)

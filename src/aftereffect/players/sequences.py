@@ -51,6 +51,10 @@ class DrawnCoins:
         """Return the coins in kernel form."""
         return self._table
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle and copy through the saved state: machine code does not travel."""
+        return restore_coins, (self.state(), self._max_delay, 0)
+
     def state(self) -> dict[str, Any]:
         """Return bias and position."""
         words = saved.words_to_hex(self._rng)
@@ -71,6 +75,8 @@ class GivenCoins:
         """Take the sequence; one that can be read again is checked now, an iterator coin by coin."""
         self._max_delay = max_delay
         self._latest = 0
+        # The coin of the next round, once it has been read: a bad one stays bad until the round is played.
+        self._waiting: list[Any] = []
         self.sequence: list[bool] | None = None
         if not isinstance(coins, Iterator):
             self.sequence = [coin_value(coin, t) for t, coin in enumerate(coins, start=1)]
@@ -78,10 +84,13 @@ class GivenCoins:
 
     def read(self, t: int) -> bool:
         """Return whether round t, the next one, is an update round."""
-        try:
-            coin = coin_value(next(self._iterator), t)
-        except StopIteration:
-            raise CoinsExhausted(f"coins must have a value for every round, but ended before round {t}") from None
+        if not self._waiting:
+            try:
+                self._waiting.append(next(self._iterator))
+            except StopIteration:
+                raise CoinsExhausted(f"coins must have a value for every round, but ended before round {t}") from None
+        coin = coin_value(self._waiting[0], t)
+        self._waiting.clear()
         update = coin and t - self._latest > 2 * self._max_delay
         if coin:
             self._latest = t

@@ -67,7 +67,12 @@ def feed(bandit: Bandit, arm: int, loss: float) -> None:
 
 def unplayed_copy(bandit: Bandit) -> Bandit:
     """Return a base algorithm like this unplayed one, which shares nothing with it."""
-    return bandit.fresh() if isinstance(bandit, KernelBandit) else copy.deepcopy(bandit)
+    if not isinstance(bandit, KernelBandit):
+        return copy.deepcopy(bandit)
+    twin = bandit.fresh()
+    if twin.state() != bandit.state():
+        raise InvalidArgument(f"bandit must be unplayed for its player to be copied, but {bandit!r} has learned")
+    return twin
 
 
 def checked_total(total: Any) -> float:

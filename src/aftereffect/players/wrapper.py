@@ -238,6 +238,7 @@ class CompositeLossWrapper:
         """Return an unplayed copy with the streams of (seed, run); only an unplayed player has one."""
         if self._round:
             raise InvalidArgument(f"player must be unplayed to be copied, but it is in round {self._round}")
+        seed, run = checks.integer("seed", seed, low=0), checks.integer("run", run, low=0)
         twin = type(self)(
             turns.unplayed_copy(self.bandit),
             max_delay=self._max_delay,

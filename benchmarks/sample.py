@@ -1,0 +1,72 @@
+"""What a measure is: a thing to run, timed in turn with the others; of several times the best counts."""
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One timed run. rounds or updates is 0 where the word has no meaning."""
+
+    seconds: float
+    rounds: int
+    updates: int
+
+
+@dataclass
+class Measure:
+    """name: unique, how results are looked up. play: runs once and returns (rounds, updates).
+
+    note: what else should be known, e.g. why there is no figure.
+    """
+
+    name: str
+    group: str
+    setting: dict[str, Any] = field(default_factory=dict)
+    play: Callable[[], tuple[int, int]] | None = None
+    samples: list[Sample] = field(default_factory=list)
+    note: str = ""
+
+    def repeat(self) -> None:
+        """Time one more run."""
+        if self.play is not None:
+            begin = time.perf_counter()
+            rounds, updates = self.play()
+            self.samples.append(Sample(time.perf_counter() - begin, rounds, updates))
+
+    @property
+    def rounds_per_second(self) -> float | None:
+        """The best of the repeats; None without figures or rounds."""
+        return best(sample.rounds / sample.seconds for sample in self.samples)
+
+    @property
+    def updates_per_second(self) -> float | None:
+        """The best of the repeats; None without figures or updates."""
+        return best(sample.updates / sample.seconds for sample in self.samples)
+
+    @property
+    def microseconds(self) -> float | None:
+        """Time a round, at best."""
+        rate = self.rounds_per_second
+        return None if rate is None else 1e6 / rate
+
+    def record(self) -> dict[str, Any]:
+        """Return everything in plain JSON types."""
+        return {
+            "name": self.name,
+            "group": self.group,
+            "setting": self.setting,
+            "rounds_per_second": self.rounds_per_second,
+            "updates_per_second": self.updates_per_second,
+            "microseconds_a_round": self.microseconds,
+            "samples": [asdict(sample) for sample in self.samples],
+            "note": self.note,
+        }
+
+
+def best(rates: Iterable[float]) -> float | None:
+    """Return the greatest rate above 0, None if there is none."""
+    found = max(rates, default=0.0)
+    return found if found > 0.0 else None

@@ -1,0 +1,76 @@
+"""What compiled code was made from, as text: cached machine code must never meet another source."""
+
+import functools
+import hashlib
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import CodeType, FunctionType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from aftereffect.core import kernel
+
+PACKAGE = Path(__file__).resolve().parent.parent
+NAME = __name__.partition(".")[0]
+
+
+def package_sources() -> str:
+    """Return a hash of the package's source files as they are now."""
+    digest = hashlib.sha256()
+    for path in sorted(PACKAGE.rglob("*.py")):
+        digest.update(str(path.relative_to(PACKAGE)).encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+AT_IMPORT = package_sources()
+
+
+def outside(params: Any) -> frozenset[str | None]:
+    """Return what the kernels from outside the package mean that (possibly nested) parameters stand for."""
+    if not isinstance(params, tuple):
+        return frozenset()
+    return _outside_form(type(params)).union(*(outside(part) for part in params))
+
+
+@functools.cache
+def _outside_form(params: type) -> frozenset[str | None]:
+    """Return what the kernel of one parameters type means; None if a later process could not find it by name."""
+    if params is tuple or params.__module__.partition(".")[0] == NAME:
+        return frozenset()
+    module = sys.modules.get(params.__module__)
+    if params.__module__ == "__main__" or getattr(module, params.__name__, None) is not params:
+        return frozenset([None])
+    tables: tuple[dict[type, Any], ...] = (kernel.BANDITS, kernel.LOSSES, kernel.PLAYERS, kernel.LABELLED)
+    functions = [function for table in tables for function in table.get(params, ())]
+    seen: set[Any] = set()
+    meanings = [_meaning(function, seen) for function in functions]
+    return frozenset([f"{params.__module__}.{params.__qualname__}", *meanings])
+
+
+def _meaning(function: Callable[..., Any], seen: set[Any]) -> str:
+    """Return a loaded function as text, along with everything outside the package that it names.
+
+    Its source file will not do: it may have been edited since it was imported, and helpers live in other files.
+    """
+    seen.add(function)
+    names = function.__code__.co_names
+    found = [f"{function.__module__}.{function.__qualname__} {_constants(function.__code__)}"]
+    values = [function.__globals__.get(name) for name in names]
+    values += [getattr(value, name, None) for value in values if isinstance(value, ModuleType) for name in names]
+    values += [cell.cell_contents for cell in function.__closure__ or ()]
+    for value in values:
+        if isinstance(value, FunctionType):
+            if value.__module__.partition(".")[0] != NAME and value not in seen:
+                found.append(_meaning(value, seen))
+        elif isinstance(value, bool | int | float | str | tuple | np.generic | np.ndarray):
+            found.append(repr(value.tolist() if isinstance(value, np.ndarray) else value))
+    return "\n".join(found)
+
+
+def _constants(value: Any) -> str:
+    """Return constants as text, with the code of functions inside a function in place of its address."""
+    if isinstance(value, CodeType):
+        return f"{value.co_code.hex()} {value.co_names} {[_constants(part) for part in value.co_consts]}"
+    return repr(value)

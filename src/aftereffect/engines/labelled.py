@@ -1,0 +1,219 @@
+"""The engine for labelled feedback: players that are told the whole loss of each play, with its round.
+
+What a play costs is charged as always, component by component, so regret compares with that of players under
+anonymous feedback. What differs is what the player is told: the whole loss of the play of round t once its
+last nonzero component has landed, at the end of that round (if it costs nothing: of round t). What lands
+after the horizon is never told.
+
+Two versions, equal bit for bit: `simulate_labelled_loop` through the interactive objects, `simulate_labelled`
+compiled.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aftereffect.core import kernel, random
+from aftereffect.core.checks import FloatArray
+from aftereffect.core.errors import InvalidArgument
+from aftereffect.engines import chunks
+from aftereffect.engines.plan import Outcome, Plan
+from aftereffect.engines.prepared import arm_sums_at
+from aftereffect.engines.rounds import CHECKPOINT, DONE, GAP, LANE, LOSS, TILE, UPDATES, rounds_as_blocks
+
+# The mail of a run, d+1 places each, by round modulo d+1: the first and the last play that is told in a
+# round, the play told after a play, the arm of a play. Plays are rounds from 0, −1 for none.
+FIRST, LAST, AFTER, ARM, MAIL = 0, 1, 2, 3, 4
+
+
+@kernel.helper
+def whole_play(world: Any, t: int, arm: int, delay: int, play: FloatArray) -> tuple[float, int]:
+    """Return the whole loss of a play and the delay of its last nonzero part; `play` stays all zeros."""
+    kernel.spread(world, t, arm, play, 0)
+    last = delay
+    while last > 0 and play[last] == 0.0:
+        last -= 1
+    whole = 0.0
+    for s in range(last + 1):
+        whole += play[s]
+        play[s] = 0.0
+    return whole, last
+
+
+def label_play(world: Any, t: int, arm: int, delay: int, play: FloatArray) -> tuple[float, int]:
+    """Do what `whole_play` does, compiled by itself."""
+    return whole_play(world, t, arm, delay, play)
+
+
+def begin_labelled(player: Any, n_arms: int, states: FloatArray) -> None:
+    """Start every run's player."""
+    for run in range(len(states)):
+        kernel.labelled_begin(player, n_arms, states[run])
+
+
+def advance_labelled(
+    player: Any,
+    world: Any,
+    n_arms: int,
+    delay: int,
+    until: int,
+    checkpoints: NDArray[np.int64],
+    gaps: FloatArray,
+    states: FloatArray,
+    words: NDArray[np.uint64],
+    lanes: FloatArray,
+    pending: FloatArray,
+    mail: NDArray[np.int64],
+    wholes: FloatArray,
+    known: FloatArray,
+    delays: NDArray[np.int64],
+    losses: FloatArray,
+    pseudo: FloatArray,
+    trace: FloatArray,
+) -> None:
+    """Advance every run to round `until`.
+
+    wholes: the whole losses of each run's outstanding plays. known, delays: what `whole_play` said of this
+        tile's plays, for all runs; a delay of −1: not asked yet. The last row of `pending` is zeros, for
+        `whole_play` to work in.
+    """
+    places = delay + 1
+    play = pending[len(lanes)]
+    for run in range(len(lanes)):
+        lane = lanes[run]
+        state = states[run]
+        first = int(lane[DONE])
+        checkpoint = int(lane[CHECKPOINT])
+        updates, loss, gap = lane[UPDATES], lane[LOSS], lane[GAP]
+        owing = pending[run]
+        post = mail[run]
+        for t in range(first, until):
+            k = t - first
+            arm = kernel.labelled_ask(player, n_arms, state, words[run])
+            kernel.spread(world, t, arm, owing, k)
+            if delays[k, arm] < 0:
+                whole, last = whole_play(world, t, arm, delay, play)
+                known[k, arm] = whole
+                delays[k, arm] = last
+            now = t % places
+            wholes[run, now] = known[k, arm]
+            post[ARM, now] = arm
+            post[AFTER, now] = -1
+            due = (t + delays[k, arm]) % places
+            if post[FIRST, due] < 0:
+                post[FIRST, due] = t
+            else:
+                post[AFTER, post[LAST, due] % places] = t
+            post[LAST, due] = t
+            told = post[FIRST, now]
+            post[FIRST, now] = -1
+            while told >= 0:
+                at = told % places
+                updates += kernel.labelled_tell_one(
+                    player, n_arms, state, words[run], told + 1, post[ARM, at], wholes[run, at]
+                )
+                told = post[AFTER, at]
+            loss += owing[k]
+            gap += gaps[arm]
+            if trace.shape[1] > 0:
+                trace[run, t, 0] = arm
+                trace[run, t, 1] = state[kernel.DREW]
+                trace[run, t, 2] = state[kernel.FED]
+            if t + 1 == checkpoints[checkpoint]:
+                losses[run, checkpoint] = loss
+                pseudo[run, checkpoint] = gap
+                checkpoint += 1
+        for s in range(delay):
+            owing[s] = owing[until - first + s]
+        for s in range(delay, delay + until - first):
+            owing[s] = 0.0
+        lane[DONE], lane[CHECKPOINT] = until, checkpoint
+        lane[UPDATES], lane[LOSS], lane[GAP] = updates, loss, gap
+
+
+def covers(plan: Plan) -> None:
+    """Raise an error if a labelled player has no room for the delays of these losses, or another range."""
+    room, span = getattr(plan.player, "max_delay", None), getattr(plan.player, "effects", None)
+    delay, (lo, hi, _) = plan.losses.max_delay, plan.losses.effects
+    if room is not None and room < delay:
+        raise InvalidArgument(f"player must have at least the max_delay of losses, {delay}, but got {room}")
+    if span is not None and not span.lo <= lo <= hi <= span.hi:
+        raise InvalidArgument(
+            f"player must have a range that covers that of losses, [{lo:g}, {hi:g}], "
+            f"but got [{span.lo:g}, {span.hi:g}]"
+        )
+
+
+def simulate_labelled(plan: Plan, player: Any) -> Outcome:
+    """Run a plan round by round with a labelled player in kernel form, compiled."""
+    from aftereffect.core.jit import compiled
+
+    covers(plan)
+    world = plan.losses
+    horizon, n_arms, delay = world.horizon, world.n_arms, world.max_delay
+    begin, advance = compiled(begin_labelled, player), compiled(advance_labelled, player, world.params)
+    losses = np.zeros((plan.runs, len(plan.checkpoints)))
+    pseudo = np.zeros_like(losses)
+    lanes = np.zeros((plan.runs, LANE))
+    trace = np.zeros((plan.runs, horizon if plan.trace else 0, 3))
+    size = kernel.LABELLED[type(player)].size(player, n_arms)
+    tile = min(horizon, TILE)
+
+    def work(first: int, count: int, advanced: chunks.Advanced) -> None:
+        part = slice(first, first + count)
+        states = np.zeros((count, size))
+        words = random.streams(plan.seed, plan.first_run + first, count)
+        pending = np.zeros((count + 1, tile + delay))
+        mail = np.full((count, MAIL, delay + 1), -1, dtype=np.int64)
+        wholes, known = np.zeros((count, delay + 1)), np.zeros((tile, n_arms))
+        delays = np.empty((tile, n_arms), dtype=np.int64)
+        begin(player, n_arms, states)
+        for until, length in chunks.tiles(horizon, tile):
+            delays.fill(-1)
+            advance(
+                *(player, world.params, n_arms, delay, until, plan.checkpoints, plan.gaps, states, words),
+                *(lanes[part], pending, mail, wholes, known, delays, losses[part], pseudo[part], trace[part]),
+            )
+            advanced(count * length)
+
+    chunks.share_out(plan, work)
+    updates = lanes[:, UPDATES].astype(np.int64)
+    traces = [rounds_as_blocks(played) for played in trace] if plan.trace else None
+    return Outcome(losses, pseudo, updates, arm_sums_at(plan.losses, plan.checkpoints), traces)
+
+
+def simulate_labelled_loop(plan: Plan) -> Outcome:
+    """Run a plan round by round with the interactive objects: what the compiled version must equal."""
+    from aftereffect.core.jit import compiled
+
+    covers(plan)
+    world = plan.losses
+    label, play = compiled(label_play, world.params), np.zeros(world.max_delay + 1)
+    shape = (plan.runs, len(plan.checkpoints))
+    losses, pseudo = np.zeros(shape), np.zeros(shape)
+    updates = np.zeros(plan.runs, dtype=np.int64)
+    traces = []
+    for run in range(plan.runs):
+        player = plan.player.fresh(plan.seed, plan.first_run + run)
+        stream = world.stream()
+        played = np.zeros((world.horizon, 3))
+        due: dict[int, list[tuple[int, float]]] = {}
+        loss, gap, checkpoint = 0.0, 0.0, 0
+        for t in range(1, world.horizon + 1):
+            arm = player.ask()
+            loss += stream.play(arm)
+            gap += plan.gaps[arm]
+            whole, last = label(world.params, t - 1, arm, world.max_delay, play)
+            due.setdefault(t + last, []).append((t, whole))
+            told = player.tell(due.pop(t, []))
+            updates[run] += told.updates
+            played[t - 1] = arm, told.draw, np.nan if told.fed_loss is None else told.fed_loss
+            if t == plan.checkpoints[checkpoint]:
+                losses[run, checkpoint], pseudo[run, checkpoint] = loss, gap
+                checkpoint += 1
+            if t % 4096 == 0:
+                plan.advanced(4096)
+        traces.append(rounds_as_blocks(played))
+    sums = arm_sums_at(world, plan.checkpoints)
+    return Outcome(losses, pseudo, updates, sums, traces if plan.trace else None)

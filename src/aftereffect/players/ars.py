@@ -1,0 +1,250 @@
+"""Adaptive round sizes (Wang, Wang and Huang 2021), for those who do not know how long effects linger.
+
+An arm is played in blocks that grow, and everything seen in a block is credited to its arm. The first d
+totals of a block are mixed, which moves its sum by at most d: as blocks grow that share dies out, whatever
+d is. Known here is the idea and the order of the published bounds, not the published constants: the growth
+of the blocks, the index's width and the steps below are open parameters, with defaults derived here. They
+are *not* the authors'. Section 1 of the paper compares rates with them.
+"""
+
+import math
+from typing import Any, ClassVar, NamedTuple
+
+from aftereffect.core import checks, effects, kernel, random
+from aftereffect.core.errors import InvalidArgument
+from aftereffect.core.kernel import DREW, FED, OWN, FloatState, WordState, helper
+from aftereffect.players.block_ucb import least_index
+from aftereffect.players.kernelform import KernelPlayer
+
+
+class ARSUCBParams(NamedTuple):
+    """growth: γ. width: α."""
+
+    growth: float
+    width: float
+    span: effects.Effects
+
+
+class ARSExp3Params(NamedTuple):
+    """growth: γ. step: c."""
+
+    growth: float
+    step: float
+    span: effects.Effects
+
+
+# state of both, after what every player has: rounds told, rounds left in the block, its arm, its length,
+# the sum of its scaled totals, how many were seen, blocks begun, Σ f², the sum of weights; then, by arm, for
+# the index sums and numbers of totals and blocks begun, for Exp3 weights and estimated losses.
+ROUND, LEFT, ARM, LENGTH, SUM, SEEN, BLOCKS, SQUARES, WHOLE, ARMS = (OWN + k for k in range(10))
+
+
+@helper
+def block_size(growth: float, k: float) -> float:
+    """Return f(k) = ⌈k^γ⌉; the small allowance keeps rounding from lifting whole powers."""
+    return float(math.ceil(k**growth - 1e-9))
+
+
+@helper
+def scaled_total(span: effects.Effects, t: float, total: float) -> float:
+    """Return (total − lo)/(hi − lo), flipped for rewards; in [1−t, t], as t actions at most add to it."""
+    loss = (total - span.lo) / (span.hi - span.lo)
+    if span.maximize:
+        loss = 1.0 - loss
+    return min(max(loss, 1.0 - t), t)
+
+
+@helper
+def note(span: effects.Effects, state: FloatState, total: float) -> bool:
+    """Note a total; return whether it ended a block in which something was seen."""
+    state[ROUND] += 1.0
+    state[LEFT] -= 1.0
+    if total == total:
+        state[SUM] += scaled_total(span, state[ROUND], total)
+        state[SEEN] += 1.0
+    over = bool(state[LEFT] == 0.0 and state[SEEN] > 0.0)
+    state[FED] = min(max(state[SUM] / state[SEEN], 0.0), 1.0) if over else float("nan")
+    return over
+
+
+@helper
+def open_block(state: FloatState, arm: int, length: float) -> None:
+    """Begin a block."""
+    state[DREW], state[ARM] = 1.0, arm
+    state[LENGTH], state[LEFT] = length, length
+    state[SUM], state[SEEN] = 0.0, 0.0
+
+
+def size(params: ARSUCBParams | ARSExp3Params, n_arms: int) -> int:
+    """Nine scalars, three numbers an arm."""
+    return ARMS + 3 * n_arms
+
+
+def begin(params: ARSUCBParams | ARSExp3Params, n_arms: int, state: FloatState) -> None:
+    """Stand before round 1."""
+    for i in range(ARMS + 3 * n_arms):
+        state[i] = 0.0
+
+
+def ask_ucb(params: ARSUCBParams, n_arms: int, state: FloatState, rng: WordState) -> int:
+    """Choose the arm of least index when a block begins, else stay."""
+    state[DREW] = 0.0
+    if state[LEFT] == 0.0:
+        counts = state[ARMS + n_arms :]
+        arm = least_index(1.0, math.sqrt(params.width), state[ROUND], n_arms, state[ARMS:], counts)
+        state[ARMS + 2 * n_arms + arm] += 1.0
+        open_block(state, arm, block_size(params.growth, state[ARMS + 2 * n_arms + arm]))
+    return int(state[ARM])
+
+
+def tell_ucb(
+    params: ARSUCBParams, n_arms: int, state: FloatState, rng: WordState, arm: int, total: float
+) -> int:
+    """Credit a block to its arm when it ends."""
+    if not note(params.span, state, total):
+        return 0
+    state[ARMS + arm] += state[SUM]
+    state[ARMS + n_arms + arm] += state[SEEN]
+    return 1
+
+
+def ask_exp3(params: ARSExp3Params, n_arms: int, state: FloatState, rng: WordState) -> int:
+    """Weigh the arms anew and draw one when a block begins, else stay."""
+    state[DREW] = 0.0
+    if state[LEFT] == 0.0:
+        weights, losses = state[ARMS:], state[ARMS + n_arms :]
+        state[BLOCKS] += 1.0
+        length = block_size(params.growth, state[BLOCKS])
+        state[SQUARES] += length * length
+        eta = params.step * math.sqrt(math.log(n_arms) / (n_arms * state[SQUARES]))
+        least = losses[0]
+        for i in range(1, n_arms):
+            least = min(least, losses[i])
+        state[WHOLE] = 0.0
+        for i in range(n_arms):
+            weights[i] = math.exp(-eta * (losses[i] - least))
+            state[WHOLE] += weights[i]
+        arm = random.scan(weights, n_arms, random.uniform(rng[random.ARMS]) * state[WHOLE])
+        open_block(state, arm, length)
+    return int(state[ARM])
+
+
+def tell_exp3(
+    params: ARSExp3Params, n_arms: int, state: FloatState, rng: WordState, arm: int, total: float
+) -> int:
+    """Add the block's loss over its arm's probability to the estimate when it ends."""
+    if not note(params.span, state, total):
+        return 0
+    if state[FED] > 0.0:  # 0·∞ where 1/q(J) overflows
+        step = state[FED] * state[LENGTH] * (state[WHOLE] / state[ARMS + arm])
+        state[ARMS + n_arms + arm] = min(state[ARMS + n_arms + arm] + step, 1e300)
+    return 1
+
+
+kernel.register(ARSUCBParams, kernel.PlayerKernel(size, begin, ask_ucb, tell_ucb))
+kernel.register(ARSExp3Params, kernel.PlayerKernel(size, begin, ask_exp3, tell_exp3))
+
+
+class ARSUCB(KernelPlayer):
+    """Plays the arm of least index M(i)/N(i) − √(α ln t/N(i)), the k-th time in a block of ⌈k^γ⌉ rounds.
+
+    M(i) is the sum of all totals of arm i's blocks, in units of hi − lo, N(i) their number. A block's sum
+    is off by at most d, so the mean of an arm after k blocks is off by d·k/N with N ≈ k^{γ+1}/(γ+1). At
+    γ = 1 that is d√(2/N), as slow as the index's own width; at γ = 2 it is about 1.44·d/N^{2/3} and dies
+    out first. A bad arm of gap Δ is then played O(ln T/Δ² + (d/Δ)^{1+1/γ}) times: regret of order ln T, as
+    published, and a price of the unknown delay that does not grow with T.
+
+    growth: γ in [0, 8]. width: α ≥ 0; the published analysis asks, as remembered, for over 4; UCB1 has 2.
+    direction, low, high: the range of one action's effect, as for the wrapper. Missing totals are left out.
+
+    >>> player = ARSUCB(n_arms=2, seed=7)
+    >>> [(player.ask(), player.tell(0.5))[0] for _ in range(10)]        # blocks of 1, 1, 4 and 4 rounds
+    [0, 1, 0, 0, 0, 0, 1, 1, 1, 1]
+
+    Reference: Wang, Wang and Huang, "Adaptive algorithms for multi-armed bandit with composite and anonymous
+    feedback" (AAAI 2021), for the idea; growth, width and the anytime logarithm are chosen here.
+    """
+
+    needs: ClassVar[tuple[str, ...]] = ("stochastic losses",)
+
+    def __init__(
+        self,
+        n_arms: int,
+        *,
+        growth: float = 2.0,
+        width: float = 5.0,
+        seed: int | None = None,
+        direction: str = "minimize",
+        low: float = 0.0,
+        high: float = 1.0,
+    ) -> None:
+        """Start before round 1; `seed` is taken like every player's, and makes no difference."""
+        self.growth = checks.real("growth", growth, low=0.0, high=8.0)
+        self.width = checks.real("width", width, low=0.0)
+        self.effects = effects.effects(direction, low, high)
+        self.direction, self.low, self.high = direction, float(low), float(high)
+        settings: dict[str, Any] = {"growth": self.growth, "width": self.width}
+        settings |= {"direction": direction, "low": self.low, "high": self.high}
+        super().__init__(n_arms, ARSUCBParams(self.growth, self.width, self.effects), seed, settings)
+
+
+class ARSExp3(KernelPlayer):
+    """Plays Exp3 on blocks: the k-th lasts f(k) = ⌈k^γ⌉ rounds and its arm is drawn from q_k ∝ exp(−η_k L̂).
+
+    A block's loss Y is its average total, in units of hi − lo and clipped to [0, 1], times f(k); it adds
+    Y/q_k(J) to L̂(J). The rate η_k = c√(ln K/(K Σ_{j≤k} f(j)²)) needs no horizon. At c = 1 the regret on
+    the Y's after B blocks is at most 2√(K ln K·Σ f²) (Exp3 with a falling rate, losses up to f(k)). Mixing
+    moves a block's sum by at most d, clipping by at most d more, and the last block is cut short:
+
+        R_T ≤ hi·( 2√(K ln K·Σ_{k≤B} f(k)²) + 2dB + f(B) ),     for effects that are never negative.
+
+    With γ = ½, B ≈ (3T/2)^{2/3} and Σ f² ≈ B²/2: order (d + √(K ln K))·T^{2/3}, the published rate. L̂ must
+    add up sums, not averages: fed averages of blocks that grow, Exp3 would take an early round for as good
+    as many late ones, and regret could be linear.
+
+    growth: γ in [0, 8], ½ by default. step: c > 0, 1 by default.
+    direction, low, high: the range of one action's effect, as for the wrapper. Missing totals are left out.
+
+    >>> player = ARSExp3(n_arms=2, seed=7)
+    >>> [(player.ask(), player.tell(0.5))[1].draw for _ in range(7)]    # blocks of 1, 2, 2 and 2 rounds
+    [True, True, False, True, False, True, False]
+
+    Reference: as for `ARSUCB`; growth, weighting and steps are chosen here.
+    """
+
+    needs: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(
+        self,
+        n_arms: int,
+        *,
+        growth: float = 0.5,
+        step: float = 1.0,
+        seed: int | None = None,
+        direction: str = "minimize",
+        low: float = 0.0,
+        high: float = 1.0,
+    ) -> None:
+        """Start before round 1."""
+        self.growth = checks.real("growth", growth, low=0.0, high=8.0)
+        self.step = checks.real("step", step, above=0.0)
+        self.effects = effects.effects(direction, low, high)
+        self.direction, self.low, self.high = direction, float(low), float(high)
+        settings: dict[str, Any] = {"growth": self.growth, "step": self.step}
+        settings |= {"direction": direction, "low": self.low, "high": self.high}
+        super().__init__(n_arms, ARSExp3Params(self.growth, self.step, self.effects), seed, settings)
+
+    def regret_bound(self, horizon: int, max_delay: int) -> float:
+        """Return the bound above, or T·hi if that is less; at other steps c, c + 1/c stands for the 2."""
+        T = checks.integer("horizon", horizon, low=1)
+        d = checks.integer("max_delay", max_delay, low=0)
+        if self.effects.lo < 0.0:
+            raise InvalidArgument(f"low must be at least 0 for the bound to hold, but got {self.low!r}")
+        blocks, played, squares, length = 0, 0.0, 0.0, 0.0
+        while played < T:
+            blocks += 1
+            length = block_size(self.growth, blocks)
+            played += length
+            squares += length * length
+        learned = (self.step + 1.0 / self.step) * math.sqrt(self.n_arms * math.log(self.n_arms) * squares)
+        return min(learned + 2 * d * blocks + length, T) * self.effects.hi

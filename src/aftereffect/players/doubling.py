@@ -1,0 +1,246 @@
+"""Algorithm 1 (Section 3) without a horizon: Corollary 7's wrapper, restarted for twice as long when it ends.
+
+    epoch       0         1                   2
+    rounds      T₀        2T₀                 4T₀
+    rate        η(T₀)     η(2T₀)              η(4T₀)        ...
+
+β = 1/(2d+1) does not depend on the horizon, the learning rate η does. An epoch starts the base and the coins
+afresh (Definition 1 counts its rounds from 1), so its first clean window ends in its round 2d+1 or later and
+begins after its round d: nothing that lingers from the epoch before is ever in a window.
+"""
+
+import math
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aftereffect import theory
+from aftereffect.bandits.exp3 import Exp3Params
+from aftereffect.bandits.tsallis import TsallisParams
+from aftereffect.core import checks, effects, kernel
+from aftereffect.core.errors import InvalidArgument, InvalidTotal
+from aftereffect.core.kernel import DREW, FED, OWN, FloatState, WordState, helper
+from aftereffect.core.records import Round
+from aftereffect.players import wrapper_kernel
+from aftereffect.players.coins import Coins, bernoulli
+from aftereffect.players.kernelform import KernelPlayer
+from aftereffect.players.window import OUT_OF_RANGE
+from aftereffect.players.wrapper_kernel import WrapperParams
+
+# 2³² first horizons: nobody gets to the end. A fixed number, so that one compiled kernel serves every T₀.
+EPOCHS = 32
+LONGEST_FIRST = 1 << 32
+
+
+class DoublingParams(NamedTuple):
+    """bases: the base's parameters for each epoch. first_horizon: T₀. The rest is as in `WrapperParams`."""
+
+    bases: tuple[Any, ...]
+    coins: Coins
+    max_delay: int
+    span: effects.Effects
+    total_bounds: tuple[float, float]
+    window_bounds: tuple[float, float]
+    policy: int
+    first_horizon: int
+
+
+# state, after what every player has: epoch, rounds left in it, whether the latest total was refused; then the
+# state of the epoch's wrapper.
+EPOCH, LEFT, REFUSED, WRAPPER = OWN, OWN + 1, OWN + 2, OWN + 3
+
+
+@helper
+def of_epoch(params: DoublingParams, epoch: int) -> WrapperParams:
+    """Return the wrapper that plays an epoch."""
+    bounds = params.total_bounds, params.window_bounds
+    return WrapperParams(
+        params.bases[epoch], params.coins, params.max_delay, params.span, bounds[0], bounds[1], params.policy
+    )
+
+
+def size(params: DoublingParams, n_arms: int) -> int:
+    """Three scalars and one wrapper; all epochs' wrappers are of one size."""
+    return WRAPPER + wrapper_kernel.size(of_epoch(params, 0), n_arms)
+
+
+def begin(params: DoublingParams, n_arms: int, state: FloatState) -> None:
+    """Stand before round 1 of epoch 0."""
+    state[EPOCH], state[LEFT], state[REFUSED] = 0.0, params.first_horizon, 0.0
+    kernel.player_begin(of_epoch(params, 0), n_arms, state[WRAPPER:])
+
+
+def ask(params: DoublingParams, n_arms: int, state: FloatState, rng: WordState) -> int:
+    """Begin the next epoch if this one is over, and ask its wrapper."""
+    if state[LEFT] == 0.0:
+        state[EPOCH] = min(state[EPOCH] + 1.0, EPOCHS - 1.0)
+        state[LEFT] = params.first_horizon * 2.0 ** state[EPOCH]
+        kernel.player_begin(of_epoch(params, int(state[EPOCH])), n_arms, state[WRAPPER:])
+    arm = kernel.player_ask(of_epoch(params, int(state[EPOCH])), n_arms, state[WRAPPER:], rng)
+    state[DREW] = state[WRAPPER + DREW]
+    return arm
+
+
+def tell(
+    params: DoublingParams, n_arms: int, state: FloatState, rng: WordState, arm: int, total: float
+) -> int:
+    """Tell the epoch's wrapper."""
+    wrapper = of_epoch(params, int(state[EPOCH]))
+    told = kernel.player_tell(wrapper, n_arms, state[WRAPPER:], rng, arm, total)
+    state[FED] = state[WRAPPER + FED]
+    state[LEFT] -= 1.0
+    state[REFUSED] = 1.0 if told < 0 else 0.0
+    return told
+
+
+kernel.register(DoublingParams, kernel.PlayerKernel(size, begin, ask, tell))
+
+
+class DoublingWrapper(KernelPlayer):
+    """Algorithm 1 for a horizon nobody knows: epoch m = 0, 1, ... plays the tuned wrapper for T₀·2^m rounds.
+
+    n_arms: K. max_delay: d ≥ 0.
+    base: "tsallis" (Algorithm 2 at Corollary 7's rate) or "exp3" (at the rate that minimises Theorem 4),
+        restarted in each epoch with the rate for its length.
+    first_horizon: T₀ ≥ 1; None stands for 8K(2d+1), about three blocks per arm, a constant chosen here.
+    seed, direction, low, high, out_of_range: as for `CompositeLossWrapper`.
+
+    *Its bound.* Theorem 4 holds in each epoch, with one correction. Its proof charges the first 2d rounds
+    with what their 2d plays can cost; in a later epoch the d plays before it still cost something there, at
+    most 1 each. Later windows hold nothing older. With n_m the rounds played of epoch m, and M + 1 epochs
+    begun, for effects in [0, 1]
+
+        R_T ≤ Σ_m min(Theorem 4 at (n_m, η_m), n_m) + M·d,    and R_T ≤ T.
+
+    The last epoch may be cut short: Theorem 4 holds there at n_M, with the rate meant for T₀2^M. For the
+    Tsallis base each summand is at most c√((d+1)K·T₀2^m) (Corollary 7: c = 2√2 for d = 0, else 28). From
+    T > T₀(2^M − 1) follows Σ_{m≤M} √(T₀2^m) ≤ (√(2(T+T₀)) − √T₀)/(√2 − 1) ≤ √(2T)/(√2 − 1), the latter for
+    T ≥ T₀/8, so that
+
+        R_T ≤ √2/(√2−1) · c√((d+1)KT) + d·⌊log₂(T/T₀ + 1)⌋    for T ≥ T₀/8:
+
+    not knowing T costs a factor of 3.42 in the bound, and d per restart.
+
+    >>> player = DoublingWrapper(n_arms=2, max_delay=1, first_horizon=6, seed=7)
+    >>> for _ in range(7):
+    ...     arm = player.ask()
+    ...     played = player.tell(0.5)
+    >>> player.epoch, played.draw, round(player.learning_rate, 4)     # √(⌊12/3⌋/2)
+    (1, True, 1.4142)
+
+    Reference: the doubling trick (Cesa-Bianchi and Lugosi, "Prediction, Learning, and Games", 2006), applied
+    to Theorem 4 and Corollary 7 of the paper; what crosses from one epoch to the next is accounted for here.
+    """
+
+    needs: ClassVar[tuple[str, ...]] = ("max_delay",)
+
+    def __init__(
+        self,
+        n_arms: int,
+        *,
+        max_delay: int,
+        base: str = "tsallis",
+        first_horizon: int | None = None,
+        seed: int | None = None,
+        direction: str = "minimize",
+        low: float = 0.0,
+        high: float = 1.0,
+        out_of_range: str = "raise",
+    ) -> None:
+        """Start before round 1."""
+        K = checks.integer("n_arms", n_arms, low=2)
+        d = checks.integer("max_delay", max_delay, low=0)
+        checks.choice("base", base, ("tsallis", "exp3"))
+        if first_horizon is None:
+            first_horizon = min(8 * K * (2 * d + 1), LONGEST_FIRST)
+        first = checks.integer("first_horizon", first_horizon, low=1, high=LONGEST_FIRST)
+        checks.choice("out_of_range", out_of_range, OUT_OF_RANGE)
+        self.effects = effects.effects(direction, low, high)
+        self.direction, self.low, self.high = direction, float(low), float(high)
+        self._base = base
+        lengths = [first << epoch for epoch in range(EPOCHS)]
+        bases: tuple[Any, ...]
+        if base == "tsallis":
+            bases = tuple(TsallisParams(theory.corollary_learning_rate(d, length)) for length in lengths)
+        else:
+            bases = tuple(Exp3Params(theory.exp3_learning_rate(K, d, length)) for length in lengths)
+        bounds = effects.total_bounds(self.effects, d), effects.window_bounds(self.effects, d)
+        policy = OUT_OF_RANGE.index(out_of_range)
+        coins = bernoulli(theory.best_update_probability(d))
+        params = DoublingParams(bases, coins, d, self.effects, *bounds, policy, first)
+        settings = {
+            "max_delay": d,
+            "base": base,
+            "first_horizon": first,
+            "direction": direction,
+            "low": self.low,
+            "high": self.high,
+            "out_of_range": out_of_range,
+        }
+        super().__init__(K, params, seed, settings)
+
+    @property
+    def max_delay(self) -> int:
+        """Return d, the longest delay the player reckons with."""
+        d: int = self._params.max_delay
+        return d
+
+    @property
+    def epoch(self) -> int:
+        """The epoch of the latest round, from 0."""
+        return int(self._numbers[EPOCH])
+
+    @property
+    def learning_rate(self) -> float:
+        """η of this epoch."""
+        rate: float = self._params.bases[self.epoch].learning_rate
+        return rate
+
+    @property
+    def probabilities(self) -> NDArray[np.float64]:
+        """The distribution the current block's arm was drawn from, or, in this epoch, the next will be."""
+        q = np.empty(self.n_arms)
+        at = WRAPPER + wrapper_kernel.TOTALS + self.max_delay + 1
+        kernel.bandit_probabilities(self._params.bases[self.epoch], self.n_arms, self._numbers[at:], q)
+        return q
+
+    def tell(self, total: float | None) -> Round:
+        """Report the total of the round `ask` opened (None: missing) and end it."""
+        before = self._numbers.copy()
+        played = super().tell(total)
+        if self._numbers[REFUSED] == 1.0:
+            self._numbers[:] = before
+            self._open = True
+            d, lo, hi = self.max_delay, self.effects.lo, self.effects.hi
+            raise InvalidTotal(
+                f"total must lie in [{(d + 1) * lo:g}, {(d + 1) * hi:g}], and in an update round keep the "
+                f"sum of the last {d + 1} totals in [{(2 * d + 1) * lo:g}, {(2 * d + 1) * hi:g}] (Lemma 2), "
+                f"but got {total!r}"
+            )
+        return played
+
+    def regret_bound(self, horizon: int) -> float:
+        """Return the bound on R_T at T = `horizon`, times the range; for effects that are never negative."""
+        left = checks.integer("horizon", horizon, low=1)
+        if self.effects.lo < 0.0:
+            raise InvalidArgument(f"low must be at least 0 for Theorem 4 to hold, but got {self.low!r}")
+        d, epoch, bound = self.max_delay, 0, 0.0
+        while left > 0:
+            rounds = min(left, self._params.first_horizon << epoch)
+            bound += min(self._epoch_bound(rounds, epoch), rounds) + (d if epoch else 0)
+            left -= rounds
+            epoch = min(epoch + 1, EPOCHS - 1)
+        return min(bound, horizon) * self.effects.hi
+
+    def _epoch_bound(self, rounds: int, epoch: int) -> float:
+        """Theorem 4 for so many rounds of an epoch; infinite where it says nothing."""
+        d, K, rate = self.max_delay, self.n_arms, self._params.bases[epoch].learning_rate
+        N = theory.most_updates(d, rounds)
+        if N == 0:
+            return math.inf
+        if self._base == "tsallis":
+            xi, regret = theory.tsallis_stability(K, rate), theory.tsallis_regret_bound(K, N, rate)
+        else:
+            xi, regret = theory.exp3_stability(rate), theory.exp3_regret_bound(K, N, rate)
+        return theory.wrapper_regret_bound(d, rounds, theory.best_update_probability(d), xi, regret)

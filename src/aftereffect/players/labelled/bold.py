@@ -1,0 +1,133 @@
+"""BOLD: a base algorithm for each play that may be outstanding, so that each sees its losses without delay.
+
+Joulani, György and Szepesvári 2013, "Online learning under delayed feedback". At most d plays are outstanding
+when a round begins, so d+1 copies of the base suffice.
+"""
+
+from typing import Any, ClassVar, NamedTuple
+
+from aftereffect.bandits.kernelform import KernelBandit
+from aftereffect.bandits.protocol import Bandit
+from aftereffect.core import checks, effects, kernel, random
+from aftereffect.core.kernel import DREW, FED, OWN
+from aftereffect.players.labelled.kernelform import LabelledKernelPlayer, checked_base
+
+
+class BoldParams(NamedTuple):
+    """base: a base algorithm's parameters. base_size: the length of its state. span: the range of a loss."""
+
+    base: Any
+    base_size: int
+    max_delay: int
+    span: effects.Effects
+
+
+# state, after what every player has: the round, how many copies are free; the stack of the free ones; which
+# copy played, for the d+1 latest rounds; the states of the d+1 copies.
+ROUND, FREE, STACK = OWN, OWN + 1, OWN + 2
+
+
+def size(params: BoldParams, n_arms: int) -> int:
+    """Two scalars, then for each copy a place on the stack, a play and a base's state."""
+    return STACK + (params.max_delay + 1) * (2 + params.base_size)
+
+
+def begin(params: BoldParams, n_arms: int, state: kernel.FloatState) -> None:
+    """Start all copies; the first is on top of the stack."""
+    copies = params.max_delay + 1
+    state[DREW], state[FED], state[ROUND], state[FREE] = 0.0, 0.0, 0.0, copies
+    for k in range(copies):
+        state[STACK + k] = copies - 1 - k
+        state[STACK + copies + k] = 0.0
+        kernel.bandit_start(params.base, n_arms, state[STACK + 2 * copies + k * params.base_size :])
+
+
+def ask(params: BoldParams, n_arms: int, state: kernel.FloatState, rng: kernel.WordState) -> int:
+    """Let the copy that came free last draw the arm."""
+    copies = params.max_delay + 1
+    state[DREW] = 1.0
+    state[FED] = float("nan")
+    state[ROUND] += 1.0
+    state[FREE] -= 1.0
+    k = int(state[STACK + int(state[FREE])])
+    state[STACK + copies + int(state[ROUND]) % copies] = k
+    base = state[STACK + 2 * copies + k * params.base_size :]
+    return kernel.bandit_draw(params.base, n_arms, base, random.uniform(rng[random.ARMS]))
+
+
+def tell_one(
+    params: BoldParams,
+    n_arms: int,
+    state: kernel.FloatState,
+    rng: kernel.WordState,
+    played: int,
+    arm: int,
+    loss: float,
+) -> int:
+    """Feed the copy that played, and put it on the stack of free ones; a lost loss only frees it."""
+    copies = params.max_delay + 1
+    k = int(state[STACK + copies + played % copies])
+    state[STACK + int(state[FREE])] = k
+    state[FREE] += 1.0
+    if loss != loss:
+        return 0
+    state[FED] = effects.fed_loss(params.span, 0, loss)
+    base = state[STACK + 2 * copies + k * params.base_size :]
+    kernel.bandit_update(params.base, n_arms, base, arm, state[FED])
+    return 1
+
+
+kernel.register(BoldParams, kernel.LabelledKernel(size, begin, ask, tell_one))
+
+
+class BOLD(LabelledKernelPlayer):
+    """Black-box online learning under delays: copies of `bandit`, each busy from its draw until its loss
+    arrives.
+
+    A free copy draws the arm of a round (of several, the one that came free last: the paper leaves the choice
+    open); the loss goes to the copy that played. With the fixed delay d the copies take turns, d+1 of them on
+    every (d+1)-th round. The base algorithm's guarantee carries over where delays do not depend on the arm.
+
+    bandit: an unplayed base algorithm in kernel form, tuned for ⌈T/(d+1)⌉ rounds; it is copied. max_delay: d.
+    direction, low, high: whether effects are losses or rewards, and the range of what one play does in all.
+
+    >>> from aftereffect import Exp3
+    >>> player = BOLD(Exp3(n_arms=3, learning_rate=0.1), max_delay=4, seed=7)
+    >>> arm = player.ask()
+    >>> player.tell([(1, 0.5)]).fed_loss
+    0.5
+
+    Reference: Joulani et al. (2013), BOLD and its regret (G*+1)·f(n/(G*+1)) for a base with regret f and G*
+    outstanding plays.
+    """
+
+    needs: ClassVar[tuple[str, ...]] = ("labels", "max_delay")
+
+    def __init__(
+        self,
+        bandit: KernelBandit,
+        max_delay: int,
+        *,
+        direction: str = "minimize",
+        low: float = 0.0,
+        high: float = 1.0,
+        seed: int | None = None,
+    ) -> None:
+        """Start d+1 = `max_delay` + 1 copies of `bandit`."""
+        base = checked_base(bandit)
+        max_delay = checks.integer("max_delay", max_delay, low=0)
+        length = kernel.BANDITS[type(base.params)].size(base.n_arms)
+        params = BoldParams(base.params, length, max_delay, effects.effects(direction, low, high))
+        settings = {"max_delay": max_delay, "direction": direction, "low": float(low), "high": float(high)}
+        super().__init__(base, params, max_delay, seed, settings)
+
+    def regret_bound(self, n: int) -> float:
+        """Return (d+1)·𝓡(⌈n/(d+1)⌉): the regret in whole losses of plays, scaled to [0, 1].
+
+        In composite losses, which end with the horizon, add d.
+        """
+        n = checks.integer("n", n, low=0)
+        copies = self._params.max_delay + 1
+        bandit: Bandit = self.subject
+        bound: float = copies * bandit.regret_bound(-(-n // copies))
+        return bound

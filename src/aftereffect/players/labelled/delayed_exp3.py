@@ -1,0 +1,176 @@
+"""Delayed Exp3: exponential weights that apply each importance-weighted loss when it arrives.
+
+One agent of Exp3-Coop (Cesa-Bianchi, Gentile, Mansour and Minora 2016, "Delay and cooperation in
+nonstochastic bandits"), under the name DEW in Thune, Cesa-Bianchi and Seldin 2019, "Nonstochastic multiarmed
+bandits with unrestricted delays". With D the sum of all delays its regret is of order √((KT + D) ln K): the
+delay adds to the price of K arms, where anonymity multiplies it.
+"""
+
+import math
+from typing import ClassVar, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aftereffect.bandits import exp3
+from aftereffect.core import checks, effects, kernel, random
+from aftereffect.core.kernel import DREW, FED, OWN
+from aftereffect.players.labelled.kernelform import LabelledKernelPlayer
+
+
+class DelayedExp3Params(NamedTuple):
+    """base: η. max_delay: d. span: the range of a loss."""
+
+    base: exp3.Exp3Params
+    max_delay: int
+    span: effects.Effects
+
+
+# No infinities in the state: JSON cannot write them.
+MOST = 1e300
+
+# state, after what every player has: the round; 1/q of the arm played, for the d+1 latest rounds; the state
+# of an Exp3.
+ROUND, INVERSES = OWN, OWN + 1
+
+
+def size(params: DelayedExp3Params, n_arms: int) -> int:
+    """A scalar, d+1 inverse probabilities, the weights."""
+    return INVERSES + params.max_delay + 1 + exp3.size(n_arms)
+
+
+def begin(params: DelayedExp3Params, n_arms: int, state: kernel.FloatState) -> None:
+    """Stand before round 1 with all weights alike."""
+    for i in range(INVERSES + params.max_delay + 1):
+        state[i] = 0.0
+    kernel.bandit_start(params.base, n_arms, state[INVERSES + params.max_delay + 1 :])
+
+
+def ask(params: DelayedExp3Params, n_arms: int, state: kernel.FloatState, rng: kernel.WordState) -> int:
+    """Draw an arm from q_t and remember 1/q_t of it."""
+    state[DREW] = 1.0
+    state[FED] = float("nan")
+    state[ROUND] += 1.0
+    weights = state[INVERSES + params.max_delay + 1 :]
+    arm = kernel.bandit_draw(params.base, n_arms, weights, random.uniform(rng[random.ARMS]))
+    inverse = weights[2 * n_arms] / weights[arm]
+    state[INVERSES + int(state[ROUND]) % (params.max_delay + 1)] = min(inverse, MOST)
+    return arm
+
+
+def tell_one(
+    params: DelayedExp3Params,
+    n_arms: int,
+    state: kernel.FloatState,
+    rng: kernel.WordState,
+    played: int,
+    arm: int,
+    loss: float,
+) -> int:
+    """L̂(I_s) += ℓ_s/q_s(I_s), with the probability that the arm was played with."""
+    if loss != loss:
+        return 0
+    state[FED] = effects.fed_loss(params.span, 0, loss)
+    if state[FED] == 0.0:
+        return 1
+    weights = state[INVERSES + params.max_delay + 1 :]
+    # Exp3 reads 1/q(J) off as Σw/w(J), and for a positive loss computes both anew from the logarithms: so
+    # 1/q_s can be put there.
+    weights[2 * n_arms] = state[INVERSES + played % (params.max_delay + 1)]
+    weights[arm] = 1.0
+    kernel.bandit_update(params.base, n_arms, weights, arm, state[FED])
+    return 1
+
+
+kernel.register(DelayedExp3Params, kernel.LabelledKernel(size, begin, ask, tell_one))
+
+
+class DelayedExp3(LabelledKernelPlayer):
+    """Exp3 under labelled delays: q_t(i) ∝ exp(−η Σ ℓ_s 1{I_s = i}/q_s(i)), summed over the plays s reported
+    before t.
+
+    learning_rate: η > 0. max_delay: d, the most rounds after its own that a play is reported.
+    direction, low, high: whether effects are losses or rewards, and the range of what one play does in all.
+
+    >>> player = DelayedExp3(2, learning_rate=0.5, max_delay=1, seed=7)
+    >>> arm = player.ask()
+    >>> player.tell([]).updates                     # nothing is known yet
+    0
+    >>> later = player.ask()
+    >>> player.tell([(1, 1.0)]).updates             # q_1 was (1/2, 1/2), so its L̂ is 2: odds of e⁻¹ to 1
+    1
+    >>> float(player.probabilities[arm].round(6))
+    0.268941
+
+    References: Cesa-Bianchi et al. (2016), Section 6; Thune et al. (2019), whose bound and tuning are from
+    memory here.
+    """
+
+    needs: ClassVar[tuple[str, ...]] = ("labels", "max_delay", "horizon")
+
+    def __init__(
+        self,
+        n_arms: int,
+        learning_rate: float,
+        max_delay: int,
+        *,
+        direction: str = "minimize",
+        low: float = 0.0,
+        high: float = 1.0,
+        seed: int | None = None,
+    ) -> None:
+        """Take K = `n_arms`, η = `learning_rate` and d = `max_delay`."""
+        self.learning_rate = checks.real("learning_rate", learning_rate, above=0.0)
+        max_delay = checks.integer("max_delay", max_delay, low=0)
+        span = effects.effects(direction, low, high)
+        params = DelayedExp3Params(exp3.Exp3Params(self.learning_rate), max_delay, span)
+        settings = {"learning_rate": self.learning_rate, "max_delay": max_delay}
+        ranges = {"direction": direction, "low": float(low), "high": float(high)}
+        super().__init__(n_arms, params, max_delay, seed, settings | ranges)
+
+    @classmethod
+    def tuned(
+        cls,
+        n_arms: int,
+        max_delay: int,
+        horizon: int,
+        *,
+        total_delay: float | None = None,
+        direction: str = "minimize",
+        low: float = 0.0,
+        high: float = 1.0,
+        seed: int | None = None,
+    ) -> Self:
+        """Take the η that minimises `regret_bound`: √(ln K/(eKT/2 + D)), at most 1/(2ed).
+
+        total_delay: D, the sum of the delays of all T = `horizon` plays; dT unless given.
+        """
+        n_arms = checks.integer("n_arms", n_arms, low=2)
+        max_delay = checks.integer("max_delay", max_delay, low=0)
+        horizon = checks.integer("horizon", horizon, low=1)
+        whole = max_delay * horizon if total_delay is None else total_delay
+        whole = checks.real("total_delay", whole, low=0.0)
+        rate = math.sqrt(math.log(n_arms) / (0.5 * math.e * n_arms * horizon + whole))
+        if max_delay > 0:
+            rate = min(rate, 0.5 / (math.e * max_delay))
+        return cls(n_arms, rate, max_delay, direction=direction, low=low, high=high, seed=seed)
+
+    @property
+    def probabilities(self) -> NDArray[np.float64]:
+        """q, as the losses reported so far make it: what the next arm is drawn from."""
+        weights = self._numbers[-exp3.size(self.n_arms) :]
+        q: NDArray[np.float64] = weights[: self.n_arms] / weights[2 * self.n_arms]
+        return q
+
+    def regret_bound(self, n: int, total_delay: float | None = None) -> float:
+        """Return ln K/η + η(eKn/2 + D), if η ≤ 1/(2ed): the regret in whole losses, scaled to [0, 1].
+
+        total_delay: D, the sum of the delays; dn unless given. In composite losses, which end with the
+            horizon, add d.
+        """
+        n = checks.integer("n", n, low=0)
+        d = self._params.max_delay
+        whole = d * n if total_delay is None else checks.real("total_delay", total_delay, low=0.0)
+        eta = self.learning_rate
+        checks.real("learning_rate", eta, high=0.5 / (math.e * d) * (1.0 + 1e-12) if d else None)
+        return math.log(self.n_arms) / eta + eta * (0.5 * math.e * self.n_arms * n + whole)

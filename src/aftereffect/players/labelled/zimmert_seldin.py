@@ -1,0 +1,204 @@
+"""Zimmert and Seldin 2020: a regularised leader with a hybrid of two entropies, under labelled delays.
+
+"An optimal algorithm for adversarial bandits with arbitrary delays", AISTATS 2020. Tsallis entropy pays for
+the K arms,
+negative entropy for the delays: regret 4√(KT) + √(8 D ln K) with D the sum of all delays, without knowing D,
+    d or T.
+
+The distribution has z(i) = x(i)^(−1/2) with a·z + b·ln z = L(i) − λ, for a = √t and b = 2/η_t; so z =
+(b/a)·ω((L(i) − λ)/b + ln(a/b)) with ω the Wright omega function, and λ is the one number that makes x sum to
+1. With L measured from its minimum, Newton's method for λ starts at −a, where the leader alone has mass 1,
+and moves left towards the root without passing it.
+"""
+
+import math
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aftereffect.core import checks, effects, kernel, random
+from aftereffect.core.errors import InvalidArgument
+from aftereffect.core.kernel import DREW, FED, OWN, helper
+from aftereffect.players.labelled.kernelform import LabelledKernelPlayer
+from aftereffect.players.labelled.wright import wright_omega
+
+TUNINGS = ("simple", "advanced")
+# No infinities in the state: JSON cannot write them.
+MOST = 1e300
+
+
+class ZimmertSeldinParams(NamedTuple):
+    """max_delay: d. advanced: which tuning. span: the range of a loss."""
+
+    max_delay: int
+    advanced: bool
+    span: effects.Effects
+
+
+# state, after what every player has: the round t, the outstanding plays that count, D, the first round that
+# has not been taken out of the count; 1/x of the arm played and whether the play counts, for the d+1 latest
+# rounds; x and L of each arm.
+ROUND, COUNT, DELAYS, KEPT, INVERSES = OWN, OWN + 1, OWN + 2, OWN + 3, OWN + 4
+
+
+@helper
+def arms_at(params: ZimmertSeldinParams) -> int:
+    """Return where x begins; L follows it."""
+    return INVERSES + 2 * (params.max_delay + 1)
+
+
+def size(params: ZimmertSeldinParams, n_arms: int) -> int:
+    """Four scalars, two numbers a play, two an arm."""
+    return arms_at(params) + 2 * n_arms
+
+
+def begin(params: ZimmertSeldinParams, n_arms: int, state: kernel.FloatState) -> None:
+    """Stand before round 1."""
+    for i in range(arms_at(params) + 2 * n_arms):
+        state[i] = 0.0
+    state[KEPT] = 1.0
+    for i in range(n_arms):
+        state[arms_at(params) + i] = 1.0 / n_arms
+
+
+def ask(params: ZimmertSeldinParams, n_arms: int, state: kernel.FloatState, rng: kernel.WordState) -> int:
+    """Count what is outstanding, solve for x_t, draw."""
+    state[DREW] = 1.0
+    state[FED] = float("nan")
+    state[ROUND] += 1.0
+    t = int(state[ROUND])
+    places = params.max_delay + 1
+    state[DELAYS] += state[COUNT]
+    inverse_rate = math.sqrt((1.0 if params.advanced else 2.0) * state[DELAYS] / math.log(n_arms))
+    solve(n_arms, math.sqrt(t), 2.0 * inverse_rate, state[arms_at(params) :])
+    if params.advanced:
+        # From the next round on, plays older than 1/η_t do not count.
+        while t - state[KEPT] > inverse_rate:
+            flag = INVERSES + places + int(state[KEPT]) % places
+            # A play more than d rounds old has been reported, and another has its place.
+            if t - state[KEPT] <= params.max_delay:
+                state[COUNT] -= state[flag]
+                state[flag] = 0.0
+            state[KEPT] += 1.0
+    x = state[arms_at(params) :]
+    arm = random.scan(x, n_arms, random.uniform(rng[random.ARMS]))
+    state[INVERSES + t % places] = min(1.0 / x[arm], MOST)
+    state[INVERSES + places + t % places] = 1.0
+    state[COUNT] += 1.0
+    return arm
+
+
+@helper
+def solve(n_arms: int, a: float, b: float, arms: kernel.FloatState) -> None:
+    """Write x in front of L: the minimiser of ⟨x, L⟩ − 2a Σ √x(i) + (b/2) Σ x(i) ln x(i) on the simplex."""
+    least = arms[n_arms]
+    for i in range(1, n_arms):
+        least = min(least, arms[n_arms + i])
+    shift = math.log(a / b) if b > 0.0 else 0.0
+    multiplier = -a
+    for _ in range(200):
+        mass = 0.0
+        slope = 0.0
+        for i in range(n_arms):
+            rise = arms[n_arms + i] - least - multiplier
+            z = b / a * wright_omega(rise / b + shift) if b > 0.0 else rise / a
+            x = 1.0 / (z * z)
+            arms[i] = x
+            mass += x
+            slope += 2.0 * x / (a * z + b)
+        further = multiplier - (mass - 1.0) / slope
+        if not further < multiplier:
+            return
+        multiplier = further
+
+
+def tell_one(
+    params: ZimmertSeldinParams,
+    n_arms: int,
+    state: kernel.FloatState,
+    rng: kernel.WordState,
+    played: int,
+    arm: int,
+    loss: float,
+) -> int:
+    """L(A_s) += ℓ_s/x_s(A_s), and the play is no longer outstanding."""
+    places = params.max_delay + 1
+    flag = INVERSES + places + played % places
+    state[COUNT] -= state[flag]
+    state[flag] = 0.0
+    if loss != loss:
+        return 0
+    state[FED] = effects.fed_loss(params.span, 0, loss)
+    at = arms_at(params) + n_arms + arm
+    state[at] = min(state[at] + state[FED] * state[INVERSES + played % places], MOST)
+    return 1
+
+
+kernel.register(ZimmertSeldinParams, kernel.LabelledKernel(size, begin, ask, tell_one))
+
+
+class ZimmertSeldin2020(LabelledKernelPlayer):
+    """x_t = argmin over the simplex of ⟨x, L_t⟩ − 2√t Σ √x(i) + η_t⁻¹ Σ x(i) ln x(i).
+
+    L_t adds up the importance-weighted losses ℓ_s/x_s(A_s) of the plays s reported before round t.
+
+    tuning: "simple" has η_t⁻¹ = √(2D_t/ln K), with D_t the sum over the rounds up to t of the plays
+        outstanding when each
+        began. "advanced" has η_t⁻¹ = √(D_t/ln K) and takes a play out of that count for good once it has been
+        outstanding for more than η_t⁻¹ rounds, so that a few very late losses do not spoil the rate; they are
+        learned from all the same.
+    max_delay: d, the most rounds after its own that a play is reported; the algorithm uses it only for the
+        room it takes.
+    direction, low, high: whether effects are losses or rewards, and the range of what one play does in all.
+
+    >>> player = ZimmertSeldin2020(2, max_delay=0, seed=7)
+    >>> arm = player.ask()
+    >>> told = player.tell([(1, 1.0)])               # x was (1/2, 1/2), so L of this arm is 2
+    >>> later = player.ask()                         # without delays √2·(z(arm) − z(other)) = 2
+    >>> x = player.probabilities
+    >>> float(round(x[arm] ** -0.5 - x[1 - arm] ** -0.5, 12)) == round(2**0.5, 12)
+    True
+
+    Reference: Zimmert and Seldin (2020), Algorithm 1 with both of its tunings. It has no experiments.
+    """
+
+    needs: ClassVar[tuple[str, ...]] = ("labels",)
+
+    def __init__(
+        self,
+        n_arms: int,
+        max_delay: int,
+        *,
+        tuning: str = "simple",
+        direction: str = "minimize",
+        low: float = 0.0,
+        high: float = 1.0,
+        seed: int | None = None,
+    ) -> None:
+        """Take K = `n_arms`, with room for plays up to d = `max_delay` rounds late."""
+        max_delay = checks.integer("max_delay", max_delay, low=0)
+        self.tuning = checks.choice("tuning", tuning, TUNINGS)
+        params = ZimmertSeldinParams(max_delay, tuning == "advanced", effects.effects(direction, low, high))
+        settings = {"max_delay": max_delay, "tuning": tuning}
+        ranges = {"direction": direction, "low": float(low), "high": float(high)}
+        super().__init__(n_arms, params, max_delay, seed, settings | ranges)
+
+    @property
+    def probabilities(self) -> NDArray[np.float64]:
+        """x_t, which the arm of the latest `ask` was drawn from; uniform before."""
+        first = arms_at(self._params)
+        return self._numbers[first : first + self.n_arms].copy()
+
+    def regret_bound(self, n: int, total_delay: float | None = None) -> float:
+        """Return 4√(Kn) + √(8 D ln K), for the simple tuning: the regret in whole losses, scaled to [0, 1].
+
+        total_delay: D, the sum of the delays; dn unless given. In composite losses, which end with the
+            horizon, add d.
+        """
+        n = checks.integer("n", n, low=0)
+        whole = self._params.max_delay * n if total_delay is None else total_delay
+        whole = checks.real("total_delay", whole, low=0.0)
+        if self.tuning != "simple":
+            raise InvalidArgument(f"tuning must be 'simple' for a bound in numbers, but got {self.tuning!r}")
+        return 4.0 * math.sqrt(self.n_arms * n) + math.sqrt(8.0 * whole * math.log(self.n_arms))

@@ -1,0 +1,195 @@
+"""Linear composite losses with known coefficients (Dekel, Ding, Koren and Peres 2014), unmixed by arithmetic.
+
+The total of round t is Σ_i a_i ℓ_{t−i}(x_{t−i}), with coefficients a_0..a_m that are the same for all arms
+and known. Then it can be unmixed: with d = min{i : a_i ≠ 0}, the loss of round t−d is what is left of the
+total of round t after everything older, which is known by then, has been taken off. What remains is delayed
+feedback with a fixed delay of d, played by d+1 copies of a base algorithm in turn. Section 2 of the paper
+names these losses as a special case of composite ones, without the knowledge of the coefficients.
+"""
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from aftereffect.bandits.kernelform import KernelBandit
+from aftereffect.core import checks, effects, kernel, random
+from aftereffect.core.checks import FloatArray
+from aftereffect.core.errors import InvalidArgument
+from aftereffect.core.kernel import DREW, FED, OWN
+from aftereffect.players.fixed_block import kernel_base, tuned_base
+from aftereffect.players.kernelform import KernelPlayer
+
+
+class LinearCompositeParams(NamedTuple):
+    """base: the parameters of the base algorithm; base_size: of its state. lags: a_d, a_{d+1}, ..., a_m."""
+
+    base: Any
+    base_size: int
+    delay: int
+    lags: FloatArray
+    span: effects.Effects
+
+
+# state, after what every player has: round; the latest m−d+1 reconstructed losses; the latest d+1 arms;
+# then the states of d+1 bases. Round s belongs to copy s mod (d+1).
+ROUND, LOSSES = OWN, OWN + 1
+
+
+def size(params: LinearCompositeParams, n_arms: int) -> int:
+    """One scalar, the losses and arms that are still needed, d+1 bases."""
+    return LOSSES + len(params.lags) + (params.delay + 1) * (1 + params.base_size)
+
+
+def begin(params: LinearCompositeParams, n_arms: int, state: kernel.FloatState) -> None:
+    """Stand before round 1; nothing was played before it."""
+    arms = LOSSES + params.lags.shape[0]
+    bases = arms + params.delay + 1
+    for i in range(bases):
+        state[i] = 0.0
+    for copy in range(params.delay + 1):
+        kernel.bandit_start(params.base, n_arms, state[bases + copy * params.base_size :])
+
+
+def ask(params: LinearCompositeParams, n_arms: int, state: kernel.FloatState, rng: kernel.WordState) -> int:
+    """Let the copy whose turn it is draw an arm."""
+    state[DREW] = 1.0
+    state[ROUND] += 1.0
+    copies = params.delay + 1
+    copy = int(state[ROUND]) % copies
+    arms = LOSSES + params.lags.shape[0]
+    base = state[arms + copies + copy * params.base_size :]
+    arm = kernel.bandit_draw(params.base, n_arms, base, random.uniform(rng[random.ARMS]))
+    state[arms + copy] = arm
+    return arm
+
+
+def tell(
+    params: LinearCompositeParams,
+    n_arms: int,
+    state: kernel.FloatState,
+    rng: kernel.WordState,
+    arm: int,
+    total: float,
+) -> int:
+    """Reconstruct the loss of round t−d and feed it to the copy that played then."""
+    state[FED] = float("nan")
+    d = params.delay
+    kept = params.lags.shape[0]
+    played = int(state[ROUND]) - d
+    if played < 1:
+        return 0
+    slot = LOSSES + played % kept
+    # A missing total leaves a hole in the record; the middle of the range fills it.
+    state[slot] = params.span.lo + 0.5 * (params.span.hi - params.span.lo)
+    if total != total:
+        return 0
+    older = 0.0
+    for k in range(1, kept):
+        # Slots of rounds before the first still hold 0.
+        older += params.lags[k] * state[LOSSES + (played + kept - k) % kept]
+    loss = (total - older) / params.lags[0]
+    # The true loss lies in the range, so moving a wrong one there can only mend it.
+    state[slot] = min(max(loss, params.span.lo), params.span.hi)
+    state[FED] = effects.fed_loss(params.span, 0, state[slot])
+    arms = LOSSES + kept
+    copy = played % (d + 1)
+    base = state[arms + d + 1 + copy * params.base_size :]
+    kernel.bandit_update(params.base, n_arms, base, int(state[arms + copy]), state[FED])
+    return 1
+
+
+kernel.register(LinearCompositeParams, kernel.PlayerKernel(size, begin, ask, tell))
+
+
+class LinearComposite(KernelPlayer):
+    """Plays d+1 copies of `bandit` in turn, each fed the losses of its own rounds, unmixed from the totals.
+
+    With z_s = ℓ_s(x_s), d = min{i : a_i ≠ 0} and 0 for rounds before the first,
+
+        z_{t−d} = (total_t − Σ_{i>d} a_i z_{t−i})/a_d,    fed to the copy of round t−d, the next to play.
+
+    The published text indexes both z and the copy by t in place of t−d; that is the same for d = 0 and taken
+    as a slip otherwise. Regret is of order √((d+1)KT ln K) over Exp3: the copies' regrets add up.
+
+    The arithmetic has a price that the bound does not show: an error in a loss returns in later ones, times
+    −a_i/a_d. `error_growth` is the factor by which errors grow, or below 1 die out, per round. Above 1
+    rounding alone ruins the reconstruction in the end (at 3, within 35 rounds), and so do coefficients that
+    are a little wrong or one missing total, whose place the middle of the range takes.
+
+    bandit: the base algorithm, in kernel form; it is copied d+1 times.
+    coefficients: a_0..a_m, not all 0.
+    direction, low, high: "minimize" or "maximize"; the range of ℓ itself, before it is spread.
+
+    >>> from aftereffect import Exp3
+    >>> player = LinearComposite(Exp3(n_arms=2, learning_rate=0.1), coefficients=[0.75, 0.25], seed=7)
+    >>> [(player.ask(), player.tell(total))[1].fed_loss for total in (0.75, 0.625)]      # 3/8 over 3/4
+    [1.0, 0.5]
+    >>> round(player.error_growth, 6)
+    0.333333
+
+    Reference: Dekel, Ding, Koren and Peres, "Online learning with composite loss functions" (COLT 2014).
+    """
+
+    needs: ClassVar[tuple[str, ...]] = ("coefficients", "horizon")
+
+    def __init__(
+        self,
+        bandit: KernelBandit,
+        *,
+        coefficients: ArrayLike,
+        seed: int | None = None,
+        direction: str = "minimize",
+        low: float = 0.0,
+        high: float = 1.0,
+    ) -> None:
+        """Start before round 1."""
+        base = kernel_base(bandit)
+        row = checks.array("coefficients", coefficients, shape=(None,))
+        self.delay = first_lag(row)
+        self.coefficients = tuple(float(a) for a in row)
+        self.effects = effects.effects(direction, low, high)
+        self.direction, self.low, self.high = direction, float(low), float(high)
+        length = kernel.BANDITS[type(base.params)].size(base.n_arms)
+        lags = checks.owned(np.array(row[self.delay :]))
+        params = LinearCompositeParams(base.params, length, self.delay, lags, self.effects)
+        settings: dict[str, Any] = {"coefficients": list(self.coefficients)}
+        settings |= {"direction": direction, "low": self.low, "high": self.high}
+        super().__init__(base, params, seed, settings)
+
+    @classmethod
+    def tuned(
+        cls,
+        *,
+        n_arms: int,
+        horizon: int,
+        coefficients: Sequence[float],
+        base: str = "exp3",
+        seed: int | None = None,
+        direction: str = "minimize",
+        low: float = 0.0,
+        high: float = 1.0,
+    ) -> Self:
+        """Return the player whose copies are tuned to T/(d+1) updates each."""
+        copies = first_lag(checks.array("coefficients", coefficients, shape=(None,))) + 1
+        bandit = tuned_base(base, n_arms, checks.integer("horizon", horizon, low=1) // copies)
+        return cls(bandit, coefficients=coefficients, seed=seed, direction=direction, low=low, high=high)
+
+    @property
+    def error_growth(self) -> float:
+        """The greatest absolute root of a_d x^{m−d} + ... + a_m: by what errors grow per round in the end."""
+        roots = np.roots(self._params.lags)
+        return float(np.abs(roots).max()) if roots.size else 0.0
+
+
+def first_lag(coefficients: FloatArray) -> int:
+    """Return d = min{i : a_i ≠ 0}.
+
+    >>> first_lag(np.array([0.0, 0.5, 0.5]))
+    1
+    """
+    found = np.flatnonzero(coefficients)
+    if found.size == 0:
+        raise InvalidArgument(f"coefficients must not all be 0, but got {coefficients.tolist()}")
+    return int(found[0])

@@ -1,0 +1,106 @@
+"""The contract of `Bandit`, over every base algorithm; one line adds a class."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Self
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.stats import chi2
+from tests.contracts import kits
+
+import aftereffect as ae
+from aftereffect.core import checks, random, saved
+
+
+class HedgedLeader:
+    """A base in plain Python, as a user would write it: half uniform, half on the arm with the least mean loss."""
+
+    def __init__(self, n_arms: int) -> None:
+        self.n_arms = n_arms
+        self._sums = np.zeros(n_arms)
+
+    @property
+    def probabilities(self) -> NDArray[np.float64]:
+        leaders = self._sums == self._sums.min()
+        result: NDArray[np.float64] = 0.5 / self.n_arms + 0.5 * leaders / leaders.sum()
+        return result
+
+    def update(self, arm: int, loss: float) -> None:
+        arm = checks.integer("arm", arm, low=0, high=self.n_arms - 1)
+        self._sums[arm] += checks.real("loss", loss, low=0.0, high=1.0) / self.probabilities[arm]
+
+    def stability(self) -> float:
+        return 0.5
+
+    def regret_bound(self, n: int) -> float:
+        return float(checks.integer("n", n, low=0))
+
+    def state(self) -> dict[str, Any]:
+        return saved.seal("HedgedLeader", {"sums": self._sums.tolist()})
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        sums = saved.unseal(state, "HedgedLeader", ["sums"])["sums"]
+        twin = cls(len(sums))
+        twin._sums[:] = sums
+        return twin
+
+
+BANDITS: dict[str, kits.MakeBandit] = {
+    "tsallis": lambda: ae.TsallisFTRL(4, 3.0),
+    "tsallis, greedy": lambda: ae.TsallisFTRL(3, 1e-6),
+    "tsallis, cautious": lambda: ae.TsallisFTRL(2, 1e6),
+    "tsallis, follow the leader": lambda: ae.TsallisFTRL(3, 0.0),
+    "tsallis, many arms": lambda: ae.TsallisFTRL(300, 10.0),
+    "exp3": lambda: ae.Exp3(4, 0.1),
+    "exp3, greedy": lambda: ae.Exp3(3, 1e3),
+    "exp3, cautious": lambda: ae.Exp3(2, 1e-9),
+    "uniform": lambda: ae.Uniform(5),
+    "plain Python": lambda: HedgedLeader(3),
+}
+
+
+@pytest.mark.parametrize("make", BANDITS.values(), ids=BANDITS.keys())
+@pytest.mark.parametrize("case", kits.BANDIT_KIT, ids=lambda case: case.__name__)
+def test_contract(case: Callable[[kits.MakeBandit], None], make: kits.MakeBandit) -> None:
+    case(make)
+
+
+KERNELS = [name for name in BANDITS if name != "plain Python"]
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_fresh_is_unplayed_and_alike(name: str) -> None:
+    bandit = kits.taught(BANDITS[name](), 10)
+    assert bandit.fresh().state() == BANDITS[name]().state()
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_draws_follow_the_distribution(name: str) -> None:
+    # Chi-square over the arms with at least 10 expected draws; false-alarm rate 1e-6 per case.
+    bandit = kits.taught(BANDITS[name](), 3)
+    n, stream, q = 40_000, random.stream(5, 0, random.ARMS), bandit.probabilities
+    counts = np.bincount([bandit.draw(stream) for _ in range(n)], minlength=bandit.n_arms)
+    assert counts[q == 0.0].sum() == 0
+    often = n * q >= 10.0
+    # With a lone frequent arm there is nothing to compare: its count is all but the rare ones'.
+    assert often.any()
+    chi_square = float((((counts - n * q) ** 2)[often] / (n * q)[often]).sum())
+    assert chi2.sf(chi_square, max(int(often.sum()) - 1, 1)) >= 1e-6
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_an_arm_of_probability_zero_cannot_have_been_drawn(name: str) -> None:
+    bandit = BANDITS[name]()
+    for _ in range(50):
+        arm = int(bandit.probabilities.argmax())
+        bandit.update(arm, 1.0)
+    impossible = np.flatnonzero(bandit.probabilities == 0.0)
+    before = bandit.state()
+    for arm in impossible.tolist():
+        message = kits.refused(lambda arm=arm: bandit.update(arm, 0.5), ae.InvalidArgument)
+        assert message == f"arm must be one of positive probability, but arm {arm} has probability 0"
+    assert bandit.state() == before
+    # The two greedy ones and the leader's follower do rule arms out, so that the above is not empty.
+    assert (len(impossible) > 0) is (name in {"tsallis, follow the leader", "exp3, greedy"})

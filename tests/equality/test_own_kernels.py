@@ -1,0 +1,212 @@
+"""Algorithms from outside the package in kernel form: every engine runs them, and never an old version."""
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import aftereffect as ae
+from aftereffect.bandits.kernelform import KernelBandit
+from aftereffect.core import kernel
+from aftereffect.core.random import scan
+
+
+class HedgeParams(NamedTuple):
+    """step: how much of its weight an arm loses with a loss of 1."""
+
+    step: float
+
+
+@kernel.helper
+def shrunk(weight: float, by: float) -> float:
+    return max(weight * (1.0 - by), 1e-9)
+
+
+def size(n_arms: int) -> int:
+    return n_arms
+
+
+def start(params: HedgeParams, n_arms: int, state: kernel.FloatState) -> None:
+    for i in range(n_arms):
+        state[i] = 1.0 / n_arms
+
+
+def draw(params: HedgeParams, n_arms: int, state: kernel.FloatState, u: float) -> int:
+    return scan(state, n_arms, u)
+
+
+def update(params: HedgeParams, n_arms: int, state: kernel.FloatState, arm: int, loss: float) -> None:
+    state[arm] = shrunk(state[arm], params.step * loss)
+    whole = 0.0
+    for i in range(n_arms):
+        whole += state[i]
+    for i in range(n_arms):
+        state[i] /= whole
+
+
+def probabilities(params: HedgeParams, n_arms: int, state: kernel.FloatState, q: kernel.FloatState) -> None:
+    for i in range(n_arms):
+        q[i] = state[i]
+
+
+kernel.register(HedgeParams, kernel.BanditKernel(size, start, draw, update, probabilities))
+
+
+class Hedge(KernelBandit):
+    """Shrinks the weight of an arm that costs."""
+
+    params_type = HedgeParams
+
+    def __init__(self, n_arms: int, step: float) -> None:
+        super().__init__(n_arms, HedgeParams(step))
+
+    def stability(self) -> float:
+        return 1.0
+
+    def regret_bound(self, n: int) -> float:
+        return float(n)
+
+
+class RampParams(NamedTuple):
+    """The loss of arm i grows from 0 to 1 with i; half comes at once, half a round later."""
+
+    n_arms: int
+
+
+def ramp(params: Any, t: int, arm: int, pending: kernel.FloatState, at: int) -> None:
+    value = arm / (params.n_arms - 1) if t % 3 else 0.5
+    pending[at] += 0.5 * value
+    pending[at + 1] += 0.5 * value
+
+
+kernel.register(RampParams, kernel.LossKernel(ramp))
+
+
+def test_an_own_base_learns_by_hand() -> None:
+    bandit = Hedge(2, 0.5)
+    bandit.update(0, 1.0)
+    # Weights 1/4 and 1/2.
+    np.testing.assert_allclose(bandit.probabilities, [1 / 3, 2 / 3], rtol=1e-15)
+
+
+@pytest.mark.parametrize("max_delay", [0, 2])
+def test_an_own_base_in_every_engine(max_delay: int, make: Any, blocks_agree: Any) -> None:
+    player = ae.CompositeLossWrapper(Hedge(3, 0.3), max_delay=max_delay, coins=0.2)
+    losses = make("split", 3, max_delay, 2_000)
+    exact, blocks, rounds = (
+        ae.simulate(player, losses, runs=2, engine=engine, trace=True)
+        for engine in ("loop", "blocks", "rounds")
+    )
+    assert exact.updates.min() > 0
+    blocks_agree(exact, blocks)
+    blocks_agree(exact, rounds, fed=False)
+    assert ae.simulate(player, losses, runs=2).engine == "blocks"
+
+
+def test_own_losses_in_every_engine(blocks_agree: Any) -> None:
+    losses = ae.Losses(RampParams(3), horizon=1_000, max_delay=1, n_arms=3)
+    # Arm 0 pays 1/4 in the first round and 1/4 in the second, and so on: 1/2 in all every third round.
+    assert losses.arm_totals()[:4, 0].tolist() == [0.25, 0.25, 0.0, 0.25]
+    player = ae.CompositeLossWrapper(Hedge(3, 0.3), max_delay=1, coins=0.3)
+    exact, blocks, rounds = (
+        ae.simulate(player, losses, runs=2, engine=engine, trace=True)
+        for engine in ("loop", "blocks", "rounds")
+    )
+    blocks_agree(exact, blocks)
+    blocks_agree(exact, rounds, fed=False)
+
+
+# A base that always plays the arm its source says, in a file of its own.
+FIXED = """
+from typing import NamedTuple
+import aftereffect as ae
+from aftereffect.bandits.kernelform import KernelBandit
+from aftereffect.core import kernel
+from choices import chosen
+
+class FixedParams(NamedTuple):
+    pass
+
+def size(n_arms): return 1
+def start(params, n_arms, state): state[0] = 0.0
+def draw(params, n_arms, state, u): return CHOICE
+def update(params, n_arms, state, arm, loss): pass
+def probabilities(params, n_arms, state, q):
+    for i in range(n_arms):
+        q[i] = 1.0 if i == CHOICE else 0.0
+
+kernel.register(FixedParams, kernel.BanditKernel(size, start, draw, update, probabilities))
+
+class Fixed(KernelBandit):
+    params_type = FixedParams
+    def __init__(self, n_arms): super().__init__(n_arms, FixedParams())
+    def stability(self): return 0.0
+    def regret_bound(self, n): return float(n)
+
+def play():
+    losses = ae.spreads.geometric([[0.0, 1.0]] * 20, 1.0, 1)
+    player = ae.CompositeLossWrapper(Fixed(2), max_delay=1, coins=0.5)
+    sim = ae.simulate(player, losses, runs=1, trace=True, threads=1)
+    return sim.engine, set(sim.traces[0].arms.tolist())
+"""
+
+CHOICES = """
+from aftereffect.core import kernel
+
+@kernel.helper
+def chosen():
+    return CHOICE
+"""
+
+PLAY = "from fixed import play; print(*play())"
+
+EDIT = """
+import fixed, pathlib
+path = pathlib.Path(fixed.__file__)
+path.write_text(path.read_text().replace("return 0", "return 1"))
+print(*fixed.play())
+"""
+
+
+def write(folder: Path, choice: str, helped: str = "0", name: str = "fixed") -> None:
+    (folder / f"{name}.py").write_text(FIXED.replace("CHOICE", choice))
+    (folder / "choices.py").write_text(CHOICES.replace("CHOICE", helped))
+
+
+def test_an_edited_kernel_is_compiled_anew(tmp_path: Path, output: Any) -> None:
+    write(tmp_path, "0")
+    assert output(PLAY, tmp_path) == "blocks {0}"
+    write(tmp_path, "1")
+    assert output(PLAY, tmp_path) == "blocks {1}"
+    write(tmp_path, "0")
+    assert output(PLAY, tmp_path) == "blocks {0}"
+
+
+def test_an_edited_helper_in_another_file_is_compiled_anew(tmp_path: Path, output: Any) -> None:
+    write(tmp_path, "chosen()", "0")
+    assert output(PLAY, tmp_path) == "blocks {0}"
+    write(tmp_path, "chosen()", "1")
+    assert output(PLAY, tmp_path) == "blocks {1}"
+
+
+def test_a_kernel_edited_after_its_import_leaves_nothing_old_behind(tmp_path: Path, output: Any) -> None:
+    # A notebook that imported the module before an edit compiles the old code; others must not find that.
+    write(tmp_path, "0", "2")
+    assert output(EDIT, tmp_path) == "blocks {0}"
+    assert output(PLAY, tmp_path) == "blocks {1}"
+
+
+def test_a_kernel_may_move_to_another_file(tmp_path: Path, output: Any) -> None:
+    write(tmp_path, "0", "3")
+    assert output(PLAY, tmp_path) == "blocks {0}"
+    (tmp_path / "fixed.py").rename(tmp_path / "moved.py")
+    assert output(PLAY.replace("fixed", "moved"), tmp_path) == "blocks {0}"
+
+
+def test_a_kernel_without_a_source_file(output: Any) -> None:
+    # As in a notebook or at the prompt.
+    code = CHOICES.replace("CHOICE", "0") + FIXED.replace("CHOICE", "1").replace(
+        "from choices import chosen", ""
+    )
+    assert output(f"{code}\nprint(*play())") == "blocks {1}"

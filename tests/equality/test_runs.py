@@ -1,0 +1,125 @@
+"""Runs: each has its own streams, whatever the threads and the engine; run 0 is interactive play."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import aftereffect as ae
+
+HORIZON = 600
+
+
+def players() -> dict[str, Any]:
+    return {
+        "blocks": ae.CompositeLossWrapper(ae.TsallisFTRL(3, 2.0), max_delay=2, coins=0.2, seed=77),
+        "rounds": ae.Naive(ae.Exp3(3, 0.1), seed=77),
+    }
+
+
+@pytest.fixture
+def losses() -> ae.Losses:
+    return ae.spreads.random_split(ae.tables.iid(HORIZON, [0.3, 0.5, 0.7], seed=1), 2, seed=2)
+
+
+def same(a: ae.Simulation, b: ae.Simulation, runs: int) -> None:
+    np.testing.assert_array_equal(a.regrets[:runs], b.regrets[:runs])
+    np.testing.assert_array_equal(a.updates[:runs], b.updates[:runs])
+
+
+@pytest.mark.parametrize("engine", ["blocks", "rounds"])
+def test_threads_do_not_matter(engine: str, losses: ae.Losses) -> None:
+    results = [ae.simulate(players()[engine], losses, runs=50, threads=n, engine=engine) for n in (1, 2, 3)]
+    same(results[0], results[1], 50)
+    same(results[0], results[2], 50)
+
+
+@pytest.mark.parametrize("engine", ["blocks", "rounds", "loop"])
+def test_more_threads_than_runs(engine: str, losses: ae.Losses) -> None:
+    player = players()["blocks"]
+    alone, crowded = (ae.simulate(player, losses, runs=2, threads=n, engine=engine) for n in (1, 5))
+    same(alone, crowded, 2)
+
+
+@pytest.mark.parametrize("engine", ["blocks", "rounds"])
+def test_a_run_does_not_depend_on_how_many_there_are(engine: str, losses: ae.Losses) -> None:
+    # 7 runs advance in one long tile, 300 in short ones.
+    few = ae.simulate(players()[engine], losses, runs=7, engine=engine, threads=1)
+    many = ae.simulate(players()[engine], losses, runs=300, engine=engine, threads=2)
+    same(few, many, 7)
+    assert len(np.unique(many.regrets, axis=0)) == 300
+
+
+def test_more_runs_than_a_chunk_holds(losses: ae.Losses) -> None:
+    player = players()["blocks"]
+    many = ae.simulate(player, losses, runs=2_500, threads=1, checkpoints=1)
+    other = ae.simulate(player, losses, runs=2_500, threads=3, checkpoints=1)
+    same(many, other, 2_500)
+    loop = ae.simulate(player, losses, runs=3, engine="loop", checkpoints=1)
+    np.testing.assert_allclose(many.regret[:3], loop.regret, rtol=1e-8)
+
+
+@pytest.mark.parametrize("engine", ["blocks", "rounds", "loop"])
+def test_run_0_is_the_interactive_player(
+    engine: str, losses: ae.Losses, played_arms: Callable[..., Any]
+) -> None:
+    template = players()["blocks"]
+    sim = ae.simulate(template, losses, runs=3, seed=123, engine=engine, trace=True)
+    live = ae.CompositeLossWrapper(ae.TsallisFTRL(3, 2.0), max_delay=2, coins=0.2, seed=123)
+    stream = losses.stream()
+    arms = []
+    for _ in range(HORIZON):
+        arms.append(live.ask())
+        live.tell(stream.play(arms[-1]))
+    assert sim.traces is not None
+    np.testing.assert_array_equal(played_arms(sim.traces[0], HORIZON), arms)
+    assert sim.regret[0] == pytest.approx(losses.regret(arms), rel=1e-8)
+    assert played_arms(sim.traces[1], HORIZON).tolist() != arms
+
+
+@pytest.mark.parametrize("name", ["blocks", "rounds"])
+def test_run_r_is_the_copy_with_its_streams(name: str, losses: ae.Losses) -> None:
+    sim = ae.simulate(players()[name], losses, runs=5, seed=31)
+    twin = players()[name].fresh(31, 4)
+    stream = losses.stream()
+    arms = []
+    for _ in range(HORIZON):
+        arms.append(twin.ask())
+        twin.tell(stream.play(arms[-1]))
+    assert sim.regret[4] == pytest.approx(losses.regret(arms), rel=1e-8)
+
+
+@pytest.mark.parametrize("engine", ["blocks", "rounds", "loop"])
+def test_the_template_stays_as_it_was(engine: str, losses: ae.Losses) -> None:
+    player = players()["blocks"]
+    before = player.state()
+    first = ae.simulate(player, losses, runs=3, engine=engine)
+    assert player.state() == before
+    same(first, ae.simulate(player, losses, runs=3, engine=engine), 3)
+
+
+@pytest.mark.parametrize("engine", ["auto", "blocks", "rounds", "loop"])
+def test_a_played_template_is_refused(engine: str, losses: ae.Losses) -> None:
+    player = players()["blocks"]
+    player.ask()
+    before = player.state()
+    with pytest.raises(
+        ae.InvalidArgument, match="player must be unplayed to be copied, but it is in round 1"
+    ):
+        ae.simulate(player, losses, runs=3, engine=engine)
+    assert player.state() == before
+
+
+@pytest.mark.parametrize("engine", ["auto", "loop"])
+def test_coins_that_can_be_read_once_only_are_refused(engine: str, losses: ae.Losses) -> None:
+    player = ae.CompositeLossWrapper(ae.Uniform(3), max_delay=1, coins=iter([0] * HORIZON))
+    with pytest.raises(ae.InvalidArgument, match="coins must be a bias or a sequence"):
+        ae.simulate(player, losses, runs=2, engine=engine)
+
+
+def test_seeds(losses: ae.Losses) -> None:
+    player = players()["blocks"]
+    one, again, other = (ae.simulate(player, losses, runs=20, seed=seed) for seed in (5, 5, 6))
+    same(one, again, 20)
+    assert not np.isin(other.regret, one.regret).all()

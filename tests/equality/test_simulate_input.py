@@ -1,0 +1,177 @@
+"""What `simulate` takes and refuses: arguments, checkpoints, and which engine runs which pair."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import aftereffect as ae
+
+
+class Stubborn:
+    """A base algorithm without a kernel form: all arms alike, for ever."""
+
+    n_arms = 3
+
+    @property
+    def probabilities(self) -> Any:
+        return np.full(3, 1 / 3)
+
+    def update(self, arm: int, loss: float) -> None:
+        assert 0.0 <= loss <= 1.0
+
+    def stability(self) -> float:
+        return 0.0
+
+    def regret_bound(self, n: int) -> float:
+        return float(n)
+
+
+def losses(max_delay: int = 2, horizon: int = 100, **options: Any) -> ae.Losses:
+    table = np.random.default_rng(1).random((horizon, 3))
+    return ae.spreads.random_split(table, max_delay, seed=2, **options)
+
+
+def wrapped(bandit: Any = None, max_delay: int = 2, **options: Any) -> ae.CompositeLossWrapper:
+    return ae.CompositeLossWrapper(
+        bandit or ae.Exp3(3, 0.1), max_delay=max_delay, coins=0.2, seed=0, **options
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"runs": 0}, "runs must be at least 1, but got 0"),
+        ({"runs": 2.0}, r"runs must be a whole number, but got 2\.0"),
+        ({"runs": True}, "runs must be a whole number, but got True"),
+        ({"seed": -1}, "seed must be at least 0, but got -1"),
+        ({"seed": None}, "seed must be a whole number, but got None"),
+        ({"engine": "fast"}, "engine must be one of 'auto', 'loop', 'rounds', 'blocks', but got 'fast'"),
+        ({"engine": None}, "engine must be one of .* but got None"),
+        ({"threads": 0}, "threads must be at least 1, but got 0"),
+        ({"instances": 0}, "instances must be at least 1, but got 0"),
+        ({"instances": 3}, "runs must be a multiple of instances, but got 10 runs and 3 instances"),
+        ({"checkpoints": 0}, "checkpoints must be at least 1, but got 0"),
+        ({"checkpoints": 2.5}, r"checkpoints must be a whole number, but got 2\.5"),
+        ({"checkpoints": "even"}, "checkpoints must be one of 'linear', 'log', but got 'even'"),
+        ({"checkpoints": [0, 5]}, r"checkpoints must be whole rounds in 1\.\.100, but got \[0, 5\]"),
+        ({"checkpoints": [5, 101]}, r"checkpoints must be whole rounds in 1\.\.100, but got \[5, 101\]"),
+        ({"checkpoints": [1.5]}, r"checkpoints must be whole rounds in 1\.\.100, but got \[1\.5\]"),
+        ({"checkpoints": [[1, 2]]}, r"checkpoints must have shape \(any\), but got shape \(1, 2\)"),
+        ({"checkpoints": [np.nan]}, r"checkpoints must be finite, but checkpoints\[0\] is nan"),
+        ({"checkpoints": ["a"]}, "checkpoints must be an array of numbers"),
+        ({"checkpoints": [[1], [1, 2]]}, "checkpoints must be an array of numbers"),
+    ],
+)
+def test_bad_arguments(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ae.InvalidArgument, match=message):
+        ae.simulate(wrapped(), losses(), **{"runs": 10, **options})
+
+
+def test_fixed_losses_cannot_be_redrawn() -> None:
+    with pytest.raises(ae.InvalidLosses, match="losses must have a stochastic recipe to be redrawn"):
+        ae.simulate(wrapped(), ae.CompositeLosses(np.zeros((10, 2, 3))), runs=10, instances=2)
+
+
+@pytest.mark.parametrize("player", [ae.Exp3, None, 5, "player"])
+def test_things_that_do_not_play(player: Any) -> None:
+    with pytest.raises(ae.InvalidArgument, match="player must have a method ask"):
+        ae.simulate(player, losses())
+
+
+def test_a_base_alone_is_no_player() -> None:
+    with pytest.raises(ae.InvalidArgument, match=r"player must have a method ask .*but got Exp3\(n_arms=3"):
+        ae.simulate(ae.Exp3(3, 0.1), losses())
+
+
+@pytest.mark.parametrize("given", [np.zeros((10, 2, 3)), None, ae.tables.iid(10, [0.1, 0.2, 0.3], seed=0)])
+def test_things_that_are_no_losses(given: Any) -> None:
+    with pytest.raises(ae.InvalidArgument, match="losses must be a Losses"):
+        ae.simulate(wrapped(), given)
+
+
+def test_a_player_for_other_losses() -> None:
+    with pytest.raises(ae.InvalidArgument, match="player must have the n_arms of losses, 3, but got 2"):
+        ae.simulate(wrapped(ae.Exp3(2, 0.1)), losses())
+    message = "player must have the direction of losses, 'maximize', but got 'minimize'"
+    with pytest.raises(ae.InvalidArgument, match=message):
+        ae.simulate(wrapped(), losses(direction="maximize"))
+
+
+@pytest.mark.parametrize(
+    ("player", "given", "engine"),
+    [
+        (wrapped, losses, "blocks"),
+        (lambda: wrapped(max_delay=9), losses, "blocks"),
+        (lambda: wrapped(low=-1.0, high=2.0), losses, "blocks"),
+        (lambda: wrapped(max_delay=1, out_of_range="clip"), losses, "rounds"),
+        (lambda: wrapped(high=0.5, out_of_range="clip"), losses, "rounds"),
+        (wrapped, lambda: losses(low=-0.5), "rounds"),
+        (lambda: ae.Naive(ae.Exp3(3, 0.1)), losses, "rounds"),
+        (lambda: wrapped(Stubborn()), losses, "loop"),
+        (lambda: ae.Naive(Stubborn()), losses, "loop"),
+    ],
+)
+def test_auto_takes_the_quickest_exact_engine(player: Any, given: Any, engine: str) -> None:
+    assert ae.simulate(player(), given(), runs=2).engine == engine
+    assert ae.simulate(player(), given(), runs=2, engine=engine).engine == engine
+    assert ae.simulate(player(), given(), runs=2, engine="loop").engine == "loop"
+
+
+@pytest.mark.parametrize(
+    "player",
+    [
+        lambda: wrapped(max_delay=1),
+        lambda: wrapped(high=0.5),
+        lambda: wrapped(Stubborn()),
+        lambda: ae.Naive(ae.Exp3(3, 0.1)),
+    ],
+)
+def test_blocks_are_refused_where_they_are_not_exact(player: Any) -> None:
+    with pytest.raises(ae.InvalidArgument, match="engine must not be 'blocks' unless"):
+        ae.simulate(player(), losses(), runs=2, engine="blocks")
+
+
+@pytest.mark.parametrize("player", [lambda: wrapped(Stubborn()), lambda: ae.Naive(Stubborn())])
+def test_rounds_are_refused_without_a_kernel(player: Any) -> None:
+    with pytest.raises(
+        ae.InvalidArgument, match="engine must not be 'rounds' unless the player has a kernel form"
+    ):
+        ae.simulate(player(), losses(), runs=2, engine="rounds")
+
+
+@pytest.mark.parametrize(
+    ("checkpoints", "horizon", "rounds"),
+    [
+        (4, 10, [3, 5, 8, 10]),  # 2.5, 5, 7.5, 10, rounded up
+        (1, 10, [10]),
+        (3, 1, [1]),
+        (100, 5, [1, 2, 3, 4, 5]),
+        ("linear", 640, range(10, 641, 10)),
+        ("linear", 3, [1, 2, 3]),
+        ("log", 3, [1, 2, 3]),
+        ([7, 3, 3], 10, [3, 7, 10]),
+        ([10], 10, [10]),
+        ([], 10, [10]),
+        (np.array([1.0, 4.0]), 10, [1, 4, 10]),
+    ],
+)
+def test_checkpoints(checkpoints: Any, horizon: int, rounds: Any) -> None:
+    for engine in ("blocks", "rounds", "loop"):
+        sim = ae.simulate(wrapped(), losses(horizon=horizon), runs=2, checkpoints=checkpoints, engine=engine)
+        assert sim.rounds.tolist() == list(rounds)
+        assert sim.regrets.shape == (2, len(sim.rounds))
+
+
+def test_logarithmic_checkpoints() -> None:
+    rounds = ae.simulate(wrapped(), losses(horizon=2**20), runs=1, checkpoints="log").rounds
+    # 64 points over 20 octaves: a factor of 2^(20/63) = 1.246 apart once rounding no longer matters.
+    assert rounds[0] == 1
+    assert rounds[-1] == 2**20
+    late = rounds[rounds > 10_000]
+    assert late.size > 20
+    np.testing.assert_allclose(late[1:] / late[:-1], 2 ** (20 / 63), rtol=2e-4)
+
+
+def test_64_checkpoints_unless_told() -> None:
+    assert ae.simulate(wrapped(), losses(horizon=128), runs=1).rounds.tolist() == list(range(2, 129, 2))

@@ -1,0 +1,218 @@
+"""Bad input to base algorithms and players: every message names argument, rule and value, and nothing changes."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import aftereffect as ae
+
+NAN, INF = math.nan, math.inf
+WHOLE = "must be a whole number, but got"
+FINITE = "must be a finite number, but got"
+
+
+def wrapper(**changes: Any) -> Any:
+    settings = {"bandit": ae.Uniform(2), "max_delay": 1, "coins": 0.3, "seed": 0}
+    return ae.CompositeLossWrapper(**(settings | changes))
+
+
+def tuned(**changes: Any) -> Any:
+    return ae.CompositeLossWrapper.tuned(**({"n_arms": 2, "max_delay": 1, "horizon": 100, "seed": 0} | changes))
+
+
+def naive(**changes: Any) -> Any:
+    return ae.Naive(**({"bandit": ae.Uniform(2), "seed": 0} | changes))
+
+
+def tsallis(n_arms: Any = 2, learning_rate: Any = 1.0) -> Any:
+    return ae.TsallisFTRL(n_arms, learning_rate)
+
+
+def exp3(n_arms: Any = 2, learning_rate: Any = 1.0) -> Any:
+    return ae.Exp3(n_arms, learning_rate)
+
+
+def uniform(n_arms: Any = 2) -> Any:
+    return ae.Uniform(n_arms)
+
+
+class Armless:
+    """It lacks a regret bound."""
+
+    n_arms, probabilities, update, stability = 2, (0.5, 0.5), None, None
+
+    def __repr__(self) -> str:
+        return "Armless()"
+
+
+class OneArmed(Armless):
+    n_arms, regret_bound = 1, None
+
+
+Call = Callable[..., Any]
+CONSTRUCTORS: list[tuple[Call, str, Any, str]] = [
+    *(
+        (make, "n_arms", bad, message)
+        for make in (tsallis, exp3, uniform, tuned)
+        for bad, message in [
+            (1, "n_arms must be at least 2, but got 1"),
+            (0, "n_arms must be at least 2, but got 0"),
+            (-5, "n_arms must be at least 2, but got -5"),
+            (2.0, f"n_arms {WHOLE} 2.0"),
+            (True, f"n_arms {WHOLE} True"),
+            ("3", f"n_arms {WHOLE} '3'"),
+            (None, f"n_arms {WHOLE} None"),
+            (np.array([2, 3]), f"n_arms {WHOLE} array([2, 3])"),
+        ]
+    ),
+    *(
+        (make, "learning_rate", bad, message)
+        for make in (tsallis, exp3)
+        for bad, message in [
+            (NAN, f"learning_rate {FINITE} nan"),
+            (INF, f"learning_rate {FINITE} inf"),
+            ("1", f"learning_rate {FINITE} '1'"),
+            (None, f"learning_rate {FINITE} None"),
+            (True, f"learning_rate {FINITE} True"),
+            (1j, f"learning_rate {FINITE} 1j"),
+            (np.complex128(1 + 2j), f"learning_rate {FINITE} {np.complex128(1 + 2j)!r}"),
+            (10**400, f"learning_rate {FINITE} 1" + "0" * 76 + "..."),
+        ]
+    ),
+    (tsallis, "learning_rate", -1e-9, "learning_rate must be at least 0, but got -1e-09"),
+    (exp3, "learning_rate", -1.0, "learning_rate must be greater than 0, but got -1.0"),
+    (exp3, "learning_rate", 0.0, "learning_rate must be greater than 0, but got 0.0"),
+    *(
+        (make, "max_delay", bad, message)
+        for make in (wrapper, tuned)
+        for bad, message in [
+            (-1, "max_delay must be at least 0, but got -1"),
+            (1.0, f"max_delay {WHOLE} 1.0"),
+            (None, f"max_delay {WHOLE} None"),
+        ]
+    ),
+    (tuned, "horizon", 0, "horizon must be at least 1, but got 0"),
+    (tuned, "horizon", 1e6, f"horizon {WHOLE} 1000000.0"),
+    (tuned, "base", "ucb", "base must be one of 'tsallis', 'exp3', but got 'ucb'"),
+    (tuned, "base", None, "base must be one of 'tsallis', 'exp3', but got None"),
+    *(
+        (make, name, bad, message)
+        for make in (wrapper, tuned, naive)
+        for name, bad, message in [
+            ("seed", -1, "seed must be at least 0, but got -1"),
+            ("seed", 1.5, f"seed {WHOLE} 1.5"),
+            ("seed", "7", f"seed {WHOLE} '7'"),
+            ("direction", "up", "direction must be one of 'minimize', 'maximize', but got 'up'"),
+            ("direction", 1, "direction must be one of 'minimize', 'maximize', but got 1"),
+            ("low", NAN, f"low {FINITE} nan"),
+            ("low", "0", f"low {FINITE} '0'"),
+            ("high", INF, f"high {FINITE} inf"),
+            ("low", 1.0, "low must be less than high, but got low=1.0 and high=1.0"),
+            ("low", 2.0, "low must be less than high, but got low=2.0 and high=1.0"),
+            ("high", -0.5, "low must be less than high, but got low=0.0 and high=-0.5"),
+        ]
+    ),
+    *(
+        (make, "out_of_range", bad, f"out_of_range must be one of 'raise', 'void', 'clip', but got {bad!r}")
+        for make in (wrapper, tuned)
+        for bad in ("ignore", None, 0)
+    ),
+    (wrapper, "coins", 0.0, "coins must be greater than 0, but got 0.0"),
+    (wrapper, "coins", -0.2, "coins must be greater than 0, but got -0.2"),
+    (wrapper, "coins", 1.5, "coins must be at most 1, but got 1.5"),
+    (wrapper, "coins", NAN, f"coins {FINITE} nan"),
+    (wrapper, "coins", None, f"coins {FINITE} None"),
+    (wrapper, "coins", True, f"coins {FINITE} True"),
+    (wrapper, "coins", "0101", "coins must be a bias in (0, 1] or an iterable of bools, but got '0101'"),
+    (wrapper, "coins", b"01", "coins must be a bias in (0, 1] or an iterable of bools, but got b'01'"),
+    (wrapper, "coins", [0, 2], "coins must be 0 or 1 in every round, but in round 2 got 2"),
+    (wrapper, "coins", [0, 1, -1], "coins must be 0 or 1 in every round, but in round 3 got -1"),
+    (wrapper, "coins", [0.5], "coins must be 0 or 1 in every round, but in round 1 got 0.5"),
+    (wrapper, "coins", [None], "coins must be 0 or 1 in every round, but in round 1 got None"),
+    (wrapper, "coins", ["1"], "coins must be 0 or 1 in every round, but in round 1 got '1'"),
+    (wrapper, "coins", np.array([1.0, NAN]), "coins must be 0 or 1 in every round, but in round 1 got 1.0"),
+    (wrapper, "coins", np.eye(2, dtype=int), "coins must be 0 or 1 in every round, but in round 1 got [1, 0]"),
+    *(
+        (make, "bandit", bad, message)
+        for make in (wrapper, naive)
+        for bad, message in [
+            (None, "bandit must have the attribute 'n_arms' (see aftereffect.Bandit), but got None"),
+            (Armless(), "bandit must have the attribute 'regret_bound' (see aftereffect.Bandit), but got Armless()"),
+            (OneArmed(), "bandit.n_arms must be at least 2, but got 1"),
+        ]
+    ),
+]
+
+
+@pytest.mark.parametrize(("make", "name", "bad", "message"), CONSTRUCTORS)
+def test_constructors(make: Call, name: str, bad: Any, message: str) -> None:
+    with pytest.raises(ae.InvalidArgument) as error:
+        make(**{name: bad})
+    assert str(error.value) == message
+
+
+def test_every_maker_is_fine_without_bad_input() -> None:
+    for make in (tsallis, exp3, uniform, wrapper, tuned, naive):
+        assert make().n_arms == 2
+
+
+METHODS: list[tuple[Call, Call, str]] = [
+    *(
+        (make, call, message)
+        for make in (tsallis, exp3, uniform)
+        for call, message in [
+            (lambda b: b.update(2, 0.5), "arm must be at most 1, but got 2"),
+            (lambda b: b.update(-1, 0.5), "arm must be at least 0, but got -1"),
+            (lambda b: b.update(0.0, 0.5), f"arm {WHOLE} 0.0"),
+            (lambda b: b.update(0, 1.5), "loss must be at most 1, but got 1.5"),
+            (lambda b: b.update(0, -0.5), "loss must be at least 0, but got -0.5"),
+            (lambda b: b.update(0, NAN), f"loss {FINITE} nan"),
+            (lambda b: b.update(0, None), f"loss {FINITE} None"),
+            (lambda b: b.regret_bound(-1), "n must be at least 0, but got -1"),
+            (lambda b: b.regret_bound(1.0), f"n {WHOLE} 1.0"),
+        ]
+    ),
+    *(
+        (make, call, message)
+        for make in (wrapper, naive)
+        for call, message in [
+            (lambda p: p.tell(0.5), "tell must follow ask, but no round is open"),
+            (lambda p: p.fresh(-1), "seed must be at least 0, but got -1"),
+            (lambda p: p.fresh(0, -1), "run must be at least 0, but got -1"),
+            (lambda p: p.fresh(0, 1.5), f"run {WHOLE} 1.5"),
+        ]
+    ),
+    (wrapper, lambda p: p.amend(1, 0.5), "round must have been reported before it is amended, but got 1"),
+    (wrapper, lambda p: p.amend("1", 0.5), f"round {WHOLE} '1'"),
+    (wrapper, lambda p: p.regret_bound(0), "horizon must be at least 1, but got 0"),
+    (wrapper, lambda p: p.regret_bound(10.0), f"horizon {WHOLE} 10.0"),
+]
+
+
+@pytest.mark.parametrize(("make", "call", "message"), METHODS)
+def test_methods_change_nothing(make: Call, call: Call, message: str) -> None:
+    thing = make()
+    before = thing.state()
+    with pytest.raises(ae.AftereffectError) as error:
+        call(thing)
+    assert str(error.value) == message
+    assert thing.state() == before
+
+
+def test_theorem_4_holds_for_drawn_coins_and_losses_only() -> None:
+    with pytest.raises(ae.InvalidArgument) as error:
+        wrapper(coins=[0, 1]).regret_bound(10)
+    assert str(error.value) == "coins must be a bias for Theorem 4 to hold, but got a given sequence"
+    with pytest.raises(ae.InvalidArgument) as error:
+        wrapper(low=-0.5).regret_bound(10)
+    assert str(error.value) == "low must be at least 0 for Theorem 4 to hold, but got -0.5"
+
+
+def test_every_error_is_a_value_error() -> None:
+    names = [name for name in dir(ae) if isinstance(getattr(ae, name), type) and name not in ("Bandit", "Player")]
+    errors = [getattr(ae, name) for name in names if issubclass(getattr(ae, name), Exception)]
+    assert len(errors) >= 8
+    assert all(issubclass(error, ae.AftereffectError) and issubclass(error, ValueError) for error in errors)

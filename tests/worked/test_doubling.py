@@ -1,0 +1,210 @@
+"""The wrapper without a horizon: its epochs are runs of the tuned wrapper, in every engine."""
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import aftereffect as ae
+from aftereffect.core import random
+from aftereffect.players.doubling import DoublingWrapper
+
+
+def split(K: int, d: int, T: int, **span: Any) -> ae.Losses:
+    return ae.spreads.random_split(ae.tables.iid(T, np.linspace(0.2, 0.7, K), seed=5), d, seed=6, **span)
+
+
+def twin_of(player: DoublingWrapper, horizon: int) -> ae.CompositeLossWrapper:
+    """The tuned wrapper for `horizon`, at the place of the streams where `player` stands."""
+    base = player.settings["base"]
+    twin = ae.CompositeLossWrapper.tuned(
+        n_arms=player.n_arms, max_delay=player.max_delay, horizon=horizon, base=base, seed=0
+    )
+    twin.coins = twin.coins.fresh(player._streams[random.COINS].copy())
+    twin._arm_stream = player._streams[random.ARMS].copy()
+    return twin
+
+
+@pytest.mark.parametrize("base", ["tsallis", "exp3"])
+def test_every_epoch_is_a_run_of_the_tuned_wrapper(base: str) -> None:
+    d, first = 2, 20
+    player = DoublingWrapper(3, max_delay=d, base=base, first_horizon=first, seed=11)
+    stream = split(3, d, first * 31).stream()
+    updates = 0
+    for epoch in range(5):
+        twin = twin_of(player, first * 2**epoch)
+        for t in range(1, first * 2**epoch + 1):
+            arm = player.ask()
+            assert arm == twin.ask()
+            assert player.epoch == epoch
+            total = stream.play(arm)
+            told = None if t % 17 == 0 else total
+            played, expected = player.tell(told), twin.tell(told)
+            assert played[1:] == expected[1:]
+            updates += played.update
+        np.testing.assert_array_equal(player.probabilities, twin.probabilities)
+    assert updates > 20
+
+
+def test_without_delay_the_first_epoch_is_the_base_itself() -> None:
+    player = DoublingWrapper(4, max_delay=0, first_horizon=200, seed=3)
+    bandit = ae.Naive(ae.TsallisFTRL(4, math.sqrt(100.0)), seed=3)
+    stream = split(4, 0, 200).stream()
+    for _ in range(200):
+        arm = player.ask()
+        assert arm == bandit.ask()
+        total = stream.play(arm)
+        assert player.tell(total) == bandit.tell(total)
+
+
+def test_what_lingers_from_an_epoch_is_in_no_window() -> None:
+    d, first = 3, 14
+    player = DoublingWrapper(2, max_delay=d, first_horizon=first, seed=1)
+    fed = []
+    for epoch in range(6):
+        for t in range(first * 2**epoch):
+            player.ask()
+            played = player.tell(1.0 if epoch > 0 and t < d else 0.0)
+            assert played.draw == (t == 0) or t > 2 * d
+            fed.append(played.fed_loss)
+    losses = [loss for loss in fed if loss is not None]
+    assert len(losses) > 20
+    assert set(losses) == {0.0}
+
+
+@pytest.mark.parametrize("base", ["tsallis", "exp3"])
+def test_rounds_equal_loop_bit_for_bit(base: str) -> None:
+    player = DoublingWrapper(3, max_delay=2, base=base, first_horizon=50)
+    losses = split(3, 2, 800)
+    settings: dict[str, Any] = {"runs": 2, "seed": 4, "trace": True}
+    exact, quick = (ae.simulate(player, losses, engine=e, **settings) for e in ("loop", "rounds"))
+    np.testing.assert_array_equal(quick.regrets, exact.regrets)
+    np.testing.assert_array_equal(quick.updates, exact.updates)
+    assert exact.traces is not None
+    assert quick.traces is not None
+    for a, b in zip(exact.traces, quick.traces, strict=True):
+        np.testing.assert_array_equal(a.starts, b.starts)
+        np.testing.assert_array_equal(a.arms, b.arms)
+        # Epochs begin at 51, 151, 351 and 751, each with a new block.
+        assert {51, 151, 351, 751} <= set(a.starts.tolist())
+    assert ae.simulate(player, losses, runs=2, seed=4).engine == "rounds"
+
+
+def test_a_saved_player_goes_on_bit_for_bit() -> None:
+    stream = split(3, 2, 400).stream()
+    player = DoublingWrapper(3, max_delay=2, first_horizon=30, seed=9)
+    for t in range(400):
+        if t in (0, 29, 30, 95, 233):
+            text = json.dumps(player.state(), allow_nan=False)
+            twin = DoublingWrapper.from_state(json.loads(text), 3)
+            assert json.dumps(twin.state()) == text
+            player.ask()
+            twin.ask()
+            total = stream.play(player.ask())
+            assert twin.tell(total) == player.tell(total)
+            player = twin
+        else:
+            player.tell(stream.play(player.ask()))
+    whole = DoublingWrapper(3, max_delay=2, first_horizon=30, seed=9)
+    stream = split(3, 2, 400).stream()
+    for _ in range(400):
+        whole.tell(stream.play(whole.ask()))
+    assert whole.state() == player.state()
+
+
+def test_rewards_are_losses_flipped() -> None:
+    losing = DoublingWrapper(2, max_delay=1, first_horizon=40, seed=2)
+    rewards: dict[str, Any] = {"direction": "maximize", "low": -1.0, "high": 0.0}
+    winning = DoublingWrapper(2, max_delay=1, first_horizon=40, seed=2, **rewards)
+    for t in range(280):
+        arm = losing.ask()
+        assert arm == winning.ask()
+        total = (arm + 1) * 0.25 + (t % 3) * 0.125
+        played, flipped = losing.tell(total), winning.tell(-total)
+        assert played[:4] == flipped[:4]
+        assert (played.fed_loss is None) == (flipped.fed_loss is None)
+        assert played.fed_loss is None or flipped.fed_loss == pytest.approx(played.fed_loss, abs=1e-12)
+
+
+def test_impossible_totals_are_refused_and_change_nothing() -> None:
+    player = DoublingWrapper(2, max_delay=1, first_horizon=60, seed=5)
+    while player.epoch == 0:
+        player.ask()
+        player.tell(0.5)
+    player.ask()
+    before = player.state()
+    message = (
+        r"total must lie in \[0, 2\], and in an update round keep the sum of the last 2 totals in \[0, 3\] "
+        r"\(Lemma 2\), but got 2\.25"
+    )
+    with pytest.raises(ae.InvalidTotal, match=message):
+        player.tell(2.25)
+    assert player.state() == before
+    # Two totals of 2 are each possible, but not in one window.
+    refused = 0
+    for _ in range(100):
+        player.ask()
+        before = player.state()
+        try:
+            player.tell(2.0)
+        except ae.InvalidTotal:
+            refused += 1
+            assert player.state() == before
+            player.tell(1.0)
+    assert refused > 3
+    with pytest.raises(ae.OutOfTurn):
+        player.tell(0.5)
+
+
+@pytest.mark.parametrize(("out_of_range", "updates"), [("void", False), ("clip", True)])
+def test_impossible_totals_can_be_void_or_clipped(out_of_range: str, updates: bool) -> None:
+    player = DoublingWrapper(2, max_delay=1, first_horizon=60, seed=5, out_of_range=out_of_range)
+    fed = []
+    for _ in range(180):
+        player.ask()
+        fed.append(player.tell(7.0).fed_loss)
+    assert {loss for loss in fed if loss is not None} == ({1.0} if updates else set())
+
+
+@pytest.mark.parametrize("engine", ["loop", "rounds"])
+def test_engines_refuse_losses_that_linger_too_long(engine: str) -> None:
+    components = np.zeros((40, 4, 2))
+    components[0::4, 3], components[1::4, 2], components[2::4, 1] = 1.0, 1.0, 1.0
+    player = DoublingWrapper(2, max_delay=0, first_horizon=10)
+    with pytest.raises(ae.InvalidTotal, match=r"total must .* 3\.0"):
+        ae.simulate(player, ae.CompositeLosses(components), runs=1, engine=engine)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"max_delay": -1}, "max_delay must be at least 0, but got -1"),
+        ({"max_delay": 1, "base": "ucb1"}, "base must be one of 'tsallis', 'exp3', but got 'ucb1'"),
+        ({"max_delay": 1, "first_horizon": 0}, "first_horizon must be at least 1, but got 0"),
+        ({"max_delay": 1, "first_horizon": 2.5}, "first_horizon must be a whole number, but got 2.5"),
+        ({"max_delay": 1, "low": 1.0}, "low must be less than high, but got low=1.0 and high=1.0"),
+        ({"max_delay": 1, "seed": -3}, "seed must be at least 0, but got -3"),
+        (
+            {"max_delay": 1, "out_of_range": "keep"},
+            "out_of_range must be one of 'raise', 'void', 'clip', but got 'keep'",
+        ),
+    ],
+)
+def test_bad_arguments_are_named(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ae.InvalidArgument) as caught:
+        DoublingWrapper(2, **settings)
+    assert str(caught.value) == message
+
+
+def test_one_arm_is_refused() -> None:
+    with pytest.raises(ae.InvalidArgument, match="n_arms must be at least 2, but got 1"):
+        DoublingWrapper(1, max_delay=0)
+
+
+def test_defaults_and_words() -> None:
+    player = DoublingWrapper(3, max_delay=2, seed=0)
+    assert player.settings["first_horizon"] == 8 * 3 * 5
+    assert player.needs == ("max_delay",)
+    assert repr(player).startswith("DoublingWrapper(n_arms=3, max_delay=2, base='tsallis', first_horizon=120")

@@ -1,0 +1,127 @@
+"""BOLD and QPM-D: what they make of a base algorithm, against the base itself and a slow second version."""
+
+from collections import deque
+from typing import Any
+
+import numpy as np
+import pytest
+
+from aftereffect.bandits.exp3 import Exp3
+from aftereffect.bandits.tsallis import TsallisFTRL
+from aftereffect.bandits.ucb1 import UCB1
+from aftereffect.core import random
+from aftereffect.players.labelled.bold import BOLD
+from aftereffect.players.labelled.qpmd import QPMD
+
+T, K = 240, 3
+
+
+def table(seed: int) -> Any:
+    return np.random.default_rng(seed).random((T, K))
+
+
+def landing(delays: Any, t: int) -> list[int]:
+    return [s for s in range(t + 1) if s + delays[s] == t]
+
+
+@pytest.mark.parametrize("player", [BOLD(Exp3(K, 0.4), 0, seed=3), QPMD(Exp3(K, 0.4), 0, seed=3)])
+def test_without_delay_it_is_the_base(player: Any) -> None:
+    losses = table(1)
+    bandit, stream = Exp3(K, 0.4), random.stream(3, 0, random.ARMS)
+    for t in range(T):
+        arm = bandit.draw(stream)
+        assert player.ask() == arm
+        bandit.update(arm, losses[t, arm])
+        assert player.tell([(t + 1, losses[t, arm])]) == (t + 1, arm, True, 1, losses[t, arm])
+
+
+@pytest.mark.parametrize("d", [1, 4])
+def test_bold_under_a_fixed_delay_is_d_plus_1_copies_taking_turns(d: int) -> None:
+    losses = table(2)
+    player = BOLD(TsallisFTRL(K, 3.0), d, seed=4)
+    copies, stream = [TsallisFTRL(K, 3.0) for _ in range(d + 1)], random.stream(4, 0, random.ARMS)
+    arms: list[int] = []
+    for t in range(T):
+        arms.append(copies[t % (d + 1)].draw(stream))
+        assert player.ask() == arms[t]
+        told = t - d
+        player.tell([(told + 1, losses[told, arms[told]])] if told >= 0 else [])
+        if told >= 0:
+            copies[told % (d + 1)].update(arms[told], losses[told, arms[told]])
+
+
+def test_bold_under_varying_delays_against_a_slow_pool() -> None:
+    d, losses = 5, table(5)
+    delays = np.random.default_rng(6).integers(0, d + 1, T)
+    player = BOLD(Exp3(K, 0.4), d, seed=7)
+    stream, free, busy = random.stream(7, 0, random.ARMS), [], {}
+    made, arms = 0, []
+    for t in range(T):
+        if not free:
+            free.append(Exp3(K, 0.4))
+            made += 1
+        busy[t] = free.pop()
+        arms.append(busy[t].draw(stream))
+        assert player.ask() == arms[t]
+        told = landing(delays, t)
+        player.tell([(s + 1, losses[s, arms[s]]) for s in told])
+        for s in told:
+            free.append(busy.pop(s))
+            free[-1].update(arms[s], losses[s, arms[s]])
+    assert 2 < made <= d + 1
+
+
+def test_bold_needs_all_its_copies_and_no_more() -> None:
+    d = 3
+    player = BOLD(Exp3(2, 0.1), d, seed=1)
+    for t in range(1, 40):
+        player.ask()
+        player.tell([(t - d, 1.0)] if t > d else [])
+        assert len(player.outstanding) == min(t, d)
+
+
+def test_bolds_bound_by_hand() -> None:
+    # d + 1 = 4 copies of 250 rounds, each 2η√K + 250√K/η with K = 4 and η = 5: 20 + 100.
+    assert BOLD(TsallisFTRL(4, 5.0), 3).regret_bound(1000) == pytest.approx(480.0)
+
+
+@pytest.mark.parametrize("base", [Exp3(K, 0.3), UCB1(K)])
+def test_qpmd_against_queues_filled_once_a_round(base: Any) -> None:
+    d, losses = 6, table(8)
+    delays = np.random.default_rng(9).integers(0, d + 1, T)
+    player = QPMD(base, d, seed=10)
+    bandit, stream = base.fresh(), random.stream(10, 0, random.ARMS)
+    queues: list[deque[float]] = [deque() for _ in range(K)]
+    choice = bandit.draw(stream)
+    arms: list[int] = []
+    for t in range(T):
+        while queues[choice]:
+            bandit.update(choice, queues[choice].popleft())
+            choice = bandit.draw(stream)
+        arms.append(choice)
+        assert player.ask() == choice
+        told = landing(delays, t)
+        player.tell([(s + 1, losses[s, arms[s]]) for s in told])
+        for s in told:
+            queues[arms[s]].append(losses[s, arms[s]])
+
+
+def test_qpmd_by_hand() -> None:
+    # UCB1 wants arm 0 first. It is played until round 1 is reported; then arm 1 is wanted.
+    player = QPMD(UCB1(2), max_delay=3)
+    played = []
+    for reports in ([], [], [(1, 0.5)], [(2, 0.5)]):
+        played.append(player.ask())
+        told = player.tell(reports)
+    assert played == [0, 0, 0, 1]
+    # Round 2's loss waits, because arm 1 is wanted.
+    assert told == (4, 1, True, 0, None)
+    # Arm 1 is fed 0.9: indices 0.5 − √(2 ln 2) and 0.9 − √(2 ln 2). Arm 0 is wanted and has two losses
+    # waiting; with the first they are 0.5 − √(ln 3) = −0.548 and 0.9 − √(2 ln 3) = −0.582: arm 1 again.
+    assert player.ask() == 1
+    assert player.tell([(3, 0.5), (4, 0.9)]) == (5, 1, False, 2, 0.5)
+    assert player.ask() == 1
+    # Fed 0.9 again: 0.5 − √(ln 4) against 0.9 − √(ln 4). Arm 0 takes its last waiting loss:
+    # 0.5 − √(2 ln 5 / 3) = −0.536 against 0.9 − √(ln 5) = −0.369, so arm 0 is played.
+    assert player.tell([(5, 0.9)])[2:] == (True, 2, 0.5)
+    assert player.ask() == 0

@@ -1,0 +1,231 @@
+"""ODAAF: how it plays, against hand work and a second, slow implementation; what it saves and refuses."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import aftereffect as ae
+from aftereffect.players.odaaf import ODAAF, ODAAFB, ODAAFV
+
+PLAYERS: list[Callable[..., Any]] = [
+    lambda **more: ODAAF(3, horizon=6000, mean_delay=2.5, direction="maximize", **more),
+    lambda **more: ODAAFB(3, horizon=6000, mean_delay=2.5, max_delay=5, direction="maximize", **more),
+    lambda **more: ODAAFV(3, horizon=6000, mean_delay=2.5, delay_variance=3.0, direction="maximize", **more),
+]
+NAMES = ["ODAAF", "ODAAFB", "ODAAFV"]
+
+
+def test_without_delay_the_three_are_one() -> None:
+    plain = ODAAF(2, horizon=5000, mean_delay=0.0, mean_delay_offset=1).lengths
+    assert plain.tolist() == ODAAFB(2, horizon=5000, mean_delay=0.0, max_delay=0).lengths.tolist()
+    assert plain.tolist() == ODAAFV(2, horizon=5000, mean_delay=0.0, delay_variance=0.0).lengths.tolist()
+    losses = ae.spreads.at_once(ae.tables.iid(5000, [0.2, 0.8], seed=3))
+    sim = ae.simulate(ODAAF(2, horizon=5000, mean_delay=0.0), losses, runs=1, trace=True)
+    # Gap 0.6 > 1/2, found in the first phase: its means would have to be off by 0.1 to miss it, which has a
+    # chance below 2 exp(-0.1² n_1) < 0.06 (Hoeffding, for their difference), and the seed is fixed.
+    assert sim.pseudo_regret[0] == pytest.approx(0.6 * plain[0])
+
+
+def play(player: Any, total_of: Callable[[int], float | None], rounds: int) -> list[int]:
+    arms = []
+    for _ in range(rounds):
+        arms.append(player.ask())
+        player.tell(total_of(arms[-1]))
+    return arms
+
+
+def stretches(arms: list[int]) -> list[tuple[int, int]]:
+    """Arms as (arm, rounds), equal neighbours joined."""
+    found: list[tuple[int, int]] = []
+    for arm in arms:
+        if found and found[-1][0] == arm:
+            found[-1] = (arm, found[-1][1] + 1)
+        else:
+            found.append((arm, 1))
+    return found
+
+
+def test_a_worked_example() -> None:
+    # T = 1000, no delay: (14) is ℓ D⁻²(√2 + √(2 + 8D/3))², so n_1 = ⌈ln 250 · 4 · 3.239956²⌉ = ⌈231.84⌉ = 232
+    # and n_2 = ⌈ln 62.5 · 16 · 3.047207²⌉ = ⌈614.35⌉ = 615, which adds 383. Losses 3/4, 1/4, 1/2: a gap of
+    # just 1/2 survives phase 1 (D = 1/2); of the gaps 1/2 and 1/4 only the first exceeds phase 2's D = 1/4.
+    losses = (0.75, 0.25, 0.5)
+    player = ODAAF(3, horizon=1000, mean_delay=0.0)
+    assert player.lengths.tolist() == [232, 615]
+    assert stretches(play(player, losses.__getitem__, 3 * 232)) == [(0, 232), (1, 232), (2, 232)]
+    assert (player.active_arms, player.phase) == ((0, 1, 2), 2)
+    assert stretches(play(player, losses.__getitem__, 3 * 383 - 1)) == [(0, 383), (1, 383), (2, 382)]
+    assert player.ask() == 2
+    last = player.tell(0.5)
+    assert last == (3 * 615, 2, False, True, 0.5)
+    assert player.active_arms == (1, 2)
+    # The phases have run out: the best arm for good, and nothing is learned.
+    assert player.ask() == 1
+    assert player.tell(1.0) == (3 * 615 + 1, 1, True, False, None)
+    assert play(player, lambda arm: 1.0, 50) == [1] * 50
+
+
+def test_bridge_and_order() -> None:
+    losses = (0.75, 0.25, 0.5)
+    player = ODAAF(3, horizon=1000, mean_delay=0.0, order="best_first", bridge=True)
+    arms = stretches(play(player, losses.__getitem__, 3 * 232 + 232 + 3 * 383))
+    # The bridge of n_1 rounds on arm 1, and then arm 1 first, as the best.
+    assert arms == [(0, 232), (1, 232), (2, 232), (1, 232 + 383), (2, 383), (0, 383)]
+    assert player.active_arms == (1, 2)
+
+
+def test_missing_totals_lengthen_measured_stretches_only() -> None:
+    player = ODAAF(2, horizon=1000, mean_delay=0.0, bridge=True)
+    assert play(player, lambda arm: None, 5) == [0] * 5
+    assert stretches(play(player, (0.5, 0.25).__getitem__, 2 * 232)) == [(0, 232), (1, 232)]
+    # Bridge on arm 1 by the clock, then phase 2 with arm 0.
+    assert play(player, lambda arm: None, 233) == [1] * 232 + [0]
+
+
+def test_the_mean_is_over_all_phases() -> None:
+    player = ODAAF(2, horizon=1000, mean_delay=0.0)
+    play(player, (0.5, 0.25).__getitem__, 2 * 232)
+    play(player, lambda arm: 0.0, 382)
+    player.ask()
+    assert player.tell(0.0).fed_loss == pytest.approx(0.5 * 232 / 615, abs=1e-15)
+
+
+def test_rewards_and_other_ranges_play_alike() -> None:
+    losses = (0.75, 0.25, 0.5)
+    rounds = 3 * 615 + 20
+    wanted = play(ODAAF(3, horizon=1000, mean_delay=0.0), losses.__getitem__, rounds)
+    rewards = ODAAF(3, horizon=1000, mean_delay=0.0, direction="maximize")
+    assert play(rewards, lambda arm: 1.0 - losses[arm], rounds) == wanted
+    wide = ODAAF(3, horizon=1000, mean_delay=0.0, low=-8.0, high=24.0)
+    assert play(wide, lambda arm: 32.0 * losses[arm] - 8.0, rounds) == wanted
+
+
+def slow_odaaf(
+    rewards: np.ndarray, delays: np.ndarray, lengths: list[int], best_first: bool, bridge: bool
+) -> list[int]:
+    """Algorithm 1 of Pike-Burke et al. on a whole instance, by its description: sets of rounds and means."""
+    T, K = rewards.shape
+    arriving = np.zeros(T + delays.max() + 1)
+    arms: list[int] = []
+
+    def pull(j: int) -> int:
+        t = len(arms)
+        if t < T:
+            arriving[t + delays[t]] += rewards[t, j]
+            arms.append(j)
+        return t
+
+    recorded: dict[int, list[int]] = {j: [] for j in range(K)}
+    active, gap = list(range(K)), 0.5
+    before = 0
+    for n in lengths:
+        for j in active:
+            while len(recorded[j]) < n:
+                recorded[j].append(pull(j))
+        if len(arms) == T:
+            return arms
+        means = {j: float(np.mean(arriving[recorded[j]])) for j in active}
+        top = max(means.values())
+        active = [j for j in active if not means[j] + gap < top]
+        best = max(active, key=lambda j: means[j])
+        if len(active) == 1:
+            break
+        if best_first:
+            active.sort(key=lambda j: -means[j])
+        if bridge:
+            for _ in range(n - before):
+                pull(best)
+        before, gap = n, gap / 2
+    while len(arms) < T:
+        pull(best)
+    return arms
+
+
+@pytest.mark.parametrize("make", PLAYERS, ids=NAMES)
+@pytest.mark.parametrize(("order", "bridge"), [("index", False), ("best_first", True)])
+def test_the_player_is_the_slow_algorithm(make: Callable[..., Any], order: str, bridge: bool) -> None:
+    random = np.random.default_rng(11)
+    rewards = (random.random((6000, 3)) < [0.1, 0.9, 0.55]).astype(float)
+    delays = random.integers(0, 6, size=6000)
+    player = make(order=order, bridge=bridge)
+    arms = slow_odaaf(rewards, delays, player.lengths.tolist(), order == "best_first", bridge)
+    assert set(arms) == {0, 1, 2}
+    losses = ae.spreads.delayed(rewards, delays, direction="maximize")
+    stream = losses.stream()
+    for t, arm in enumerate(arms):
+        assert player.ask() == arm, f"round {t}"
+        player.tell(stream.play(arm))
+    assert player.active_arms == (1,)
+
+
+def test_engines_agree_bit_for_bit() -> None:
+    losses = ae.spreads.anonymous_iid(6000, [0.1, 0.9, 0.55], ("uniform", 0, 5), seed=4)
+    for make in PLAYERS:
+        loop = ae.simulate(make(), losses, 2, seed=5, engine="loop", trace=True)
+        rounds = ae.simulate(make(), losses, 2, seed=5, trace=True)
+        assert (loop.engine, rounds.engine) == ("loop", "rounds")
+        assert loop.regrets.tolist() == rounds.regrets.tolist()
+        assert loop.updates.tolist() == rounds.updates.tolist()
+        assert loop.traces is not None
+        assert rounds.traces is not None
+        for a, b in zip(loop.traces, rounds.traces, strict=True):
+            for one, other in zip(a, b, strict=True):
+                np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("make", PLAYERS, ids=NAMES)
+def test_saved_in_mid_run_it_goes_on(make: Callable[..., Any]) -> None:
+    player = make()
+    stream = ae.spreads.anonymous_iid(6000, [0.3, 0.5, 0.6], ("uniform", 0, 5), seed=6).stream()
+    for _ in range(1500):
+        player.tell(stream.play(player.ask()))
+    player.ask()
+    state = json.loads(json.dumps(player.state()))
+    twin = type(player).from_state(state, state["subject"])
+    assert repr(twin) == repr(player)
+    for _ in range(3000):
+        total = stream.play(player.ask())
+        assert twin.ask() == player.ask()
+        assert twin.tell(total) == player.tell(total)
+    assert twin.state() == player.state()
+
+
+GOOD: dict[str, Any] = {"horizon": 1000, "mean_delay": 2.0}
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: ODAAF(1, **GOOD), "n_arms must be at least 2, but got 1"),
+        (lambda: ODAAF(2, horizon=0, mean_delay=2.0), "horizon must be at least 1, but got 0"),
+        (lambda: ODAAF(2, horizon=10.0, mean_delay=2.0), "horizon must be a whole number, but got 10.0"),
+        (lambda: ODAAF(2, horizon=10, mean_delay=-1), "mean_delay must be at least 0, but got -1.0"),
+        (lambda: ODAAF(2, **GOOD, mean_delay_offset=-1), "mean_delay_offset must be at least 0, but got -1"),
+        (lambda: ODAAF(2, **GOOD, order="new"), "order must be one of 'index', 'best_first', but got 'new'"),
+        (lambda: ODAAF(2, **GOOD, bridge=1), "bridge must be True or False, but got 1"),
+        (lambda: ODAAF(2, **GOOD, direction=0), "direction must be one of 'minimize', 'maximize', but got 0"),
+        (lambda: ODAAF(2, **GOOD, low=1.0), "low must be less than high, but got low=1.0 and high=1.0"),
+        (lambda: ODAAFB(2, **GOOD, max_delay=-1), "max_delay must be at least 0, but got -1"),
+        (lambda: ODAAFB(2, **GOOD, max_delay=1), "mean_delay must be at most 1, but got 2.0"),
+        (lambda: ODAAFV(2, **GOOD, delay_variance=-1), "delay_variance must be at least 0, but got -1.0"),
+    ],
+)
+def test_bad_arguments_are_named(make: Callable[[], Any], message: str) -> None:
+    with pytest.raises(ae.InvalidArgument) as caught:
+        make()
+    assert str(caught.value) == message
+
+
+def test_a_bad_total_changes_nothing() -> None:
+    player = ODAAF(2, **GOOD)
+    with pytest.raises(ae.OutOfTurn, match="tell must follow ask, but no round is open"):
+        player.tell(0.5)
+    player.ask()
+    before = player.state()
+    for bad in (float("nan"), float("inf"), "much"):
+        with pytest.raises(ae.InvalidTotal, match="total must be a finite number"):
+            player.tell(bad)
+    assert player.state() == before

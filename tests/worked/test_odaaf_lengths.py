@@ -1,0 +1,79 @@
+"""ODAAF's phase lengths: the printed formulas in exact arithmetic, and what is asked of any table of them."""
+
+import math
+from decimal import Decimal, getcontext
+
+import numpy as np
+import pytest
+
+from aftereffect.players import odaaf_lengths
+from aftereffect.players.odaaf import ODAAFB
+
+
+def up(value: Decimal) -> int:
+    return int(value.to_integral_value("ROUND_CEILING"))
+
+
+def printed(T: int, m: int, E: Decimal, V: Decimal, d: int) -> tuple[int, int, int, int]:
+    """(14), (18), (25) and (28) as they are printed, with 60 digits."""
+    getcontext().prec = 60
+    D = Decimal(1) / 2**m
+    log = (T * D * D).ln()
+    third = Decimal(8) / 3 * D * log
+
+    def form(delay: Decimal) -> int:
+        return up(((2 * log).sqrt() + (2 * log + third + delay).sqrt()) ** 2 / D**2)
+
+    by_mean = form(6 * D * m * E)
+    wait = min(Decimal(d), Decimal(by_mean) / m)
+    by_bound = max(round(m * wait), form(4 * D * E))
+    naive = up((log.sqrt() + (log + 4 * D * m * d).sqrt()) ** 2 / (2 * D**2))
+    return by_mean, by_bound, form(4 * D * (E + 2 * V)), naive
+
+
+# T = 10⁶ keeps all lengths below T. In phase 1 of (18) d = 720 makes the wait d count, d = 1000 that by (14).
+DELAYS = [("0", "0", 0), ("25", "208", 50), ("12.5", "0.75", 720), ("12.5", "0.75", 1000)]
+
+
+@pytest.mark.parametrize("m", [1, 2, 3, 4, 5, 6])
+@pytest.mark.parametrize(("E", "V", "d"), DELAYS)
+def test_lengths_are_the_printed_formulas(m: int, E: str, V: str, d: int) -> None:
+    T = 10**6
+    found = (
+        odaaf_lengths.mean_length(T, m, float(E)),
+        odaaf_lengths.bounded_length(T, m, float(E), d),
+        odaaf_lengths.variance_length(T, m, float(E), float(V)),
+        odaaf_lengths.naive_length(T, m, d),
+    )
+    assert found == printed(T, m, Decimal(E), Decimal(V), d)
+
+
+def test_the_offset_counts_one_more_mean_delay() -> None:
+    # (m + 1)E for mE: in phase m with mean delay E it is as if the mean delay were E(m+1)/m.
+    for m in (1, 2, 4):
+        raised = odaaf_lengths.mean_length(10**6, m, 24.0 * (m + 1) / m)
+        assert odaaf_lengths.mean_length(10**6, m, 24.0, offset=1) == raised
+
+
+@pytest.mark.parametrize("T", [1, 2, 10, 11, 43, 44, 1000, 250_000, 10**9, 2**53])
+@pytest.mark.parametrize("delay", [0, 3, 1000, 10**300])
+def test_lengths_grow_and_stay_within_the_horizon(T: int, delay: int) -> None:
+    rules = (
+        lambda m: odaaf_lengths.mean_length(T, m, float(delay)),
+        lambda m: odaaf_lengths.bounded_length(T, m, float(delay), delay),
+        lambda m: odaaf_lengths.variance_length(T, m, 1.0, float(delay)),
+        lambda m: odaaf_lengths.naive_length(T, m, delay),
+    )
+    for rule in rules:
+        table = odaaf_lengths.phase_lengths(T, rule)
+        assert table[0] >= 1
+        assert table[-1] <= T
+        assert (np.diff(table) > 0).all()
+        # Every phase but the first sees a gap of at least √(e/T), and begins within the horizon.
+        assert len(table) == 1 or T * 0.25 ** len(table) >= math.e
+        assert (2 * table[:-1] < T).all()
+
+
+def test_a_bound_alone_takes_the_fourth_formula() -> None:
+    player = ODAAFB(2, horizon=1000, max_delay=5, mean_delay=None)
+    assert player.lengths.tolist() == [odaaf_lengths.naive_length(1000, m, 5) for m in (1, 2, 3)]

@@ -1,0 +1,219 @@
+"""What holds for every block player: one play in all engines, saved states, odd totals, bad input."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from aftereffect.bandits.exp3 import Exp3
+from aftereffect.core.errors import AftereffectError, InvalidArgument, InvalidTotal, OutOfTurn
+from aftereffect.engines.simulate import simulate
+from aftereffect.losses.composite import CompositeLosses
+from aftereffect.players.ars import ARSUCB, ARSExp3
+from aftereffect.players.blinded import Blinded
+from aftereffect.players.block_ucb import BlockUCB
+from aftereffect.players.clw2018 import CLW2018
+from aftereffect.players.fixed_block import FixedBlock
+from aftereffect.players.kernelform import KernelPlayer
+from aftereffect.players.linear_composite import LinearComposite
+from aftereffect.players.minibatch import MiniBatch
+from aftereffect.players.naive import Naive
+from aftereffect.players.restore import restore
+
+K = 3
+NOT_A_BANDIT: Any = 3
+ASSUMPTIONS = {
+    *("max_delay", "horizon", "mean delay", "delay variance", "coefficients", "labels", "stochastic losses"),
+}
+
+
+def base() -> Exp3:
+    return Exp3(K, 0.5)
+
+
+PLAYERS: dict[str, Callable[[int], KernelPlayer]] = {
+    "fixed block": lambda seed: FixedBlock(base(), max_delay=2, seed=seed),
+    "mini-batch": lambda seed: MiniBatch(base(), block_length=4, max_delay=2, seed=seed),
+    "blinded": lambda seed: Blinded(base(), seed=seed),
+    "clw2018": lambda seed: CLW2018(base(), max_delay=2, seed=seed),
+    "block ucb": lambda seed: BlockUCB(K, max_delay=2, seed=seed),
+    "ars ucb": lambda seed: ARSUCB(K, seed=seed),
+    "ars exp3": lambda seed: ARSExp3(K, seed=seed),
+    "linear composite": lambda seed: LinearComposite(base(), coefficients=[0.0, 0.5, 0.3, 0.2], seed=seed),
+}
+everyone = pytest.mark.parametrize("make", PLAYERS.values(), ids=PLAYERS.keys())
+
+
+def losses(horizon: int, max_delay: int = 2) -> CompositeLosses:
+    rng = np.random.default_rng(11)
+    shares = rng.dirichlet(np.ones(max_delay + 1), size=(horizon, K)).transpose(0, 2, 1)
+    return CompositeLosses(rng.random((horizon, 1, K)) * shares)
+
+
+def restored(player: KernelPlayer) -> KernelPlayer:
+    """Go through JSON text and back, as another process would."""
+    state = json.loads(json.dumps(player.state(), allow_nan=False))
+    subject = state["subject"]
+    return type(player).from_state(state, restore(subject) if isinstance(subject, dict) else subject)
+
+
+def play(player: KernelPlayer, totals: list[float | None]) -> list[Any]:
+    return [(player.ask(), player.tell(total))[1] for total in totals]
+
+
+@everyone
+def test_interactive_loop_and_rounds_are_one_play(make: Callable[[int], KernelPlayer]) -> None:
+    world = losses(90)
+    template = make(1)
+    looped = simulate(template, world, runs=2, seed=5, engine="loop", trace=True)
+    compiled = simulate(template, world, runs=2, seed=5, engine="rounds", trace=True)
+    assert np.array_equal(looped.regrets, compiled.regrets)
+    assert np.array_equal(looped.updates, compiled.updates)
+    assert looped.updates.min() > 0
+    assert looped.traces is not None
+    assert compiled.traces is not None
+    for one, other in zip(looped.traces, compiled.traces, strict=True):
+        for a, b in zip(one, other, strict=True):
+            assert np.array_equal(a, b, equal_nan=True)
+    player, stream = make(5), world.stream()
+    arms = []
+    for _ in range(world.horizon):
+        arms.append(player.ask())
+        player.tell(stream.play(arms[-1]))
+    starts, drawn, _ = compiled.traces[0]
+    assert arms == np.repeat(drawn, np.diff(starts, append=world.horizon + 1)).tolist()
+
+
+@everyone
+def test_a_saved_player_goes_on_bit_for_bit(make: Callable[[int], KernelPlayer]) -> None:
+    totals = [float(x) for x in np.random.default_rng(2).random(60)]
+    whole = make(3)
+    rounds = play(whole, totals)
+    for cut in (0, 1, 13, 37):
+        player = make(3)
+        play(player, totals[:cut])
+        player.ask()  # the round is open when it is saved
+        twin = restored(player)
+        assert repr(twin) == repr(player)
+        assert play(twin, totals[cut:]) == rounds[cut:]
+        assert twin.state() == whole.state()
+
+
+@everyone
+def test_seeds_and_copies(make: Callable[[int], KernelPlayer]) -> None:
+    totals: list[float | None] = [0.5] * 40
+    player = make(3)
+    assert play(player.fresh(3), totals) == play(make(3), totals)
+    play(player, [0.5])
+    message = r"^player must be unplayed to be copied, but it is in round 1$"
+    with pytest.raises(InvalidArgument, match=message):
+        player.fresh(3)
+
+
+@everyone
+def test_what_is_missing_teaches_nothing(make: Callable[[int], KernelPlayer]) -> None:
+    player = make(3)
+    rounds = play(player, [None] * 60)
+    assert not any(played.update for played in rounds)
+    assert all(played.fed_loss is None for played in rounds)
+    restored(player)
+    assert any(played.update for played in play(player, [0.5] * 60))
+
+
+@everyone
+def test_absurd_totals_are_clipped_and_the_state_stays_finite(make: Callable[[int], KernelPlayer]) -> None:
+    player = make(3)
+    rounds = play(player, [1e308, 1e308, -1e308] * 20)
+    assert all(0.0 <= played.fed_loss <= 1.0 for played in rounds if played.update)
+    restored(player)
+
+
+@everyone
+def test_turns_and_totals_are_checked(make: Callable[[int], KernelPlayer]) -> None:
+    player = make(3)
+    with pytest.raises(OutOfTurn, match=r"^tell must follow ask, but no round is open$"):
+        player.tell(0.5)
+    arm = player.ask()
+    before = player.state()
+    with pytest.raises(InvalidTotal, match=r"^total must be a finite number, but got nan$"):
+        player.tell(float("nan"))
+    assert player.state() == before
+    assert player.ask() == arm
+    assert set(type(player).needs) <= ASSUMPTIONS
+
+
+IMMEDIATE: dict[str, Callable[[int], KernelPlayer]] = {
+    "fixed block": lambda seed: FixedBlock(base(), max_delay=0, seed=seed),
+    "mini-batch": lambda seed: MiniBatch(base(), block_length=1, seed=seed),
+    "linear composite": lambda seed: LinearComposite(base(), coefficients=[1.0], seed=seed),
+}
+
+
+@pytest.mark.parametrize("make", IMMEDIATE.values(), ids=IMMEDIATE.keys())
+def test_without_delay_they_are_the_base_itself(make: Callable[[int], KernelPlayer]) -> None:
+    world = losses(90, max_delay=0)
+    plain = simulate(Naive(base(), seed=1), world, runs=2, seed=9, engine="rounds")
+    found = simulate(make(1), world, runs=2, seed=9, engine="rounds")
+    assert np.array_equal(found.regrets, plain.regrets)
+
+
+BAD: list[tuple[Callable[[], object], str]] = [
+    (
+        lambda: FixedBlock(NOT_A_BANDIT, max_delay=1),
+        "bandit must be a base algorithm in kernel form, such as Exp3, but got 3",
+    ),
+    (lambda: FixedBlock(base(), max_delay=-1), "max_delay must be at least 0, but got -1"),
+    (
+        lambda: FixedBlock(base(), max_delay=1, direction="up"),
+        "direction must be one of 'minimize', 'maximize', but got 'up'",
+    ),
+    (
+        lambda: FixedBlock.tuned(n_arms=2, max_delay=1, horizon=9, base="ucb"),
+        "base must be one of 'tsallis', 'exp3', but got 'ucb'",
+    ),
+    (lambda: MiniBatch(base(), block_length=0), "block_length must be at least 1, but got 0"),
+    (lambda: MiniBatch.tuned(n_arms=2, horizon=0), "horizon must be at least 1, but got 0"),
+    (lambda: Blinded(base(), max_delay=2), "max_delay must be at most 1, but got 2"),
+    (
+        lambda: CLW2018(base(), max_delay=1, update_probability=0.0),
+        "update_probability must be greater than 0, but got 0.0",
+    ),
+    (lambda: CLW2018.tuned(n_arms=1, max_delay=1, horizon=9), "n_arms must be at least 2, but got 1"),
+    (lambda: BlockUCB(1, max_delay=1), "n_arms must be at least 2, but got 1"),
+    (lambda: BlockUCB(2, max_delay=1, width=-0.5), "width must be at least 0, but got -0.5"),
+    (lambda: ARSUCB(2, growth=-1.0), "growth must be at least 0, but got -1.0"),
+    (lambda: ARSExp3(2, step=0.0), "step must be greater than 0, but got 0.0"),
+    (
+        lambda: ARSExp3(2, low=-1.0).regret_bound(10, 1),
+        "low must be at least 0 for the bound to hold, but got -1.0",
+    ),
+    (
+        lambda: LinearComposite(base(), coefficients=[0.0, 0.0]),
+        "coefficients must not all be 0, but got [0.0, 0.0]",
+    ),
+    (
+        lambda: LinearComposite(base(), coefficients=[[1.0]]),
+        "coefficients must have shape (any), but got shape (1, 1)",
+    ),
+    (
+        lambda: LinearComposite(base(), coefficients=[1.0], low=1.0),
+        "low must be less than high, but got low=1.0 and high=1.0",
+    ),
+]
+
+
+def test_a_bandit_that_has_learned_is_refused() -> None:
+    played = base()
+    played.update(0, 0.5)
+    message = r"^bandit must be unplayed, but Exp3\(n_arms=3, learning_rate=0\.5\) has learned$"
+    with pytest.raises(InvalidArgument, match=message):
+        CLW2018(played, max_delay=1)
+
+
+@pytest.mark.parametrize(("make", "message"), BAD, ids=[message[:40] for _, message in BAD])
+def test_bad_arguments_are_named(make: Callable[[], object], message: str) -> None:
+    with pytest.raises(AftereffectError) as error:
+        make()
+    assert str(error.value) == message

@@ -1,0 +1,225 @@
+"""Saving and restoring: bit for bit, in another process too, and exact words about states that cannot be."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import pytest
+
+import aftereffect as ae
+from aftereffect.core import saved
+from aftereffect.players import restore as restoring
+
+COINS = [t % 7 in (0, 5) for t in range(400)]
+
+
+class Repeater:
+    """A base of the user's own: plays the arm it last saw lose least, and one in four at random."""
+
+    def __init__(self, n_arms: int, best: int = 0, least: float = 1.0) -> None:
+        self.n_arms, self.best, self.least = n_arms, best, least
+
+    @property
+    def probabilities(self) -> Any:
+        q = np.full(self.n_arms, 0.25 / self.n_arms)
+        q[self.best] += 0.75
+        return q
+
+    def update(self, arm: int, loss: float) -> None:
+        if loss <= self.least:
+            self.best, self.least = arm, loss
+
+    def stability(self) -> float:
+        return 1.0
+
+    def regret_bound(self, n: int) -> float:
+        return float(n)
+
+    def state(self) -> dict[str, Any]:
+        return {"kind": "Repeater", "all": [self.n_arms, self.best, self.least]}
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        return cls(*state["all"])
+
+
+def player(name: str) -> Any:
+    if name == "naive":
+        return ae.Naive(ae.TsallisFTRL(3, 1.0), seed=5)
+    if name == "own":
+        return ae.CompositeLossWrapper(Repeater(3), max_delay=2, coins=0.2, seed=5, out_of_range="void")
+    coins = COINS if name == "given" else 0.15
+    base = ae.Exp3(3, 0.5) if name == "rewards" else ae.TsallisFTRL(3, 1.0)
+    settings: dict[str, Any] = {"direction": "maximize", "low": -0.1} if name == "rewards" else {}
+    return ae.CompositeLossWrapper(base, max_delay=2, coins=coins, seed=2**70, out_of_range="void", **settings)
+
+
+NAMES = ["drawn", "given", "rewards", "own", "naive"]
+
+
+def act(p: Any, t: int) -> Any:
+    """Play round t: every ninth report is missing, some come late, some are corrected, one is impossible."""
+    arm = p.ask()
+    played = p.tell(None if t % 9 == 0 else 40.0 if t == 50 else ((5 * t + 2 * arm) % 17) / 10)
+    if isinstance(p, ae.CompositeLossWrapper) and not played.update and t % 9 in (0, 4):
+        p.amend(t, 0.1 * (t % 3))
+    return played
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_saved_and_restored_after_every_call(name: str) -> None:
+    straight, broken = player(name), player(name)
+    for t in range(1, 200):
+        for _ in range(2):
+            text = json.dumps(broken.state(), allow_nan=False)
+            broken = ae.restore(json.loads(text), classes=[Repeater])
+            assert json.dumps(broken.state()) == text
+            broken.ask()
+        assert act(straight, t) == act(broken, t)
+        assert straight.state() == broken.state()
+
+
+@pytest.mark.parametrize("name", ["drawn", "given", "rewards", "naive"])
+def test_in_another_process(name: str, tmp_path: Path) -> None:
+    here = player(name)
+    for t in range(1, 41):
+        act(here, t)
+    here.ask()
+    (tmp_path / "state.json").write_text(json.dumps(here.state()))
+    program = (
+        "import json, sys, aftereffect as ae\n"
+        "p = ae.restore(json.load(open(sys.argv[1])))\n"
+        "rounds = [(p.ask(), p.tell(t % 4 / 8)) for t in range(300)]\n"
+        "print(json.dumps([rounds, p.state()]))"
+    )
+    source = str(Path(ae.__file__).parent.parent)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([source, os.environ.get("PYTHONPATH", "")])}
+    command = [sys.executable, "-c", program, str(tmp_path / "state.json")]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=60)
+    rounds = [(here.ask(), here.tell(t % 4 / 8)) for t in range(300)]
+    assert json.loads(done.stdout) == json.loads(json.dumps([rounds, here.state()]))
+
+
+def test_a_state_is_apart_from_its_player() -> None:
+    p = player("drawn")
+    act(p, 1)
+    state = p.state()
+    text = json.dumps(state)
+    for t in range(2, 60):
+        act(p, t)
+    assert json.dumps(state) == text
+    twin = ae.restore(state)
+    for t in range(2, 60):
+        act(twin, t)
+    assert json.dumps(state) == text
+    assert twin.state() == p.state()
+
+
+def test_a_state_is_plain_and_named() -> None:
+    state = player("drawn").state()
+    assert (state["kind"], state["version"], len(state["digest"])) == ("CompositeLossWrapper", 1, 64)
+    assert state["bandit"]["kind"] == "TsallisFTRL"
+    assert json.loads(json.dumps(state)) == state
+
+
+def test_what_cannot_be_saved() -> None:
+    class Forgetful:
+        n_arms, probabilities, update, stability, regret_bound = 2, (0.5, 0.5), None, None, None
+
+        def __repr__(self) -> str:
+            return "Forgetful()"
+
+    base: Any = Forgetful()
+    with pytest.raises(ae.InvalidArgument) as error:
+        ae.Naive(base, seed=0).state()
+    assert str(error.value) == "bandit must have a method state() to be saved, but got Forgetful()"
+    once = ae.CompositeLossWrapper(ae.Uniform(2), max_delay=0, coins=iter([1, 1]), seed=0)
+    with pytest.raises(ae.InvalidArgument) as error:
+        once.state()
+    assert str(error.value) == "coins must be a bias or a sequence for a player to be saved, but got an iterator"
+
+
+def resealed(state: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    """Return a state with other fields and a digest that fits: what only a program can have made."""
+    fields = {k: v for k, v in state.items() if k not in ("kind", "version", "digest")}
+    return saved.seal(state["kind"], fields | changes)
+
+
+GOOD = player("drawn").state()
+EXP3 = ae.Exp3(2, 0.5).state()
+LACKING = {k: v for k, v in GOOD.items() if k != "round"}
+KINDS = sorted([*restoring.PLAYERS, *(cls.__name__ for cls in restoring.BANDITS)])
+ALTERED = "digest must match the fields (an altered state?), but got "
+HELD = "state must hold what state() saved, but "
+
+BROKEN: list[tuple[str, Any, str]] = [
+    ("not a dict", 5, "state must be a dict made by state(), but got 5"),
+    ("text", "{}", "state must be a dict made by state(), but got '{}'"),
+    ("empty", {}, "state must have a field 'kind' with a name, but got None"),
+    ("kind is a number", {**GOOD, "kind": 3}, "state must have a field 'kind' with a name, but got 3"),
+    ("unknown kind", {**GOOD, "kind": "Oracle"}, f"kind must be one of {KINDS} or given in classes, but got 'Oracle'"),
+    (
+        "unknown base",
+        resealed(GOOD, bandit=Repeater(3).state()),
+        f"kind must be one of {KINDS} or given in classes, but got 'Repeater'",
+    ),
+    ("version 2", {**GOOD, "version": 2}, "state must have version 1, the only one known, but got 2"),
+    ("version true", {**GOOD, "version": True}, "state must have version 1, the only one known, but got True"),
+    (
+        *("no version", {k: v for k, v in GOOD.items() if k != "version"}),
+        "state must have version 1, the only one known, but got None",
+    ),
+    ("missing", LACKING, "state of kind 'CompositeLossWrapper' must have the field 'round', but it is missing"),
+    (
+        *("no base", {k: v for k, v in GOOD.items() if k != "bandit"}),
+        "state of kind 'CompositeLossWrapper' must have the field 'bandit', but it is missing",
+    ),
+    (
+        *("no digest", {k: v for k, v in EXP3.items() if k != "digest"}),
+        "state of kind 'Exp3' must have the field 'digest', but it is missing",
+    ),
+    ("extra", {**GOOD, "mood": 1}, "state of kind 'CompositeLossWrapper' has no field 'mood', but it is there"),
+    ("altered", {**GOOD, "round": 3}, ALTERED + repr(GOOD["digest"])),
+    ("altered base", {**EXP3, "settings": {"learning_rate": 0.6}}, ALTERED + repr(EXP3["digest"])),
+    ("digest of another", {**EXP3, "digest": "0" * 64}, ALTERED + repr("0" * 64)),
+    (
+        *("base is a list", resealed(GOOD, bandit=[1])),
+        f"{HELD}bandit must have the attribute 'n_arms' (see aftereffect.Bandit), but got [1]",
+    ),
+    ("rate below 0", resealed(EXP3, settings={"learning_rate": -1.0}), f"{HELD}learning_rate must be greater than 0, but got -1.0"),
+    ("no rate", resealed(EXP3, settings={}), "settings must be the arguments of Exp3, but got {}"),
+    ("another rate", resealed(EXP3, settings={"rate": 1}), "settings must be the arguments of Exp3, but got {'rate': 1}"),
+    ("short numbers", resealed(EXP3, numbers=[1.0]), "numbers must be a list of 6 numbers, but got [1.0]"),
+    ("settings is text", resealed(EXP3, settings="0.5"), "settings must be the arguments of Exp3, but got '0.5'"),
+    ("round is text", resealed(GOOD, round="3"), "round must be of type int, but got '3'"),
+    ("open is a number", resealed(GOOD, open=1), "open must be of type bool, but got 1"),
+    ("seed is a number", resealed(GOOD, seed=7), "seed must be a whole number in hexadecimal, but got 7"),
+    ("short stream", resealed(GOOD, arm_stream=["0"]), "arm_stream must hold 4 words, but got 1"),
+    ("bad stream", resealed(GOOD, arm_stream=["g"]), "arm_stream must be a list of hexadecimal words, but got ['g']"),
+    ("coins", resealed(GOOD, coins={}), "coins must be a bias with its position or a sequence, but got {}"),
+    (
+        *("a coin", resealed(GOOD, coins={"sequence": "012"})),
+        f"{HELD}coins must be 0 or 1 in every round, but in round 3 got None",
+    ),
+    ("window", resealed(GOOD, window=3), "window must have totals and counts, but got 3"),
+    (
+        *("short window", resealed(GOOD, window={"totals": [0.5], "counts": [0] * 4})),
+        "window.totals must be 3 floats or nulls, but got [0.5]",
+    ),
+    (
+        *("direction", resealed(GOOD, direction="up")),
+        f"{HELD}direction must be one of 'minimize', 'maximize', but got 'up'",
+    ),
+]
+
+
+@pytest.mark.parametrize(("state", "message"), [case[1:] for case in BROKEN], ids=[case[0] for case in BROKEN])
+def test_states_that_cannot_be_restored(state: Any, message: str) -> None:
+    with pytest.raises(ae.InvalidState) as error:
+        ae.restore(state)
+    assert str(error.value) == message

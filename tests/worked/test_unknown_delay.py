@@ -1,0 +1,199 @@
+"""The wrapper with a guess of d: against hand work, an account of plays and totals, and every engine."""
+
+import json
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import aftereffect as ae
+from aftereffect.players.unknown_delay import UnknownDelayWrapper
+
+
+def told(player: UnknownDelayWrapper, totals: Sequence[float | None]) -> list[int]:
+    """Tell totals; return the guess after each."""
+    guesses = []
+    for total in totals:
+        player.ask()
+        player.tell(total)
+        guesses.append(player.guess)
+    return guesses
+
+
+def sure(guess: int = 0, **settings: Any) -> UnknownDelayWrapper:
+    """A player with the certain test only."""
+    return UnknownDelayWrapper(2, horizon=100, guess=guess, false_alarm=0.0, seed=1, **settings)
+
+
+def test_stretches_that_cannot_be_by_hand() -> None:
+    # A total of 1.5 takes two plays, 2.5 three; and 2.5 takes the guess from 0 past 1.
+    assert told(sure(), [1.0, 1.0, 1.5, 1.5]) == [0, 0, 1, 1]
+    assert told(sure(), [0.0, 0.0, 2.5]) == [0, 0, 2]
+    # g = 1 allows totals of 2. Lemma 2: two in a row make at most 3. Three in a row make at most 4.
+    assert told(sure(1), [0.0, 2.0, 0.0, 2.0, 1.0]) == [1, 1, 1, 1, 1]
+    assert told(sure(1), [0.0, 0.0, 2.0, 1.25]) == [1, 1, 1, 2]
+    assert told(sure(1), [0.0, 0.0, 1.5, 1.5, 1.25]) == [1, 1, 1, 1, 2]
+    # A missing total cuts the stretch.
+    assert told(sure(1), [0.0, 0.0, 1.5, 1.5, None, 1.25]) == [1] * 6
+    # Effects down to −1: the other side.
+    assert told(sure(low=-1.0), [-1.0, -1.5, 1.0, 1.0, 1.0, 1.0]) == [0, 1, 1, 1, 1, 1]
+
+
+def fills(totals: list[float], delay: int) -> bool:
+    """Whether plays of at most 1 each, over their own and the next `delay` rounds, can make these totals."""
+    left = [1.0] * len(totals)
+    for t, total in enumerate(totals):
+        for play in range(max(t - delay, 0), t + 1):
+            part = min(left[play], total)
+            left[play] -= part
+            total -= part
+        if total > 1e-9:
+            return False
+    return True
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 4)), min_size=1, max_size=30), st.integers(0, 3))
+def test_the_certain_test_is_complete(plays: list[tuple[int, int]], guess: int) -> None:
+    # Each play costs fourths, all after some delay. The totals prove what no account of plays can serve.
+    totals = [0.0] * (len(plays) + 5)
+    for t, (delay, fourths) in enumerate(plays):
+        totals[t + delay] += fourths / 4
+    totals = totals[: len(plays)]
+    expected = guess
+    for t, found in enumerate(told(sure(guess), totals)):
+        while not fills(totals[: t + 1], expected):
+            expected = max(1, 2 * expected)
+        assert found == expected
+
+
+def test_without_delay_it_is_the_base_itself() -> None:
+    T = 400
+    player = UnknownDelayWrapper(3, horizon=T, guess=0, false_alarm=0.0, seed=3)
+    bandit = ae.Naive(ae.TsallisFTRL(3, math.sqrt(T / 2)), seed=3)
+    stream = ae.spreads.at_once(ae.tables.iid(T, [0.2, 0.5, 0.8], seed=1)).stream()
+    for _ in range(T):
+        arm = player.ask()
+        assert arm == bandit.ask()
+        total = stream.play(arm)
+        assert player.tell(total) == bandit.tell(total)
+    np.testing.assert_array_equal(player.probabilities, bandit.probabilities)
+    assert player.restarts == 0
+
+
+def test_rounds_equal_loop_bit_for_bit() -> None:
+    losses = ae.spreads.random_split(ae.tables.iid(900, [0.5, 0.6, 0.8], seed=1), 4, seed=2)
+    player = UnknownDelayWrapper(3, horizon=900, guess=0)
+    settings: dict[str, Any] = {"runs": 3, "seed": 4, "trace": True}
+    exact, quick = (ae.simulate(player, losses, engine=e, **settings) for e in ("loop", "rounds"))
+    np.testing.assert_array_equal(quick.regrets, exact.regrets)
+    np.testing.assert_array_equal(quick.updates, exact.updates)
+    assert exact.traces is not None
+    assert quick.traces is not None
+    for a, b in zip(exact.traces, quick.traces, strict=True):
+        np.testing.assert_array_equal(a.starts, b.starts)
+        np.testing.assert_array_equal(a.arms, b.arms)
+    assert ae.simulate(player, losses, runs=1).engine == "rounds"
+
+
+def test_a_saved_player_goes_on_bit_for_bit() -> None:
+    totals = [None if t % 19 == 0 else (t * t % 10) / 8 for t in range(1, 301)]
+    whole = UnknownDelayWrapper(3, horizon=300, guess=0, seed=9)
+    told(whole, totals)
+    player = UnknownDelayWrapper(3, horizon=300, guess=0, seed=9)
+    for t, total in enumerate(totals):
+        player.ask()
+        if t % 23 == 0 or t == 19:
+            text = json.dumps(player.state(), allow_nan=False)
+            player = UnknownDelayWrapper.from_state(json.loads(text), 3)
+            assert json.dumps(player.state()) == text
+        player.tell(total)
+    assert player.state() == whole.state()
+    assert player.restarts > 0
+
+
+def test_rewards_are_losses_flipped() -> None:
+    losing = UnknownDelayWrapper(2, horizon=200, guess=1, seed=2)
+    winning = UnknownDelayWrapper(2, horizon=200, guess=1, seed=2, direction="maximize", low=-1.0, high=0.0)
+    for t in range(200):
+        arm = losing.ask()
+        assert arm == winning.ask()
+        total = (arm + 1) * 0.25 + (t % 3) * 0.125 + (2.0 if t == 100 else 0.0)
+        played, flipped = losing.tell(total), winning.tell(-total)
+        assert played[:4] == flipped[:4]
+        assert played.fed_loss is None or flipped.fed_loss == pytest.approx(played.fed_loss, abs=1e-12)
+        assert losing.guess == winning.guess == (1 if t < 100 else 2)
+
+
+def test_totals_that_no_delay_explains_are_refused_and_change_nothing() -> None:
+    player = UnknownDelayWrapper(2, horizon=50, guess=0, seed=5, high=2.0)
+    told(player, [0.0, 0.0])
+    player.ask()
+    before = player.state()
+    rule = "total must lie in [0, 6], the range of one action's effect times the 3 actions so far"
+    for bad in (-0.5, 6.5):
+        with pytest.raises(ae.InvalidTotal) as caught:
+            player.tell(bad)
+        assert str(caught.value) == f"{rule}, but got {bad}"
+        assert player.state() == before
+    assert player.tell(6.0).round == 3
+    with pytest.raises(ae.OutOfTurn):
+        player.tell(0.5)
+
+
+def test_the_engine_refuses_them_too() -> None:
+    components = np.full((30, 1, 2), 2.0)
+    losses = ae.CompositeLosses(components, high=2.0)
+    with pytest.raises(ae.InvalidTotal, match=r"in round 1 of run 0 it is 2\.0"):
+        ae.simulate(UnknownDelayWrapper(2, horizon=30), losses, runs=1, engine="rounds")
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"horizon": 0, "guess": 0}, "horizon must be at least 1, but got 0"),
+        ({"horizon": 10, "guess": -1}, "guess must be at least 0, but got -1"),
+        ({"horizon": 10, "guess": 11}, "guess must be at most 10, but got 11"),
+        ({"horizon": 10, "false_alarm": 1.0}, "false_alarm must be less than 1, but got 1.0"),
+        ({"horizon": 10, "false_alarm": -0.1}, "false_alarm must be at least 0, but got -0.1"),
+        ({"horizon": 10, "direction": "up"}, "direction must be one of 'minimize', 'maximize', but got 'up'"),
+    ],
+)
+def test_bad_arguments_are_named(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ae.InvalidArgument) as caught:
+        UnknownDelayWrapper(2, **settings)
+    assert str(caught.value) == message
+
+
+def test_what_is_guaranteed_by_hand() -> None:
+    # guess 0, K = 2, T = 200: 2√(2KT) = 40√2; with the test on 5% of 200 more, and only on losses of one law.
+    sure_of_it = UnknownDelayWrapper(2, horizon=200, guess=0, false_alarm=0.0, high=3.0)
+    assert sure_of_it.regret_bound(0) == pytest.approx(3 * 40 * math.sqrt(2))
+    assert sure_of_it.regret_bound(1) == 600.0
+    tested = UnknownDelayWrapper(2, horizon=200, guess=0)
+    assert tested.regret_bound(0) == 200.0
+    assert tested.regret_bound(0, stochastic=True) == pytest.approx(40 * math.sqrt(2) + 10.0)
+    assert tested.regret_bound(1, stochastic=True) == 200.0
+    assert UnknownDelayWrapper(2, horizon=20, guess=10).regret_bound(3, stochastic=True) == 20.0
+    # guess 1: p = 4/27, N = 30,000, η = √15,000, ξ = 2(1 + ln 2)/η, 𝓡 = 2√(4N).
+    wide = UnknownDelayWrapper(2, horizon=90_000, guess=1, false_alarm=0.0)
+    xi = 2 * (1 + math.log(2)) / math.sqrt(15_000)
+    inner = 3 + 2 * (4 / 27) * xi * 90_000 + 2 * math.sqrt(120_000) * 27 / 4
+    assert wide.regret_bound(1) == wide.regret_bound(0) == pytest.approx(2 + 1.5 * inner)
+    message = r"low must be at least 0 for Theorem 4 to hold, but got -1\.0"
+    with pytest.raises(ae.InvalidArgument, match=message):
+        UnknownDelayWrapper(2, horizon=20, low=-1.0).regret_bound(0)
+    assert tested.needs == ("horizon", "stochastic losses")
+
+
+def test_a_restart_is_tuned_to_what_is_left() -> None:
+    player = UnknownDelayWrapper(2, horizon=102, guess=0, seed=1)
+    assert player.learning_rate == math.sqrt(51)
+    told(player, [0.0, 1.5])
+    assert player.guess == 1
+    # 100 rounds are left, with room for 33 updates.
+    assert player.learning_rate == math.sqrt(16.5)
+    assert player.probabilities.tolist() == [0.5, 0.5]
