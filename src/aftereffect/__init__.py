@@ -6,8 +6,11 @@ player.tell(total)        # play a round, report the one total you saw
 
 from aftereffect import theory
 from aftereffect.bandits.exp3 import Exp3
+from aftereffect.bandits.exp3_ix import Exp3IX
 from aftereffect.bandits.protocol import Bandit
 from aftereffect.bandits.tsallis import TsallisFTRL
+from aftereffect.bandits.tsallis_inf import TsallisINF
+from aftereffect.bandits.ucb1 import UCB1
 from aftereffect.bandits.uniform import Uniform
 from aftereffect.core.errors import (
     AftereffectError,
@@ -26,6 +29,7 @@ from aftereffect.losses import spreads, tables
 from aftereffect.losses.composite import CompositeLosses
 from aftereffect.losses.hard import hard
 from aftereffect.losses.protocol import Losses
+from aftereffect.players import labelled, rivals
 from aftereffect.players.linear import LinearBandit
 from aftereffect.players.naive import Naive
 from aftereffect.players.protocol import Player
@@ -35,6 +39,7 @@ from aftereffect.players.wrapper import CompositeLossWrapper
 __version__ = "0.1.0"
 
 __all__ = [
+    "UCB1",
     "AftereffectError",
     "BadDistribution",
     "Bandit",
@@ -42,6 +47,7 @@ __all__ = [
     "CompositeLossWrapper",
     "CompositeLosses",
     "Exp3",
+    "Exp3IX",
     "InvalidArgument",
     "InvalidLosses",
     "InvalidState",
@@ -54,10 +60,13 @@ __all__ = [
     "Round",
     "Simulation",
     "TsallisFTRL",
+    "TsallisINF",
     "Uniform",
     "compare",
     "hard",
+    "labelled",
     "restore",
+    "rivals",
     "simulate",
     "spreads",
     "tables",

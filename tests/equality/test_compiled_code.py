@@ -42,7 +42,7 @@ def test_an_edited_package_is_compiled_anew(package: Path, tmp_path: Path, outpu
     assert len(before) == 1
     source = package / "bandits" / "exp3.py"
     text = source.read_text()
-    twice = text.replace("step = params.learning_rate *", "step = 2.0 * params.learning_rate *")
+    twice = text.replace("params.learning_rate * loss", "2.0 * params.learning_rate * loss")
     assert twice != text
     source.write_text(twice)
     # Twice the step: odds of e⁻² to 1.

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from aftereffect import theory
 from aftereffect.bandits.kernelform import KernelBandit
 from aftereffect.core import checks, kernel
+from aftereffect.core.kernel import helper
 from aftereffect.core.random import scan
 
 REFRESH = 2.0**-64
@@ -52,7 +53,12 @@ def update(params: Exp3Params, n_arms: int, state: kernel.FloatState, arm: int, 
     # Nothing to learn, and 0·∞ where 1/q(J) overflows.
     if loss == 0.0:
         return
-    step = params.learning_rate * loss * (state[2 * n_arms] / state[arm])
+    lower(n_arms, state, arm, params.learning_rate * loss * (state[2 * n_arms] / state[arm]))
+
+
+@helper
+def lower(n_arms: int, state: kernel.FloatState, arm: int, step: float) -> None:
+    """ln w(i) −= step for one arm, and the weights and their sum with it."""
     log = max(state[n_arms + arm] - step, LEAST_LOG)
     state[n_arms + arm] = log
     state[arm] = math.exp(log - state[2 * n_arms + 1])

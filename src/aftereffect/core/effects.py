@@ -52,13 +52,29 @@ def window_bounds(span: Effects, max_delay: int) -> tuple[float, float]:
 
 
 @helper
-def fed_loss(span: Effects, max_delay: int, window: float) -> float:
-    """Return the loss in [0, 1] that a window's sum W stands for: (W/(2d+1) - lo)/(hi - lo), flipped for
-    rewards.
+def average_loss(span: Effects, parts: int, whole: float) -> float:
+    """Return the loss in [0, 1] that a sum of parts stands for: (sum/parts − lo)/(hi − lo), flipped for rewards.
 
-    The clip only removes rounding, since Lemma 2 bounds W.
+    The clip removes rounding where a lemma bounds the sum, and more where nothing does.
     """
-    loss = (window / (2 * max_delay + 1) - span.lo) / (span.hi - span.lo)
+    loss = (whole / parts - span.lo) / (span.hi - span.lo)
     if span.maximize:
         loss = 1.0 - loss
     return min(max(loss, 0.0), 1.0)
+
+
+@helper
+def fed_loss(span: Effects, max_delay: int, window: float) -> float:
+    """Return the loss in [0, 1] that Algorithm 1 feeds for a window's sum W: its average over 2d+1 parts (Lemma 2)."""
+    return average_loss(span, 2 * max_delay + 1, window)
+
+
+@helper
+def clipped(bounds: tuple[float, float], total: float) -> float:
+    """Return the total moved into its bounds; a missing one (NaN) stays missing."""
+    least, most = bounds
+    if total < least:
+        return least
+    if total > most:
+        return most
+    return total

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from aftereffect.core import checks
 from aftereffect.core.errors import CoinsExhausted, InvalidArgument
 from aftereffect.engines.blocks import simulate_blocks
+from aftereffect.engines.labelled import simulate_labelled, simulate_labelled_loop
 from aftereffect.engines.loop import simulate_loop
 from aftereffect.engines.plan import Outcome, Plan
 from aftereffect.engines.progress import watching
@@ -146,9 +147,10 @@ def run_engine(engine: str, plan: Plan) -> Outcome:
         raise CoinsExhausted(f"coins must have a value for every round, but ended before round {len(given) + 1}")
     if engine == "blocks":
         return simulate_blocks(plan, template.kernel())
+    labelled = "labels" in getattr(template, "needs", ())
     if engine == "rounds":
-        return simulate_rounds(plan, template.kernel())
-    return simulate_loop(plan)
+        return (simulate_labelled if labelled else simulate_rounds)(plan, template.kernel())
+    return (simulate_labelled_loop if labelled else simulate_loop)(plan)
 
 
 def mean_gaps(losses: Losses) -> NDArray[np.float64]:

@@ -13,9 +13,8 @@ from typing import Any, ClassVar, NamedTuple, Self
 from aftereffect.bandits.kernelform import KernelBandit
 from aftereffect.core import checks, effects, kernel, random
 from aftereffect.core.kernel import DREW, FED, OWN
-from aftereffect.players.fixed_block import kernel_base, tuned_base
+from aftereffect.players.bases import kernel_base, tuned_base
 from aftereffect.players.kernelform import KernelPlayer
-from aftereffect.players.minibatch import average_loss
 
 
 class BlindedParams(NamedTuple):
@@ -69,7 +68,7 @@ def tell(
     state[COIN] = 1.0 if random.uniform(rng[random.COINS]) < 0.5 else 0.0
     if before == 1.0 or state[COIN] == 0.0 or total != total:
         return 0
-    state[FED] = average_loss(params.span, params.max_delay + 1, total)
+    state[FED] = effects.average_loss(params.span, params.max_delay + 1, total)
     kernel.bandit_update(params.base, n_arms, state[BASE:], arm, state[FED])
     state[DRAW] = 1.0
     return 1

@@ -11,7 +11,6 @@ from typing import Any, ClassVar, NamedTuple
 
 from aftereffect.core import checks, effects, kernel
 from aftereffect.core.kernel import DREW, FED, OWN, helper
-from aftereffect.players.fixed_block import clipped
 from aftereffect.players.kernelform import KernelPlayer
 
 
@@ -84,7 +83,7 @@ def tell(
     state[ROUND] += 1.0
     state[PLACE] += 1.0
     if state[PLACE] > d:
-        state[WINDOW] += clipped(params.total_bounds, total)
+        state[WINDOW] += effects.clipped(params.total_bounds, total)
     if state[PLACE] <= 2 * d:
         return 0
     window = state[WINDOW]

@@ -15,9 +15,8 @@ from aftereffect.bandits.exp3 import Exp3
 from aftereffect.bandits.kernelform import KernelBandit
 from aftereffect.core import checks, effects, kernel, random
 from aftereffect.core.kernel import DREW, FED, OWN
-from aftereffect.players.fixed_block import clipped, kernel_base
+from aftereffect.players.bases import kernel_base
 from aftereffect.players.kernelform import KernelPlayer
-from aftereffect.players.minibatch import average_loss
 
 
 class CLW2018Params(NamedTuple):
@@ -73,7 +72,7 @@ def tell(
     d = params.max_delay
     t = int(state[ROUND])
     state[FED] = float("nan")
-    state[TOTALS + t % (d + 1)] = clipped(params.total_bounds, total)
+    state[TOTALS + t % (d + 1)] = effects.clipped(params.total_bounds, total)
     coin = random.uniform(rng[random.COINS]) < params.update_probability
     if not coin or t - state[LATEST] < 2 * d + 2:
         return 0
@@ -82,7 +81,7 @@ def tell(
         window += state[TOTALS + s % (d + 1)]
     if window != window:
         return 0
-    state[FED] = average_loss(params.span, 2 * d + 2, window)
+    state[FED] = effects.average_loss(params.span, 2 * d + 2, window)
     kernel.bandit_update(params.base, n_arms, state[TOTALS + d + 1 :], arm, state[FED])
     state[LATEST] = t
     state[DRAW] = 1.0

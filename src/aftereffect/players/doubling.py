@@ -19,9 +19,8 @@ from aftereffect import theory
 from aftereffect.bandits.exp3 import Exp3Params
 from aftereffect.bandits.tsallis import TsallisParams
 from aftereffect.core import checks, effects, kernel
-from aftereffect.core.errors import InvalidArgument, InvalidTotal
+from aftereffect.core.errors import InvalidArgument
 from aftereffect.core.kernel import DREW, FED, OWN, FloatState, WordState, helper
-from aftereffect.core.records import Round
 from aftereffect.players import wrapper_kernel
 from aftereffect.players.coins import Coins, bernoulli
 from aftereffect.players.kernelform import KernelPlayer
@@ -46,9 +45,8 @@ class DoublingParams(NamedTuple):
     first_horizon: int
 
 
-# state, after what every player has: epoch, rounds left in it, whether the latest total was refused; then the
-# state of the epoch's wrapper.
-EPOCH, LEFT, REFUSED, WRAPPER = OWN, OWN + 1, OWN + 2, OWN + 3
+# state, after what every player has: epoch, rounds left in it; then the state of the epoch's wrapper.
+EPOCH, LEFT, WRAPPER = OWN, OWN + 1, OWN + 2
 
 
 @helper
@@ -67,7 +65,7 @@ def size(params: DoublingParams, n_arms: int) -> int:
 
 def begin(params: DoublingParams, n_arms: int, state: FloatState) -> None:
     """Stand before round 1 of epoch 0."""
-    state[EPOCH], state[LEFT], state[REFUSED] = 0.0, params.first_horizon, 0.0
+    state[EPOCH], state[LEFT] = 0.0, params.first_horizon
     kernel.player_begin(of_epoch(params, 0), n_arms, state[WRAPPER:])
 
 
@@ -82,15 +80,12 @@ def ask(params: DoublingParams, n_arms: int, state: FloatState, rng: WordState) 
     return arm
 
 
-def tell(
-    params: DoublingParams, n_arms: int, state: FloatState, rng: WordState, arm: int, total: float
-) -> int:
+def tell(params: DoublingParams, n_arms: int, state: FloatState, rng: WordState, arm: int, total: float) -> int:
     """Tell the epoch's wrapper."""
     wrapper = of_epoch(params, int(state[EPOCH]))
     told = kernel.player_tell(wrapper, n_arms, state[WRAPPER:], rng, arm, total)
     state[FED] = state[WRAPPER + FED]
     state[LEFT] -= 1.0
-    state[REFUSED] = 1.0 if told < 0 else 0.0
     return told
 
 
@@ -205,20 +200,13 @@ class DoublingWrapper(KernelPlayer):
         kernel.bandit_probabilities(self._params.bases[self.epoch], self.n_arms, self._numbers[at:], q)
         return q
 
-    def tell(self, total: float | None) -> Round:
-        """Report the total of the round `ask` opened (None: missing) and end it."""
-        before = self._numbers.copy()
-        played = super().tell(total)
-        if self._numbers[REFUSED] == 1.0:
-            self._numbers[:] = before
-            self._open = True
-            d, lo, hi = self.max_delay, self.effects.lo, self.effects.hi
-            raise InvalidTotal(
-                f"total must lie in [{(d + 1) * lo:g}, {(d + 1) * hi:g}], and in an update round keep the "
-                f"sum of the last {d + 1} totals in [{(2 * d + 1) * lo:g}, {(2 * d + 1) * hi:g}] (Lemma 2), "
-                f"but got {total!r}"
-            )
-        return played
+    def refusal(self) -> str:
+        """Say what a total must be that the wrapper does not refuse."""
+        d, lo, hi = self.max_delay, self.effects.lo, self.effects.hi
+        return (
+            f"total must lie in [{(d + 1) * lo:g}, {(d + 1) * hi:g}], and in an update round keep the sum of the "
+            f"last {d + 1} totals in [{(2 * d + 1) * lo:g}, {(2 * d + 1) * hi:g}] (Lemma 2)"
+        )
 
     def regret_bound(self, horizon: int) -> float:
         """Return the bound on R_T at T = `horizon`, times the range; for effects that are never negative."""

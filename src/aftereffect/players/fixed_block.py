@@ -7,16 +7,13 @@ It updates about e times as often as the wrapper. But everybody knows where its 
 in the first d rounds of a block are never seen, and an oblivious adversary can put all that matters there.
 """
 
-import math
 from typing import Any, ClassVar, NamedTuple, Self
 
 from aftereffect import theory
-from aftereffect.bandits.exp3 import Exp3
 from aftereffect.bandits.kernelform import KernelBandit
-from aftereffect.bandits.tsallis import TsallisFTRL
 from aftereffect.core import checks, effects, kernel, random
-from aftereffect.core.errors import InvalidArgument
-from aftereffect.core.kernel import DREW, FED, OWN, helper
+from aftereffect.core.kernel import DREW, FED, OWN
+from aftereffect.players.bases import kernel_base, tuned_base
 from aftereffect.players.kernelform import KernelPlayer
 
 
@@ -32,17 +29,6 @@ class FixedBlockParams(NamedTuple):
 # state, after what every player has: rounds of the block that are over, its arm, the sum of its clean totals,
 # whether to draw next; then the base's state.
 PLACE, ARM, WINDOW, DRAW, BASE = OWN, OWN + 1, OWN + 2, OWN + 3, OWN + 4
-
-
-@helper
-def clipped(bounds: tuple[float, float], total: float) -> float:
-    """Return the total moved into its bounds; a missing one (NaN) stays missing."""
-    least, most = bounds
-    if total < least:
-        return least
-    if total > most:
-        return most
-    return total
 
 
 def size(params: FixedBlockParams, n_arms: int) -> int:
@@ -80,7 +66,7 @@ def tell(
     state[FED] = float("nan")
     state[PLACE] += 1.0
     if state[PLACE] > d:
-        state[WINDOW] += clipped(params.total_bounds, total)
+        state[WINDOW] += effects.clipped(params.total_bounds, total)
     if state[PLACE] <= 2 * d:
         return 0
     window = state[WINDOW]
@@ -95,30 +81,6 @@ def tell(
 
 
 kernel.register(FixedBlockParams, kernel.PlayerKernel(size, begin, ask, tell))
-
-
-def kernel_base(bandit: Any) -> KernelBandit:
-    """Return `bandit` if it is an unplayed base algorithm in kernel form, as players in kernel form need."""
-    if not isinstance(bandit, KernelBandit):
-        raise InvalidArgument(
-            f"bandit must be a base algorithm in kernel form, such as Exp3, but got {checks.shown(bandit)}"
-        )
-    # The player starts the kernel afresh; what the object has learned would be lost without a word.
-    if bandit.state() != bandit.fresh().state():
-        raise InvalidArgument(f"bandit must be unplayed, but {bandit!r} has learned")
-    return bandit
-
-
-def tuned_base(base: str, n_arms: int, updates: int) -> TsallisFTRL | Exp3:
-    """Return Algorithm 2 ("tsallis", Theorem 6) or Exp3 ("exp3") at its best rate for so many updates.
-
-    The rates are √(N/2) and √(2 ln K/(KN)). With no update at all the rate does not matter.
-    """
-    checks.choice("base", base, ("tsallis", "exp3"))
-    n_arms = checks.integer("n_arms", n_arms, low=2)
-    if base == "tsallis":
-        return TsallisFTRL(n_arms, math.sqrt(updates / 2))
-    return Exp3(n_arms, math.sqrt(2 * math.log(n_arms) / (n_arms * max(updates, 1))))
 
 
 class FixedBlock(KernelPlayer):

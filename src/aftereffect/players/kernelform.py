@@ -7,7 +7,7 @@ import numpy as np
 
 from aftereffect.bandits.kernelform import KernelBandit
 from aftereffect.core import checks, kernel, random, saved
-from aftereffect.core.errors import InvalidArgument, InvalidState, OutOfTurn
+from aftereffect.core.errors import InvalidArgument, InvalidState, InvalidTotal, OutOfTurn
 from aftereffect.core.records import Round
 from aftereffect.players import turns
 
@@ -82,11 +82,19 @@ class KernelPlayer:
         if not self._open:
             raise OutOfTurn("tell must follow ask, but no round is open")
         value = float("nan") if total is None else turns.checked_total(total)
+        before = self._numbers.copy()
         told = self._tell(self._params, self._n_arms, self._numbers, self._streams, self._arm, value)
+        if told < 0:
+            self._numbers[:] = before
+            raise InvalidTotal(f"{self.refusal()}, but got {value!r}")
         self._open = False
         fed = float(self._numbers[kernel.FED])
         drew = bool(self._numbers[kernel.DREW] == 1.0)
         return Round(self._round, self._arm, drew, told > 0, None if fed != fed else fed)
+
+    def refusal(self) -> str:
+        """Say what a total must be that the kernel does not refuse."""
+        return "total must be one that the player's range allows"
 
     def kernel(self) -> Any:
         """Return the player in kernel form."""

@@ -10,8 +10,8 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 from aftereffect.bandits.kernelform import KernelBandit
 from aftereffect.core import checks, effects, kernel, random
-from aftereffect.core.kernel import DREW, FED, OWN, helper
-from aftereffect.players.fixed_block import clipped, kernel_base, tuned_base
+from aftereffect.core.kernel import DREW, FED, OWN
+from aftereffect.players.bases import kernel_base, tuned_base
 from aftereffect.players.kernelform import KernelPlayer
 
 
@@ -28,17 +28,6 @@ class MiniBatchParams(NamedTuple):
 # state, after what every player has: rounds of the block that are over, its arm, the sum of its totals,
 # whether to draw next; then the base's state.
 PLACE, ARM, SUM, DRAW, BASE = OWN, OWN + 1, OWN + 2, OWN + 3, OWN + 4
-
-
-@helper
-def average_loss(span: effects.Effects, parts: int, whole: float) -> float:
-    """Return the loss in [0, 1] that a sum of so many parts stands for: (sum/parts - lo)/(hi - lo), flipped
-    for rewards.
-    """
-    loss = (whole / parts - span.lo) / (span.hi - span.lo)
-    if span.maximize:
-        loss = 1.0 - loss
-    return min(max(loss, 0.0), 1.0)
 
 
 def size(params: MiniBatchParams, n_arms: int) -> int:
@@ -74,7 +63,7 @@ def tell(
     """Add up the totals of the block, and feed their average when it ends."""
     state[FED] = float("nan")
     state[PLACE] += 1.0
-    state[SUM] += clipped(params.bounds, total)
+    state[SUM] += effects.clipped(params.bounds, total)
     if state[PLACE] < params.block_length:
         return 0
     whole = state[SUM]
@@ -82,7 +71,7 @@ def tell(
     state[SUM] = 0.0
     if whole != whole:
         return 0
-    state[FED] = average_loss(params.span, params.parts, whole)
+    state[FED] = effects.average_loss(params.span, params.parts, whole)
     kernel.bandit_update(params.base, n_arms, state[BASE:], arm, state[FED])
     state[DRAW] = 1.0
     return 1

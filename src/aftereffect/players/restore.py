@@ -4,20 +4,25 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from aftereffect.bandits.exp3 import Exp3
+from aftereffect.bandits.exp3_ix import Exp3IX
 from aftereffect.bandits.protocol import Bandit
 from aftereffect.bandits.tsallis import TsallisFTRL
+from aftereffect.bandits.tsallis_inf import TsallisINF
+from aftereffect.bandits.ucb1 import UCB1
 from aftereffect.bandits.uniform import Uniform
 from aftereffect.core import saved
 from aftereffect.core.errors import AftereffectError, InvalidState
+from aftereffect.players import labelled, rivals
 from aftereffect.players.naive import Naive
 from aftereffect.players.wrapper import CompositeLossWrapper
 
-BANDITS: tuple[type, ...] = (TsallisFTRL, Exp3, Uniform)
+BANDITS: tuple[type, ...] = (TsallisFTRL, Exp3, Uniform, TsallisINF, Exp3IX, UCB1)
 # Each player's class, and the field of its state that holds its base algorithm (or the number of arms).
 PLAYERS: dict[str, tuple[Any, str]] = {
     "CompositeLossWrapper": (CompositeLossWrapper, "bandit"),
     "Naive": (Naive, "bandit"),
 }
+PLAYERS |= {cls.__name__: (cls, "subject") for cls in (*rivals.PLAYERS, *labelled.PLAYERS)}
 
 
 def restore(state: Mapping[str, Any], classes: Iterable[type] = ()) -> Any:

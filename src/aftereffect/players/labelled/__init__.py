@@ -1,1 +1,22 @@
 """Baselines that see each loss with the number of its round: what anonymity costs."""
+
+from aftereffect.players.labelled.bold import BOLD
+from aftereffect.players.labelled.delayed_exp3 import DelayedExp3
+from aftereffect.players.labelled.delayed_ucb1 import DelayedUCB1
+from aftereffect.players.labelled.kernelform import LabelledKernelPlayer
+from aftereffect.players.labelled.protocol import LabelledPlayer, LabelledRound
+from aftereffect.players.labelled.qpmd import QPMD
+from aftereffect.players.labelled.zimmert_seldin import ZimmertSeldin2020
+
+PLAYERS: tuple[type[LabelledKernelPlayer], ...] = (DelayedExp3, BOLD, QPMD, DelayedUCB1, ZimmertSeldin2020)
+
+__all__ = [
+    "BOLD",
+    "PLAYERS",
+    "QPMD",
+    "DelayedExp3",
+    "DelayedUCB1",
+    "LabelledPlayer",
+    "LabelledRound",
+    "ZimmertSeldin2020",
+]

@@ -73,12 +73,8 @@ def tell_one(
     state[FED] = effects.fed_loss(params.span, 0, loss)
     if state[FED] == 0.0:
         return 1
-    weights = state[INVERSES + params.max_delay + 1 :]
-    # Exp3 reads 1/q(J) off as Σw/w(J), and for a positive loss computes both anew from the logarithms: so
-    # 1/q_s can be put there.
-    weights[2 * n_arms] = state[INVERSES + played % (params.max_delay + 1)]
-    weights[arm] = 1.0
-    kernel.bandit_update(params.base, n_arms, weights, arm, state[FED])
+    step = params.base.learning_rate * state[FED] * state[INVERSES + played % (params.max_delay + 1)]
+    exp3.lower(n_arms, state[INVERSES + params.max_delay + 1 :], arm, step)
     return 1
 
 

@@ -1,0 +1,46 @@
+"""Everyone else who plays under composite anonymous feedback: what the wrapper is compared with.
+
+CLW2018                         the wrapper of the 2018 version of the paper, with its two flaws
+MiniBatch, Blinded              its ancestors: fixed blocks (2012), random update rounds (2014)
+FixedBlock                      Algorithm 1 without coins
+BlockUCB                        an index on clean windows
+ODAAF, ODAAFB, ODAAFV           phased elimination for stochastic losses (2018)
+ARSUCB, ARSExp3                 growing blocks for an unknown delay (2021)
+LinearComposite                 for known coefficients (2014)
+DoublingWrapper                 the wrapper without a horizon
+UnknownDelayWrapper             the wrapper without a delay bound
+"""
+
+from aftereffect.players.ars import ARSUCB, ARSExp3
+from aftereffect.players.blinded import Blinded
+from aftereffect.players.block_ucb import BlockUCB
+from aftereffect.players.clw2018 import CLW2018
+from aftereffect.players.doubling import DoublingWrapper
+from aftereffect.players.fixed_block import FixedBlock
+from aftereffect.players.kernelform import KernelPlayer
+from aftereffect.players.linear_composite import LinearComposite
+from aftereffect.players.minibatch import MiniBatch
+from aftereffect.players.odaaf import ODAAF, ODAAFB, ODAAFV
+from aftereffect.players.unknown_delay import UnknownDelayWrapper
+
+PLAYERS: tuple[type[KernelPlayer], ...] = (
+    *(CLW2018, MiniBatch, Blinded, FixedBlock, BlockUCB, ODAAF, ODAAFB, ODAAFV, ARSUCB, ARSExp3, LinearComposite),
+    *(DoublingWrapper, UnknownDelayWrapper),
+)
+
+__all__ = [
+    "ARSUCB",
+    "CLW2018",
+    "ODAAF",
+    "ODAAFB",
+    "ODAAFV",
+    "PLAYERS",
+    "ARSExp3",
+    "Blinded",
+    "BlockUCB",
+    "DoublingWrapper",
+    "FixedBlock",
+    "LinearComposite",
+    "MiniBatch",
+    "UnknownDelayWrapper",
+]
