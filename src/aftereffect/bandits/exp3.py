@@ -62,9 +62,15 @@ def lower(n_arms: int, state: kernel.FloatState, arm: int, step: float) -> None:
     log = max(state[n_arms + arm] - step, LEAST_LOG)
     state[n_arms + arm] = log
     state[arm] = math.exp(log - state[2 * n_arms + 1])
-    whole = 0.0
-    for i in range(n_arms):
-        whole += state[i]
+    # Two sums side by side: each addition waits for the one before.
+    whole = state[0]
+    other = state[1]
+    for i in range(1, n_arms // 2):
+        whole += state[2 * i]
+        other += state[2 * i + 1]
+    if n_arms % 2 == 1:
+        whole += state[n_arms - 1]
+    whole += other
     if whole < REFRESH:
         reference = state[n_arms]
         for i in range(1, n_arms):

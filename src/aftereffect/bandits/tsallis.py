@@ -77,13 +77,15 @@ def update(params: TsallisParams, n_arms: int, state: kernel.FloatState, arm: in
     if eta < LEAST_RATE:
         follow_leader(n_arms, state, least)
     else:
-        # y(J) before and after, at the old multiplier; then the free first step and the shift of the leader.
-        y = math.sqrt(1.0 / state[arm])
-        z = y + step / eta
-        mass = 1.0 - state[arm] + 1.0 / (z * z)
-        cubes = state[2 * n_arms + 2] - state[arm] / y + 1.0 / (z * z * z)
-        u = state[2 * n_arms + 1] + (least - state[2 * n_arms]) / eta + mass * (math.sqrt(mass) - 1.0) / cubes
-        solve(n_arms, state, eta, least, u)
+        # 1/y(J) before and after, at the old multiplier; then the free first step and the shift of the leader.
+        inverse = 1.0 / eta
+        r = math.sqrt(state[arm])
+        t = r / (1.0 + step * inverse * r)
+        excess = (t - r) * (t + r)
+        cubes = state[2 * n_arms + 2] + (t * t * t - r * r * r)
+        mass = 1.0 + excess
+        v = mass * (math.sqrt(mass) - 1.0) / cubes
+        solve(n_arms, state, inverse, least, state[2 * n_arms + 1] + (least - state[2 * n_arms]) * inverse + v)
     state[2 * n_arms] = least
 
 
@@ -98,9 +100,8 @@ def follow_leader(n_arms: int, state: kernel.FloatState, least: float) -> None:
 
 
 @helper
-def solve(n_arms: int, state: kernel.FloatState, eta: float, least: float, u: float) -> None:
+def solve(n_arms: int, state: kernel.FloatState, inverse: float, least: float, u: float) -> None:
     """Find u with Σ y⁻² = 1 from the guess given, and write q, u and Σ y⁻³."""
-    inverse = 1.0 / eta
     # NaN compares false: an overflow in the guess starts from the safe end too.
     if not u >= 1.0:
         u = 1.0
@@ -117,8 +118,9 @@ def solve(n_arms: int, state: kernel.FloatState, eta: float, least: float, u: fl
             cubes += square * r
             fourths += square * square
         # Series reversal of Σ (y+v)⁻² = 1, that is mass − 2·cubes·v + 3·fourths·v² = 1.
-        v = 0.5 * (mass - 1.0) / cubes
-        v += 1.5 * fourths * v * v / cubes
+        half = 0.5 / cubes
+        v = (mass - 1.0) * half
+        v += 3.0 * fourths * half * v * v
         if abs(v) <= LAST_SHIFT:
             for i in range(n_arms):
                 r = state[i]

@@ -88,7 +88,7 @@ def update(params: TsallisINFParams, n_arms: int, state: kernel.FloatState, arm:
     mass = growth * growth * (1.0 - q) + 1.0 / (z * z)
     cubes = growth * growth * growth * (cubes - q * math.sqrt(q)) + 1.0 / (z * z * z)
     u = (u * old + least - state[2 * n_arms] - moved) / new + mass * (math.sqrt(mass) - 1.0) / cubes
-    solve(n_arms, state, new, least, u)
+    solve(n_arms, state, 1.0 / new, least, u)
     state[2 * n_arms] = least
 
 

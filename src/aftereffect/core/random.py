@@ -70,13 +70,22 @@ def uniform(rng: WordState) -> float:
 def scan(weights: FloatState, n_arms: int, threshold: float) -> int:
     """Return the arm whose stretch of the running sum of weights holds `threshold`; never one of weight 0.
 
-    Counts instead of searching: a branch that depends on a random number is mispredicted, an addition is not.
+    Counts instead of searching: a branch that depends on a random number is mispredicted, an addition is not. The two
+    halves are added up side by side: each addition waits for the one before.
     """
-    arm = 0
+    half = n_arms // 2
+    early = 0
+    late = 0
     running = 0.0
-    for i in range(n_arms - 1):
+    for i in range(half):
         running += weights[i]
-        arm += running <= threshold
+        early += running <= threshold
+    rest = threshold - running
+    running = 0.0
+    for i in range(half, n_arms - 1):
+        running += weights[i]
+        late += running <= rest
+    arm = early + late if early == half else early
     while weights[arm] <= 0.0 and arm > 0:
         arm -= 1
     return arm

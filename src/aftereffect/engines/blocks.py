@@ -6,7 +6,8 @@ the loop's bit for bit; cumulative losses differ by rounding.
 
 Runs advance together through tiles of rounds small enough for the second-level cache: all runs of a chunk
 read the same rows of D and W while they are at hand, so the table streams from memory once per chunk, not
-once per run.
+once per run. Within a tile a few runs take turns, a block each: a block's arithmetic waits for its own results
+all the time, and the processor fills the wait with the next run's.
 """
 
 from typing import Any
@@ -23,22 +24,31 @@ from aftereffect.players.coins import next_update
 from aftereffect.players.wrapper_kernel import WrapperParams
 
 TILE_BYTES = 1 << 19
+GROUP = 8
 
 # What a run carries besides its streams and its base's state. Floats hold rounds exactly up to 2^53.
-START, END, ARM, BEFORE, UPDATES, LOSS, GAP, CHECKPOINT, PLACE, LANE = 0, 1, 2, 3, 4, 5, 6, 7, 8, 10
+START, END, ARM, BEFORE, UPDATES, LOSS, GAP, CHECKPOINT, DUE, PLACE, LANE = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 11
 
 
 def begin_blocks(
-    player: Any, n_arms: int, horizon: int, states: FloatArray, words: NDArray[np.uint64], lanes: FloatArray
+    player: Any,
+    n_arms: int,
+    horizon: int,
+    checkpoints: NDArray[np.int64],
+    traced: bool,
+    states: FloatArray,
+    words: NDArray[np.uint64],
+    lanes: FloatArray,
 ) -> None:
     """Start every run's base, first arm and first block."""
     for run in range(len(lanes)):
+        lane = lanes[run]
         kernel.bandit_start(player.base, n_arms, states[run])
-        lanes[run, ARM] = kernel.bandit_draw(player.base, n_arms, states[run], random.uniform(words[run, random.ARMS]))
-        lanes[run, BEFORE] = -1.0
-        lanes[run, END] = next_update(
-            player.coins, words[run, random.COINS], lanes[run, PLACE:], player.max_delay, horizon
-        )
+        lane[ARM] = kernel.bandit_draw(player.base, n_arms, states[run], random.uniform(words[run, random.ARMS]))
+        lane[BEFORE] = -1.0
+        # The next checkpoint's round; 0 has every block looked at, for a trace.
+        lane[DUE] = 0.0 if traced else checkpoints[0]
+        lane[END] = next_update(player.coins, words[run, random.COINS], lane[PLACE:], player.max_delay, horizon)
 
 
 def advance_blocks(
@@ -60,53 +70,79 @@ def advance_blocks(
 ) -> None:
     """Advance every run through the blocks that end by round `until`, and record the checkpoints up to there."""
     d = player.max_delay
+    for first in range(0, len(lanes), GROUP):
+        last = min(first + GROUP, len(lanes))
+        busy = True
+        while busy:
+            busy = False
+            for run in range(first, last):
+                lane = lanes[run]
+                start, end, arm = int(lane[START]), int(lane[END]), int(lane[ARM])
+                # end = 0: no end is known up to the horizon; the block lasts.
+                ends = 0 < end <= until
+                stop = end if ends else until
+                if lane[DUE] <= stop:
+                    record(lane, stop, rows, checkpoints, sums, owed, gaps, losses[run], pseudo[run])
+                    if trace.shape[1] > 0:
+                        note(player, horizon, lane, until, rows, trace[run])
+                if not ends:
+                    continue
+                busy = True
+                # The coins first: their branches are settled while the arithmetic below still runs.
+                following = next_update(player.coins, words[run, random.COINS], lane[PLACE:], d, horizon)
+                fed = effects.fed_loss(player.span, d, rows[end, 1, arm])
+                lane[LOSS] += rows[end, 0, arm] - rows[start, 0, arm]
+                lane[GAP] += (end - start) * gaps[arm]
+                lane[UPDATES] += 1.0
+                kernel.bandit_update(player.base, n_arms, states[run], arm, fed)
+                u = random.uniform(words[run, random.ARMS])
+                lane[START], lane[END], lane[BEFORE] = end, following, arm
+                lane[ARM] = kernel.bandit_draw(player.base, n_arms, states[run], u)
+
+
+@kernel.helper
+def record(
+    lane: FloatArray,
+    stop: int,
+    rows: FloatArray,
+    checkpoints: NDArray[np.int64],
+    sums: FloatArray,
+    owed: FloatArray,
+    gaps: FloatArray,
+    losses: FloatArray,
+    pseudo: FloatArray,
+) -> None:
+    """Write a run's cumulative loss and gap at the checkpoints of its block up to round `stop`."""
     delay = owed.shape[1] - 1
-    for run in range(len(lanes)):
-        lane = lanes[run]
-        state = states[run]
-        arm_words = words[run, random.ARMS]
-        coin_words = words[run, random.COINS]
-        start, end, arm, before = int(lane[START]), int(lane[END]), int(lane[ARM]), int(lane[BEFORE])
-        updates, checkpoint = int(lane[UPDATES]), int(lane[CHECKPOINT])
-        loss, gap = lane[LOSS], lane[GAP]
-        while True:
-            # end = 0: no end is known up to the horizon; the block lasts.
-            stop = until if end == 0 else min(end, until)
-            while checkpoint < len(checkpoints) and checkpoints[checkpoint] <= stop:
-                c = checkpoints[checkpoint]
-                age = c - start
-                # All earlier plays in full, less what is still owed at c by the last `delay` of them.
-                value = loss - rows[start, 0, arm]
-                if age >= delay or before < 0:
-                    value += sums[checkpoint, arm]
-                else:
-                    value += rows[c, 0, arm] - owed[checkpoint, age, arm]
-                    value -= owed[checkpoint, delay, before] - owed[checkpoint, age, before]
-                losses[run, checkpoint] = value
-                pseudo[run, checkpoint] = gap + age * gaps[arm]
-                checkpoint += 1
-            if end == 0 or end > until:
-                break
-            fed = effects.fed_loss(player.span, d, rows[end, 1, arm])
-            loss += rows[end, 0, arm] - rows[start, 0, arm]
-            gap += (end - start) * gaps[arm]
-            if trace.shape[1] > 0:
-                trace[run, updates, 0] = start + 1
-                trace[run, updates, 1] = arm
-                trace[run, updates, 2] = fed
-            updates += 1
-            kernel.bandit_update(player.base, n_arms, state, arm, fed)
-            start = end
-            before = arm
-            arm = kernel.bandit_draw(player.base, n_arms, state, random.uniform(arm_words))
-            end = next_update(player.coins, coin_words, lane[PLACE:], d, horizon)
-        if trace.shape[1] > 0 and until == horizon and start < horizon:
-            trace[run, updates, 0] = start + 1
-            trace[run, updates, 1] = arm
-            trace[run, updates, 2] = np.nan
-        lane[START], lane[END], lane[ARM], lane[BEFORE] = start, end, arm, before
-        lane[UPDATES], lane[CHECKPOINT] = updates, checkpoint
-        lane[LOSS], lane[GAP] = loss, gap
+    start, arm, before = int(lane[START]), int(lane[ARM]), int(lane[BEFORE])
+    k = int(lane[CHECKPOINT])
+    while k < len(checkpoints) and checkpoints[k] <= stop:
+        c = checkpoints[k]
+        age = c - start
+        # All earlier plays in full, less what the last `delay` of them still owe at c.
+        loss = lane[LOSS] - rows[start, 0, arm]
+        if age >= delay or before < 0:
+            loss += sums[k, arm]
+        else:
+            loss += rows[c, 0, arm] - owed[k, age, arm]
+            loss -= owed[k, delay, before] - owed[k, age, before]
+        losses[k] = loss
+        pseudo[k] = lane[GAP] + age * gaps[arm]
+        k += 1
+    lane[CHECKPOINT] = k
+    lane[DUE] = checkpoints[k] if k < len(checkpoints) else np.inf
+
+
+@kernel.helper
+def note(player: Any, horizon: int, lane: FloatArray, until: int, rows: FloatArray, trace: FloatArray) -> None:
+    """Write the first round, arm and fed loss of a block that ends now, or of the last one; come back next time."""
+    start, end, arm, block = int(lane[START]), int(lane[END]), int(lane[ARM]), int(lane[UPDATES])
+    ends = 0 < end <= until
+    if ends or (until == horizon and start < horizon):
+        trace[block, 0] = start + 1
+        trace[block, 1] = arm
+        trace[block, 2] = effects.fed_loss(player.span, player.max_delay, rows[end, 1, arm]) if ends else np.nan
+    lane[DUE] = 0.0
 
 
 def simulate_blocks(plan: Plan, player: WrapperParams) -> Outcome:
@@ -128,7 +164,7 @@ def simulate_blocks(plan: Plan, player: WrapperParams) -> Outcome:
         part = slice(first, first + count)
         states = np.zeros((count, size))
         words = random.streams(plan.seed, plan.first_run + first, count)
-        begin(player, n_arms, horizon, states, words, lanes[part])
+        begin(player, n_arms, horizon, plan.checkpoints, plan.trace, states, words, lanes[part])
         tile = chunks.tile_rounds(horizon, n_arms, 2 * player.max_delay + 1, TILE_BYTES, count)
         for until, length in chunks.tiles(horizon, tile):
             advance(
