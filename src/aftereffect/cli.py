@@ -4,19 +4,16 @@ Errors the library raises on purpose end in one line on standard error and exit 
 long happen inside the functions, so that `aftereffect --help` answers at once.
 """
 
-import math
 import sys
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
-import numpy as np
 import typer
 
 import aftereffect as ae
-
-if TYPE_CHECKING:
-    from rich.console import Console
+from aftereffect import comparison, demonstration
 
 app = typer.Typer(
     name="aftereffect",
@@ -27,10 +24,6 @@ app = typer.Typer(
 )
 
 FIGURE_1 = "10100001001000000100001"
-
-# The demo's players, by the names they go by.
-TSALLIS, EXP3, UNIFORM, NAIVE = "wrapped Tsallis FTRL", "wrapped Exp3", "uniform play", "naive Exp3"
-COLOURS = {TSALLIS: "#2b7bba", EXP3: "#3d9a50", UNIFORM: "#8a929b", NAIVE: "#e07b12"}
 
 
 @app.command()
@@ -65,12 +58,12 @@ def demo(
     from rich.progress import Progress
 
     console = Console()
-    losses = late_bills(horizon)
+    losses = demonstration.late_bills(horizon)
     console.print(
         f"Four suppliers: the dearer, the later the bill, up to {losses.max_delay} rounds. "
         f"You see only the sum that falls due in a round. {runs} runs of {horizon:,} rounds."
     )
-    players = contenders(losses)
+    players = demonstration.contenders(losses)
     simulations: dict[str, ae.Simulation] = {}
     with Progress(console=console, transient=True) as progress:
         task = progress.add_task("simulating", total=len(players))
@@ -78,81 +71,43 @@ def demo(
             progress.update(task, description=name)
             simulations[name] = ae.simulate(player, losses, runs=runs, seed=0, progress=False)
             progress.advance(task)
-    print_regrets(console, players, simulations, horizon)
-    console.print(verdict(simulations))
-    console.print(f"Regret over time: {plot_regrets(simulations, out / 'demo.png')}")
+    demonstration.print_regrets(console, players, simulations, horizon)
+    console.print(demonstration.verdict(simulations))
+    console.print(f"Regret over time: {demonstration.plot_regrets(simulations, out / 'demo.png')}")
 
 
-def late_bills(horizon: int) -> ae.Losses:
-    """Return the demo's losses: arm 0 costs least and bills at once, each next costs more and bills later.
-
-    Whoever credits a total to the arm just played sees arm 0 add to it, and the others not.
-    """
-    table = ae.tables.iid(horizon, means=[0.3, 0.5, 0.6, 0.7], seed=0)
-    return ae.spreads.kernels(table, np.eye(9)[[0, 2, 5, 8]])
-
-
-def contenders(losses: ae.Losses) -> dict[str, ae.CompositeLossWrapper | ae.Naive]:
-    """Return the demo's players; the naive one has the rate that suits Exp3 under immediate feedback."""
-    K, d, T = losses.n_arms, losses.max_delay, losses.horizon
-    eta = math.sqrt(2.0 * math.log(K) / (K * T))
-    tuned = ae.CompositeLossWrapper.tuned
-    return {
-        TSALLIS: tuned(n_arms=K, max_delay=d, horizon=T, base="tsallis", seed=0),
-        EXP3: tuned(n_arms=K, max_delay=d, horizon=T, base="exp3", seed=0),
-        UNIFORM: ae.CompositeLossWrapper(
-            ae.Uniform(K), max_delay=d, coins=ae.theory.best_update_probability(d), seed=0
-        ),
-        NAIVE: ae.Naive(ae.Exp3(K, eta), seed=0, high=d + 1.0),
-    }
-
-
-def print_regrets(
-    console: "Console",
-    players: Mapping[str, ae.CompositeLossWrapper | ae.Naive],
-    simulations: Mapping[str, ae.Simulation],
-    horizon: int,
+@app.command()
+def compare(
+    arms: Annotated[int, typer.Option(help="K: how many arms.", min=2)] = 5,
+    max_delay: Annotated[int, typer.Option(help="d: how many rounds late an effect can arrive.", min=0)] = 10,
+    horizon: Annotated[int, typer.Option(help="T: rounds in a run.", min=1)] = 20_000,
+    gap: Annotated[float, typer.Option(help="How much better the best arm's mean loss of 0.5 - gap is.")] = 0.2,
+    spread: Annotated[str, typer.Option(help="How losses arrive: " + ", ".join(comparison.SPREADS) + ".")] = "delays",
+    runs: Annotated[int, typer.Option(help="Runs of each player.", min=2)] = 100,
+    instances: Annotated[int, typer.Option(help="Draws of the losses; runs are shared out.", min=1)] = 20,
+    seed: Annotated[int, typer.Option(help="Of everything.", min=0)] = 0,
 ) -> None:
-    """Print regret, its standard error, and what Theorem 4 guarantees, where that is less than T."""
-    from rich.table import Table
+    """Let every player there is play one problem: a table of regrets, times and assumptions."""
+    from rich.console import Console
+    from rich.progress import track
 
-    table = Table("player")
-    for heading in ("regret", "standard error", "bound", "updates a run"):
-        table.add_column(heading, justify="right")
-    for name, simulation in simulations.items():
-        player = players[name]
-        bound = player.regret_bound(horizon) if isinstance(player, ae.CompositeLossWrapper) else math.inf
-        bound = bound if bound < horizon else math.inf
-        numbers = (simulation.mean_regret, simulation.standard_error, bound, simulation.updates.mean())
-        table.add_row(name, *(f"{x:,.0f}" if x < math.inf else "none" for x in numbers))
-    console.print(table)
+    from aftereffect.players.catalogue import catalogue
 
-
-def verdict(simulations: Mapping[str, ae.Simulation]) -> str:
-    """Say in one sentence what the table shows."""
-    wrapper, control = simulations[TSALLIS].mean_regret, simulations[UNIFORM].mean_regret
-    naive = simulations[NAIVE].mean_regret
-    return (
-        f"Wrapped, Tsallis FTRL has {wrapper / control:.0%} of the regret of choosing blindly; naive Exp3, "
-        f"which blames each total on the arm just played, has {naive / control:.0%}."
+    console = Console()
+    losses, problem = comparison.one_good_arm(arms, max_delay, horizon, gap, spread, seed)
+    means = ", ".join(f"{mean:g}" for mean in sorted({*losses.means} if losses.means is not None else ()))
+    console.print(
+        f"{arms} arms with means {means}; effects arrive up to {max_delay} rounds late ({spread}). "
+        f"{runs} runs of {horizon:,} rounds on {instances} draws of the losses."
     )
-
-
-def plot_regrets(simulations: Mapping[str, ae.Simulation], path: Path) -> Path:
-    """Draw the regret curves with their 95% bands into a PNG file."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(8, 4.6), layout="constrained")
-    axes = figure.subplots()
-    for name, simulation in simulations.items():
-        simulation.plot(axes, label=name, color=COLOURS[name])
-    axes.set_title("Four players, late bills: regret against the best arm", loc="left")
-    axes.xaxis.set_major_formatter("{x:,.0f}")
-    axes.yaxis.set_major_formatter("{x:,.0f}")
-    axes.grid(alpha=0.25)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150)
-    return path
+    rows = []
+    for entry in track(catalogue(problem), "comparing", console=console, transient=True):
+        # Once for the compiler, so that the time is the engine's.
+        ae.simulate(entry.player, losses, runs=1, seed=seed, progress=False)
+        begun = time.perf_counter()
+        simulation = ae.simulate(entry.player, losses, runs=runs, seed=seed, instances=instances, progress=False)
+        rows.append((entry, simulation, time.perf_counter() - begun))
+    comparison.print_comparison(console, rows)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

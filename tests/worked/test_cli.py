@@ -101,3 +101,34 @@ def test_version_is_the_projects(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_an_unknown_verb_is_status_2() -> None:
     assert run("conquer") == 2
+
+
+def test_compare_prints_every_player_with_what_it_needs(capsys: pytest.CaptureFixture[str]) -> None:
+    sizes = ["--arms", "2", "--max-delay", "1", "--horizon", "400", "--runs", "4", "--instances", "2"]
+    with pytest.raises(SystemExit) as done:
+        main(["compare", *sizes, "--spread", "fading"])
+    assert done.value.code in (0, None)
+    lines = capsys.readouterr().out.splitlines()
+    # A row is a name, then regret, error and time, then dots under what the player has to know: d, T, labels.
+    rows = {line[:25].strip(): line[25:].count("•") for line in lines if " s " in line and "±" not in line}
+    wanted = {
+        "wrapper, Tsallis FTRL": 2,
+        "wrapper, Tsallis-INF": 1,
+        "blinded bandit": 2,
+        "linear composite": 1,
+        "uniform play": 0,
+        "delayed Exp3": 3,
+        "QPM-D, UCB1": 2,
+    }
+    assert {name: rows.get(name) for name in wanted} == wanted
+    assert len(rows) == 26
+    assert all(len(line) <= 80 for line in lines)
+
+
+def test_compare_refuses_a_spread_it_does_not_know(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as done:
+        main(["compare", "--spread", "sideways"])
+    assert done.value.code == 2
+    assert capsys.readouterr().err == (
+        "aftereffect: spread must be one of 'delays', 'split', 'fading', but got 'sideways'\n"
+    )
