@@ -8,9 +8,11 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import chi2
 from tests.contracts import kits
+from tests.contracts.kits import BanditRow
 
 import aftereffect as ae
 from aftereffect.core import checks, random, saved
+from aftereffect.players import restore
 
 
 class HedgedLeader:
@@ -47,24 +49,36 @@ class HedgedLeader:
         return twin
 
 
-BANDITS: dict[str, kits.MakeBandit] = {
-    "tsallis": lambda: ae.TsallisFTRL(4, 3.0),
-    "tsallis, greedy": lambda: ae.TsallisFTRL(3, 1e-6),
-    "tsallis, cautious": lambda: ae.TsallisFTRL(2, 1e6),
-    "tsallis, follow the leader": lambda: ae.TsallisFTRL(3, 0.0),
-    "tsallis, many arms": lambda: ae.TsallisFTRL(300, 10.0),
-    "exp3": lambda: ae.Exp3(4, 0.1),
-    "exp3, greedy": lambda: ae.Exp3(3, 1e3),
-    "exp3, cautious": lambda: ae.Exp3(2, 1e-9),
-    "uniform": lambda: ae.Uniform(5),
-    "plain Python": lambda: HedgedLeader(3),
+BANDITS: dict[str, BanditRow] = {
+    "tsallis": BanditRow(lambda: ae.TsallisFTRL(4, 3.0)),
+    "tsallis, greedy": BanditRow(lambda: ae.TsallisFTRL(3, 1e-6)),
+    "tsallis, cautious": BanditRow(lambda: ae.TsallisFTRL(2, 1e6)),
+    "tsallis, follow the leader": BanditRow(lambda: ae.TsallisFTRL(3, 0.0)),
+    "tsallis, many arms": BanditRow(lambda: ae.TsallisFTRL(300, 10.0)),
+    "exp3": BanditRow(lambda: ae.Exp3(4, 0.1)),
+    "exp3, greedy": BanditRow(lambda: ae.Exp3(3, 1e3)),
+    "exp3, cautious": BanditRow(lambda: ae.Exp3(2, 1e-9)),
+    "exp3-ix": BanditRow(lambda: ae.Exp3IX(4, 0.1)),
+    "exp3-ix, bold": BanditRow(lambda: ae.Exp3IX(3, 1.0, exploration=0.0)),
+    "tsallis-inf": BanditRow(lambda: ae.TsallisINF(4), fading=True),
+    "tsallis-inf, reduced variance": BanditRow(lambda: ae.TsallisINF(3, "reduced_variance"), fading=True),
+    "ucb1": BanditRow(lambda: ae.UCB1(3), certain=True, fading=True),
+    "ucb1, greedy": BanditRow(lambda: ae.UCB1(4, width=0.0), certain=True, fading=True),
+    "uniform": BanditRow(lambda: ae.Uniform(5)),
+    "plain Python": BanditRow(lambda: HedgedLeader(3)),
 }
 
 
-@pytest.mark.parametrize("make", BANDITS.values(), ids=BANDITS.keys())
+@pytest.mark.parametrize("row", BANDITS.values(), ids=BANDITS.keys())
 @pytest.mark.parametrize("case", kits.BANDIT_KIT, ids=lambda case: case.__name__)
-def test_contract(case: Callable[[kits.MakeBandit], None], make: kits.MakeBandit) -> None:
-    case(make)
+def test_contract(case: Callable[[BanditRow], None], row: BanditRow) -> None:
+    case(row)
+
+
+def test_every_bandit_has_a_row() -> None:
+    exported = {thing for thing in vars(ae).values() if isinstance(thing, type) and hasattr(thing, "learn")}
+    assert exported == set(restore.BANDITS), "what is exported can be restored"
+    assert {type(row.make()) for row in BANDITS.values()} == {*restore.BANDITS, HedgedLeader}
 
 
 KERNELS = [name for name in BANDITS if name != "plain Python"]
@@ -72,14 +86,14 @@ KERNELS = [name for name in BANDITS if name != "plain Python"]
 
 @pytest.mark.parametrize("name", KERNELS)
 def test_fresh_is_unplayed_and_alike(name: str) -> None:
-    bandit = kits.taught(BANDITS[name](), 10)
-    assert bandit.fresh().state() == BANDITS[name]().state()
+    bandit = kits.taught(BANDITS[name].make(), 10)
+    assert bandit.fresh().state() == BANDITS[name].make().state()
 
 
 @pytest.mark.parametrize("name", KERNELS)
 def test_draws_follow_the_distribution(name: str) -> None:
     # Chi-square over the arms with at least 10 expected draws; false-alarm rate 1e-6 per case.
-    bandit = kits.taught(BANDITS[name](), 3)
+    bandit = kits.taught(BANDITS[name].make(), 3)
     n, stream, q = 40_000, random.stream(5, 0, random.ARMS), bandit.probabilities
     counts = np.bincount([bandit.draw(stream) for _ in range(n)], minlength=bandit.n_arms)
     assert counts[q == 0.0].sum() == 0
@@ -92,7 +106,7 @@ def test_draws_follow_the_distribution(name: str) -> None:
 
 @pytest.mark.parametrize("name", KERNELS)
 def test_an_arm_of_probability_zero_cannot_have_been_drawn(name: str) -> None:
-    bandit = BANDITS[name]()
+    bandit = BANDITS[name].make()
     for _ in range(50):
         arm = int(bandit.probabilities.argmax())
         bandit.update(arm, 1.0)
@@ -102,5 +116,6 @@ def test_an_arm_of_probability_zero_cannot_have_been_drawn(name: str) -> None:
         message = kits.refused(lambda arm=arm: bandit.update(arm, 0.5), ae.InvalidArgument)
         assert message == f"arm must be one of positive probability, but arm {arm} has probability 0"
     assert bandit.state() == before
-    # The two greedy ones and the leader's follower do rule arms out, so that the above is not empty.
-    assert (len(impossible) > 0) is (name in {"tsallis, follow the leader", "exp3, greedy"})
+    # The greedy one, the leader's follower and the certain ones do rule arms out, so that the above is not empty.
+    ruled_out = BANDITS[name].certain or name in {"tsallis, follow the leader", "exp3, greedy"}
+    assert (len(impossible) > 0) is ruled_out
