@@ -22,7 +22,10 @@ def one_good_arm(
     """Return losses of one good arm among equals, spread as asked, and what a player may know of them."""
     gap = checks.real("gap", gap, low=0.0, high=0.5)
     checks.choice("spread", spread, SPREADS)
-    table = ae.tables.iid(horizon, means=[0.5 - gap] + [0.5] * (arms - 1), seed=seed)
+    # In the middle: whoever tries arms in order, or has seen nothing and plays the first, gains nothing by it.
+    means = [0.5] * arms
+    means[arms // 2] -= gap
+    table = ae.tables.iid(horizon, means=means, seed=seed)
     lags = np.arange(max_delay + 1)
     weights = np.full(max_delay + 1, 1.0 / (max_delay + 1))
     if spread == "delays":

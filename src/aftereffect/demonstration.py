@@ -66,6 +66,8 @@ def verdict(simulations: Mapping[str, ae.Simulation]) -> str:
     """Say in one sentence what the table shows."""
     wrapper, control = simulations[TSALLIS].mean_regret, simulations[UNIFORM].mean_regret
     naive = simulations[NAIVE].mean_regret
+    if control <= 0.0:
+        return "Too few rounds for a verdict: choosing blindly had no regret."
     return (
         f"Wrapped, Tsallis FTRL has {wrapper / control:.0%} of the regret of choosing blindly; naive Exp3, "
         f"which blames each total on the arm just played, has {naive / control:.0%}."

@@ -1,49 +1,70 @@
 """The contract kit of players under composite anonymous feedback (Section 2), over any base; see `kits.py`.
 
-Covering a class takes one line in the table of `test_players.py`.
+Covering a class takes one line in the table of `test_players.py`. Cases about saved states are in `saving_kit.py`.
 """
 
-import json
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from tests.contracts.kits import refused, total_at
 
 import aftereffect as ae
 
-MakePlayer = Callable[[int], Any]
-PLAYER_KIT: list[Callable[[MakePlayer], None]] = []
+
+class PlayerRow(NamedTuple):
+    """How to make a player with a seed, and what it is like. A flag is a demand too: cases hold it to either value.
+
+    random: its seed makes a difference. redraws: it may choose an arm anew without having learned, as at the end of a
+    lost block, a bridge or an epoch. learns_late: a block's last report may be missing, and the rest of it is learned
+    from. compiled: it has a kernel form, so that no simulation needs the loop.
+    """
+
+    make: Callable[[int | None], Any]
+    random: bool = True
+    redraws: bool = False
+    learns_late: bool = False
+    compiled: bool = True
+
+
+PlayerCase = Callable[[PlayerRow], None]
+PLAYER_KIT: list[PlayerCase] = []
 BAD_TOTALS: tuple[Any, ...] = (math.nan, math.inf, -math.inf, "0.5", True, 1j, [0.5], b"1")
 
 
-def player_case(case: Callable[[MakePlayer], None]) -> Callable[[MakePlayer], None]:
+def player_case(case: PlayerCase) -> PlayerCase:
     PLAYER_KIT.append(case)
     return case
 
 
-def play(player: Any, rounds: int) -> list[Any]:
-    """Play some rounds, every thirteenth report missing; return what `tell` returned."""
+def play(player: Any, rounds: int, after: int = 0) -> list[Any]:
+    """Play some rounds after the first `after`, every thirteenth report missing; return what `tell` returned."""
     played: list[Any] = []
-    for _ in range(rounds):
+    for t in range(after + 1, after + rounds + 1):
         arm = player.ask()
-        t = (played[-1].round if played else 0) + 1
         played.append(player.tell(None if t % 13 == 0 else total_at(t, arm)))
     return played
 
 
+def arms_of(player: Any, rounds: int) -> list[int]:
+    return [played.arm for played in play(player, rounds)]
+
+
 @player_case
-def is_a_player(make: MakePlayer) -> None:
-    player = make(0)
+def is_a_player(row: PlayerRow) -> None:
+    player = row.make(0)
     assert isinstance(player, ae.Player)
+    assert type(player.n_arms) is int
     assert player.n_arms >= 2
-    assert repr(player.bandit) in repr(player)
+    subject = player.bandit if hasattr(player, "bandit") else player.subject
+    first = f"n_arms={subject}" if isinstance(subject, int) else repr(subject)
+    assert repr(player).startswith(f"{type(player).__name__}({first}, ")
 
 
 @player_case
-def asks_the_same_arm_until_told(make: MakePlayer) -> None:
-    player = make(1)
+def asks_the_same_arm_until_told(row: PlayerRow) -> None:
+    player = row.make(1)
     for t in range(1, 60):
         arm = player.ask()
         assert type(arm) is int
@@ -55,24 +76,26 @@ def asks_the_same_arm_until_told(make: MakePlayer) -> None:
 
 
 @player_case
-def tells_what_happened(make: MakePlayer) -> None:
-    player = make(2)
-    # Naive draws in every round, also after a missing report.
-    always = not hasattr(player, "max_delay")
+def tells_what_happened(row: PlayerRow) -> None:
     arm, update = None, True
-    for t, played in enumerate(play(player, 300), start=1):
+    redrawn, learned_late = 0, 0
+    for t, played in enumerate(play(row.make(2), 300), start=1):
+        assert type(played) is ae.Round
         assert played.round == t
-        assert played.draw is update, "a block begins exactly where one has ended"
+        assert played.draw or not update, "where a block has ended, one begins"
         assert played.draw or played.arm == arm
         assert (played.fed_loss is not None) is played.update
         assert played.fed_loss is None or 0.0 <= played.fed_loss <= 1.0
-        assert t % 13 != 0 or not played.update, "a round without a report cannot update"
-        arm, update = played.arm, played.update or always
+        redrawn += played.draw and not update
+        learned_late += played.update and t % 13 == 0
+        arm, update = played.arm, played.update
+    assert (redrawn > 0) is row.redraws
+    assert (learned_late > 0) is row.learns_late
 
 
 @player_case
-def takes_turns(make: MakePlayer) -> None:
-    player = make(3)
+def takes_turns(row: PlayerRow) -> None:
+    player = row.make(3)
     before = player.state()
     assert refused(lambda: player.tell(0.1), ae.OutOfTurn) == "tell must follow ask, but no round is open"
     assert player.state() == before
@@ -82,8 +105,8 @@ def takes_turns(make: MakePlayer) -> None:
 
 
 @player_case
-def bad_totals_change_nothing(make: MakePlayer) -> None:
-    player = make(4)
+def bad_totals_change_nothing(row: PlayerRow) -> None:
+    player = row.make(4)
     play(player, 37)
     arm = player.ask()
     before = player.state()
@@ -95,50 +118,54 @@ def bad_totals_change_nothing(make: MakePlayer) -> None:
 
 
 @player_case
-def same_seed_same_play(make: MakePlayer) -> None:
-    first = play(make(5), 400)
-    assert play(make(5), 400) == first
-    assert [r.arm for r in play(make(6), 400)] != [r.arm for r in first]
+def same_seed_same_play(row: PlayerRow) -> None:
+    first = play(row.make(5), 400)
+    assert play(row.make(5), 400) == first
+    assert (play(row.make(6), 400) != first) is row.random
 
 
 @player_case
-def goes_on_from_any_state(make: MakePlayer) -> None:
-    whole = make(7)
-    expected = play(whole, 120)
-    for stop in (0, 1, 12, 13, 40, 77):
-        player = make(7)
-        played = play(player, stop)
-        for _ in range(2):  # before ask, then in the middle of the round
-            text = json.dumps(player.state(), allow_nan=False)
-            player = ae.restore(json.loads(text), classes=[type(player.bandit)])
-            assert json.dumps(player.state()) == text
-            player.ask()
-        while len(played) < 120:
-            t = len(played) + 1
-            arm = player.ask()
-            played.append(player.tell(None if t % 13 == 0 else total_at(t, arm)))
-        assert played == expected
-        assert player.state() == whole.state()
-
-
-@player_case
-def makes_fresh_copies(make: MakePlayer) -> None:
-    template = make(8)
+def makes_fresh_copies(row: PlayerRow) -> None:
+    template = row.make(8)
     before = template.state()
-    assert play(template.fresh(21), 200) == play(make(21), 200)
+    assert play(template.fresh(21), 200) == play(row.make(21), 200)
     assert play(template.fresh(21, 0), 50) == play(template.fresh(21), 50)
-    assert [r.arm for r in play(template.fresh(21, 1), 200)] != [r.arm for r in play(template.fresh(21), 200)]
+    assert (arms_of(template.fresh(21, 1), 200) != arms_of(template.fresh(21), 200)) is row.random
     assert template.state() == before
     template.ask()
     assert refused(lambda: template.fresh(0)).startswith("player must be unplayed to be copied, but ")
 
 
 @player_case
-def every_engine_plays_it_alike(make: MakePlayer) -> None:
-    template = make(9)
-    K, direction = template.n_arms, template.direction
-    components = np.random.default_rng(9).random((300, 2, K)) / 4
-    losses = ae.CompositeLosses(components, direction=direction)
-    auto, loop = (ae.simulate(template, losses, runs=3, seed=9, engine=e) for e in ("auto", "loop"))
+def runs_and_seeds_count_from_zero(row: PlayerRow) -> None:
+    template = row.make(8)
+    assert refused(lambda: template.fresh(0, -1), ae.InvalidArgument) == "run must be at least 0, but got -1"
+    assert refused(lambda: template.fresh(-1), ae.InvalidArgument) == "seed must be at least 0, but got -1"
+
+
+@player_case
+def a_seed_from_the_system_can_be_used_again(row: PlayerRow) -> None:
+    player = row.make(None)
+    assert player.seed != row.make(None).seed
+    assert play(row.make(player.seed), 100) == play(player, 100)
+
+
+@player_case
+def every_engine_plays_it_alike(row: PlayerRow) -> None:
+    template = row.make(9)
+    before = template.state()
+    components = np.random.default_rng(9).random((300, 2, template.n_arms)) / 5
+    losses = ae.CompositeLosses(components, direction=template.direction)
+    auto, loop = (ae.simulate(template, losses, runs=3, seed=9, engine=e, trace=True) for e in ("auto", "loop"))
+    assert auto.engine in (("rounds", "blocks") if row.compiled else ("loop",))
+    assert (template.kernel() is not None) is row.compiled
     assert (auto.updates == loop.updates).all()
-    assert np.abs(auto.regrets - loop.regrets).max() <= 1e-9
+    assert loop.updates.min() > 0
+    # By blocks, losses are added up in another order; what is played and fed is the same to the last bit.
+    assert np.abs(auto.regrets - loop.regrets).max() <= (1e-9 if auto.engine == "blocks" else 0.0)
+    assert auto.traces is not None
+    assert loop.traces is not None
+    for one, other in zip(auto.traces, loop.traces, strict=True):
+        for found, expected in zip(one, other, strict=True):
+            np.testing.assert_array_equal(found, expected)
+    assert template.state() == before

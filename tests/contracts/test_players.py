@@ -1,72 +1,155 @@
-"""The contract of `Player`, over every player around every base; one line adds a class."""
+"""The contract of `Player`, over every player around every kind of base, and every rival; one line adds a class."""
 
-import functools
+import inspect
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.contracts import player_kit
+from tests.contracts.player_kit import PLAYER_KIT, PlayerRow, play
+from tests.contracts.saving_kit import saved_and_restored
 from tests.contracts.test_bandits import BANDITS
 
 import aftereffect as ae
+from aftereffect.players.kernelform import KernelPlayer
+
+Around = Callable[[Any, int | None], Any]
 
 # A fixed Boolean sequence, longer than any play of the kit; blocks of 5 to 7 rounds at d = 2.
 COINS = [t % 17 in (0, 5, 12) for t in range(500)]
+REWARDS: dict[str, Any] = {"direction": "maximize", "low": -1.0, "high": 2.0}
 
-PLAYERS: dict[str, Callable[[Any, int], Any]] = {
+AROUND_ANY_BASE: dict[str, Around] = {
     "wrapper, d=0": lambda base, seed: ae.CompositeLossWrapper(base, max_delay=0, coins=1.0, seed=seed),
     "wrapper, d=0, lazy": lambda base, seed: ae.CompositeLossWrapper(base, max_delay=0, coins=0.4, seed=seed),
     "wrapper, d=2": lambda base, seed: ae.CompositeLossWrapper(base, max_delay=2, coins=0.2, seed=seed),
     "wrapper, given coins": lambda base, seed: ae.CompositeLossWrapper(base, max_delay=2, coins=COINS, seed=seed),
     "wrapper, rewards": lambda base, seed: ae.CompositeLossWrapper(
-        base, max_delay=1, coins=0.3, seed=seed, direction="maximize", low=-1.0, high=2.0, out_of_range="clip"
+        base, max_delay=1, coins=0.3, seed=seed, out_of_range="clip", **REWARDS
     ),
     "naive": lambda base, seed: ae.Naive(base, seed=seed),
-    "naive, rewards": lambda base, seed: ae.Naive(base, seed=seed, direction="maximize", low=-1.0, high=2.0),
+    "naive, rewards": lambda base, seed: ae.Naive(base, seed=seed, **REWARDS),
 }
 
-# Every player is tried around every kind of base; variants of one base add nothing here.
-BASES = ("tsallis", "exp3", "uniform", "plain Python")
+# Each of these is tried around every kind of base; variants of one base add nothing here.
+BASES = ("tsallis", "exp3", "plain Python")
+
+# Rivals write their base into their own kernel: one base will do.
+RIVALS_AROUND_A_BASE: dict[str, Around] = {
+    "CLW2018": lambda base, seed: ae.rivals.CLW2018(base, max_delay=2, seed=seed),
+    "MiniBatch": lambda base, seed: ae.rivals.MiniBatch(base, block_length=4, max_delay=1, seed=seed),
+    "Blinded": lambda base, seed: ae.rivals.Blinded(base, seed=seed, **REWARDS),
+    "FixedBlock": lambda base, seed: ae.rivals.FixedBlock(base, max_delay=2, seed=seed),
+    "LinearComposite": lambda base, seed: ae.rivals.LinearComposite(base, coefficients=[0.0, 0.75, 0.25], seed=seed),
+}
 
 
-@pytest.mark.parametrize("base", BASES)
-@pytest.mark.parametrize("make", PLAYERS.values(), ids=PLAYERS.keys())
-@pytest.mark.parametrize("case", player_kit.PLAYER_KIT, ids=lambda case: case.__name__)
-def test_contract(
-    case: Callable[[player_kit.MakePlayer], None], make: Callable[[Any, int], Any], base: str
-) -> None:
-    case(functools.partial(around, make, base))
+def around(make: Around, base: str) -> Callable[[int | None], Any]:
+    return lambda seed: make(BANDITS[base].make(), seed)
 
 
-def around(make: Callable[[Any, int], Any], base: str, seed: int) -> Any:
-    return make(BANDITS[base](), seed)
+ROWS: dict[str, PlayerRow] = {
+    f"{name}, {base}": PlayerRow(around(make, base), redraws=name.startswith("naive"), compiled=base != "plain Python")
+    for name, make in AROUND_ANY_BASE.items()
+    for base in BASES
+}
+ROWS |= {
+    name: PlayerRow(around(make, "exp3"), redraws=name == "LinearComposite")
+    for name, make in RIVALS_AROUND_A_BASE.items()
+}
+ROWS |= {
+    # A base that learns nothing, and one that tosses no coin.
+    "wrapper, d=2, uniform": PlayerRow(around(AROUND_ANY_BASE["wrapper, d=2"], "uniform")),
+    "naive, uniform": PlayerRow(around(AROUND_ANY_BASE["naive"], "uniform"), redraws=True),
+    "naive, UCB1": PlayerRow(around(AROUND_ANY_BASE["naive"], "ucb1"), random=False, redraws=True),
+    "BlockUCB": PlayerRow(
+        lambda seed: ae.rivals.BlockUCB(3, max_delay=2, seed=seed), random=False, redraws=True
+    ),
+    "ODAAF": PlayerRow(
+        lambda seed: ae.rivals.ODAAF(2, horizon=40, mean_delay=1.0, seed=seed, **REWARDS), random=False
+    ),
+    "ODAAFB": PlayerRow(  # 34 rounds an arm in its first phase, then a bridge
+        lambda seed: ae.rivals.ODAAFB(2, horizon=100, max_delay=1, mean_delay=None, seed=seed),
+        random=False,
+        redraws=True,
+    ),
+    "ODAAFV": PlayerRow(
+        lambda seed: ae.rivals.ODAAFV(3, horizon=40, mean_delay=1.0, delay_variance=0.5, seed=seed), random=False
+    ),
+    "ARSUCB": PlayerRow(lambda seed: ae.rivals.ARSUCB(3, seed=seed), random=False, learns_late=True),
+    "ARSExp3": PlayerRow(lambda seed: ae.rivals.ARSExp3(3, seed=seed), learns_late=True),
+    "ARSExp3, blocks of 1": PlayerRow(lambda seed: ae.rivals.ARSExp3(3, growth=0.0, seed=seed), redraws=True),
+    "DoublingWrapper": PlayerRow(
+        lambda seed: ae.rivals.DoublingWrapper(3, max_delay=1, first_horizon=20, seed=seed), redraws=True
+    ),
+    "UnknownDelayWrapper": PlayerRow(
+        lambda seed: ae.rivals.UnknownDelayWrapper(3, horizon=300, guess=1, seed=seed)
+    ),
+    # The kit's totals reach 5/11: more than one action can do.
+    "UnknownDelayWrapper, wrong guess": PlayerRow(
+        lambda seed: ae.rivals.UnknownDelayWrapper(3, horizon=300, guess=0, high=0.4, seed=seed), redraws=True
+    ),
+}
+
+
+@pytest.mark.parametrize("row", ROWS.values(), ids=ROWS.keys())
+@pytest.mark.parametrize("case", PLAYER_KIT, ids=lambda case: case.__name__)
+def test_contract(case: Callable[[PlayerRow], None], row: PlayerRow) -> None:
+    case(row)
+
+
+def test_every_player_has_a_row() -> None:
+    exported = [getattr(ae.rivals, name) for name in ae.rivals.__all__]
+    assert {thing for thing in exported if isinstance(thing, type)} == set(ae.rivals.PLAYERS)
+    made = {type(row.make(0)) for row in ROWS.values()}
+    assert made == {*ae.rivals.PLAYERS, ae.CompositeLossWrapper, ae.Naive}
+
+
+# The words of `needs`, and the arguments by which a constructor is told.
+ASSUMPTIONS = {
+    "max_delay": "max_delay",
+    "horizon": "horizon",
+    "mean delay": "mean_delay",
+    "delay variance": "delay_variance",
+    "coefficients": "coefficients",
+    "stochastic losses": None,
+}
+
+
+@pytest.mark.parametrize("rival", ae.rivals.PLAYERS, ids=lambda rival: rival.__name__)
+def test_needs_names_the_assumptions(rival: type[KernelPlayer]) -> None:
+    needs = vars(rival)["needs"]
+    assert type(needs) is tuple
+    assert len(set(needs)) == len(needs)
+    assert set(needs) <= ASSUMPTIONS.keys(), "labels are for another protocol"
+    arguments = inspect.signature(rival).parameters
+    for word, argument in ASSUMPTIONS.items():
+        if argument in arguments and arguments[argument].default is inspect.Parameter.empty:
+            assert word in needs, "what must be told is needed"
 
 
 @pytest.mark.parametrize("base", ["tsallis", "exp3"])
-@pytest.mark.parametrize("make", PLAYERS.values(), ids=PLAYERS.keys())
-def test_a_template_around_a_base_that_has_learned_is_refused(
-    make: Callable[[Any, int], Any], base: str
-) -> None:
+@pytest.mark.parametrize(
+    "make", [*AROUND_ANY_BASE.values(), *RIVALS_AROUND_A_BASE.values()], ids=[*AROUND_ANY_BASE, *RIVALS_AROUND_A_BASE]
+)
+def test_a_template_around_a_base_that_has_learned_is_refused(make: Around, base: str) -> None:
     # Runs start from an unlearned base: silently forgetting what this one knows would answer another question.
-    bandit = BANDITS[base]()
+    bandit = BANDITS[base].make()
     bandit.update(0, 1.0)
-    player = make(bandit, 0)
     with pytest.raises(ae.InvalidArgument, match="unplayed"):
-        player.fresh(0)
+        make(bandit, 0).fresh(0)
 
 
-@pytest.mark.parametrize("make", PLAYERS.values(), ids=PLAYERS.keys())
-def test_runs_of_a_template_are_counted_from_zero(make: Callable[[Any, int], Any]) -> None:
-    player = make(ae.Uniform(2), 0)
-    with pytest.raises(ae.InvalidArgument, match=r"^run must be at least 0, but got -1$"):
-        player.fresh(0, -1)
-    with pytest.raises(ae.InvalidArgument, match=r"^seed must be at least 0, but got -1$"):
-        player.fresh(-1)
+@pytest.mark.parametrize("make", RIVALS_AROUND_A_BASE.values(), ids=RIVALS_AROUND_A_BASE.keys())
+def test_what_becomes_of_the_base_elsewhere_does_not_touch_a_rival(make: Around) -> None:
+    bandit = ae.Exp3(3, 0.1)
+    player = make(bandit, 0)
+    before = player.state()
+    bandit.update(0, 1.0)
+    assert player.state() == before
+    assert play(player.fresh(0), 50) == play(saved_and_restored(player), 50)
 
 
-@pytest.mark.parametrize("make", PLAYERS.values(), ids=PLAYERS.keys())
-def test_a_seed_from_the_system_can_be_used_again(make: Callable[[Any, int], Any]) -> None:
-    drawn: Any = None
-    player = make(ae.Exp3(3, 0.1), drawn)
-    assert player.seed != make(ae.Exp3(3, 0.1), drawn).seed
-    assert player_kit.play(make(ae.Exp3(3, 0.1), player.seed), 100) == player_kit.play(player, 100)
+@pytest.mark.parametrize("make", RIVALS_AROUND_A_BASE.values(), ids=RIVALS_AROUND_A_BASE.keys())
+def test_rivals_want_a_base_in_kernel_form(make: Around) -> None:
+    with pytest.raises(ae.InvalidArgument, match="bandit must be a base algorithm in kernel form, such as Exp3, but"):
+        make(BANDITS["plain Python"].make(), 0)

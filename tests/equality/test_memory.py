@@ -73,5 +73,5 @@ def test_nothing_is_kept_that_was_not_asked_for(engine: str) -> None:
     sim = ae.simulate(player(), losses(500), runs=2, engine=engine)
     assert sim.traces is None
     sizes = [value.nbytes for value in vars(sim).values() if isinstance(value, np.ndarray)]
-    # 64 rounds, 2 × 2 × 64 regrets and pseudo-regrets, 2 updates.
-    assert sum(sizes) == 8 * (64 + 2 * 2 * 64 + 2)
+    # 64 rounds, 2 × 2 × 64 regrets and pseudo-regrets, 2 updates, the sums of the arms.
+    assert sum(sizes) == 8 * (64 + 2 * 2 * 64 + 2 + sim.n_arms)

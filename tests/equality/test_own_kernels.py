@@ -56,8 +56,6 @@ kernel.register(HedgeParams, kernel.BanditKernel(size, start, draw, update, prob
 class Hedge(KernelBandit):
     """Shrinks the weight of an arm that costs."""
 
-    params_type = HedgeParams
-
     def __init__(self, n_arms: int, step: float) -> None:
         super().__init__(n_arms, HedgeParams(step))
 
@@ -139,7 +137,6 @@ def probabilities(params, n_arms, state, q):
 kernel.register(FixedParams, kernel.BanditKernel(size, start, draw, update, probabilities))
 
 class Fixed(KernelBandit):
-    params_type = FixedParams
     def __init__(self, n_arms): super().__init__(n_arms, FixedParams())
     def stability(self): return 0.0
     def regret_bound(self, n): return float(n)

@@ -42,22 +42,22 @@ def wrapped(bandit: Any = None, max_delay: int = 2, **options: Any) -> ae.Compos
     ("options", "message"),
     [
         ({"runs": 0}, "runs must be at least 1, but got 0"),
-        ({"runs": 2.0}, r"runs must be a whole number, but got 2\.0"),
-        ({"runs": True}, "runs must be a whole number, but got True"),
+        ({"runs": 2.0}, r"runs must be an int, but got 2\.0"),
+        ({"runs": True}, "runs must be an int, but got True"),
         ({"seed": -1}, "seed must be at least 0, but got -1"),
-        ({"seed": None}, "seed must be a whole number, but got None"),
+        ({"seed": None}, "seed must be an int, but got None"),
         ({"engine": "fast"}, "engine must be one of 'auto', 'loop', 'rounds', 'blocks', but got 'fast'"),
         ({"engine": None}, "engine must be one of .* but got None"),
         ({"threads": 0}, "threads must be at least 1, but got 0"),
         ({"instances": 0}, "instances must be at least 1, but got 0"),
         ({"instances": 3}, "runs must be a multiple of instances, but got 10 runs and 3 instances"),
         ({"checkpoints": 0}, "checkpoints must be at least 1, but got 0"),
-        ({"checkpoints": 2.5}, r"checkpoints must be a whole number, but got 2\.5"),
+        ({"checkpoints": 2.5}, r"checkpoints must be an int, but got 2\.5"),
         ({"checkpoints": "even"}, "checkpoints must be one of 'linear', 'log', but got 'even'"),
         ({"checkpoints": [0, 5]}, r"checkpoints must be whole rounds in 1\.\.100, but got \[0, 5\]"),
         ({"checkpoints": [5, 101]}, r"checkpoints must be whole rounds in 1\.\.100, but got \[5, 101\]"),
         ({"checkpoints": [1.5]}, r"checkpoints must be whole rounds in 1\.\.100, but got \[1\.5\]"),
-        ({"checkpoints": [[1, 2]]}, r"checkpoints must have shape \(any\), but got shape \(1, 2\)"),
+        ({"checkpoints": [[1, 2]]}, r"checkpoints must have shape \(any,\), but got shape \(1, 2\)"),
         ({"checkpoints": [np.nan]}, r"checkpoints must be finite, but checkpoints\[0\] is nan"),
         ({"checkpoints": ["a"]}, "checkpoints must be an array of numbers"),
         ({"checkpoints": [[1], [1, 2]]}, "checkpoints must be an array of numbers"),
@@ -75,12 +75,12 @@ def test_fixed_losses_cannot_be_redrawn() -> None:
 
 @pytest.mark.parametrize("player", [ae.Exp3, None, 5, "player"])
 def test_things_that_do_not_play(player: Any) -> None:
-    with pytest.raises(ae.InvalidArgument, match="player must have a method ask"):
+    with pytest.raises(ae.InvalidArgument, match="player must be a player with a method ask"):
         ae.simulate(player, losses())
 
 
 def test_a_base_alone_is_no_player() -> None:
-    with pytest.raises(ae.InvalidArgument, match=r"player must have a method ask .*but got Exp3\(n_arms=3"):
+    with pytest.raises(ae.InvalidArgument, match=r"player must be a player with a method ask.*but got Exp3\(n_arms=3"):
         ae.simulate(ae.Exp3(3, 0.1), losses())
 
 

@@ -114,7 +114,7 @@ def test_bad_input() -> None:
         theory.update_rate(1, 0)
     with pytest.raises(InvalidArgument, match=r"^update_probability must be at most 1, but got 1.5$"):
         theory.mean_block_length(1, 1.5)
-    with pytest.raises(InvalidArgument, match=r"^max_delay must be a whole number, but got 1.0$"):
+    with pytest.raises(InvalidArgument, match=r"^max_delay must be an int, but got 1.0$"):
         theory.best_update_probability(1.0)
     with pytest.raises(InvalidArgument, match=r"^longest must be at least 0, but got -2$"):
         theory.block_length_law(1, 0.5, -2)

@@ -79,7 +79,7 @@ def test_bad_input() -> None:
     for function in (theory.rates, theory.lower_bound, theory.lower_bound_rate):
         with pytest.raises(InvalidArgument, match=r"^n_arms must be at least 2, but got 0$"):
             function(0, 1, 10)
-        with pytest.raises(InvalidArgument, match=r"^max_delay must be a whole number, but got 'a'$"):
+        with pytest.raises(InvalidArgument, match=r"^max_delay must be an int, but got 'a'$"):
             function(2, "a", 10)
-        with pytest.raises(InvalidArgument, match=r"^horizon must be a whole number, but got True$"):
+        with pytest.raises(InvalidArgument, match=r"^horizon must be an int, but got True$"):
             function(2, 1, True)

@@ -123,7 +123,7 @@ def test_bad_input() -> None:
         theory.tuning(1, 1, 10)
     with pytest.raises(InvalidArgument, match=r"^max_delay must be at least 0, but got -1$"):
         theory.corollary_bound(2, -1, 10)
-    with pytest.raises(InvalidArgument, match=r"^horizon must be a whole number, but got 10.0$"):
+    with pytest.raises(InvalidArgument, match=r"^horizon must be an int, but got 10.0$"):
         theory.exp3_learning_rate(2, 1, 10.0)
     with pytest.raises(InvalidArgument, match=r"^horizon must be at least 1, but got 0$"):
         theory.exp3_learning_rate_printed(2, 1, 0)

@@ -61,9 +61,9 @@ def test_bad_input() -> None:
         theory.window_bound(-3)
     with pytest.raises(InvalidArgument, match=r"^a must be at most b, but got a=3 and b=2$"):
         theory.accountants_sums([1.0], 3, 2, 0)
-    with pytest.raises(InvalidArgument, match=r"^c must have shape \(4\), but got shape \(3,\)$"):
+    with pytest.raises(InvalidArgument, match=r"^c must have shape \(4,\), but got shape \(3,\)$"):
         theory.accountants_sums([1.0, 2.0, 3.0], 1, 2, 1)
     with pytest.raises(InvalidArgument, match=r"^c must be finite, but c\[1\] is nan$"):
         theory.accountants_sums([1.0, math.nan], 1, 2, 0)
-    with pytest.raises(InvalidArgument, match=r"^b must be a whole number, but got 2.5$"):
+    with pytest.raises(InvalidArgument, match=r"^b must be an int, but got 2.5$"):
         theory.accountants_sums([1.0], 1, 2.5, 0)

@@ -183,7 +183,7 @@ def test_engines_refuse_losses_that_linger_too_long(engine: str) -> None:
         ({"max_delay": -1}, "max_delay must be at least 0, but got -1"),
         ({"max_delay": 1, "base": "ucb1"}, "base must be one of 'tsallis', 'exp3', but got 'ucb1'"),
         ({"max_delay": 1, "first_horizon": 0}, "first_horizon must be at least 1, but got 0"),
-        ({"max_delay": 1, "first_horizon": 2.5}, "first_horizon must be a whole number, but got 2.5"),
+        ({"max_delay": 1, "first_horizon": 2.5}, "first_horizon must be an int, but got 2.5"),
         ({"max_delay": 1, "low": 1.0}, "low must be less than high, but got low=1.0 and high=1.0"),
         ({"max_delay": 1, "seed": -3}, "seed must be at least 0, but got -3"),
         (

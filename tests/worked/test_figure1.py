@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from aftereffect.core.errors import InvalidArgument
-from aftereffect.players.diagram import read_coins, round_kinds, svg_diagram, text_diagram, update_rounds
+from aftereffect.players.diagram import read_coins, round_kinds, svg_diagram, text_diagram
 
 COINS = list("10100001001000000100001")
 ROUNDS = [
@@ -49,10 +49,6 @@ def test_the_papers_example_as_text() -> None:
 )
 def test_definition_1_by_hand(coins: str, max_delay: int, rounds: str) -> None:
     assert round_kinds(read_coins(coins), max_delay) == rounds.split()
-
-
-def test_update_rounds_count_from_1() -> None:
-    assert update_rounds(ROUNDS) == [8, 18, 23]
 
 
 def test_long_sequences_are_cut_into_lines() -> None:

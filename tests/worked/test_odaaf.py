@@ -201,7 +201,7 @@ GOOD: dict[str, Any] = {"horizon": 1000, "mean_delay": 2.0}
     [
         (lambda: ODAAF(1, **GOOD), "n_arms must be at least 2, but got 1"),
         (lambda: ODAAF(2, horizon=0, mean_delay=2.0), "horizon must be at least 1, but got 0"),
-        (lambda: ODAAF(2, horizon=10.0, mean_delay=2.0), "horizon must be a whole number, but got 10.0"),
+        (lambda: ODAAF(2, horizon=10.0, mean_delay=2.0), "horizon must be an int, but got 10.0"),
         (lambda: ODAAF(2, horizon=10, mean_delay=-1), "mean_delay must be at least 0, but got -1.0"),
         (lambda: ODAAF(2, **GOOD, mean_delay_offset=-1), "mean_delay_offset must be at least 0, but got -1"),
         (lambda: ODAAF(2, **GOOD, order="new"), "order must be one of 'index', 'best_first', but got 'new'"),

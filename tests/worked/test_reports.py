@@ -93,8 +93,8 @@ CLOSED = "round must be in the open block, but the block of round {} has been cl
 AMENDMENTS: list[tuple[Any, Any, type[Exception], str]] = [
     (0, 0.1, ae.InvalidArgument, "round must be at least 1, but got 0"),
     (-3, 0.1, ae.InvalidArgument, "round must be at least 1, but got -3"),
-    (4.0, 0.1, ae.InvalidArgument, "round must be a whole number, but got 4.0"),
-    (True, 0.1, ae.InvalidArgument, "round must be a whole number, but got True"),
+    (4.0, 0.1, ae.InvalidArgument, "round must be an int, but got 4.0"),
+    (True, 0.1, ae.InvalidArgument, "round must be an int, but got True"),
     (6, 0.1, ae.OutOfTurn, "round must have been reported before it is amended, but got 6"),
     (7, 0.1, ae.OutOfTurn, "round must have been reported before it is amended, but got 7"),
     (1, 0.1, ae.OutOfTurn, CLOSED.format(1)),

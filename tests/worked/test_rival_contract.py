@@ -195,7 +195,7 @@ BAD: list[tuple[Callable[[], object], str]] = [
     ),
     (
         lambda: LinearComposite(base(), coefficients=[[1.0]]),
-        "coefficients must have shape (any), but got shape (1, 1)",
+        "coefficients must have shape (d+1,), but got shape (1, 1)",
     ),
     (
         lambda: LinearComposite(base(), coefficients=[1.0], low=1.0),

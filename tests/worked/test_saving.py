@@ -191,9 +191,15 @@ BROKEN: list[tuple[str, Any, str]] = [
         *("base is a list", resealed(GOOD, bandit=[1])),
         f"{HELD}bandit must have the attribute 'n_arms' (see aftereffect.Bandit), but got [1]",
     ),
-    ("rate below 0", resealed(EXP3, settings={"learning_rate": -1.0}), f"{HELD}learning_rate must be greater than 0, but got -1.0"),
+    (
+        *("rate below 0", resealed(EXP3, settings={"learning_rate": -1.0})),
+        f"{HELD}learning_rate must be greater than 0, but got -1.0",
+    ),
     ("no rate", resealed(EXP3, settings={}), "settings must be the arguments of Exp3, but got {}"),
-    ("another rate", resealed(EXP3, settings={"rate": 1}), "settings must be the arguments of Exp3, but got {'rate': 1}"),
+    (
+        *("another rate", resealed(EXP3, settings={"rate": 1})),
+        "settings must be the arguments of Exp3, but got {'rate': 1}",
+    ),
     ("short numbers", resealed(EXP3, numbers=[1.0]), "numbers must be a list of 6 numbers, but got [1.0]"),
     ("settings is text", resealed(EXP3, settings="0.5"), "settings must be the arguments of Exp3, but got '0.5'"),
     ("round is text", resealed(GOOD, round="3"), "round must be of type int, but got '3'"),

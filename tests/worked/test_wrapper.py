@@ -163,10 +163,10 @@ BAD_DISTRIBUTIONS: list[tuple[Any, str]] = [
     ([1.0, 1.0], "bandit.probabilities must sum to 1, but sum to 2.0"),
     ([math.nan, 1.0], "bandit.probabilities must be finite, but bandit.probabilities[0] is nan"),
     ([math.inf, 0.0], "bandit.probabilities must be finite, but bandit.probabilities[0] is inf"),
-    ([0.5, 0.25, 0.25], "bandit.probabilities must have shape (2), but got shape (3,)"),
-    ([[0.5, 0.5]], "bandit.probabilities must have shape (2), but got shape (1, 2)"),
-    (None, "bandit.probabilities must be an array of numbers of shape (2), but got None"),
-    (["a", "b"], "bandit.probabilities must be an array of numbers of shape (2), but got ['a', 'b']"),
+    ([0.5, 0.25, 0.25], "bandit.probabilities must have shape (2,), but got shape (3,)"),
+    ([[0.5, 0.5]], "bandit.probabilities must have shape (2,), but got shape (1, 2)"),
+    (None, "bandit.probabilities must be an array of numbers of shape (2,), but got None"),
+    (["a", "b"], "bandit.probabilities must be an array of numbers of shape (2,), but got ['a', 'b']"),
 ]
 
 

@@ -105,7 +105,6 @@ class Exp3(KernelBandit):
     References: Auer et al. (2002); stability by Lemma 14 of the paper.
     """
 
-
     def __init__(self, n_arms: int, learning_rate: float) -> None:
         """Take K = `n_arms` and η = `learning_rate`."""
         self.learning_rate = checks.real("learning_rate", learning_rate, above=0.0)

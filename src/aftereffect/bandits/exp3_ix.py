@@ -49,8 +49,6 @@ class Exp3IX(KernelBandit):
     References: Neu, "Explore no more", NeurIPS 2015; Kocák, Neu, Valko and Munos, NeurIPS 2014.
     """
 
-    needs: tuple[str, ...] = ("horizon",)
-
     def __init__(self, n_arms: int, learning_rate: float, exploration: float | None = None) -> None:
         """Take K = `n_arms`, η = `learning_rate` and γ = `exploration`."""
         self.learning_rate = checks.real("learning_rate", learning_rate, above=0.0)

@@ -17,11 +17,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from aftereffect.bandits import tsallis
 from aftereffect.bandits.kernelform import KernelBandit
 from aftereffect.bandits.tsallis import solve
 from aftereffect.core import checks, kernel
 from aftereffect.core.kernel import helper
-from aftereffect.core.random import scan
 
 ESTIMATORS = ("importance_weighted", "reduced_variance")
 
@@ -49,11 +49,6 @@ def start(params: TsallisINFParams, n_arms: int, state: kernel.FloatState) -> No
     state[2 * n_arms + 1] = math.sqrt(n_arms)
     state[2 * n_arms + 2] = 1.0 / math.sqrt(n_arms)
     state[2 * n_arms + 3] = 0.0
-
-
-def draw(params: TsallisINFParams, n_arms: int, state: kernel.FloatState, u: float) -> int:
-    """Return the arm whose stretch of the running sum of q holds u."""
-    return scan(state, n_arms, u)
 
 
 @helper
@@ -92,13 +87,8 @@ def update(params: TsallisINFParams, n_arms: int, state: kernel.FloatState, arm:
     state[2 * n_arms] = least
 
 
-def probabilities(params: Any, n_arms: int, state: kernel.FloatState, q: kernel.FloatState) -> None:
-    """Copy q."""
-    for i in range(n_arms):
-        q[i] = state[i]
-
-
-kernel.register(TsallisINFParams, kernel.BanditKernel(size, start, draw, update, probabilities))
+KERNEL = kernel.BanditKernel(size, start, tsallis.draw, update, tsallis.probabilities)
+kernel.register(TsallisINFParams, KERNEL)
 
 
 class TsallisINF(KernelBandit):
@@ -120,8 +110,6 @@ class TsallisINF(KernelBandit):
     Reference: Zimmert and Seldin, "Tsallis-INF: an optimal algorithm for stochastic and adversarial bandits",
     JMLR 22 (2021).
     """
-
-    needs: tuple[str, ...] = ()
 
     def __init__(self, n_arms: int, estimator: str = "importance_weighted") -> None:
         """Take K = `n_arms` and the estimator."""

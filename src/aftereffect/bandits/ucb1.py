@@ -88,8 +88,6 @@ class UCB1(KernelBandit):
     Machine Learning 47 (2002).
     """
 
-    needs: tuple[str, ...] = ("stochastic losses",)
-
     def __init__(self, n_arms: int, width: float = 2.0) -> None:
         """Take K = `n_arms` and α = `width`."""
         self.width = checks.real("width", width, low=0.0)

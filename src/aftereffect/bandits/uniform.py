@@ -45,7 +45,6 @@ class Uniform(KernelBandit):
     array([0.25, 0.25, 0.25, 0.25])
     """
 
-
     def __init__(self, n_arms: int) -> None:
         """Take K = `n_arms`."""
         super().__init__(n_arms, UniformParams())

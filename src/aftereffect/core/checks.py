@@ -26,7 +26,7 @@ def integer(name: str, value: Any, *, low: int | None = None, high: int | None =
             raise TypeError
         number = operator.index(value)
     except TypeError:
-        raise InvalidArgument(f"{name} must be a whole number, but got {shown(value)}") from None
+        raise InvalidArgument(f"{name} must be an int, but got {shown(value)}") from None
     if low is not None and number < low:
         raise InvalidArgument(f"{name} must be at least {low}, but got {number}")
     if high is not None and number > high:
@@ -75,11 +75,11 @@ def array(
     name: str,
     value: ArrayLike,
     *,
-    shape: tuple[int | None, ...],
+    shape: tuple[int | str, ...],
     error: type[InvalidArgument] = InvalidArgument,
 ) -> FloatArray:
-    """Return `value` as a finite float64 array of the given shape; None in `shape` allows any length there."""
-    wanted = "(" + ", ".join("any" if n is None else str(n) for n in shape) + ")"
+    """Return `value` as a finite float64 array of the given shape; a name in `shape` allows any length."""
+    wanted = "(" + ", ".join(map(str, shape)) + ("," if len(shape) == 1 else "") + ")"
     try:
         numbers = np.asarray(value)
         if numbers.dtype.kind not in "fiu":
@@ -87,7 +87,9 @@ def array(
         numbers = numbers.astype(np.float64, copy=False)
     except (TypeError, ValueError):
         raise error(f"{name} must be an array of numbers of shape {wanted}, but got {shown(value)}") from None
-    fits = numbers.ndim == len(shape) and all(n is None or n == m for n, m in zip(shape, numbers.shape, strict=True))
+    fits = numbers.ndim == len(shape) and all(
+        isinstance(n, str) or n == m for n, m in zip(shape, numbers.shape, strict=True)
+    )
     if not fits:
         raise error(f"{name} must have shape {wanted}, but got shape {numbers.shape}")
     finite = np.isfinite(numbers)

@@ -1,7 +1,7 @@
 """The kernel form: how an algorithm is written once and runs everywhere.
 
-An algorithm's arithmetic is a handful of pure functions over flat float64 state: scalars and loops only, no
-allocation, no NumPy reductions. Its parameters are a NamedTuple whose *type* stands for the algorithm. The
+An algorithm's arithmetic is a handful of pure functions over flat float64 state: plain loops that allocate
+nothing and leave NumPy's sums alone, which add in an order of their own. Its parameters are a NamedTuple whose *type* stands for the algorithm. The
 functions below dispatch on that type: in the interpreter by a dictionary, in compiled code by
 `numba.extending.overload` (`core/jit.py`), at no cost at run time. So the interactive object, the CPU engines
 and a CUDA kernel all compile the same source, and this file does not import numba.
@@ -35,7 +35,7 @@ A player under labelled feedback (`LabelledKernel`), where each play's whole los
 Two numbers of a player's state are for whoever watches: state[DREW] is 1 if the latest `ask` drew the arm anew, and
 state[FED] is the loss that the latest `tell` fed to a base (NaN: none). Its own state begins at OWN.
 
-Write your own, call `register`, and every engine runs it.
+Write your own, call `register`, and the compiled engines run it: a base and losses all of them, a player `rounds`.
 """
 
 from collections.abc import Callable

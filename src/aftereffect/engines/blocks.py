@@ -1,6 +1,6 @@
 """The block engine: Algorithm 1 at O(K) per block, exact, on all cores.
 
-Inside a block the arm does not change, so a block is one step: its end comes from the coins, its feedback is
+One arm is played throughout a block, so a block is one step: its end comes from the coins, its feedback is
 W at its end, its cost is the difference of D (`prepared.py`). The arms, updates and fed losses of a run equal
 the loop's bit for bit; cumulative losses differ by rounding.
 

@@ -41,11 +41,6 @@ def whole_play(world: Any, t: int, arm: int, delay: int, play: FloatArray) -> tu
     return whole, last
 
 
-def label_play(world: Any, t: int, arm: int, delay: int, play: FloatArray) -> tuple[float, int]:
-    """Do what `whole_play` does, compiled by itself."""
-    return whole_play(world, t, arm, delay, play)
-
-
 def begin_labelled(player: Any, n_arms: int, states: FloatArray) -> None:
     """Start every run's player."""
     for run in range(len(states)):
@@ -189,7 +184,7 @@ def simulate_labelled_loop(plan: Plan) -> Outcome:
 
     covers(plan)
     world = plan.losses
-    label, play = compiled(label_play, world.params), np.zeros(world.max_delay + 1)
+    label, play = compiled(whole_play, world.params), np.zeros(world.max_delay + 1)
     shape = (plan.runs, len(plan.checkpoints))
     losses, pseudo = np.zeros(shape), np.zeros(shape)
     updates = np.zeros(plan.runs, dtype=np.int64)
@@ -212,8 +207,8 @@ def simulate_labelled_loop(plan: Plan) -> Outcome:
             if t == plan.checkpoints[checkpoint]:
                 losses[run, checkpoint], pseudo[run, checkpoint] = loss, gap
                 checkpoint += 1
-            if t % 4096 == 0:
-                plan.advanced(4096)
+            if t % 4096 == 0 or t == world.horizon:
+                plan.advanced((t - 1) % 4096 + 1)
         traces.append(rounds_as_blocks(played))
     sums = arm_sums_at(world, plan.checkpoints)
     return Outcome(losses, pseudo, updates, sums, traces if plan.trace else None)

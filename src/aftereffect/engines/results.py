@@ -50,7 +50,8 @@ class Simulation:
 
     engine: which engine ran. rounds: the checkpoints. regrets: (runs, checkpoints), each against the best arm
     of that prefix. pseudo_regrets: the same for Σ_t (μ(I_t) − μ*), None where the losses do not know their
-    means. updates: (runs,). traces: the blocks of every run, if asked for.
+    means. updates: (runs,). arm_sums: (instances, K), what always playing each arm adds up to.
+    traces: the blocks of every run, if asked for.
     """
 
     engine: str
@@ -61,6 +62,7 @@ class Simulation:
     regrets: FloatArray
     pseudo_regrets: FloatArray | None
     updates: NDArray[np.int64]
+    arm_sums: FloatArray
     seed: int
     traces: list[Blocks] | None = field(default=None, repr=False)
 
@@ -104,7 +106,7 @@ class Simulation:
 
     def quantiles(self, levels: ArrayLike) -> FloatArray:
         """Return quantiles over runs at the checkpoints, shape (levels, checkpoints)."""
-        wanted = checks.array("levels", levels, shape=(None,))
+        wanted = checks.array("levels", levels, shape=("any",))
         if wanted.size and (wanted.min() < 0.0 or wanted.max() > 1.0):
             raise InvalidArgument(f"levels must lie in [0, 1], but got {checks.shown(levels)}")
         result: FloatArray = np.quantile(self.regrets, wanted, axis=0)
@@ -112,7 +114,10 @@ class Simulation:
 
     def to_frame(self) -> "pd.DataFrame":
         """Return one row per run and checkpoint, as a pandas frame (extra `frames`)."""
-        import pandas as pd
+        try:
+            import pandas as pd
+        except ImportError:
+            raise ImportError("to_frame needs pandas: pip install pandas, or 'aftereffect[frames]'") from None
 
         runs, points = self.regrets.shape
         columns: dict[str, Any] = {
@@ -125,13 +130,13 @@ class Simulation:
         return pd.DataFrame(columns)
 
     def plot(self, ax: "Axes | None" = None, label: str | None = None, **style: Any) -> "Axes":
-        """Draw the mean regret curve with its 95% band; return the axes."""
-        from matplotlib.figure import Figure
+        """Draw the mean regret curve with its 95% band; return the axes (without `ax`, of a new pyplot figure)."""
+        import matplotlib.pyplot as plt
 
         if ax is None:
-            ax = Figure(figsize=(7, 4.2), layout="constrained").subplots()
+            _, ax = plt.subplots(figsize=(7, 4.2), layout="constrained")
         rounds, mean, low, high = self.curve
-        (line,) = ax.plot(rounds, mean, label=label or self.player, **style)
+        (line,) = ax.plot(rounds, mean, label=label or self.player.partition("(")[0], **style)
         ax.fill_between(rounds, low, high, color=line.get_color(), alpha=0.2, linewidth=0)
         ax.set_xlabel("round")
         ax.set_ylabel("regret")
@@ -144,7 +149,7 @@ class Simulation:
         spread = "" if self.runs < 2 else f" ± {self.standard_error:.2g}"
         return (
             f"Simulation({self.player}: regret {self.mean_regret:.6g}{spread} after {self.horizon} rounds, "
-            f"{self.runs} runs, engine {self.engine!r})"
+            f"{self.runs} runs with seed {self.seed}, engine {self.engine!r})"
         )
 
 
@@ -154,10 +159,16 @@ def compare(first: Simulation, second: Simulation) -> Difference:
     Run r of both simulations has the same streams for the same seed, so their regrets go up and down together
     and the difference is known better than either mean.
     """
+    for argument, value in (("first", first), ("second", second)):
+        if not isinstance(value, Simulation):
+            raise InvalidArgument(f"{argument} must be a Simulation, but got {checks.shown(value)}")
     for name in ("seed", "runs", "horizon", "n_arms", "max_delay"):
         a, b = getattr(first, name), getattr(second, name)
         if a != b:
             raise InvalidArgument(f"second must have the {name} of first, {a}, but got {b}")
+    # Engines add up in different orders: the same losses agree to rounding.
+    if first.arm_sums.shape != second.arm_sums.shape or not np.allclose(first.arm_sums, second.arm_sums, rtol=1e-9):
+        raise InvalidArgument("second must have been run on the losses of first, but its arms have other sums")
     differences = first.regret - second.regret
     mean, error = float(differences.mean()), float(standard_error(differences))
     return Difference(mean, error, mean - Z95 * error, mean + Z95 * error)

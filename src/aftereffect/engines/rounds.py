@@ -109,8 +109,8 @@ def simulate_rounds(plan: Plan, player: Any) -> Outcome:
             if refused >= 0:
                 t, total = int(lanes[first + refused, DONE]) + 1, float(lanes[first + refused, REFUSED])
                 raise InvalidTotal(
-                    "total must be one that the player's range and max_delay allow, alone and in its window "
-                    "(out_of_range='void' or 'clip' go on), "
+                    "total must be one that the player's range and delay allow, alone and in its window "
+                    "(a player with out_of_range goes on under 'void' or 'clip'), "
                     f"but in round {t} of run {plan.first_run + first + refused} it is {total!r}"
                 )
             advanced(count * length)

@@ -39,11 +39,12 @@ def simulate(
 
     player: an unplayed template; it is copied, never changed. It needs `fresh(seed, run)`.
     losses: one loss sequence for all runs, as R_T averages over the player's randomness only.
-    seed: run r uses the streams SeedSequence(seed, spawn_key=(r, stream)); run 0 is the interactive player
-    with that seed. engine: "blocks" (Algorithm 1, a step a block), "rounds" (any player in kernel form),
+    seed: run r uses the streams SeedSequence(seed, spawn_key=(r, stream)), so run 0 plays as the player would
+        that was made with this seed.
+    engine: "blocks" (Algorithm 1, a step a block), "rounds" (any player in kernel form),
         "loop" (any player), or "auto", the first of these that is exact here.
-    checkpoints: where curves are recorded: how many, evenly spaced; "linear", "log"; or the rounds
-    themselves. instances: redraw stochastic losses so many times; runs are shared out evenly.
+    checkpoints: where curves are recorded: how many, evenly spaced; "linear", "log"; or the rounds themselves.
+    instances: redraw stochastic losses so many times; runs are shared out evenly.
     threads: how many threads, all cores by default. Results do not depend on it.
     trace: keep every run's blocks (arms, fed losses).
     progress: show a progress bar; by default on long simulations at a terminal.
@@ -63,7 +64,8 @@ def simulate(
     checks.choice("engine", engine, ENGINES)
     if not isinstance(losses, Losses):
         raise InvalidArgument(
-            f"losses must be a Losses (CompositeLosses or a builder's), but got {checks.shown(losses)}"
+            "losses must be a Losses, made by CompositeLosses or one of aftereffect.spreads, "
+            f"but got {checks.shown(losses)}"
         )
     if runs % instances:
         raise InvalidArgument(f"runs must be a multiple of instances, but got {runs} runs and {instances} instances")
@@ -97,6 +99,7 @@ def simulate(
         regrets=np.concatenate([outcome.losses for outcome in outcomes]),
         pseudo_regrets=np.concatenate([outcome.pseudo for outcome in outcomes]) if known else None,
         updates=np.concatenate([outcome.updates for outcome in outcomes]),
+        arm_sums=np.array([outcome.arm_sums[-1] for outcome in outcomes]),
         seed=seed,
         traces=[blocks for outcome in outcomes for blocks in outcome.traces or []] if trace else None,
     )
@@ -105,9 +108,10 @@ def simulate(
 def fits(player: Any, losses: Losses) -> None:
     """Raise an error if this player cannot be simulated, or not on these losses."""
     for name in ("ask", "tell", "fresh"):
-        if not callable(getattr(player, name, None)):
+        if isinstance(player, type) or not callable(getattr(player, name, None)):
             raise InvalidArgument(
-                f"player must have a method {name} (see aftereffect.Player), but got {checks.shown(player)}"
+                f"player must be a player with a method {name}, such as a CompositeLossWrapper around a bandit, "
+                f"but got {checks.shown(player)}"
             )
     n_arms = getattr(player, "n_arms", None)
     if n_arms != losses.n_arms:
@@ -175,7 +179,7 @@ def checkpoint_rounds(checkpoints: int | str | ArrayLike, horizon: int) -> NDArr
         count = checks.integer("checkpoints", checkpoints, low=1)
         marks = np.linspace(0, horizon, min(count, horizon) + 1)[1:]
     else:
-        marks = checks.array("checkpoints", checkpoints, shape=(None,))
+        marks = checks.array("checkpoints", checkpoints, shape=("any",))
         if marks.size and (marks.min() < 1 or marks.max() > horizon or (marks != np.floor(marks)).any()):
             raise InvalidArgument(
                 f"checkpoints must be whole rounds in 1..{horizon}, but got {checks.shown(checkpoints)}"

@@ -54,7 +54,7 @@ class CompositeLosses(Losses):
         self, components: ArrayLike, *, direction: str = "minimize", low: float = 0.0, high: float = 1.0
     ) -> None:
         """Check and copy the components."""
-        numbers = checks.array("components", components, shape=(None, None, None), error=InvalidLosses)
+        numbers = checks.array("components", components, shape=("T", "d+1", "K"), error=InvalidLosses)
         horizon, delays, n_arms = numbers.shape
         if horizon < 1 or delays < 1 or n_arms < 2:
             raise InvalidLosses(

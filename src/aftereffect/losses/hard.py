@@ -58,7 +58,7 @@ def stacked(
     >>> stacked([[0.25, 1.0], [0.5, 0.0]], max_delay=1).totals([0, 1, 0, 0])
     array([0.  , 1.25, 0.  , 1.  ])
     """
-    linear = checks.array("linear_losses", linear_losses, shape=(None, None), error=InvalidLosses)
+    linear = checks.array("linear_losses", linear_losses, shape=("n", "K"), error=InvalidLosses)
     max_delay = checks.integer("max_delay", max_delay, low=0)
     groups = checks.integer("len(linear_losses)", len(linear), low=1)
     longest = groups * (max_delay + 1)

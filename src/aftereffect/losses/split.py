@@ -1,8 +1,7 @@
 """A spread at random: each effect is cut into d+1 parts, uniformly on the simplex, anew for each play.
 
 This is Dirichlet(1, ..., 1): exponential numbers E_s = -ln U_s over their sum. Nothing is stored, since U_s
-is hashed from
-(key, t, i, s) inside the kernel: word (tK + i)(d+1) + s of the splitmix64 sequence that starts at `key`.
+is hashed from (key, t, i, s) inside the kernel: word (tK + i)(d+1) + s of the splitmix64 sequence that starts at `key`.
 
 Reference: Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014.
 """

@@ -47,7 +47,7 @@ class Table:
     ) -> None:
         """Check the values against the range, and freeze them."""
         effects("minimize", low, high)
-        numbers = checks.array("table", values, shape=(None, None), error=InvalidLosses)
+        numbers = checks.array("table", values, shape=("T", "K"), error=InvalidLosses)
         if numbers.shape[0] < 1 or numbers.shape[1] < 2:
             raise InvalidLosses(f"table must have shape (T >= 1, K >= 2), but got shape {numbers.shape}")
         outside = (numbers < low) | (numbers > high)
@@ -100,7 +100,7 @@ def iid(
     array([0.2, 0.8])
     """
     horizon = checks.integer("horizon", horizon, low=1)
-    mu = checks.array("means", means, shape=(None,))
+    mu = checks.array("means", means, shape=("K",))
     checks.integer("len(means)", len(mu), low=2)
     checks.choice("law", law, (*LAWS, "beta"))
     concentration = checks.real("concentration", concentration, above=0.0)

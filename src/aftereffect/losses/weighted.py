@@ -77,7 +77,7 @@ def linear_composite(
     array([[0.375, 0.75 ],
            [0.125, 0.25 ]])
     """
-    row = checks.array("coefficients", coefficients, shape=(None,), error=InvalidLosses)
+    row = checks.array("coefficients", coefficients, shape=("d+1",), error=InvalidLosses)
     whole = as_table(table, low, high)
     weights = np.repeat(row[np.newaxis, :], whole.values.shape[1], axis=0)
     return _build(whole, weights, "coefficients", direction)
@@ -98,7 +98,7 @@ def kernels(
            [0.  , 0.75]])
     """
     whole = as_table(table, low, high)
-    rows = checks.array("weights", weights, shape=(whole.values.shape[1], None), error=InvalidLosses)
+    rows = checks.array("weights", weights, shape=(whole.values.shape[1], "d+1"), error=InvalidLosses)
     if (rows < 0.0).any():
         i, s = (int(n) for n in np.argwhere(rows < 0.0)[0])
         raise InvalidLosses(f"weights must not be negative, but weights[{i}, {s}] is {float(rows[i, s])!r}")

@@ -198,7 +198,7 @@ class ARSExp3(KernelPlayer):
 
         R_T ≤ hi·( 2√(K ln K·Σ_{k≤B} f(k)²) + 2dB + f(B) ),     for effects that are never negative.
 
-    With γ = ½, B ≈ (3T/2)^{2/3} and Σ f² ≈ B²/2: order (d + √(K ln K))·T^{2/3}, the published rate. L̂ must
+    With γ = ½, B ≈ (3T/2)^{2/3} and Σ f² ≈ B²/2: order (d + √(K ln K))·T^{2/3}; T^{2/3} is the published rate. L̂ must
     add up sums, not averages: fed averages of blocks that grow, Exp3 would take an early round for as good
     as many late ones, and regret could be linear.
 

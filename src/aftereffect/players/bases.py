@@ -11,15 +11,16 @@ from aftereffect.core.errors import InvalidArgument
 
 
 def kernel_base(bandit: Any) -> KernelBandit:
-    """Return `bandit` if it is an unplayed base algorithm in kernel form, as players in kernel form need."""
+    """Return a copy of `bandit` if it is an unplayed base algorithm in kernel form, as players in kernel form need."""
     if not isinstance(bandit, KernelBandit):
         raise InvalidArgument(
             f"bandit must be a base algorithm in kernel form, such as Exp3, but got {checks.shown(bandit)}"
         )
     # The player starts the kernel afresh; what the object has learned would be lost without a word.
-    if bandit.state() != bandit.fresh().state():
+    twin = bandit.fresh()
+    if bandit.state() != twin.state():
         raise InvalidArgument(f"bandit must be unplayed, but {bandit!r} has learned")
-    return bandit
+    return twin
 
 
 def tuned_base(base: str, n_arms: int, updates: int) -> TsallisFTRL | Exp3:

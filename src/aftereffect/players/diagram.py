@@ -6,10 +6,11 @@ totals of rounds t-d, ..., t come from the block's arm alone. Their sum over 2d+
 algorithm is fed.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from aftereffect.core import checks
 from aftereffect.core.errors import InvalidArgument
+from aftereffect.players.coins import update_rounds
 
 
 def read_coins(text: str) -> list[bool]:
@@ -39,18 +40,8 @@ def round_kinds(coins: Iterable[bool], max_delay: int) -> list[str]:
     for t, coin in enumerate(b, start=1):
         if coin not in (0, 1):
             raise InvalidArgument(f"coins must be 0 or 1, but coin {t} is {checks.shown(coin)}")
-    updates = [t >= 2 * d and bool(b[t]) and not any(b[t - 2 * d : t]) for t in range(len(b))]
-    draws = [t == 0 or updates[t - 1] for t in range(len(b))]
-    return ["DS"[not draw] + "U" * update for draw, update in zip(draws, updates, strict=True)]
-
-
-def update_rounds(kinds: Sequence[str]) -> list[int]:
-    """Return the update rounds, counted from 1.
-
-    >>> update_rounds(["D", "S", "S", "SU", "D"])
-    [4]
-    """
-    return [t for t, kind in enumerate(kinds, start=1) if kind.endswith("U")]
+    ends = set(update_rounds(b, d))
+    return ["DS"[t > 1 and t - 1 not in ends] + "U" * (t in ends) for t in range(1, len(b) + 1)]
 
 
 def text_diagram(coins: Iterable[bool], max_delay: int, rounds_per_line: int = 23) -> str:
@@ -68,7 +59,7 @@ def text_diagram(coins: Iterable[bool], max_delay: int, rounds_per_line: int = 2
     kinds = round_kinds(b, max_delay)
     checks.integer("rounds_per_line", rounds_per_line, low=1)
     needed, summed = [""] * len(b), [""] * len(b)
-    for t in update_rounds(kinds):
+    for t in update_rounds(b, max_delay):
         needed[t - 2 * max_delay - 1 : t] = ["0"] * (2 * max_delay) + ["1"]
         summed[t - max_delay - 1 : t] = ["+"] * (max_delay + 1)
     rows = {"coins": [str(int(coin)) for coin in b], "rounds": kinds, "needed": needed, "summed": summed}
@@ -119,7 +110,7 @@ def svg_diagram(coins: Iterable[bool], max_delay: int) -> str:
     """
     b = list(coins)
     kinds = round_kinds(b, max_delay)
-    updates = update_rounds(kinds)
+    updates = update_rounds(b, max_delay)
     foot = TOP + 2 * ROW
     width, height = LEFT + len(b) * COLUMN + 14, foot + 72
     size = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'

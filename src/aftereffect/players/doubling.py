@@ -52,14 +52,12 @@ EPOCH, LEFT, WRAPPER = OWN, OWN + 1, OWN + 2
 @helper
 def of_epoch(params: DoublingParams, epoch: int) -> WrapperParams:
     """Return the wrapper that plays an epoch."""
-    bounds = params.total_bounds, params.window_bounds
-    return WrapperParams(
-        params.bases[epoch], params.coins, params.max_delay, params.span, bounds[0], bounds[1], params.policy
-    )
+    base, total_bounds, window_bounds = params.bases[epoch], params.total_bounds, params.window_bounds
+    return WrapperParams(base, params.coins, params.max_delay, params.span, total_bounds, window_bounds, params.policy)
 
 
 def size(params: DoublingParams, n_arms: int) -> int:
-    """Three scalars and one wrapper; all epochs' wrappers are of one size."""
+    """Two scalars and one wrapper; all epochs' wrappers are of one size."""
     return WRAPPER + wrapper_kernel.size(of_epoch(params, 0), n_arms)
 
 

@@ -1,5 +1,6 @@
 """The object around a player in kernel form: turns, checks, copies, saves; the idea itself stays in the kernel."""
 
+import copy
 from collections.abc import Mapping
 from typing import Any, Self
 
@@ -49,8 +50,9 @@ class KernelPlayer:
         # numba's import costs a quarter of a second: here, not with the package.
         from aftereffect.core.jit import entry
 
-        self.subject = subject
-        self._n_arms = subject.n_arms if isinstance(subject, KernelBandit) else checks.integer("n_arms", subject, low=2)
+        base = isinstance(subject, KernelBandit)
+        self._n_arms = checks.integer("n_arms", subject.n_arms if base else subject, low=2)
+        self.subject: Any = subject if base else self._n_arms
         self.seed = random.checked_seed("seed", seed)
         self.settings = dict(settings)
         self._params = params
@@ -104,9 +106,9 @@ class KernelPlayer:
         """Return an unplayed copy with the streams of (seed, run); only an unplayed player has one."""
         if self._round:
             raise InvalidArgument(f"player must be unplayed to be copied, but it is in round {self._round}")
-        run = checks.integer("run", run, low=0)
+        seed, run = checks.integer("seed", seed, low=0), checks.integer("run", run, low=0)
         subject = turns.unplayed_copy(self.subject) if isinstance(self.subject, KernelBandit) else self.subject
-        twin = type(self)(subject, **self.settings, seed=checks.integer("seed", seed, low=0))
+        twin = type(self)(subject, **self.settings, seed=seed)
         twin._streams[:] = random.streams(seed, run, 1)[0]
         return twin
 
@@ -116,7 +118,7 @@ class KernelPlayer:
         numbers = [None if number != number else number for number in self._numbers.tolist()]
         fields = {
             "subject": self.subject.state() if isinstance(self.subject, KernelBandit) else self.subject,
-            "settings": self.settings,
+            "settings": copy.deepcopy(self.settings),
             "seed": f"{self.seed:x}",
             "streams": saved.words_to_hex(self._streams.ravel()),
             "numbers": numbers,
@@ -129,7 +131,12 @@ class KernelPlayer:
         fields = saved.unseal(state, cls.__name__, FIELDS)
         if not isinstance(fields["settings"], dict) or not isinstance(fields["numbers"], list):
             raise InvalidState(f"settings must be a dict and numbers a list, but got {checks.shown(fields)}")
-        player = cls(subject, **fields["settings"], seed=saved.whole_number("seed", fields["seed"]))
+        try:
+            player = cls(subject, **fields["settings"], seed=saved.whole_number("seed", fields["seed"]))
+        except TypeError:
+            raise InvalidState(
+                f"settings must be the arguments of {cls.__name__}, but got {checks.shown(fields['settings'])}"
+            ) from None
         numbers = [float("nan") if number is None else number for number in fields["numbers"]]
         player._numbers[:] = saved.numbers("numbers", numbers, len(player._numbers))
         player._streams[:] = saved.hex_to_words("streams", fields["streams"], 8).reshape(2, 4)

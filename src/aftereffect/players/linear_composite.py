@@ -146,7 +146,7 @@ class LinearComposite(KernelPlayer):
     ) -> None:
         """Start before round 1."""
         base = kernel_base(bandit)
-        row = checks.array("coefficients", coefficients, shape=(None,))
+        row = checks.array("coefficients", coefficients, shape=("d+1",))
         self.delay = first_lag(row)
         self.coefficients = tuple(float(a) for a in row)
         self.effects = effects.effects(direction, low, high)
@@ -172,7 +172,7 @@ class LinearComposite(KernelPlayer):
         high: float = 1.0,
     ) -> Self:
         """Return the player whose copies are tuned to T/(d+1) updates each."""
-        copies = first_lag(checks.array("coefficients", coefficients, shape=(None,))) + 1
+        copies = first_lag(checks.array("coefficients", coefficients, shape=("d+1",))) + 1
         bandit = tuned_base(base, n_arms, checks.integer("horizon", horizon, low=1) // copies)
         return cls(bandit, coefficients=coefficients, seed=seed, direction=direction, low=low, high=high)
 

@@ -34,7 +34,7 @@ class PhasedElimination(KernelPlayer):
 
     Phase m = 1, 2, ... with D_m = 2⁻ᵐ plays every arm still in play, one after another, until it has had n_m
     rounds in all phases together; then arms go out whose mean total is worse than the best one's by more than
-    D_m, in units of the range high − low. With a bridge, the best arm is then played for n_m − n_{m−1} rounds
+    D_m, in units of hi − lo. With a bridge, the best arm is then played for n_m − n_{m−1} rounds
     that are not measured. When one arm is left, or the phases have run out, the best arm is played for good.
     """
 
@@ -52,7 +52,7 @@ class PhasedElimination(KernelPlayer):
             raise InvalidArgument(f"bridge must be True or False, but got {checks.shown(named['bridge'])}")
         self.direction: str = named["direction"]
         self.effects = effects.effects(self.direction, named["low"], named["high"])
-        named["low"], named["high"] = float(named["low"]), float(named["high"])
+        self.low, self.high = named["low"], named["high"] = float(named["low"]), float(named["high"])
         table = odaaf_lengths.phase_lengths(named["horizon"], length)
         best_first = named["order"] == "best_first"
         super().__init__(
@@ -165,6 +165,7 @@ class ODAAFB(PhasedElimination):
     ) -> None:
         """Start before round 1."""
         T, d = checked_horizon(horizon), checks.integer("max_delay", max_delay, low=0, high=LONGEST)
+        self.max_delay = d
         E = None if mean_delay is None else checks.real("mean_delay", mean_delay, low=0.0, high=float(d))
 
         def length(m: int) -> int:

@@ -66,7 +66,8 @@ def tell(
     if state[MODE] == MEASURING:
         if total != total:
             return 0
-        state[ORDER + n_arms + arm] += total
+        # Means are clipped to the range; the sums behind them only have to stay finite.
+        state[ORDER + n_arms + arm] = min(max(state[ORDER + n_arms + arm] + total, -1e300), 1e300)
     state[LEFT] -= 1.0
     if state[LEFT] > 0.0:
         return 0

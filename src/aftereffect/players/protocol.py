@@ -16,7 +16,8 @@ class Player(Protocol):
     """Someone who plays an arm each round and sees one total a round.
 
     `ask` returns the same arm until `tell` ends the round. `tell` before `ask`, or a total that is not a
-    finite number in range, raises a `ValueError` and changes nothing. To be simulated over many runs a player
+    finite number, raises a `ValueError` and changes nothing; a total out of range is refused or clipped, as the
+    player says. To be simulated over many runs a player
     also needs `fresh(seed, run)`, an unplayed copy with its own random streams; to be saved, `state()`.
     """
 

@@ -7,13 +7,8 @@ import numpy as np
 
 from aftereffect.core import checks, random, saved
 from aftereffect.core.errors import CoinsExhausted, InvalidArgument, InvalidState
-from aftereffect.core.kernel import FloatState, WordState
+from aftereffect.core.kernel import WordState
 from aftereffect.players import coins as tables
-
-
-def next_update(coins: tables.Coins, rng: WordState, place: FloatState, max_delay: int, limit: int) -> int:
-    """Look for the next update round: `coins.next_update`, compiled."""
-    return tables.next_update(coins, rng, place, max_delay, limit)
 
 
 class DrawnCoins:
@@ -31,7 +26,7 @@ class DrawnCoins:
         self._place = np.zeros(2)
         self._known = 0
         self._end = 0
-        self._next_update = entry(next_update, self._table, rng, self._place, 0, 0)
+        self._next_update = entry(tables.next_update, self._table, rng, self._place, 0, 0)
 
     def read(self, t: int) -> bool:
         """Return whether round t, the next one, is an update round."""
@@ -130,7 +125,7 @@ def coin_value(coin: Any, t: int) -> bool:
 
 def make_coins(coins: Any, max_delay: int, rng: WordState) -> DrawnCoins | GivenCoins:
     """Return the sequence that a user means by `coins`: a bias in (0, 1], or an iterable of bools."""
-    if isinstance(coins, str | bytes):
+    if coins is None or isinstance(coins, str | bytes | bool):
         raise InvalidArgument(f"coins must be a bias in (0, 1] or an iterable of bools, but got {checks.shown(coins)}")
     if isinstance(coins, np.ndarray):
         coins = coins.tolist()

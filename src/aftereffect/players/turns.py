@@ -22,6 +22,8 @@ def draw_from(q: Any, n_arms: int, rng: WordState) -> int:
 
 def checked_bandit(bandit: Any) -> Bandit:
     """Return `bandit` if it has what the Bandit protocol asks for."""
+    if isinstance(bandit, type):
+        raise InvalidArgument(f"bandit must be an object, not a class (call it first), but got {checks.shown(bandit)}")
     for name in ("n_arms", "probabilities", "update", "stability", "regret_bound"):
         if not hasattr(bandit, name):
             raise InvalidArgument(

@@ -13,9 +13,7 @@ from numpy.typing import NDArray
 from aftereffect import theory
 from aftereffect.bandits.tsallis import TsallisParams
 from aftereffect.core import checks, effects, kernel
-from aftereffect.core.errors import InvalidArgument, InvalidTotal
-from aftereffect.core.records import Round
-from aftereffect.players import turns
+from aftereffect.core.errors import InvalidArgument
 from aftereffect.players import unknown_delay_kernel as form
 from aftereffect.players.kernelform import KernelPlayer
 
@@ -123,16 +121,13 @@ class UnknownDelayWrapper(KernelPlayer):
         kernel.bandit_probabilities(TsallisParams(self.learning_rate), self.n_arms, base, q)
         return q
 
-    def tell(self, total: float | None) -> Round:
-        """Report the total of the round `ask` opened (None: missing) and end it."""
-        if self._open and total is not None:
-            value, t, span = turns.checked_total(total), self._round, self.effects
-            if not form.possible(span, t, value):
-                raise InvalidTotal(
-                    f"total must lie in [{t * span.lo:g}, {t * span.hi:g}], the range of one action's effect "
-                    f"times the {t} actions so far, but got {value!r}"
-                )
-        return super().tell(total)
+    def refusal(self) -> str:
+        """Say what a total must be that the kernel does not refuse."""
+        t, span = self._round, self.effects
+        return (
+            f"total must lie in [{t * span.lo:g}, {t * span.hi:g}], the range of one action's effect "
+            f"times the {t} actions so far"
+        )
 
     def regret_bound(self, max_delay: int, *, stochastic: bool = False) -> float:
         """Return what is guaranteed for R_T at the horizon if d ≤ `max_delay`, times the range.

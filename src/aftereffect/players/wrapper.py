@@ -38,11 +38,12 @@ FIELDS = (
 class CompositeLossWrapper:
     """Algorithm 1: plays `bandit` under d-delayed composite anonymous feedback.
 
-    bandit: the base algorithm A, any object with the Bandit attributes; from now on it belongs to the
-    wrapper. max_delay: d ≥ 0, how many rounds after its own an action's effect can still arrive.
+    bandit: the base algorithm A, any object with the Bandit attributes; from now on it belongs to the wrapper.
+    max_delay: d ≥ 0, how many rounds after its own an action's effect can still arrive.
     coins: the Boolean sequence B: a bias β in (0, 1] for Bernoulli coins (Theorem 4 asks for these), or an
-    iterable of bools. seed: of the random streams for coins and arms; None takes one from the operating
-    system. direction, low, high: "minimize" losses or "maximize" rewards; the least and most one action can
+        iterable of bools.
+    seed: of the random streams for coins and arms; None takes one from the operating system.
+    direction, low, high: "minimize" losses or "maximize" rewards; the least and most one action can
         do in all. With lo = min(low, 0) and hi = max(high, 0), every contiguous part of one action's effect
         must lie in [lo, hi].
     out_of_range: what to do with a total, or a clean window, that the range makes impossible: "raise" an

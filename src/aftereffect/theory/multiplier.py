@@ -20,7 +20,7 @@ from aftereffect.core.errors import InvalidArgument
 
 def _checked(weights: ArrayLike, learning_rate: float) -> tuple[list[float], float]:
     """Return w and η, checked."""
-    w: list[float] = checks.array("weights", weights, shape=(None,)).tolist()
+    w: list[float] = checks.array("weights", weights, shape=("K",)).tolist()
     if len(w) < 2:
         raise InvalidArgument(f"weights must hold at least 2 numbers, one per arm, but got {len(w)}")
     eta = checks.real("learning_rate", learning_rate, above=0.0)

@@ -1,6 +1,6 @@
 """The three sizes of a problem (Section 2), checked in one place, and how many updates fit (Theorem 4).
 
-K = `n_arms` arms, at least 2; d = `max_delay`, how many rounds after its own an effect can still arrive, at
+K = `n_arms` arms, at least 2; d = `max_delay`, the longest an effect may be late, in rounds, at
 least 0; T = `horizon` rounds, at least 1.
 """
 

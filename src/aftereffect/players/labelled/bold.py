@@ -10,7 +10,8 @@ from aftereffect.bandits.kernelform import KernelBandit
 from aftereffect.bandits.protocol import Bandit
 from aftereffect.core import checks, effects, kernel, random
 from aftereffect.core.kernel import DREW, FED, OWN
-from aftereffect.players.labelled.kernelform import LabelledKernelPlayer, checked_base
+from aftereffect.players.bases import kernel_base
+from aftereffect.players.labelled.kernelform import LabelledKernelPlayer
 
 
 class BoldParams(NamedTuple):
@@ -114,7 +115,7 @@ class BOLD(LabelledKernelPlayer):
         seed: int | None = None,
     ) -> None:
         """Start d+1 = `max_delay` + 1 copies of `bandit`."""
-        base = checked_base(bandit)
+        base = kernel_base(bandit)
         max_delay = checks.integer("max_delay", max_delay, low=0)
         length = kernel.BANDITS[type(base.params)].size(base.n_arms)
         params = BoldParams(base.params, length, max_delay, effects.effects(direction, low, high))
@@ -122,7 +123,7 @@ class BOLD(LabelledKernelPlayer):
         super().__init__(base, params, max_delay, seed, settings)
 
     def regret_bound(self, n: int) -> float:
-        """Return (d+1)·𝓡(⌈n/(d+1)⌉): the regret in whole losses of plays, scaled to [0, 1].
+        """Return (d+1)·𝓡(⌈n/(d+1)⌉): the regret in whole losses of plays, times the range.
 
         In composite losses, which end with the horizon, add d.
         """
@@ -130,4 +131,4 @@ class BOLD(LabelledKernelPlayer):
         copies = self._params.max_delay + 1
         bandit: Bandit = self.subject
         bound: float = copies * bandit.regret_bound(-(-n // copies))
-        return bound
+        return bound * (self.effects.hi - self.effects.lo)

@@ -159,7 +159,7 @@ class DelayedExp3(LabelledKernelPlayer):
         return q
 
     def regret_bound(self, n: int, total_delay: float | None = None) -> float:
-        """Return ln K/η + η(eKn/2 + D), if η ≤ 1/(2ed): the regret in whole losses, scaled to [0, 1].
+        """Return ln K/η + η(eKn/2 + D), if η ≤ 1/(2ed): the regret in whole losses, times the range.
 
         total_delay: D, the sum of the delays; dn unless given. In composite losses, which end with the
             horizon, add d.
@@ -169,4 +169,5 @@ class DelayedExp3(LabelledKernelPlayer):
         whole = d * n if total_delay is None else checks.real("total_delay", total_delay, low=0.0)
         eta = self.learning_rate
         checks.real("learning_rate", eta, high=0.5 / (math.e * d) * (1.0 + 1e-12) if d else None)
-        return math.log(self.n_arms) / eta + eta * (0.5 * math.e * self.n_arms * n + whole)
+        bound = math.log(self.n_arms) / eta + eta * (0.5 * math.e * self.n_arms * n + whole)
+        return bound * (self.effects.hi - self.effects.lo)

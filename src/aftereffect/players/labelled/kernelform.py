@@ -1,5 +1,6 @@
 """The object around a labelled player in kernel form: turns, checks, outstanding plays, copies, saves."""
 
+import copy
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Self
 
@@ -62,9 +63,9 @@ class LabelledKernelPlayer:
         # numba's import costs a quarter of a second: here, not with the package.
         from aftereffect.core.jit import entry
 
-        self.subject = subject
-        arms = subject.n_arms if isinstance(subject, KernelBandit) else subject
-        self._n_arms = checks.integer("n_arms", arms, low=2)
+        base = isinstance(subject, KernelBandit)
+        self._n_arms = checks.integer("n_arms", subject.n_arms if base else subject, low=2)
+        self.subject: Any = subject if base else self._n_arms
         self.max_delay = max_delay
         self.seed = random.checked_seed("seed", seed)
         self.settings = dict(settings)
@@ -171,7 +172,7 @@ class LabelledKernelPlayer:
         """Return all there is to know, in plain JSON types; what is restored goes on bit for bit."""
         fields = {
             "subject": self.subject.state() if isinstance(self.subject, KernelBandit) else self.subject,
-            "settings": self.settings,
+            "settings": copy.deepcopy(self.settings),
             "seed": f"{self.seed:x}",
             "streams": saved.words_to_hex(self._streams.ravel()),
             # JSON has no NaN: None stands for it.
@@ -186,7 +187,12 @@ class LabelledKernelPlayer:
         fields = saved.unseal(state, cls.__name__, FIELDS)
         if not isinstance(fields["settings"], dict) or not isinstance(fields["numbers"], list):
             raise InvalidState(f"settings must be a dict and numbers a list, but got {checks.shown(fields)}")
-        player = cls._made(subject, fields["settings"], saved.whole_number("seed", fields["seed"]))
+        try:
+            player = cls._made(subject, fields["settings"], saved.whole_number("seed", fields["seed"]))
+        except TypeError:
+            raise InvalidState(
+                f"settings must be the arguments of {cls.__name__}, but got {checks.shown(fields['settings'])}"
+            ) from None
         numbers = [float("nan") if number is None else number for number in fields["numbers"]]
         player._numbers[:] = saved.numbers("numbers", numbers, len(player._numbers))
         player._streams[:] = saved.hex_to_words("streams", fields["streams"], 8).reshape(2, 4)
@@ -199,15 +205,12 @@ class LabelledKernelPlayer:
         turns.load(player, FIELDS[6:], fields)
         return player
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle and copy through the saved state: machine code does not travel."""
+        return type(self).from_state, (self.state(), self.subject)
+
     def __repr__(self) -> str:
         """Name the player, its arms and its settings."""
         first = repr(self.subject) if isinstance(self.subject, KernelBandit) else f"n_arms={self._n_arms}"
         named = "".join(f", {name}={value!r}" for name, value in self.settings.items())
         return f"{type(self).__name__}({first}{named})"
-
-
-def checked_base(bandit: Any) -> KernelBandit:
-    """Return a base algorithm if it is in kernel form, which the labelled players need."""
-    if not isinstance(bandit, KernelBandit):
-        raise InvalidArgument(f"bandit must be a KernelBandit (such as Exp3), but got {checks.shown(bandit)}")
-    return bandit

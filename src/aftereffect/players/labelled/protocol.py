@@ -48,6 +48,11 @@ class LabelledPlayer(Protocol):
         """K."""
         ...
 
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """What it has to know or assume, with "labels": by that word the simulator knows what to tell it."""
+        ...
+
     def ask(self) -> int:
         """Return the arm to play in this round, 0..K−1."""
         ...

@@ -10,7 +10,8 @@ from typing import Any, ClassVar, NamedTuple
 from aftereffect.bandits.kernelform import KernelBandit
 from aftereffect.core import checks, effects, kernel, random
 from aftereffect.core.kernel import DREW, FED, OWN, helper
-from aftereffect.players.labelled.kernelform import LabelledKernelPlayer, checked_base
+from aftereffect.players.bases import kernel_base
+from aftereffect.players.labelled.kernelform import LabelledKernelPlayer
 
 
 class QpmdParams(NamedTuple):
@@ -139,7 +140,7 @@ class QPMD(LabelledKernelPlayer):
         seed: int | None = None,
     ) -> None:
         """Stand around `bandit`, with room for plays up to d = `max_delay` rounds late."""
-        base = checked_base(bandit)
+        base = kernel_base(bandit)
         max_delay = checks.integer("max_delay", max_delay, low=0)
         params = QpmdParams(base.params, max_delay, effects.effects(direction, low, high))
         settings = {"max_delay": max_delay, "direction": direction, "low": float(low), "high": float(high)}

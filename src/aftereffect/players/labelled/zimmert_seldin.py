@@ -1,9 +1,8 @@
 """Zimmert and Seldin 2020: a regularised leader with a hybrid of two entropies, under labelled delays.
 
 "An optimal algorithm for adversarial bandits with arbitrary delays", AISTATS 2020. Tsallis entropy pays for
-the K arms,
-negative entropy for the delays: regret 4√(KT) + √(8 D ln K) with D the sum of all delays, without knowing D,
-    d or T.
+the K arms, negative entropy for the delays: regret 4√(KT) + √(8 D ln K) with D the sum of all delays, without
+knowing D, d or T.
 
 The distribution has z(i) = x(i)^(−1/2) with a·z + b·ln z = L(i) − λ, for a = √t and b = 2/η_t; so z =
 (b/a)·ω((L(i) − λ)/b + ln(a/b)) with ω the Wright omega function, and λ is the one number that makes x sum to
@@ -144,8 +143,8 @@ class ZimmertSeldin2020(LabelledKernelPlayer):
     L_t adds up the importance-weighted losses ℓ_s/x_s(A_s) of the plays s reported before round t.
 
     tuning: "simple" has η_t⁻¹ = √(2D_t/ln K), with D_t the sum over the rounds up to t of the plays
-        outstanding when each
-        began. "advanced" has η_t⁻¹ = √(D_t/ln K) and takes a play out of that count for good once it has been
+        outstanding when each began.
+        "advanced" has η_t⁻¹ = √(D_t/ln K) and takes a play out of that count for good once it has been
         outstanding for more than η_t⁻¹ rounds, so that a few very late losses do not spoil the rate; they are
         learned from all the same.
     max_delay: d, the most rounds after its own that a play is reported; the algorithm uses it only for the
@@ -191,7 +190,7 @@ class ZimmertSeldin2020(LabelledKernelPlayer):
         return self._numbers[first : first + self.n_arms].copy()
 
     def regret_bound(self, n: int, total_delay: float | None = None) -> float:
-        """Return 4√(Kn) + √(8 D ln K), for the simple tuning: the regret in whole losses, scaled to [0, 1].
+        """Return 4√(Kn) + √(8 D ln K), for the simple tuning: the regret in whole losses, times the range.
 
         total_delay: D, the sum of the delays; dn unless given. In composite losses, which end with the
             horizon, add d.
@@ -201,4 +200,5 @@ class ZimmertSeldin2020(LabelledKernelPlayer):
         whole = checks.real("total_delay", whole, low=0.0)
         if self.tuning != "simple":
             raise InvalidArgument(f"tuning must be 'simple' for a bound in numbers, but got {self.tuning!r}")
-        return 4.0 * math.sqrt(self.n_arms * n) + math.sqrt(8.0 * whole * math.log(self.n_arms))
+        bound = 4.0 * math.sqrt(self.n_arms * n) + math.sqrt(8.0 * whole * math.log(self.n_arms))
+        return bound * (self.effects.hi - self.effects.lo)

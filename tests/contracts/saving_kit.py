@@ -1,0 +1,117 @@
+"""The part of the players' contract kit about states and copies: they go on bit for bit, and share nothing."""
+
+import contextlib
+import copy
+import json
+import pickle
+from typing import Any
+
+import numpy as np
+from tests.contracts.kits import refused
+from tests.contracts.player_kit import PlayerRow, arms_of, play, player_case
+
+import aftereffect as ae
+from aftereffect.core import saved
+from aftereffect.players.kernelform import KernelPlayer
+
+
+def own_classes(player: Any) -> list[type]:
+    """Return the bandit classes that `restore` has to be told of."""
+    return [type(player.bandit)] if hasattr(player, "bandit") else []
+
+
+def saved_and_restored(player: Any) -> Any:
+    text = json.dumps(player.state(), allow_nan=False)
+    twin = ae.restore(json.loads(text), own_classes(player))
+    assert json.dumps(twin.state()) == text
+    return twin
+
+
+def scribble(value: Any) -> None:
+    """Spoil everything in nested lists and dicts."""
+    for key in range(len(value)) if isinstance(value, list) else list(value):
+        if isinstance(value[key], list | dict):
+            scribble(value[key])
+        else:
+            value[key] = "spoiled"
+
+
+@player_case
+def goes_on_from_any_state(row: PlayerRow) -> None:
+    whole = row.make(7)
+    expected = play(whole, 120)
+    for stop in (0, 1, 12, 13, 40, 77):
+        player = row.make(7)
+        played = play(player, stop)
+        player = saved_and_restored(player)
+        player.ask()
+        player = saved_and_restored(player)  # in the middle of the round
+        assert played + play(player, 120 - stop, after=stop) == expected
+        assert player.state() == whole.state()
+
+
+@player_case
+def copies_go_on_alike_and_share_nothing(row: PlayerRow) -> None:
+    for stop in (0, 40):
+        player = row.make(7)
+        play(player, stop)
+        for _ in range(2):  # before ask, then in the middle of the round
+            before = player.state()
+            twins = [copy.deepcopy(player), pickle.loads(pickle.dumps(player))]
+            told = [play(twin, 60, after=stop) for twin in twins]
+            assert [type(twin) for twin in twins] == [type(player)] * 2
+            assert player.state() == before
+            player.ask()
+        assert [play(player, 60, after=stop)] * 2 == told
+        assert [twin.state() for twin in twins] == [player.state()] * 2
+
+
+@player_case
+def huge_totals_are_refused_or_survived(row: PlayerRow) -> None:
+    for huge in (1.7e308, -1.7e308):
+        player = row.make(4)
+        for _ in range(80):
+            player.ask()
+            before = player.state()
+            with contextlib.suppress(ae.InvalidTotal):
+                player.tell(huge)
+                continue
+            assert player.state() == before, "a refused total changes nothing"
+            player.tell(0.25)
+        assert arms_of(saved_and_restored(player), 60) == arms_of(player, 60)
+
+
+@player_case
+def altered_states_are_refused(row: PlayerRow) -> None:
+    # Sealed again, so that no digest gives them away; whatever is wrong, there is one error to catch.
+    player = row.make(8)
+    play(player, 20)
+    state = player.state()
+    fields = {name: value for name, value in state.items() if name not in ("kind", "version", "digest")}
+    altered = [fields | {name: None} for name in fields]
+    if isinstance(player, KernelPlayer):
+        numbers, settings = fields["numbers"], fields["settings"]
+        altered += [fields | {"numbers": bad} for bad in ([*numbers, 0.0], numbers[1:], ["0", *numbers[1:]])]
+        altered += [fields | {"settings": settings | bad} for bad in ({"colour": 1}, {"low": None}, {"high": -1e9})]
+    for bad in altered:
+        refused(lambda bad=bad: ae.restore(saved.seal(state["kind"], bad), own_classes(player)), ae.InvalidState)
+
+
+@player_case
+def a_state_is_a_snapshot(row: PlayerRow) -> None:
+    player = row.make(8)
+    before = json.dumps(player.state())
+    scribble(player.state())
+    assert json.dumps(player.state()) == before
+    assert play(player.fresh(8), 50) == play(player, 50)
+
+
+@player_case
+def numpy_numbers_are_saved_as_plain_ones(row: PlayerRow) -> None:
+    player = row.make(8)
+    assert json.dumps(row.make(np.int64(8)).state()) == json.dumps(player.state())
+    assert player.fresh(np.int64(21), np.int64(1)).state() == player.fresh(21, 1).state()
+    if isinstance(player, KernelPlayer) and isinstance(player.subject, int):
+        made: Any = type(player)
+        twin = made(np.int64(player.subject), **player.settings, seed=8)
+        assert json.dumps(twin.state()) == json.dumps(player.state())

@@ -1,0 +1,114 @@
+"""Labelled players as the library's users meet them: `simulate`, `restore`, copies; every exported class."""
+
+import copy
+import inspect
+import json
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.contracts.kits import refused
+from tests.contracts.saving_kit import scribble
+from tests.contracts.test_labelled import ASSUMPTIONS, MAKERS, REWARDS, K, Make, late_rewards, play, split_losses
+
+import aftereffect as ae
+from aftereffect.core import saved
+
+AROUND_A_BASE = ("BOLD", "QPMD")
+
+
+@pytest.fixture(params=MAKERS)
+def make(request: pytest.FixtureRequest) -> Make:
+    return MAKERS[request.param]
+
+
+def test_every_labelled_player_is_covered() -> None:
+    exported = [getattr(ae.labelled, name) for name in ae.labelled.__all__]
+    with_kernel = {thing for thing in exported if isinstance(thing, type) and hasattr(thing, "kernel")}
+    assert with_kernel == set(ae.labelled.PLAYERS)
+    assert {type(make(seed=0)) for make in MAKERS.values()} == set(ae.labelled.PLAYERS)
+
+
+def test_needs_names_the_assumptions(make: Make) -> None:
+    player = make(seed=0)
+    needs = vars(type(player))["needs"]
+    assert type(needs) is tuple
+    assert needs[0] == "labels", "the word by which simulate tells the protocols apart"
+    assert len(set(needs)) == len(needs)
+    assert set(needs) <= ASSUMPTIONS
+    told = inspect.signature(type(player)).parameters
+    assert "horizon" not in told or "horizon" in needs
+
+
+@pytest.mark.parametrize("rewards", [False, True])
+def test_simulate_compiles_it_and_plays_as_the_loop(make: Make, rewards: bool) -> None:
+    losses, template = (late_rewards(), make(seed=0, **REWARDS)) if rewards else (split_losses(), make(seed=0))
+    before = template.state()
+    auto, loop = (ae.simulate(template, losses, runs=3, seed=9, engine=e, trace=True) for e in ("auto", "loop"))
+    assert auto.engine == "rounds"
+    assert loop.engine == "loop"
+    np.testing.assert_array_equal(auto.regrets, loop.regrets)
+    np.testing.assert_array_equal(auto.updates, loop.updates)
+    assert loop.updates.min() > 0
+    assert auto.traces is not None
+    assert loop.traces is not None
+    for one, other in zip(auto.traces, loop.traces, strict=True):
+        for found, expected in zip(one, other, strict=True):
+            np.testing.assert_array_equal(found, expected)
+    assert template.state() == before
+
+
+def test_copies_go_on_alike_and_share_nothing(make: Make) -> None:
+    losses, player, arms = split_losses(), make(seed=5), []
+    play(player, losses, arms, 40)
+    for _ in range(2):  # before ask, then in the middle of the round
+        before, state = list(arms), player.state()
+        twins = [copy.deepcopy(player), pickle.loads(pickle.dumps(player)), ae.restore(player.state())]
+        told = [play(twin, losses, list(before), 60) for twin in twins]
+        assert [type(twin) for twin in twins] == [type(player)] * 3
+        assert player.state() == state
+        player.ask()
+    assert [play(player, losses, arms, 60)] * 3 == told
+    assert [twin.state() for twin in twins] == [player.state()] * 3
+
+
+def test_a_state_is_a_snapshot(make: Make) -> None:
+    player = make(seed=5)
+    player.ask()
+    before = json.dumps(player.state())
+    scribble(player.state())
+    assert json.dumps(player.state()) == before
+
+
+def test_altered_states_are_refused(make: Make) -> None:
+    # Sealed again, so that no digest gives them away; whatever is wrong, there is one error to catch.
+    player = make(seed=5)
+    player.ask()
+    state = player.state()
+    fields = {name: value for name, value in state.items() if name not in ("kind", "version", "digest")}
+    altered = [fields | {name: None} for name in fields]
+    altered += [fields | {"settings": fields["settings"] | bad} for bad in ({"colour": 1}, {"low": None})]
+    altered += [fields | {"numbers": [*fields["numbers"], 0.0]}, fields | {"outstanding": [[1]]}]
+    for bad in altered:
+        refused(lambda bad=bad: ae.restore(saved.seal(state["kind"], bad)), ae.InvalidState)
+
+
+def test_numpy_numbers_are_saved_as_plain_ones(make: Make) -> None:
+    player = make(seed=np.int64(5))
+    subject = np.int64(player.subject) if isinstance(player.subject, int) else player.subject
+    build: Any = type(player)
+    twin = build(subject, **player.settings, seed=5)
+    assert json.dumps(twin.state()) == json.dumps(player.state())
+
+
+@pytest.mark.parametrize("name", AROUND_A_BASE)
+def test_the_base_is_unplayed_and_copied(name: str) -> None:
+    base = ae.Exp3(K, 0.1)
+    build: Any = getattr(ae.labelled, name)
+    player = build(base, 2, seed=0)
+    before = player.state()
+    base.update(0, 1.0)
+    assert player.state() == before
+    with pytest.raises(ae.InvalidArgument, match=r"^bandit must be unplayed, but Exp3.* has learned$"):
+        build(base, 2, seed=0)
