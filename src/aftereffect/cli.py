@@ -4,6 +4,7 @@ Errors the library raises on purpose end in one line on standard error and exit 
 long happen inside the functions, so that `aftereffect --help` answers at once.
 """
 
+import math
 import sys
 import time
 from collections.abc import Sequence
@@ -84,7 +85,7 @@ def compare(
     gap: Annotated[float, typer.Option(help="How much better the best arm's mean loss of 0.5 - gap is.")] = 0.2,
     spread: Annotated[str, typer.Option(help="How losses arrive: " + ", ".join(comparison.SPREADS) + ".")] = "delays",
     runs: Annotated[int, typer.Option(help="Runs of each player.", min=2)] = 100,
-    instances: Annotated[int, typer.Option(help="Draws of the losses; runs are shared out.", min=1)] = 20,
+    instances: Annotated[int | None, typer.Option(help="Draws of the losses; runs are shared out.", min=1)] = None,
     seed: Annotated[int, typer.Option(help="Of everything.", min=0)] = 0,
 ) -> None:
     """Let every player there is play one problem: a table of regrets, times and assumptions."""
@@ -94,18 +95,19 @@ def compare(
     from aftereffect.players.catalogue import catalogue
 
     console = Console()
+    draws = math.gcd(runs, 20) if instances is None else instances
     losses, problem = comparison.one_good_arm(arms, max_delay, horizon, gap, spread, seed)
     means = ", ".join(f"{mean:g}" for mean in sorted({*losses.means} if losses.means is not None else ()))
     console.print(
         f"{arms} arms with means {means}; effects arrive up to {max_delay} rounds late ({spread}). "
-        f"{runs} runs of {horizon:,} rounds on {instances} draws of the losses."
+        f"{runs} runs of {horizon:,} rounds on {draws} draws of the losses."
     )
     rows = []
     for entry in track(catalogue(problem), "comparing", console=console, transient=True):
         # Once for the compiler, so that the time is the engine's.
         ae.simulate(entry.player, losses, runs=1, seed=seed, progress=False)
         begun = time.perf_counter()
-        simulation = ae.simulate(entry.player, losses, runs=runs, seed=seed, instances=instances, progress=False)
+        simulation = ae.simulate(entry.player, losses, runs=runs, seed=seed, instances=draws, progress=False)
         rows.append((entry, simulation, time.perf_counter() - begun))
     comparison.print_comparison(console, rows)
 

@@ -160,4 +160,4 @@ class Naive:
 
     def __repr__(self) -> str:
         """Show the base inside."""
-        return f"Naive({self.bandit!r}, seed={self.seed})"
+        return f"Naive({self.bandit!r}{turns.shown_range(self.direction, self.low, self.high)}, seed={self.seed})"

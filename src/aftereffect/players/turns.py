@@ -105,3 +105,9 @@ def load(player: object, names: Iterable[str], fields: Mapping[str, Any]) -> Non
         if type(fields[name]) is not wanted:
             raise InvalidState(f"{name} must be of type {wanted.__name__}, but got {checks.shown(fields[name])}")
         setattr(player, f"_{name}", fields[name])
+
+
+def shown_range(direction: str, low: float, high: float) -> str:
+    """Return direction and range as they appear in a repr: only where they are not losses in [0, 1]."""
+    named = (("direction", direction, "minimize"), ("low", low, 0.0), ("high", high, 1.0))
+    return "".join(f", {name}={value!r}" for name, value, usual in named if value != usual)

@@ -286,4 +286,6 @@ class CompositeLossWrapper:
         """Show the base inside."""
         coins = self.update_probability
         shown = "given" if coins is None else repr(coins)
-        return f"CompositeLossWrapper({self.bandit!r}, max_delay={self._max_delay}, coins={shown}, seed={self.seed})"
+        ranged = turns.shown_range(self.direction, self.low, self.high)
+        settings = f"max_delay={self._max_delay}, coins={shown}{ranged}, seed={self.seed}"
+        return f"CompositeLossWrapper({self.bandit!r}, {settings})"

@@ -1,0 +1,5 @@
+"""`python -m aftereffect`: the command line."""
+
+from aftereffect.cli import main
+
+main()
