@@ -174,3 +174,16 @@ def test_the_plot(sim: ae.Simulation) -> None:
     own = Figure().subplots()
     assert sim.plot(own) is own
     assert len(sim.plot(own).get_lines()) == 2
+
+
+def test_compare_wants_the_same_losses() -> None:
+    player = ae.CompositeLossWrapper.tuned(n_arms=2, max_delay=1, horizon=200)
+    sims = [
+        ae.simulate(player, ae.spreads.delayed(ae.tables.iid(200, means, seed=1), 1), runs=3, seed=0)
+        for means in ([0.5, 0.2], [0.9, 0.1])
+    ]
+    assert ae.compare(sims[0], sims[0]).mean == 0.0
+    with pytest.raises(ae.InvalidArgument, match="second must have been run on the losses of first"):
+        ae.compare(*sims)
+    with pytest.raises(ae.InvalidArgument, match="first must be a Simulation, but got 1"):
+        ae.compare(1, sims[0])

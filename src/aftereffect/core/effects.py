@@ -35,7 +35,8 @@ def effects(direction: str, low: float, high: float) -> Effects:
     if not low < high:
         raise InvalidArgument(f"low must be less than high, but got low={low!r} and high={high!r}")
     lo, hi = min(low, 0.0), max(high, 0.0)
-    checks.real("high - low", hi - lo)
+    # Sums over windows must not overflow, and parts of the range must keep their digits.
+    checks.real("high - low", hi - lo, low=1e-303, high=1e303)
     return Effects(lo, hi, direction == "maximize")
 
 

@@ -1,10 +1,11 @@
 """The kernel form: how an algorithm is written once and runs everywhere.
 
 An algorithm's arithmetic is a handful of pure functions over flat float64 state: plain loops that allocate
-nothing and leave NumPy's sums alone, which add in an order of their own. Its parameters are a NamedTuple whose *type* stands for the algorithm. The
-functions below dispatch on that type: in the interpreter by a dictionary, in compiled code by
-`numba.extending.overload` (`core/jit.py`), at no cost at run time. So the interactive object, the CPU engines
-and a CUDA kernel all compile the same source, and this file does not import numba.
+nothing and leave NumPy's sums alone, which add in an order of their own. Its parameters are a NamedTuple
+whose *type* stands for the algorithm. The functions below dispatch on that type: in the interpreter by a
+dictionary, in compiled code by `numba.extending.overload` (`core/jit.py`), at no cost at run time. So the
+interactive object, the CPU engines and a CUDA kernel all compile the same source, and this file does not
+import numba.
 
 A base algorithm (`BanditKernel`) has:
 

@@ -114,16 +114,33 @@ def fill_rows(
         scratch[totals + j] = scratch[totals + count + j]
 
 
-def fill_owed(params: Any, arm: int, time: int, delay: int, play: FloatArray, owed: FloatArray) -> None:
-    """Write what the last m plays of one arm before `time` still owe, m = 0..delay."""
-    owed[0, arm] = 0.0
-    for m in range(1, delay + 1):
-        owed[m, arm] = owed[m - 1, arm]
-        if time >= m:
-            for s in range(delay + 1):
-                play[s] = 0.0
-            kernel.spread(params, time - m, arm, play, 0)
-            owed[m, arm] += total_of(play, m, delay + 1)
+def fill_owed(
+    params: Any,
+    arm: int,
+    first: int,
+    end: int,
+    times: NDArray[np.int64],
+    delay: int,
+    play: FloatArray,
+    owed: FloatArray,
+) -> None:
+    """Write into owed[c, m, arm] what the play m rounds before times[c] still owes then, for plays first..end−1."""
+    c = 0
+    for t in range(first, end):
+        while c < len(times) and times[c] <= t:
+            c += 1
+        if c == len(times) or times[c] - t > delay:
+            continue
+        for s in range(delay + 1):
+            play[s] = 0.0
+        kernel.spread(params, t, arm, play, 0)
+        # From components to what is left from each on.
+        for s in range(delay - 1, 0, -1):
+            play[s] += play[s + 1]
+        k = c
+        while k < len(times) and times[k] - t <= delay:
+            owed[k, times[k] - t, arm] = play[times[k] - t]
+            k += 1
 
 
 def prepare_rows(losses: Losses, max_delay: int, threads: int) -> Rows:
@@ -167,13 +184,16 @@ def prepare_owed(losses: Losses, rows: FloatArray, checkpoints: NDArray[np.int64
     delay = losses.max_delay
     owed = np.zeros((len(checkpoints), delay + 1, losses.n_arms))
 
-    def fill_checkpoint(c: int, go_on: Callable[[], None]) -> None:
+    def fill_arm(arm: int, go_on: Callable[[], None]) -> None:
         play = np.zeros(delay + 1)
-        for arm in range(losses.n_arms):
+        for first in range(0, losses.horizon, CHUNK):
             go_on()
-            fill(losses.params, arm, int(checkpoints[c]), delay, play, owed[c])
+            end = min(first + CHUNK, losses.horizon)
+            fill(losses.params, arm, first, end, checkpoints, delay, play, owed)
 
-    chunks.spread_over(threads, fill_checkpoint, len(checkpoints))
+    chunks.spread_over(threads, fill_arm, losses.n_arms)
+    # From the play of m rounds before to the last m plays.
+    np.cumsum(owed, axis=1, out=owed)
     found = Owed(rows[checkpoints, 0, :] - owed[:, delay, :], owed)
     _owed[losses] = (key, found)
     return found

@@ -83,9 +83,10 @@ def checked_law(law: Any, max_delay: int | None) -> tuple[str, tuple[float, ...]
         raise InvalidArgument(f"law must have the form {wanted}, but got {checks.shown(law)}")
     named = zip((f"law's {field}" for field in fields), parts[1:], strict=True)
     if name in ("fixed", "uniform"):
-        numbers = tuple(float(checks.integer(field, value, low=0)) for field, value in named)
+        most = np.iinfo(np.int32).max
+        numbers = tuple(float(checks.integer(field, value, low=0, high=most)) for field, value in named)
     else:
-        numbers = tuple(checks.real(field, value, low=0.0) for field, value in named)
+        numbers = tuple(checks.real(field, value, low=0.0, high=1e18) for field, value in named)
     if name == "uniform" and numbers[0] > numbers[1]:
         raise InvalidArgument(f"law's least must be at most its greatest, but got {checks.shown(law)}")
     if name == "half_normal" and numbers[0] < math.sqrt(2.0 * numbers[1] / math.pi):

@@ -87,6 +87,8 @@ class Losses:
         self.max_delay = checks.integer("max_delay", max_delay, low=0)
         self.n_arms = checks.integer("n_arms", n_arms, low=2)
         self.effects = effects(direction, low, high)
+        # What a horizon adds up to is a number.
+        checks.real("horizon * (high - low)", self.horizon * (self.effects.hi - self.effects.lo))
         self.direction = direction
         self.low = float(low)
         self.high = float(high)

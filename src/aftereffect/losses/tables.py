@@ -211,7 +211,7 @@ def seasonal(
     """Let means swing: level_i + amplitude_i cos(2π(t/period - phase_i)); phases i/K unless given."""
     horizon = checks.integer("horizon", horizon, low=1)
     n_arms = checks.integer("n_arms", n_arms, low=2)
-    period = checks.real("period", period, above=0.0)
+    checks.real("horizon / period", horizon / checks.real("period", period, above=0.0))
     offsets = np.arange(n_arms) / n_arms if phases is None else per_arm("phases", phases, n_arms)
     middle, swing = per_arm("level", level, n_arms), per_arm("amplitude", amplitude, n_arms)
     angle = 2.0 * np.pi * (np.arange(horizon)[:, np.newaxis] / period - offsets)

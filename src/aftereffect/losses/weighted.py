@@ -53,6 +53,9 @@ def geometric(
     array([4., 2., 1.])
     """
     half_life = checks.real("half_life", half_life, above=0.0)
+    if max_delay is None:
+        # Beyond this nobody means it, and the weights alone would fill the memory.
+        checks.real("half_life without max_delay", half_life, high=1e6)
     chosen = math.floor(half_life * math.log2(100.0)) if max_delay is None else max_delay
     delays = np.arange(checks.integer("max_delay", chosen, low=0) + 1)
     weights = np.exp2(-delays / half_life)

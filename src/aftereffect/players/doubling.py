@@ -216,6 +216,10 @@ class DoublingWrapper(KernelPlayer):
             rounds = min(left, self._params.first_horizon << epoch)
             bound += min(self._epoch_bound(rounds, epoch), rounds) + (d if epoch else 0)
             left -= rounds
+            # All further epochs are alike.
+            if epoch == EPOCHS - 1 and left >= rounds:
+                whole, left = divmod(left, rounds)
+                bound += whole * (min(self._epoch_bound(rounds, epoch), rounds) + d)
             epoch = min(epoch + 1, EPOCHS - 1)
         return min(bound, horizon) * self.effects.hi
 

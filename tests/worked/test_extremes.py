@@ -1,0 +1,48 @@
+"""Numbers at the ends of the doubles: refused by name, or handled; never nonsense."""
+
+import numpy as np
+import pytest
+
+import aftereffect as ae
+from aftereffect.core.errors import InvalidArgument
+
+
+@pytest.mark.parametrize("high", [1e304, 1.7e308, 1e-304, 5e-324])
+def test_ranges_that_would_overflow_or_lose_their_digits_are_refused(high):
+    with pytest.raises(InvalidArgument, match=r"^high - low must be at (most|least) "):
+        ae.CompositeLossWrapper(ae.Exp3(2, 0.1), max_delay=1, coins=0.5, high=high)
+
+
+@pytest.mark.parametrize("high", [1e300, 1e-300])
+def test_wide_and_narrow_ranges_feed_what_they_should(high):
+    player = ae.CompositeLossWrapper(ae.Exp3(2, 0.1), max_delay=1, coins=[0, 0, 1], seed=0, high=high)
+    for total in (high, high, high):
+        player.ask()
+        played = player.tell(total)
+    assert played.fed_loss == pytest.approx(2 / 3, rel=1e-12)
+
+
+def test_a_horizon_must_add_up_to_a_number():
+    with pytest.raises(InvalidArgument, match=r"horizon \* \(high - low\) must be a finite number"):
+        ae.spreads.at_once(np.zeros((10**6, 2)), low=0.0, high=1e303)
+
+
+def test_a_bound_over_a_very_long_horizon_is_quick():
+    # 2³¹-round epochs are alike from then on: doubling the horizon about doubles the bound there.
+    player = ae.rivals.DoublingWrapper(2, max_delay=0, first_horizon=1)
+    once, twice = player.regret_bound(10**18), player.regret_bound(2 * 10**18)
+    assert 1.99 < twice / once < 2.01
+
+
+def test_a_half_life_without_end_asks_for_a_delay():
+    with pytest.raises(InvalidArgument, match="half_life without max_delay must be at most 1e"):
+        ae.spreads.geometric([[0.5, 0.5]], half_life=1e9)
+    assert ae.spreads.geometric([[0.5, 0.5]], half_life=1e9, max_delay=3).max_delay == 3
+
+
+def test_many_checkpoints_equal_the_loop():
+    losses = ae.spreads.random_split(ae.tables.iid(400, [0.4, 0.6], seed=1), max_delay=9, seed=2)
+    player = ae.CompositeLossWrapper.tuned(n_arms=2, max_delay=9, horizon=400)
+    blocks, loop = (ae.simulate(player, losses, runs=4, engine=e, checkpoints=400) for e in ("blocks", "loop"))
+    assert blocks.regrets.shape == (4, 400)
+    np.testing.assert_allclose(blocks.regrets, loop.regrets, rtol=0, atol=1e-10)
