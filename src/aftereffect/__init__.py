@@ -4,6 +4,8 @@ arm = player.ask()
 player.tell(total)        # play a round, report the one total you saw
 """
 
+from typing import TYPE_CHECKING, Any
+
 from aftereffect import theory
 from aftereffect.bandits.exp3 import Exp3
 from aftereffect.bandits.exp3_ix import Exp3IX
@@ -36,6 +38,9 @@ from aftereffect.players.protocol import Player
 from aftereffect.players.restore import restore
 from aftereffect.players.wrapper import CompositeLossWrapper
 
+if TYPE_CHECKING:
+    from aftereffect.studies.spec import Study
+
 __version__ = "0.1.0"
 
 __all__ = [
@@ -59,6 +64,7 @@ __all__ = [
     "Player",
     "Round",
     "Simulation",
+    "Study",
     "TsallisFTRL",
     "TsallisINF",
     "Uniform",
@@ -72,3 +78,12 @@ __all__ = [
     "tables",
     "theory",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import what needs an extra only when it is asked for: studies keep their rows with polars."""
+    if name == "Study":
+        from aftereffect.studies.spec import Study
+
+        return Study
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -15,6 +15,8 @@ import typer
 
 import aftereffect as ae
 from aftereffect import comparison, demonstration
+from aftereffect.studies.backtest import backtest
+from aftereffect.studies.commands import study
 
 app = typer.Typer(
     name="aftereffect",
@@ -23,6 +25,9 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+
+app.add_typer(study)
+app.command()(backtest)
 
 FIGURE_1 = "10100001001000000100001"
 

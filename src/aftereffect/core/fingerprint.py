@@ -14,12 +14,13 @@ from aftereffect.core import kernel
 
 PACKAGE = Path(__file__).resolve().parent.parent
 NAME = __name__.partition(".")[0]
+KERNEL_LAYERS = ("core", "bandits", "losses", "players", "engines")
 
 
 def package_sources() -> str:
-    """Return a hash of the package's source files as they are now."""
+    """Return a hash of the source files that kernels may come from, as they are now."""
     digest = hashlib.sha256()
-    for path in sorted(PACKAGE.rglob("*.py")):
+    for path in sorted(path for layer in KERNEL_LAYERS for path in (PACKAGE / layer).rglob("*.py")):
         digest.update(str(path.relative_to(PACKAGE)).encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()
 

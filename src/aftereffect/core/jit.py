@@ -14,6 +14,7 @@ import hashlib
 import os
 import sys
 import tempfile
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from aftereffect.core import fingerprint, kernel
 # Divisions follow IEEE 754 (1/0 is infinite): a check on each would cost more than the division. Kernels
 # allocate nothing, so arrays need no reference counts: those cost a tenth of the engine's time.
 OPTIONS = {"error_model": "numpy", "_nrt": False}
+_lock = threading.Lock()
 _registered: set[Callable[..., Any]] = set()
 _dispatchers: dict[tuple[Callable[..., Any], frozenset[str | None]], Callable[..., Any]] = {}
 
@@ -118,11 +120,13 @@ def _decorate(function: Callable[..., Any], outside: frozenset[str | None]) -> C
 
 def compiled(function: Callable[..., Any], *params: Any) -> Callable[..., Any]:
     """Return `function` compiled, with the GIL released, and cached on disk for the kernels of `params`."""
-    register_helpers()
     outside = fingerprint.outside(params)
-    known = _dispatchers.get((function, outside))
-    if known is None:
-        known = _dispatchers[function, outside] = _decorate(function, outside)
+    # Registering and decorating change what numba keeps for the whole process.
+    with _lock:
+        register_helpers()
+        known = _dispatchers.get((function, outside))
+        if known is None:
+            known = _dispatchers[function, outside] = _decorate(function, outside)
     return known
 
 

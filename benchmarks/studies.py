@@ -1,0 +1,84 @@
+"""What a study costs on top of the engine: the same cells through `Study.run` and in a plain loop over `simulate`.
+
+Run it with `python benchmarks/studies.py`. Both sides build each group's losses once and keep them; the study also
+groups, tunes, summarises, writes, syncs and compacts. That is a fixed cost for each cell, some milliseconds,
+so that its share depends on how long cells take: three sizes show it. The figure to hold is at most 5%.
+"""
+
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import aftereffect as ae
+from aftereffect.studies import Study
+from aftereffect.studies.builders import Draws
+from aftereffect.studies.cells import groups, runs_seed
+from aftereffect.studies.entrants import entrant
+
+REPEATS = 7
+STUDIES = {
+    "6 cells of about a second": {"n_arms": [4], "max_delay": [3], "horizon": [400_000]},
+    "12 cells of some 0.2 s": {"n_arms": [4], "max_delay": [3, 10], "horizon": [100_000]},
+    "24 cells of some 50 ms": {"n_arms": [2, 4], "max_delay": [3, 10], "horizon": [20_000]},
+}
+
+
+def study(grid: dict[str, list[int]], seed: int) -> Study:
+    """Return a study of three players on two instances; another seed has other cells."""
+    return Study(
+        "overhead",
+        grid=grid,
+        instances=[{"name": "split"}, {"name": "delays"}],
+        players=[{"name": "wrapper"}, {"name": "wrapper", "base": "exp3"}, {"name": "uniform"}],
+        runs=1000,
+        seed=seed,
+    )
+
+
+def in_a_loop(wanted: Study) -> None:
+    """Simulate every cell, and do nothing with it."""
+    for group in groups(wanted.cells()):
+        draws = Draws(group[0])
+        for cell in group:
+            losses = draws[0]
+            player = entrant(cell, losses)
+            ae.simulate(player, losses, cell["runs"], runs_seed(cell), checkpoints="log", progress=False)
+
+
+def as_a_study(wanted: Study) -> None:
+    """Run the study in a new folder."""
+    with tempfile.TemporaryDirectory() as folder:
+        results = wanted.run(Path(folder), progress=False)
+        if results.failures or results.missing:
+            raise RuntimeError(f"the study must finish, but got {results!r}")
+
+
+def seconds(call: Callable[[Study], None], wanted: Study) -> float:
+    begun = time.perf_counter()
+    call(wanted)
+    return time.perf_counter() - begun
+
+
+def main() -> None:
+    for name, grid in STUDIES.items():
+        as_a_study(study(grid, 0))
+        in_a_loop(study(grid, 0))
+        ratios, each = [], []
+        for repeat in range(REPEATS):
+            wanted = study(grid, 1 + repeat)
+            # In turns, and each first every other time: whatever else the machine does falls on both.
+            calls = (in_a_loop, as_a_study) if repeat % 2 else (as_a_study, in_a_loop)
+            took = {call: seconds(call, wanted) for call in calls}
+            ratios.append(took[as_a_study] / took[in_a_loop])
+            each.append(1000.0 * (took[as_a_study] - took[in_a_loop]) / len(wanted.cells()))
+        median, low, high = statistics.median(ratios), min(ratios), max(ratios)
+        print(
+            f"{name}: {median - 1:+.1%} (least {low - 1:+.1%}, most {high - 1:+.1%}, {REPEATS} pairs), "
+            f"{statistics.median(each):.1f} ms a cell"
+        )
+
+
+if __name__ == "__main__":
+    main()

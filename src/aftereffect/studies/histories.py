@@ -1,0 +1,223 @@
+"""A person's own history, read from a CSV file: who played when, and what it brought.
+
+    round,arm,lag0,lag1,lag2          effects by lag: what came in at once, a round later, two rounds later
+    2024-01-01,letter,120,340,90
+    2024-01-01,email,310,40,0
+
+    round,arm,effect                  or whole effects, and a kernel (0.5, 0.3, 0.2) that says how they arrive
+    1,letter,550
+
+Rounds are whole numbers or dates (2024-01-31) and are put in order; arms are names. Other columns are left alone. A
+file that breaks a rule gets an error with its name, the line, the column and the reason.
+"""
+
+import csv
+import math
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aftereffect.core import checks
+from aftereffect.core.checks import FloatArray
+from aftereffect.core.errors import InvalidArgument
+from aftereffect.losses.protocol import Losses
+from aftereffect.losses.replay import History, replay_series
+
+
+class InvalidHistory(InvalidArgument):
+    """A file of recorded plays breaks a rule; the message names the file, the line, the column and the reason."""
+
+
+@dataclass(frozen=True, eq=False)
+class Recording:
+    """Recorded plays as they were read: play n was arm arms[played[n]] in round rounds[n], with effects[n].
+
+    effects: (plays, d+1) by lag or, where there is a kernel, (plays, 1) whole effects.
+    missing: the first round and arm without a play, in words; empty for a panel.
+    """
+
+    name: str
+    arms: tuple[str, ...]
+    rounds: NDArray[np.int64]
+    played: NDArray[np.int64]
+    effects: FloatArray
+    kernel: FloatArray | None
+    missing: str
+
+    @property
+    def plays(self) -> int:
+        """How many plays were recorded."""
+        return len(self.rounds)
+
+    @property
+    def horizon(self) -> int:
+        """How many rounds have a play."""
+        return len(np.unique(self.rounds))
+
+    @property
+    def max_delay(self) -> int:
+        """Return d."""
+        return (self.effects.shape[1] if self.kernel is None else len(self.kernel)) - 1
+
+    def by_lag(self) -> FloatArray:
+        """Return the effects of every play by lag, shape (plays, d+1)."""
+        return self.effects if self.kernel is None else self.effects * self.kernel
+
+    def mean_effects(self) -> FloatArray:
+        """Return what a play of each arm brought on average, by lag, shape (K, d+1)."""
+        by_lag = self.by_lag()
+        return np.array([by_lag[self.played == arm].mean(axis=0) for arm in range(len(self.arms))])
+
+    def losses(
+        self,
+        *,
+        resample: int | None = None,
+        seed: int = 0,
+        direction: str = "maximize",
+        low: float | None = None,
+        high: float | None = None,
+    ) -> Losses:
+        """Return the recorded rounds as they were or, with `resample`, so many rounds of plays drawn from each arm's.
+
+        low, high: the range of one play's effect; by default what was recorded, 10% wider at each end but 0.
+        """
+        if resample is not None:
+            history = History(self.rounds, self.played, self.by_lag())
+            return history.resample(resample, seed, direction=direction, low=low, high=high)
+        if self.missing:
+            raise InvalidHistory(
+                f"{self.name}: every arm must have a row in every round to be replayed, but {self.missing}; "
+                "with resample, rounds are made of plays drawn at random from each arm's own"
+            )
+        history = History(self.rounds, self.played, self.effects)
+        if self.kernel is None:
+            return history.replay(direction=direction, low=low, high=high)
+        series = history.effects.reshape(history.n_arms, history.horizon).T
+        return replay_series(series, self.kernel, direction=direction, low=low, high=high)
+
+
+def read_history(
+    path: str | os.PathLike[str],
+    *,
+    effects: Sequence[str] | None = None,
+    kernel: Sequence[float] | None = None,
+) -> Recording:
+    """Read a CSV file with the columns round, arm and effects.
+
+    effects: the columns that hold effects, by default lag0, lag1, ... as far as the file has them; with a kernel, the
+    one that holds whole effects, by default "effect". kernel: which share arrives 0, 1, ... rounds later.
+    """
+    weights = None
+    if kernel is not None:
+        weights = checks.array("kernel", list(kernel), shape=("d+1",))
+        checks.integer("len(kernel)", len(weights), low=1)
+        if effects is not None and len(effects) != 1:
+            raise InvalidArgument(f"effects must be one column beside a kernel, but got {checks.shown(effects)}")
+    name = Path(path).name
+    lines = _lines(path, name)
+    header, columns = _columns(name, next(lines, None), effects, weights is not None)
+    known: dict[str, int] = {}
+    first: dict[tuple[int, int], int] = {}
+    texts: dict[int, str] = {}
+    numbers: list[list[float]] = []
+    dated: bool | None = None
+    for line, row in lines:
+        where = f"{name}, line {line}"
+        if len(row) != len(header):
+            raise InvalidHistory(f"{where}: must have {len(header)} columns, as line 1, but has {len(row)}")
+        text, arm = row[columns[0]].strip(), row[columns[1]].strip()
+        label, dated = _round(where, text, dated)
+        if not arm:
+            raise InvalidHistory(f"{where}, column 'arm': must be a name, but it is empty")
+        texts[label] = text
+        play = (label, known.setdefault(arm, len(known)))
+        if play in first:
+            raise InvalidHistory(
+                f"{where}: must be a new play, but arm {arm!r} in round {text} is in line {first[play]} already"
+            )
+        first[play] = line
+        numbers.append([_number(where, header[k], row[k]) for k in columns[2:]])
+    if len(known) < 2:
+        raise InvalidHistory(f"{name}, column 'arm': must name at least 2 arms, but has {len(known)}")
+    rounds, played = (np.array(part, dtype=np.int64) for part in zip(*first, strict=True))
+    missing = next(
+        (
+            f"round {texts[label]} has none for arm {arm!r}"
+            for label in sorted(texts)
+            for arm, i in known.items()
+            if (label, i) not in first
+        ),
+        "",
+    )
+    return Recording(name, tuple(known), rounds, played, np.array(numbers), weights, missing)
+
+
+def _lines(path: str | os.PathLike[str], name: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield each row that is not empty, with the number of the line it ends in."""
+    with open(path, encoding="utf-8-sig", newline="") as file:
+        reader = csv.reader(file, strict=True)
+        try:
+            for row in reader:
+                if row:
+                    yield reader.line_num, row
+        except csv.Error as error:
+            where = f"{name}, line {reader.line_num}"
+            raise InvalidHistory(f"{where}: must be comma-separated values, but {error}") from None
+        except UnicodeDecodeError:
+            raise InvalidHistory(
+                f"{name}, line {reader.line_num + 1}: must be text in UTF-8, but has other bytes in or after it"
+            ) from None
+
+
+def _columns(
+    name: str, first: tuple[int, list[str]] | None, effects: Sequence[str] | None, whole: bool
+) -> tuple[list[str], list[int]]:
+    """Return the header, and where round, arm and the effects are in it."""
+    if first is None:
+        raise InvalidHistory(f"{name}, line 1: must name the columns, but the file is empty")
+    header = [column.strip() for column in first[1]]
+    if effects is None:
+        lags = sorted(int(column[3:]) for column in header if re.fullmatch(r"lag\d{1,6}", column))
+        effects = ["effect"] if whole else [f"lag{s}" for s in range(max(lags, default=0) + 1)]
+    wanted = ["round", "arm", *effects]
+    for column in wanted:
+        if header.count(column) != 1 or wanted.count(column) != 1:
+            many = max(header.count(column), wanted.count(column) if column in header else 0)
+            raise InvalidHistory(
+                f"{name}, line 1, column {column!r}: must be there once, "
+                f"but is there {many} times in {checks.shown(header)}"
+            )
+    return header, [header.index(column) for column in wanted]
+
+
+def _round(where: str, text: str, dated: bool | None) -> tuple[int, bool]:
+    """Return a round as a number that can be ordered, and whether it is a date; `dated`: what those before were."""
+    rule = {None: "a whole number or a date like 2024-01-31", True: "a date like those above"}.get(
+        dated, "a whole number like those above"
+    )
+    number = int(text) if re.fullmatch(r"[+-]?[0-9]{1,18}", text) else None
+    try:
+        if number is not None and not dated:
+            return number, False
+        if number is None and dated is not False:
+            return date.fromisoformat(text).toordinal(), True
+    except ValueError:
+        pass
+    raise InvalidHistory(f"{where}, column 'round': must be {rule}, but got {checks.shown(text)}")
+
+
+def _number(where: str, column: str, text: str) -> float:
+    """Return a finite number."""
+    try:
+        number = math.nan if "_" in text else float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise InvalidHistory(f"{where}, column {column!r}: must be a finite number, but got {checks.shown(text)}")
+    return number

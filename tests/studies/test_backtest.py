@@ -1,0 +1,203 @@
+"""Backtests: reading a history, replaying it, what is printed and written, and how a bad file ends."""
+
+import csv
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from aftereffect.core.errors import InvalidArgument
+from aftereffect.studies.backtest import PLAYERS, backtest, play
+from aftereffect.studies.backtest_page import write_page
+from aftereffect.studies.histories import InvalidHistory, read_history
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "mailings.csv"
+PANEL = "round,arm,lag0,lag1\n2,b,0,5\n1,a,3,1\n1,b,0,6\n2,a,2,1\n"
+SERIES = "arm,note,round,effect\nx,first,2024-02-01,8\ny,,2024-02-01,4\ny,,2024-01-31,2\nx,,2024-01-31,6\n"
+LOG = "round,arm,lag0\n1,a,1\n2,b,3\n3,a,2\n"
+
+Write = Callable[[str], Path]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    def put(text: str) -> Path:
+        path = tmp_path / "mine.csv"
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return put
+
+
+def run(*arguments: str) -> tuple[int, str]:
+    app = typer.Typer()
+    app.command()(backtest)
+    result = CliRunner().invoke(app, list(arguments), env={"COLUMNS": "100"})
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result.exit_code, result.output
+
+
+def test_effects_by_lag_are_replayed_in_order(write: Write):
+    recording = read_history(write(PANEL))
+    assert (recording.arms, recording.plays, recording.horizon, recording.max_delay) == (("b", "a"), 4, 2, 1)
+    losses = recording.losses()
+    # components[t, s, i], arm b first: rounds 1 and 2.
+    np.testing.assert_array_equal(losses.components(), [[[0, 3], [6, 1]], [[0, 2], [5, 1]]])
+    np.testing.assert_array_equal(recording.mean_effects(), [[0, 5.5], [2.5, 1]])
+
+
+def test_whole_effects_and_a_kernel_with_dates(write: Write):
+    recording = read_history(write(SERIES), kernel=[0.5, 0.25, 0.25])
+    assert (recording.arms, recording.max_delay) == (("x", "y"), 2)
+    wanted = [[[3, 1], [1.5, 0.5], [1.5, 0.5]], [[4, 2], [2, 1], [2, 1]]]
+    np.testing.assert_array_equal(recording.losses().components(), wanted)
+    drawn = recording.losses(resample=50, seed=1).components()
+    assert {tuple(play) for play in drawn[:, :, 0].tolist()} == {(3, 1.5, 1.5), (4, 2, 2)}
+
+
+def test_columns_may_be_named_and_others_are_left_alone(write: Write):
+    path = write("\ufeffweek,arm,later, round ,now\n9,a,1,1,2\n\n9,b,3,1,4\n")
+    recording = read_history(path, effects=["now", "later"])
+    np.testing.assert_array_equal(recording.losses().components(), [[[2, 4], [1, 3]]])
+
+
+def test_a_log_is_drawn_from_or_refused(write: Write):
+    recording = read_history(write(LOG))
+    message = r"mine\.csv: every arm must have a row in every round .* round 1 has none for arm 'b'; with resample"
+    with pytest.raises(InvalidHistory, match=message):
+        recording.losses()
+    losses = recording.losses(resample=40, seed=2)
+    assert {*losses.components()[:, 0, 0].tolist()} == {1.0, 2.0}
+    assert {*losses.components()[:, 0, 1].tolist()} == {3.0}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "mine.csv, line 1: must name the columns, but the file is empty"),
+        ("round,lag0\n1,2\n", r"line 1, column 'arm': must be there once, but is there 0 times in \['round', 'lag0'\]"),
+        ("round,arm,arm,lag0\n", "column 'arm': must be there once, but is there 2 times"),
+        ("round,arm,effect\n1,a,2\n", "column 'lag0': must be there once, but is there 0 times"),
+        ("round,arm,lag0,lag2\n1,a,2,3\n", "column 'lag1': must be there once, but is there 0 times"),
+        ("round,arm,lag0\n1,a,2\n1,b\n", "line 3: must have 3 columns, as line 1, but has 2"),
+        ("round,arm,lag0\n1,a,2\n1,b,two\n", "line 3, column 'lag0': must be a finite number, but got 'two'"),
+        ("round,arm,lag0\n1,a,\n", "line 2, column 'lag0': must be a finite number, but got ''"),
+        ("round,arm,lag0\n1,a,inf\n", "line 2, column 'lag0': must be a finite number, but got 'inf'"),
+        ("round,arm,lag0\n1,a,1_0\n", "line 2, column 'lag0': must be a finite number, but got '1_0'"),
+        ("round,arm,lag0\n1.5,a,1\n", r"line 2, column 'round': must be a whole number or a date .* got '1\.5'"),
+        ("round,arm,lag0\n1,a,1\n2024-01-01,b,1\n", "line 3, column 'round': must be a whole number like those above"),
+        ("round,arm,lag0\n2024-01-01,a,1\n7,b,1\n", "column 'round': must be a date like those above, but got '7'"),
+        ("round,arm,lag0\n1, ,1\n", "line 2, column 'arm': must be a name, but it is empty"),
+        ("round,arm,lag0\n1,a,1\n\n1,a,2\n", "line 4: must be a new play, but arm 'a' in round 1 is in line 2 already"),
+        ("round,arm,lag0\n1,a,1\n2,a,2\n", "column 'arm': must name at least 2 arms, but has 1"),
+        ('round,arm,lag0\n1,"a"b,1\n', "line 2: must be comma-separated values, but"),
+    ],
+)
+def test_a_bad_file_is_named_with_line_column_and_reason(text: str, message: str, write: Write):
+    with pytest.raises(InvalidHistory, match=message) as caught:
+        read_history(write(text))
+    assert str(caught.value).startswith("mine.csv, ")
+
+
+def test_bytes_that_are_not_text(tmp_path: Path):
+    path = tmp_path / "mine.csv"
+    path.write_bytes(b"round,arm,lag0\n1,caf\xe9,2\n")
+    with pytest.raises(InvalidHistory, match=r"mine\.csv, line 1: must be text in UTF-8"):
+        read_history(path)
+
+
+def test_bad_arguments(write: Write):
+    path = write(PANEL)
+    with pytest.raises(InvalidArgument, match=r"must be one column beside a kernel, but got \['lag0', 'lag1'\]"):
+        read_history(path, effects=["lag0", "lag1"], kernel=[1.0])
+    with pytest.raises(InvalidArgument, match=r"kernel must be finite, but kernel\[0\] is nan"):
+        read_history(path, kernel=[float("nan")])
+    with pytest.raises(InvalidHistory, match="column 'lag0': must be there once, but is there 2 times"):
+        read_history(path, effects=["lag0", "lag0"])
+    recording = read_history(path)
+    with pytest.raises(InvalidArgument, match=r"one of 'wrapper_tsallis_ftrl', .* but got 'clairvoyant'"):
+        play(recording, players=["clairvoyant"])
+    with pytest.raises(InvalidArgument, match="players must be at least one, but got none"):
+        play(recording, players=[])
+    with pytest.raises(InvalidArgument, match="runs must be at least 2, but got 1"):
+        play(recording, runs=1)
+
+
+def example_sums() -> dict[str, float]:
+    """Add up what always playing each arm of the example brings within its 40 rounds, from the file alone."""
+    sums: dict[str, float] = {}
+    with EXAMPLE.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    weeks = sorted({row["round"] for row in rows})
+    for row in rows:
+        left = min(4, len(weeks) - weeks.index(row["round"]))
+        sums[row["arm"]] = sums.get(row["arm"], 0.0) + sum(float(row[f"lag{s}"]) for s in range(left))
+    return sums
+
+
+def test_scores_of_the_example():
+    found = play(read_history(EXAMPLE), runs=20)
+    scores = {score.name: score for score in found.scores()}
+    sums = example_sums()
+    assert max(sums, key=sums.__getitem__) == "letter"
+    assert scores["always letter (the best arm)"].outcome == pytest.approx(sums["letter"])
+    for arm in ("leaflet", "email"):
+        outcome, _, regret = scores[f"always {arm}"][1:]
+        assert (outcome, regret) == (pytest.approx(sums[arm]), pytest.approx(sums["letter"] - sums[arm]))
+    for name, simulation in found.simulations.items():
+        assert scores[name].outcome == pytest.approx(sums["letter"] - simulation.mean_regret)
+    assert list(scores)[1:4] == ["wrapper, Tsallis FTRL", "naive Exp3", "uniform play"]
+    assert "about 2 decisions here. Fewer than 30 teach next to nothing" in found.remarks()[-1]
+    assert "cannot be told from choosing blindly" in found.verdict()
+
+
+def test_costs_are_minimized():
+    found = play(read_history(EXAMPLE), direction="minimize", high=2000.0, runs=4, players=["uniform_play"])
+    sums = example_sums()
+    first, _, *others = found.scores()
+    assert first.name == "always email (the best arm)"
+    assert [score.regret for score in others] == pytest.approx([sums[a] - sums["email"] for a in ("leaflet", "letter")])
+    assert "between 0 and 2,000 (low inferred: what was recorded, 10% wider" in found.remarks()[1]
+
+
+def test_all_means_everyone_without_labels(write: Write):
+    found = play(read_history(write(PANEL)), players=["all"], resample=60, runs=2)
+    assert {"wrapper, Exp3", "ARS-UCB", "naive UCB1", "uniform play"} <= set(found.simulations)
+    assert "delayed Exp3" not in found.simulations
+    assert all(simulation.horizon == 60 for simulation in found.simulations.values())
+
+
+def test_the_verb_prints_scores_and_writes_a_page(tmp_path: Path):
+    out = tmp_path / "new"
+    code, printed = run(str(EXAMPLE), "--resample", "12000", "--runs", "20", "--out", str(out))
+    assert code == 0
+    assert "mailings.csv: 120 plays of 3 arms in 40 rounds" in printed
+    assert "drawn at random for each arm" in printed
+    assert "of the regret of choosing blindly" in printed
+    page = (out / "report.html").read_text(encoding="utf-8")
+    for words in ("What players would have made of mailings.csv", "always letter (the best arm)", "data:image/svg+xml"):
+        assert words in page
+    names = {path.name for path in (out / "figures").iterdir()}
+    assert names == {f"{name}.{form}" for name in ("regret", "arrivals") for form in ("svg", "pdf", "png")}
+
+
+def test_the_verb_takes_a_kernel_and_players(write: Write, tmp_path: Path):
+    path = write(SERIES)
+    arguments = ["--kernel", "0.5,0.3,0.2", "--player", "wrapper_exp3", "--runs", "2", "--out", str(tmp_path / "o")]
+    code, printed = run(str(path), *arguments, "--resample", "30")
+    assert code == 0
+    assert "wrapper, Exp3" in printed
+    assert "uniform play" not in printed
+    with pytest.raises(InvalidArgument, match="kernel must be numbers parted by commas, but got 'half'"):
+        run(str(path), "--kernel", "half")
+
+
+def test_names_in_a_file_cannot_write_into_the_page(write: Write, tmp_path: Path):
+    recording = read_history(write(PANEL.replace("a,", "<b>&,")))
+    text = write_page(play(recording, players=PLAYERS[-1:], runs=2), tmp_path).read_text(encoding="utf-8")
+    assert "always &lt;b&gt;&amp;" in text
+    assert "<b>" not in text

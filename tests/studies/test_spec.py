@@ -1,0 +1,155 @@
+"""Studies as files: what they expand to, and what is said about bad ones."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aftereffect.studies import InvalidStudy, Study
+
+GOOD = """
+name = "mine"
+title = "My study"
+seed = 5
+runs = 40
+instances = 2
+checkpoints = [10, 100]
+grid = { n_arms = [2, 3], max_delay = [0, 4], horizon = 1000 }
+[[instance]]
+name = "split"
+gap = 0
+[[instance]]
+name = "hard"
+label = "the adversary"
+grid = { horizon = [500] }
+[[player]]
+name = "wrapper"
+[[player]]
+name = "naive"
+on = "the adversary"
+[[player]]
+name = "wrapper"
+base = "exp3"
+max_delay_factor = 0.5
+label = "reckons with half"
+[quick]
+runs = 2
+grid = { n_arms = [2] }
+[report]
+figures = ["curves"]
+"""
+
+SIMPLE: dict[str, Any] = {
+    "grid": {"n_arms": [2], "max_delay": [1], "horizon": [100]},
+    "instances": [{"name": "split"}],
+    "players": [{"name": "wrapper"}],
+}
+
+
+def write(folder: Path, text: str) -> Path:
+    path = folder / "mine.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_what_a_file_expands_to(tmp_path: Path) -> None:
+    study = Study.load(write(tmp_path, GOOD))
+    cells = study.cells()
+    # 2 K × 2 d, for the wrapper on two instances, naive on one, half on two.
+    assert len(cells) == 4 * (2 + 1 + 2)
+    assert cells[0] == {
+        "measure": "regret",
+        "instance": {"name": "split", "gap": 0.0},
+        "player": {"name": "wrapper"},
+        **{"n_arms": 2, "max_delay": 0, "horizon": 1000, "runs": 40, "instances": 2, "seed": 5},
+        "checkpoints": [10, 100],
+    }
+    assert {c["horizon"] for c in cells if c["instance"]["name"] == "hard"} == {500}
+    assert {c["instance"]["name"] for c in cells if c["player"]["name"] == "naive"} == {"hard"}
+    # Half of 0 is 0, which is no other d than the losses'.
+    half = [c for c in cells if c["player"].get("base") == "exp3"]
+    assert {(c["max_delay"], c.get("player_max_delay")) for c in half} == {(0, None), (4, 2)}
+    assert (study.title, study.report) == ("My study", {"figures": ["curves"]})
+    assert study.labels("instance") == {("split", '{"gap":0.0}'): "split (gap 0.0)", ("hard", "{}"): "the adversary"}
+    assert study.labels("player")["wrapper", '{"base":"exp3","max_delay":2}'] == "reckons with half"
+
+
+def test_quick(tmp_path: Path) -> None:
+    cells = Study.load(write(tmp_path, GOOD), quick=True).cells()
+    assert len(cells) == 2 * 5
+    assert {(c["runs"], c["n_arms"]) for c in cells} == {(2, 2)}
+
+
+def test_the_same_from_python(tmp_path: Path) -> None:
+    text = 'name = "a"\ngrid = {n_arms=2, max_delay=1, horizon=100}\n'
+    text += '[[instance]]\nname="split"\n[[player]]\nname="wrapper"'
+    other = Study("other", title="no part of a cell", **SIMPLE)
+    assert Study.load(write(tmp_path, text)).cells() == other.cells()
+
+
+def test_several_grids_and_no_cell_twice() -> None:
+    grids = [{"n_arms": [2, 3], "max_delay": 1, "horizon": 100}, {"n_arms": 2, "max_delay": [1, 2], "horizon": 100}]
+    cells = Study("a", **(SIMPLE | {"grid": grids})).cells()
+    assert [(c["n_arms"], c["max_delay"]) for c in cells] == [(2, 1), (3, 1), (2, 2)]
+
+
+def test_players_without_room_are_left_out() -> None:
+    grid = {"n_arms": [2], "max_delay": [1, 2], "horizon": [100]}
+    cells = Study("a", **(SIMPLE | {"grid": grid, "players": [{"name": "blinded_bandit"}]})).cells()
+    assert [c["max_delay"] for c in cells] == [1]
+    with pytest.raises(InvalidStudy, match="player 'blinded_bandit' must have room"):
+        Study("a", **(SIMPLE | {"grid": grid | {"max_delay": [2]}, "players": [{"name": "blinded_bandit"}]}))
+
+
+def test_cells_are_copies() -> None:
+    study = Study("a", **SIMPLE)
+    study.cells()[0]["seed"] = 99
+    assert study.cells()[0]["seed"] == 0
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("seed = 5", "sead = 5", "sead must be a key of a study"),
+        ("seed = 5", "seed = -1", "seed must be at least 0, but got -1"),
+        ("runs = 40", "runs = 41", "runs must be a multiple of instances, 2, but got 41"),
+        ("runs = 40", "runs = 4.5", "runs must be an int, but got 4.5"),
+        ('name = "mine"', 'name = "../mine"', "name must be made of letters"),
+        ('name = "mine"', "", "name must be given"),
+        ("n_arms = [2, 3]", "n_arms = [1]", "grid.n_arms must be at least 2, but got 1"),
+        ("n_arms = [2, 3]", "n_arms = [2, 2]", "grid.n_arms must hold at least one number, none twice"),
+        ("n_arms = [2, 3],", "", "grid.n_arms must be given"),
+        ("n_arms = [2, 3]", "arms = [2]", "grid.arms must be one of n_arms"),
+        ("gap = 0", "gap = 0.7", "instance.gap must be at most 0.5, but got 0.7"),
+        ("gap = 0", "gap = 0\ngap_scale = 1", "instance.gap must be left out where gap_scale is given"),
+        ("gap = 0", "gop = 0", "instance.gop must be a setting of 'split'"),
+        ('name = "hard"', 'name = "herd"', "instance.name must be one of split"),
+        ('name = "naive"', 'name = "knave"', "player.name must be one of wrapper"),
+        ('name = "naive"', 'name = "naive"\nmax_delay = -2', "player.max_delay must be at least 0, but got -2"),
+        ('base = "exp3"', 'base = "exp4"', "player.base must be one of 'tsallis'"),
+        ('on = "the adversary"', 'on = "nobody"', "player 'naive' must have room in some cell"),
+        ("runs = 2\n", "report = {}\n", "quick.report must be a key"),
+        ("checkpoints = [10, 100]", 'checkpoints = "often"', "checkpoints must be one of 'log'"),
+        ("[[player]]", "[player]", "must be a readable TOML file"),
+        ("seed = 5", "seed = ", "must be a readable TOML file"),
+    ],
+)
+def test_a_bad_file(old: str, new: str, says: str, tmp_path: Path) -> None:
+    assert old in GOOD
+    path = write(tmp_path, GOOD.replace(old, new, 1))
+    with pytest.raises(InvalidStudy) as caught:
+        Study.load(path)
+    assert str(caught.value).startswith(f"{path}: ")
+    assert says in str(caught.value)
+
+
+def test_no_such_study() -> None:
+    with pytest.raises(InvalidStudy, match=r"must be a file or one of .*, but got 'nonesuch'"):
+        Study.load("nonesuch")
+
+
+@pytest.mark.parametrize("key", ["instances", "players"])
+def test_lists_must_be_lists(key: str) -> None:
+    for wrong in ({"name": "split"}, [], "split", ["split"]):
+        with pytest.raises(ValueError, match=f"{key[:-1]} must be"):
+            Study("a", **(SIMPLE | {key: wrong}))
