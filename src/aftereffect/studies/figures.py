@@ -104,7 +104,10 @@ def panels(count: int, *, columns: int = 2, height: float = 2.9, legend: bool = 
 
 
 def legend_above(figure: "Figure", axes: "Sequence[Axes]", columns: int = 4) -> None:
-    """Put one legend for all axes above them, each name once."""
+    """Put one legend for all axes above them, each name once, and settle where everything stands.
+
+    The layout is worked out here, once; else it would be again for every format.
+    """
     found: dict[str, Any] = {}
     for ax in axes:
         for handle, name in zip(*ax.get_legend_handles_labels(), strict=True):
@@ -113,6 +116,8 @@ def legend_above(figure: "Figure", axes: "Sequence[Axes]", columns: int = 4) -> 
         width = max(len(name) for name in found)
         columns = min(columns, len(found), 4 if width < 22 else 3 if width < 30 else 2)
         figure.legend(list(found.values()), list(found), loc="outside upper left", ncols=columns)
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
 
 
 def band(axes: "Axes", x: ArrayLike, mean: ArrayLike, half: ArrayLike, look: Look, name: str) -> None:

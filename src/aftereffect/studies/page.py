@@ -34,8 +34,8 @@ class Page:
 
     >>> page = Page("Two arms", kind="study")
     >>> page.section("Result")
-    >>> page.text("0 < 1")
-    >>> "<p>0 &lt; 1</p>" in page.render()
+    >>> page.text("this & that")
+    >>> "<p>this &amp; that</p>" in page.render()
     True
     """
 
@@ -147,7 +147,7 @@ def escaped(words: str) -> str:
     >>> escaped("at d = 0 <")
     'at d\\xa0=\\xa00 &lt;'
     """
-    return html.escape(re.sub(r"(?<=\S) ([=<>≤≥±·×]) (?=\S)", "\u00a0\\1\u00a0", words))
+    return html.escape(re.sub(r"(?<=\S) ([=<>≤≥±×]) (?=\S)", "\u00a0\\1\u00a0", words))
 
 
 def paragraphs(words: str, style: str = "") -> str:

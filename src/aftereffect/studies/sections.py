@@ -22,7 +22,8 @@ def number(value: float | None, digits: int = 0) -> str:
     >>> number(12345.6), number(None), number(0.1234, 2)
     ('12,346', '–', '0.12')
     """
-    return "–" if value is None or not math.isfinite(value) else f"{value:,.{digits}f}"
+    # Adding 0.0 turns a rounded -0.0 into 0.0.
+    return "–" if value is None or not math.isfinite(value) else f"{round(value, digits) + 0.0:,.{digits}f}"
 
 
 def plus_minus(value: float | None, error: float | None) -> str:
@@ -138,8 +139,8 @@ def trends(shares: dict[str, list[float]], xs: list[float], word: str, first: st
     own = np.array(shares[first])
     peak = f"its worst share is {np.nanmax(own):.0%}, at {xs[int(np.nanargmax(own))]:,g}"
     notes = [
-        f"{first}: as {word} goes from {xs[0]:,g} to {xs[-1]:,g}, regret goes from {own[0]:.0%} to {own[-1]:.0%} of that "
-        f"of uniform play; {peak}."
+        f"{first}: as {word} goes from {xs[0]:,g} to {xs[-1]:,g}, regret goes from {own[0]:.0%} to {own[-1]:.0%} of "
+        f"that of uniform play; {peak}."
     ]
     there = {who: row[-1] for who, row in shares.items() if math.isfinite(row[-1])}
     if len(there) > 1:

@@ -1,0 +1,93 @@
+"""The studies that come with the package: all there, well formed, of the stated size, and able to run to a report."""
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aftereffect.studies.cells import cell_id
+from aftereffect.studies.report import planned, write_report
+from aftereffect.studies.settings import INSTANCES
+from aftereffect.studies.spec import BUILTIN, Study, builtin_names
+from aftereffect.studies.views import ANY, catalogue_words, player_words
+
+NAMES = ["anonymity", "bounds", "campaigns", "hard", "misspecified", "rates", "rivals", "stability"]
+
+
+def rounds(study: Study) -> int:
+    return sum(cell["runs"] * cell["horizon"] for cell in study.cells())
+
+
+def test_all_are_there() -> None:
+    assert builtin_names() == NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("quick", [True, False])
+def test_well_formed(name: str, quick: bool) -> None:
+    study = Study.load(name, quick=quick)
+    assert study.name == name
+    assert len(study.title) > 20
+    assert len(study.about) > 200
+    assert len({cell_id(cell) for cell in study.cells()}) == len(study.cells())
+    assert planned(study)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_quick_is_a_tenth_at_most(name: str) -> None:
+    assert rounds(Study.load(name, quick=True)) <= min(1.2e8, 0.1 * rounds(Study.load(name)))
+
+
+def test_rates_has_the_three_columns_of_the_table() -> None:
+    cells = Study.load("rates").cells()
+    wrapped = [cell for cell in cells if cell["player"]["name"] == "wrapper"]
+    labelled = [cell for cell in cells if cell["player"]["name"] == "zimmert_seldin_simple"]
+    assert {cell["max_delay"] for cell in wrapped} == {0, 4, 8, 16, 32}
+    assert len({cell["max_delay"] for cell in labelled}) >= 3
+    assert {cell["n_arms"] for cell in wrapped} == {cell["n_arms"] for cell in labelled}
+
+
+def test_rivals_has_everyone_everywhere() -> None:
+    cells = Study.load("rivals").cells()
+    players = {player_words(cell["player"]["name"], {}) for cell in cells}
+    assert players == set(catalogue_words().values())
+    assert {cell["instance"]["name"] for cell in cells} == set(INSTANCES) - {"campaigns"}
+    assert ANY.max_delay in {cell["max_delay"] for cell in cells}
+
+
+def test_misspecified_plays_with_too_short_and_too_long_a_delay() -> None:
+    cells = [cell for cell in Study.load("misspecified").cells() if "player_max_delay" in cell]
+    assert {cell["player_max_delay"] for cell in cells} == {8}
+    assert min(cell["max_delay"] for cell in cells) < 8 < max(cell["max_delay"] for cell in cells)
+    # At d = 8 itself the cell would be that of the player who knows, and the line would have a hole.
+    assert 8 not in {cell["max_delay"] for cell in cells}
+
+
+def small(name: str) -> Study:
+    """Return a study cut down to one or two sizes and few runs, its own instances, players and report."""
+    given: dict[str, Any] = tomllib.loads((BUILTIN / f"{name}.toml").read_text(encoding="utf-8"))
+    delays = {"rates": [4, 16], "misspecified": [4, 16]}.get(name, [2])
+    given["quick"] = {"runs": 2, "instances": 1, "checkpoints": "log"}
+    given["quick"]["grid"] = {"n_arms": [2, 4], "max_delay": delays, "horizon": [2000, 4000]}
+    for instance in given["instance"]:
+        if "grid" in instance:
+            instance["grid"] |= {"horizon": [2000, 4000]}
+        # The adversary's gap must fit into the range of losses, which is narrower at a short horizon.
+        if "gap_factor" in instance:
+            instance["gap_factor"] = min(instance["gap_factor"], 16.0)
+    if name == "hard":
+        given["instance"] = [{"name": "hard", "gap_factor": factor} for factor in (1.0, 16.0)]
+    return Study.from_table(given, quick=True)
+
+
+@pytest.mark.parametrize("name", ["bounds", "hard", "misspecified", "rates", "stability"])
+def test_runs_to_a_report(name: str, tmp_path: Path) -> None:
+    study = small(name)
+    results = study.run(tmp_path, progress=False)
+    assert not results.failures
+    page = write_report(study, results, tmp_path).read_text(encoding="utf-8")
+    assert f"{len(study.cells())} of {len(study.cells())} cells are finished" in page
+    assert page.count("<img ") == len(study.report["figures"]) - ("ratios" in study.report["figures"]) + len(
+        study.report.get("against", [])
+    )

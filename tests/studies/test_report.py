@@ -1,0 +1,217 @@
+"""The report: self-contained, true to the rows, the same bytes for the same rows, and clear about bad requests."""
+
+import base64
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from aftereffect.core.errors import InvalidArgument
+from aftereffect.studies import guarantees, sections, views
+from aftereffect.studies.figures import PALETTE, looks
+from aftereffect.studies.page import Page, Shaded
+from aftereffect.studies.report import big, completeness, planned, write_report
+from aftereffect.studies.results import Results
+from aftereffect.studies.spec import Study
+
+GRID = {"n_arms": [2, 4], "max_delay": [0, 2], "horizon": [300, 600]}
+PLAYERS = [{"name": "wrapper", "base": "tsallis"}, {"name": "wrapper", "base": "exp3"}, {"name": "uniform"}]
+INSTANCES = [{"name": "split", "gap": 0.4}, {"name": "split", "gap": 0.1}]
+
+
+def study(**changes: Any) -> Study:
+    given: dict[str, Any] = {
+        "grid": GRID,
+        "players": PLAYERS,
+        "instances": INSTANCES,
+        "title": "Losses <small> & late",
+        "about": "First paragraph.\n\nSecond, with d = 0.",
+        "runs": 4,
+        "report": {"figures": ["curves", "scaling", "bounds", "ratios"], "against": ["gap"]},
+    }
+    return Study("little", **(given | changes))
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    return study().run(tmp_path_factory.mktemp("study"), progress=False)
+
+
+class Reader(HTMLParser):
+    """Collects tags with their attributes, and the text."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def read(path: Path) -> Reader:
+    reader = Reader()
+    reader.feed(path.read_text(encoding="utf-8"))
+    return reader
+
+
+def test_page_is_self_contained_and_complete(results: Results, tmp_path: Path) -> None:
+    page = read(write_report(study(), results, tmp_path))
+    assert "Losses <small> & late" in page.text
+    assert "Second, with d\u00a0=\u00a00." in page.text
+    assert f"{48:,} of 48 cells are finished" in page.text
+    images = [attrs["src"] or "" for tag, attrs in page.tags if tag == "img"]
+    assert len(images) == 4
+    for source in images:
+        kind, _, data = source.partition(";base64,")
+        assert kind == "data:image/svg+xml"
+        assert b"<svg" in base64.b64decode(data)
+    assert all(attrs.get("alt") for tag, attrs in page.tags if tag == "img")
+    assert not {tag for tag, _ in page.tags} & {"script", "link", "iframe"}
+    links = [attrs["href"] or "" for tag, attrs in page.tags if tag == "a"]
+    anchors = {attrs.get("id") for tag, attrs in page.tags if tag == "h2"}
+    assert len(links) == len(anchors) == 8
+    assert all(link.startswith("#") and link[1:] in anchors for link in links)
+    styles = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "url(" not in styles
+    assert "@import" not in styles
+    assert (tmp_path / "report.html").stat().st_size < 2_000_000
+
+
+def test_figures_are_saved_in_three_formats(results: Results, tmp_path: Path) -> None:
+    write_report(study(), results, tmp_path)
+    heads = {"svg": b"<?xml", "pdf": b"%PDF", "png": b"\x89PNG"}
+    for name in ("curves", "scaling", "bounds", "against-gap"):
+        for form, head in heads.items():
+            assert (tmp_path / "figures" / f"{name}.{form}").read_bytes().startswith(head)
+
+
+def test_same_rows_give_the_same_bytes(results: Results, tmp_path: Path) -> None:
+    first = write_report(study(), results, tmp_path / "a").read_bytes()
+    second = write_report(study(), results, tmp_path / "b").read_bytes()
+    assert first == second
+    for path in (tmp_path / "a" / "figures").iterdir():
+        assert path.read_bytes() == (tmp_path / "b" / "figures" / path.name).read_bytes()
+
+
+def test_findings_follow_the_rows(results: Results, tmp_path: Path) -> None:
+    """Sentences are computed: with other regrets another player wins, and a bound is broken."""
+    winner = re.compile(r"random splits, gap 0\.4: without labels, (.*?) has the least regret, ([\d,]+)")
+    for who in ("wrapper, Exp3", "uniform play"):
+        named = views.readable(results.rows)
+        better = pl.when(named["who"] == who).then(pl.lit(7.0)).otherwise(pl.lit(1e6))
+        rows = results.rows.with_columns(better.alias("regret"))
+        asked = study(report={"figures": ["bounds", "ratios"]})
+        text = read(write_report(asked, Results(rows, results.times, {}, []), tmp_path)).text
+        found = winner.search(text)
+        assert found is not None
+        assert found.groups() == (who, "7")
+        assert "broken in 8" in text
+
+
+def test_missing_and_failed_cells_are_told(results: Results) -> None:
+    some = results.rows.filter(pl.col("n_arms") == 2)
+    notes = completeness(study(), Results(some, results.times, {"x": {}}, ["y"]))
+    # 2 instances, 3 players, 2 delays; 4 runs of 300 and of 600 rounds: 12 · 4 · 900.
+    assert notes == ["24 of 48 cells are finished: 43,200 simulated rounds.", "1 cells failed and are missing here."]
+
+
+def test_nothing_to_report_is_an_error(results: Results, tmp_path: Path) -> None:
+    with pytest.raises(InvalidArgument, match="results must hold rows of a finished cell"):
+        write_report(study(), Results(results.rows.head(0), results.times.head(0), {}, []), tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("report", "message"),
+    [
+        ({"figures": ["curve"]}, "report.figures must be one of 'curves', .*, but got 'curve'"),
+        ({"figures": "curves"}, "report.figures must be a list of names, but got 'curves'"),
+        ({"against": [3]}, r"report.against must be a list of names, but got \[3\]"),
+        ({"colour": "red"}, "report.colour must be figures or against, but it is neither"),
+    ],
+)
+def test_bad_report_table(report: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidArgument, match=message):
+        planned(study(report=report))
+
+
+def test_unknown_setting_is_an_error(results: Results, tmp_path: Path) -> None:
+    with pytest.raises(InvalidArgument, match=r"report.against must be a size or a setting that rows have, .*'height'"):
+        write_report(study(report={"figures": [], "against": ["height"]}), results, tmp_path)
+
+
+def test_stability_is_held_against_theory(tmp_path: Path) -> None:
+    little = study(measure="stability", players=PLAYERS[:2], report={"figures": ["stability"]}, checkpoints=3)
+    results = little.run(tmp_path / "run", progress=False)
+    text = read(write_report(little, results, tmp_path)).text
+    assert text.count("the mean move of an update never exceeds ξ") == 2
+    rows = results.rows.with_columns(value=pl.col("theory") * 2.0, standard_error=pl.lit(0.0))
+    page = Page("t")
+    notes = guarantees.stability(page, rows, lambda drawing: drawing)
+    assert all("exceeds, at" in note and "200% to 200%" in note for note in notes)
+
+
+def hand_made() -> pl.DataFrame:
+    """Two instances and three players at one size, with regrets to reckon with by head."""
+    regrets = {("a", "x"): 10.0, ("b", "x"): 5.0, ("c", "x"): -2.5, ("a", "y"): -1.0, ("b", "y"): 4.0}
+    return pl.DataFrame(
+        [
+            {"who": who, "where": where, "n_arms": 2, "max_delay": 1, "horizon": 9, "seed": 0, "regret": regret}
+            for (who, where), regret in regrets.items()
+        ]
+    )
+
+
+def test_ratios_by_hand() -> None:
+    assert sections.relative(hand_made(), "a") == {("a", "x"): 1.0, ("b", "x"): 0.5, ("c", "x"): -0.25}
+    here = hand_made().filter(pl.col("where") == "x")
+    assert sections.winners(here, "x", "a") == "x: without labels, c has the least regret, -2 (a: 10)."
+    named = here.with_columns(pl.col("who").replace({"b": "delayed Exp3"}))
+    assert sections.winners(named, "x", "c").endswith("c has the least regret, -2; with labels, delayed Exp3, 5.")
+
+
+def test_worst_row_is_the_greatest_regret(results: Results) -> None:
+    finals = views.finals(views.readable(results.rows))
+    for row in views.worst(views.readable(results.rows)).iter_rows(named=True):
+        same = finals.filter(*(pl.col(name) == row[name] for name in ("who", *views.SIZES)))
+        assert same.height == 2
+        assert row["regret"] == max(same["regret"])
+
+
+def test_names_show_what_differs(results: Results) -> None:
+    named = views.readable(results.rows)
+    assert set(named["who"]) == {"wrapper, Tsallis FTRL", "wrapper, Exp3", "uniform play"}
+    assert set(named["where"]) == {"random splits, gap 0.4", "random splits, gap 0.1"}
+    assert set(views.readable(results.rows, apart=("gap",))["where"]) == {"random splits"}
+    one = views.readable(results.rows.filter(pl.col("instance_params") == '{"gap":0.4}'))
+    assert set(one["where"]) == {"random splits"}
+    assert views.reference(named) == "wrapper, Tsallis FTRL"
+
+
+def test_looks_are_stable_and_run_out() -> None:
+    many = looks([str(k) for k in range(10)], first="9")
+    assert many["9"].colour == PALETTE[0]
+    assert len({look.colour for look in many.values() if look.front}) == len(PALETTE)
+    assert [name for name, look in many.items() if not look.front] == ["7", "8"]
+
+
+def test_page_parts() -> None:
+    page = Page("t")
+    page.table(["a", "b"], [["<x>", Shaded("1", "rgb(1,2,3)")]], caption="c", folded="open")
+    assert "&lt;x&gt;" in page.render()
+    assert 'style="background:rgb(1,2,3);' in page.render()
+    with pytest.raises(InvalidArgument, match="rows must have 2 entries, as many as headings, but got"):
+        page.table(["a", "b"], [["x"]])
+    page.section("One")
+    with pytest.raises(InvalidArgument, match="heading must be new on the page, but 'One' is there already"):
+        page.section("One")
+    with pytest.raises(InvalidArgument, match="other must have sections of its own, but 'one' is in both"):
+        page.extend(page)
+    assert (big(999), big(2.5e6)) == ("999", "2.5 million")
