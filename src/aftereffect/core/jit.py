@@ -28,6 +28,8 @@ from aftereffect.core import fingerprint, kernel
 # Divisions follow IEEE 754 (1/0 is infinite): a check on each would cost more than the division. Kernels
 # allocate nothing, so arrays need no reference counts: those cost a tenth of the engine's time.
 OPTIONS = {"error_model": "numpy", "_nrt": False}
+# Left to itself the compiler inlines one way or another, as what was compiled before it in the process will have it.
+INLINED = {**OPTIONS, "forceinline": True}
 _lock = threading.Lock()
 _registered: set[Callable[..., Any]] = set()
 _dispatchers: dict[tuple[Callable[..., Any], frozenset[str | None]], Callable[..., Any]] = {}
@@ -40,7 +42,7 @@ def _dispatch(generic: Callable[..., Any], table: dict[type, Any], name: str) ->
         found = table.get(getattr(params, "instance_class", type(None)))
         return None if found is None else getattr(found, name)
 
-    overload(generic, jit_options=OPTIONS, strict=False, target="generic")(select)
+    overload(generic, jit_options=INLINED, strict=False, target="generic")(select)
 
 
 _dispatch(kernel.bandit_start, kernel.BANDITS, "start")
@@ -94,7 +96,7 @@ def _register(plain: Callable[..., Any]) -> None:
     def select(*arguments: Any) -> Callable[..., Any]:
         return plain
 
-    overload(plain, jit_options=OPTIONS, strict=False, target="generic")(select)
+    overload(plain, jit_options=INLINED, strict=False, target="generic")(select)
     _registered.add(plain)
 
 
