@@ -115,6 +115,8 @@ def compare(
         simulation = ae.simulate(entry.player, losses, runs=runs, seed=seed, instances=draws, progress=False)
         rows.append((entry, simulation, time.perf_counter() - begun))
     comparison.print_comparison(console, rows)
+    if missing := comparison.left_out(problem):
+        console.print(missing)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -66,3 +66,13 @@ def print_comparison(console: "Console", rows: Sequence[tuple[Entry, ae.Simulati
         "What each has to know or assume: d the longest delay, T the horizon, the law of delays, losses drawn iid, "
         "labels that say which round a loss is from (nobody has these here)."
     )
+
+
+def left_out(problem: Problem) -> str:
+    """Say which players the problem has no room for, and why; nothing if all of them play."""
+    reasons = []
+    if problem.max_delay > 1:
+        reasons.append("blinded bandit (for delays of at most 1)")
+    if problem.coefficients is None:
+        reasons.append("linear composite (for known coefficients: --spread fading)")
+    return f"Not here: {', '.join(reasons)}." if reasons else ""

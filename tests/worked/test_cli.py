@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from aftereffect import comparison
 from aftereffect.cli import main
+from aftereffect.players.catalogue import catalogue
 
 PAPER = """\
 coins   1  0  1  0  0  0  0  1 |0  0  1  0  0  0  0  0  0  1 |0  0  0  0  1 |
@@ -123,6 +125,19 @@ def test_compare_prints_every_player_with_what_it_needs(capsys: pytest.CaptureFi
     assert {name: rows.get(name) for name in wanted} == wanted
     assert len(rows) == 26
     assert all(len(line) <= 80 for line in lines)
+
+
+def test_compare_says_who_cannot_play() -> None:
+    _, everyone = comparison.one_good_arm(2, 1, 10, 0.2, "fading", 0)
+    _, fewer = comparison.one_good_arm(2, 3, 10, 0.2, "delays", 0)
+    assert comparison.left_out(everyone) == ""
+    assert comparison.left_out(fewer) == (
+        "Not here: blinded bandit (for delays of at most 1), "
+        "linear composite (for known coefficients: --spread fading)."
+    )
+    # The sentence and the table must not contradict each other.
+    names = [{entry.name for entry in catalogue(problem)} for problem in (everyone, fewer)]
+    assert names[0] - names[1] == {"blinded bandit", "linear composite"}
 
 
 def test_compare_refuses_a_spread_it_does_not_know(capsys: pytest.CaptureFixture[str]) -> None:
