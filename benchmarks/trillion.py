@@ -1,0 +1,64 @@
+"""How long a study of 10^12 rounds takes on this machine, and how much memory at most.
+
+Run it with `python benchmarks/trillion.py [FOLDER]`; it goes on where an earlier run in that folder stopped, and then
+its time is of the rest only, which it says. Memory is the proportional share (Pss) of this process and all its children,
+read from /proc every half second: what the machine has to have, with shared pages counted once.
+"""
+
+import os
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+from aftereffect.studies import Study
+
+FILE = Path(__file__).with_name("trillion.toml")
+
+
+def proportional_bytes(pid: int) -> int:
+    """Return the Pss of a process and of all that descend from it; one that has ended counts nothing."""
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+        tasks = [task for task in Path(f"/proc/{pid}/task").iterdir()]
+        children = [int(child) for task in tasks for child in (task / "children").read_text().split()]
+    except (OSError, ProcessLookupError):
+        return 0
+    own = sum(1024 * int(line.split()[1]) for line in lines if line.startswith("Pss:"))
+    return own + sum(proportional_bytes(child) for child in children)
+
+
+class Watch(threading.Thread):
+    """Keeps the most memory seen."""
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self.most = 0
+
+    def run(self) -> None:
+        while True:
+            self.most = max(self.most, proportional_bytes(os.getpid()))
+            time.sleep(0.5)
+
+
+def main(folder: Path) -> None:
+    wanted = Study.load(FILE)
+    rounds = sum(cell["runs"] * cell["horizon"] for cell in wanted.cells())
+    watch = Watch()
+    watch.start()
+    begun = time.perf_counter()
+    results = wanted.run(folder, progress=True)
+    took = time.perf_counter() - begun
+    seconds = results.times["seconds"]
+    print(f"{len(wanted.cells())} cells, {rounds:.3g} rounds, {len(results.failures)} failed")
+    print(f"{took:.0f} s this time; in cells, all runs of this study together: {seconds.sum():.0f} s")
+    print(f"{rounds / took:.3g} rounds/s, most memory {watch.most / 2**30:.2f} GiB")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        main(Path(sys.argv[1]))
+    else:
+        with tempfile.TemporaryDirectory() as scratch:
+            main(Path(scratch))
