@@ -34,6 +34,7 @@ from aftereffect.losses.protocol import Losses
 from aftereffect.players import labelled, rivals
 from aftereffect.players.linear import LinearBandit
 from aftereffect.players.naive import Naive
+from aftereffect.players.panel import Panel, PanelRound
 from aftereffect.players.protocol import Player
 from aftereffect.players.restore import restore
 from aftereffect.players.wrapper import CompositeLossWrapper
@@ -61,6 +62,8 @@ __all__ = [
     "Losses",
     "Naive",
     "OutOfTurn",
+    "Panel",
+    "PanelRound",
     "Player",
     "Round",
     "Simulation",

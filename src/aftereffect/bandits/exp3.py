@@ -58,10 +58,39 @@ def update(params: Exp3Params, n_arms: int, state: kernel.FloatState, arm: int, 
 
 @helper
 def lower(n_arms: int, state: kernel.FloatState, arm: int, step: float) -> None:
-    """ln w(i) −= step for one arm, and the weights and their sum with it."""
+    """ln w(i) −= step for one arm, and its weight and the sum of weights with it."""
     log = max(state[n_arms + arm] - step, LEAST_LOG)
     state[n_arms + arm] = log
     state[arm] = math.exp(log - state[2 * n_arms + 1])
+    add_up(n_arms, state)
+
+
+def update_many(
+    params: Exp3Params,
+    n_arms: int,
+    state: kernel.FloatState,
+    arms: kernel.IntState,
+    losses: kernel.FloatState,
+) -> None:
+    """ln w(i) −= η Σ ℓ/(M q(i)) over those of the M units that played arm i."""
+    units = arms.shape[0]
+    heard = False
+    for m in range(units):
+        if losses[m] > 0.0:
+            heard = True
+            step = params.learning_rate * losses[m] * (state[2 * n_arms] / state[arms[m]]) / units
+            at = n_arms + arms[m]
+            state[at] = max(state[at] - step, LEAST_LOG)
+    # Only now: the units drew from the weights as they were.
+    for m in range(units):
+        state[arms[m]] = math.exp(state[n_arms + arms[m]] - state[2 * n_arms + 1])
+    if heard:
+        add_up(n_arms, state)
+
+
+@helper
+def add_up(n_arms: int, state: kernel.FloatState) -> None:
+    """Sum the weights; move the reference where they have sunk too far."""
     # Two sums side by side: each addition waits for the one before.
     whole = state[0]
     other = state[1]
@@ -89,7 +118,7 @@ def probabilities(params: Exp3Params, n_arms: int, state: kernel.FloatState, q: 
         q[i] = state[i] / state[2 * n_arms]
 
 
-kernel.register(Exp3Params, kernel.BanditKernel(size, start, draw, update, probabilities))
+kernel.register(Exp3Params, kernel.BanditKernel(size, start, draw, update, probabilities, update_many))
 
 
 class Exp3(KernelBandit):
@@ -118,3 +147,17 @@ class Exp3(KernelBandit):
         """Return ln K/η + ηKn/2."""
         n = checks.integer("n", n, low=0)
         return theory.exp3_regret_bound(self.n_arms, n, self.learning_rate)
+
+    def shared_regret_bound(self, n: int, n_units: int) -> float:
+        """Return ln K/η + ηn(K/M + 1 − 1/M)/2, for averages over M = `n_units` units; `stability` stays.
+
+        *Regret.* A round's price is at most (η/2) Σ_i q(i) c_i² for estimates c ≥ 0. Here c_i is the average of
+        M independent estimates, each of mean at most 1 and mean square at most 1/q(i), so that
+        E[c_i²] ≤ 1/(Mq(i)) + 1 − 1/M.
+
+        *Stability.* No more mass moves than the sum of weights loses, Σ_i q(i)(1 − exp(−ηc_i)) ≤ η Σ_i q(i) c_i.
+        Each unit adds its loss over M to the last sum, which is at most 1 in every run (Lemma 14: M = 1).
+        """
+        alone = self.regret_bound(n)
+        M = checks.integer("n_units", n_units, low=1)
+        return alone - self.learning_rate / 2.0 * n * (1.0 - 1.0 / M) * (self.n_arms - 1)

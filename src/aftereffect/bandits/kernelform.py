@@ -1,7 +1,7 @@
 """The object around a base algorithm in kernel form: checks, copies, saves; the arithmetic stays in the kernel."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -29,6 +29,16 @@ def learn_loss(params: Any, n_arms: int, state: kernel.FloatState, arm: int, los
     kernel.bandit_update(params, n_arms, state, arm, loss)
 
 
+def learn_losses(
+    params: Any, n_arms: int, state: kernel.FloatState, arms: kernel.IntState, losses: kernel.FloatState
+) -> None:
+    """Feed the losses of several units' arms; a lone unit's as ever, to the last bit."""
+    if arms.shape[0] == 1:
+        kernel.bandit_update(params, n_arms, state, arms[0], losses[0])
+    else:
+        kernel.bandit_update_many(params, n_arms, state, arms, losses)
+
+
 def write_probabilities(params: Any, n_arms: int, state: kernel.FloatState, q: kernel.FloatState) -> None:
     """Write the distribution into q."""
     kernel.bandit_probabilities(params, n_arms, state, q)
@@ -53,6 +63,7 @@ class KernelBandit(ABC):
         self._update = entry(learn_loss, params, *at, 0, 0.0)
         self._draw = entry(draw_arm, params, *at, np.zeros(4, np.uint64))
         self._probabilities = entry(write_probabilities, params, *at, self._state)
+        self._update_many: Any = None
         entry(start_state, params, *at)(params, *at)
 
     @property
@@ -84,6 +95,43 @@ class KernelBandit(ABC):
         """Do what `update` does, without checks: for callers that guarantee an arm in 0..K-1 and a loss in [0, 1]."""
         self._update(self.params, self._n_arms, self._state, arm, loss)
 
+    @property
+    def averages(self) -> bool:
+        """Whether it has averaged updates: its kernel has an `update_many`, and units can share it."""
+        return kernel.BANDITS[type(self.params)].update_many is not None
+
+    def prepare_many(self) -> None:
+        """Compile what `update_many` needs: few bandits ever do, and a block's end is no time to wait."""
+        from aftereffect.core.jit import entry
+
+        if not self.averages:
+            raise InvalidArgument(
+                "bandit must have averaged updates, an update_many in its kernel, to be shared by units, "
+                f"but {self!r} has none"
+            )
+        at = (self._n_arms, self._state)
+        self._update_many = entry(learn_losses, self.params, *at, np.zeros(1, np.int64), np.zeros(1))
+
+    def update_many(self, arms: Sequence[int], losses: Sequence[float]) -> None:
+        """Feed the losses of arms that units drew from `probabilities`: learn from the average estimate."""
+        if not len(arms) == len(losses) > 0:
+            raise InvalidArgument(
+                f"losses must be as many as arms, at least one, but got {len(losses)} for {len(arms)} arms"
+            )
+        arms = [checks.integer("arms", arm, low=0, high=self._n_arms - 1) for arm in arms]
+        losses = [checks.real("losses", loss, low=0.0, high=1.0) for loss in losses]
+        q = self.probabilities
+        for arm in arms:
+            if q[arm] == 0.0:
+                raise InvalidArgument(f"arms must have positive probability, but arm {arm} has probability 0")
+        self.learn_many(arms, losses)
+
+    def learn_many(self, arms: Sequence[int], losses: Sequence[float]) -> None:
+        """Do what `update_many` does, without checks: see `learn`."""
+        if self._update_many is None:
+            self.prepare_many()
+        self._update_many(self.params, self._n_arms, self._state, np.array(arms, np.int64), np.array(losses))
+
     @abstractmethod
     def stability(self) -> float:
         """Return ξ of Definition 3."""
@@ -91,6 +139,15 @@ class KernelBandit(ABC):
     @abstractmethod
     def regret_bound(self, n: int) -> float:
         """Return 𝓡_n: a bound on the expected regret after n rounds, whatever the losses."""
+
+    def shared_regret_bound(self, n: int, n_units: int) -> float:
+        """Return 𝓡_n where each round's estimate is the average of `n_units` units' (`update_many`).
+
+        By default `regret_bound(n)`: whoever writes an `update_many` vouches that it holds for averages too,
+        and that `stability()` does.
+        """
+        checks.integer("n_units", n_units, low=1)
+        return self.regret_bound(n)
 
     @property
     def settings(self) -> dict[str, Any]:

@@ -89,6 +89,35 @@ def update(params: TsallisParams, n_arms: int, state: kernel.FloatState, arm: in
     state[2 * n_arms] = least
 
 
+def update_many(
+    params: TsallisParams,
+    n_arms: int,
+    state: kernel.FloatState,
+    arms: kernel.IntState,
+    losses: kernel.FloatState,
+) -> None:
+    """L(i) += Σ ℓ/(M q(i)) over those of the M units that played arm i, then solve for the distribution."""
+    units = arms.shape[0]
+    heard = False
+    for m in range(units):
+        if losses[m] > 0.0:
+            heard = True
+            at = n_arms + arms[m]
+            state[at] = min(state[at] + losses[m] / (units * state[arms[m]]), 1e300)
+    if not heard:
+        return
+    least = state[n_arms]
+    for i in range(1, n_arms):
+        least = min(least, state[n_arms + i])
+    if params.learning_rate < LEAST_RATE:
+        follow_leader(n_arms, state, least)
+    else:
+        # Many terms have changed, so the first step is not free: start from the old multiplier.
+        inverse = 1.0 / params.learning_rate
+        solve(n_arms, state, inverse, least, state[2 * n_arms + 1] + (least - state[2 * n_arms]) * inverse)
+    state[2 * n_arms] = least
+
+
 @helper
 def follow_leader(n_arms: int, state: kernel.FloatState, least: float) -> None:
     """Spread the mass evenly over the arms of least estimated loss."""
@@ -142,7 +171,7 @@ def probabilities(params: TsallisParams, n_arms: int, state: kernel.FloatState, 
         q[i] = state[i]
 
 
-kernel.register(TsallisParams, kernel.BanditKernel(size, start, draw, update, probabilities))
+kernel.register(TsallisParams, kernel.BanditKernel(size, start, draw, update, probabilities, update_many))
 
 
 class TsallisFTRL(KernelBandit):
@@ -180,3 +209,22 @@ class TsallisFTRL(KernelBandit):
         """Return 2η√K + n√K/η (Theorem 6 at any rate)."""
         n = checks.integer("n", n, low=0)
         return theory.tsallis_regret_bound(self.n_arms, n, self.learning_rate)
+
+    def shared_regret_bound(self, n: int, n_units: int) -> float:
+        """Return 2η√K + n(√K/M + 1 − 1/M)/η, for averages over M = `n_units` units; `stability` stays.
+
+        *Regret.* A round's price is at most Σ_i c_i² q(i)^{3/2}/η for estimates c ≥ 0, as derived in
+        `theory.tsallis_regret_bound`. Here c_i is the average of M independent estimates, each of mean at most
+        1 and mean square at most 1/q(i), so that E[c_i²] ≤ 1/(Mq(i)) + 1 − 1/M. With Σ√q(i) ≤ √K and
+        Σq(i)^{3/2} ≤ 1 the expected price is at most (√K/M + 1 − 1/M)/η.
+
+        *Stability.* Losses only grow, so the multiplier rises, and q(i) falls by no more than it would at the
+        old one, q(i)(1 − (1 + c_i√q(i)/η)⁻²) ≤ 2c_i q(i)^{3/2}/η. As much mass rises as falls: on average at
+        most 2Σq(i)^{3/2}/η ≤ 2/η, for all estimates of mean at most 1. Theorem 5 allows more.
+        """
+        alone = self.regret_bound(n)
+        M = checks.integer("n_units", n_units, low=1)
+        # Follow the leader has the trivial bound only.
+        if self.learning_rate < LEAST_RATE:
+            return alone
+        return alone - n * (1.0 - 1.0 / M) * (math.sqrt(self.n_arms) - 1.0) / self.learning_rate

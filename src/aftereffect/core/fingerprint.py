@@ -44,7 +44,7 @@ def _outside_form(params: type) -> frozenset[str | None]:
     if params.__module__ == "__main__" or getattr(module, params.__name__, None) is not params:
         return frozenset([None])
     tables: tuple[dict[type, Any], ...] = (kernel.BANDITS, kernel.LOSSES, kernel.PLAYERS, kernel.LABELLED)
-    functions = [function for table in tables for function in table.get(params, ())]
+    functions = [function for table in tables for function in table.get(params, ()) if function is not None]
     seen: set[Any] = set()
     meanings = [_meaning(function, seen) for function in functions]
     return frozenset([f"{params.__module__}.{params.__qualname__}", *meanings])

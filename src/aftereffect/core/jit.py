@@ -48,6 +48,7 @@ def _dispatch(generic: Callable[..., Any], table: dict[type, Any], name: str) ->
 _dispatch(kernel.bandit_start, kernel.BANDITS, "start")
 _dispatch(kernel.bandit_draw, kernel.BANDITS, "draw")
 _dispatch(kernel.bandit_update, kernel.BANDITS, "update")
+_dispatch(kernel.bandit_update_many, kernel.BANDITS, "update_many")
 _dispatch(kernel.bandit_probabilities, kernel.BANDITS, "probabilities")
 _dispatch(kernel.spread, kernel.LOSSES, "spread")
 _dispatch(kernel.player_begin, kernel.PLAYERS, "begin")

@@ -15,6 +15,11 @@ A base algorithm (`BanditKernel`) has:
     update(params, n_arms, state, arm, loss)    learn from a loss in [0, 1]
     probabilities(params, n_arms, state, q)     write the distribution into q
 
+and, where several units can share it (`players/panel.py`), a sixth:
+
+    update_many(params, n_arms, state, arms, losses)    learn from the average of the units' estimates,
+                                                        two or more; a lone unit's goes to `update`
+
 A loss sequence (`LossKernel`) has one function:
 
     spread(params, t, arm, pending, at)         add component s of (round t, arm) to pending[at + s], s = 0..d
@@ -45,10 +50,13 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from aftereffect.core.errors import InvalidArgument
+
 DREW, FED, OWN = 0, 1, 2
 
 FloatState = NDArray[np.float64]
 WordState = NDArray[np.uint64]
+IntState = NDArray[np.int64]
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -60,6 +68,7 @@ class BanditKernel(NamedTuple):
     draw: Callable[..., int]
     update: Callable[..., None]
     probabilities: Callable[..., None]
+    update_many: Callable[..., None] | None = None
 
 
 class LossKernel(NamedTuple):
@@ -124,6 +133,16 @@ def bandit_draw(params: Any, n_arms: int, state: FloatState, u: float) -> int:
 def bandit_update(params: Any, n_arms: int, state: FloatState, arm: int, loss: float) -> None:
     """Feed a base algorithm the loss of an arm."""
     BANDITS[type(params)].update(params, n_arms, state, arm, loss)
+
+
+def bandit_update_many(
+    params: Any, n_arms: int, state: FloatState, arms: IntState, losses: FloatState
+) -> None:
+    """Feed a base algorithm the losses of arms that several units drew from one distribution."""
+    many = BANDITS[type(params)].update_many
+    if many is None:
+        raise InvalidArgument(f"params must be of a base with update_many, but got {params!r}")
+    many(params, n_arms, state, arms, losses)
 
 
 def bandit_probabilities(params: Any, n_arms: int, state: FloatState, q: FloatState) -> None:

@@ -14,13 +14,16 @@ from aftereffect.core import saved
 from aftereffect.core.errors import AftereffectError, InvalidState
 from aftereffect.players import labelled, rivals
 from aftereffect.players.naive import Naive
+from aftereffect.players.panel import Panel
 from aftereffect.players.wrapper import CompositeLossWrapper
 
 BANDITS: tuple[type, ...] = (TsallisFTRL, Exp3, Uniform, TsallisINF, Exp3IX, UCB1)
-# Each player's class, and the field of its state that holds its base algorithm (or the number of arms).
+# Each player's class, and the field of its state that holds its base algorithm (or the number of arms); for a
+# panel, its player.
 PLAYERS: dict[str, tuple[Any, str]] = {
     "CompositeLossWrapper": (CompositeLossWrapper, "bandit"),
     "Naive": (Naive, "bandit"),
+    "Panel": (Panel, "player"),
 }
 PLAYERS |= {cls.__name__: (cls, "subject") for cls in (*rivals.PLAYERS, *labelled.PLAYERS)}
 
@@ -38,19 +41,26 @@ def restore(state: Mapping[str, Any], classes: Iterable[type] = ()) -> Any:
     True
     """
     known = {cls.__name__: cls for cls in (*BANDITS, *classes)}
-    kind = saved.kind_of(state)
     try:
-        if kind not in PLAYERS:
-            return restore_bandit(state, known)
-        cls, field = PLAYERS[kind]
-        if field not in state:
-            raise InvalidState(f"state of kind {kind!r} must have the field {field!r}, but it is missing")
-        subject = state[field]
-        return cls.from_state(state, restore_bandit(subject, known) if isinstance(subject, Mapping) else subject)
+        return restore_any(state, known)
     except InvalidState:
         raise
     except AftereffectError as error:
         raise InvalidState(f"state must hold what state() saved, but {error}") from None
+
+
+def restore_any(state: Mapping[str, Any], known: Mapping[str, Any]) -> Any:
+    """Return the player or base algorithm that a state describes, from the inside out."""
+    kind = saved.kind_of(state)
+    if kind not in PLAYERS:
+        return restore_bandit(state, known)
+    cls, field = PLAYERS[kind]
+    if field not in state:
+        raise InvalidState(f"state of kind {kind!r} must have the field {field!r}, but it is missing")
+    subject = state[field]
+    if isinstance(subject, Mapping):
+        subject = restore_any(subject, known) if field == "player" else restore_bandit(subject, known)
+    return cls.from_state(state, subject)
 
 
 def restore_bandit(state: Mapping[str, Any], known: Mapping[str, Any]) -> Bandit:

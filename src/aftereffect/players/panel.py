@@ -1,0 +1,277 @@
+"""A panel: many units, one learner, under Algorithm 1 (Section 3) with coins that all units share.
+
+    coin B_t      . . . 1 0 0 0 0 1          d = 2, as in wrapper.py
+    round         U D S S S S S U D          the same for every unit
+    unit 0 plays  2 0 0 0 0 0 0 0 1          each unit draws its own arm, all from one distribution q
+    unit 1 plays  1 2 2 2 2 2 2 2 0
+    update        ^             ^            one a block, with the average of the units' estimates
+
+Regions, shops or segments, alike enough for one arm to be good for all, teach one base algorithm. All change
+arms in the same rounds, so that every arm was drawn from the distribution that its loss is weighted by.
+"""
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aftereffect import theory
+from aftereffect.bandits.kernelform import KernelBandit
+from aftereffect.core import checks, saved
+from aftereffect.core.errors import InvalidArgument, InvalidState, InvalidTotal, OutOfTurn
+from aftereffect.players import turns
+from aftereffect.players.window import Counts
+from aftereffect.players.wrapper import CompositeLossWrapper
+
+# A saved panel's fields. The first unit is in the player's state; arms and windows are the other units'.
+FIELDS = ("n_units", "player", "arms", "windows")
+
+
+class PanelRound(NamedTuple):
+    """What happened in one round of a Panel, as `tell` returns it.
+
+    round: its number, from 1, common to all units.
+    arms: the arm each unit played.
+    draw: arms were drawn in this round; else they were kept.
+    update: the base algorithm was fed at the end of this round.
+    fed_losses: what each unit contributed, in [0, 1]; None where its window was void, and unless `update`.
+    """
+
+    round: int
+    arms: list[int]
+    draw: bool
+    update: bool
+    fed_losses: list[float | None]
+
+
+class Panel:
+    """`n_units` units that each play an arm and report a total every round, and share one learner.
+
+    player: an unplayed CompositeLossWrapper; from now on it is the panel's, as its clock and first unit. Its
+        base must have averaged updates (`update_many`), as TsallisFTRL and Exp3 do.
+    n_units: M ≥ 1. One unit plays bit for bit as the player alone.
+
+    Arms are drawn from the player's stream in the order of the units. Each unit has its own clean window. At
+    the end of a block the base learns once, from the average of the importance-weighted losses of those units
+    whose window is whole. Void windows are left out; where all are void the block goes on.
+
+    >>> from aftereffect import TsallisFTRL
+    >>> bandit = TsallisFTRL(n_arms=2, learning_rate=2.0)
+    >>> panel = Panel(CompositeLossWrapper(bandit, max_delay=1, coins=[0, 0, 1, 0], seed=7), n_units=2)
+    >>> for totals in ([0.5, 0.25], [0.5, None], [0.25, 0.5]):
+    ...     arms = panel.ask()
+    ...     played = panel.tell(totals)
+    >>> played                                   # the second unit's window has a gap
+    PanelRound(round=3, arms=[1, 0], draw=False, update=True, fed_losses=[0.25, None])
+
+    Reference: Algorithm 1 of the paper, which knows one unit only; `regret_bound` has the proof for many.
+    """
+
+    def __init__(self, player: CompositeLossWrapper, n_units: int) -> None:
+        """Start before round 1."""
+        self._join(player, n_units)
+        if player._round:
+            raise InvalidArgument(
+                f"player must be unplayed to be shared by units, but it is in round {player._round}"
+            )
+
+    def _join(self, player: CompositeLossWrapper, n_units: int) -> None:
+        """Take the player as the first unit, and put the other units beside it."""
+        # Not a subclass: it may feed its base in its own way, which would be passed over here.
+        if type(player) is not CompositeLossWrapper:
+            raise InvalidArgument(f"player must be a CompositeLossWrapper, but got {checks.shown(player)}")
+        n_units = checks.integer("n_units", n_units, low=1)
+        if isinstance(player.bandit, KernelBandit):
+            player.bandit.prepare_many()
+        elif not hasattr(player.bandit, "update_many"):
+            raise InvalidArgument(
+                "player.bandit must have averaged updates, a method update_many(arms, losses), "
+                f"to be shared by units, but {player.bandit!r} has none"
+            )
+        self.player, self._n_units = player, n_units
+        others = range(n_units - 1)
+        self._windows = [player._window, *(copy.deepcopy(player._window) for _ in others)]
+        self._arms = [player._arm, *(0 for _ in others)]
+
+    @property
+    def n_units(self) -> int:
+        """M."""
+        return self._n_units
+
+    @property
+    def n_arms(self) -> int:
+        """K."""
+        return self.player.n_arms
+
+    @property
+    def max_delay(self) -> int:
+        """Return d, the longest delay the panel reckons with."""
+        return self.player.max_delay
+
+    @property
+    def probabilities(self) -> NDArray[np.float64]:
+        """The one distribution the current block's arms were drawn from, or the next will be."""
+        return self.player.probabilities
+
+    @property
+    def rounds_played(self) -> int:
+        """How many rounds have been told."""
+        return self.player.rounds_played
+
+    @property
+    def block_start(self) -> int:
+        """The first round of the current block, the one `ask` began latest."""
+        return self.player._block_start
+
+    @property
+    def counts(self) -> Counts:
+        """What did not go as it should, over all units."""
+        return Counts(*(sum(column) for column in zip(*self.unit_counts, strict=True)))
+
+    @property
+    def unit_counts(self) -> list[Counts]:
+        """What did not go as it should, unit by unit."""
+        return [window.counts for window in self._windows]
+
+    def ask(self) -> list[int]:
+        """Return the arm each unit is to play in this round; the same until `tell`."""
+        player = self.player
+        if not player._open:
+            if player._draw_next:
+                # All on a copy of the stream, before the player draws its first number once more: a bad
+                # distribution or the end of the coins changes nothing.
+                ahead = player._arm_stream.copy()
+                arms = [turns.draw_arm(player.bandit, ahead) for _ in range(self._n_units)]
+                player.ask()
+                self._arms, player._arm_stream = arms, ahead
+            else:
+                player.ask()
+        return self._arms.copy()
+
+    def tell(self, totals: Sequence[float | None]) -> PanelRound:
+        """Report each unit's total of the round `ask` opened (None: missing) and end it.
+
+        On an update round the base is fed once, with the units whose windows hold d+1 totals.
+        """
+        player = self.player
+        if not player._open:
+            raise OutOfTurn("tell must follow ask, but no round is open")
+        t, reports = player._round, self._reports(totals)
+        told: list[tuple[float | None, Counts]] = []
+        fed: list[float | None] = []
+        for unit, window in enumerate(self._windows):
+            loss = None
+            try:
+                value, counts = window.read(reports[unit])
+                if player._measured:
+                    loss, counts = window.feed(t, value, counts)
+            except InvalidTotal as error:
+                raise InvalidTotal(f"totals[{unit}]: {error}") from None
+            told.append((value, counts))
+            fed.append(loss)
+        update = player._measured and self._learn(fed)
+        for window, (value, counts) in zip(self._windows, told, strict=True):
+            window.put(t, value, counts)
+        player._open, player._draw_next = False, update
+        return PanelRound(t, self._arms.copy(), player._drawn, update, fed)
+
+    def _reports(self, totals: Any) -> Sequence[Any]:
+        """Return the reports of a round if there is one per unit."""
+        if isinstance(totals, np.ndarray):
+            totals = totals.tolist()
+        if isinstance(totals, str | bytes) or not isinstance(totals, Sequence):
+            raise InvalidTotal(f"totals must be a list, one total per unit, but got {checks.shown(totals)}")
+        if len(totals) != self._n_units:
+            raise InvalidTotal(
+                f"totals must be {self._n_units}, one per unit, but got {len(totals)}: {checks.shown(totals)}"
+            )
+        return totals
+
+    def _learn(self, fed: list[float | None]) -> bool:
+        """Feed the base what the units with a whole window have; return whether there are any."""
+        arms = [arm for arm, loss in zip(self._arms, fed, strict=True) if loss is not None]
+        losses = [loss for loss in fed if loss is not None]
+        if not losses:
+            return False
+        bandit: Any = self.player.bandit
+        if isinstance(bandit, KernelBandit):
+            bandit.learn_many(arms, losses)
+        else:
+            bandit.update_many(arms, losses)
+        return True
+
+    def amend(self, unit: int, round: int, total: float | None) -> None:
+        """Correct a unit's total of an earlier round, or report it late, while its block is open."""
+        unit = checks.integer("unit", unit, low=0, high=self._n_units - 1)
+        # The player's own rule, on another unit's window.
+        own, self.player._window = self.player._window, self._windows[unit]
+        try:
+            self.player.amend(round, total)
+        finally:
+            self.player._window = own
+
+    def regret_bound(self, horizon: int) -> float:
+        """Return a bound on Σ_u R^u_T, the units' expected regrets added up, all against one common arm.
+
+        It says nothing about a single unit, whose own best arm may be another. For effects that are never
+        negative, Bernoulli coins and no report missing it is, times the range, M·min(T, B) with
+
+            B = 2d + (2d+1)/(d+1) · (3d + 2d·p·ξ·T + 𝓡/p):
+
+        Theorem 4 with the base's bounds for averaged updates, ξ = `stability` and 𝓡 = `shared_regret_bound`.
+        It is at most M times the player's own bound.
+
+        *Proof.* Fix a common arm i* and follow the proof of Theorem 4 for one unit u and its own losses. Up
+        to the terms I and II it speaks of this unit's plays alone. Term I compares p_t with p_{t−2d}, which
+        the units share and which differ by one averaged update: it is bounded by that update's ξ. For II,
+        whether τ is an update round is still decided by the coins τ−2d..τ alone, which are independent of
+        the arm of u in round τ−2d. So the unit's term is E Σ_τ (ℓ^u_τ(I^u) − ℓ^u_τ(i*))/p over update
+        rounds, ℓ^u_τ(i) being what its window feeds for arm i. Given the past all I^u come from the same q,
+        so these terms add up to M·E Σ_τ ⟨q − e_{i*}, ℓ̄_τ⟩/p, with ℓ̄_τ the average of ℓ^u_τ over units.
+        That is M/p times the regret of a base with losses ℓ̄ in [0, 1], fed the average of M independent
+        unbiased estimates: at most M·𝓡/p. ∎
+        """
+        M, d, player, bandit = self._n_units, self.max_delay, self.player, self.player.bandit
+        alone, beta = player.regret_bound(horizon), player.update_probability
+        N = theory.most_updates(d, horizon)
+        if N == 0 or beta is None or not isinstance(bandit, KernelBandit):
+            return M * alone
+        base = bandit.shared_regret_bound(N, M)
+        bound = theory.wrapper_regret_bound(d, horizon, beta, bandit.stability(), base)
+        return M * min(alone, bound * player.effects.hi)
+
+    def fresh(self, seed: int, run: int = 0) -> Self:
+        """Return an unplayed copy with the streams of (seed, run); only an unplayed panel has one."""
+        return type(self)(self.player.fresh(seed, run), self._n_units)
+
+    def state(self) -> dict[str, Any]:
+        """Return all there is to know, in plain JSON types; `aftereffect.restore` goes on bit for bit."""
+        fields: dict[str, Any] = {
+            "n_units": self._n_units,
+            "player": self.player.state(),
+            "arms": self._arms[1:],
+            "windows": [window.state() for window in self._windows[1:]],
+        }
+        return saved.seal(type(self).__name__, fields)
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any], player: CompositeLossWrapper) -> Self:
+        """Return the panel that `state()` described, around a player that has been restored already."""
+        fields = saved.unseal(state, cls.__name__, FIELDS)
+        panel = cls.__new__(cls)
+        panel._join(player, fields["n_units"])
+        others = panel._n_units - 1
+        for name in ("arms", "windows"):
+            if not isinstance(fields[name], list) or len(fields[name]) != others:
+                raise InvalidState(f"{name} must be a list of {others}, but got {checks.shown(fields[name])}")
+        last = panel.n_arms - 1
+        panel._arms[1:] = [checks.integer("arms", arm, low=0, high=last) for arm in fields["arms"]]
+        for window, kept in zip(panel._windows[1:], fields["windows"], strict=True):
+            window.resume(kept)
+        return panel
+
+    def __repr__(self) -> str:
+        """Show the player inside."""
+        return f"Panel({self.player!r}, n_units={self._n_units})"

@@ -1,0 +1,174 @@
+"""The contract of `Panel`: whom it takes, and that it is saved, copied and restored bit for bit."""
+
+import copy
+import json
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.contracts.kits import refused, total_at
+from tests.contracts.saving_kit import scribble
+from tests.contracts.test_bandits import BANDITS, HedgedLeader
+from tests.contracts.test_players import COINS, REWARDS
+
+import aftereffect as ae
+from aftereffect.core import saved
+
+
+class Averaging(HedgedLeader):
+    """A base in plain Python that units can share."""
+
+    def update_many(self, arms: Any, losses: Any) -> None:
+        q = self.probabilities
+        for arm, loss in zip(arms, losses, strict=True):
+            self._sums[arm] += loss / (len(arms) * q[arm])
+
+    def state(self) -> dict[str, Any]:
+        return saved.seal("Averaging", {"sums": self._sums.tolist()})
+
+    @classmethod
+    def from_state(cls, state: Any) -> Any:
+        twin = cls(len(state["sums"]))
+        twin._sums[:] = saved.unseal(state, "Averaging", ["sums"])["sums"]
+        return twin
+
+
+BASES: dict[str, Callable[[], Any]] = {
+    "tsallis": BANDITS["tsallis"].make,
+    "exp3": BANDITS["exp3"].make,
+    "plain Python": lambda: Averaging(3),
+}
+SETTINGS: dict[str, dict[str, Any]] = {
+    "d=0": {"max_delay": 0, "coins": 1.0},
+    "d=2": {"max_delay": 2, "coins": 0.2},
+    "given coins": {"max_delay": 2, "coins": COINS},
+    "rewards": {"max_delay": 1, "coins": 0.3, "out_of_range": "clip", **REWARDS},
+}
+ROWS = [(base, settings, units) for base in BASES for settings in SETTINGS for units in (1, 3)]
+each_row = pytest.mark.parametrize(("base", "settings", "units"), ROWS)
+
+
+def make(base: str, settings: str, units: int, seed: int | None = 7) -> ae.Panel:
+    return ae.Panel(ae.CompositeLossWrapper(BASES[base](), seed=seed, **SETTINGS[settings]), units)
+
+
+def play(panel: ae.Panel, rounds: int, after: int = 0) -> list[ae.PanelRound]:
+    """Play some rounds after the first `after`, with gaps now in one unit, now in another."""
+    played = []
+    for t in range(after + 1, after + rounds + 1):
+        arms = enumerate(panel.ask())
+        totals = [None if (t + 4 * unit) % 13 == 0 else total_at(t + 5 * unit, arm) for unit, arm in arms]
+        played.append(panel.tell(totals))
+    return played
+
+
+def saved_and_restored(panel: ae.Panel) -> ae.Panel:
+    text = json.dumps(panel.state(), allow_nan=False)
+    twin: ae.Panel = ae.restore(json.loads(text), [Averaging])
+    assert json.dumps(twin.state()) == text
+    return twin
+
+
+@each_row
+def test_goes_on_from_any_state(base: str, settings: str, units: int) -> None:
+    whole = make(base, settings, units)
+    expected = play(whole, 120)
+    assert sum(played.update for played in expected) >= 3
+    for stop in (0, 1, 12, 13, 40, 77):
+        panel = make(base, settings, units)
+        played = play(panel, stop)
+        panel = saved_and_restored(panel)
+        panel.ask()
+        panel = saved_and_restored(panel)  # in the middle of the round
+        assert played + play(panel, 120 - stop, after=stop) == expected
+        assert panel.state() == whole.state()
+        assert panel.unit_counts == whole.unit_counts
+
+
+@each_row
+def test_copies_go_on_alike_and_share_nothing(base: str, settings: str, units: int) -> None:
+    panel = make(base, settings, units)
+    play(panel, 40)
+    before = panel.state()
+    twins = [copy.deepcopy(panel), pickle.loads(pickle.dumps(panel))]
+    told = [play(twin, 60, after=40) for twin in twins]
+    assert panel.state() == before
+    assert [play(panel, 60, after=40)] * 2 == told
+    assert [twin.state() for twin in twins] == [panel.state()] * 2
+
+
+@each_row
+def test_fresh_copies_have_streams_of_their_own(base: str, settings: str, units: int) -> None:
+    template = make(base, settings, units, seed=8)
+    before = template.state()
+    first = play(template.fresh(21), 100)
+    assert first == play(make(base, settings, units, seed=21), 100) == play(template.fresh(21, 0), 100)
+    assert play(template.fresh(21, 1), 100) != first
+    assert template.state() == before
+    template.ask()
+    assert refused(lambda: template.fresh(0)).startswith("player must be unplayed to be copied, but ")
+
+
+@each_row
+def test_altered_states_are_refused(base: str, settings: str, units: int) -> None:
+    panel = make(base, settings, units)
+    play(panel, 20)
+    state = panel.state()
+    fields = {name: value for name, value in state.items() if name not in ("kind", "version", "digest")}
+    altered = [fields | {name: None} for name in fields]
+    altered += [fields | {"n_units": wrong} for wrong in (units + 1, 0, True, float(units))]
+    others = (BASES[base]().state(), ae.Naive(ae.Exp3(2, 1.0)).state(), fields["player"] | {"round": 1}, state)
+    altered += [fields | {"player": other} for other in others]
+    if units > 1:
+        altered += [fields | {"arms": [99] * (units - 1)}, fields | {"windows": [{}] * (units - 1)}]
+    for bad in altered:
+        refused(lambda bad=bad: ae.restore(saved.seal("Panel", bad), [Averaging]), ae.InvalidState)
+    bare = {name: value for name, value in state.items() if name != "player"}
+    message = "state of kind 'Panel' must have the field 'player', but it is missing"
+    assert refused(lambda: ae.restore(bare), ae.InvalidState) == message
+
+
+def test_a_state_is_a_snapshot_of_plain_numbers() -> None:
+    panel = make("tsallis", "d=2", 3)
+    before = json.dumps(panel.state())
+    scribble(panel.state())
+    assert json.dumps(panel.state()) == before
+    assert json.dumps(ae.Panel(make("tsallis", "d=2", 1).player, np.int64(3)).state()) == before
+    assert panel.state()["player"] == make("tsallis", "d=2", 1).player.state()
+
+
+def test_whom_it_takes() -> None:
+    class Another(ae.CompositeLossWrapper):
+        pass
+
+    def wrapper(bandit: Any, cls: Any = ae.CompositeLossWrapper) -> Any:
+        return cls(bandit, max_delay=1, coins=0.5, seed=0)
+
+    played = wrapper(ae.Exp3(2, 0.1))
+    played.ask()
+    many = "to be shared by units, but"
+    cases: list[tuple[Any, Any, str]] = [
+        (ae.Exp3(2, 0.1), 2, "player must be a CompositeLossWrapper, but got Exp3(n_arms=2, learning_rate=0.1)"),
+        (wrapper(ae.Exp3(2, 0.1), Another), 2, "player must be a CompositeLossWrapper, but got "),
+        (played, 2, f"player must be unplayed {many} it is in round 1"),
+        (wrapper(ae.UCB1(2)), 2, f"bandit must have averaged updates, an update_many in its kernel, {many} UCB1("),
+        (wrapper(HedgedLeader(2)), 2, "player.bandit must have averaged updates, a method update_many(arms, losses), "),
+        (wrapper(ae.Exp3(2, 0.1)), 0, "n_units must be at least 1, but got 0"),
+        (wrapper(ae.Exp3(2, 0.1)), 1.5, "n_units must be an int, but got 1.5"),
+        (wrapper(ae.Exp3(2, 0.1)), True, "n_units must be an int, but got True"),
+    ]
+    for player, units, message in cases:
+        found = refused(lambda player=player, units=units: ae.Panel(player, units), ae.InvalidArgument)
+        assert found.startswith(message)
+
+
+def test_says_what_it_is() -> None:
+    panel = make("exp3", "d=2", 3)
+    assert repr(panel) == f"Panel({panel.player!r}, n_units=3)"
+    assert (panel.n_units, panel.n_arms, panel.max_delay, panel.block_start, panel.rounds_played) == (3, 4, 2, 1, 0)
+    panel.ask()
+    assert panel.rounds_played == 0
+    panel.tell([0.5, None, 0.5])
+    assert panel.rounds_played == 1

@@ -1,0 +1,205 @@
+"""`Panel`: many units with one learner. Numbers are worked out by hand, or by other means than the panel's."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.contracts.kits import total_at
+from tests.contracts.test_bandits import BANDITS
+
+import aftereffect as ae
+from aftereffect.core import random
+
+SHARED = [name for name in BANDITS if getattr(BANDITS[name].make(), "averages", False)]
+COINS = [t % 17 in (0, 5, 12) for t in range(400)]
+WRAPPERS: dict[str, Callable[[Any, int], Any]] = {
+    "d=0": lambda base, seed: ae.CompositeLossWrapper(base, max_delay=0, coins=1.0, seed=seed),
+    "d=0, lazy": lambda base, seed: ae.CompositeLossWrapper(base, max_delay=0, coins=0.4, seed=seed),
+    "d=2": lambda base, seed: ae.CompositeLossWrapper(base, max_delay=2, coins=0.2, seed=seed),
+    "d=2, given coins": lambda base, seed: ae.CompositeLossWrapper(base, max_delay=2, coins=COINS, seed=seed),
+    "rewards": lambda base, seed: ae.CompositeLossWrapper(
+        base, max_delay=1, coins=0.3, seed=seed, direction="maximize", low=-1.0, high=2.0, out_of_range="clip"
+    ),
+}
+
+
+def panel(units: int, coins: Any = 0.3, d: int = 1, **settings: Any) -> ae.Panel:
+    bandit = ae.TsallisFTRL(2, learning_rate=1.0)
+    return ae.Panel(ae.CompositeLossWrapper(bandit, max_delay=d, coins=coins, seed=3, **settings), units)
+
+
+def test_which_bases_can_be_shared() -> None:
+    # Importance-weighted estimates can be averaged; UCB1 has none, and all its units would play one arm.
+    assert {type(BANDITS[name].make()) for name in SHARED} >= {ae.TsallisFTRL, ae.Exp3}
+    assert "ucb1" not in SHARED
+
+
+@pytest.mark.parametrize("wrapper", WRAPPERS)
+@pytest.mark.parametrize("base", SHARED)
+def test_one_unit_is_the_plain_player_bit_for_bit(base: str, wrapper: str) -> None:
+    for seed in range(12):
+        alone = WRAPPERS[wrapper](BANDITS[base].make(), seed)
+        twin = WRAPPERS[wrapper](BANDITS[base].make(), seed)
+        one = ae.Panel(twin, n_units=1)
+        for t in range(1, 301):
+            arm = alone.ask()
+            assert one.ask() == [arm]
+            total = None if t % 13 == 0 else total_at(t, arm)
+            (n, played, draw, update, fed) = alone.tell(total)
+            assert one.tell([total]) == ae.PanelRound(n, [played], draw, update, [fed])
+            if t % 17 == 3 and not update:
+                alone.amend(t, 0.125)
+                one.amend(0, t, 0.125)
+        assert one.state()["player"] == alone.state()
+        assert (one.probabilities == alone.probabilities).all()
+        assert (one.counts, one.rounds_played, one.max_delay) == (alone.counts, 300, alone.max_delay)
+
+
+@given(st.integers(1, 6), st.integers(0, 2**64 - 1), st.integers(0, 3))
+def test_units_share_blocks_and_draw_in_turn_from_one_stream(units: int, seed: int, d: int) -> None:
+    # The same coins and draws by other means: a plain player with the seed for the blocks, a bandit and the stream
+    # of arms for the draws. Feeding is the bandit's own averaged update.
+    clock = ae.CompositeLossWrapper(ae.Uniform(3), max_delay=d, coins=0.4, seed=seed)
+    bandit, arms_of = ae.Exp3(3, 0.5), random.stream(seed, 0, random.ARMS)
+    many = ae.Panel(ae.CompositeLossWrapper(ae.Exp3(3, 0.5), max_delay=d, coins=0.4, seed=seed), units)
+    arms: list[int] = []
+    windows: list[list[float]] = [[] for _ in range(units)]
+    for t in range(1, 60):
+        clock.ask()
+        blocks = clock.tell(0.25)
+        if blocks.draw:
+            arms, windows, start = [bandit.draw(arms_of) for _ in range(units)], [[] for _ in range(units)], t
+        assert many.ask() == arms == many.ask()
+        assert many.block_start == start
+        totals = [total_at(t + 5 * unit, arm) for unit, arm in enumerate(arms)]
+        for window, total in zip(windows, totals, strict=True):
+            window.append(total)
+        fed = [sum(window[-d - 1 :], 0.0) / (2 * d + 1) for window in windows] if blocks.update else None
+        if fed is not None:
+            bandit.update_many(arms, fed)
+        expected = ae.PanelRound(t, arms, blocks.draw, blocks.update, fed or [None] * units)
+        assert many.tell(totals if t % 2 else np.array(totals)) == expected
+        assert (many.probabilities == bandit.probabilities).all()
+
+
+def test_void_windows_are_left_out() -> None:
+    # K = 2, η = 1, d = 0. Two units of three report, so M = 2: L(i) grows by Σ ℓ/(2·½). With losses that make it
+    # (5/12, 0) or (0, 5/12), q is (9/25, 16/25) or turned round: y = 5/3 and 5/4 differ by 5/12.
+    three = panel(3, coins=1.0, d=0)
+    arms = three.ask()
+    first = arms[0]
+    played = three.tell([5 / 12, None, 0.0] if arms[2] != first else [1 / 4, None, 1 / 6])
+    assert played.update
+    assert played.fed_losses[1] is None
+    q = three.probabilities
+    assert [q[first], q[1 - first]] == pytest.approx([9 / 25, 16 / 25], rel=1e-14)
+    assert three.counts == (1, 0, 1, 0)
+    assert three.unit_counts == [(0, 0, 0, 0), (1, 0, 1, 0), (0, 0, 0, 0)]
+
+
+def test_where_all_are_void_the_block_goes_on_and_can_be_mended() -> None:
+    two = panel(2, coins=[0, 0, 1, 0, 0, 1, 0])
+    arms = two.ask()
+    two.tell([0.5, 0.5])
+    two.ask()
+    two.tell([0.5, None])
+    two.ask()
+    assert not two.tell([None, 0.5]).update, "a gap in either window"
+    assert (two.counts.void_windows, two.block_start) == (2, 1)
+    for _ in range(2):
+        assert two.ask() == arms
+        two.tell([None, 0.25])
+    two.amend(0, 5, 0.75)
+    two.ask()
+    played = two.tell([0.0, 0.5])
+    assert played == ae.PanelRound(6, arms, False, True, [0.25, 0.25])
+    two.ask()
+    assert two.block_start == 7
+
+
+def test_amendments_name_the_unit_and_keep_to_the_open_block() -> None:
+    two = panel(2, coins=[0, 0, 1, 0, 0, 1])
+    two.ask()
+    two.tell([0.5, 0.5])
+    before = two.state()
+    refusals: list[tuple[tuple[Any, Any, Any], str]] = [
+        ((2, 1, 0.5), "unit must be at most 1, but got 2"),
+        ((-1, 1, 0.5), "unit must be at least 0, but got -1"),
+        (("0", 1, 0.5), "unit must be an int, but got '0'"),
+        ((1, 2, 0.5), "round must have been reported before it is amended, but got 2"),
+        ((1, 0, 0.5), "round must be at least 1, but got 0"),
+        ((1, 1, math.nan), "total must be a finite number, but got nan"),
+    ]
+    for arguments, message in refusals:
+        with pytest.raises(ae.AftereffectError) as error:
+            two.amend(*arguments)
+        assert str(error.value) == message
+        assert two.state() == before
+    two.amend(1, 1, 0.25)
+    assert [counts.amended for counts in two.unit_counts] == [0, 1]
+    assert ae.restore(two.state()).unit_counts == two.unit_counts
+    for totals in ([0.25, 0.5], [0.5, 0.25]):
+        two.ask()
+        played = two.tell(totals)
+    assert played.fed_losses == [0.25, 0.25]
+    with pytest.raises(ae.OutOfTurn, match="the block of round 3 has been closed and learned from"):
+        two.amend(1, 3, 0.5)
+
+
+BAD_TOTALS: list[tuple[Any, str]] = [
+    ([0.5], "totals must be 2, one per unit, but got 1: [0.5]"),
+    ([0.5] * 3, "totals must be 2, one per unit, but got 3: [0.5, 0.5, 0.5]"),
+    ([], "totals must be 2, one per unit, but got 0: []"),
+    (0.5, "totals must be a list, one total per unit, but got 0.5"),
+    (np.array(0.5), "totals must be a list, one total per unit, but got 0.5"),
+    (None, "totals must be a list, one total per unit, but got None"),
+    ("01", "totals must be a list, one total per unit, but got '01'"),
+    (b"01", "totals must be a list, one total per unit, but got b'01'"),
+    ({0: 0.5, 1: 0.5}, "totals must be a list, one total per unit, but got {0: 0.5, 1: 0.5}"),
+    ([0.5, math.nan], "totals[1]: total must be a finite number, but got nan"),
+    (["0.5", 0.5], "totals[0]: total must be a finite number, but got '0.5'"),
+    ([0.5, True], "totals[1]: total must be a finite number, but got True"),
+    (np.ones((2, 2)), "totals[0]: total must be a finite number, but got [1.0, 1.0]"),
+    (
+        [None, 2.5],
+        "totals[1]: total must lie in [0, 2], the range of one action's effect times max_delay + 1 = 2, but got 2.5",
+    ),
+    (
+        [0.5, 2.0],
+        "totals[1]: total must keep the sum of the last 2 totals in [0, 3] (Lemma 2), "
+        "but with total 2.0 the sum is 4.0",
+    ),
+]
+
+
+@pytest.mark.parametrize(("totals", "message"), BAD_TOTALS, ids=[repr(bad[0]) for bad in BAD_TOTALS])
+def test_bad_totals_change_nothing(totals: Any, message: str) -> None:
+    two = panel(2, coins=[0, 0, 1])
+    for _ in range(2):
+        two.ask()
+        two.tell([1.0, 2.0])
+    arms, before = two.ask(), two.state()
+    with pytest.raises(ae.InvalidTotal) as error:
+        two.tell(totals)
+    assert str(error.value) == message
+    assert two.state() == before
+    assert two.tell((1.0, 0.5)).arms == arms
+
+
+def test_turns_are_kept() -> None:
+    two = panel(2, coins=[0, 0, 1])
+    with pytest.raises(ae.OutOfTurn, match=r"^tell must follow ask, but no round is open$"):
+        two.tell([0.5, 0.5])
+    for _ in range(3):
+        two.ask()[0] = 7  # what is handed out is the caller's
+        played = two.tell([0.5, 0.5])
+        assert 7 not in played.arms
+    before = two.state()
+    for _ in range(2):
+        with pytest.raises(ae.CoinsExhausted):
+            two.ask()
+        assert two.state() == before
