@@ -6,12 +6,16 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test bench soak clean
+.PHONY: demo serve test bench soak clean
 
 demo: $(VENV)/.runs
 	$(BIN)/aftereffect demo
 
-test: $(VENV)/.tests
+serve: $(VENV)/.service
+	mkdir -p out
+	$(BIN)/aftereffect serve --demo --store out/aftereffect.db
+
+test: $(VENV)/.tests $(VENV)/.chromium
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
@@ -20,8 +24,8 @@ test: $(VENV)/.tests
 bench: $(VENV)/.tests
 	$(BIN)/python benchmarks/run.py
 
-soak: $(VENV)/.tests
-	HYPOTHESIS_PROFILE=soak $(BIN)/pytest tests
+soak: $(VENV)/.tests $(VENV)/.chromium
+	AFTEREFFECT_SOAK=1 HYPOTHESIS_PROFILE=soak $(BIN)/pytest tests
 
 clean:
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache out src/*.egg-info
@@ -31,9 +35,18 @@ $(BIN)/python:
 
 # A stamp is older than what it was made from only when the packages have to change.
 $(VENV)/.runs: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) install -c constraints.txt -e .
+	$(PIP) install -c constraints.txt -e '.[studies]'
+	touch $@
+
+$(VENV)/.service: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) install -c constraints.txt -e '.[service]'
 	touch $@
 
 $(VENV)/.tests: pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP) install -c constraints.txt -e '.[dev]'
-	touch $@ $(VENV)/.runs
+	touch $@ $(VENV)/.runs $(VENV)/.service
+
+# The dashboard is tested in a real browser: one that is there, or one that can be installed.
+$(VENV)/.chromium: $(VENV)/.tests
+	$(BIN)/python tests/service/install_chromium.py
+	touch $@

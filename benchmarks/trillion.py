@@ -1,8 +1,8 @@
 """How long a study of 10^12 rounds takes on this machine, and how much memory at most.
 
 Run it with `python benchmarks/trillion.py [FOLDER]`; it goes on where an earlier run in that folder stopped, and then
-its time is of the rest only, which it says. Memory is the proportional share (Pss) of this process and all its children,
-read from /proc every half second: what the machine has to have, with shared pages counted once.
+its time is of the rest only, which it says. Memory is the proportional share (Pss) of this process and all its
+children, read from /proc every half second: what the machine has to have, with shared pages counted once.
 """
 
 import os
@@ -21,7 +21,7 @@ def proportional_bytes(pid: int) -> int:
     """Return the Pss of a process and of all that descend from it; one that has ended counts nothing."""
     try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-        tasks = [task for task in Path(f"/proc/{pid}/task").iterdir()]
+        tasks = list(Path(f"/proc/{pid}/task").iterdir())
         children = [int(child) for task in tasks for child in (task / "children").read_text().split()]
     except (OSError, ProcessLookupError):
         return 0

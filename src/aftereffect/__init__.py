@@ -25,6 +25,7 @@ from aftereffect.core.errors import (
     OutOfTurn,
 )
 from aftereffect.core.records import Round
+from aftereffect.core.version import VERSION
 from aftereffect.engines.results import Simulation, compare
 from aftereffect.engines.simulate import simulate
 from aftereffect.losses import spreads, tables
@@ -40,15 +41,17 @@ from aftereffect.players.restore import restore
 from aftereffect.players.wrapper import CompositeLossWrapper
 
 if TYPE_CHECKING:
+    from aftereffect.service.client import Client, ProblemError
     from aftereffect.studies.spec import Study
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 __all__ = [
     "UCB1",
     "AftereffectError",
     "BadDistribution",
     "Bandit",
+    "Client",
     "CoinsExhausted",
     "CompositeLossWrapper",
     "CompositeLosses",
@@ -65,6 +68,7 @@ __all__ = [
     "Panel",
     "PanelRound",
     "Player",
+    "ProblemError",
     "Round",
     "Simulation",
     "Study",
@@ -84,7 +88,11 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Import what needs an extra only when it is asked for: studies keep their rows with polars."""
+    """Import what needs an extra only when it is asked for: polars for studies, httpx for the service's client."""
+    if name in ("Client", "ProblemError"):
+        from aftereffect.service import client
+
+        return getattr(client, name)
     if name == "Study":
         from aftereffect.studies.spec import Study
 

@@ -15,6 +15,7 @@ import typer
 
 import aftereffect as ae
 from aftereffect import comparison, demonstration
+from aftereffect.service.verbs import mount
 from aftereffect.studies.backtest import backtest
 from aftereffect.studies.commands import study
 
@@ -28,6 +29,7 @@ app = typer.Typer(
 
 app.add_typer(study)
 app.command()(backtest)
+mount(app)
 
 FIGURE_1 = "10100001001000000100001"
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from aftereffect import __version__
+from aftereffect.core.version import VERSION
 from aftereffect.engines.results import Z95, standard_error
 from aftereffect.studies.backtest import Backtest, Score, amount
 from aftereffect.studies.figures import Drawing, band, legend_above, looks, panels, save, styled
@@ -96,7 +96,7 @@ def write_page(backtest: Backtest, folder: str | os.PathLike[str]) -> Path:
         f"What players would have made of {backtest.recording.name}",
         kind="backtest",
         lead=backtest.verdict(),
-        footer=f"aftereffect {__version__}",
+        footer=f"aftereffect {VERSION}",
     )
     page.section("Scores")
     page.points(backtest.remarks())

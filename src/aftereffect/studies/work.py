@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from aftereffect.core.version import VERSION
 from aftereffect.studies.builders import Draws
 from aftereffect.studies.cells import Cell, cell_id
 from aftereffect.studies.measure import Columns, measure
@@ -61,11 +62,8 @@ def describe(error: BaseException) -> dict[str, Any]:
 @cache
 def versions() -> dict[str, str]:
     """Return the versions that results may depend on."""
-    # Here, because the package imports this file in turn.
-    import aftereffect
-
     return {
-        "aftereffect": aftereffect.__version__,
+        "aftereffect": VERSION,
         "numpy": np.__version__,
         "numba": version("numba"),
         "python": platform.python_version(),

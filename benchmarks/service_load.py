@@ -1,0 +1,188 @@
+"""The load on a server, in its own process: clients on plain sockets, as little work a request as can be.
+
+    python benchmarks/service_load.py KIND PORT CLIENTS SECONDS [EXPERIMENTS A CLIENT]
+
+Kinds: `noop` posts to /noop; `rounds` asks and tells in turn, each client in its own experiment; `bulk`
+asks and tells all of a client's experiments in one request each. Prints one JSON object: requests, rounds
+(acknowledged totals), seconds, and the latencies of single requests in milliseconds. Any answer but 200
+ends the run with an error.
+"""
+
+import asyncio
+import functools
+import json
+import re
+import sys
+import time
+import urllib.request
+from collections.abc import Generator
+
+ROUND = re.compile(rb'"round": ?(\d+)')
+LENGTH = re.compile(rb"content-length: ?(\d+)", re.IGNORECASE)
+Script = Generator[bytes, bytes, None]
+"""Yields requests, and is sent the body of each answer."""
+
+
+def request(method: str, path: str, body: bytes = b"") -> bytes:
+    """Return one request's bytes."""
+    head = f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+    return head.encode() + b"Content-Length: %d\r\n\r\n" % len(body) + body
+
+
+class Client(asyncio.Protocol):
+    """One connection; sends what a generator yields, which gets each answer's body."""
+
+    def __init__(self, script: Script, until: float, done: "asyncio.Future[None]") -> None:
+        """Go on until the clock shows `until`, and then to the end of a pair."""
+        self.script, self.until, self.done = script, until, done
+        self.latencies: list[float] = []
+        self.buffer = b""
+        self.sent = 0.0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Send the first request."""
+        if not isinstance(transport, asyncio.Transport):
+            raise TypeError(f"transport must be a stream, but got {transport!r}")
+        self.transport = transport
+        self._send(next(self.script))
+
+    def _send(self, data: bytes) -> None:
+        self.sent = time.perf_counter()
+        self.transport.write(data)
+
+    def data_received(self, data: bytes) -> None:
+        """Take an answer, and send the next request."""
+        self.buffer += data
+        end = self.buffer.find(b"\r\n\r\n")
+        if end < 0:
+            return
+        found = LENGTH.search(self.buffer, 0, end)
+        if found is None:
+            return self._fail("an answer must say how long it is")
+        size = end + 4 + int(found[1])
+        if len(self.buffer) < size:
+            return
+        body, head, self.buffer = self.buffer[end + 4 : size], self.buffer[:16], self.buffer[size:]
+        now = time.perf_counter()
+        self.latencies.append(now - self.sent)
+        if head[9:12] != b"200":
+            return self._fail(f"every answer must be 200, but got {head!r}: {body[:300]!r}")
+        if now >= self.until:
+            self.transport.close()
+            if not self.done.done():
+                self.done.set_result(None)
+            return
+        self._send(self.script.send(body))
+
+    def _fail(self, words: str) -> None:
+        self.transport.close()
+        if not self.done.done():
+            self.done.set_exception(RuntimeError(words))
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """Note an end that came too early."""
+        if not self.done.done():
+            self.done.set_exception(RuntimeError(f"the server must stay, but it hung up: {error}"))
+
+
+class Count:
+    """Acknowledged totals."""
+
+    def __init__(self) -> None:
+        """Begin at 0."""
+        self.rounds = 0
+
+
+def noop() -> Script:
+    """The least a server can do."""
+    data = request("POST", "/noop", b'{"total": 0.5}')
+    while True:
+        yield data
+
+
+def rounds(count: Count, experiment: str) -> Script:
+    """Ask, tell, ask, tell."""
+    path = f"/v1/experiments/{experiment}"
+    ask = request("POST", f"{path}/ask")
+    while True:
+        answer = yield ask
+        found = ROUND.search(answer)
+        if found is None:
+            raise RuntimeError(f"an ask must answer with a round, but got {answer[:300]!r}")
+        yield request("PUT", f"{path}/rounds/{int(found[1])}", b'{"total": 0.5}')
+        count.rounds += 1
+
+
+def bulk(count: Count, experiments: list[str]) -> Script:
+    """Ask for all, tell all."""
+    ask = request(
+        "POST", "/v1/bulk/ask", json.dumps({"items": [{"experiment": e} for e in experiments]}).encode()
+    )
+    while True:
+        answer = yield ask
+        numbers = [item["round"] for item in json.loads(answer)["items"]]
+        items = ",".join(
+            f'{{"experiment": "{e}", "round": {n}, "total": 0.5}}'
+            for e, n in zip(experiments, numbers, strict=True)
+        )
+        told = yield request("POST", "/v1/bulk/tell", b'{"items": [' + items.encode() + b"]}")
+        if b'"error"' in told:
+            raise RuntimeError(f"every total must be taken, but got {told[:300]!r}")
+        count.rounds += len(experiments)
+
+
+def create(port: int) -> str:
+    """Create an experiment: four arms, effects over three rounds."""
+    body = {"name": "load", "arms": ["a", "b", "c", "d"], "low": 0.0, "high": 1.0, "max_delay": 2}
+    made = urllib.request.Request(
+        f"http://127.0.0.1:{port}/v1/experiments",
+        json.dumps(body).encode(),
+        {"Content-Type": "application/json"},
+    )
+    with urllib.request.urlopen(made) as answer:
+        return str(json.load(answer)["id"])
+
+
+def _same(client: Client) -> Client:
+    return client
+
+
+async def load(kind: str, port: int, clients: int, seconds: float, each: int) -> dict[str, float]:
+    """Run the clients, and return what they counted."""
+    count = Count()
+    scripts: list[Script] = []
+    for _ in range(clients):
+        if kind == "noop":
+            scripts.append(noop())
+        elif kind == "rounds":
+            scripts.append(rounds(count, create(port)))
+        else:
+            scripts.append(bulk(count, [create(port) for _ in range(each)]))
+    loop = asyncio.get_running_loop()
+    begun = time.perf_counter()
+    made = []
+    for script in scripts:
+        client = Client(script, begun + seconds, loop.create_future())
+        made.append(client)
+        await loop.create_connection(functools.partial(_same, client), "127.0.0.1", port)
+    await asyncio.gather(*(client.done for client in made))
+    took = time.perf_counter() - begun
+    latencies = sorted(latency for client in made for latency in client.latencies)
+    return {
+        "requests": len(latencies),
+        "rounds": count.rounds,
+        "seconds": took,
+        "median_ms": 1000.0 * latencies[len(latencies) // 2],
+        "p99_ms": 1000.0 * latencies[int(len(latencies) * 0.99)],
+    }
+
+
+def main() -> None:
+    """Run one load."""
+    kind, port, clients, seconds, *each = sys.argv[1:]
+    found = asyncio.run(load(kind, int(port), int(clients), float(seconds), int(each[0]) if each else 1))
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()

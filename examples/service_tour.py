@@ -1,0 +1,60 @@
+"""The decision service without a server: an experiment in a file, a season of it, and what is left behind.
+
+A shop sends a letter or an email every day. Letters bring more orders, but two days later; all the shop sees is the
+day's sum. Run it: python examples/service_tour.py. At a terminal the same is: aftereffect init, ask, tell, status.
+
+>>> import tempfile
+>>> with tempfile.TemporaryDirectory() as folder:
+...     seen = season(folder + "/shop.db", days=120)
+>>> seen.round, seen.state, seen.counts["missing"]
+(120, 'finished', 2)
+>>> seen.winner["arm"], seen.winner["sure"]      # letters, although every letter's own day was poor
+('letter', 'clear')
+"""
+
+import tempfile
+from collections import deque
+
+from aftereffect.service.local import Local
+from aftereffect.service.replies import Overview
+
+# Orders that a mailing brings on its own day and on the next two.
+ORDERS = {"letter": (2.0, 8.0, 20.0), "email": (12.0, 3.0, 1.0)}
+NO_FIGURE = (40, 77)
+
+
+def season(store: str, days: int) -> Overview:
+    """Play an experiment from start to end, verify it, and return how it ended."""
+    arriving = deque([0.0, 0.0, 0.0])
+    with Local.open(store) as service:
+        made = service.create(
+            name="mailings",
+            arms=list(ORDERS),
+            high=50.0,
+            carry_over={"window": "2 days"},
+            tuning={"horizon": days},
+            start_date="2026-03-02",
+            seed=4,
+        )
+        for day in range(1, days + 1):
+            turn = service.ask(made.id)
+            for later, orders in enumerate(ORDERS[turn.arm]):
+                arriving[later] += orders
+            total = arriving.popleft()
+            arriving.append(0.0)
+            service.tell(made.id, day, None if day in NO_FIGURE else total)
+        ended = service.finish(made.id)
+        (verdict,) = service.verify(made.id)
+    if not verdict.ok:
+        raise RuntimeError(f"the log must replay to what is stored, but {verdict.finding}")
+    return ended
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as folder:
+        found = season(folder + "/shop.db", days=120)
+    for arm in found.arms:
+        print(f"{arm:8} played {found.plays[arm]:3} times, probability now {found.probabilities[arm]:.2f}")
+    if found.winner is not None:
+        print(found.winner["words"])
+    print(found.guarantee["words"])

@@ -1,0 +1,1 @@
+"""The decision service: ask for today's arm, report today's total, lose nothing."""

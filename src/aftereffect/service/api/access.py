@@ -1,0 +1,119 @@
+"""Who may do what: bearer tokens with scopes, the names the service answers to, and writes from other sites.
+
+Scopes are ordered: `admin` may all that `play` may, and `play` all that `read` may. On loopback no token is asked for;
+there a page of another site could still reach the service through the reader's browser, by a name that it points at
+127.0.0.1 (DNS rebinding) or by a plain form. So the Host must be one of the service's own names, and a browser's write
+must come from the service's own pages.
+"""
+
+from collections.abc import Mapping
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import HTTPConnection, cookie_parser
+
+from aftereffect.service.config import Config
+from aftereffect.service.desk import Desk
+from aftereffect.service.errors import Refused
+
+SCOPES = ("read", "play", "admin")
+ALL = frozenset(SCOPES)
+NOBODY: frozenset[str] = frozenset()
+COOKIE = "aftereffect_token"
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
+LONGEST_TOKEN = 512
+
+Headers = Mapping[bytes, bytes]
+
+
+def included(scopes: frozenset[str]) -> frozenset[str]:
+    """Return scopes with all that they include.
+
+    >>> sorted(included(frozenset({"play"})))
+    ['play', 'read']
+    """
+    highest = max((SCOPES.index(scope) for scope in scopes if scope in SCOPES), default=-1)
+    return frozenset(SCOPES[: highest + 1])
+
+
+def host_name(host: str) -> str:
+    """Return the name in a Host header, without its port.
+
+    >>> host_name("localhost:8000"), host_name("[::1]:8000"), host_name("EXAMPLE.org")
+    ('localhost', '::1', 'example.org')
+    """
+    if host.startswith("["):
+        return host[1:].partition("]")[0].lower()
+    return host.partition(":")[0].lower()
+
+
+def token_of(headers: Headers) -> str | None:
+    """Return the token a request carries: as a bearer, else in the dashboard's cookie."""
+    scheme, _, token = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
+    if scheme.lower() == "bearer":
+        found: str | None = token.strip()
+    else:
+        found = cookie_parser(headers.get(b"cookie", b"").decode("latin-1")).get(COOKIE)
+    return found if found and len(found) <= LONGEST_TOKEN and found.isascii() and found.isprintable() else None
+
+
+class Access:
+    """Decides on requests."""
+
+    def __init__(self, desk: Desk, config: Config) -> None:
+        """Take the names the service answers to from the configuration."""
+        self.required = config.access_required
+        self._desk = desk
+        self._further = frozenset(name.lower() for name in config.allowed_hosts)
+        own = LOOPBACK_NAMES | {config.host.strip("[]").lower()} if config.on_loopback else frozenset[str]()
+        self._hosts = own | self._further
+
+    def check_host(self, headers: Headers) -> None:
+        """Refuse a request that was sent to another name than the service's own."""
+        # Elsewhere than on loopback, without names given, any name may lead here: tokens guard what it says.
+        if not self._hosts:
+            return
+        host = headers.get(b"host", b"").decode("latin-1")
+        if host_name(host) not in self._hosts:
+            raise Refused("forbidden", "Host must be a name of this service; others are set as allowed_hosts")
+
+    def check_origin(self, method: str, headers: Headers) -> None:
+        """Refuse a browser's write that a page of another site began."""
+        if method in SAFE_METHODS:
+            return
+        site = headers.get(b"sec-fetch-site")
+        if site is not None and site not in (b"same-origin", b"none"):
+            raise Refused("forbidden", "a write must come from the service's own pages, but another site sent it")
+        origin = headers.get(b"origin")
+        if origin is None:
+            return
+        sender = origin.decode("latin-1").partition("://")[2].lower()
+        own = headers.get(b"host", b"").decode("latin-1").lower()
+        if not sender or (sender != own and host_name(sender) not in self._further):
+            raise Refused("forbidden", "a write must come from the service's own pages, but Origin is another")
+
+    def scopes(self, headers: Headers) -> frozenset[str]:
+        """Return what a request may do; asks the store, so it may take a moment."""
+        if not self.required:
+            return ALL
+        token = token_of(headers)
+        found = None if token is None else self._desk.scopes_of(token)
+        return NOBODY if found is None else included(found)
+
+    async def check(self, headers: Headers, scope: str) -> None:
+        """Refuse a request whose token does not have `scope`."""
+        if not self.required:
+            return
+        if token_of(headers) is None:
+            raise Refused("unauthorized", "a token must be sent as `Authorization: Bearer …`, but there is none")
+        scopes = await run_in_threadpool(self.scopes, headers)
+        if not scopes:
+            raise Refused("unauthorized", "the token must be valid, but is unknown or revoked")
+        if scope not in scopes:
+            raise Refused("forbidden", f"the token must have the scope {scope!r}, but has not", scope=scope)
+
+
+def scopes_of_request(request: HTTPConnection) -> frozenset[str]:
+    """Return what the sender of a request may do: all of it where no tokens are asked for, nothing without a token."""
+    access: Access = request.app.state.access
+    return access.scopes(dict(request.scope["headers"]))

@@ -1,0 +1,85 @@
+"""`create_app(desk, config)`: the service as an ASGI app: the REST API, the dashboard, and the gate around both."""
+
+import json
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from aftereffect.core.version import VERSION
+from aftereffect.service.api import describing, problems, reference
+from aftereffect.service.api.access import Access
+from aftereffect.service.api.bulk import Bulk
+from aftereffect.service.api.endpoint import Call, Endpoint, Handler
+from aftereffect.service.api.gate import Gate
+from aftereffect.service.api.operations import OPERATIONS
+from aftereffect.service.api.routes import Routes, answer
+from aftereffect.service.api.telemetry import Telemetry
+from aftereffect.service.config import Config
+from aftereffect.service.dashboard.pages import router
+from aftereffect.service.desk import Desk
+
+
+class About:
+    """The handlers of routes about the service itself, made once."""
+
+    def __init__(self, desk: Desk, config: Config) -> None:
+        """Write the documents."""
+        self.desk = desk
+        self.document = describing.openapi(config)
+        self._openapi = json.dumps(self.document, ensure_ascii=False).encode()
+        self._page = reference.page().encode()
+        self._health = {"status": "ok", "version": VERSION}
+
+    async def health(self, call: Call) -> Response:
+        """Say that the store answers."""
+        await run_in_threadpool(self.desk.ping)
+        return answer(self._health)
+
+    async def openapi(self, call: Call) -> Response:
+        """Return the OpenAPI document."""
+        return Response(self._openapi, media_type="application/json")
+
+    async def docs(self, call: Call) -> Response:
+        """Return the reference page."""
+        return Response(self._page, headers={"Content-Security-Policy": reference.POLICY}, media_type="text/html")
+
+
+async def _http_error(request: Request, error: Exception) -> Response:
+    """Answer what the web framework itself refuses: an unknown path, a method that a page does not have."""
+    if isinstance(error, HTTPException):
+        detail = "the path must be one of this service's, but is not" if error.status_code == 404 else str(error.detail)
+        return problems.answer_status(error.status_code, detail, error.headers)
+    return problems.answer(error)
+
+
+async def _form_error(request: Request, error: Exception) -> Response:
+    """Answer a form that the framework could not read; what was sent is not repeated."""
+    return problems.answer_status(422, "the form must have the fields of its page, but has not")
+
+
+def create_app(desk: Desk, config: Config | None = None) -> FastAPI:
+    """Return the service for a desk. Whoever opened the desk closes it."""
+    settings = Config() if config is None else config
+    access, telemetry = Access(desk, settings), Telemetry(settings.log_requests)
+    about = About(desk, settings)
+    app = FastAPI(title="Aftereffect", openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
+    app.state.access, app.state.telemetry, app.state.desk = access, telemetry, desk
+    handlers = (Routes(desk, settings, telemetry), Bulk(desk, settings, telemetry), about)
+    endpoints: dict[str, Endpoint] = {}
+    for operation in OPERATIONS:
+        handler: Handler = next(getattr(each, operation.name) for each in handlers if hasattr(each, operation.name))
+        path = operation.path
+        if path not in endpoints:
+            endpoints[path] = Endpoint(describing.template(path), settings, access, telemetry)
+            app.router.routes.append(Route(path, endpoints[path]))
+        endpoints[path].add(operation, handler)
+    app.include_router(router(desk, settings))
+    app.add_exception_handler(HTTPException, _http_error)
+    app.add_exception_handler(RequestValidationError, _form_error)
+    app.add_middleware(Gate, config=settings, access=access, telemetry=telemetry)
+    return app

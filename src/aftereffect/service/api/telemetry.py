@@ -1,0 +1,104 @@
+"""What the service says about itself: Prometheus metrics, and logs of one JSON object a line.
+
+Neither holds what a client sent: routes are named by their template, and no header, query or body is ever logged, so no
+token can be.
+"""
+
+import datetime
+import json
+import logging
+import sys
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from starlette.responses import Response
+
+LOGGER = logging.getLogger("aftereffect.service")
+SLOW_SECONDS = 1.0
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"})
+BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
+UNMATCHED = "unmatched"
+
+
+class Telemetry:
+    """The metrics of one app, in a registry of its own, and its log of requests."""
+
+    def __init__(self, log_requests: bool = False) -> None:
+        """Start every count at 0."""
+        self.registry = CollectorRegistry()
+        self.log_requests = log_requests
+        self._requests = Counter(
+            "aftereffect_requests", "Requests answered", ["method", "route", "status"], registry=self.registry
+        )
+        self._seconds = Histogram(
+            "aftereffect_request_seconds", "Time to an answer", ["route"], buckets=BUCKETS, registry=self.registry
+        )
+        self.in_flight = Gauge("aftereffect_requests_in_flight", "Requests in work", registry=self.registry)
+        self._items = Counter(
+            "aftereffect_bulk_items", "Items of bulk requests", ["route", "outcome"], registry=self.registry
+        )
+        self._counters: dict[tuple[str, str, int], Any] = {}
+        self._timers: dict[str, Any] = {}
+
+    def answered(self, method: str, route: str, status: int, seconds: float) -> None:
+        """Count one answer; log it if it failed, was slow, or all are logged."""
+        word = method if method in METHODS else "other"
+        counter = self._counters.get((word, route, status))
+        if counter is None:
+            counter = self._counters[word, route, status] = self._requests.labels(word, route, str(status))
+            self._timers.setdefault(route, self._seconds.labels(route))
+        counter.inc()
+        self._timers[route].observe(seconds)
+        if self.log_requests or status >= 500 or seconds > SLOW_SECONDS:
+            level = logging.ERROR if status >= 500 else logging.INFO
+            facts = {"method": word, "route": route, "status": status, "milliseconds": round(1000 * seconds, 3)}
+            LOGGER.log(level, "request", extra={"facts": facts})
+
+    def bulk(self, route: str, done: int, refused: int) -> None:
+        """Count the items of a bulk request."""
+        self._items.labels(route, "done").inc(done)
+        self._items.labels(route, "refused").inc(refused)
+
+    def refused(self, route: str, error: Exception) -> None:
+        """Log what the store could not do (it is busy, full or corrupt), in its own words."""
+        LOGGER.error("refused", extra={"facts": {"route": route, "detail": str(error)}})
+
+    def failed(self, route: str, error: BaseException) -> None:
+        """Log a fault of the service, with where it happened."""
+        LOGGER.error("fault", exc_info=error, extra={"facts": {"route": route}})
+
+    def metrics(self) -> Response:
+        """Return all metrics in Prometheus' text format."""
+        return Response(generate_latest(self.registry), media_type=None, headers={"Content-Type": CONTENT_TYPE_LATEST})
+
+
+class JsonLines(logging.Formatter):
+    """A log record as one line of JSON: time, level, logger, message, and the facts given with it."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line."""
+        at = datetime.datetime.fromtimestamp(record.created, datetime.UTC)
+        line: dict[str, Any] = {
+            "at": at.isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        facts = getattr(record, "facts", None)
+        if isinstance(facts, dict):
+            line.update(facts)
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        return json.dumps(line, ensure_ascii=True, default=str)
+
+
+def configure_logging(level: str) -> None:
+    """Send the logs of service and server to stderr as JSON lines; only for the process that serves."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLines())
+    for name in ("aftereffect", "uvicorn"):
+        logger = logging.getLogger(name)
+        logger.handlers[:] = [handler]
+        logger.setLevel(level.upper())
+        logger.propagate = False

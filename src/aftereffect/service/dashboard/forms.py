@@ -1,0 +1,142 @@
+"""What a form's fields mean: an urlencoded body read strictly, numbers read without guessing, settings put together."""
+
+import re
+import urllib.parse
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi import Request
+
+from aftereffect.core.checks import shown
+from aftereffect.service.errors import Refused
+
+MOST_BYTES = 1 << 20
+MOST_FIELDS = 2_048
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,4})?", re.ASCII)
+_WHOLE = re.compile(r"[+-]?\d{1,30}", re.ASCII)
+
+BLANK = {
+    "name": "",
+    "arms": "",
+    "carry": "window",
+    "length": "",
+    "round_length": "1",
+    "direction": "maximize",
+    "low": "0",
+    "high": "1",
+    "units": "",
+    "horizon": "",
+    "start_date": "",
+    "player": "default",
+    "seed": "",
+}
+"""The form for a new experiment as it is first shown."""
+
+_LENGTHS = ("max_delay", "window", "half_life", "carry_over", "exactly")
+_FIELDS = {name: name for name in BLANK} | dict.fromkeys(_LENGTHS, "length")
+
+
+async def fields(request: Request) -> dict[str, str]:
+    """Return the fields of a form; one that comes twice, or is not UTF-8, is refused."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/x-www-form-urlencoded":
+        raise Refused("invalid", f"Content-Type must be application/x-www-form-urlencoded, but got {shown(kind)}")
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > MOST_BYTES:
+            raise Refused("too_large", f"a form must have at most {MOST_BYTES} bytes")
+    try:
+        pairs = urllib.parse.parse_qsl(
+            body.decode("ascii"),
+            keep_blank_values=True,
+            encoding="utf-8",
+            errors="strict",
+            max_num_fields=MOST_FIELDS,
+        )
+    except ValueError:
+        raise Refused("invalid", f"a form must be urlencoded UTF-8 with at most {MOST_FIELDS} fields") from None
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise Refused("invalid", "a form must have each field once, but one came twice")
+    return found
+
+
+def number(name: str, text: str) -> float:
+    """Return a number as people write it with a point. A comma may part thousands or decimals, so it is not guessed at.
+
+    >>> number("total", " 8421.5 ")
+    8421.5
+    """
+    stripped = text.strip()
+    if not _NUMBER.fullmatch(stripped) or abs(found := float(stripped)) == float("inf"):
+        raise Refused(
+            "invalid", f"{name} must be a number like 8421 or 0.5, without commas, but got {shown(text)}"
+        )
+    return found
+
+
+def whole(name: str, text: str) -> int:
+    """Return a whole number.
+
+    >>> whole("round", "17")
+    17
+    """
+    stripped = text.strip()
+    if not _WHOLE.fullmatch(stripped):
+        raise Refused("invalid", f"{name} must be a whole number, but got {shown(text)}")
+    return int(stripped)
+
+
+def lines(text: str) -> list[str]:
+    """Return the lines of a text area that are not empty, without blanks at their ends.
+
+    >>> lines(" A \\r\\n\\r\\nB")
+    ['A', 'B']
+    """
+    return [line.strip() for line in text.split("\n") if line.strip()]
+
+
+def settings(form: Mapping[str, str]) -> dict[str, Any]:
+    """Return the settings that the form for a new experiment means, yet to be checked."""
+    given = {**BLANK, **form}
+    found: dict[str, Any] = {
+        "name": given["name"].strip(),
+        "arms": lines(given["arms"]),
+        "direction": given["direction"],
+        "player": given["player"],
+        "low": number("low", given["low"]),
+        "high": number("high", given["high"]),
+        "round_length": _span("round_length", given["round_length"]),
+        "draft": bool(form.get("draft")),
+    }
+    if given["carry"] == "rounds":
+        found["max_delay"] = whole("max_delay", given["length"])
+    elif given["carry"] in ("window", "half_life"):
+        found["carry_over"] = {given["carry"]: _span(given["carry"], given["length"])}
+    else:
+        raise Refused("invalid", f"carry must be window, half_life or rounds, but got {shown(given['carry'])}")
+    for name in ("horizon", "seed"):
+        if given[name].strip():
+            found[name] = whole(name, given[name])
+    if given["start_date"].strip():
+        found["start_date"] = given["start_date"].strip()
+    units = lines(given["units"])
+    if len(units) == 1 and units[0].isascii() and units[0].isdigit():
+        found["units"] = whole("units", units[0])
+    elif units:
+        found["units"] = units
+    return found
+
+
+def _span(name: str, text: str) -> float | str:
+    """Return a length of time: a number of days, or the words as they are."""
+    stripped = text.strip()
+    if not stripped:
+        raise Refused("invalid", f"{name} must be given, but it is empty")
+    return float(stripped) if _NUMBER.fullmatch(stripped) else stripped
+
+
+def field_of(refusal: Refused) -> str:
+    """Return the field of the form that a refusal is about, "" if it is about none: its first word names it."""
+    return _FIELDS.get(re.split(r"\W", refusal.detail, maxsplit=1)[0], "")

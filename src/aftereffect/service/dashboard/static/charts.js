@@ -1,0 +1,173 @@
+/* Draws the charts with plotly from the page's JSON. Colours are read from the style sheet, so that charts follow it into
+   the dark. Everything here is also in the page as words or as a table. */
+"use strict";
+
+(() => {
+  const place = document.getElementById("charts");
+  if (!place || !window.Plotly) return;
+
+  const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const armColour = (number) => colour(`--arm-${number}`);
+  const narrow = () => window.innerWidth < 640;
+  // A name is shown as it is: plotly would read <b> in it as markup. No markup of our own either: plotly turns it into
+  // style attributes, which the policy forbids. A line break is none.
+  const plain = (text) => text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
+  const short = (text, length) => plain(text.length > length ? `${text.slice(0, length - 1)}…` : text);
+  const figure = (value) => value.toLocaleString("en", { maximumSignificantDigits: 6 });
+
+  const layout = (further) => {
+    const axis = {
+      gridcolor: colour("--line"), zerolinecolor: colour("--line"), linecolor: colour("--line"),
+      tickcolor: colour("--line"), automargin: true, fixedrange: true, separatethousands: true, exponentformat: "none",
+    };
+    const base = {
+      margin: { l: 8, r: 8, t: 8, b: 8 },
+      paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
+      font: { family: getComputedStyle(document.body).fontFamily, size: 13, color: colour("--soft") },
+      hoverlabel: { bgcolor: colour("--card"), bordercolor: colour("--edge"), font: { color: colour("--ink") }, align: "left" },
+      legend: { orientation: "h", x: 0, y: 1.02, xanchor: "left", yanchor: "bottom", bgcolor: "rgba(0,0,0,0)" },
+      hovermode: "closest", dragmode: false, showlegend: false,
+    };
+    const merged = { ...base, ...further };
+    merged.xaxis = { ...axis, title: { text: "round", standoff: 6, font: { size: 13 } }, tickformat: ",d", showgrid: false, zeroline: false, ...further.xaxis };
+    merged.yaxis = { ...axis, ...further.yaxis };
+    return merged;
+  };
+
+  const draw = (id, traces, further, words) => {
+    const element = document.getElementById(id);
+    element.setAttribute("role", "img");
+    element.setAttribute("aria-label", words);
+    // On a phone a legend stands above the chart, a line an entry, and must not eat it up.
+    const entries = traces.filter((trace) => trace.name).length;
+    if (further.showlegend) element.style.height = narrow() ? `${15 + 1.35 * entries}rem` : "";
+    return Plotly.react(element, traces, layout(further), { displayModeBar: false, responsive: true, doubleClick: false });
+  };
+
+  // All charts of a page have the same rounds; few of them get a tick each.
+  const rounds = (data) => {
+    const first = data.totals[0][0], last = data.totals.at(-1)[0];
+    return { range: [first - 0.7, last + 0.9], ...(last - first < 12 ? { dtick: 1, tick0: 1 } : {}) };
+  };
+
+  const OPACITY = { "wash-in": 0.25, played: 0.55, measured: 1 };
+
+  const timeline = (data) => {
+    const lanes = data.lanes.length;
+    const traces = [];
+    for (const part of ["wash-in", "played", "measured"]) {
+      const bars = data.bars.filter((bar) => bar[1] === part);
+      traces.push({
+        type: "bar", orientation: "h", width: 0.56, hoverinfo: "text",
+        y: bars.map((bar) => bar[0]), base: bars.map((bar) => bar[2] - 0.5), x: bars.map((bar) => bar[3] - bar[2] + 1),
+        marker: { color: bars.map((bar) => armColour(data.lanes[bar[0]].colour)), opacity: OPACITY[part], line: { width: 0 } },
+        hovertext: bars.map((bar) => `${plain(data.lanes[bar[0]].name)}<br>rounds ${bar[2]} to ${bar[3]}, ${part}`),
+        textposition: "none",
+      });
+    }
+    traces.push({
+      type: "scatter", mode: "markers", hoverinfo: "text",
+      x: data.updates.map((mark) => mark[0] + 0.5), y: data.updates.map((mark) => mark[1]),
+      marker: { symbol: "diamond", size: narrow() ? 5 : 8, color: colour("--ink"), line: { width: 1, color: colour("--card") } },
+      hovertext: data.updates.map((mark) => `update after round ${mark[0]}`),
+    });
+    const names = data.lanes.map((arm) => short(arm.name, narrow() ? 12 : 28));
+    const element = document.getElementById("chart-timeline");
+    element.style.height = `${72 + (lanes > 12 ? 22 : 44) * Math.max(lanes, 2)}px`;
+    return draw("chart-timeline", traces, {
+      barmode: "overlay", xaxis: rounds(data),
+      yaxis: { tickvals: names.map((_, i) => i), ticktext: names, range: [lanes - 0.4, -0.6], showgrid: false, zeroline: false, tickfont: { color: colour("--ink") } },
+    }, document.querySelector("#plain-timeline svg").getAttribute("aria-label"));
+  };
+
+  const totals = (data) => {
+    const told = data.totals.filter((row) => row[3] === "reported");
+    const values = told.map((row) => row[2]);
+    const most = Math.max(0, ...values), least = Math.min(0, ...values), room = 0.06 * (most - least || 1);
+    const traces = [{
+      type: "scatter", mode: "lines", x: data.totals.map((row) => row[0]),
+      y: data.totals.map((row) => (row[3] === "reported" ? row[2] : null)),
+      line: { color: colour("--line"), width: 1.5 }, hoverinfo: "skip", showlegend: false,
+    }];
+    data.lanes.forEach((arm, i) => {
+      const rows = told.filter((row) => row[1] === i);
+      if (!rows.length) return;
+      traces.push({
+        type: "scatter", mode: "markers", name: short(arm.name, 28), x: rows.map((row) => row[0]), y: rows.map((row) => row[2]),
+        marker: { color: armColour(arm.colour), size: rows.length > 400 ? 4 : 6 }, hoverinfo: "text",
+        hovertext: rows.map((row) => `${plain(arm.name)}<br>round ${row[0]}${row[4] ? `, ${row[4]}` : ""}<br>${figure(row[2])}`),
+      });
+    });
+    // An impossible total would squeeze all others: it is marked at the edge, and told in words.
+    const impossible = data.totals.filter((row) => row[3] === "void");
+    if (impossible.length) {
+      traces.push({
+        type: "scatter", mode: "markers", name: "void, out of range", x: impossible.map((row) => row[0]),
+        y: impossible.map((row) => (row[2] > 0 ? most + room : least - room / 2)), cliponaxis: false,
+        marker: { symbol: "x", size: 8, color: colour("--bad") }, hoverinfo: "text",
+        hovertext: impossible.map((row) => `round ${row[0]}: ${figure(row[2])}, out of range`),
+      });
+    }
+    const gone = data.totals.filter((row) => row[3] === "missing").map((row) => ({
+      type: "rect", xref: "x", yref: "paper", x0: row[0] - 0.5, x1: row[0] + 0.5, y0: 0, y1: 1,
+      fillcolor: colour("--sunk"), line: { width: 0 }, layer: "below",
+    }));
+    const words = `Totals of rounds ${data.totals[0]?.[0]} to ${data.totals.at(-1)?.[0]}; the table of rounds holds the same numbers.`;
+    return draw("chart-totals", traces, { showlegend: traces.length <= 8, shapes: gone.slice(0, 300), xaxis: rounds(data), yaxis: { range: [least - (least < 0 ? room : 0), most + 1.6 * room] } }, words);
+  };
+
+  const chances = (data) => {
+    const { rounds: drawn, arms } = data.chances;
+    // The log keeps the chances at every draw of up to sixteen arms; of more there is only the present.
+    const known = arms[0].values.length === drawn.length && drawn.length > 1;
+    document.getElementById("chart-probabilities").closest("section").hidden = !known;
+    if (!known) return null;
+    const traces = arms.map((arm) => ({
+      type: "scatter", mode: drawn.length > 60 ? "lines" : "lines+markers", name: short(arm.name, 24), x: drawn, y: arm.values,
+      line: { color: armColour(arm.colour), width: 2, shape: "hv" }, marker: { size: 5 }, hoverinfo: "text",
+      hovertext: arm.values.map((value, i) => `${plain(arm.name)}<br>from round ${drawn[i]} on: ${(100 * value).toFixed(1)}%`),
+    }));
+    const words = arms.map((arm) => `${arm.name} ${(100 * arm.values.at(-1)).toFixed(0)}%`).join(", ");
+    return draw("chart-probabilities", traces, { showlegend: true, xaxis: rounds(data), yaxis: { tickformat: ".0%", rangemode: "tozero" } }, `Chances now: ${words}`);
+  };
+
+  const outcome = (data) => {
+    const { rounds: after, own, equal, low, high, words } = data.outcome;
+    const traces = [];
+    if (equal) {
+      traces.push({
+        type: "scatter", mode: "lines", x: [...after, ...[...after].reverse()], y: [...high, ...[...low].reverse()],
+        fill: "toself", fillcolor: colour("--line"), line: { width: 0 }, hoverinfo: "skip", showlegend: false, opacity: 0.5,
+      });
+      traces.push({
+        type: "scatter", mode: "lines", name: "equal split, estimated", x: after, y: equal, line: { color: colour("--soft"), width: 2, dash: "dash" },
+        hoverinfo: "text", hovertext: after.map((round, i) => `after round ${round}<br>equal split: ${figure(equal[i])}`),
+      });
+    }
+    traces.push({
+      type: "scatter", mode: "lines", name: "this experiment", x: after, y: own, line: { color: colour("--accent"), width: 2.5 },
+      hoverinfo: "text", hovertext: after.map((round, i) => `after round ${round}<br>this experiment: ${figure(own[i])}`),
+    });
+    return draw("chart-outcome", traces, { showlegend: true, xaxis: rounds(data), yaxis: { rangemode: "tozero" } }, words);
+  };
+
+  const show = async () => {
+    const answer = await fetch(place.dataset.source, { headers: { Accept: "application/json" } });
+    if (!answer.ok) throw new Error(`the server answered ${answer.status}`);
+    const data = await answer.json();
+    if (data.totals.length < 2) return;
+    place.hidden = false;
+    document.getElementById("chart-timeline").hidden = false;
+    const drawAll = () => Promise.all([timeline, totals, chances, outcome].map((chart) => chart(data)));
+    await drawAll();
+    document.getElementById("plain-timeline").hidden = true;
+    document.documentElement.dataset.charts = "drawn";
+    window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
+  };
+
+  show().catch((error) => {
+    const note = document.getElementById("charts-problem");
+    note.textContent = `The charts could not be drawn: ${error.message}. The table of rounds below holds the same numbers.`;
+    note.hidden = false;
+  });
+})();

@@ -1,0 +1,38 @@
+/* Small comforts on top of pages that work without them: focus on what went wrong, one submission a click, and a plan that
+   follows the form. */
+"use strict";
+
+const problem = document.getElementById("problem");
+if (problem) problem.focus();
+
+document.addEventListener("submit", (event) => {
+  const form = event.target;
+  if (form.method !== "post") return;
+  // A disabled button is not sent, so it is disabled once the form has been taken.
+  setTimeout(() => form.querySelectorAll("button").forEach((button) => { button.disabled = true; }), 0);
+});
+
+// A page that comes back from the browser's memory must not keep its buttons disabled.
+window.addEventListener("pageshow", () => {
+  document.querySelectorAll("button[disabled]").forEach((button) => { button.disabled = false; });
+});
+
+const create = document.getElementById("create");
+if (create) {
+  const shown = document.getElementById("plan");
+  let asked = 0;
+  const preview = async () => {
+    const mine = ++asked;
+    const body = new URLSearchParams(new FormData(create));
+    const answer = await fetch("/experiments/plan", { method: "POST", body });
+    // An unfinished form is refused; what was shown stays until the next complete one.
+    if (!answer.ok || mine !== asked) return;
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    shown.replaceChildren(...page.getElementById("plan").childNodes);
+  };
+  let waiting;
+  create.addEventListener("input", () => {
+    clearTimeout(waiting);
+    waiting = setTimeout(() => { preview().catch(() => {}); }, 400);
+  });
+}

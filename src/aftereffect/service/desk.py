@@ -1,0 +1,213 @@
+"""The Desk: everything that can be done with a store of experiments, from threads and from event loops.
+
+Writes are durable when they return, and one writer thread carries them out in groups (`store/writer.py`). Reads show
+what is committed, and hold up no write. Any number of threads may use one desk. On one SQLite file there is one desk
+at a time; on one PostgreSQL database there may be many, in many processes.
+"""
+
+import asyncio
+import secrets
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Self
+
+from sqlalchemy import text
+
+from aftereffect.service.commands import Command
+from aftereffect.service.errors import Refused
+from aftereffect.service.settings import checked_settings
+from aftereffect.service.store import backup, export, migrating, reading, tokens, verifying
+from aftereffect.service.store.backup import restore_backup
+from aftereffect.service.store.jobs import Answer, Creation, Item, Job, Work
+from aftereffect.service.store.ledger import Ledger
+from aftereffect.service.store.locking import FileLock
+from aftereffect.service.store.places import Place, checked_url
+from aftereffect.service.store.replicas import Replicas
+from aftereffect.service.store.troubles import guarded
+from aftereffect.service.store.writer import Writer
+
+__all__ = ["Desk", "restore_backup"]
+
+# Nothing to misread: no l, o, 0, 1. Twenty of these 32 characters are 100 random bits.
+_CHARACTERS = "abcdefghijkmnpqrstuvwxyz23456789"
+
+
+def utc_now() -> str:
+    """Return the moment in UTC, to the millisecond."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+class Desk:
+    """An open store. Get one from `Desk.open`, and close it, or use it in a `with` statement.
+
+    now: the clock, a callable that returns ISO text in UTC; may be replaced.
+
+    >>> import tempfile
+    >>> from aftereffect.service.commands import Ask, Tell
+    >>> with tempfile.TemporaryDirectory() as folder, Desk.open(f"sqlite:///{folder}/shop.db") as desk:
+    ...     mail = desk.create({"name": "Mail", "arms": ["short", "long"], "max_delay": 1, "seed": 7})["id"]
+    ...     asked = desk.perform(mail, Ask())
+    ...     told = desk.perform(mail, Tell(asked["round"], 0.5))
+    ...     desk.rounds(mail)["items"][0]["total"], desk.verify(mail)[0]["ok"]
+    (0.5, True)
+    """
+
+    def __init__(self, place: Place, lock: FileLock | None) -> None:
+        """Take over a store that is locked and up to date."""
+        self.now: Callable[[], str] = utc_now
+        self._place, self._lock = place, lock
+        self._writer = Writer(Ledger(place, lambda: self.now()))
+        self._replicas = Replicas(place.reading)
+        self._doorkeeper = tokens.Doorkeeper(place.reading)
+
+    @classmethod
+    def open(cls, url: str = "sqlite:///aftereffect.db", *, wait: float = 10.0, address: str | None = None) -> Self:
+        """Open a store, made if there is none, and bring its tables up to date.
+
+        url: sqlite:///PATH or postgresql://...; wait: how many seconds to wait for whoever has a SQLite file;
+        address: where a server can be reached while this desk is open, for others to read in the lock file.
+        """
+        place = Place(checked_url(url))
+        lock = None if place.file is None else FileLock(place.file)
+        if lock is not None:
+            lock.take(wait, address)
+        try:
+            with guarded():
+                migrating.upgrade(place.writing)
+            return cls(place, lock)
+        except BaseException:
+            place.close()
+            if lock is not None:
+                lock.release()
+            raise
+
+    def close(self) -> None:
+        """Finish what has been handed over, then let go of connections and lock."""
+        self._writer.close()
+        self._place.close()
+        if self._lock is not None:
+            self._lock.release()
+
+    def __enter__(self) -> Self:
+        """Return the desk itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close it."""
+        self.close()
+
+    def create(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """Make an experiment, running unless its settings say draft; return its view with its id."""
+        return _one(self._wait([_creation(settings)]))
+
+    def perform(self, id: str, command: Command) -> dict[str, Any]:
+        """Carry out one command and return its answer, or raise Refused."""
+        return _one(self._wait([(id, command)]))
+
+    def perform_many(self, items: Iterable[tuple[str, Command]]) -> list[Answer]:
+        """Carry out commands in order, each on its own; what is refused stands as a Refused in the list."""
+        return self._wait(list(items))
+
+    async def acreate(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """Do as `create` does, for an event loop."""
+        return _one(await self._answers([_creation(settings)]))
+
+    async def aperform(self, id: str, command: Command) -> dict[str, Any]:
+        """Do as `perform` does, for an event loop."""
+        return _one(await self._answers([(id, command)]))
+
+    async def aperform_many(self, items: Iterable[tuple[str, Command]]) -> list[Answer]:
+        """Do as `perform_many` does, for an event loop."""
+        return await self._answers(list(items))
+
+    def experiment(self, id: str) -> dict[str, Any]:
+        """Return the view of an experiment as it is committed, with id and created_at."""
+        with guarded():
+            return self._replicas.view(id)
+
+    def experiments(self, after: str | None = None, limit: int = 100, state: str | None = None) -> dict[str, Any]:
+        """Return a page of experiments in the order they were made; after: the id of the last one seen."""
+        with guarded():
+            return reading.experiments(self._place.reading, after, limit, state)
+
+    def rounds(self, id: str, after: str | int | None = None, limit: int = 100) -> dict[str, Any]:
+        """Return a page of round rows; after: "ROUND", or "ROUND.UNITINDEX" between the units of a round."""
+        with guarded():
+            return reading.rounds(self._place.reading, id, after, limit)
+
+    def events(self, id: str, after: int = 0, limit: int = 100) -> dict[str, Any]:
+        """Return a page of the log; after: the seq of the last event seen."""
+        with guarded():
+            return reading.events(self._place.reading, id, after, limit)
+
+    def series(self, id: str, last: int = 2000) -> dict[str, Any]:
+        """Return the columns behind the charts, over the latest `last` rows."""
+        with guarded():
+            return reading.series(self._place.reading, id, last)
+
+    def export(self, id: str, form: str) -> bytes:
+        """Return all rounds as the bytes of a "csv" or "parquet" file."""
+        with guarded():
+            return export.export(self._place.reading, id, form)
+
+    def verify(self, id: str | None = None) -> list[dict[str, Any]]:
+        """Replay the log of one experiment, or of all, and compare with all that is stored."""
+        with guarded():
+            return verifying.verify(self._place.reading, id)
+
+    def backup(self, path: str | Path) -> None:
+        """Write the whole store, as it is at this moment, to a new SQLite file."""
+        backup.backup(self._place, path)
+
+    def create_token(self, name: str, scopes: Iterable[str]) -> str:
+        """Make a token for these scopes and return it; it is never shown again."""
+        token, act = tokens.creation(*tokens.checked(name, scopes), self.now())
+        _one(self._wait([("", Work(act))]))
+        return token
+
+    def tokens(self) -> list[dict[str, Any]]:
+        """Return all tokens: id, name, scopes, created_at, revoked_at."""
+        with guarded():
+            return tokens.listed(self._place.reading)
+
+    def revoke_token(self, id: str) -> None:
+        """Make a token worthless: here at once, in other processes within a second."""
+        _one(self._wait([("", Work(tokens.revocation(id, self.now())))]))
+        self._doorkeeper.forget()
+
+    def scopes_of(self, token: str) -> frozenset[str] | None:
+        """Return what a token allows, None if it is unknown or revoked."""
+        with guarded():
+            return self._doorkeeper.scopes_of(token)
+
+    def ping(self) -> None:
+        """See that the database answers, or raise Refused."""
+        with guarded(), self._place.reading.connect() as connection:
+            connection.execute(text("SELECT 1 FROM experiments WHERE number = 0"))
+
+    def _wait(self, items: list[Item]) -> list[Answer]:
+        if not items:
+            return []
+        job = Job(items)
+        self._writer.put(job)
+        return job.result()
+
+    async def _answers(self, items: list[Item]) -> list[Answer]:
+        if not items:
+            return []
+        job = Job(items, asyncio.get_running_loop())
+        self._writer.put(job)
+        return await job.promise()
+
+
+def _creation(settings: Mapping[str, Any]) -> Item:
+    seeded = checked_settings(settings).seeded(secrets.randbits(53))
+    return "".join(secrets.choice(_CHARACTERS) for _ in range(20)), Creation(seeded)
+
+
+def _one(answers: list[Answer]) -> dict[str, Any]:
+    (answer,) = answers
+    if isinstance(answer, Refused):
+        raise answer
+    return answer

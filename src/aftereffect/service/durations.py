@@ -1,0 +1,55 @@
+"""Lengths of time in people's words: "7 days", "2 weeks", "36 hours", or a number of days."""
+
+import math
+import re
+from typing import Any
+
+from aftereffect.core import checks
+from aftereffect.core.errors import InvalidArgument
+
+DAYS = {
+    "second": 1 / 86_400,
+    "minute": 1 / 1_440,
+    "hour": 1 / 24,
+    "day": 1.0,
+    "week": 7.0,
+    "month": 365.25 / 12,
+    "quarter": 365.25 / 4,
+    "year": 365.25,
+}
+LONGEST = 36_525.0
+"""A century, in days."""
+
+_WORDS = re.compile(r"\s*(\d{1,9}(?:\.\d{1,9})?|an?)?\s*([a-z]+?)s?\s*", re.IGNORECASE | re.ASCII)
+
+
+def days(name: str, value: Any) -> float:
+    """Return a length of time in days, more than 0 and at most a century.
+
+    >>> days("window", "2 weeks"), days("window", "36 hours"), days("window", 7), days("window", "a day")
+    (14.0, 1.5, 7.0, 1.0)
+    """
+    if not isinstance(value, str):
+        return checks.real(name, value, above=0.0, high=LONGEST)
+    match = _WORDS.fullmatch(value)
+    unit = match.group(2).lower() if match else ""
+    if match is None or unit not in DAYS:
+        raise InvalidArgument(
+            f"{name} must be a number of days or words like '7 days' ({', '.join(DAYS)}), but got {checks.shown(value)}"
+        )
+    number = match.group(1)
+    count = 1.0 if number is None or number[0] in "aA" else float(number)
+    return checks.real(name, count * DAYS[unit], above=0.0, high=LONGEST)
+
+
+def said(length: float) -> str:
+    """Return a number of days in words.
+
+    >>> said(14.0), said(1.0), said(0.25), said(10.0)
+    ('2 weeks', '1 day', '6 hours', '10 days')
+    """
+    for unit in ("week", "day", "hour", "minute"):
+        count = length / DAYS[unit]
+        if count >= 1.0 and math.isclose(count, round(count), rel_tol=1e-9):
+            return f"{round(count)} {unit}" + ("" if round(count) == 1 else "s")
+    return f"{length:.3g} days"

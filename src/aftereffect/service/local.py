@@ -1,0 +1,222 @@
+"""The service without a server: the methods of `Client` on a database, through the desk that a server would use.
+
+One process writes a SQLite file. If a server has it, `open_local` answers with a `Client` of that server, whose
+address is in the lock file; if another command has it, it waits.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Self
+
+from aftereffect.core.checks import integer, shown
+from aftereffect.service import commands
+from aftereffect.service.choosing import LOOKS_LIKE_AN_ID
+from aftereffect.service.desk import Desk
+from aftereffect.service.errors import Refused
+from aftereffect.service.opening import RETRIES, file_of
+from aftereffect.service.planning import planned
+from aftereffect.service.protocol import Service
+from aftereffect.service.replies import Json, Overview, Page, Report, Row, Turn, Verdict, read, read_page
+from aftereffect.service.store.locking import holder
+
+WAIT = 10.0
+
+Order = tuple[str, commands.Command]
+
+
+def open_local(store: str, token: str | None = None, wait: float = WAIT) -> Service:
+    """Open a database; where a server has its file, return a client of that server instead.
+
+    `token` is for that server, if it wants one. Another process that has the file is waited for, `wait` seconds.
+    """
+    file = file_of(store)
+    held = None if file is None else holder(file.resolve())
+    if held is not None and held["address"]:
+        return _client(held["address"], token)
+    try:
+        return Local.open(store, wait)
+    except Refused as refusal:
+        # A server may have started while this one waited.
+        address = refusal.extra.get("address") if refusal.code == "busy" else None
+        if not address:
+            raise
+        return _client(address, token)
+
+
+def _client(address: str, token: str | None) -> Service:
+    from aftereffect.service.client import Client
+
+    return Client(address, token, retries=RETRIES)
+
+
+class Local:
+    """The service in a database of this machine; close it, or use it in a `with` statement."""
+
+    def __init__(self, desk: Desk) -> None:
+        """Take an open desk; closing this closes it."""
+        self.desk = desk
+
+    @classmethod
+    def open(cls, store: str, wait: float = WAIT) -> Self:
+        """Open a database, made if there is none; refused if another process has its file for too long."""
+        return cls(Desk.open(store, wait=wait))
+
+    def __enter__(self) -> Self:
+        """Return the service itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the database."""
+        self.close()
+
+    def close(self) -> None:
+        """Close the database and let go of its lock."""
+        self.desk.close()
+
+    def create(self, **settings: Any) -> Overview:
+        """Make an experiment."""
+        return read(Overview, self.desk.create(settings))
+
+    def experiment(self, experiment: str) -> Overview:
+        """Return one experiment."""
+        return read(Overview, self.desk.experiment(_id(experiment)))
+
+    def experiments(self, after: str | None = None, limit: int = 100, state: str | None = None) -> Page:
+        """Return a page of experiments."""
+        return read_page(Overview, self.desk.experiments(after=after, limit=limit, state=state))
+
+    def ask(self, experiment: str, unit: str | int | None = None) -> Turn:
+        """Open the next round, or return the open one."""
+        return read(Turn, self._performed(experiment, commands.Ask(_unit(unit))))
+
+    def tell(self, experiment: str, round: int, total: float | None, unit: str | int | None = None) -> Report:
+        """Report the total of a round; None closes it as missing."""
+        told = commands.Tell(integer("round", round), total, _unit(unit))
+        return read(Report, self._performed(experiment, told))
+
+    def amend(self, experiment: str, round: int, total: float | None, unit: str | int | None = None) -> Report:
+        """Correct a total, or bring a late one, while the round's block is open."""
+        amended = commands.Amend(integer("round", round), total, _unit(unit))
+        return read(Report, self._performed(experiment, amended))
+
+    def start(self, experiment: str) -> Overview:
+        """Start a draft."""
+        return self._changed(experiment, commands.Start())
+
+    def pause(self, experiment: str) -> Overview:
+        """Pause: no round opens until `resume`."""
+        return self._changed(experiment, commands.Pause())
+
+    def resume(self, experiment: str) -> Overview:
+        """Go on, with max_delay rounds of warm-up."""
+        return self._changed(experiment, commands.Resume())
+
+    def finish(self, experiment: str) -> Overview:
+        """End it for good and say which arm won."""
+        return self._changed(experiment, commands.Finish())
+
+    def away(self, experiment: str, arm: str) -> Overview:
+        """Say that an arm cannot be played for now."""
+        return self._changed(experiment, commands.Away(arm))
+
+    def back(self, experiment: str, arm: str) -> Overview:
+        """Say that an arm can be played again."""
+        return self._changed(experiment, commands.Back(arm))
+
+    def rounds(self, experiment: str, after: str | int | None = None, limit: int = 100) -> Page:
+        """Return a page of the record, a row for each unit and round."""
+        return read_page(Row, self.desk.rounds(_id(experiment), None if after is None else str(after), limit))
+
+    def events(self, experiment: str, after: int = 0, limit: int = 100) -> Json:
+        """Return a page of the log, as it is stored."""
+        return self.desk.events(_id(experiment), after, limit)
+
+    def export(self, experiment: str, form: str = "csv") -> bytes:
+        """Return the record as a CSV or Parquet file."""
+        return self.desk.export(_id(experiment), form)
+
+    def verify(self, experiment: str | None = None) -> list[Verdict]:
+        """Replay the log of one experiment, or of all, and compare bit for bit with what is stored."""
+        return [read(Verdict, found) for found in self.desk.verify(None if experiment is None else _id(experiment))]
+
+    def series(self, experiment: str, last: int = 2000) -> Json:
+        """Return the columns behind the charts, over the latest `last` rows."""
+        return self.desk.series(_id(experiment), last)
+
+    def bulk_ask(self, items: Iterable[Mapping[str, Any] | str]) -> list[Turn | Refused]:
+        """Ask for many experiments at once: ids, or {"experiment", "unit"}; each is answered on its own."""
+        asked = [_order(item, ("experiment",), _ask) for item in items]
+        return [each if isinstance(each, Refused) else read(Turn, each) for each in self._performed_many(asked)]
+
+    def bulk_tell(self, items: Iterable[Mapping[str, Any]]) -> list[Report | Refused]:
+        """Report many totals at once: {"experiment", "round", "total", "unit"?}; each is answered on its own."""
+        told = [_order(item, ("experiment", "round", "total"), _tell) for item in items]
+        return [each if isinstance(each, Refused) else read(Report, each) for each in self._performed_many(told)]
+
+    def plan(self, n_arms: int, **question: Any) -> Json:
+        """Return what a choice of carry-over leads to, before anything starts."""
+        return planned(n_arms, **question)
+
+    def create_token(self, name: str, scopes: Sequence[str]) -> Json:
+        """Make a token; the answer is the only place where it is ever shown."""
+        return {"name": name, "scopes": list(scopes), "token": self.desk.create_token(name, scopes)}
+
+    def tokens(self) -> list[Json]:
+        """List the tokens: names, scopes, dates, never the tokens themselves."""
+        return list(self.desk.tokens())
+
+    def revoke_token(self, token_id: str) -> None:
+        """Make a token worthless."""
+        self.desk.revoke_token(_id(token_id))
+
+    def _performed(self, experiment: str, command: commands.Command) -> Json:
+        return {"experiment": experiment, **self.desk.perform(_id(experiment), command)}
+
+    def _performed_many(self, orders: Sequence[Order | Refused]) -> list[Json | Refused]:
+        """Carry out what can be read, in one write, and return everything in its place."""
+        sent = [order for order in orders if not isinstance(order, Refused)]
+        answers = iter(zip(sent, self.desk.perform_many(sent), strict=True))
+        found: list[Json | Refused] = []
+        for order in orders:
+            if isinstance(order, Refused):
+                found.append(order)
+                continue
+            (experiment, _), answer = next(answers)
+            found.append(answer if isinstance(answer, Refused) else {"experiment": experiment, **answer})
+        return found
+
+    def _changed(self, experiment: str, command: commands.Command) -> Overview:
+        self.desk.perform(_id(experiment), command)
+        return self.experiment(experiment)
+
+
+def _id(given: Any) -> str:
+    """Return an id; what cannot be one is not looked for."""
+    if not isinstance(given, str) or not LOOKS_LIKE_AN_ID.fullmatch(given):
+        raise Refused("not_found", f"there is nothing with the id {shown(given)}")
+    return given
+
+
+def _order(
+    item: Mapping[str, Any] | str, needed: Sequence[str], make: Callable[[Mapping[str, Any]], commands.Command]
+) -> Order | Refused:
+    """Return what an item of a bulk request means; one that cannot be read must not keep the others."""
+    given = {"experiment": item} if isinstance(item, str) else item
+    missing = [name for name in needed if name not in given]
+    if missing:
+        return Refused("invalid", f"an item must have the key {missing[0]!r}, but got {shown(given)}")
+    try:
+        return _id(given["experiment"]), make(given)
+    except Refused as refusal:
+        return refusal
+
+
+def _ask(item: Mapping[str, Any]) -> commands.Command:
+    return commands.Ask(_unit(item.get("unit")))
+
+
+def _tell(item: Mapping[str, Any]) -> commands.Command:
+    return commands.Tell(item["round"], item["total"], _unit(item.get("unit")))
+
+
+def _unit(unit: str | int | None) -> str | None:
+    return None if unit is None else str(unit)

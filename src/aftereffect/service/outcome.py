@@ -1,0 +1,115 @@
+"""What has been seen of each arm, and at the end: which arm won, and how sure that is.
+
+What an arm does is read off its measured windows only: the last d+1 totals of a block hold effects of its arm
+alone (Lemma 2). A window counts with its mean total a round, that is what a round brings while the arm stays.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+SURE, LIKELY = 3.0, 2.0
+"""How many standard errors of the difference make a lead clear, or likely."""
+
+
+class Tally:
+    """Count, mean and spread of an arm's measured windows, kept up as they come (Welford's recurrence)."""
+
+    __slots__ = ("count", "mean", "squares")
+
+    def __init__(self, count: int = 0, mean: float = 0.0, squares: float = 0.0) -> None:
+        """Start from nothing, or from a saved tally."""
+        self.count, self.mean, self.squares = count, mean, squares
+
+    def add(self, value: float) -> None:
+        """Take in one window."""
+        self.count += 1
+        step = value - self.mean
+        self.mean += step / self.count
+        self.squares += step * (value - self.mean)
+
+    @property
+    def standard_error(self) -> float | None:
+        """The standard error of the mean; None for fewer than two windows."""
+        if self.count < 2:
+            return None
+        return math.sqrt(self.squares / (self.count - 1) / self.count)
+
+    def state(self) -> list[float]:
+        """Return the tally as JSON."""
+        return [self.count, self.mean, self.squares]
+
+
+def table(arms: Sequence[str], tallies: Sequence[Tally]) -> dict[str, dict[str, Any]]:
+    """Return windows, mean and standard error of every arm."""
+    return {
+        arm: {
+            "windows": tally.count,
+            "mean": tally.mean if tally.count else None,
+            "standard_error": tally.standard_error,
+        }
+        for arm, tally in zip(arms, tallies, strict=True)
+    }
+
+
+def winner(
+    arms: Sequence[str], tallies: Sequence[Tally], probabilities: Sequence[float], direction: str
+) -> dict[str, Any]:
+    """Return the arm with the best mean, how far it is ahead, and honest words about it.
+
+    sure: "clear", "likely", "open" (the lead is within two standard errors) or "unknown" (too little was measured).
+    """
+    sign = 1.0 if direction == "maximize" else -1.0
+    seen = [i for i, tally in enumerate(tallies) if tally.count]
+    ranked = sorted(seen, key=lambda i: (-sign * tallies[i].mean, i))
+    favourite = max(range(len(arms)), key=lambda i: (probabilities[i], -i))
+    found: dict[str, Any] = {
+        "arm": arms[ranked[0]] if ranked else None,
+        "runner_up": arms[ranked[1]] if len(ranked) > 1 else None,
+        "difference": None,
+        "standard_error": None,
+        "sure": "unknown",
+        "favourite": arms[favourite],
+        "never_measured": [arm for i, arm in enumerate(arms) if not tallies[i].count],
+    }
+    found["words"] = " ".join([*_lead(found, ranked, arms, tallies), *_caveats(found, probabilities[favourite])])
+    return found
+
+
+def _lead(found: dict[str, Any], ranked: Sequence[int], arms: Sequence[str], tallies: Sequence[Tally]) -> list[str]:
+    """Say who leads and by how much; fill in the difference and how sure it is."""
+    if not ranked:
+        return ["No window was measured, so nothing can be said about which arm is best."]
+    first = tallies[ranked[0]]
+    best = f"{arms[ranked[0]]} had the best measured windows ({first.mean:.4g} a round over {first.count})"
+    if len(ranked) == 1:
+        return [f"{best}, but no other arm was measured."]
+    second = tallies[ranked[1]]
+    gap = abs(first.mean - second.mean)
+    found["difference"] = gap
+    error_1, error_2 = first.standard_error, second.standard_error
+    against = f"{arms[ranked[1]]} ({second.mean:.4g} over {second.count})"
+    if error_1 is None or error_2 is None:
+        return [f"{best}, ahead of {against}; with a single window on one side nobody can say how sure that is."]
+    error = math.hypot(error_1, error_2)
+    found["standard_error"] = error
+    if gap >= SURE * error and gap > 0.0:
+        found["sure"] = "clear"
+        return [f"{best}, clearly ahead of {against}: by {gap:.3g}, with a standard error of {error:.2g}."]
+    if gap >= LIKELY * error and gap > 0.0:
+        found["sure"] = "likely"
+        return [f"{best}, probably ahead of {against}: by {gap:.3g}, with a standard error of {error:.2g}."]
+    found["sure"] = "open"
+    return [f"{best}, but cannot be told apart from {against}: {gap:.3g} apart, with a standard error of {error:.2g}."]
+
+
+def _caveats(found: dict[str, Any], weight: float) -> list[str]:
+    """Say what the learner believes, and what the figures are not."""
+    lines = [f"The learner ended with probability {weight:.2f} on {found['favourite']}."]
+    if found["never_measured"]:
+        lines.append(f"Never measured: {', '.join(found['never_measured'])}.")
+    lines.append(
+        "Arms that did badly early were tried less often, so take the figures as a description of what was seen, "
+        "not as the result of a randomised trial."
+    )
+    return lines

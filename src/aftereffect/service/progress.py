@@ -1,0 +1,195 @@
+"""How far an experiment is: the learner, the rounds still remembered, the counts. Changes things; refuses nothing.
+
+Who may do what, and when, is decided in `experiment.py` before anything here is called.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from aftereffect.core import effects
+from aftereffect.players.panel import Panel
+from aftereffect.service import learners
+from aftereffect.service.dates import Dates
+from aftereffect.service.outcome import Tally
+from aftereffect.service.rounds import MISSING, REPORTED, VOID, Memory, Played, Row
+from aftereffect.service.settings import ExperimentSettings
+from aftereffect.service.standins import stand_in
+
+COUNTS = ("reports", "missing", "void", "out_of_range", "amended", "substituted", "withheld")
+
+
+class Progress:
+    """The state of an experiment that runs.
+
+    open: the round that waits for reports; waiting: how many units it waits for. last: the latest round opened. block:
+    its block, from 1; block_closed: that block has been learned from. tainted: the last round of each unit whose
+    total holds effects of a stand-in. warm_until: the last round of the latest warm-up.
+    """
+
+    def __init__(self, settings: ExperimentSettings, panel: Panel | None = None) -> None:
+        """Stand before round 1; panel: the learner, made from the settings if it is not given."""
+        n_arms, self.n_units = len(settings.arms), len(settings.units)
+        self.settings = settings
+        self.panel = learners.build(settings) if panel is None else panel
+        self.memory = Memory(settings.max_delay, self.n_units)
+        self.dates = Dates(settings.start_date, settings.round_length)
+        span = effects.effects(settings.direction, settings.low, settings.high)
+        self.least, self.most = effects.total_bounds(span, settings.max_delay)
+        self.phase = "draft" if settings.draft else "running"
+        self.open: Played | None = None
+        self.waiting = 0
+        self.last = 0
+        self.block = 0
+        self.block_start = 1
+        self.block_closed = False
+        self.updates = 0
+        self.warm_until = 0
+        self.tainted = [0] * self.n_units
+        self.away: set[int] = set()
+        self.spoiled = False
+        self.plays = [0] * n_arms
+        self.counts = dict.fromkeys(COUNTS, 0)
+        self.tallies = [Tally() for _ in range(n_arms)]
+        self.sum = 0.0
+        self.started_at: str | None = None
+        self.finished_at: str | None = None
+        self.unit_index = {name: u for u, name in enumerate(settings.units)}
+        self.arm_index = {name: i for i, name in enumerate(settings.arms)}
+        self.lookup: Callable[[int, str], Mapping[str, Any] | None] | None = None
+        # Found when it is first asked for; it follows from the settings.
+        self.informative_from: int | None = None
+        self.odds: list[float] = self.panel.probabilities.tolist()
+
+    def open_round_number(self) -> int | None:
+        """Return the number of the round that waits for reports."""
+        return None if self.open is None else self.open.number
+
+    def open_round(self, at: str) -> Played:
+        """Ask the learner, put stand-ins where arms are away, and wait for every unit."""
+        drawn = self.panel.ask()
+        self.last += 1
+        start = self.panel.block_start
+        if start == self.last:
+            self.block += 1
+            self.block_start = start
+            self.block_closed = False
+        t, d = self.last, self.settings.max_delay
+        played = Played(t, self.block, start, at, self.dates.of(t, at))
+        played.drawn = played.arms = drawn
+        odds = self.odds
+        played.odds = [odds[i] for i in drawn]
+        if self.away:
+            self._substitute(played)
+        played.warm = t <= self.warm_until
+        played.withheld = [played.warm or t <= limit for limit in self.tainted]
+        played.open_for(self.n_units, t - start < d)
+        for i in played.arms:
+            self.plays[i] += 1
+        self.open, self.waiting = played, self.n_units
+        self.memory.add(played)
+        return played
+
+    def _substitute(self, played: Played) -> None:
+        settings = self.settings
+        played.arms = list(played.drawn)
+        for u, arm in enumerate(played.drawn):
+            if arm in self.away:
+                found = stand_in(settings.seed or 0, played.block_start, u, self.odds, self.away)
+                played.arms[u], played.odds[u] = found
+                self.tainted[u] = played.number + settings.max_delay
+                self.counts["substituted"] += 1
+
+    def status_of(self, total: float | None) -> str:
+        """Return what becomes of a report with this total."""
+        if total is None:
+            return MISSING
+        return REPORTED if self.least <= total <= self.most else VOID
+
+    def record(self, played: Played, u: int, total: float | None, at: str) -> str:
+        """Write a report into the open round."""
+        status = self.status_of(total)
+        played.totals[u], played.statuses[u], played.told_at[u] = total, status, at
+        self.count(status, total, 1)
+        if status == VOID:
+            self.counts["out_of_range"] += 1
+        self.waiting -= 1
+        return status
+
+    def count(self, status: str, total: float | None, sign: int) -> None:
+        """Count a report, or take it out again."""
+        if status == MISSING:
+            self.counts["missing"] += sign
+            return
+        self.counts["reports"] += sign
+        if status == VOID:
+            self.counts["void"] += sign
+        elif total is not None:
+            self.sum += sign * total
+
+    def correct(self, played: Played, u: int, total: float | None, at: str) -> str:
+        """Put another total in the place of an earlier one; the learner hears of it if it took the first."""
+        status = self.status_of(total)
+        if played is not self.open and not played.withheld[u]:
+            self.panel.amend(u, played.number, total)
+        self.recount(played.statuses[u], played.totals[u], status, total)
+        played.totals[u], played.statuses[u], played.told_at[u] = total, status, at
+        return status
+
+    def recount(self, before: str, was: float | None, status: str, total: float | None) -> None:
+        """Count a correction."""
+        self.count(before, was, -1)
+        self.count(status, total, 1)
+        if status == VOID:
+            self.counts["out_of_range"] += 1
+        self.counts["amended"] += 1
+
+    def close_round(self, u: int) -> tuple[dict[str, Any], list[Row]]:
+        """Tell the learner the round that is complete; u: the unit told last, whose row changes anyway."""
+        played = self.open
+        if played is None:
+            raise RuntimeError("no round is open")
+        withheld = played.withheld
+        heard = [
+            None if hidden or status == MISSING else total
+            for total, status, hidden in zip(played.totals, played.statuses, withheld, strict=True)
+        ]
+        self.counts["withheld"] += sum(withheld)
+        result = self.panel.tell(heard)
+        self.open = None
+        changed = {(played.number, u): played}
+        outcome: dict[str, Any] = {"update": result.update}
+        if result.update:
+            played.update = True
+            played.fed = list(result.fed_losses)
+            self.updates += 1
+            self.block_closed = True
+            self.odds = self.panel.probabilities.tolist()
+            outcome["fed"] = list(played.fed)
+            changed |= self._measure(played)
+        else:
+            changed |= self._pass_by(played.number - self.settings.max_delay)
+        if self.last == self.settings.horizon:
+            self.phase = "finished"
+        return outcome, [p.row(self.settings, v) for (_, v), p in changed.items()]
+
+    def _measure(self, end: Played) -> dict[tuple[int, int], Played]:
+        """Mark the d+1 rounds of the window that was learned from, and keep what it says about the arms."""
+        d = self.settings.max_delay
+        window = [self.memory.rounds[t] for t in range(end.number - d, end.number + 1)]
+        for u, fed in enumerate(end.fed):
+            if fed is not None:
+                whole = 0.0
+                for played in window:
+                    whole += played.totals[u] or 0.0
+                self.tallies[end.drawn[u]].add(whole / (d + 1))
+            for played in window:
+                played.measured[u] = fed is not None
+        return {(played.number, u): played for played in window for u in range(self.n_units)}
+
+    def _pass_by(self, number: int) -> dict[tuple[int, int], Played]:
+        """A round d rounds back with no update since can no longer be in a window of its block."""
+        played = self.memory.get(number)
+        if played is None or played.block_start != self.block_start or played.measured[0] is not None:
+            return {}
+        played.measured = [False] * self.n_units
+        return {(number, u): played for u in range(self.n_units)}

@@ -1,0 +1,135 @@
+"""One round of an experiment as it is remembered, and the row that shows it.
+
+A round is common to all units; each unit has its arm, its total and the state of its report:
+open → reported | missing | void (a total the range makes impossible). A withheld total is recorded, but the
+learner takes it as missing: warm-up after a pause, or effects of an arm that stood in for one that was away.
+"""
+
+from typing import Any
+
+from aftereffect.service import sentences
+from aftereffect.service.settings import ExperimentSettings
+
+OPEN, REPORTED, MISSING, VOID = "open", "reported", "missing", "void"
+
+Row = dict[str, Any]
+ROW = (
+    *("round", "unit", "arm", "total", "status", "draw", "block", "block_start", "probability", "washin", "measured"),
+    *("update", "fed", "date", "substituted", "why", "asked_at", "told_at"),
+)
+"""The fields of a row."""
+
+
+class Played:
+    """A round: lists run over the units; arms are indices.
+
+    drawn: what the learner drew; arms: what is played. odds: the probabilities the arms were drawn with. measured:
+    whether the total was in a window that was learned from, None while that is not known. fed: the loss each unit
+    fed, if the round ended with an update.
+    """
+
+    __slots__ = (
+        *("number", "block", "block_start", "asked_at", "date", "draw", "update", "warm"),
+        *("drawn", "arms", "odds", "withheld", "totals", "statuses", "told_at", "measured", "fed"),
+    )
+
+    def __init__(self, number: int, block: int, block_start: int, asked_at: str, date: str | None) -> None:
+        """Begin a round; who plays what is filled in by the one who asked."""
+        self.number, self.block, self.block_start = number, block, block_start
+        self.asked_at, self.date = asked_at, date
+        self.draw = number == block_start
+        self.update = False
+        self.warm = False
+        self.drawn: list[int] = []
+        self.arms: list[int] = []
+        self.odds: list[float] = []
+        self.withheld: list[bool] = []
+        self.totals: list[float | None] = []
+        self.statuses: list[str] = []
+        self.told_at: list[str | None] = []
+        self.measured: list[bool | None] = []
+        self.fed: list[float | None] = []
+
+    def open_for(self, n_units: int, washin: bool) -> None:
+        """Wait for a report from every unit; a wash-in round is never measured."""
+        self.totals = [None] * n_units
+        self.statuses = [OPEN] * n_units
+        self.told_at = [None] * n_units
+        self.measured = [False if washin else None] * n_units
+        self.fed = [None] * n_units
+
+    def row(self, settings: ExperimentSettings, u: int) -> Row:
+        """Return what people see of this round in unit u."""
+        arm, drawn = self.arms[u], self.drawn[u]
+        names = settings.arms
+        washin = self.number - self.block_start < settings.max_delay
+        return {
+            "round": self.number,
+            "unit": settings.units[u],
+            "arm": names[arm],
+            "total": self.totals[u],
+            "status": self.statuses[u],
+            "draw": self.draw,
+            "block": self.block,
+            "block_start": self.block_start,
+            "probability": self.odds[u],
+            "washin": washin,
+            "measured": self.measured[u],
+            "update": self.update,
+            "fed": self.fed[u],
+            "date": self.date,
+            "substituted": arm != drawn,
+            "why": sentences.why(self, settings, u, washin),
+            "asked_at": self.asked_at,
+            "told_at": self.told_at[u],
+        }
+
+    def state(self) -> list[Any]:
+        """Return the round as a JSON list."""
+        return [getattr(self, name) for name in self.__slots__]
+
+    @classmethod
+    def from_state(cls, state: list[Any]) -> "Played":
+        """Read back what `state` returned."""
+        number, block, block_start, asked_at, date = state[:5]
+        played = cls(number, block, block_start, asked_at, date)
+        for name, value in zip(cls.__slots__, state, strict=True):
+            setattr(played, name, list(value) if isinstance(value, list) else value)
+        return played
+
+
+class Memory:
+    """The rounds that may still matter: the open block and a few before, and never more than `CELLS` reports.
+
+    The latest d+1 rounds are always there: no other total can be in a window that is yet to be learned from.
+    """
+
+    CELLS = 4096
+
+    def __init__(self, max_delay: int, n_units: int) -> None:
+        """Remember nothing yet."""
+        self._least = max(max_delay + 1, min(16, self.CELLS // n_units))
+        self._most = max(self._least, self.CELLS // n_units)
+        self.rounds: dict[int, Played] = {}
+        self._oldest = 1
+
+    def add(self, played: Played) -> None:
+        """Remember a round and forget those that no longer matter."""
+        rounds = self.rounds
+        rounds[played.number] = played
+        while len(rounds) > self._least and (self._oldest < played.block_start or len(rounds) > self._most):
+            del rounds[self._oldest]
+            self._oldest += 1
+
+    def get(self, number: int) -> Played | None:
+        """Return a round, None if it is forgotten."""
+        return self.rounds.get(number)
+
+    def state(self) -> list[list[Any]]:
+        """Return the rounds as JSON."""
+        return [played.state() for played in self.rounds.values()]
+
+    def resume(self, state: list[list[Any]]) -> None:
+        """Take up saved rounds."""
+        self.rounds = {played.number: played for played in map(Played.from_state, state)}
+        self._oldest = min(self.rounds, default=1)

@@ -1,0 +1,135 @@
+"""`serve(config)`: opens the desk, answers requests until told to stop, and closes the desk.
+
+A stop (SIGINT, SIGTERM) takes no new requests, finishes those in work, and only then lets go of the database. Whatever
+was acknowledged is durable anyway; a kill loses nothing but answers on their way.
+"""
+
+import gc
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+import uvicorn
+
+from aftereffect.core.errors import InvalidArgument
+from aftereffect.service.api.app import create_app
+from aftereffect.service.api.telemetry import configure_logging
+from aftereffect.service.config import Config
+from aftereffect.service.desk import Desk
+from aftereffect.service.errors import Refused
+
+ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+BACKLOG = 2048
+
+
+def announce(words: str) -> None:
+    """Say something at once, also where it goes to a file."""
+    print(words, flush=True)
+
+
+def serve(config: Config, ready: Callable[[str], None] = announce) -> None:
+    """Serve until stopped; `ready` is told, once, where the service is.
+
+    Refuses to listen elsewhere than on loopback without tokens: with access="off", and as long as there is no token
+    (nobody could do anything, and the first one cannot be made by request).
+    """
+    check_reach(config)
+    with _stopping(), _listening(config) as listener:
+        address = address_of(config, listener)
+        desk = Desk.open(config.store, address=address)
+        try:
+            check_tokens(desk, config)
+            configure_logging(config.log_level)
+            server = _server(desk, config)
+            # What was made until now stays; to walk through it for garbage, again and again, would stall requests.
+            gc.collect()
+            gc.freeze()
+            ready(f"Aftereffect is at {address}")
+            server.run(sockets=[listener])
+        except KeyboardInterrupt:
+            pass
+        finally:
+            desk.close()
+
+
+def check_reach(config: Config) -> None:
+    """Refuse to be reached from elsewhere with access off."""
+    if config.access == "off" and not config.on_loopback:
+        raise InvalidArgument(
+            f"access must not be 'off' unless host is a loopback address like 127.0.0.1, but got host {config.host!r}"
+        )
+    if config.store.lower().startswith(("http://", "https://")):
+        raise InvalidArgument("store must be a database to serve from, but got the address of a server")
+
+
+def check_tokens(desk: Desk, config: Config) -> None:
+    """Refuse to ask for tokens when there is none, and say how to make the first."""
+    valid = [token for token in desk.tokens() if token.get("revoked_at") is None]
+    if config.access_required and not valid:
+        raise Refused(
+            "unauthorized",
+            f"the service must have a token before it listens on {config.host!r}, but there is none: make the first "
+            "with `aftereffect token create NAME --scope admin --store STORE` and start again",
+        )
+
+
+def address_of(config: Config, listener: socket.socket) -> str:
+    """Return the address under which this machine reaches a listening service."""
+    host, port = ANYWHERE.get(config.host, config.host).strip("[]"), listener.getsockname()[1]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def _server(desk: Desk, config: Config) -> uvicorn.Server:
+    settings = uvicorn.Config(
+        create_app(desk, config),
+        log_config=None,
+        # Uvicorn's own lines would hold queries; the gate logs and counts requests.
+        access_log=False,
+        lifespan="off",
+        ws="none",
+        server_header=False,
+        # A proxy's headers could be anybody's.
+        proxy_headers=False,
+        timeout_graceful_shutdown=config.stop_seconds,
+    )
+    return uvicorn.Server(settings)
+
+
+@contextmanager
+def _listening(config: Config) -> Iterator[socket.socket]:
+    host = config.host.strip("[]")
+    try:
+        family, kind, protocol, _, where = socket.getaddrinfo(
+            host, config.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+    except (OSError, UnicodeError) as error:
+        raise InvalidArgument(f"host must be an address of this machine, but got {host!r}: {error}") from None
+    with socket.socket(family, kind, protocol) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind(where)
+        except OSError as error:
+            words = f"host and port must be free on this machine, but {host!r}, {config.port} are not: {error.strerror}"
+            raise InvalidArgument(words) from None
+        listener.listen(BACKLOG)
+        yield listener
+
+
+@contextmanager
+def _stopping() -> Iterator[None]:
+    """Let SIGTERM end by an exception, so that the desk is closed: uvicorn, when done, sends it again."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise SystemExit(0)
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,141 @@
+"""Backups: one SQLite file that holds a whole store as it was at one moment, taken while the store is in use.
+
+The file is a store itself: it can be opened, verified, copied. From PostgreSQL it is filled table by table inside one
+snapshot, and it can be restored to either database, so a backup is also the way from one to the other.
+"""
+
+import os
+import sqlite3
+from pathlib import Path
+
+from sqlalchemy import Connection, func, insert, select
+from sqlalchemy.exc import SQLAlchemyError
+
+from aftereffect.service.errors import Corrupt, Refused
+from aftereffect.service.store import migrating, schema
+from aftereffect.service.store.locking import FileLock
+from aftereffect.service.store.places import Place, checked_url
+from aftereffect.service.store.troubles import refusal
+
+_PORTION = 2000
+_NUMBERING = (
+    "SELECT setval(pg_get_serial_sequence('experiments', 'number'), coalesce(max(number), 0) + 1, false) "
+    "FROM experiments"
+)
+
+
+def backup(place: Place, path: str | Path) -> None:
+    """Write a store to a new file; it appears under its name only when all of it is on the disk."""
+    target = Path(path).absolute()
+    if target.exists():
+        raise Refused("conflict", f"path must not exist yet, but {str(target)!r} does")
+    if not target.parent.is_dir():
+        raise Refused("not_found", f"path must be in a folder that is there, but got {str(target)!r}")
+    beside = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        if place.file is not None:
+            _copy_file(place.file, beside)
+        else:
+            with place.reading.connect() as connection:
+                _copy_tables(connection, Place(checked_url(f"sqlite:///{beside}")))
+        _sync(beside)
+        # Not a rename, which would replace a file that has appeared meanwhile.
+        os.link(beside, target)
+        _sync(target.parent)
+    except SQLAlchemyError as error:
+        raise refusal(error) from None
+    except (OSError, sqlite3.Error) as error:
+        raise Refused("full", f"the backup could not be written to {str(target)!r}: {error}") from None
+    finally:
+        for suffix in ("", "-wal", "-shm", "-journal"):
+            beside.with_name(beside.name + suffix).unlink(missing_ok=True)
+
+
+def restore_backup(source: str | Path, target: str, *, wait: float = 10.0) -> None:
+    """Fill an empty store at the address `target` with a backup file; a store that holds experiments is left alone."""
+    file = Path(source).absolute()
+    if not file.is_file():
+        raise Refused("not_found", f"source must be a backup file, but there is no {str(file)!r}")
+    _check_backup(file)
+    place = Place(checked_url(target))
+    lock = None if place.file is None else FileLock(place.file)
+    if place.file is not None and place.file == file.resolve():
+        raise Refused("invalid", "target must be another file than source, but it is the same")
+    # A backup is not touched: what is read, and brought up to date, is a copy.
+    copy = file.with_name(f".{file.name}.{os.getpid()}.tmp") if place.file is None else place.file.with_name(
+        f".{place.file.name}.{os.getpid()}.tmp"
+    )
+    try:
+        if lock is not None:
+            lock.take(wait)
+        _copy_file(file, copy)
+        origin = Place(checked_url(f"sqlite:///{copy}"))
+        try:
+            migrating.upgrade(origin.writing)
+            with origin.reading.connect() as connection:
+                _copy_tables(connection, place)
+        finally:
+            origin.close()
+    except SQLAlchemyError as error:
+        raise refusal(error) from None
+    except (OSError, sqlite3.Error) as error:
+        raise Refused("full", f"the backup could not be restored: {error}") from None
+    finally:
+        place.close()
+        if lock is not None:
+            lock.release()
+        for suffix in ("", "-wal", "-shm", "-journal"):
+            copy.with_name(copy.name + suffix).unlink(missing_ok=True)
+
+
+def _check_backup(file: Path) -> None:
+    try:
+        connection = sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True)
+        try:
+            whole = connection.execute("PRAGMA integrity_check(1)").fetchone()
+            tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        finally:
+            connection.close()
+    except sqlite3.Error as error:
+        raise Corrupt(f"source must be a backup file, but {str(file)!r} cannot be read: {error}") from None
+    if whole != ("ok",) or not {table.name for table in schema.TABLES} <= tables:
+        raise Corrupt(f"source must be a whole backup file, but {str(file)!r} is not")
+
+
+def _copy_file(source: Path, target: Path) -> None:
+    """Copy a SQLite database at one moment; in its write-ahead log mode this holds up no writer."""
+    target.unlink(missing_ok=True)
+    origin = sqlite3.connect(f"{source.as_uri()}?mode=ro", uri=True)
+    try:
+        copy = sqlite3.connect(target)
+        try:
+            origin.backup(copy)
+            # One plain file, whole without its companions.
+            copy.execute("PRAGMA journal_mode=DELETE")
+        finally:
+            copy.close()
+    finally:
+        origin.close()
+
+
+def _copy_tables(origin: Connection, place: Place) -> None:
+    """Fill an empty store from a connection's snapshot."""
+    migrating.upgrade(place.writing)
+    with place.writing.begin() as connection:
+        if connection.execute(select(func.count()).select_from(schema.experiments)).scalar():
+            raise Refused("conflict", "target must be an empty store, but it holds experiments")
+        for table in schema.TABLES:
+            with origin.execution_options(yield_per=_PORTION).execute(select(table)) as found:
+                for portion in found.mappings().partitions():
+                    connection.execute(insert(table), [dict(row) for row in portion])
+        if not place.is_sqlite:
+            connection.exec_driver_sql(_NUMBERING)
+    place.close()
+
+
+def _sync(path: Path) -> None:
+    file = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)

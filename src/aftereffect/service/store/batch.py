@@ -1,0 +1,71 @@
+"""What one transaction will write: new events with their hashes, changed rows, moved heads, due checkpoints."""
+
+from typing import Any
+
+from sqlalchemy import Connection
+
+from aftereffect.service.experiment import Done
+from aftereffect.service.store import chain, statements
+from aftereffect.service.store.loading import Held
+
+Values = tuple[Any, ...]
+
+
+class Batch:
+    """Collects what commands did; sealed, it is plain values that any thread may write.
+
+    touched: the experiments that are further in memory than in the store, until the batch is kept.
+    """
+
+    def __init__(self) -> None:
+        """Collect nothing yet."""
+        self.touched: dict[str, Held] = {}
+        self._created: list[Values] = []
+        self._events: list[Values] = []
+        # A row that changes twice is written once, as it was last.
+        self._rows: dict[tuple[int, int, int], Values] = {}
+        self._heads: list[Values] = []
+        self._checkpoints: list[Values] = []
+
+    def create(self, held: Held, name: str, settings: str) -> None:
+        """Add a new experiment; its row gets its status and head with the others."""
+        self._created.append((held.number, held.id, name, "", held.seq, held.head, held.created_at, settings))
+        self.touched[held.id] = held
+
+    def add(self, held: Held, done: Done) -> None:
+        """Add what a command did to an experiment."""
+        event = done.event
+        if event is None:
+            return
+        seq = held.seq + 1
+        kind, round_, unit, at = event["kind"], event["round"], event["unit"], event["at"]
+        body = chain.canonical(event["body"])
+        head = chain.link(held.head, seq, kind, round_, unit, body, at)
+        self._events.append((held.number, seq, kind, round_, unit, body, at, head))
+        for row in done.rows:
+            values = held.round_values(row)
+            self._rows[values[:3]] = values
+        held.seq, held.head = seq, head
+        self.touched[held.id] = held
+
+    def row(self, number: int, round_: int, unit_index: int) -> Values | None:
+        """Return a row that is yet to be written."""
+        return self._rows.get((number, round_, unit_index))
+
+    def seal(self) -> None:
+        """Take down where the experiments are now, before anything else happens to them."""
+        for held in self.touched.values():
+            self._heads.append((held.experiment.progress.phase, held.seq, held.head, held.number))
+            if held.due:
+                state = chain.canonical(held.experiment.state())
+                self._checkpoints.append((held.number, held.seq, held.head, state))
+                held.saved = held.seq
+
+    def write(self, connection: Connection) -> int:
+        """Write everything inside the connection's transaction; return how many rows went in."""
+        statements.create.run(connection, self._created)
+        statements.append.run(connection, self._events)
+        statements.put_rounds.run(connection, list(self._rows.values()))
+        statements.move_heads.run(connection, self._heads)
+        statements.put_checkpoints.run(connection, self._checkpoints)
+        return len(self._events) + len(self._rows) + len(self._heads)

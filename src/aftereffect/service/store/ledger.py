@@ -1,0 +1,246 @@
+"""Experiments in memory, and how a batch of commands is carried out and kept: all in one transaction, or not at all.
+
+If the transaction fails nobody hears "done": the experiments it touched are thrown away, in memory, and the next
+command takes them up from the store. On PostgreSQL the transaction starts by locking the rows of its experiments, in
+one order for all processes; those that another process has moved meanwhile are taken up anew.
+"""
+
+import logging
+import sqlite3
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+
+from sqlalchemy import Connection
+from sqlalchemy.exc import SQLAlchemyError
+
+from aftereffect.service.errors import Refused
+from aftereffect.service.experiment import Experiment
+from aftereffect.service.store import chain
+from aftereffect.service.store.batch import Batch
+from aftereffect.service.store.jobs import Answer, Creation, Item, Work
+from aftereffect.service.store.loading import Held, is_identity, load
+from aftereffect.service.store.lookup import Lookup, Source
+from aftereffect.service.store.places import Place
+from aftereffect.service.store.troubles import refusal, worth_another_try
+
+MOST_HELD = 16_384
+"""How many experiments stay in memory."""
+LOG_ROWS, LOG_ROWS_IDLE = 32_768, 4_096
+"""After how many rows SQLite's log is moved into its file; sooner when nobody waits."""
+
+_LOCK = "SELECT id, seq FROM experiments WHERE id = ANY(%s) ORDER BY id FOR UPDATE"
+_NEXT = "SELECT nextval(pg_get_serial_sequence('experiments', 'number'))"
+_LAST = "SELECT coalesce(max(number), 0) FROM experiments"
+_log = logging.getLogger(__name__)
+
+
+class _Fault(Exception):
+    """An item made the domain fail in a way it does not know; its experiment may be half changed."""
+
+    def __init__(self, index: int) -> None:
+        super().__init__(index)
+        self.index = index
+
+
+class Page:
+    """A batch of items that have been carried out in memory, with their answers, to be kept or thrown away."""
+
+    def __init__(self, items: Sequence[Item]) -> None:
+        """Begin with nothing carried out."""
+        self.items = items
+        self.batch = Batch()
+        self.answers: list[Answer] = []
+
+    @property
+    def writes(self) -> bool:
+        """Whether there is anything to keep."""
+        return bool(self.batch.touched) or any(isinstance(command, Work) for _, command in self.items)
+
+
+class Ledger:
+    """Carries out batches, always from the same thread; only `keep` may run in another."""
+
+    def __init__(self, place: Place, now: Callable[[], str]) -> None:
+        """Hold no experiment yet."""
+        self._place, self._now = place, now
+        self.shared = not place.is_sqlite
+        self.most_held = MOST_HELD
+        self._held: OrderedDict[str, Held] = OrderedDict()
+        self._source = Source()
+        self._rows = 0
+        self._last_number: int | None = None
+
+    def run(self, items: Sequence[Item]) -> list[Answer]:
+        """Carry out the items in order and return their answers once all of it is on the disk."""
+        page, again = Page(items), True
+        committing = False
+        while True:
+            try:
+                with self._place.writing.connect() as connection:
+                    if self.shared:
+                        self._lock(connection, {identity for identity, _ in items})
+                    page = self._carry_out(connection, items)
+                    if page.writes:
+                        self._rows += page.batch.write(connection)
+                        committing = True
+                        connection.commit()
+            except SQLAlchemyError as error:
+                self.forget(page)
+                self._place.writing.dispose()
+                if again and not committing and worth_another_try(error):
+                    again = False
+                    continue
+                return self.failed(page, refusal(error))
+            except BaseException:
+                self.forget(page)
+                raise
+            self._shrink()
+            return page.answers
+
+    def prepare(self, items: Sequence[Item], before: Page | None) -> Page:
+        """Carry out items in memory only, after those of a page that is being kept at this moment.
+
+        Only where this process alone writes. What is not in memory is read by another connection: it shows what is
+        committed, and what `before` touched is in memory. Whatever fails is for the caller, who must let `before` land
+        first: what has been thrown away can be taken up from the store only then.
+        """
+        page = Page(items)
+        waiting = () if before is None else (before.batch,)
+        with self._place.reading.connect() as connection:
+            self._try(connection, page, {}, waiting)
+        return page
+
+    def keep(self, page: Page) -> Refused | None:
+        """Write a prepared page; return what is wrong, None when it is on the disk."""
+        try:
+            if page.writes:
+                with self._place.writing.connect() as connection:
+                    self._rows += page.batch.write(connection)
+                    connection.commit()
+        except SQLAlchemyError as error:
+            self._place.writing.dispose()
+            return refusal(error)
+        return None
+
+    def _lock(self, connection: Connection, identities: Iterable[str]) -> None:
+        """Lock the experiments of a batch, and forget those that another process has moved."""
+        wanted = [identity for identity in identities if is_identity(identity)]
+        seqs = {found.id: found.seq for found in connection.exec_driver_sql(_LOCK, (wanted,))}
+        for identity in wanted:
+            held = self._held.get(identity)
+            if held is not None and held.seq != seqs.get(identity):
+                del self._held[identity]
+
+    def _carry_out(self, connection: Connection, items: Sequence[Item]) -> Page:
+        """Run the items; one that makes the code fail is left out, and the others are run once more."""
+        faults: dict[int, Refused] = {}
+        while True:
+            page = Page(items)
+            try:
+                self._try(connection, page, faults, ())
+                return page
+            except _Fault as fault:
+                _log.exception("item %d of %d failed", fault.index, len(items))
+                faults[fault.index] = Refused("corrupt", f"the command failed: {type(fault.__cause__).__name__}")
+
+    def _try(
+        self, connection: Connection, page: Page, faults: dict[int, Refused], waiting: Sequence[Batch]
+    ) -> None:
+        self._source.connection, self._source.batches = connection, (page.batch, *waiting)
+        try:
+            self._each(connection, page, faults)
+            page.batch.seal()
+        except BaseException:
+            self.forget(page)
+            raise
+        finally:
+            self._source.connection, self._source.batches = None, ()
+
+    def _each(self, connection: Connection, page: Page, faults: dict[int, Refused]) -> None:
+        at, held_now, batch, answers = self._now(), self._held, page.batch, page.answers
+        for index, (identity, command) in enumerate(page.items):
+            if index in faults:
+                answers.append(faults[index])
+                continue
+            try:
+                if isinstance(command, Work):
+                    answers.append(command.act(connection))
+                elif isinstance(command, Creation):
+                    answers.append(self._create(connection, batch, identity, command, at))
+                else:
+                    held = held_now.get(identity)
+                    if held is None:
+                        held = self._hold(load(connection, identity))
+                    else:
+                        held_now.move_to_end(identity)
+                    done = held.experiment.do(command, at)
+                    batch.add(held, done)
+                    answers.append(done.answer)
+            except Refused as refused:
+                answers.append(refused)
+            except SQLAlchemyError:
+                raise
+            except Exception as error:
+                self._held.pop(identity, None)
+                raise _Fault(index) from error
+
+    def _hold(self, held: Held) -> Held:
+        held.experiment.lookup = Lookup(self._source, held.number, held.units)
+        self._held[held.id] = held
+        return held
+
+    def _create(self, connection: Connection, batch: Batch, identity: str, creation: Creation, at: str) -> Answer:
+        settings = chain.canonical(creation.settings.to_json())
+        head, experiment = chain.genesis(identity, settings, at), Experiment(creation.settings)
+        held = Held(self._number(connection), identity, at, experiment, 0, head)
+        batch.create(self._hold(held), creation.settings.name, settings)
+        return held.view()
+
+    def _number(self, connection: Connection) -> int:
+        """Return the next experiment's number; one that is not kept in the end is left out."""
+        if self.shared:
+            return int(connection.exec_driver_sql(_NEXT).scalar_one())
+        if self._last_number is None:
+            self._last_number = int(connection.exec_driver_sql(_LAST).scalar_one())
+        self._last_number += 1
+        return self._last_number
+
+    def failed(self, page: Page, problem: Refused) -> list[Answer]:
+        """Answer a page that was not kept; on SQLite, answers that came from what is committed stand."""
+        _log.warning("a batch of %d commands was not kept: %s", len(page.items), problem.detail)
+        stands = not self.shared and len(page.answers) == len(page.items)
+        return [
+            page.answers[i] if stands and identity and identity not in page.batch.touched else problem
+            for i, (identity, _) in enumerate(page.items)
+        ]
+
+    def forget(self, page: Page) -> None:
+        """Throw away the experiments that a page touched."""
+        for identity in page.batch.touched:
+            self._held.pop(identity, None)
+
+    def forget_all(self) -> None:
+        """Throw away every experiment in memory; each is taken up from the store when it is next asked for."""
+        self._held.clear()
+
+    def _shrink(self) -> None:
+        while len(self._held) > self.most_held:
+            self._held.popitem(last=False)
+
+    def tidy(self, *, idle: bool) -> None:
+        """When all is on the disk: forget who was idle longest, move SQLite's log into its file at times."""
+        self._shrink()
+        if self.shared or self._rows < (LOG_ROWS_IDLE if idle else LOG_ROWS):
+            return
+        self._rows = 0
+        try:
+            connection = self._place.writing.raw_connection()
+            try:
+                cursor = connection.cursor()
+                cursor.execute("PRAGMA wal_checkpoint(PASSIVE)")
+                cursor.close()
+            finally:
+                connection.close()
+        except (SQLAlchemyError, sqlite3.Error) as error:
+            # A full disk, say, only puts it off.
+            _log.warning("the log could not be moved into the file yet: %s", error)

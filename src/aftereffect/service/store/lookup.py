@@ -1,0 +1,49 @@
+"""Rounds an experiment no longer has in memory, found in the store: a report repeated after a long time, say."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, select
+
+from aftereffect.service.store import schema
+from aftereffect.service.store.batch import Batch
+
+_FIELDS = ("round", *schema.ROW_FIELDS)
+_row = select(*(schema.rounds.c[name] for name in _FIELDS))
+
+
+class Source:
+    """Where rows are found at the moment: in batches that are yet to be kept, the latest first, then in the store."""
+
+    def __init__(self) -> None:
+        """Find nothing yet."""
+        self.connection: Connection | None = None
+        self.batches: Sequence[Batch] = ()
+
+
+class Lookup:
+    """Answers (round, unit) with the row of one experiment, None if there is none.
+
+    It knows the experiment by its number only: an object that it belongs to and that belongs to it would be left to the
+    garbage collector.
+    """
+
+    __slots__ = ("_number", "_source", "_units")
+
+    def __init__(self, source: Source, number: int, units: Mapping[str, int]) -> None:
+        """Look wherever the source says."""
+        self._source, self._number, self._units = source, number, units
+
+    def __call__(self, round_: int, unit: str) -> dict[str, Any] | None:
+        """Return the row of a round in a unit."""
+        number, index = self._number, self._units[unit]
+        for batch in self._source.batches:
+            waiting = batch.row(number, round_, index)
+            if waiting is not None:
+                return dict(zip(_FIELDS, (waiting[1], *waiting[3:]), strict=True))
+        if self._source.connection is None:
+            return None
+        where = schema.rounds.c
+        wanted = (where.experiment == number, where.round == round_, where.unit_index == index)
+        found = self._source.connection.execute(_row.where(*wanted)).one_or_none()
+        return None if found is None else dict(found._mapping)

@@ -1,0 +1,96 @@
+"""From the address of a store to connections to it: one engine that writes, one that reads.
+
+SQLite: write-ahead log with `synchronous=FULL`, so that a commit is on the disk when it returns; writes begin with
+BEGIN IMMEDIATE; readers see the last commit and hold up nobody. Only the writing connection checkpoints the log.
+PostgreSQL: commits wait for the disk whatever the server's default; a lock is waited for, but not for ever.
+"""
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+from sqlalchemy.exc import ArgumentError
+from sqlalchemy.pool import StaticPool
+
+from aftereffect.service.errors import Refused
+
+PATIENCE_S = 10
+"""How long PostgreSQL waits for a row that another process has locked."""
+CACHE_KIB = 65_536
+STATEMENTS = 256
+POOL = 16
+_POSTGRES = ("postgresql", "postgres", "postgresql+psycopg")
+_OPTIONS = (
+    f"-c synchronous_commit=on -c lock_timeout={PATIENCE_S}s -c idle_in_transaction_session_timeout={3 * PATIENCE_S}s"
+)
+
+
+def checked_url(address: str) -> URL:
+    """Return the URL of a store; text without a scheme is the path of a SQLite file.
+
+    >>> checked_url("shop.db").render_as_string()
+    'sqlite:///shop.db'
+    >>> checked_url("postgresql://db/shop").drivername
+    'postgresql+psycopg'
+    """
+    try:
+        url = make_url(address) if "://" in address else URL.create("sqlite", database=address)
+    except (ArgumentError, ValueError):
+        raise Refused("invalid", "store must be a path or the URL of a database, but got something else") from None
+    if url.drivername in _POSTGRES:
+        return url.set(drivername="postgresql+psycopg")
+    if url.drivername != "sqlite":
+        raise Refused("invalid", f"store must be sqlite:///PATH or postgresql://..., but got {url.drivername}://...")
+    if not url.database or url.database == ":memory:" or url.query:
+        raise Refused("invalid", f"store must be a plain file when it is SQLite, but got {url}")
+    return url
+
+
+class Place:
+    """One store: its URL, the file it is in (SQLite only), an engine that reads and one that writes."""
+
+    def __init__(self, url: URL) -> None:
+        """Connect to nothing yet."""
+        self.url = url
+        self.is_sqlite = url.drivername == "sqlite"
+        self.file = Path(url.database or "").resolve() if self.is_sqlite else None
+        self.reading = _sqlite(url, reads=True) if self.is_sqlite else _postgres(url, isolation_level="REPEATABLE READ")
+        self.writing = _sqlite(url, reads=False) if self.is_sqlite else _postgres(url, pool_size=2)
+
+    def close(self) -> None:
+        """Close all connections, the writing one last: whoever closes last moves the log into the file."""
+        self.reading.dispose()
+        self.writing.dispose()
+
+
+def _sqlite(url: URL, *, reads: bool) -> Engine:
+    options: dict[str, Any] = {"check_same_thread": False, "timeout": PATIENCE_S, "cached_statements": STATEMENTS}
+    pool: dict[str, Any] = {"pool_size": POOL, "max_overflow": POOL} if reads else {"poolclass": StaticPool}
+    engine = create_engine(url, connect_args=options, **pool)
+    begin = "BEGIN" if reads else "BEGIN IMMEDIATE"
+
+    @event.listens_for(engine, "connect")
+    def _prepare(connection: sqlite3.Connection, _record: object) -> None:
+        # The driver's own idea of when a transaction begins would leave out reads and changes of tables.
+        connection.isolation_level = None
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("PRAGMA synchronous=FULL")
+        connection.execute("PRAGMA wal_autocheckpoint=0")
+        if reads:
+            connection.execute("PRAGMA query_only=ON")
+        else:
+            connection.execute("PRAGMA foreign_keys=ON")
+            connection.execute(f"PRAGMA cache_size=-{CACHE_KIB}")
+
+    @event.listens_for(engine, "begin")
+    def _begin(connection: Connection) -> None:
+        connection.exec_driver_sql(begin)
+
+    return engine
+
+
+def _postgres(url: URL, *, pool_size: int = POOL, **more: Any) -> Engine:
+    options = {"options": _OPTIONS, "connect_timeout": PATIENCE_S, "application_name": "aftereffect"}
+    pool: dict[str, Any] = {"pool_size": pool_size, "max_overflow": pool_size, "pool_timeout": PATIENCE_S}
+    return create_engine(url, connect_args=options, pool_pre_ping=True, **pool, **more)

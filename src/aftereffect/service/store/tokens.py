@@ -1,0 +1,117 @@
+"""Tokens: who may come in, and how far. A token is shown once; the store keeps its hash.
+
+256 random bits need no slow hash: nobody guesses them, and whoever reads the table cannot come in with it.
+"""
+
+import hashlib
+import secrets
+import threading
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from sqlalchemy import Connection, Engine, insert, select, update
+
+from aftereffect.core import checks
+from aftereffect.core.errors import AftereffectError
+from aftereffect.service.errors import Refused
+from aftereffect.service.settings import text
+from aftereffect.service.store import schema
+
+SCOPES = ("read", "play", "admin")
+PREFIX = "ae_"
+REMEMBERED_S = 1.0
+"""How long another process's revocation may go unnoticed."""
+_MOST = 1024
+_tokens = schema.tokens.c
+
+
+def hashed(token: str) -> str:
+    """Return what the store keeps of a token."""
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def checked(name: Any, scopes: Any) -> tuple[str, list[str]]:
+    """Return a token's name and its scopes in order, or refuse."""
+    try:
+        name = text("name", name, longest=200)
+        if isinstance(scopes, str) or not isinstance(scopes, Iterable):
+            raise Refused("invalid", f"scopes must be a list of {', '.join(SCOPES)}, but got {checks.shown(scopes)}")
+        wanted = {checks.choice("scopes", scope, SCOPES) for scope in scopes}
+    except Refused:
+        raise
+    except AftereffectError as error:
+        raise Refused("invalid", str(error)) from None
+    if not wanted:
+        raise Refused("invalid", f"scopes must hold at least one of {', '.join(SCOPES)}, but got none")
+    return name, [scope for scope in SCOPES if scope in wanted]
+
+
+def creation(name: str, scopes: list[str], now: str) -> tuple[str, Callable[[Connection], dict[str, Any]]]:
+    """Return a new token, and what stores it."""
+    token = PREFIX + secrets.token_urlsafe(32)
+    values = {"id": secrets.token_hex(8), "name": name, "scopes": " ".join(scopes), "hash": hashed(token)}
+
+    def act(connection: Connection) -> dict[str, Any]:
+        connection.execute(insert(schema.tokens).values(**values, created_at=now))
+        return {"id": values["id"]}
+
+    return token, act
+
+
+def revocation(identity: str, now: str) -> Callable[[Connection], dict[str, Any]]:
+    """Return what makes a token worthless; revoked twice it stays as revoked first."""
+
+    def act(connection: Connection) -> dict[str, Any]:
+        found = connection.execute(select(_tokens.revoked_at).where(_tokens.id == identity)).one_or_none()
+        if found is None:
+            raise Refused("not_found", f"there is no token {identity[:40]!r}")
+        if found.revoked_at is None:
+            connection.execute(update(schema.tokens).where(_tokens.id == identity).values(revoked_at=now))
+        return {"id": identity}
+
+    return act
+
+
+def listed(engine: Engine) -> list[dict[str, Any]]:
+    """Return all tokens, without what would let anybody in."""
+    query = select(_tokens.id, _tokens.name, _tokens.scopes, _tokens.created_at, _tokens.revoked_at)
+    with engine.connect() as connection:
+        found = connection.execute(query.order_by(_tokens.created_at, _tokens.id)).mappings().all()
+    return [{**row, "scopes": row["scopes"].split()} for row in found]
+
+
+class Doorkeeper:
+    """Answers which scopes a token has; remembers the answer for a moment, since every request asks."""
+
+    def __init__(self, engine: Engine) -> None:
+        """Know nobody yet."""
+        self._engine = engine
+        self._known: dict[str, tuple[frozenset[str], float]] = {}
+        self._lock = threading.Lock()
+
+    def scopes_of(self, token: str) -> frozenset[str] | None:
+        """Return a token's scopes, None if it is unknown or revoked."""
+        if not isinstance(token, str) or not token.startswith(PREFIX):
+            return None
+        key, now = hashed(token), time.monotonic()
+        with self._lock:
+            known = self._known.get(key)
+        if known is not None and known[1] > now:
+            return known[0]
+        query = select(_tokens.scopes).where(_tokens.hash == key, _tokens.revoked_at.is_(None))
+        with self._engine.connect() as connection:
+            found = connection.execute(query).scalar_one_or_none()
+        if found is None:
+            return None
+        scopes = frozenset(found.split())
+        with self._lock:
+            if len(self._known) >= _MOST:
+                self._known.clear()
+            self._known[key] = scopes, now + REMEMBERED_S
+        return scopes
+
+    def forget(self) -> None:
+        """Ask the store again, about everybody."""
+        with self._lock:
+            self._known.clear()

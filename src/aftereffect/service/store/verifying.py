@@ -1,0 +1,141 @@
+"""Verify: replay the whole log of an experiment and compare with everything that is stored, to the last bit.
+
+    settings and events   the hash chain, from the settings on, gapless, ending where the experiment's row says
+    what was decided      replaying compares arms and probabilities of every event
+    the checkpoint        equals the state that the log leads to at that place
+    the rounds            numbered 1, 2, 3, ... in every unit, each row equal to what the log leads to, none besides
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from sqlalchemy import Connection, Engine, Row, func, select
+from sqlalchemy.exc import SQLAlchemyError
+
+from aftereffect.service.errors import Corrupt
+from aftereffect.service.store import chain, schema
+from aftereffect.service.store.loading import Held, find, first, take
+
+_FLUSH = 5000
+_rounds, _events = schema.rounds.c, schema.events.c
+_all = select(schema.experiments.c.id).order_by(schema.experiments.c.number)
+_log = select(schema.events).order_by(_events.seq)
+
+
+def verify(engine: Engine, identity: str | None) -> list[dict[str, Any]]:
+    """Return a verdict for one experiment, or for each: experiment, ok, rounds, finding, and where its log ends."""
+    with engine.connect() as connection:
+        wanted = connection.execute(_all).scalars().all() if identity is None else [find(connection, identity).id]
+    return [_verdict(engine, each) for each in wanted]
+
+
+def _verdict(engine: Engine, identity: str) -> dict[str, Any]:
+    with engine.connect() as connection:
+        row = find(connection, identity)
+        found: dict[str, Any] = {"experiment": identity, "ok": True, "rounds": 0, "finding": None}
+        found |= {"events": row.seq, "head": row.head}
+        try:
+            found["rounds"] = _Check(connection, row).run()
+        except Corrupt as error:
+            found |= {"ok": False, "finding": error.detail}
+        except (SQLAlchemyError, ValueError, LookupError, TypeError) as error:
+            # A damaged file gives values of any kind, or none.
+            found |= {"ok": False, "finding": f"what is stored cannot be read: {str(error)[:200]}"}
+        return found
+
+
+class _Check:
+    """One experiment's replay. Rows are compared in portions; the last thing the log says about a row counts."""
+
+    def __init__(self, connection: Connection, row: Row[Any]) -> None:
+        self.connection, self.row = connection, row
+        self.pending: dict[tuple[int, int], tuple[Any, ...]] = {}
+        self.differing: dict[tuple[int, int], tuple[Any, ...]] = {}
+        self.latest: dict[int, int] = {}
+
+    def run(self) -> int:
+        """Return the number of rounds, or raise Corrupt with the first thing that differs."""
+        held = first(self.row)
+        name = held.experiment.settings.name
+        if name != self.row.name:
+            raise Corrupt(f"the name must be {name!r}, as in the settings, but is {self.row.name!r}")
+        saved = self._checkpoint()
+        for event in self._events():
+            for changed in take(held, event):
+                self._note(held, changed)
+            if saved is not None and saved.seq == held.seq:
+                self._compare_state(held, saved)
+            if len(self.pending) >= _FLUSH:
+                self._flush(held)
+        self._compare_end(held, saved)
+        self._flush(held, everything=True)
+        self._count()
+        return held.experiment.progress.last
+
+    def _checkpoint(self) -> Row[Any] | None:
+        query = select(schema.checkpoints).where(schema.checkpoints.c.experiment == self.row.number)
+        return self.connection.execute(query).one_or_none()
+
+    def _events(self) -> Iterator[Row[Any]]:
+        query = _log.where(_events.experiment == self.row.number)
+        with self.connection.execution_options(yield_per=1000).execute(query) as found:
+            yield from found
+
+    def _note(self, held: Held, changed: dict[str, Any]) -> None:
+        values = held.round_values(changed)
+        round_, unit = values[1], values[2]
+        before = self.latest.get(unit, 0)
+        if round_ > before:
+            if round_ != before + 1:
+                raise Corrupt(f"rounds must be numbered without gaps, but in the log round {round_} follows {before}")
+            self.latest[unit] = round_
+        self.pending[round_, unit] = values
+        self.differing.pop((round_, unit), None)
+
+    def _compare_state(self, held: Held, saved: Row[Any]) -> None:
+        if saved.head != held.head or saved.state != chain.canonical(held.experiment.state()):
+            raise Corrupt(f"the checkpoint at event {saved.seq} is not the state that the log leads to")
+
+    def _compare_end(self, held: Held, saved: Row[Any] | None) -> None:
+        row = self.row
+        if (held.seq, held.head) != (row.seq, row.head):
+            raise Corrupt(
+                f"the log must end at event {row.seq} with hash {row.head[:12]}..., but it ends at {held.seq} with "
+                f"{held.head[:12]}...: events are missing at its end, or the row was altered"
+            )
+        if saved is not None and not 0 < saved.seq <= held.seq:
+            raise Corrupt(f"the checkpoint must be of an event in the log, but it is of {saved.seq}")
+        status = held.experiment.progress.phase
+        if row.status != status:
+            raise Corrupt(f"the status must be {status!r}, as in the log, but is {row.status!r}")
+
+    def _flush(self, held: Held, *, everything: bool = False) -> None:
+        """Compare what has been replayed; a row that differs gets its chance until the log has ended."""
+        if not self.pending:
+            return
+        low, high = min(self.pending)[0], max(self.pending)[0]
+        query = select(schema.rounds).where(_rounds.experiment == held.number, _rounds.round.between(low, high))
+        stored = {(row.round, row.unit_index): tuple(row) for row in self.connection.execute(query)}
+        for key, values in self.pending.items():
+            if stored.get(key) != values:
+                self.differing[key] = values
+        self.pending.clear()
+        if everything and self.differing:
+            self._report(held)
+
+    def _report(self, held: Held) -> None:
+        for (round_, unit), values in sorted(self.differing.items()):
+            here = (_rounds.experiment == held.number, _rounds.round == round_, _rounds.unit_index == unit)
+            row = self.connection.execute(select(schema.rounds).where(*here)).one_or_none()
+            where = f"the row of round {round_} in unit {held.experiment.settings.units[unit]!r}"
+            if row is None:
+                raise Corrupt(f"{where} is missing")
+            for name, stored, wanted in zip(schema.ROUND_COLUMNS, row, values, strict=True):
+                if stored != wanted:
+                    raise Corrupt(f"{where} must have {name} {wanted!r}, as the log leads to, but has {stored!r}")
+
+    def _count(self) -> None:
+        query = select(func.count()).select_from(schema.rounds).where(_rounds.experiment == self.row.number)
+        stored, wanted = self.connection.execute(query).scalar() or 0, sum(self.latest.values())
+        if stored != wanted:
+            raise Corrupt(f"there must be {wanted} round rows, as the log leads to, but there are {stored}")

@@ -1,0 +1,201 @@
+"""The one thread that writes: group commit.
+
+It takes all commands that are waiting, runs them in memory, writes what they did in one transaction, and answers
+only when the database says that the transaction is on the disk. Thirty-two clients so share one sync.
+
+Long lists, on SQLite, are cut into portions: while one is being written, by a second thread, the next is run. If
+the first cannot be kept, the next, which built on it, is thrown away with it and run again.
+"""
+
+import gc
+import logging
+import queue
+import sys
+import threading
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from aftereffect.service.errors import Refused
+from aftereffect.service.store.jobs import Answer, Item, Job, Work, deliver
+from aftereffect.service.store.ledger import Ledger, Page
+
+MOST_COMMANDS = 4096
+"""How many commands share a transaction; longer lists take several."""
+PORTION = 2048
+"""How many commands of a long list share one."""
+MANY = 1024
+"""From how many waiting commands on they count as a long list."""
+SWITCH_S = 0.001
+
+_log = logging.getLogger(__name__)
+
+Pieces = list[tuple[Job, int, int]]
+
+
+class _Flight(NamedTuple):
+    """A portion on its way to the disk."""
+
+    pieces: Pieces
+    page: Page
+    kept: Future[Refused | None]
+
+
+class Writer:
+    """Runs jobs in the order they come, in a thread of its own."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        """Start the thread."""
+        self.ledger = ledger
+        self._queue: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._waiting: deque[Job] = deque()
+        self._going = True
+        self._gate = threading.Lock()
+        self._closed = False
+        self._keeper = ThreadPoolExecutor(1, "aftereffect-keeper")
+        self._thread = threading.Thread(target=self._loop, name="aftereffect-writer", daemon=True)
+        self._thread.start()
+
+    def put(self, job: Job) -> None:
+        """Hand over a job; its answers come through its future."""
+        with self._gate:
+            if self._closed:
+                raise Refused("busy", "the store is closed")
+            self._queue.put(job)
+
+    def close(self) -> None:
+        """Finish what has been handed over, then end."""
+        with self._gate:
+            if not self._closed:
+                self._queue.put(None)
+            self._closed = True
+        self._thread.join()
+        self._keeper.shutdown()
+
+    def _loop(self) -> None:
+        while self._going or self._waiting:
+            self._collect(wait=not self._waiting)
+            many = sum(len(job.items) - job.started for job in self._waiting) >= MANY
+            if many and not self.ledger.shared:
+                with _in_a_hurry():
+                    self._stream()
+            elif self._waiting:
+                self._serve(self._take(MOST_COMMANDS))
+            self.ledger.tidy(idle=not self._waiting and self._queue.empty())
+
+    def _collect(self, *, wait: bool) -> None:
+        """Move what is in the queue to what is waiting; wait for the first if there is nothing else to do."""
+        while self._going and (wait or not self._queue.empty()):
+            job = self._queue.get()
+            if job is None:
+                self._going = False
+            else:
+                self._waiting.append(job)
+            wait = False
+
+    def _take(self, room: int) -> Pieces:
+        """Take up to `room` of the items that wait."""
+        pieces: Pieces = []
+        while self._waiting and room > 0:
+            job = self._waiting[0]
+            start, stop = job.started, min(len(job.items), job.started + room)
+            pieces.append((job, start, stop))
+            job.started, room = stop, room - (stop - start)
+            if stop == len(job.items):
+                self._waiting.popleft()
+        return pieces
+
+    def _serve(self, pieces: Pieces) -> None:
+        """Run one transaction's worth, and answer."""
+        items = _items(pieces)
+        try:
+            answers = self.ledger.run(items)
+        except Exception as error:
+            answers = self._broken(len(items), error)
+        _answer(pieces, answers)
+
+    def _stream(self) -> None:
+        """Run portion after portion while the one before is being kept."""
+        flight: _Flight | None = None
+        while self._waiting:
+            pieces = self._take(PORTION)
+            items = _items(pieces)
+            if any(isinstance(command, Work) for _, command in items):
+                self._land(flight)
+                flight = None
+                self._serve(pieces)
+                continue
+            page = self._prepared(items, flight)
+            landed = self._land(flight)
+            if page is not None and not landed:
+                self.ledger.forget(page)
+                page = self._prepared(items, None)
+            flight = None
+            if page is None:
+                self._serve(pieces)
+            else:
+                flight = _Flight(pieces, page, self._keeper.submit(self.ledger.keep, page))
+            self._collect(wait=False)
+        self._land(flight)
+
+    def _prepared(self, items: list[Item], flight: _Flight | None) -> Page | None:
+        """Run a portion in memory; None if that went wrong, and is to be tried, and answered, the plain way."""
+        try:
+            return self.ledger.prepare(items, None if flight is None else flight.page)
+        except Exception:
+            _log.exception("a portion of %d commands failed", len(items))
+            return None
+
+    def _land(self, flight: _Flight | None) -> bool:
+        """Wait until a portion is kept, and answer; return whether what builds on it can stand."""
+        if flight is None:
+            return True
+        try:
+            problem = flight.kept.result()
+        except Exception as error:
+            _answer(flight.pieces, self._broken(len(flight.page.items), error))
+            return False
+        if problem is not None:
+            self.ledger.forget(flight.page)
+            _answer(flight.pieces, self.ledger.failed(flight.page, problem))
+            return False
+        _answer(flight.pieces, flight.page.answers)
+        return True
+
+    def _broken(self, count: int, error: Exception) -> list[Answer]:
+        """Answer after a fault of this code; the thread that everybody waits for goes on."""
+        _log.error("a batch of %d commands failed", count, exc_info=error)
+        self.ledger.forget_all()
+        return [Refused("busy", f"the service failed: {type(error).__name__}") for _ in range(count)]
+
+
+def _items(pieces: Pieces) -> list[Item]:
+    return [item for job, start, stop in pieces for item in job.items[start:stop]]
+
+
+def _answer(pieces: Pieces, answers: list[Answer]) -> None:
+    at = 0
+    for job, start, stop in pieces:
+        job.answers.extend(answers[at : at + stop - start])
+        at += stop - start
+    deliver(job for job, _, stop in pieces if stop == len(job.items))
+
+
+@contextmanager
+def _in_a_hurry() -> Iterator[None]:
+    """For some hundredths of a second: no garbage collection, and threads that change over more often.
+
+    Every collection would walk through all experiments in memory; and the thread that keeps needs the interpreter
+    only between two statements, for a moment, but would wait five milliseconds each time.
+    """
+    collecting, interval = gc.isenabled(), sys.getswitchinterval()
+    gc.disable()
+    sys.setswitchinterval(min(interval, SWITCH_S))
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(interval)
+        if collecting:
+            gc.enable()

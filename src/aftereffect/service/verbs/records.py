@@ -1,0 +1,88 @@
+"""The verbs that keep the record: export, verify, backup, restore-backup."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from aftereffect.core.errors import InvalidArgument
+from aftereffect.service.choosing import chosen
+from aftereffect.service.opening import DEFAULT_STORE, database, existing, opened
+from aftereffect.service.replies import Verdict, read
+from aftereffect.service.verbs import showing
+from aftereffect.service.verbs.exits import CORRUPT, Format, speaking
+from aftereffect.service.verbs.options import Experiment, Form, Store
+
+
+class Kind(StrEnum):
+    """The files a record can be exported to."""
+
+    CSV = "csv"
+    PARQUET = "parquet"
+
+
+def export(
+    experiment: Experiment = None,
+    out: Annotated[Path | None, typer.Option(help="The file; by default CSV goes to standard output.")] = None,
+    kind: Annotated[Kind | None, typer.Option("--format", "-f", help="By default what the file's name says.")] = None,
+    store: Store = DEFAULT_STORE,
+) -> None:
+    """Write the record, a row for each unit and round, as CSV or Parquet."""
+    with speaking():
+        if kind is None:
+            kind = Kind.PARQUET if out is not None and out.suffix == ".parquet" else Kind.CSV
+        if out is None and kind is Kind.PARQUET:
+            raise InvalidArgument("--out must name a file for Parquet, but it is missing")
+        with opened(store) as service:
+            content = service.export(chosen(service, experiment), kind.value)
+        if out is None:
+            typer.echo(content.decode(), nl=False)
+        else:
+            out.write_bytes(content)
+            typer.echo(f"Exported to {out}: {len(content):,} bytes")
+
+
+def verify(experiment: Experiment = None, store: Store = DEFAULT_STORE, form: Form = Format.TABLE) -> None:
+    """Replay the log and compare with what is stored, bit for bit. Without a name: every experiment."""
+    with speaking(form), opened(store) as service:
+        found = service.verify(None if experiment is None else chosen(service, experiment))
+        showing.show(form, [dict(one.data) for one in found], showing.verdicts(found))
+        if not all(one.ok for one in found):
+            raise typer.Exit(CORRUPT)
+
+
+def backup(
+    target: Annotated[Path, typer.Argument(metavar="FILE", help="The file to write; it must not be there yet.")],
+    store: Store = DEFAULT_STORE,
+) -> None:
+    """Copy the whole store into one file, also while a server uses it. The file is a store itself."""
+    with speaking():
+        from aftereffect.service.store.backup import backup as copy
+        from aftereffect.service.store.places import Place, checked_url
+
+        # Reading needs no lock, so this waits for nobody.
+        place = Place(checked_url(existing(store)))
+        try:
+            copy(place, target)
+        finally:
+            place.close()
+        typer.echo(f"Backed up to {target}: {target.stat().st_size:,} bytes")
+
+
+def restore_backup(
+    source: Annotated[Path, typer.Argument(metavar="FILE", help="A file that `backup` wrote.")],
+    store: Store = DEFAULT_STORE,
+) -> None:
+    """Fill a new or empty store from a backup, and verify it."""
+    with speaking():
+        from aftereffect.service.desk import Desk
+        from aftereffect.service.desk import restore_backup as restore
+
+        restore(source, database(store))
+        with Desk.open(store) as desk:
+            found = [read(Verdict, one) for one in desk.verify()]
+        for line in showing.verdicts(found):
+            typer.echo(line)
+        if not all(one.ok for one in found):
+            raise typer.Exit(CORRUPT)

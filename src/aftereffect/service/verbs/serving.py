@@ -1,0 +1,79 @@
+"""The server's verbs: serve, and token, which says who may use it."""
+
+from typing import Annotated
+
+import typer
+
+from aftereffect.core.errors import InvalidArgument
+from aftereffect.service.opening import DEFAULT_STORE, database, is_server, opened
+from aftereffect.service.verbs import showing
+from aftereffect.service.verbs.exits import Format, speaking
+from aftereffect.service.verbs.options import Form, Store
+
+token = typer.Typer(name="token", help="Who may use the server: make, list and revoke tokens.", no_args_is_help=True)
+
+
+def serve(
+    host: Annotated[str, typer.Option(envvar="AFTEREFFECT_HOST", help="Where to listen.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(envvar="AFTEREFFECT_PORT", help="The port; 0 takes a free one.")] = 8000,
+    store: Store = DEFAULT_STORE,
+    demo: Annotated[bool, typer.Option("--demo", help="Make a demonstration experiment if there is none.")] = False,
+) -> None:
+    """Run the server: REST, dashboard, metrics. Beyond this machine it asks for tokens. Ctrl-C stops it."""
+    with speaking():
+        from pydantic import ValidationError
+
+        from aftereffect.service.config import Config
+        from aftereffect.service.demonstration import ensure
+        from aftereffect.service.desk import Desk
+        from aftereffect.service.serving import serve as run
+
+        try:
+            config = Config(host=host, port=port, store=database(store))
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            name = ".".join(str(part) for part in first["loc"])
+            raise InvalidArgument(f"{name}: {first['msg']}, but got {first['input']!r}") from None
+        if demo:
+            desk = Desk.open(config.store)
+            try:
+                ensure(desk)
+            finally:
+                desk.close()
+        run(config, ready=typer.echo)
+
+
+Scopes = Annotated[list[str], typer.Option("--scope", help="read, play or admin; give one or more.")]
+
+
+@token.command()
+def create(
+    name: Annotated[str, typer.Argument(help="Who or what it is for.")],
+    scope: Scopes,
+    store: Store = DEFAULT_STORE,
+    form: Form = Format.TABLE,
+) -> None:
+    """Make a token and show it, this once: it is stored as a hash only."""
+    with speaking(form), opened(store, create=not is_server(store)) as service:
+        made = service.create_token(name, scope)
+        showing.show(form, made, [str(made["token"])])
+
+
+@token.command("list")
+def list_tokens(store: Store = DEFAULT_STORE, form: Form = Format.TABLE) -> None:
+    """List tokens: id, name, scopes."""
+    with speaking(form), opened(store) as service:
+        found = service.tokens()
+        showing.show(form, {"items": [dict(one) for one in found]}, showing.tokens(found))
+
+
+@token.command()
+def revoke(
+    token_id: Annotated[str, typer.Argument(metavar="ID", help="From `token list`.")],
+    store: Store = DEFAULT_STORE,
+    form: Form = Format.TABLE,
+) -> None:
+    """Make a token worthless, at once."""
+    with speaking(form), opened(store) as service:
+        service.revoke_token(token_id)
+        showing.show(form, {"revoked": token_id}, [f"Token {token_id} is revoked."])

@@ -1,0 +1,83 @@
+"""A real Chromium for tests: found, never skipped; and a watch over everything a page must not do."""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+
+PLACES = ("/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome")
+
+# Runs before any script of a page: what breaks the policy, and what an injected script would set.
+WATCH = """
+window.broken = [];
+document.addEventListener("securitypolicyviolation", (event) => window.broken.push(
+  `${event.violatedDirective} ${event.blockedURI} ${event.sourceFile}:${event.lineNumber}`));
+"""
+
+
+def executable(playwright: Any) -> str:
+    """Return the path of a Chromium: CHROMIUM's, the system's, or playwright's own."""
+    candidates = (os.environ.get("CHROMIUM"), *PLACES, playwright.chromium.executable_path)
+    for path in candidates:
+        if path and Path(path).exists():
+            return path
+    raise FileNotFoundError(f"a Chromium must be installed for these tests, but none of {candidates} is there")
+
+
+@contextlib.contextmanager
+def chromium() -> Iterator[Browser]:
+    """Start a browser; as root it has no sandbox to use."""
+    with sync_playwright() as playwright:
+        flags = ["--no-sandbox"] if os.geteuid() == 0 else []
+        browser = playwright.chromium.launch(executable_path=executable(playwright), args=flags)
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+class Watched:
+    """A page of a browser, and everything it did that it must not do.
+
+    Attributes:
+        page: the playwright page.
+        heard: errors on the console, uncaught errors, dialogs, requests to other places.
+    """
+
+    def __init__(self, context: BrowserContext, address: str) -> None:
+        """Open a page that goes to `address` only."""
+        self.address, self.heard = address, list[str]()
+        self.page: Page = context.new_page()
+        self.page.add_init_script(WATCH)
+        self.page.on("console", lambda said: self._hear(said.type == "error", f"console: {said.text}"))
+        self.page.on("pageerror", lambda error: self.heard.append(f"error: {error}"))
+        self.page.on("dialog", self._dialog)
+        own = urlsplit(address).netloc
+        self.page.on("request", lambda sent: self._hear(urlsplit(sent.url).netloc != own, f"request: {sent.url}"))
+
+    def _hear(self, bad: bool, words: str) -> None:
+        if bad:
+            self.heard.append(words)
+
+    def _dialog(self, dialog: Any) -> None:
+        self.heard.append(f"dialog: {dialog.message}")
+        dialog.dismiss()
+
+    def go(self, path: str) -> Page:
+        """Open a path of the service and wait until it is quiet."""
+        self.page.goto(self.address + path, wait_until="networkidle")
+        return self.page
+
+    def drawn(self) -> Page:
+        """Wait until the charts are drawn."""
+        self.page.wait_for_selector("html[data-charts=drawn]", timeout=20_000)
+        return self.page
+
+    def faults(self) -> list[str]:
+        """Return everything that went wrong so far, with what broke the content security policy."""
+        broken: list[str] = self.page.evaluate("window.broken || []")
+        return [*self.heard, *broken]

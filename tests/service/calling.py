@@ -1,0 +1,78 @@
+"""For tests of the REST API: the app on a real desk, called in this process through ASGI, without a socket."""
+
+import asyncio
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from aftereffect.service.api.app import create_app
+from aftereffect.service.config import Config
+from aftereffect.service.desk import Desk
+
+BASE = "http://127.0.0.1:8000"
+SETTINGS = {"name": "Mailings", "arms": ["letter", "email", "nothing"], "low": 0, "high": 50, "max_delay": 1, "seed": 7}
+
+
+class Api:
+    """A client of one app; methods answer with `httpx.Response`."""
+
+    def __init__(self, desk: Desk, config: Config, runner: asyncio.Runner) -> None:
+        self.desk, self.config, self.runner = desk, config, runner
+        self.app = create_app(desk, config)
+
+    def __call__(self, method: str, path: str, **options: Any) -> httpx.Response:
+        return self.runner.run(self.sent(method, path, **options))
+
+    async def sent(self, method: str, path: str, **options: Any) -> httpx.Response:
+        transport = httpx.ASGITransport(self.app, raise_app_exceptions=False, client=("127.0.0.1", 5000))
+        async with httpx.AsyncClient(transport=transport, base_url=BASE) as client:
+            return await client.request(method, path, **options)
+
+    def create(self, **changes: Any) -> str:
+        """Make an experiment and return its path."""
+        made = self("POST", "/v1/experiments", json={**SETTINGS, **changes})
+        if made.status_code != 201:
+            raise AssertionError(made.text)
+        return f"/v1/experiments/{made.json()['id']}"
+
+    def play(self, path: str, rounds: int, total: float = 1.0) -> None:
+        """Play rounds of one unit."""
+        for _ in range(rounds):
+            number = self("POST", f"{path}/ask").json()["round"]
+            told = self("PUT", f"{path}/rounds/{number}", json={"total": total})
+            if told.status_code != 200:
+                raise AssertionError(told.text)
+
+    def snapshot(self) -> list[Any]:
+        """Return all that is stored, as answers."""
+        found = self.desk.experiments(limit=1000)["items"]
+        rows = [self.desk.rounds(one["id"], limit=1000)["items"] for one in found]
+        return [found, rows, self.desk.tokens()]
+
+
+@contextlib.contextmanager
+def api(folder: Path, **config: Any) -> Iterator[Api]:
+    """Open a desk on a new SQLite file and yield a client of its app."""
+    desk = Desk.open(f"sqlite:///{folder / 'service.db'}")
+    try:
+        with asyncio.Runner() as runner:
+            yield Api(desk, Config(**config), runner)
+    finally:
+        desk.close()
+
+
+def problem(response: httpx.Response, status: int, code: str) -> str:
+    """Check that an answer is this problem, and return its detail."""
+    assert response.status_code == status, response.text
+    assert response.headers["content-type"] == "application/problem+json"
+    body = response.json()
+    assert body["status"] == status
+    assert body["code"] == code
+    assert body["type"] == f"urn:aftereffect:{code}"
+    assert body["title"]
+    detail = body["detail"]
+    assert isinstance(detail, str)
+    return detail

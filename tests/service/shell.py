@@ -1,0 +1,100 @@
+"""A very small shell for the commands in the documentation: what it says must be what happens.
+
+Knows `aftereffect ...` (run in this process), `aftereffect serve ... &` and `kill %1` (a process of its own), `curl`
+with -s, -X, -H and -d, `NAME=$(command)`, `export NAME=value` and `$NAME`. Port 8000 stands for a free one.
+"""
+
+import argparse
+import os
+import re
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+from tests.service import running
+
+SERVE = "import sys; from tests.service.running import app; app(sys.argv[1:], prog_name='aftereffect')"
+ROOT = Path(__file__).parents[2]
+
+
+class Shell:
+    """One session in one folder; `close` ends the server it may have started."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.variables: dict[str, str] = {}
+        self._server: subprocess.Popen[str] | None = None
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self.port = str(free.getsockname()[1])
+
+    def run(self, line: str) -> tuple[int, str]:
+        """Return the exit status and all that a line printed."""
+        status, printed = self._run(re.sub(r"\b8000\b", self.port, line))
+        return status, printed.replace(self.port, "8000")
+
+    def _run(self, line: str) -> tuple[int, str]:
+        if captured := re.fullmatch(r"(\w+)=\$\((.*)\)", line):
+            status, printed = self._run(captured[2])
+            self.variables[captured[1]] = printed.strip()
+            return status, ""
+        words = [self._expanded(word) for word in shlex.split(line)]
+        if words[0] == "export":
+            name, _, value = words[1].partition("=")
+            self.variables[name] = value
+            return 0, ""
+        if words[0] == "aftereffect" and words[-1] == "&":
+            return self._serve(words[1:-1])
+        if words == ["kill", "%1"]:
+            return self.close()
+        if words[0] == "curl":
+            return _curl(words[1:])
+        if words[0] != "aftereffect":
+            raise ValueError(f"the documentation's commands must be known here, but got {line!r}")
+        before = Path.cwd()
+        os.chdir(self.folder)
+        try:
+            done = running.command(*words[1:], env=self.variables)
+        finally:
+            os.chdir(before)
+        return done.code, done.out + done.err
+
+    def _expanded(self, word: str) -> str:
+        return re.sub(r"\$(\w+)", lambda found: self.variables[found[1]], word)
+
+    def _serve(self, words: list[str]) -> tuple[int, str]:
+        paths = os.pathsep.join([str(ROOT), str(ROOT / "src")])
+        environment = {**os.environ, **self.variables, "PYTHONPATH": paths}
+        command = [sys.executable, "-c", SERVE, *words]
+        self._server = subprocess.Popen(
+            command, cwd=self.folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
+        if self._server.stdout is None:
+            raise RuntimeError("a pipe was asked for")
+        return 0, self._server.stdout.readline()
+
+    def close(self) -> tuple[int, str]:
+        """Stop the server, as a person would, and return its exit status."""
+        if self._server is None:
+            return 0, ""
+        self._server.send_signal(signal.SIGTERM)
+        self._server.communicate(timeout=30)
+        status, self._server = self._server.returncode, None
+        return status, ""
+
+
+def _curl(words: list[str]) -> tuple[int, str]:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("url")
+    parser.add_argument("-s", action="store_true")
+    parser.add_argument("-X", default=None)
+    parser.add_argument("-H", action="append", default=[])
+    parser.add_argument("-d", default=None)
+    given = parser.parse_args(words)
+    headers = dict(header.split(": ", 1) for header in given.H)
+    method = given.X or ("GET" if given.d is None else "POST")
+    answer = httpx.request(method, given.url, headers=headers, content=given.d, trust_env=False)
+    return 0, answer.text + "\n"

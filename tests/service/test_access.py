@@ -1,0 +1,180 @@
+"""Who may do what: every route with every scope, names and origins, and tokens that are never seen again."""
+
+import logging
+
+import pytest
+from starlette.routing import Route
+from tests.service.calling import SETTINGS, Api, api, problem
+
+from aftereffect.service.api.access import SCOPES
+from aftereffect.service.api.operations import OPERATIONS, Operation
+from aftereffect.service.api.telemetry import JsonLines
+from aftereffect.service.config import Config
+
+BODIES = {"tell": {"total": 1.0}, "amend": {"total": 1.0}, "create": SETTINGS, "plan": {"arms": 2, "max_delay": 1},
+          "bulk_ask": {"items": []}, "bulk_tell": {"items": []}, "create_token": {"name": "made", "scopes": ["read"]}}
+
+
+@pytest.fixture(scope="module")
+def call(tmp_path_factory):
+    with api(tmp_path_factory.mktemp("access"), host="0.0.0.0") as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def tokens(call: Api):
+    return {scope: call.desk.create_token(scope, [scope]) for scope in SCOPES}
+
+
+@pytest.fixture(scope="module")
+def experiment(call: Api):
+    return call.desk.create(SETTINGS)["id"]
+
+
+def sent(call: Api, operation: Operation, experiment: str, token: str | None, cookie: bool = False):
+    path = operation.path.replace("{id}", experiment).replace("{round}", "1").replace("{arm:path}", "email")
+    path = path.replace("{token}", "nobody")
+    headers = {} if token is None else ({"cookie": f"aftereffect_token={token}"} if cookie else bearer(token))
+    body = {"json": BODIES[operation.name]} if operation.name in BODIES else {}
+    return call(operation.method, path, headers=headers, **body)
+
+
+def bearer(token: str) -> dict[str, str]:
+    return {"authorization": f"Bearer {token}"}
+
+
+@pytest.mark.parametrize("cookie", [False, True], ids=["bearer", "cookie"])
+@pytest.mark.parametrize("scope", [None, "unknown", *SCOPES])
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda each: each.name)
+def test_every_route_with_every_scope(call: Api, tokens, experiment, operation, scope, cookie):
+    token = None if scope is None else tokens.get(scope, "ae_" + "x" * 43)
+    answer = sent(call, operation, experiment, token, cookie)
+    if operation.scope is None:
+        assert answer.status_code == 200
+    elif scope not in SCOPES:
+        problem(answer, 401, "unauthorized")
+        assert answer.headers["www-authenticate"].startswith("Bearer")
+    elif SCOPES.index(scope) < SCOPES.index(operation.scope):
+        assert operation.scope in problem(answer, 403, "forbidden")
+    else:
+        assert answer.status_code not in (401, 403)
+
+
+def test_no_route_is_left_out_of_the_table(call: Api):
+    routes = [route for route in call.app.router.routes if isinstance(route, Route)]
+    paths = {route.path for route in routes if route.path.startswith("/v1")}
+    assert paths == {operation.path for operation in OPERATIONS if operation.path.startswith("/v1")}
+
+
+def test_the_dashboard_asks_for_a_login(call: Api, experiment):
+    for path in ("/", "/experiments/new", f"/experiments/{experiment}"):
+        answer = call("GET", path)
+        assert answer.status_code == 303
+        assert answer.headers["location"].startswith("/login")
+
+
+@pytest.mark.parametrize("header", ["", "Bearer", "Bearer ", "Basic abc", "bearer x y", "Bearer \xe9", "Bearer x" * 99])
+def test_bad_headers_are_refused(call: Api, experiment, header):
+    answer = call("GET", f"/v1/experiments/{experiment}", headers={"authorization": header.encode("latin-1")})
+    problem(answer, 401, "unauthorized")
+
+
+def test_a_revoked_token_ends(call: Api, experiment):
+    token = call.desk.create_token("short-lived", ["admin"])
+    listed = call("GET", "/v1/tokens", headers=bearer(token)).json()["items"]
+    [identity] = [one["id"] for one in listed if one["name"] == "short-lived"]
+    assert call("DELETE", f"/v1/tokens/{identity}", headers=bearer(token)).status_code == 204
+    problem(call("GET", f"/v1/experiments/{experiment}", headers=bearer(token)), 401, "unauthorized")
+
+
+def test_a_token_is_shown_once_and_works(call: Api, tokens):
+    wanted = {"name": "till", "scopes": ["play", "read"]}
+    made = call("POST", "/v1/tokens", json=wanted, headers=bearer(tokens["admin"]))
+    assert made.status_code == 201
+    token = made.json()["token"]
+    # 43 letters of base 64 hold 256 bits.
+    assert len(token) >= 43
+    assert call("GET", "/v1/experiments", headers=bearer(token)).status_code == 200
+    listed = call("GET", "/v1/tokens", headers=bearer(tokens["admin"])).text
+    assert token not in listed
+    assert "till" in listed
+
+
+def test_a_token_is_never_in_a_log(call: Api, tmp_path, caplog, capfd, monkeypatch):
+    with caplog.at_level(logging.DEBUG), api(tmp_path, host="0.0.0.0", log_requests=True) as other:
+        canary = other.desk.create_token("canary", ["admin"])
+        headers = bearer(canary)
+        other("POST", "/v1/experiments", json=SETTINGS, headers=headers)
+        other("POST", "/v1/experiments", json={"name": canary}, headers=headers)
+        other("GET", f"/v1/experiments?after={canary}", headers={"cookie": f"aftereffect_token={canary}"})
+        other("GET", f"/v1/experiments/{canary}", headers=headers)
+        other("GET", f"/{canary}", headers=headers)
+
+        def broken(*_, **__):
+            raise RuntimeError("a fault")
+
+        monkeypatch.setattr(other.desk, "experiment", broken)
+        problem(other("GET", "/v1/experiments/abc", headers=headers), 500, "internal")
+        metrics = other("GET", "/metrics", headers=headers).text
+    # The client of this test logs what it sends; the service must not.
+    ours = [record for record in caplog.records if not record.name.startswith("http")]
+    lines = "\n".join(JsonLines().format(record) for record in ours)
+    assert "a fault" in lines
+    assert '"route": "/v1/experiments/{id}"' in lines
+    assert canary not in lines
+    assert canary not in metrics
+    assert canary not in "".join(capfd.readouterr())
+
+
+@pytest.mark.parametrize(("host", "status"), [
+    ("127.0.0.1:8000", 200), ("localhost", 200), ("LOCALHOST:1", 200), ("[::1]:8000", 200), ("evil.example", 403),
+    ("127.0.0.1.evil.example", 403), ("evil.example:8000", 403), ("", 403), ("localhost.evil.example:8000", 403),
+    ("evil.example:127.0.0.1", 403), ("0.0.0.0:8000", 403),
+])
+def test_on_loopback_only_its_own_names_are_answered(tmp_path, host, status):
+    with api(tmp_path) as local:
+        for path in ("/healthz", "/v1/experiments", "/", "/nowhere"):
+            answer = local("GET", path, headers={"host": host})
+            assert answer.status_code == (status if status == 403 or path != "/nowhere" else 404), (path, answer.text)
+
+
+def test_further_names_are_set(tmp_path):
+    with api(tmp_path, allowed_hosts="shop.example, Other.example") as local:
+        for host in ("shop.example", "other.example:80", "localhost"):
+            assert local("GET", "/healthz", headers={"host": host}).status_code == 200
+        problem(local("GET", "/healthz", headers={"host": "evil.example"}), 403, "forbidden")
+
+
+@pytest.mark.parametrize(("headers", "status"), [
+    ({}, 201),
+    ({"origin": "http://127.0.0.1:8000"}, 201),
+    ({"origin": "http://127.0.0.1:8000", "sec-fetch-site": "same-origin"}, 201),
+    ({"sec-fetch-site": "none"}, 201),
+    ({"origin": "https://evil.example"}, 403),
+    ({"origin": "http://127.0.0.1:9000"}, 403),
+    ({"origin": "http://localhost:8000"}, 403),
+    ({"origin": "null"}, 403),
+    ({"origin": ""}, 403),
+    ({"sec-fetch-site": "cross-site"}, 403),
+    ({"sec-fetch-site": "same-site"}, 403),
+    ({"origin": "http://127.0.0.1:8000", "sec-fetch-site": "cross-site"}, 403),
+])
+def test_writes_from_other_sites_are_refused(tmp_path, headers, status):
+    with api(tmp_path) as local:
+        answer = local("POST", "/v1/experiments", json=SETTINGS, headers=headers)
+        assert answer.status_code == status
+        assert len(local.desk.experiments()["items"]) == (status == 201)
+        assert local("GET", "/v1/experiments", headers=headers).status_code == 200
+        assert not [name for name in answer.headers if name.startswith("access-control")]
+
+
+def test_tokens_are_asked_for_beyond_loopback_and_where_wanted():
+    assert not Config().access_required
+    assert not Config(host="::1").access_required
+    assert Config(access="required").access_required
+    for host in ("0.0.0.0", "::", "192.168.0.7", "shop.example"):
+        assert Config(host=host).access_required
+
+
+def test_a_store_with_a_password_is_not_shown():
+    assert "hunter2" not in repr(Config(store="postgresql://me:hunter2@db/shop"))

@@ -1,0 +1,133 @@
+"""How the dashboard looks in a real Chromium: on a phone and a desk, in the light and in the dark, to tired eyes."""
+
+import contextlib
+
+import pytest
+from playwright.sync_api import Browser
+from tests.service.browser import Watched, chromium
+from tests.service.running import server
+
+from aftereffect.service.client import Client
+
+LONG = "Anunbrokennamethatgoesonandonandonandonandonandonandonandonandonandonandonandonandonandonandon"
+
+# Every text on the page: its colour against the first ground behind it that is not see-through (WCAG 2.2, 1.4.3).
+FAINT = """
+() => {
+  const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+  const read = (colour) => {
+    canvas.clearRect(0, 0, 1, 1);
+    canvas.fillStyle = colour;
+    canvas.fillRect(0, 0, 1, 1);
+    return [...canvas.getImageData(0, 0, 1, 1).data];
+  };
+  const light = ([r, g, b]) => {
+    const linear = (v) => (v / 255 <= 0.04045 ? v / 255 / 12.92 : ((v / 255 + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b);
+  };
+  const ground = (element) => {
+    for (let at = element; at; at = at.parentElement) {
+      const found = read(getComputedStyle(at).backgroundColor);
+      if (found[3] === 255) return found;
+    }
+    return [255, 255, 255, 255];
+  };
+  const faint = [];
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const element = walker.currentNode.parentElement;
+    if (!walker.currentNode.textContent.trim() || !element.checkVisibility() || element.closest("script")) continue;
+    const style = getComputedStyle(element);
+    const text = read(element instanceof SVGElement ? style.fill : style.color);
+    const [a, b] = [light(text), light(ground(element))].sort((x, y) => y - x);
+    const large = parseFloat(style.fontSize) >= 24 || (parseFloat(style.fontSize) >= 18.66 && style.fontWeight >= 600);
+    const ratio = (a + 0.05) / (b + 0.05);
+    if (ratio < (large ? 3 : 4.5)) faint.push(`${ratio.toFixed(2)} ${walker.currentNode.textContent.trim()}`);
+  }
+  return faint;
+}
+"""
+SMALL = """
+() => [...document.querySelectorAll("main button, main input:not([type=hidden]):not([type=radio]), main select")]
+  .filter((each) => each.checkVisibility() && each.getBoundingClientRect().height < 44).map((each) => each.outerHTML)
+"""
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with chromium() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    with server(f"sqlite:///{tmp_path_factory.mktemp('layout') / 'store.db'}") as found:
+        fill(found)
+        yield found
+
+
+def fill(address: str) -> None:
+    """Make an experiment of each kind, with names nobody would choose."""
+    with Client(address) as client:
+        common = {"low": 0, "high": 9, "seed": 5}
+        several = client.create(name=LONG, arms=[LONG, "B", "C"], max_delay=1, units=[LONG, "south"], **common)
+        plain = client.create(name="Plain", arms=["A", "B"], max_delay=3, start_date="2026-01-01", **common)
+        done = client.create(name="Done", arms=["A", "B"], max_delay=0, horizon=30, **common)
+        client.create(name="Draft", arms=["A", "B"], max_delay=2, draft=True, **common)
+        for number in range(1, 31):
+            for one in (several, plain, done):
+                client.ask(one.id)
+                for unit in one.units:
+                    client.tell(one.id, number, 99999.0 if number == 9 else float(number % 4), unit)
+        client.ask(several.id)
+        client.away(plain.id, "B")
+        client.ask(plain.id)
+        client.pause(plain.id)
+
+
+@contextlib.contextmanager
+def window(browser: Browser, address: str, width: int, scheme: str, **options):
+    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme, **options)
+    try:
+        yield Watched(context, address)
+    finally:
+        context.close()
+
+
+def every_page(address: str) -> list[str]:
+    with Client(address) as client:
+        found = [f"/experiments/{one.id}" for one in client.experiments().items]
+    return ["/", "/experiments/new", "/experiments/nosuchexperiment", *found]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1280])
+def test_pages_fit_their_window_and_can_be_read(browser, address, width, scheme):
+    with window(browser, address, width, scheme) as seen:
+        for path in every_page(address):
+            page = seen.go(path)
+            for fold in page.locator("summary").all():
+                fold.click()
+            assert page.evaluate("document.documentElement.scrollWidth - window.innerWidth") <= 0, path
+            assert page.evaluate(FAINT) == [], path
+            assert page.evaluate(SMALL) == [], path
+        assert [fault for fault in seen.faults() if "404" not in fault] == []
+
+
+def test_the_eyes_of_the_test_see_faint_text_and_small_buttons(browser, address):
+    with window(browser, address, 390, "light") as seen:
+        page = seen.go("/experiments/new")
+        page.evaluate("document.querySelector('h1').style.color = '#ccc'")
+        page.evaluate("document.querySelector('main button').style.minHeight = '10px'")
+        page.evaluate("document.querySelector('main button').style.padding = '0'")
+        assert page.evaluate(FAINT) == ["1.49 New experiment"]
+        assert len(page.evaluate(SMALL)) == 1
+
+
+def test_pages_without_scripts_fit_a_phone_too(browser, address):
+    with window(browser, address, 390, "light", java_script_enabled=False) as seen:
+        for path in every_page(address):
+            page = seen.go(path)
+            box = page.locator("main").bounding_box()
+            assert box is not None
+            assert box["width"] <= 390, path

@@ -1,0 +1,229 @@
+"""One kit over both ways to the service, a client of a real server and the database itself: they answer alike."""
+
+import csv
+import io
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.service.running import server
+
+from aftereffect.service.client import Client, ProblemError
+from aftereffect.service.errors import Refused
+from aftereffect.service.local import Local, open_local
+from aftereffect.service.protocol import Service
+from aftereffect.service.replies import Overview, Report, Row, Turn, UnreadableAnswer, Verdict, read, read_page
+
+SETTINGS: dict[str, Any] = {"name": "mailings", "arms": ["letter", "email"], "high": 50.0, "max_delay": 2, "seed": 7}
+
+
+@pytest.fixture(params=["client", "local"])
+def service(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Service]:
+    store = str(tmp_path / "shop.db")
+    if request.param == "client":
+        with server(store) as address, Client(address) as client:
+            yield client
+    else:
+        with Local.open(store) as local:
+            yield local
+
+
+def refused(code: str, status: int, call: Any, *arguments: Any, **named: Any) -> Refused:
+    with pytest.raises(Refused) as caught:
+        call(*arguments, **named)
+    assert (caught.value.code, caught.value.status) == (code, status)
+    return caught.value
+
+
+def test_a_client_has_every_method_of_the_local_service() -> None:
+    for name in (name for name in vars(Service) if not name.startswith("_")):
+        assert callable(getattr(Client, name)), name
+        assert callable(getattr(Local, name)), name
+
+
+def test_ask_and_tell_are_typed_and_repeatable(service: Service) -> None:
+    made = service.create(**SETTINGS)
+    assert isinstance(made, Overview)
+    assert (made.name, made.state, made.arms, made.units) == ("mailings", "running", ("letter", "email"), ("1",))
+    turn = service.ask(made.id)
+    assert turn == service.ask(made.id)
+    assert isinstance(turn, Turn)
+    assert (turn.experiment, turn.round, turn.draw, turn.block, turn.probability) == (made.id, 1, True, 1, 0.5)
+    report = service.tell(made.id, 1, 31.5)
+    assert isinstance(report, Report)
+    assert (report.round, report.total, report.status, report.repeated) == (1, 31.5, "reported", False)
+    assert service.tell(made.id, 1, 31.5).repeated is True
+    refused("conflict", 409, service.tell, made.id, 1, 32.0)
+    assert service.amend(made.id, 1, 32.0).total == 32.0
+    assert service.amend(made.id, 1, 32.0).repeated is True
+    assert service.experiment(made.id).counts["amended"] == 1
+
+
+def test_what_is_refused_is_refused_alike(service: Service) -> None:
+    made = service.create(**SETTINGS)
+    refused("not_found", 404, service.ask, "nobody")
+    refused("not_found", 404, service.experiment, "../../etc/passwd")
+    refused("invalid", 422, service.create, name="x", arms=["one"], max_delay=1)
+    refused("invalid", 422, service.create, **SETTINGS, colour="red")
+    refused("not_open", 409, service.tell, made.id, 1, 3.0)
+    refused("invalid", 422, service.ask, made.id, "west")
+    refused("not_found", 404, service.away, made.id, "fax")
+    service.pause(made.id)
+    refused("wrong_state", 409, service.ask, made.id)
+    assert service.experiment(made.id).round == 0
+
+
+def test_states(service: Service) -> None:
+    made = service.create(**SETTINGS, draft=True)
+    assert made.state == "draft"
+    assert service.start(made.id).state == "running"
+    assert service.pause(made.id).state == "paused"
+    assert service.resume(made.id).state == "running"
+    assert service.away(made.id, "email").away == ("email",)
+    assert service.back(made.id, "email").away == ()
+    done = service.finish(made.id)
+    assert done.state == "finished"
+    assert done.winner is not None
+
+
+def test_units_as_numbers_and_as_names(service: Service) -> None:
+    made = service.create(**SETTINGS, units=2)
+    assert service.ask(made.id, 2).unit == "2"
+    assert set(service.ask(made.id).arms or ()) == {"1", "2"}
+    assert service.tell(made.id, 1, None, unit=1).status == "missing"
+    assert service.tell(made.id, 1, 3.0, unit="2").open_round is None
+
+
+def test_lists_come_page_by_page(service: Service) -> None:
+    ids = [service.create(**{**SETTINGS, "name": f"number {n}"}).id for n in range(5)]
+    first = service.experiments(limit=3)
+    second = service.experiments(after=first.next, limit=3)
+    assert [one.id for one in (*first.items, *second.items)] == ids
+    assert second.next is None
+    service.pause(ids[2])
+    assert [one.id for one in service.experiments(state="paused").items] == [ids[2]]
+
+
+def test_the_record_can_be_read_exported_and_verified(service: Service) -> None:
+    made = service.create(**SETTINGS)
+    for day in range(1, 8):
+        service.ask(made.id)
+        service.tell(made.id, day, day / 2)
+    page = service.rounds(made.id, limit=5)
+    rest = service.rounds(made.id, after=page.next, limit=5)
+    rows = [*page.items, *rest.items]
+    assert all(isinstance(row, Row) for row in rows)
+    assert [(row.round, row.total) for row in rows] == [(day, day / 2) for day in range(1, 8)]
+    table = list(csv.DictReader(io.StringIO(service.export(made.id).decode())))
+    assert [(row["round"], float(row["total"])) for row in table] == [(str(day), day / 2) for day in range(1, 8)]
+    assert service.export(made.id, "parquet")[:4] == b"PAR1"
+    assert [event["seq"] for event in service.events(made.id, after=10)["items"]] == [11, 12, 13, 14]
+    (verdict,) = service.verify(made.id)
+    assert isinstance(verdict, Verdict)
+    assert (verdict.experiment, verdict.ok, verdict.rounds) == (made.id, True, 7)
+    service.create(**SETTINGS)
+    assert [one.ok for one in service.verify()] == [True, True]
+
+
+def test_bulk_is_answered_item_by_item(service: Service) -> None:
+    one, two = service.create(**SETTINGS).id, service.create(**SETTINGS, units=["n", "s"]).id
+    asked = service.bulk_ask([one, {"experiment": two, "unit": "s"}, "nobody"])
+    assert [turn.unit for turn in asked[:2] if isinstance(turn, Turn)] == ["1", "s"]
+    assert isinstance(asked[2], Refused)
+    assert asked[2].code == "not_found"
+    told = service.bulk_tell(
+        [
+            {"experiment": one, "round": 1, "total": 3.5},
+            {"experiment": two, "round": 1, "total": None, "unit": "s"},
+            {"experiment": one, "round": 1, "total": 4.5},
+        ]
+    )
+    assert [(report.experiment, report.total) for report in told[:2] if isinstance(report, Report)] == [
+        (one, 3.5),
+        (two, None),
+    ]
+    assert isinstance(told[2], Refused)
+    assert told[2].code == "conflict"
+
+
+def test_an_item_that_cannot_be_read_does_not_keep_the_others(service: Service) -> None:
+    one = service.create(**SETTINGS).id
+    service.ask(one)
+    items: list[dict[str, Any]] = [
+        {"experiment": "/etc/passwd", "round": 1, "total": 1.0},
+        {"experiment": one, "total": 1.0},
+        {"experiment": one, "round": 1},
+        {"experiment": one, "round": "first", "total": 1.0},
+        {"experiment": one, "round": 1, "total": "much"},
+        {"experiment": one, "round": 1, "total": True},
+        {"experiment": one, "round": 1, "total": 2.0},
+    ]
+    told = service.bulk_tell(items)
+    codes = [each.code if isinstance(each, Refused) else each.total for each in told]
+    assert codes == ["not_found", *["invalid"] * 5, 2.0]
+
+
+def test_series(service: Service) -> None:
+    one = service.create(**SETTINGS).id
+    service.ask(one)
+    service.tell(one, 1, 2.5)
+    assert service.series(one)["total"] == [2.5]
+
+
+def test_plan(service: Service) -> None:
+    found = service.plan(3, carry_over={"half_life": "2 days"}, units=4)
+    assert (found["max_delay"], found["shortest_block"]) == (9, 19)
+    refused("invalid", 422, service.plan, 3)
+
+
+def test_tokens(service: Service) -> None:
+    made = service.create_token("till", ["play"])
+    (listed,) = service.tokens()
+    assert (listed["name"], list(listed["scopes"])) == ("till", ["play"])
+    assert made["token"] not in str(listed)
+    service.revoke_token(listed["id"])
+    refused("not_found", 404, service.revoke_token, "nobody")
+
+
+def test_a_token_opens_the_door_it_is_for(tmp_path: Path) -> None:
+    store = str(tmp_path / "shop.db")
+    with Local.open(store) as local:
+        made = local.create(**SETTINGS)
+        play = str(local.create_token("till", ["play"])["token"])
+    with server(store, access="required") as address:
+        with Client(address) as client, pytest.raises(ProblemError) as caught:
+            client.ask(made.id)
+        assert caught.value.status == 401
+        with Client(address, play) as client:
+            assert client.ask(made.id).round == 1
+            refused("forbidden", 403, client.tokens)
+
+
+@pytest.mark.parametrize("data", [None, [], "text", {}, {"round": 1}])
+def test_an_answer_that_lacks_what_it_must_have_is_an_error(data: Any) -> None:
+    with pytest.raises(UnreadableAnswer, match="must"):
+        read(Turn, data)
+
+
+@pytest.mark.parametrize("data", [None, {}, {"items": None}, {"items": [{}]}])
+def test_a_page_that_is_none_is_an_error(data: Any) -> None:
+    with pytest.raises(UnreadableAnswer, match="must"):
+        read_page(Row, data)
+
+
+def test_what_a_newer_service_adds_is_kept() -> None:
+    turn = read(Turn, {"round": 1, "arm": "A", "mood": "sunny"})
+    assert turn.data["mood"] == "sunny"
+
+
+def test_a_server_that_has_the_file_is_spoken_to(tmp_path: Path) -> None:
+    store = str(tmp_path / "shop.db")
+    with server(store) as address:
+        found = open_local(store)
+        assert isinstance(found, Client)
+        assert found.url == address
+        made = found.create(**SETTINGS)
+        found.close()
+    with Local.open(store) as local:
+        assert local.experiment(made.id).name == "mailings"

@@ -1,0 +1,237 @@
+"""The dashboard's pages without a browser: what they hold, what they show, and that all of it is text."""
+
+import gzip
+import importlib.util
+import itertools
+import re
+from pathlib import Path
+
+import pytest
+from tests.service.calling import Api, api
+from tests.service.leafing import FORM, Page, get, identity, made, played, post
+
+from aftereffect.service.commands import Ask, Pause
+from aftereffect.service.dashboard import charts, timeline
+
+
+@pytest.fixture
+def call(tmp_path):
+    with api(tmp_path) as client:
+        yield client
+
+
+def every_page(call: Api) -> list[str]:
+    """An address of each kind of page: all states, one unit and several, with and without rounds."""
+    several = played(call, 12, units=["north", "south"])
+    call.desk.perform(identity(several), Ask())
+    finished = played(call, 9, horizon=9)
+    paused = played(call, 3)
+    call.desk.perform(identity(paused), Pause())
+    one = played(call, 40, start_date="2026-01-01")
+    return [
+        "/",
+        "/experiments/new",
+        several,
+        finished,
+        paused,
+        made(call, draft=True),
+        made(call, max_delay=0),
+        one,
+    ]
+
+
+def test_every_page_has_nothing_inline_and_nothing_from_elsewhere(call):
+    for path in every_page(call):
+        found = call("GET", path)
+        policy = found.headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "unsafe" not in policy
+        assert found.headers["x-content-type-options"] == "nosniff"
+        assert found.headers["cache-control"] == "no-store"
+        page = Page(found.text)
+        assert not page.all("style")
+        for tag, attributes in page.tags:
+            assert not [name for name in attributes if name == "style" or name.startswith("on")], (path, tag)
+            for name in ("href", "src", "action", "formaction"):
+                assert re.match(r"[/#](?!/)", attributes.get(name, "/")), (path, tag, attributes)
+        assert all(script["src"].startswith("/static/") for script in page.all("script"))
+
+
+def test_every_page_is_sane_for_keyboard_and_screen_reader(call):
+    for path in every_page(call):
+        page = get(call, path)
+        html = page.all("html")[0]
+        assert html["lang"] == "en"
+        assert len(page.all("main")) == len(page.all("h1")) == 1
+        levels = [int(tag[1]) for tag, _ in page.tags if re.fullmatch("h[1-6]", tag)]
+        assert all(after <= before + 1 for before, after in itertools.pairwise(levels)), path
+        ids = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
+        assert len(ids) == len(set(ids)), path
+        labelled = {label["for"] for label in page.all("label")}
+        for tag in ("input", "select", "textarea"):
+            for field in page.all(tag):
+                named = field.get("type") == "hidden" or field.get("id") in labelled or field.get("aria-label")
+                assert named, (path, field)
+        referred = [a[name] for _, a in page.tags for name in ("aria-labelledby", "aria-describedby") if name in a]
+        assert {name for names in referred for name in names.split()} <= set(ids)
+        assert {label["for"] for label in page.all("label")} <= set(ids)
+        assert all("scope" in cell for cell in page.all("th"))
+
+
+def test_the_first_page_without_experiments_leads_to_the_form(call):
+    page = get(call, "/")
+    assert "Nothing here yet" in page.words
+    assert {"/experiments/new"} <= {link["href"] for link in page.all("a")}
+
+
+def test_the_list_shows_state_round_and_what_is_waited_for(call):
+    path = played(call, 2, name="Letters <i>or</i> mail")
+    call.desk.perform(identity(path), Ask())
+    made(call, name="Later", draft=True)
+    words = get(call, "/").words
+    for expected in ("Letters <i>or</i> mail", "the total of round 3", "Later", "its start", "running", "draft"):
+        assert expected in words
+    assert "Later" not in get(call, "/?state=running").words
+    assert "No experiment is paused" in get(call, "/?state=paused").words
+    assert "Later" in get(call, "/?state=nonsense").words
+
+
+def test_the_list_has_pages(call):
+    for number in range(30):
+        made(call, name=f"Number {number:02}", draft=True)
+    first = get(call, "/")
+    (following,) = [link["href"] for link in first.all("a") if link["href"].startswith("/?after=")]
+    assert "Number 24" in first.words
+    assert "Number 25" not in first.words
+    assert "Number 25" in get(call, following).words
+
+
+def test_what_is_not_there_is_a_page_in_words(call):
+    for path in ("/experiments/nosuchexperiment", "/experiments/nosuchexperiment/charts.json"):
+        found = call("GET", path)
+        assert found.status_code == 404
+        assert "text/html" in found.headers["content-type"]
+    assert post(call, "/experiments/nosuchexperiment/ask").status_code == 404
+    path = made(call)
+    for query in ("before=x", "before=0", "correct=-1", "unit=" + "u" * 300):
+        assert call("GET", f"{path}?{query}").status_code == 422
+    assert call("GET", "/?after=nosuchexperiment").status_code == 404
+
+
+def test_markup_in_any_name_stays_text(call):
+    evil = "<script>alert(1)</script>"
+    path = played(call, 30, name=evil, arms=[evil, "<img src=x onerror=alert(2)>"], units=[evil + "u", "'\"&"])
+    for place in ("/", path, f"{path}?unit=%3Cscript%3E&done=%3Cscript%3E", f"{path}/charts.json"):
+        found = call("GET", place)
+        assert "<script>alert" not in found.text or found.headers["content-type"] == "application/json"
+        assert "<img" not in found.text or found.headers["content-type"] == "application/json"
+    kept = post(call, "/experiments/new", {**FORM, "name": evil, "arms": evil})
+    assert kept.status_code == 422
+    assert "<script>alert" not in kept.text
+
+
+def test_files_are_packed_kept_and_the_wheels_own(call):
+    found = importlib.util.find_spec("plotly")
+    wheel = Path(found.origin).parent / "package_data" / "plotly.min.js"
+    script = call("GET", "/static/plotly.min.js?x", headers={"Accept-Encoding": "identity"})
+    assert script.content == wheel.read_bytes()
+    assert "immutable" in script.headers["cache-control"]
+    packed = call("GET", "/static/dashboard.css", headers={"Accept-Encoding": "gzip"})
+    assert packed.headers["content-encoding"] == "gzip"
+    assert packed.headers["cache-control"] == "no-cache"
+    assert packed.headers["content-type"].startswith("text/css")
+    assert call("GET", "/static/..%2fpages.py").status_code == 404
+    assert call("GET", "/static/pages.py").status_code == 404
+    assert len(gzip.compress(script.content)) < 2_000_000
+
+
+def row(number: int, **fields) -> dict:
+    plain = {
+        "round": number,
+        "unit": "1",
+        "arm": "A",
+        "total": 1.0,
+        "status": "reported",
+        "block": 1,
+        "date": None,
+    }
+    return {**plain, "washin": False, "measured": False, "update": False, **fields}
+
+
+def test_the_timeline_is_drawn_where_hand_work_puts_it():
+    rows = [
+        row(11, washin=True),
+        row(12, measured=None),
+        row(13, measured=True),
+        row(14, measured=True, update=True),
+        row(15, arm="B", block=2, washin=True),
+    ]
+    drawn = timeline.timeline(rows, ["B", "C", "A"])
+    second, first = drawn["lanes"]
+    assert (second["name"], second["colour"], first["name"], first["colour"]) == ("B", 0, "A", 2)
+    # Five rounds: each a fifth of the width.
+    assert [(bar["kind"], bar["x"], bar["width"]) for bar in first["bars"]] == [
+        ("washin", "0.000", "20.000"),
+        ("between", "20.000", "20.000"),
+        ("measured", "40.000", "40.000"),
+    ]
+    assert first["updates"] == ["80.000"]
+    assert [(bar["kind"], bar["x"]) for bar in second["bars"]] == [("washin", "80.000")]
+    assert drawn["words"] == "Rounds 11 to 15: B 1 round; A 4 rounds"
+
+
+def test_the_outcome_and_its_equal_split_are_those_of_hand_work():
+    rows = [
+        row(3, total=2.0),
+        row(4, status="missing", total=None),
+        row(5, status="void", total=99.0),
+        row(6, total=4.0),
+    ]
+    rows.append(row(7, status="open", total=None))
+    seen = {"windows": 4, "standard_error": 0.3}
+    view = {
+        "sum_of_totals": 9.0,
+        "counts": {"reports": 5, "void": 1},
+        "direction": "maximize",
+        "measured": {"A": {**seen, "mean": 3.0}, "B": {**seen, "mean": 1.0, "standard_error": 0.4}},
+    }
+    # Before round 3: two good reports with a sum of 3. An equal split brings 2 a report, ± 1.96 · 0.5/2.
+    found = charts.outcome(rows, view)
+    assert found["rounds"] == [3, 4, 5, 6]
+    assert found["own"] == [5.0, 5.0, 5.0, 9.0]
+    assert found["equal"] == [6.0, 6.0, 6.0, 8.0]
+    assert found["high"][-1] == pytest.approx(4 * 2.49)
+    assert "so this is 0.25 a report better, within what chance explains" in found["words"]
+    view["measured"]["B"]["windows"] = 1
+    assert charts.outcome(rows, view)["equal"] is None
+    assert "cannot be estimated yet: B has fewer than two" in charts.outcome_words(view)
+
+
+def test_the_charts_data_agrees_with_the_rounds(call):
+    path = played(call, 50, units=["north", "south"])
+    data = call("GET", f"{path}/charts.json?unit=south").json()
+    rows = [one for one in call.desk.rounds(identity(path), limit=1000)["items"] if one["unit"] == "south"]
+    names = [lane["name"] for lane in data["lanes"]]
+    assert [(number, names[lane], total) for number, lane, total, *_ in data["totals"]] == [
+        (one["round"], one["arm"], one["total"]) for one in rows
+    ]
+    assert [number for number, _ in data["updates"]] == [one["round"] for one in rows if one["update"]]
+    assert sum(last - first + 1 for *_, first, last in data["bars"]) == 50
+    view = call.desk.experiment(identity(path))
+    assert data["outcome"]["own"][-1] == pytest.approx(view["sum_of_totals"])
+    assert {arm["name"]: arm["values"][-1] for arm in data["chances"]["arms"]} == view["probabilities"]
+    assert {len(arm["values"]) for arm in data["chances"]["arms"]} == {len(data["chances"]["rounds"])}
+    assert call("GET", f"{path}/charts.json?unit=nowhere").status_code == 404
+
+
+def test_the_table_of_rounds_has_pages_that_meet(call):
+    path = played(call, 70)
+    seen = []
+    places = [path]
+    for place in places:
+        found = call("GET", place).text
+        seen += [int(number) for number in re.findall(r'<th scope="row">(\d+)</th>', found)]
+        places += re.findall(r'href="(\S+\?before=\d+)#rounds">Older', found)
+    assert seen == list(range(70, 0, -1))
+    newer = re.findall(r'href="(\S+\?before=\d+)#rounds">Newer', call("GET", places[-1]).text)
+    assert call("GET", newer[0]).text == call("GET", places[-2]).text

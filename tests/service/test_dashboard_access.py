@@ -1,0 +1,104 @@
+"""Who sees which page and may send which form: tokens in a cookie, and forms of other sites."""
+
+import pytest
+from tests.service.calling import BASE, api
+from tests.service.leafing import FORM, get, identity, made, post
+
+from aftereffect.service.commands import Ask, Pause, Tell
+
+
+@pytest.fixture
+def call(tmp_path):
+    with api(tmp_path) as client:
+        yield client
+
+
+@pytest.fixture
+def guarded(tmp_path):
+    with api(tmp_path, access="required") as client:
+        yield client
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Sec-Fetch-Site": "same-origin"}, 303),
+        ({"Origin": BASE}, 303),
+        ({}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Origin": "http://elsewhere.example"}, 403),
+        ({"Origin": "http://127.0.0.1:8001"}, 403),
+        ({"Sec-Fetch-Site": "cross-site"}, 403),
+        ({"Sec-Fetch-Site": "same-site", "Origin": BASE}, 403),
+    ],
+)
+def test_only_own_pages_send_forms(call, headers, status):
+    path = made(call)
+    kind = {"Content-Type": "application/x-www-form-urlencoded"}
+    assert call("POST", f"{path}/ask", content="", headers={**kind, **headers}).status_code == status
+    assert call.desk.experiment(identity(path))["round"] == (1 if status == 303 else 0)
+
+
+def test_without_a_token_there_is_only_the_login(guarded):
+    path = made(guarded)
+    for place in ("/", path, "/experiments/new"):
+        found = guarded("GET", place)
+        assert (found.status_code, found.headers["location"].partition("?")[0]) == (303, "/login")
+    assert guarded("GET", f"{path}/charts.json").status_code == 401
+    for word in ("ask", "tell", "missing", "amend", "arms", "start", "pause", "resume", "finish"):
+        assert post(guarded, f"{path}/{word}", {"round": "1"}).headers["location"].startswith("/login")
+    for place in ("/experiments/new", "/experiments/plan"):
+        assert post(guarded, place, FORM).headers["location"].startswith("/login")
+    assert guarded.desk.experiment(identity(path))["round"] == 0
+    assert len(guarded.desk.experiments()["items"]) == 1
+
+
+def test_a_login_sets_a_cookie_that_scripts_and_other_sites_cannot_use(guarded):
+    token = guarded.desk.create_token("reader", ["read"])
+    wrong = post(guarded, "/login", {"token": "x" + token, "next": "/"})
+    assert wrong.status_code == 401
+    assert "set-cookie" not in wrong.headers
+    assert token not in wrong.text
+    done = post(guarded, "/login", {"token": token, "next": "//elsewhere.example/"})
+    assert (done.status_code, done.headers["location"]) == (303, "/")
+    cookie = done.headers["set-cookie"].lower()
+    assert "httponly" in cookie
+    assert "samesite=strict" in cookie
+    assert (
+        post(guarded, "/login", {"token": token}, headers={"Origin": "http://elsewhere.example"}).status_code
+        == 403
+    )
+    left = post(guarded, "/logout", headers={"Cookie": f"aftereffect_token={token}"})
+    assert 'aftereffect_token=""' in left.headers["set-cookie"]
+
+
+@pytest.mark.parametrize(("scope", "level"), [("read", 0), ("play", 1), ("admin", 2)])
+def test_a_page_offers_and_takes_what_the_token_allows(guarded, scope, level):
+    needed = {
+        "ask": 1,
+        "tell": 1,
+        "missing": 1,
+        "amend": 1,
+        "pause": 1,
+        "resume": 1,
+        "arms": 1,
+        "start": 2,
+        "finish": 2,
+    }
+    headers = {"Cookie": f"aftereffect_token={guarded.desk.create_token(scope, [scope])}"}
+    fields = {"round": "1", "total": "1", "corrected": "1", "arm": "email", "move": "away"}
+    for word, least in needed.items():
+        path = made(guarded, draft=word == "start")
+        if word in ("tell", "missing", "amend"):
+            guarded.desk.perform(identity(path), Ask())
+        if word == "amend":
+            guarded.desk.perform(identity(path), Tell(1, 2.0))
+        if word == "resume":
+            guarded.desk.perform(identity(path), Pause())
+        page = get(guarded, path, headers=headers)
+        assert (f"{path}/{word}" in {form.get("action") for form in page.all("form")}) == (level >= least), word
+        assert post(guarded, f"{path}/{word}", fields, headers=headers).status_code == (
+            303 if level >= least else 403
+        ), word
+    assert guarded("GET", "/experiments/new", headers=headers).status_code == (200 if level == 2 else 403)
+    assert post(guarded, "/experiments/new", FORM, headers=headers).status_code == (303 if level == 2 else 403)

@@ -1,0 +1,244 @@
+"""The dashboard's forms without a browser: what each does, what it refuses, and that a refusal changes nothing."""
+
+import re
+
+import pytest
+from tests.service.calling import api
+from tests.service.leafing import FORM, OWN, Page, get, identity, made, played, post
+
+from aftereffect.service.dashboard import forms
+from aftereffect.service.errors import Refused
+
+
+@pytest.fixture
+def call(tmp_path):
+    with api(tmp_path) as client:
+        yield client
+
+
+def test_a_round_is_opened_reported_and_shown_without_a_script(call):
+    path = made(call)
+    opened = post(call, f"{path}/ask")
+    assert (opened.status_code, opened.headers["location"]) == (303, path)
+    page = get(call, path)
+    arm = call.desk.rounds(identity(path))["items"][0]["arm"]
+    assert re.search(rf"Play\s+{arm}", page.words)
+    assert f"{arm} was drawn with probability 0.500 for block 1" in page.words
+    told = post(call, f"{path}/tell", {"round": "1", "total": " 12.5 "})
+    assert (told.status_code, told.headers["location"]) == (303, f"{path}?done=told")
+    page = get(call, told.headers["location"])
+    assert "The report is saved." in page.words
+    assert "Open round 2" in page.words
+    row = call.desk.rounds(identity(path))["items"][0]
+    assert (row["total"], row["status"]) == (12.5, "reported")
+
+
+def test_a_report_sent_twice_counts_once_and_another_value_is_a_conflict(call):
+    path = made(call)
+    post(call, f"{path}/ask")
+    for _ in range(2):
+        assert post(call, f"{path}/tell", {"round": "1", "total": "3"}).status_code == 303
+    refused = post(call, f"{path}/tell", {"round": "1", "total": "4"})
+    assert refused.status_code == 409
+    assert "round 1 was reported as 3.0 and now 4.0 came" in Page(refused.text).words
+    assert call.desk.experiment(identity(path))["sum_of_totals"] == 3.0
+
+
+@pytest.mark.parametrize(
+    "text", ["", "8,421", "1_000", "nan", "inf", "1e400", "0x10", "١٢", "12 34", "--1", "true"]
+)
+def test_a_total_that_is_no_plain_number_is_refused_and_kept_in_the_form(call, text):
+    path = made(call)
+    post(call, f"{path}/ask")
+    refused = post(call, f"{path}/tell", {"round": "1", "total": text})
+    page = Page(refused.text)
+    assert refused.status_code == 422
+    assert "must be a number like 8421 or 0.5" in page.words
+    (field,) = [field for field in page.all("input") if field.get("id") == "field-total"]
+    assert (field["value"], field["aria-invalid"]) == (text, "true")
+    assert call.desk.experiment(identity(path))["open_round"] == 1
+
+
+def test_a_round_is_closed_as_missing(call):
+    path = made(call)
+    post(call, f"{path}/ask")
+    assert post(call, f"{path}/missing", {"round": "1"}).headers["location"] == f"{path}?done=missing"
+    assert call.desk.experiment(identity(path))["counts"]["missing"] == 1
+    assert post(call, f"{path}/missing", {"round": "1"}).status_code == 409
+
+
+def test_units_report_one_by_one_and_the_rest_is_missing(call):
+    path = made(call, units=["north", "<south>", "west"])
+    post(call, f"{path}/ask")
+    assert "3 units of 3 still to be reported" in get(call, path).words
+    assert (
+        post(call, f"{path}/tell", {"round": "1", "total-1": "2.5", "total-0": "", "total-2": " "}).status_code
+        == 303
+    )
+    page = get(call, path)
+    assert "2 units of 3 still to be reported" in page.words
+    assert {f["name"] for f in page.all("input") if f["name"].startswith("total")} == {"total-0", "total-2"}
+    wrong = post(call, f"{path}/tell", {"round": "1", "total-0": "7", "total-2": "x"})
+    assert wrong.status_code == 422
+    fields = {field["name"]: field.get("value") for field in Page(wrong.text).all("input")}
+    assert (fields["total-0"], fields["total-2"]) == ("7", "x")
+    assert post(call, f"{path}/tell", {"round": "1"}).status_code == 422
+    assert post(call, f"{path}/missing", {"round": "1"}).status_code == 303
+    rows = call.desk.rounds(identity(path))["items"]
+    assert [(row["unit"], row["total"], row["status"]) for row in rows] == [
+        ("north", None, "missing"),
+        ("<south>", 2.5, "reported"),
+        ("west", None, "missing"),
+    ]
+
+
+def test_a_round_of_the_open_block_is_corrected_and_an_older_one_is_not(call):
+    path = made(call, max_delay=5)
+    for number in (1, 2):
+        post(call, f"{path}/ask")
+        post(call, f"{path}/tell", {"round": str(number), "total": "1"})
+    links = [link["href"] for link in get(call, path).all("a") if "correct=" in link["href"]]
+    assert links == [f"{path}?correct=2#correct", f"{path}?correct=1#correct"]
+    assert (
+        post(call, f"{path}/amend", {"round": "1", "corrected": "4"}).headers["location"] == f"{path}?done=amended"
+    )
+    assert call.desk.experiment(identity(path))["sum_of_totals"] == 5.0
+    old = played(call, 60)
+    refused = post(call, f"{old}/amend", {"round": "1", "corrected": "9"})
+    assert refused.status_code == 409
+    assert "its total stays as it was reported" in Page(refused.text).words
+    assert not [link for link in get(call, f"{old}?before=20").all("a") if "correct=" in link["href"]]
+
+
+def test_an_experiment_is_started_paused_resumed_and_finished(call):
+    path = made(call, draft=True)
+    for word, done, state in (
+        ("start", "started", "running"),
+        ("pause", "paused", "paused"),
+        ("resume", "resumed", "running"),
+        ("finish", "finished", "finished"),
+    ):
+        assert post(call, f"{path}/{word}").headers["location"] == f"{path}?done={done}"
+        assert call.desk.experiment(identity(path))["state"] == state
+    refused = post(call, f"{path}/ask")
+    assert refused.status_code == 409
+    assert "it is finished" in Page(refused.text).words
+
+
+def test_an_arm_goes_away_and_comes_back(call):
+    path = made(call)
+    assert post(call, f"{path}/arms", {"arm": "email", "move": "away"}).headers["location"] == f"{path}?done=away"
+    assert call.desk.experiment(identity(path))["away"] == ["email"]
+    assert "(away)" in get(call, path).words
+    assert post(call, f"{path}/arms", {"arm": "email", "move": "back"}).status_code == 303
+    assert call.desk.experiment(identity(path))["away"] == []
+
+
+def test_the_plan_is_shown_before_anything_starts(call):
+    shown = post(call, "/experiments/plan", FORM)
+    words = Page(shown.text).words
+    assert shown.status_code == 200
+    # A window of 7 days in rounds of a day: d = 7, blocks of at least 15 rounds, 15 (15/14)^14 = 39.4 on average,
+    # and 365.25 / 4 / 39.4 = 2.32 decisions in a quarter.
+    for expected in ("7 rounds", "15 rounds", "39.4 rounds", "2.32", "attribution window"):
+        assert expected in words
+    assert call.desk.experiments()["items"] == []
+    fields = {
+        field["name"]: field["value"] for field in Page(shown.text).all("input") if field.get("type") == "text"
+    }
+    assert (fields["name"], fields["length"], fields["high"]) == ("Prices", "7 days", "20")
+
+
+def test_a_form_makes_the_experiment_it_says(call):
+    further = {
+        "units": "north\nsouth\n",
+        "horizon": "500",
+        "start_date": "2026-03-01",
+        "seed": "5",
+        "direction": "minimize",
+    }
+    created = post(call, "/experiments/new", {**FORM, **further})
+    assert created.status_code == 303
+    view = call.desk.experiment(identity(created.headers["location"].partition("?")[0]))
+    expected = {"arms": ["9.90", "10.90"], "units": ["north", "south"], "max_delay": 7, "high": 20.0, "low": 0.0}
+    expected |= {
+        "horizon": 500,
+        "start_date": "2026-03-01",
+        "seed": 5,
+        "direction": "minimize",
+        "state": "running",
+    }
+    assert {name: view[name] for name in expected} == expected
+    draft = post(
+        call, "/experiments/new", {**FORM, "carry": "half_life", "length": "2", "draft": "yes", "units": "3"}
+    )
+    view = call.desk.experiment(identity(draft.headers["location"].partition("?")[0]))
+    # 2 log2(20) = 8.64 days until 5% are left.
+    assert (view["state"], view["max_delay"], view["units"]) == ("draft", 9, ["1", "2", "3"])
+
+
+def test_a_form_sent_twice_makes_one_experiment(call):
+    places = {post(call, "/experiments/new", {**FORM, "once": "key"}).headers["location"] for _ in range(2)}
+    assert len(places) == 1
+    assert len(call.desk.experiments()["items"]) == 1
+    post(call, "/experiments/new", {**FORM, "once": "another"})
+    assert len(call.desk.experiments()["items"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "field", "words"),
+    [
+        ({"name": ""}, "name", "1 to 200 characters"),
+        ({"arms": "one"}, "arms", "2 to 1000 names"),
+        ({"arms": "a\na"}, "arms", "distinct"),
+        ({"length": ""}, "length", "must be given"),
+        ({"length": "7 moons"}, "length", "words like"),
+        ({"carry": "rounds", "length": "1.5"}, "length", "whole number"),
+        ({"round_length": "0"}, "round_length", "greater than 0"),
+        ({"low": "a"}, "low", "number like"),
+        ({"seed": "-1"}, "seed", "at least 0"),
+        ({"horizon": "0"}, "horizon", "at least 1"),
+        ({"units": "0"}, "units", "at least 1"),
+        ({"start_date": "yesterday"}, "start_date", "a date like"),
+        ({"player": "paper"}, "horizon", "must be given for player"),
+    ],
+)
+def test_a_wrong_field_is_named_beside_it(call, changes, field, words):
+    refused = post(call, "/experiments/new", {**FORM, **changes})
+    page = Page(refused.text)
+    assert refused.status_code == 422
+    assert words in page.words
+    (marked,) = [a for tag in ("input", "textarea") for a in page.all(tag) if a.get("aria-invalid")]
+    assert (marked["id"], marked["aria-describedby"].split()[-1]) == (f"field-{field}", f"wrong-{field}")
+    assert f"#field-{field}" in {link["href"] for link in page.all("a")}
+    assert call.desk.experiments()["items"] == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "status"),
+    [
+        ("multipart/form-data; boundary=x", b"--x--", 422),
+        ("text/plain", b"round=1&total=1", 422),
+        ("application/x-www-form-urlencoded", b"round=1&total=%FF", 422),
+        ("application/x-www-form-urlencoded", "round=1&total=é".encode(), 422),
+        ("application/x-www-form-urlencoded", b"round=1&total=1&total=2", 422),
+        ("application/x-www-form-urlencoded", b"&".join(b"a%d=1" % i for i in range(3000)), 422),
+        ("application/x-www-form-urlencoded", b"round=" + b"9" * 40 + b"&total=1", 422),
+        ("application/x-www-form-urlencoded", b"total=" + b"1" * (1 << 21), 413),
+    ],
+)
+def test_a_body_that_is_no_sane_form_changes_nothing(call, kind, body, status):
+    path = made(call)
+    post(call, f"{path}/ask")
+    found = call("POST", f"{path}/tell", content=body, headers={"Content-Type": kind, **OWN})
+    assert found.status_code == status
+    assert call.desk.experiment(identity(path))["counts"]["reports"] == 0
+
+
+def test_a_form_means_what_it_says_and_nothing_is_guessed():
+    assert forms.settings({**FORM, "carry": "rounds", "length": "3"})["max_delay"] == 3
+    assert forms.settings({**FORM, "length": "1.5"})["carry_over"] == {"window": 1.5}
+    with pytest.raises(Refused, match="carry must be window, half_life or rounds, but got 'x'"):
+        forms.settings({**FORM, "carry": "x"})
+    with pytest.raises(Refused, match=r"low must be a number like 8421 or 0\.5, without commas, but got '1,5'"):
+        forms.settings({**FORM, "low": "1,5"})

@@ -1,0 +1,169 @@
+"""Ask, tell, amend, command by command: what is answered, stored and refused; worked out by hand."""
+
+from typing import Any
+
+import pytest
+from tests.service.playing import ARMS, AT, made, play, refused, repeated
+
+import aftereffect as ae
+from aftereffect.service.commands import Amend, Ask, Tell
+from aftereffect.service.rounds import ROW
+
+
+def test_one_unit_plays_as_the_plain_player() -> None:
+    experiment = made(horizon=400, player="paper")
+    player = ae.CompositeLossWrapper.tuned(
+        n_arms=3, max_delay=1, horizon=400, seed=7, direction="maximize", out_of_range="void"
+    )
+    for t in range(1, 401):
+        total = (t * 37 % 100) / 100
+        asked = experiment.do(Ask(), AT).answer
+        arm = player.ask()
+        assert (asked["round"], asked["arm"]) == (t, ARMS[arm])
+        assert asked["probability"] == player.probabilities[arm]
+        told, own = experiment.do(Tell(t, total), AT).answer, player.tell(total)
+        assert (told["draw"], told["update"], told["fed"]) == (own.draw, own.update, own.fed_loss)
+    assert experiment.view()["state"] == "finished"
+    assert list(experiment.view()["probabilities"].values()) == player.probabilities.tolist()
+
+
+def test_ask_is_the_same_until_told_and_a_row_has_every_field() -> None:
+    experiment = made()
+    done = experiment.do(Ask(), AT)
+    assert repeated(experiment, Ask()) == done.answer
+    assert repeated(experiment, Ask("1")) == done.answer
+    (row,) = done.rows
+    assert tuple(row) == ROW
+    shown = ("round", "unit", "status", "total", "draw", "block", "block_start", "washin", "measured", "date")
+    assert [row[name] for name in shown] == [1, "1", "open", None, True, 1, 1, True, False, "2026-03-01"]
+    assert row["probability"] == pytest.approx(1 / 3)
+    assert row["why"] == f"{row['arm']} was drawn with probability 0.333 for block 1 and stays for at least 3 rounds."
+    assert done.event == {
+        "kind": "ask",
+        "round": 1,
+        "unit": None,
+        "body": {
+            "arms": [ARMS.index(row["arm"])],
+            "block": 1,
+            "probabilities": list(experiment.view()["probabilities"].values()),
+        },
+        "at": AT,
+    }
+
+
+def test_tell_again_is_accepted_and_another_total_is_a_conflict() -> None:
+    experiment = made()
+    experiment.do(Ask(), AT)
+    told = experiment.do(Tell(1, 0.25), AT)
+    assert told.answer["repeated"] is False
+    assert told.event is not None
+    assert told.event["body"] == {"total": 0.25, "status": "reported", "closed": True, "update": False}
+    again = repeated(experiment, Tell(1, 0.25))
+    assert {**again, "repeated": False} == told.answer
+    repeated(experiment, Tell(1, 0.25, "1"))
+    error = refused(experiment, Tell(1, 0.5), "conflict", "round 1 was reported as 0.25 and now 0.5 came: amend it")
+    assert (error.extra["reported"], error.extra["amendable"]) == (0.25, True)
+    refused(experiment, Tell(1, None), "conflict", "and now missing came")
+
+
+def test_a_missing_round_stays_missing_until_it_is_amended() -> None:
+    experiment = made()
+    experiment.do(Ask(), AT)
+    assert experiment.do(Tell(1, None), AT).answer["status"] == "missing"
+    repeated(experiment, Tell(1, None))
+    refused(experiment, Tell(1, 0.5), "conflict", "round 1 was closed as missing and now 0.5 came: amend it")
+    assert experiment.view()["counts"]["missing"] == 1
+    amended = experiment.do(Amend(1, 0.5), AT)
+    assert (amended.answer["status"], amended.answer["total"]) == ("reported", 0.5)
+    assert amended.event is not None
+    assert amended.event["body"] == {"total": 0.5, "was": None, "was_status": "missing", "status": "reported"}
+    counts = experiment.view()["counts"]
+    assert (counts["missing"], counts["amended"], counts["reports"]) == (0, 1, 1)
+    repeated(experiment, Amend(1, 0.5))
+    repeated(experiment, Tell(1, 0.5))
+
+
+@pytest.mark.parametrize("total", [float("nan"), float("inf"), True, "0.5", 2**63, [], {}])
+def test_what_is_no_total_is_refused(total: Any) -> None:
+    experiment = made()
+    experiment.do(Ask(), AT)
+    refused(experiment, Tell(1, total), "invalid", "total must")
+    refused(experiment, Amend(1, total), "invalid", "total must")
+
+
+@pytest.mark.parametrize(("round_", "code"), [(0, "invalid"), (True, "invalid"), (1.0, "invalid"), (2, "not_open")])
+def test_rounds_that_cannot_be_told(round_: Any, code: str) -> None:
+    experiment = made()
+    experiment.do(Ask(), AT)
+    refused(experiment, Tell(round_, 0.5), code, "round must")
+    refused(experiment, Amend(round_, 0.5), code, "round must")
+
+
+def test_an_amendment_before_a_report_is_refused() -> None:
+    experiment = made()
+    experiment.do(Ask(), AT)
+    refused(experiment, Amend(1, 0.5), "conflict", "round 1 waits for one: tell it")
+
+
+def test_an_amendment_is_learned_from_while_its_block_is_open_and_refused_afterwards() -> None:
+    experiment, twin = made(), made()
+    last = {}
+    for t in range(1, 200):
+        mine, other = play(experiment, 0.5), play(twin, 0.75)
+        if mine["update"]:
+            refused(experiment, Amend(t, 0.75), "closed", f"the block of round {t} has been closed")
+            break
+        assert other["arm"] == mine["arm"]
+        experiment.do(Amend(t, 0.75), AT)
+        last = mine
+    assert last
+    # All but the last total were amended to what the twin was told: (0.75 + 0.5)/3 and (0.75 + 0.75)/3, as rewards.
+    assert mine["fed"] == pytest.approx(1 - 1.25 / 3)
+    assert other["fed"] == pytest.approx(1 - 1.5 / 3)
+    refused(experiment, Tell(t, 0.75), "conflict", "its block is closed and learned from")
+
+
+def test_the_measured_rounds_are_the_last_of_a_block_and_are_known_when_it_ends() -> None:
+    experiment = made(max_delay=2)
+    table: dict[int, dict[str, Any]] = {}
+    for _ in range(400):
+        for row in experiment.do(Ask(), AT).rows:
+            table[row["round"]] = row
+        for row in experiment.do(Tell(len(table), 0.5), AT).rows:
+            table[row["round"]] = row
+    ends = [t for t, row in table.items() if row["update"]]
+    assert len(ends) > 10
+    last = ends[-1]
+    measured = {t for end in ends for t in range(end - 2, end + 1)}
+    assert all(table[t]["measured"] is (t in measured) for t in range(1, last + 1))
+    starts = [1, *(end + 1 for end in ends)]
+    washin = {t for start in starts for t in (start, start + 1)}
+    assert all(table[t]["washin"] is (t in washin) for t in table)
+    assert [row["block"] for row in table.values()] == [sum(end < t for end in ends) + 1 for t in table]
+
+
+def test_units_share_rounds_and_blocks_and_each_has_its_arm() -> None:
+    experiment = made(units=["north", "south"])
+    done = experiment.do(Ask("south"), AT)
+    assert [row["unit"] for row in done.rows] == ["north", "south"]
+    assert done.answer == {**done.rows[1], "warmup": False, "state": "running"}
+    arms = {row["unit"]: row["arm"] for row in done.rows}
+    assert repeated(experiment, Ask())["arms"] == arms
+    assert repeated(experiment, Ask())["unit"] == "north"
+    refused(experiment, Tell(1, 0.5), "invalid", "unit must be given, one of ['north', 'south']")
+    refused(experiment, Tell(1, 0.5, "east"), "invalid", "unit must be one of ['north', 'south'], but got 'east'")
+    half = experiment.do(Tell(1, 0.5, "north"), AT)
+    assert half.event is not None
+    assert half.event["body"] == {"total": 0.5, "status": "reported", "closed": False}
+    assert half.answer["open_round"] == 1
+    assert repeated(experiment, Ask())["unit"] == "south"
+    experiment.do(Amend(1, 0.25, "north"), AT)
+    refused(experiment, Amend(1, 0.25, "south"), "conflict", "waits for one")
+    whole = experiment.do(Tell(1, None, "south"), AT)
+    assert whole.answer["open_round"] is None
+    assert experiment.do(Ask("north"), AT).answer["round"] == 2
+
+
+def test_a_number_stands_for_a_unit_named_so() -> None:
+    experiment = made(units=2)
+    assert experiment.do(Ask(2), AT).answer["unit"] == "2"

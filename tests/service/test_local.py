@@ -1,0 +1,137 @@
+"""The database without a server: who has the file, waiting for it, damage found, backups, the demonstration."""
+
+import datetime
+import sqlite3
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from tests.service.running import command, server
+
+from aftereffect.service.client import Client
+from aftereffect.service.demonstration import CORRECTED_DAY, EFFECTS, MOST, NAME, REGIONS, World, ensure
+from aftereffect.service.desk import Desk
+from aftereffect.service.errors import Refused
+from aftereffect.service.local import Local, open_local
+
+SETTINGS = {"name": "mailings", "arms": ["letter", "email"], "high": 50.0, "max_delay": 2, "seed": 7}
+TODAY = datetime.date(2026, 3, 1)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> str:
+    return str(tmp_path / "shop.db")
+
+
+def played(store: str, rounds: int = 9) -> str:
+    with Local.open(store) as local:
+        made = local.create(**SETTINGS)
+        for day in range(1, rounds + 1):
+            local.ask(made.id)
+            local.tell(made.id, day, float(day))
+    return made.id
+
+
+def test_another_process_is_waited_for(store: str) -> None:
+    first = Desk.open(store)
+    timer = threading.Timer(0.5, first.close)
+    begun = time.monotonic()
+    timer.start()
+    with Local.open(store, wait=20.0) as second:
+        assert time.monotonic() - begun >= 0.4
+        assert second.experiments().items == ()
+    timer.join()
+
+
+def test_waiting_ends_with_the_name_of_who_has_it(store: str) -> None:
+    with Desk.open(store), pytest.raises(Refused, match="store is in use by process") as caught:
+        open_local(store, wait=0.1)
+    assert caught.value.code == "busy"
+
+
+def test_a_server_that_comes_while_waiting_is_spoken_to(store: str) -> None:
+    """Whoever has the file gives no address when looked at, and one when the wait is over."""
+    first = Desk.open(store)
+    opened: list[object] = []
+    waiting = threading.Thread(target=lambda: opened.append(open_local(store, wait=3.0)))
+    waiting.start()
+    time.sleep(0.3)
+    lock = Path(store + ".lock")
+    lock.write_text('{"pid": 1, "address": "http://127.0.0.1:9"}', encoding="utf-8")
+    waiting.join(20.0)
+    (found,) = opened
+    assert isinstance(found, Client)
+    assert found.url == "http://127.0.0.1:9"
+    found.close()
+    first.close()
+
+
+def test_a_command_beside_a_server_goes_through_it(store: str) -> None:
+    experiment = played(store, 2)
+    with server(store):
+        assert command("ask", "--store", store).code == 0
+        assert command("tell", "3", "4", "--store", f"sqlite:///{store}").code == 0
+    with Local.open(store) as local:
+        assert local.experiment(experiment).round == 3
+
+
+def test_verify_finds_what_was_changed_behind_its_back(store: str) -> None:
+    experiment = played(store)
+    assert command("verify", "--store", store).code == 0
+    with sqlite3.connect(store) as connection:
+        connection.execute("UPDATE rounds SET total = total + 1 WHERE round = 4")
+    connection.close()
+    done = command("verify", "--store", store)
+    assert done.code == 6
+    assert done.out.startswith(f"{experiment}: CORRUPT: ")
+    with server(store) as address:
+        assert command("verify", "--store", address).code == 6
+
+
+def test_a_backup_taken_beside_a_server_is_a_store_itself(store: str, tmp_path: Path) -> None:
+    experiment = played(store, 5)
+    copy, other = str(tmp_path / "backup.db"), str(tmp_path / "other.db")
+    with server(store) as address:
+        assert command("backup", copy, "--store", store).code == 0
+        assert command("ask", "--store", store).code == 0
+        assert command("backup", copy, "--store", store).code == 4
+        assert command("backup", copy, "--store", address).code == 2
+    done = command("restore-backup", copy, "--store", other)
+    assert (done.code, done.out) == (0, f"{experiment}: ok, rounds: 5\n")
+    assert command("restore-backup", copy, "--store", other).code == 4
+    assert command("restore-backup", str(tmp_path / "nothing.db"), "--store", other).code == 3
+    with Local.open(other) as local:
+        assert local.ask(experiment).round == 6
+
+
+def test_the_demonstration_is_made_once_and_ends_today(store: str) -> None:
+    days = CORRECTED_DAY + 10
+    with Desk.open(store) as desk:
+        clock = desk.now
+        made = ensure(desk, TODAY, days)
+        assert ensure(desk, TODAY, days) == made
+        assert desk.now is clock
+        view = desk.experiment(made)
+        assert (view["name"], view["open_round"], view["state"]) == (NAME, days + 1, "running")
+        assert view["counts"]["amended"] == 1
+        assert 0 < view["counts"]["missing"] < 40
+        assert view["alarms"] == []
+        rows = desk.rounds(made, after=str(days), limit=1000)["items"]
+        assert [row["unit"] for row in rows] == list(REGIONS)
+        assert {row["date"] for row in rows} == {TODAY.isoformat()}
+        assert {row["status"] for row in rows} == {"open"}
+        assert desk.verify(made)[0]["ok"]
+
+
+def test_the_demonstration_has_orders_that_arrive_late_and_are_within_its_range() -> None:
+    """A region that changes from letters to emails still gets the letters' late orders: nothing is lost on the way."""
+    world = World(seed=0)
+    letters = [world.day(dict.fromkeys(REGIONS, "letter")) for _ in range(200)]
+    emails = [world.day(dict.fromkeys(REGIONS, "email")) for _ in range(200)]
+    seen = [total for day in letters[2:] for total in day.values() if total is not None]
+    # 198 days of 4 regions, each with a standard deviation below 20: five standard errors are 3.6.
+    assert abs(sum(seen) / len(seen) - EFFECTS["letter"][0]) < 3.6
+    changed = [total for total in emails[0].values() if total is not None]
+    assert min(changed) > 60.0
+    assert max(total for day in (*letters, *emails) for total in day.values() if total is not None) <= 3 * MOST

@@ -1,0 +1,143 @@
+"""The OpenAPI document: complete, with examples that hold, and true of what the service does."""
+
+import json
+import os
+import re
+from typing import Any
+
+import httpx
+import hypothesis
+import pytest
+import schemathesis
+from pydantic import BaseModel, ValidationError
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+from tests.service.calling import SETTINGS, Api, api
+from tests.service.running import server
+
+from aftereffect.service.api import lists, shapes
+from aftereffect.service.api.describing import example_of, openapi, template
+from aftereffect.service.api.operations import OPERATIONS
+from aftereffect.service.config import Config
+
+DOCUMENT = openapi(Config())
+MODELS = [model for each in OPERATIONS for model in (each.takes, each.answer) if isinstance(model, type)]
+SOAK = bool(os.environ.get("AFTEREFFECT_SOAK"))
+EXAMPLES = 500 if SOAK else 6
+schema = schemathesis.openapi.from_dict(DOCUMENT)
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    with server(f"sqlite:///{tmp_path_factory.mktemp('openapi') / 'service.db'}") as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def experiment(address):
+    """An experiment with an open round, for what schemathesis sends."""
+    made = httpx.post(f"{address}/v1/experiments", json=SETTINGS, trust_env=False).json()["id"]
+    assert httpx.post(f"{address}/v1/experiments/{made}/ask", trust_env=False).status_code == 200
+    return made
+
+
+@pytest.fixture
+def call(tmp_path):
+    with api(tmp_path) as client:
+        yield client
+
+
+def walk(part: Any):
+    yield part
+    for below in part.values() if isinstance(part, dict) else part if isinstance(part, list) else ():
+        yield from walk(below)
+
+
+def test_every_operation_is_described():
+    for operation in OPERATIONS:
+        described = DOCUMENT["paths"][template(operation.path)][operation.method.lower()]
+        assert described["operationId"] == operation.name
+        assert described["summary"]
+        names = {parameter["name"] for parameter in described.get("parameters", ())}
+        assert names == {*re.findall(r"{(\w+)}", template(operation.path)), *operation.query}
+        assert ("requestBody" in described) == (operation.takes is not None)
+        assert str(operation.status) in described["responses"]
+        assert bool(described["security"]) == (operation.scope is not None)
+    names = [operation.name for operation in OPERATIONS]
+    assert len(set(names)) == len(names)
+
+
+def test_every_reference_leads_somewhere():
+    references = {part["$ref"] for part in walk(DOCUMENT) if isinstance(part, dict) and "$ref" in part}
+    assert len(references) > 10
+    for reference in references:
+        part = DOCUMENT
+        for step in reference.removeprefix("#/").split("/"):
+            part = part[step]
+
+
+def test_the_document_is_served_as_it_is(call: Api):
+    answer = call("GET", "/openapi.json")
+    assert answer.headers["content-type"] == "application/json"
+    assert json.loads(answer.text) == DOCUMENT
+
+
+@pytest.mark.parametrize("model", sorted(set(MODELS) - {lists.BulkTurns, lists.BulkReports, lists.Series}, key=str))
+def test_examples_hold(model: type[BaseModel]):
+    example = example_of(model)
+    assert example
+    model.model_validate(example)
+
+
+def test_answers_are_as_described(call: Api):
+    path = call.create(units=2)
+    one = path.rpartition("/")[2]
+    asked = call("POST", f"{path}/ask").json()
+    shapes.Turn.model_validate(asked, strict=True)
+    told = call("PUT", f"{path}/rounds/1", json={"total": 1, "unit": 2}).json()
+    shapes.Report.model_validate(told, strict=True)
+    shapes.Experiment.model_validate(call("GET", path).json(), strict=True)
+    lists.Experiments.model_validate(call("GET", "/v1/experiments").json(), strict=True)
+    lists.Rounds.model_validate(call("GET", f"{path}/rounds").json(), strict=True)
+    lists.Events.model_validate(call("GET", f"{path}/events").json(), strict=True)
+    lists.Verdict.model_validate(call("GET", f"{path}/verify").json(), strict=True)
+    shapes.Plan.model_validate(call("POST", "/v1/plan", json={"arms": 2, "max_delay": 3}).json(), strict=True)
+    shapes.Token.model_validate(call("POST", "/v1/tokens", json={"name": "a", "scopes": ["read"]}).json(), strict=True)
+    lists.Tokens.model_validate(call("GET", "/v1/tokens").json(), strict=True)
+    shapes.Problem.model_validate(call("GET", "/v1/experiments/nobody").json(), strict=True)
+    shapes.Health.model_validate(call("GET", "/healthz").json(), strict=True)
+    items = {"items": [{"experiment": one}, {"experiment": "nobody"}]}
+    lists.BulkTurns.model_validate(call("POST", "/v1/bulk/ask", json=items).json(), strict=True)
+    items = {"items": [{"experiment": one, "round": 1, "total": 1}, {"experiment": one, "round": 9, "total": 1}]}
+    lists.BulkReports.model_validate(call("POST", "/v1/bulk/tell", json=items).json(), strict=True)
+
+
+@pytest.mark.parametrize("change", [
+    {}, {"units": 3}, {"units": ["a"]}, {"max_delay": None, "carry_over": {"half_life": "2 days"}}, {"draft": True},
+    {"player": "paper", "horizon": 1000}, {"direction": "minimize"}, {"start_date": "2026-01-31"}, {"seed": None},
+    {"arms": ["one"]}, {"arms": "a"}, {"max_delay": -1}, {"max_delay": "2"}, {"horizon": 0}, {"units": 0}, {"typo": 1},
+    {"direction": "up"}, {"seed": -1}, {"seed": 2**64}, {"name": ""}, {"name": None}, {"low": "0"}, {"units": 1001},
+], ids=str)
+def test_shape_and_service_agree_on_settings(call: Api, change):
+    given = {**SETTINGS, **change}
+    try:
+        shapes.NewExperiment.model_validate_json(json.dumps(given), strict=True)
+        fits = True
+    except ValidationError:
+        fits = False
+    assert (call("POST", "/v1/experiments", json=given).status_code == 201) == fits
+
+
+@schema.parametrize()
+@hypothesis.settings(
+    max_examples=EXAMPLES, deadline=None, derandomize=not SOAK, suppress_health_check=list(hypothesis.HealthCheck)
+)
+def test_nothing_that_the_document_allows_or_forbids_breaks_the_service(case, address, experiment):
+    if "id" in case.path_parameters:
+        case.path_parameters["id"] = experiment
+    checks = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
+    case.call_and_validate(base_url=address, checks=checks)

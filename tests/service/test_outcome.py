@@ -1,0 +1,104 @@
+"""Who won and how sure; stand-ins; dates: worked by hand, and against Python's own statistics."""
+
+import math
+import random
+import statistics
+
+import pytest
+
+from aftereffect.service.dates import Dates, moment
+from aftereffect.service.outcome import Tally, table, winner
+from aftereffect.service.standins import stand_in
+
+
+def tally(*values: float) -> Tally:
+    found = Tally()
+    for value in values:
+        found.add(value)
+    return found
+
+
+def test_a_tally_is_mean_and_standard_error() -> None:
+    rng = random.Random(3)
+    values = [rng.gauss(5.0, 2.0) for _ in range(50)]
+    found = tally(*values)
+    assert found.mean == pytest.approx(statistics.fmean(values), rel=1e-12)
+    assert found.standard_error == pytest.approx(statistics.stdev(values) / math.sqrt(50), rel=1e-12)
+    assert Tally(*found.state()).state() == found.state()
+
+
+def test_few_windows_have_no_standard_error() -> None:
+    assert table(["a", "b"], [tally(), tally(2.0)]) == {
+        "a": {"windows": 0, "mean": None, "standard_error": None},
+        "b": {"windows": 1, "mean": 2.0, "standard_error": None},
+    }
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "sure", "words"),
+    [
+        # Standard errors: 1/√3·... (0, 2) and (4, 6) have s = √2, s/√2 = 1 each, so √2 for the difference of 4.
+        ((4.0, 6.0), (0.0, 2.0), "likely", "probably ahead of b (1 over 2): by 4, with a standard error of 1.4"),
+        ((5.5, 7.5), (0.0, 2.0), "clear", "clearly ahead of b (1 over 2): by 5.5, with a standard error of 1.4"),
+        ((2.0, 4.0), (0.0, 2.0), "open", "cannot be told apart from b (1 over 2): 2 apart"),
+        ((1.0, 1.0), (1.0, 1.0), "open", "cannot be told apart"),
+        ((3.0, 3.0), (1.0, 1.0), "clear", "clearly ahead"),
+        ((9.0,), (0.0, 2.0), "unknown", "nobody can say how sure that is"),
+    ],
+)
+def test_how_sure(first: tuple[float, ...], second: tuple[float, ...], sure: str, words: str) -> None:
+    found = winner(["a", "b"], [tally(*first), tally(*second)], [0.4, 0.6], "maximize")
+    assert (found["arm"], found["runner_up"], found["favourite"], found["sure"]) == ("a", "b", "b", sure)
+    assert words in found["words"]
+    assert "probability 0.60 on b" in found["words"]
+    assert "not as the result of a randomised trial" in found["words"]
+
+
+def test_less_is_better_when_minimizing_and_the_unmeasured_are_named() -> None:
+    found = winner(["a", "b", "c"], [tally(3.0, 3.1), tally(1.0, 1.1), tally()], [0.2, 0.5, 0.3], "minimize")
+    assert (found["arm"], found["sure"], found["never_measured"]) == ("b", "clear", ["c"])
+    assert "Never measured: c." in found["words"]
+
+
+def test_a_single_measured_arm_wins_against_nobody() -> None:
+    found = winner(["a", "b"], [tally(3.0), tally()], [0.5, 0.5], "maximize")
+    assert (found["arm"], found["runner_up"], found["sure"]) == ("a", None, "unknown")
+    assert "no other arm was measured" in found["words"]
+
+
+def test_stand_ins_follow_the_probabilities_of_those_who_are_there() -> None:
+    """Shares 0.1/0.4 and 0.3/0.4 with arm 1 away, over 4,000 blocks; 4.5 standard errors: one false alarm in 1e5."""
+    n, probabilities = 4000, [0.1, 0.6, 0.3]
+    drawn = [stand_in(7, block, 0, probabilities, {1}) for block in range(n)]
+    assert {arm for arm, _ in drawn} == {0, 2}
+    share = sum(arm == 0 for arm, _ in drawn) / n
+    assert abs(share - 0.25) < 4.5 * math.sqrt(0.25 * 0.75 / n)
+    assert all(odds == pytest.approx(0.25 if arm == 0 else 0.75) for arm, odds in drawn)
+    assert drawn == [stand_in(7, block, 0, probabilities, {1}) for block in range(n)]
+    assert drawn != [stand_in(8, block, 0, probabilities, {1}) for block in range(n)]
+    assert drawn != [stand_in(7, block, 1, probabilities, {1}) for block in range(n)]
+
+
+def test_stand_ins_for_a_learner_that_has_given_up_on_the_rest() -> None:
+    found = {stand_in(7, block, 0, [0.0, 1.0, 0.0], {1}) for block in range(50)}
+    assert found == {(0, 0.5), (2, 0.5)}
+
+
+def test_dates_count_rounds_from_the_start() -> None:
+    dates = Dates("2028-02-27", 1.5)
+    assert [dates.of(t, "") for t in (1, 2, 3, 4)] == ["2028-02-27", "2028-02-28", "2028-03-01", "2028-03-02"]
+    assert dates.of(10**7, "") is None
+
+
+def test_without_a_start_a_round_has_the_day_it_is_asked_for() -> None:
+    dates = Dates(None, 1.0)
+    assert dates.of(5, "2026-01-31T23:59:59+00:00") == "2026-01-31"
+    assert dates.of(5, "some day") is None
+
+
+def test_a_pause_with_unreadable_times_moves_nothing() -> None:
+    dates = Dates("2026-01-01", 1.0)
+    dates.pause("then")
+    dates.resume("2026-01-09T00:00:00Z")
+    assert (dates.shift, dates.paused_at) == (0, None)
+    assert moment("2026-01-09T00:00:00") == moment("2026-01-09T00:00:00Z")

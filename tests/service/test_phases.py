@@ -1,0 +1,186 @@
+"""Draft, running, paused, finished; warm-up, arms that are away, alarms: worked out by hand."""
+
+
+import pytest
+from tests.service.playing import AT, made, play, refused, repeated, to_open_block
+
+from aftereffect.service.commands import Amend, Ask, Away, Back, Finish, Pause, Resume, Start, Tell
+
+
+def test_out_of_range_is_void_counted_and_alarmed_above_one_percent() -> None:
+    experiment = made(high=2.0)
+    for _ in range(100):
+        play(experiment, 3.0)
+    assert experiment.view()["alarms"] == []
+    told = play(experiment, 4.1)
+    assert (told["status"], told["total"], told["fed"]) == ("void", 4.1, None)
+    assert experiment.view()["alarms"] == []
+    play(experiment, -0.1)
+    view = experiment.view()
+    assert (view["counts"]["void"], view["counts"]["out_of_range"]) == (2, 2)
+    assert "2 of 102 totals (2.0%) are outside [-4e-08, 4], what the range" in view["alarms"][0]
+
+
+def test_many_missing_reports_and_a_block_without_end_are_alarming() -> None:
+    experiment = made()
+    for t in range(1, 10):
+        play(experiment, None if t == 5 else 0.5)
+    assert experiment.view()["alarms"] == []
+    play(experiment, None)
+    assert experiment.view()["alarms"] == [
+        "2 of 10 reports (20.0%) are missing; a window with a gap is void, so learning is slow."
+    ]
+    # A mean block is 3·(3/2)² = 6.75 rounds; after 12 of them chance is no excuse.
+    start = to_open_block(experiment, 1)
+    while experiment.view()["round"] < start + 79:
+        play(experiment, None)
+    assert not any("This block" in words for words in experiment.view()["alarms"])
+    play(experiment, None)
+    play(experiment, None)
+    assert any("This block has lasted 82 rounds (mean 7), because" in words for words in experiment.view()["alarms"])
+
+
+def test_states_and_who_may_do_what_in_them() -> None:
+    experiment = made(draft=True)
+    assert experiment.view()["state"] == "draft"
+    refused(experiment, Ask(), "wrong_state", "it is a draft: start it first")
+    refused(experiment, Tell(1, 0.5), "not_open", "got 1 and none is")
+    refused(experiment, Pause(), "wrong_state", "must be running to pause it, but it is draft")
+    refused(experiment, Resume(), "wrong_state", "must be paused to resume it, but it is draft")
+    assert experiment.do(Start(), AT).answer["state"] == "running"
+    assert repeated(experiment, Start())["state"] == "running"
+    assert repeated(experiment, Resume())["state"] == "running"
+    experiment.do(Ask(), AT)
+    assert experiment.do(Pause(), AT).answer == {
+        "state": "paused",
+        "round": 1,
+        "open_round": 1,
+        "away": [],
+        "warm_until": 0,
+        "repeated": False,
+    }
+    repeated(experiment, Pause())
+    refused(experiment, Ask(), "wrong_state", "it is paused: resume it first")
+    refused(experiment, Start(), "wrong_state", "must be draft to start it, but it is paused")
+    assert experiment.do(Tell(1, 0.5), AT).answer["state"] == "paused"
+    experiment.do(Amend(1, 0.75), AT)
+    experiment.do(Resume(), AT)
+    experiment.do(Finish(), AT)
+    repeated(experiment, Finish())
+    repeated(experiment, Tell(1, 0.75))
+    for command in (Ask(), Start(), Pause(), Resume(), Away("red")):
+        refused(experiment, command, "wrong_state", "finished")
+    assert experiment.view()["winner"]["arm"] is None
+    assert "nothing can be said" in experiment.view()["winner"]["words"]
+
+
+def test_warm_up_after_a_pause_is_recorded_but_not_learned_from() -> None:
+    experiment = made(max_delay=2)
+    to_open_block(experiment, 3)
+    last = experiment.view()["round"]
+    experiment.do(Pause(), AT)
+    assert experiment.do(Resume(), AT).answer["warm_until"] == last + 2
+    assert "Warm-up after a pause: the next 2 rounds" in experiment.view()["alarms"][0]
+    for _ in range(2):
+        asked = experiment.do(Ask(), AT).answer
+        assert asked["warmup"] is True
+        assert "warm-up after a pause, recorded but not learned from" in asked["why"]
+        told = experiment.do(Tell(asked["round"], 0.5), AT).answer
+        assert (told["status"], told["update"]) == ("reported", False)
+        # Nor is a correction of it: that would fill a gap in the window with a total that is not clean.
+        experiment.do(Amend(asked["round"], 0.75), AT)
+    assert experiment.progress.panel.counts.missing == 2
+    assert experiment.progress.panel.counts.amended == 0
+    assert experiment.do(Ask(), AT).answer["warmup"] is False
+
+
+def test_a_round_left_open_over_a_pause_is_warm_up_too_if_effects_linger() -> None:
+    for d in (0, 2):
+        experiment = made(max_delay=d)
+        experiment.do(Ask(), AT)
+        experiment.do(Pause(), AT)
+        resumed = experiment.do(Resume(), AT)
+        assert len(resumed.rows) == (1 if d else 0)
+        assert repeated(experiment, Ask())["warmup"] is (d > 0)
+        experiment.do(Tell(1, 0.5), AT)
+        assert experiment.view()["counts"]["withheld"] == (1 if d else 0)
+        assert experiment.view()["warm_until"] == (1 + d if d else 0)
+
+
+def test_a_pause_moves_the_dates_of_later_rounds() -> None:
+    experiment = made(start_date="2026-02-27", round_length=2)
+    dates = []
+    for pause in (False, False, True):
+        if pause:
+            experiment.do(Pause(), "2026-03-03T12:00:00Z")
+            experiment.do(Resume(), "2026-03-08T11:00:00Z")
+        dates.append(experiment.do(Ask(), AT).answer["date"])
+        experiment.do(Tell(len(dates), 0.5), AT)
+    # Four whole days later than the third of March.
+    assert dates == ["2026-02-27", "2026-03-01", "2026-03-07"]
+
+
+def test_an_arm_that_is_away_is_replaced_and_its_rounds_are_not_learned_from() -> None:
+    experiment = made(max_delay=1)
+    to_open_block(experiment, 2)
+    arm = experiment.do(Ask(), AT).answer["arm"]
+    experiment.do(Tell(experiment.view()["round"], 0.5), AT)
+    gone = experiment.do(Away(arm), AT)
+    assert (gone.answer["away"], gone.event and gone.event["body"]) == ([arm], {"arm": arm})
+    repeated(experiment, Away(arm))
+    missing = experiment.progress.panel.counts.missing
+    asked = experiment.do(Ask(), AT).answer
+    if asked["draw"]:
+        pytest.fail("the seed was chosen so that the block goes on")
+    assert asked["arm"] != arm
+    assert asked["substituted"] is True
+    assert asked["why"].startswith(f"{arm} is away, so {asked['arm']} is played in its place")
+    told = experiment.do(Tell(asked["round"], 0.5), AT).answer
+    assert (told["status"], told["update"]) == ("reported", False)
+    view = experiment.view()
+    assert view["guarantee"]["void"] is True
+    assert view["guarantee"]["words"].startswith("Void: an arm has been away")
+    assert "nothing is learned there until it is back" in view["alarms"][1]
+    assert view["counts"]["substituted"] == 1
+    experiment.do(Back(arm), AT)
+    repeated(experiment, Back(arm))
+    after = play(experiment)
+    assert (after["arm"], after["substituted"]) == (arm, False)
+    assert "effects of a stand-in still arrive" in after["why"]
+    assert experiment.progress.panel.counts.missing == missing + 2
+    play(experiment)
+    assert experiment.progress.panel.counts.missing == missing + 2
+    assert experiment.view()["guarantee"]["void"] is True
+
+
+def test_one_arm_must_stay_and_arms_are_called_by_name() -> None:
+    experiment = made()
+    experiment.do(Away("red"), AT)
+    experiment.do(Away("green"), AT)
+    refused(experiment, Away("blue"), "conflict", "'blue' is the last one that is there")
+    assert play(experiment)["arm"] == "blue"
+    refused(experiment, Away("pink"), "not_found", "arm must be one of ['red', 'green', 'blue'], but got 'pink'")
+
+
+def test_the_horizon_ends_it_and_says_who_won() -> None:
+    experiment = made(max_delay=0, horizon=60)
+    worth = {"red": 0.2, "green": 0.9, "blue": 0.2}
+    for t in range(60):
+        asked = experiment.do(Ask(), AT).answer
+        done = experiment.do(Tell(asked["round"], worth[asked["arm"]] + 0.01 * (t % 3)), "2026-04-29T00:00:00Z")
+    assert done.answer["state"] == "finished"
+    assert done.event is not None
+    assert done.event["body"]["state"] == "finished"
+    view = experiment.view()
+    assert (view["state"], view["open_round"], view["finished_at"]) == ("finished", None, "2026-04-29T00:00:00Z")
+    assert (view["winner"]["arm"], view["winner"]["sure"]) == ("green", "clear")
+    refused(experiment, Ask(), "wrong_state", "it is finished: no more rounds are opened")
+
+
+def test_finish_closes_the_open_round_as_missing() -> None:
+    experiment = made(units=2)
+    experiment.do(Ask(), AT)
+    experiment.do(Tell(1, 0.5, "2"), AT)
+    done = experiment.do(Finish(), AT)
+    assert [(row["unit"], row["status"]) for row in done.rows] == [("1", "missing")]
+    experiment.do(Amend(1, 0.5, "1"), AT)

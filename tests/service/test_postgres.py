@@ -1,0 +1,135 @@
+"""What only PostgreSQL brings: several processes at once, and a server that goes away and comes back."""
+
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import psutil
+import psycopg
+import pytest
+
+from aftereffect.service.commands import Ask, Tell
+from aftereffect.service.desk import Desk
+from aftereffect.service.errors import Refused
+
+MAIL = {"name": "Mail", "arms": ["short", "long"], "max_delay": 1, "seed": 7}
+CLIENT = """
+import sys
+from aftereffect.service.commands import Ask, Tell
+from aftereffect.service.desk import Desk
+from aftereffect.service.errors import Refused
+url, ids, rounds = sys.argv[1], sys.argv[2].split(","), int(sys.argv[3])
+done = 0
+with Desk.open(url) as desk:
+    while done < rounds:
+        for identity in ids:
+            asked = desk.perform(identity, Ask())
+            try:
+                done += not desk.perform(identity, Tell(asked["round"], 0.5))["repeated"]
+            except Refused as refused:
+                assert refused.code == "conflict", refused
+print(done)
+"""
+
+
+def test_several_processes_share_experiments(fresh_postgres_url):
+    with Desk.open(fresh_postgres_url) as desk:
+        ids = [desk.create({**MAIL, "seed": i})["id"] for i in range(3)]
+        orders = (ids, ids[::-1], [ids[1], ids[2], ids[0]])
+        calls = [[sys.executable, "-c", CLIENT, fresh_postgres_url, ",".join(order), "40"] for order in orders]
+        clients = [subprocess.Popen(call, stdout=subprocess.PIPE, text=True) for call in calls]
+        told = [int(client.communicate(timeout=100)[0]) for client in clients]
+        assert [client.returncode for client in clients] == [0, 0, 0]
+        assert all(verdict["ok"] for verdict in desk.verify())
+        assert sum(desk.experiment(identity)["round"] for identity in ids) == sum(told)
+
+
+def test_a_desk_takes_up_what_another_has_moved(fresh_postgres_url):
+    with Desk.open(fresh_postgres_url) as one, Desk.open(fresh_postgres_url) as two:
+        identity = one.create(MAIL)["id"]
+        for t in range(1, 40):
+            ask, tell = (one, two) if t % 2 else (two, one)
+            assert ask.perform(identity, Ask())["round"] == t
+            tell.perform(identity, Tell(t, 0.5))
+            assert one.experiment(identity)["round"] == two.experiment(identity)["round"] == t
+        assert one.verify(identity)[0]["ok"]
+
+
+def test_batches_in_opposite_orders_do_not_block_each_other(fresh_postgres_url):
+    with Desk.open(fresh_postgres_url) as one, Desk.open(fresh_postgres_url) as two:
+        ids = [one.create({**MAIL, "seed": i})["id"] for i in range(20)]
+
+        def client(desk: Desk, order: list[str]) -> list[str]:
+            answers = [answer for _ in range(10) for answer in desk.perform_many([(i, Ask()) for i in order])]
+            return [answer.code for answer in answers if isinstance(answer, Refused)]
+
+        with ThreadPoolExecutor(2) as pair:
+            found = [pair.submit(client, one, ids), pair.submit(client, two, ids[::-1])]
+            assert [each.result() for each in found] == [[], []]
+
+
+def test_connections_that_were_cut_are_made_again(fresh_postgres_url):
+    with Desk.open(fresh_postgres_url) as desk:
+        identity = desk.create(MAIL)["id"]
+        desk.perform(identity, Ask())
+        desk.experiment(identity)
+        with psycopg.connect(fresh_postgres_url, autocommit=True) as admin:
+            cut = admin.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            ).rowcount
+        assert cut >= 2
+        assert desk.perform(identity, Tell(1, 0.5))["status"] == "reported"
+        assert desk.experiment(identity)["open_round"] is None
+        assert desk.verify(identity)[0]["ok"]
+
+
+def test_a_row_locked_for_ever_is_not_waited_for_for_ever(fresh_postgres_url, monkeypatch):
+    monkeypatch.setattr("aftereffect.service.store.places._OPTIONS", "-c lock_timeout=300ms")
+    with Desk.open(fresh_postgres_url) as desk:
+        identity = desk.create(MAIL)["id"]
+        with psycopg.connect(fresh_postgres_url) as other:
+            other.execute("SELECT * FROM experiments FOR UPDATE")
+            with pytest.raises(Refused, match="lock timeout") as refused:
+                desk.perform(identity, Ask())
+            assert refused.value.code == "busy"
+        assert desk.perform(identity, Ask())["round"] == 1
+
+
+def test_a_server_that_is_not_there_is_a_refusal_without_the_password(tmp_path):
+    with pytest.raises(Refused, match="did not answer") as refused:
+        Desk.open(f"postgresql://me:hunter2@/nothing?host={tmp_path}")
+    assert refused.value.code == "busy"
+    assert "hunter2" not in refused.value.detail
+
+
+def kill(pid: int) -> None:
+    """Kill a server with all its children, as when the machine goes."""
+    postmaster = psutil.Process(pid)
+    family = [postmaster, *postmaster.children(recursive=True)]
+    # Stopped first: a postmaster that sees its children die starts to recover by itself.
+    postmaster.suspend()
+    for process in reversed(family):
+        process.kill()
+    psutil.wait_procs(family, timeout=10)
+
+
+def test_a_server_killed_and_started_again_goes_on(own_postgres_server):
+    server = own_postgres_server
+    with Desk.open(server.get_uri()) as desk:
+        identity = desk.create(MAIL)["id"]
+        desk.perform_many([(identity, Ask()), (identity, Tell(1, 0.5))])
+        kill(server.get_pid())
+        with pytest.raises(Refused) as refused:
+            desk.perform(identity, Ask())
+        assert refused.value.code == "busy"
+        with pytest.raises(Refused, match="try again"):
+            desk.experiment(identity)
+        with pytest.raises(Refused, match="try again"):
+            desk.ping()
+        server.start()
+        desk.ping()
+        asked = desk.perform(identity, Ask())
+        assert asked["round"] == 2
+        desk.perform(identity, Tell(asked["round"], 0.5))
+        assert desk.verify(identity)[0]["ok"]

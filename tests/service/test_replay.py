@@ -1,0 +1,131 @@
+"""What is kept of an experiment: its log, its state, rounds beyond memory; and what is found to be altered."""
+
+import json
+from typing import Any
+
+import pytest
+from tests.service.playing import AT, made, play, refused, repeated
+
+from aftereffect.service import commands
+from aftereffect.service.commands import Amend, Ask, Away, Back, Finish, Pause, Resume, Start, Tell
+from aftereffect.service.errors import Corrupt, Refused
+from aftereffect.service.experiment import Experiment
+from aftereffect.service.rounds import Memory
+
+
+def test_rounds_beyond_memory_are_looked_up_or_refused() -> None:
+    experiment = made(max_delay=0)
+    table = {}
+    for t in range(1, 41):
+        experiment.do(Ask(), AT)
+        table[t] = experiment.do(Tell(t, 0.5), AT).rows[0]
+    assert len(experiment.progress.memory.rounds) == 16
+    refused(experiment, Tell(1, 0.5), "closed", "round 1 is no longer at hand")
+    experiment.lookup = lambda round_, unit: table.get(round_) if unit == "1" else None
+    repeated(experiment, Tell(1, 0.5))
+    refused(experiment, Tell(1, 0.6), "conflict", "round 1 was reported as 0.5")
+
+
+def test_a_round_of_a_very_long_block_is_amended_from_its_row_and_replayed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Memory, "CELLS", 32)
+    experiment, events, table = made(max_delay=20), [], {}
+    for t in range(1, 40):
+        for command in (Ask(), Tell(t, 0.5)):
+            done = experiment.do(command, AT)
+            events.append(done.event)
+            table |= {row["round"]: row for row in done.rows}
+    assert experiment.progress.memory.get(2) is None
+    refused(experiment, Amend(2, 0.75), "closed", "no longer at hand")
+    experiment.lookup = lambda round_, unit: {**table[round_], "another": 1}
+    done = experiment.do(Amend(2, 0.75), AT)
+    events.append(done.event)
+    assert done.rows == [{**table[2], "total": 0.75}]
+    assert experiment.view()["sum_of_totals"] == 39 * 0.5 + 0.25
+    twin = made(max_delay=20)
+    for event in json.loads(json.dumps(events)):
+        rows = twin.replay(event)
+    assert rows == done.rows
+    assert twin.digest() == experiment.digest()
+
+
+def played_log() -> list[dict[str, Any]]:
+    experiment, events = made(units=2), []
+    for t in range(1, 30):
+        for command in (Ask(), Tell(t, t % 3 / 2, "1"), Tell(t, 0.5, "2")):
+            events.append(experiment.do(command, AT).event)
+    return json.loads(json.dumps(events))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda e: e["body"].update(arms=[0, 0] if e["body"]["arms"] != [0, 0] else [1, 1]), "arms is"),
+        (lambda e: e["body"].update(block=9), "block is 9 where it should be"),
+        (lambda e: e.update(round=99), "round is 99 where it should be"),
+        (lambda e: e.update(kind="away"), "KeyError('arm')"),
+        (lambda e: e.update(kind="dance"), "kind must be one of"),
+        (lambda e: e["body"].update(more=1), "more is 1 where it should be None"),
+        (lambda e: e.pop("body"), "KeyError('body')"),
+        (lambda e: e.update(unit="9"), "unit must be one of"),
+    ],
+)
+def test_an_altered_log_is_corrupt(change: Any, words: str) -> None:
+    events = played_log()
+    change(events[30])
+    twin = made(units=2)
+    for event in events[:30]:
+        twin.replay(event)
+    with pytest.raises(Corrupt) as caught:
+        twin.replay(events[30])
+    assert words in caught.value.detail
+
+
+def test_a_probability_off_by_one_bit_is_corrupt() -> None:
+    events = played_log()
+    index = next(i for i, event in enumerate(events) if event["body"].get("update"))
+    events[index]["body"]["probabilities"][0] += 2**-54
+    twin = made(units=2)
+    for event in events[:index]:
+        twin.replay(event)
+    with pytest.raises(Corrupt, match="probabilities is"):
+        twin.replay(events[index])
+
+
+def test_a_repetition_in_the_log_is_corrupt() -> None:
+    events = played_log()
+    twin = made(units=2)
+    twin.replay(events[0])
+    with pytest.raises(Corrupt, match="nothing came of it"):
+        twin.replay(events[0])
+
+
+@pytest.mark.parametrize("change", [{"last": 3}, {"kind": "Other"}, {"away": {}}, {"version": 2}])
+def test_an_altered_state_is_corrupt(change: dict[str, Any]) -> None:
+    experiment = made()
+    play(experiment)
+    with pytest.raises(Corrupt, match="a state must hold what state"):
+        Experiment.from_state({**experiment.state(), **change})
+
+
+def test_many_arms_have_their_probabilities_in_the_log_as_a_hash() -> None:
+    event = made(arms=[str(i) for i in range(17)]).do(Ask(), AT).event
+    assert event is not None
+    assert len(event["body"]["probabilities"]) == 64
+
+
+def test_commands_go_through_json() -> None:
+    reports = (Ask("1"), Tell(3, None), Amend(3, 0.5, "2"))
+    for command in (*reports, Start(), Pause(), Resume(), Away("a"), Back("a"), Finish()):
+        assert commands.from_json(json.loads(json.dumps(commands.to_json(command)))) == command
+    for broken, words in (
+        ({"kind": "jump"}, "kind must be one of"),
+        ({"kind": "tell", "round": 1}, "must have the field 'total'"),
+        ({"kind": "pause", "round": 1}, "has no field 'round'"),
+    ):
+        with pytest.raises(Refused, match=words):
+            commands.from_json(broken)
+
+
+def test_what_is_no_command_is_refused() -> None:
+    with pytest.raises(Refused, match="command must be one of start, ask"):
+        made().do("ask", AT)

@@ -1,0 +1,143 @@
+"""Settings of experiments: what is accepted, what is refused and with which words, and their JSON."""
+
+import json
+
+import pytest
+
+from aftereffect.service.errors import CODES, Corrupt, Refused
+from aftereffect.service.settings import ExperimentSettings, checked_settings
+
+LEAST = {"name": "Mail", "arms": ["a", "b"], "max_delay": 3}
+
+
+def test_the_least_that_must_be_given_has_sound_defaults() -> None:
+    settings = checked_settings(LEAST)
+    assert (settings.low, settings.high, settings.direction, settings.horizon) == (0.0, 1.0, "maximize", None)
+    assert (settings.units, settings.player, settings.seed, settings.draft) == (("1",), "default", None, False)
+    assert (settings.start_date, settings.round_length, settings.carry_over) == (None, 1.0, None)
+
+
+def test_null_stands_for_the_default() -> None:
+    nulls = dict.fromkeys(("low", "high", "direction", "horizon", "units", "player", "tuning", "seed", "draft"))
+    assert checked_settings({**LEAST, **nulls, "carry_over": None}) == checked_settings(LEAST)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"name": ""}, "name must have 1 to 200 characters, but got 0"),
+        ({"name": "x" * 201}, "name must have 1 to 200 characters, but got 201"),
+        ({"name": None}, "name must be given, but it is missing"),
+        ({"name": 3}, "name must be text, but got 3"),
+        ({"name": "a\x00b"}, "name must not be blank or hold control characters or lone surrogates, but got 'a\\x00b'"),
+        ({"name": "a\ud800"}, "name must not be blank or hold control characters or lone surrogates"),
+        ({"name": " \t"}, "name must not be blank"),
+        ({"arms": ["a"]}, "arms must have 2 to 1000 names, but got 1"),
+        ({"arms": [str(i) for i in range(1001)]}, "arms must have 2 to 1000 names, but got 1001"),
+        ({"arms": ["a", "b", "a"]}, "arms must be distinct, but got 'a' twice"),
+        ({"arms": "ab"}, "arms must be a list of names, but got 'ab'"),
+        ({"arms": ["a", 1]}, "arms[1] must be text, but got 1"),
+        ({"arms": ["a", "b" * 101]}, "arms[1] must have 1 to 100 characters, but got 101"),
+        ({"low": True}, "low must be a finite number, but got True"),
+        ({"high": float("nan")}, "high must be a finite number, but got nan"),
+        ({"high": float("inf")}, "high must be a finite number, but got inf"),
+        ({"high": "1"}, "high must be a finite number, but got '1'"),
+        ({"high": 2**63}, "high must lie within ±(2**63 - 1), but got 9223372036854775808"),
+        ({"low": 2}, "low must be less than high, but got low=2.0 and high=1.0"),
+        ({"max_delay": -1}, "max_delay must be at least 0, but got -1"),
+        ({"max_delay": 10_001}, "max_delay must be at most 10000, but got 10001"),
+        ({"max_delay": 2.0}, "max_delay must be an int, but got 2.0"),
+        ({"max_delay": True}, "max_delay must be an int, but got True"),
+        ({"max_delay": None}, "exactly one of max_delay and carry_over must be given"),
+        ({"carry_over": {"window": 7}}, "exactly one of max_delay and carry_over must be given"),
+        ({"max_delay": None, "carry_over": 7}, "carry_over must be a mapping, but got 7"),
+        ({"max_delay": None, "carry_over": {}}, "carry_over must have exactly one of window and half_life"),
+        ({"max_delay": None, "carry_over": {"window": 7, "half_life": 2}}, "exactly one of window and half_life"),
+        ({"max_delay": None, "carry_over": {"window": "long"}}, "window must be a number of days or words like"),
+        ({"max_delay": None, "carry_over": {"days": 7}}, "carry_over may have window or half_life, and round_length"),
+        (
+            {"max_delay": None, "round_length": 2, "carry_over": {"window": 7, "round_length": 1}},
+            "round_length must be the same in carry_over, but got 2 and 1",
+        ),
+        ({"direction": "up"}, "direction must be one of 'maximize', 'minimize', but got 'up'"),
+        ({"horizon": 0}, "horizon must be at least 1, but got 0"),
+        ({"horizon": 2**63}, "horizon must be at most 9223372036854775807"),
+        ({"units": 0}, "units must be at least 1, but got 0"),
+        ({"units": 1001}, "units must be at most 1000, but got 1001"),
+        ({"units": []}, "units must have 1 to 1000 names, but got 0"),
+        ({"units": ["x", "x"]}, "units must be distinct, but got 'x' twice"),
+        ({"units": 1000, "max_delay": 100}, "units times (max_delay + 1) must be at most 100000"),
+        ({"player": "best"}, "player must be one of 'default', 'paper', but got 'best'"),
+        ({"player": "paper"}, "horizon must be given for player 'paper'"),
+        ({"tuning": {"speed": 1}}, "tuning may have horizon, but got 'speed'"),
+        ({"tuning": 1}, "tuning must be a mapping, but got 1"),
+        ({"seed": -1}, "seed must be at least 0, but got -1"),
+        ({"seed": 2**64}, "seed must be at most 18446744073709551615"),
+        ({"draft": 1}, "draft must be true or false, but got 1"),
+        ({"start_date": "2026-02-30"}, "start_date must be a date like 2026-01-31, but got '2026-02-30'"),
+        ({"start_date": "20260131"}, "start_date must be a date like 2026-01-31"),
+        ({"round_length": 0}, "round_length must be greater than 0, but got 0.0"),
+        ({"round_length": "a blink"}, "round_length must be a number of days or words like"),
+        ({"colour": "red"}, "settings have no 'colour'"),
+    ],
+)
+def test_what_breaks_a_rule_is_refused_with_argument_rule_and_value(changes: dict, words: str) -> None:
+    with pytest.raises(Refused) as caught:
+        checked_settings({**LEAST, **changes})
+    assert words in caught.value.detail
+    assert (caught.value.code, caught.value.status) == ("invalid", 422)
+
+
+def test_settings_must_be_a_mapping() -> None:
+    with pytest.raises(Refused, match="settings must be a mapping, but got 7"):
+        checked_settings(7)
+
+
+def test_units_by_number_and_by_name() -> None:
+    assert checked_settings({**LEAST, "units": 3}).units == ("1", "2", "3")
+    assert checked_settings({**LEAST, "units": ["north", "south"]}).units == ("north", "south")
+
+
+def test_carry_over_in_words_gives_rounds_and_keeps_the_words() -> None:
+    words = {"window": "2 weeks", "round_length": "1 week"}
+    settings = checked_settings({"name": "x", "arms": ["a", "b"], "carry_over": words})
+    assert (settings.max_delay, settings.round_length, settings.carry_over) == (2, 7.0, words)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        LEAST,
+        {**LEAST, "units": 4, "seed": 2**64 - 1, "horizon": 10, "player": "paper", "draft": True},
+        {"name": "é 👩‍👩‍👧", "arms": ["a", "b"], "carry_over": {"half_life": 1.5}, "start_date": "2026-01-31"},
+        {**LEAST, "low": -0.1, "high": 1e-300, "round_length": 1 / 3, "tuning": {"horizon": 500}},
+    ],
+)
+def test_json_gives_the_same_settings_back(given: dict) -> None:
+    settings = checked_settings(given)
+    assert ExperimentSettings.from_json(json.loads(json.dumps(settings.to_json()))) == settings
+
+
+@pytest.mark.parametrize("broken", [None, {}, {"name": "x"}, {**checked_settings(LEAST).to_json(), "low": "0"}])
+def test_json_that_was_never_written_is_corrupt(broken: object) -> None:
+    with pytest.raises(Corrupt, match="settings must be what to_json wrote"):
+        ExperimentSettings.from_json(broken)
+
+
+def test_a_seed_is_given_once() -> None:
+    settings = checked_settings(LEAST).seeded(5)
+    assert settings.seed == 5
+    assert settings.seeded(6) is settings
+
+
+def test_a_refusal_is_a_problem_document() -> None:
+    problem = Refused("conflict", "no", round=3).problem()
+    assert problem == {
+        "type": "urn:aftereffect:conflict",
+        "title": CODES["conflict"][1],
+        "status": 409,
+        "detail": "no",
+        "code": "conflict",
+        "round": 3,
+    }
+    assert Corrupt("torn").problem()["status"] == 500

@@ -1,0 +1,406 @@
+"""Reports repeated, reordered, late, corrected, unknown: an experiment against a simple model of what should hold.
+
+The model keeps a table of reports and drives a panel of its own with what the learner should hear. It knows nothing
+of memory, events or rows. Whatever is refused must leave no trace, the log must replay to the same state, and an
+experiment put away and taken up again must go on as if nothing had happened.
+"""
+
+import json
+import os
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+import aftereffect as ae
+from aftereffect.core.effects import effects, total_bounds
+from aftereffect.service.commands import Amend, Ask, Away, Back, Command, Finish, Pause, Resume, Start, Tell
+from aftereffect.service.errors import Refused
+from aftereffect.service.experiment import Done, Experiment
+from aftereffect.service.settings import checked_settings
+
+SOAK = os.environ.get("AFTEREFFECT_SOAK") == "1"
+TOTALS = st.one_of(st.none(), st.sampled_from([0.0, 0.25, 0.5, 1.0, 3.0, -1.0, 1e300]), st.floats(0.0, 1.0))
+
+
+class Machine(RuleBasedStateMachine):
+    """Rules try everything in every state; the model says what must come of it."""
+
+    @initialize(
+        n_arms=st.integers(2, 4),
+        max_delay=st.integers(0, 2),
+        units=st.integers(1, 3),
+        horizon=st.sampled_from([None, None, None, 30]),
+        draft=st.booleans(),
+        seed=st.integers(0, 2**64 - 1),
+    )
+    def begin(self, n_arms: int, max_delay: int, units: int, horizon: int | None, draft: bool, seed: int) -> None:
+        self.arms = [f"arm {i}" for i in range(n_arms)]
+        self.units = [str(u + 1) for u in range(units)]
+        self.d, self.horizon = max_delay, horizon
+        given = {"name": "m", "arms": self.arms, "max_delay": max_delay, "units": units, "horizon": horizon}
+        self.settings = checked_settings({**given, "seed": seed, "draft": draft, "player": "default"})
+        self.experiment = Experiment(self.settings)
+        self.experiment.lookup = self.look_up
+        self.least, self.most = total_bounds(effects("maximize", 0.0, 1.0), max_delay)
+        player = ae.CompositeLossWrapper.tuned(
+            n_arms=n_arms,
+            max_delay=max_delay,
+            horizon=horizon or 100_000,
+            seed=seed,
+            direction="maximize",
+            out_of_range="void",
+        )
+        self.panel = ae.Panel(player, units)
+        self.state = "draft" if draft else "running"
+        self.reports: dict[tuple[int, int], float | None] = {}
+        self.withheld: set[tuple[int, int]] = set()
+        self.drawn: dict[int, list[int]] = {}
+        self.last, self.open = 0, False
+        self.blocks: list[tuple[int, int | None, list[float | None]]] = []
+        self.away: set[int] = set()
+        self.ever_away = False
+        self.warm_until = 0
+        self.stained = [0] * units
+        self.amended = 0
+        self.rows: dict[tuple[int, str], dict[str, Any]] = {}
+        self.log: list[dict[str, Any]] = []
+        self.clock = 0
+
+    # What the experiment is told, and what must come of it.
+
+    def look_up(self, round_: int, unit: str) -> dict[str, Any] | None:
+        return self.rows.get((round_, unit))
+
+    def carry_out(self, command: Command) -> Done:
+        self.clock += 1
+        done = self.experiment.do(command, f"2026-01-01T00:00:00.{self.clock:06d}Z")
+        json.dumps([done.answer, done.event, done.rows], allow_nan=False)
+        self.rows |= {(row["round"], row["unit"]): row for row in done.rows}
+        if done.event is not None:
+            self.log.append(done.event)
+        return done
+
+    def refuse(self, command: Command, code: str) -> None:
+        before = self.experiment.digest()
+        with pytest.raises(Refused) as caught:
+            self.carry_out(command)
+        assert caught.value.code == code, (command, caught.value.detail)
+        assert self.experiment.digest() == before
+
+    def repeat(self, command: Command) -> Done:
+        before = self.experiment.digest()
+        done = self.carry_out(command)
+        assert (done.event, done.rows) == (None, [])
+        assert self.experiment.digest() == before
+        return done
+
+    def status(self, total: float | None) -> str:
+        if total is None:
+            return "missing"
+        return "reported" if self.least <= total <= self.most else "void"
+
+    def block_is_open(self, number: int) -> bool:
+        start, end, _ = self.blocks[-1]
+        return number >= start and end is None
+
+    def close(self) -> None:
+        heard = [
+            None if (self.last, u) in self.withheld else self.reports[self.last, u] for u in range(len(self.units))
+        ]
+        result = self.panel.tell(heard)
+        self.open = False
+        if result.update:
+            self.blocks[-1] = (self.blocks[-1][0], self.last, result.fed_losses)
+        if self.last == self.horizon:
+            self.state = "finished"
+
+    # The rules.
+
+    @rule()
+    def start(self) -> None:
+        if self.state == "draft":
+            assert self.carry_out(Start()).answer["state"] == "running"
+            self.state = "running"
+        elif self.state == "running":
+            self.repeat(Start())
+        else:
+            self.refuse(Start(), "wrong_state")
+
+    @rule(u=st.none() | st.integers(0, 2))
+    def ask(self, u: int | None) -> None:
+        unit = None if u is None else self.units[u % len(self.units)]
+        if self.state != "running":
+            self.refuse(Ask(unit), "wrong_state")
+            return
+        if self.open:
+            answer = self.repeat(Ask(unit)).answer
+            waits = [v for v in self.units if (self.last, self.units.index(v)) not in self.reports]
+            assert answer["unit"] == (waits[0] if unit is None else unit)
+            row = self.rows[self.last, answer["unit"]]
+            assert {name: answer[name] for name in row} == row
+            return
+        self.check_opened(self.carry_out(Ask(unit)), unit)
+
+    def check_opened(self, done: Done, unit: str | None) -> None:
+        drawn = self.panel.ask()
+        self.last += 1
+        self.open = True
+        self.drawn[self.last] = drawn
+        if self.panel.block_start == self.last:
+            self.blocks.append((self.last, None, []))
+        assert [row["unit"] for row in done.rows] == self.units
+        assert done.answer["unit"] == (unit or self.units[0])
+        for u, row in enumerate(done.rows):
+            arm = self.arms.index(row["arm"])
+            assert arm not in self.away
+            assert row["substituted"] == (drawn[u] in self.away)
+            if row["substituted"]:
+                self.stained[u] = self.last + self.d
+            else:
+                assert arm == drawn[u]
+                assert row["probability"] == self.panel.probabilities[arm]
+            if self.last <= max(self.warm_until, self.stained[u]):
+                self.withheld.add((self.last, u))
+            assert (row["round"], row["status"], row["total"]) == (self.last, "open", None)
+            assert (row["block"], row["block_start"]) == (len(self.blocks), self.blocks[-1][0])
+
+    @rule(u=st.integers(0, 2), total=TOTALS)
+    def tell(self, u: int, total: float | None) -> None:
+        """Report the open round, or the last one once more."""
+        self.report(self.last, u % len(self.units), total)
+
+    @rule(back=st.integers(-2, 60), u=st.integers(0, 2), total=TOTALS)
+    def tell_any(self, back: int, u: int, total: float | None) -> None:
+        """Report a round long gone, or one that is yet to come."""
+        self.report(self.last - back, u % len(self.units), total)
+
+    @rule(back=st.integers(0, 60), u=st.integers(0, 2))
+    def tell_again(self, back: int, u: int) -> None:
+        """Deliver a report twice."""
+        u %= len(self.units)
+        key = (self.last - back, u)
+        if key in self.reports:
+            self.report(*key, self.reports[key])
+
+    def report(self, number: int, u: int, total: float | None) -> None:
+        command = Tell(number, total, self.units[u])
+        if number < 1:
+            self.refuse(command, "invalid")
+        elif number > self.last:
+            self.refuse(command, "not_open")
+        elif (number, u) in self.reports:
+            if self.reports[number, u] == total:
+                answer = self.repeat(command).answer
+                assert (answer["total"], answer["repeated"]) == (total, True)
+            else:
+                self.refuse(command, "conflict")
+        else:
+            done = self.carry_out(command)
+            self.reports[number, u] = total
+            assert (done.answer["status"], done.answer["total"]) == (self.status(total), total)
+            if all((number, v) in self.reports for v in range(len(self.units))):
+                self.close()
+
+    @rule(rounds=st.integers(1, 40), total=st.sampled_from([0.0, 0.25, 0.5]), stop=st.booleans())
+    def play_on(self, rounds: int, total: float, stop: bool) -> None:
+        """Get on, perhaps until a block is closed: most blocks are longer than most sequences of single steps."""
+        for _ in range(rounds):
+            if self.state != "running":
+                return
+            if not self.open:
+                self.check_opened(self.carry_out(Ask()), None)
+            for u in range(len(self.units)):
+                if (self.last, u) not in self.reports:
+                    self.report(self.last, u, total)
+            if stop and self.blocks[-1][1] == self.last:
+                return
+
+    @rule(back=st.integers(-2, 12), u=st.integers(0, 2), total=TOTALS)
+    def amend_any(self, back: int, u: int, total: float | None) -> None:
+        self.correct(self.last - back, u % len(self.units), total)
+
+    @rule(back=st.integers(0, 1), u=st.integers(0, 2), total=st.sampled_from([None, 0.25, 0.75]))
+    def amend(self, back: int, u: int, total: float | None) -> None:
+        """Correct a round that has just been told."""
+        self.correct(self.last - back, u % len(self.units), total)
+
+    def correct(self, number: int, u: int, total: float | None) -> None:
+        command = Amend(number, total, self.units[u])
+        if number < 1:
+            self.refuse(command, "invalid")
+        elif number > self.last:
+            self.refuse(command, "not_open")
+        elif not self.block_is_open(number):
+            self.refuse(command, "closed")
+        elif (number, u) not in self.reports:
+            self.refuse(command, "conflict")
+        elif self.reports[number, u] == total:
+            self.repeat(command)
+        else:
+            done = self.carry_out(command)
+            assert done.answer["status"] == self.status(total)
+            self.reports[number, u] = total
+            self.amended += 1
+            closed = number < self.last or not self.open
+            if closed and (number, u) not in self.withheld:
+                self.panel.amend(u, number, total)
+
+    @rule()
+    def pause(self) -> None:
+        if self.state == "running":
+            self.carry_out(Pause())
+            self.state = "paused"
+        elif self.state == "paused":
+            self.repeat(Pause())
+        else:
+            self.refuse(Pause(), "wrong_state")
+
+    @rule()
+    def resume(self) -> None:
+        if self.state == "paused":
+            self.carry_out(Resume())
+            self.state = "running"
+            if self.d:
+                self.warm_until = self.last + self.d
+                if self.open:
+                    self.withheld |= {(self.last, u) for u in range(len(self.units))}
+        elif self.state == "running":
+            self.repeat(Resume())
+        else:
+            self.refuse(Resume(), "wrong_state")
+
+    @precondition(lambda self: self.state == "running")
+    @rule(asked=st.booleans())
+    def interrupt(self, asked: bool) -> None:
+        """Pause and resume, with a round open or not, and play on into the warm-up."""
+        if asked and not self.open:
+            self.check_opened(self.carry_out(Ask()), None)
+        self.pause()
+        self.resume()
+        self.play_on(2, 0.5, False)
+
+    @rule(arm=st.integers(0, 3))
+    def arm_away(self, arm: int) -> None:
+        arm %= len(self.arms)
+        command = Away(self.arms[arm])
+        if arm in self.away:
+            self.repeat(command)
+        elif self.state == "finished":
+            self.refuse(command, "wrong_state")
+        elif len(self.away) == len(self.arms) - 1:
+            self.refuse(command, "conflict")
+        else:
+            self.carry_out(command)
+            self.away.add(arm)
+            self.ever_away = True
+
+    @rule(arm=st.integers(0, 3))
+    def arm_back(self, arm: int) -> None:
+        arm %= len(self.arms)
+        command = Back(self.arms[arm])
+        if arm not in self.away:
+            self.repeat(command)
+        elif self.state == "finished":
+            self.refuse(command, "wrong_state")
+        else:
+            self.carry_out(command)
+            self.away.discard(arm)
+
+    @precondition(lambda self: self.state == "running" and self.last > 0)
+    @rule(u=st.integers(0, 2))
+    def send_away_for_a_while(self, u: int) -> None:
+        """Take away an arm of the block, play a round with its stand-in, and go on once it is back."""
+        arm = self.drawn[self.last][u % len(self.units)]
+        self.play_on(1, 0.5, False)
+        self.arm_away(arm)
+        self.play_on(1, 0.5, False)
+        self.arm_back(arm)
+        self.play_on(2, 0.5, False)
+
+    @precondition(lambda self: self.last > 20)
+    @rule(asked=st.booleans())
+    def finish(self, asked: bool) -> None:
+        if asked and self.state == "running" and not self.open:
+            self.check_opened(self.carry_out(Ask()), None)
+        if self.state == "finished":
+            self.repeat(Finish())
+            return
+        self.carry_out(Finish())
+        if self.open:
+            self.reports |= {
+                (self.last, u): None for u in range(len(self.units)) if (self.last, u) not in self.reports
+            }
+            self.close()
+        self.state = "finished"
+
+    @rule()
+    def put_away_and_take_up(self) -> None:
+        state = json.loads(json.dumps(self.experiment.state(), allow_nan=False))
+        digest = self.experiment.digest()
+        self.experiment = Experiment.from_state(state)
+        self.experiment.lookup = self.look_up
+        assert self.experiment.digest() == digest
+
+    # What must hold at any time.
+
+    @invariant()
+    def the_learner_has_heard_what_it_should(self) -> None:
+        assert self.experiment.progress.panel.state() == self.panel.state()
+
+    @invariant()
+    def the_view_says_what_the_model_knows(self) -> None:
+        view = self.experiment.view()
+        assert (view["state"], view["round"]) == (self.state, self.last)
+        assert view["open_round"] == (self.last if self.open else None)
+        assert list(view["probabilities"].values()) == self.panel.probabilities.tolist()
+        assert (view["block"], view["updates"]) == (len(self.blocks), sum(end is not None for _, end, _ in self.blocks))
+        statuses = [self.status(total) for total in self.reports.values()]
+        counts = view["counts"]
+        assert (counts["missing"], counts["void"]) == (statuses.count("missing"), statuses.count("void"))
+        assert (counts["amended"], counts["reports"]) == (self.amended, len(statuses) - statuses.count("missing"))
+        assert view["guarantee"]["void"] == self.ever_away
+        assert sum(view["plays"].values()) == self.last * len(self.units)
+        assert (view["winner"] is not None) == (self.state == "finished")
+
+    def measured(self, number: int, u: int) -> bool | None:
+        start, end, fed = next(block for block in reversed(self.blocks) if block[0] <= number)
+        if end is not None:
+            return number >= end - self.d and fed[u] is not None
+        told = self.last - self.open
+        return False if number < start + self.d or number + self.d <= told else None
+
+    @invariant()
+    def the_rows_are_the_table_of_reports(self) -> None:
+        assert set(self.rows) == {(t, unit) for t in range(1, self.last + 1) for unit in self.units}
+        for (number, unit), row in self.rows.items():
+            u = self.units.index(unit)
+            if (number, u) in self.reports:
+                total = self.reports[number, u]
+                assert (row["total"], row["status"]) == (total, self.status(total))
+            else:
+                assert (row["total"], row["status"]) == (None, "open")
+            assert row["measured"] == self.measured(number, u), (row, self.blocks)
+            updated = any(end == number for _, end, _ in self.blocks)
+            assert row["update"] == updated
+
+    def teardown(self) -> None:
+        if not hasattr(self, "log"):
+            return
+        twin, rows = Experiment(self.settings), {}
+        for event in json.loads(json.dumps(self.log)):
+            rows |= {(row["round"], row["unit"]): row for row in twin.replay(event)}
+        assert twin.digest() == self.experiment.digest()
+        assert rows == self.rows
+
+
+Machine.TestCase.settings = settings(
+    max_examples=2000 if SOAK else 120,
+    stateful_step_count=80 if SOAK else 40,
+    deadline=None,
+    derandomize=not SOAK,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
+)
+TestDelivery = Machine.TestCase

@@ -1,0 +1,193 @@
+"""Long lists on SQLite: the next portion runs while the last is being written, and nothing is said too early."""
+
+import gc
+import random
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from aftereffect.service.commands import Ask, Tell
+from aftereffect.service.desk import Desk
+from aftereffect.service.errors import Refused
+from aftereffect.service.store import loading, writer
+from aftereffect.service.store.batch import Batch
+from aftereffect.service.store.ledger import Ledger
+
+MAIL = {"name": "Mail", "arms": ["short", "long", "none"], "max_delay": 1, "seed": 7}
+
+
+@pytest.fixture
+def portions(monkeypatch):
+    """Lists count as long from six commands on, and go in portions of four."""
+    monkeypatch.setattr(writer, "MANY", 6)
+    monkeypatch.setattr(writer, "PORTION", 4)
+
+
+def codes(answers):
+    return [answer.code if isinstance(answer, Refused) else answer["round"] for answer in answers]
+
+
+def failing(monkeypatch, fails):
+    """Let those transactions fail, after everything is written, for which `fails` says so."""
+    write = Batch.write
+
+    def broken(self, connection):
+        count = write(self, connection)
+        if fails():
+            connection.exec_driver_sql("SELECT * FROM there_is_no_such_table")
+        return count
+
+    monkeypatch.setattr(Batch, "write", broken)
+
+
+def test_a_long_list_gives_what_single_commands_give(sqlite_url, monkeypatch):
+    kept = []
+    keep = Ledger.keep
+    monkeypatch.setattr(Ledger, "keep", lambda self, page: kept.append(len(page.items)) or keep(self, page))
+    with Desk.open(sqlite_url) as desk:
+        one, two = desk.create(MAIL)["id"], desk.create(MAIL)["id"]
+        commands = [command for t in range(1, 1501) for command in (Ask(), Tell(t, t % 4 / 4))]
+        answers = desk.perform_many([(one, command) for command in commands])
+        assert kept == [2048, 952]
+        assert codes(answers) == [t for t in range(1, 1501) for _ in range(2)]
+        singly = [desk.perform(two, command) for command in commands[:100]]
+        assert [answer["arm"] for answer in singly] == [answer["arm"] for answer in answers[:100]]
+        assert [verdict["ok"] for verdict in desk.verify()] == [True, True]
+        assert desk.experiment(one)["round"] == 1500
+
+
+def test_a_portion_is_answered_only_when_it_is_on_the_disk(sqlite_url, portions, monkeypatch):
+    write, held, seen = Batch.write, threading.Event(), threading.Event()
+
+    def slow(self, connection):
+        seen.set()
+        assert held.wait(10)
+        return write(self, connection)
+
+    with Desk.open(sqlite_url) as desk:
+        identity = desk.create(MAIL)["id"]
+        monkeypatch.setattr(Batch, "write", slow)
+        with ThreadPoolExecutor(1) as other:
+            commands = [(identity, command) for t in range(1, 11) for command in (Ask(), Tell(t, 0.5))]
+            asking = other.submit(desk.perform_many, commands)
+            assert seen.wait(10)
+            time.sleep(0.1)
+            assert not asking.done()
+            assert desk.experiment(identity)["round"] == 0
+            held.set()
+            assert codes(asking.result()) == [t for t in range(1, 11) for _ in range(2)]
+
+
+def test_what_builds_on_a_portion_that_was_not_kept_is_run_again(sqlite_url, portions, monkeypatch):
+    with Desk.open(sqlite_url) as desk:
+        one, two = desk.create(MAIL)["id"], desk.create(MAIL)["id"]
+        left = ["fail"]
+        failing(monkeypatch, lambda: bool(left and left.pop()))
+        first = [(one, Ask()), (one, Tell(1, 0.5)), (one, Ask()), (one, Tell(2, 0.5))]
+        second = [(one, Tell(2, 0.5)), (one, Ask()), (two, Ask()), (two, Tell(1, 0.25))]
+        answers = desk.perform_many([*first, *second])
+        # The second portion saw rounds 1 and 2 in memory; they were not kept, so it is run on what is there.
+        assert codes(answers) == ["busy"] * 4 + ["not_open", 1, 1, 1]
+        assert [row["status"] for row in desk.rounds(one)["items"]] == ["open"]
+        assert [verdict["ok"] for verdict in desk.verify()] == [True, True]
+
+
+def test_a_fault_in_a_later_portion_waits_for_the_one_before(sqlite_url, portions, monkeypatch, caplog):
+    whole = loading.Experiment.do
+
+    def faulty(self, command, at):
+        done = whole(self, command, at)
+        if command == Tell(3, 0.125):
+            raise ZeroDivisionError
+        return done
+
+    monkeypatch.setattr(loading.Experiment, "do", faulty)
+    with Desk.open(sqlite_url) as desk:
+        identity = desk.create(MAIL)["id"]
+        commands = [Ask(), Tell(1, 0.5), Ask(), Tell(2, 0.5), Ask(), Tell(3, 0.125), Tell(3, 0.5), Ask()]
+        assert codes(desk.perform_many([(identity, c) for c in commands])) == [1, 1, 2, 2, 3, "corrupt", 3, 4]
+        assert desk.verify(identity)[0]["ok"]
+    assert "ZeroDivisionError" in caplog.text
+
+
+def test_a_fault_while_keeping_is_answered(sqlite_url, portions, monkeypatch, caplog):
+    with Desk.open(sqlite_url) as desk:
+        identity = desk.create(MAIL)["id"]
+        with monkeypatch.context() as patched:
+            patched.setattr(Batch, "write", None)
+            answers = desk.perform_many([(identity, Ask())] * 9)
+            assert codes(answers) == ["busy"] * 9
+        assert desk.perform(identity, Ask())["round"] == 1
+    assert "TypeError" in caplog.text
+
+
+def test_creations_and_tokens_may_come_between(sqlite_url, portions):
+    with Desk.open(sqlite_url) as desk:
+        identity = desk.create(MAIL)["id"]
+        stop = threading.Event()
+
+        def tokens():
+            while not stop.is_set():
+                desk.create_token("t", ["read"])
+                desk.create(MAIL)
+
+        with ThreadPoolExecutor(2) as others:
+            made = [others.submit(tokens) for _ in range(2)]
+            commands = [(identity, command) for t in range(1, 101) for command in (Ask(), Tell(t, 0.5))]
+            for at in range(0, 200, 20):
+                assert all(isinstance(answer, dict) for answer in desk.perform_many(commands[at : at + 20]))
+            stop.set()
+            for each in made:
+                each.result()
+        assert all(verdict["ok"] for verdict in desk.verify())
+        assert len(desk.tokens()) >= 2
+
+
+def test_garbage_collection_and_thread_switching_are_as_before(sqlite_url, portions):
+    before = gc.isenabled(), sys.getswitchinterval()
+    with Desk.open(sqlite_url) as desk:
+        identity = desk.create(MAIL)["id"]
+        desk.perform_many([(identity, Ask())] * 20)
+    assert (gc.isenabled(), sys.getswitchinterval()) == before
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_whatever_fails_what_was_acknowledged_is_there(sqlite_url, portions, monkeypatch, seed):
+    rng = random.Random(seed)
+    failing(monkeypatch, lambda: rng.random() < 0.3)
+    told: dict[tuple[str, int], float] = {}
+    with Desk.open(sqlite_url) as desk:
+        ids = []
+        while len(ids) < 3:
+            try:
+                ids.append(desk.create({**MAIL, "seed": len(ids)})["id"])
+            except Refused:
+                continue
+        latest = dict.fromkeys(ids, 1)
+        refused = 0
+        for _ in range(40):
+            commands = []
+            for _ in range(rng.choice([1, 3, 12, 30])):
+                identity = rng.choice(ids)
+                guess = max(1, latest[identity] + rng.choice([-1, 0, 0, 0, 1]))
+                commands.append((identity, Ask() if rng.random() < 0.5 else Tell(guess, rng.choice([0.25, 0.5]))))
+            for (identity, command), answer in zip(commands, desk.perform_many(commands), strict=True):
+                if isinstance(answer, Refused):
+                    refused += answer.code == "busy"
+                elif isinstance(command, Ask):
+                    assert answer["round"] >= max((r for i, r in told if i == identity), default=0)
+                    latest[identity] = answer["round"]
+                else:
+                    assert told.setdefault((identity, command.round), command.total) == command.total
+        assert refused > 0
+        assert len(told) > 30
+        for identity in ids:
+            rows = desk.rounds(identity, limit=1000)["items"]
+            assert [row["round"] for row in rows] == list(range(1, len(rows) + 1))
+            for row in rows:
+                assert told.get((identity, row["round"]), row["total"]) == row["total"]
+            assert max((r for i, r in told if i == identity), default=0) <= len(rows)
+        assert all(verdict["ok"] for verdict in desk.verify())

@@ -1,0 +1,190 @@
+"""Hostile values: each is refused with 4xx and a problem, never 5xx, and leaves everything as it was."""
+
+import json
+
+import pytest
+from tests.service.calling import SETTINGS, Api, api
+
+from aftereffect.service.api.strictness import MAX_DEPTH, parse
+from aftereffect.service.errors import Refused
+
+# What stands for a number in a body, as raw JSON (or what claims to be).
+NUMBERS = {
+    "NaN": b"NaN",
+    "infinity": b"Infinity",
+    "minus infinity": b"-Infinity",
+    "1e400": b"1e400",
+    "-1e400": b"-1e400",
+    "true": b"true",
+    "false": b"false",
+    "text": b'"0.5"',
+    "30 digits": b"123456789012345678901234567890",
+    "5000 digits": b"9" * 5000,
+    "list": b"[1]",
+    "object": b"{}",
+    "hexadecimal": b"0x10",
+    "leading zero": b"01",
+    "plus": b"+1",
+    "underscore": b"1_000",
+}
+# What stands for a text.
+TEXTS = {
+    "lone surrogate": b'"\\ud800"',
+    "surrogates in the wrong order": b'"\\udc00\\ud800"',
+    "NUL": b'"a\\u0000b"',
+    "raw NUL": b'"a\x00b"',
+    "raw newline": b'"a\nb"',
+    "escaped newline": b'"a\\nb"',
+    "not UTF-8": b'"\xff\xfe"',
+    "raw surrogate": b'"\xed\xa0\x80"',
+    "overlong": b'"\xc0\x80"',
+    "empty": b'""',
+    "true": b"true",
+    "list": b'["a"]',
+    "object": b'{"a": 1}',
+    "100,000 letters": b'"' + b"x" * 100_000 + b'"',
+    "fraction": b"1.5",
+}
+BODIES = {
+    "nothing": b"",
+    "null": b"null",
+    "list": b"[]",
+    "text": b'"text"',
+    "number": b"3",
+    "true": b"true",
+    "open": b'{"a": 1',
+    "two": b"{} {}",
+    "comma": b'{"a": 1,}',
+    "single quotes": b"{'a': 1}",
+    "comment": b"{} // done",
+    "byte order mark": b"\xef\xbb\xbf{}",
+    "UTF-16": '{"total": 1}'.encode("utf-16"),
+    "deep list": b"[" * 100_000 + b"]" * 100_000,
+    "deep object": b'{"a":' * 50_000 + b"1" + b"}" * 50_000,
+    "deep in a key": b'{"total": ' + b"[" * 40 + b"]" * 40 + b"}",
+    "duplicate": b'{"total": 1, "total": 2}',
+    "duplicate by escape": b'{"total": 1, "tot\\u0061l": 2}',
+    "unknown key": b'{"total": 1, "name": "x", "arms": ["a", "b"], "max_delay": 1, "items": [], "typo": 1}',
+    "lone surrogate as key": b'{"\\ud800": 1}',
+    "form": b"total=1",
+    "20 MB": b'{"name": "' + b"x" * 20_000_000 + b'"}',
+}
+
+
+@pytest.fixture(scope="module")
+def call(tmp_path_factory):
+    with api(tmp_path_factory.mktemp("values")) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def path(call: Api) -> str:
+    found = call.create(units=["north", "south"])
+    call("POST", f"{found}/ask")
+    return found
+
+
+def refused(call: Api, method: str, where: str, content: bytes) -> None:
+    before = call.snapshot()
+    answer = call(method, where, content=content, headers={"content-type": "application/json"})
+    assert 400 <= answer.status_code < 500, (where, content[:80], answer.text[:300])
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert json.loads(answer.text)["status"] == answer.status_code
+    assert len(answer.content) < 2000
+    assert call.snapshot() == before
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_numbers(call: Api, path: str, name):
+    value = NUMBERS[name]
+    refused(call, "PUT", f"{path}/rounds/1", b'{"unit": "north", "total": ' + value + b"}")
+    refused(call, "POST", f"{path}/rounds/1/amend", b'{"unit": "north", "total": ' + value + b"}")
+    for key in SETTINGS.keys() & {"low", "high", "max_delay", "seed"}:
+        rest = {other: given for other, given in SETTINGS.items() if other != key}
+        given = json.dumps(rest).encode()[:-1] + b', "%s": %s}' % (key.encode(), value)
+        refused(call, "POST", "/v1/experiments", given)
+    for key in (b"horizon", b"round_length"):
+        given = json.dumps(SETTINGS).encode()[:-1] + b', "%s": %s}' % (key, value)
+        # A Boolean is no number, and a text is a length of time only in words.
+        refused(call, "POST", "/v1/experiments", given)
+    refused(call, "POST", "/v1/plan", b'{"arms": 3, "max_delay": ' + value + b"}")
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_texts(call: Api, path: str, name):
+    value = TEXTS[name]
+    refused(call, "POST", f"{path}/ask", b'{"unit": ' + value + b"}")
+    refused(call, "PUT", f"{path}/rounds/1", b'{"total": 1, "unit": ' + value + b"}")
+    refused(call, "POST", "/v1/experiments", b'{"arms": ["a", "b"], "max_delay": 1, "name": ' + value + b"}")
+    refused(call, "POST", "/v1/experiments", b'{"name": "x", "max_delay": 1, "arms": ["a", ' + value + b"]}")
+    refused(call, "POST", "/v1/experiments",
+            b'{"name": "x", "max_delay": 1, "arms": ["a", "b"], "units": ["u", ' + value + b"]}")
+    refused(call, "POST", "/v1/tokens", b'{"scopes": ["read"], "name": ' + value + b"}")
+    refused(call, "POST", "/v1/tokens", b'{"name": "x", "scopes": ["read", ' + value + b"]}")
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_bodies(call: Api, path: str, name):
+    refused(call, "PUT", f"{path}/rounds/1", BODIES[name])
+    for where in ("experiments", "plan", "bulk/ask", "bulk/tell", "tokens"):
+        refused(call, "POST", f"/v1/{where}", BODIES[name])
+    refused(call, "POST", f"{path}/rounds/1/amend", BODIES[name])
+    if BODIES[name]:
+        for verb in ("ask", "start", "pause", "resume", "finish", "arms/email/away", "arms/email/back"):
+            refused(call, "POST", f"{path}/{verb}", BODIES[name])
+
+
+@pytest.mark.parametrize("key", ["name", "arms", "max_delay"])
+def test_missing_fields(call: Api, key):
+    rest = {other: given for other, given in SETTINGS.items() if other != key}
+    refused(call, "POST", "/v1/experiments", json.dumps(rest).encode())
+
+
+@pytest.mark.parametrize("change", [
+    {"arms": ["one"]}, {"arms": []}, {"arms": ["same", "same"]}, {"arms": "letter"}, {"arms": 2}, {"arms": {"a": 1}},
+    {"arms": [f"arm {i}" for i in range(1001)]}, {"low": 1, "high": 0}, {"low": 1, "high": 1}, {"max_delay": -1},
+    {"max_delay": 10_001}, {"max_delay": 1.0}, {"direction": "up"}, {"horizon": 0}, {"units": 0}, {"units": 1001},
+    {"units": []}, {"units": ["a", "a"]}, {"seed": -1}, {"seed": 1.5}, {"draft": 1}, {"draft": "yes"}, {"name": 5},
+    {"player": "best"}, {"player": "paper"}, {"start_date": "tomorrow"}, {"carry_over": {"window": 7}}, {"tuning": 1},
+], ids=str)
+def test_settings_that_break_a_rule(call: Api, change):
+    refused(call, "POST", "/v1/experiments", json.dumps({**SETTINGS, **change}).encode())
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x",
+                                  "application/xml", "application/jsonp", "nonsense", "image/png"])
+def test_bodies_of_other_kinds(call: Api, path: str, kind):
+    before = call.snapshot()
+    answer = call("PUT", f"{path}/rounds/1", content=b'{"total": 1}', headers={"content-type": kind})
+    assert answer.status_code == 415
+    assert answer.json()["code"] == "unsupported"
+    assert call.snapshot() == before
+
+
+@pytest.mark.parametrize("kind", ["application/json; charset=utf-8", "APPLICATION/JSON", "application/a+json", ""])
+def test_ways_to_say_json(tmp_path, kind):
+    with api(tmp_path) as call:
+        path = call.create()
+        call("POST", f"{path}/ask")
+        headers = {"content-type": kind} if kind else {}
+        assert call("PUT", f"{path}/rounds/1", content=b'{"total": 1}', headers=headers).status_code == 200
+
+
+def test_depth_is_counted_from_the_outside():
+    deepest = b"[" * MAX_DEPTH + b"]" * MAX_DEPTH
+    assert parse(deepest) is not None
+    with pytest.raises(Refused, match="nested at most 16 deep"):
+        parse(b"[" + deepest + b"]")
+
+
+def test_numbers_keep_their_value():
+    assert parse(b'{"a": 9223372036854775807, "b": -9223372036854775808, "c": 18446744073709551615, "d": 5e-324}') == {
+        "a": 2**63 - 1, "b": -(2**63), "c": 2**64 - 1, "d": 5e-324,
+    }
+    for text in (b"18446744073709551616", b"-9223372036854775809"):
+        with pytest.raises(Refused, match="within 64 bits"):
+            parse(text)
+
+
+def test_texts_keep_their_value():
+    assert parse('["🦊", "\\ud83e\\udd8a", "é"]'.encode()) == ["🦊", "🦊", "é"]

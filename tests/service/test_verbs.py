@@ -1,0 +1,345 @@
+"""The verbs: the same output on a file, on a server by URL and beside a server; stable exit statuses."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from tests.service.running import Ended, command, server
+from tests.service.shell import ROOT
+
+from aftereffect.service.errors import CODES, Refused
+from aftereffect.service.verbs.exits import exit_status
+from aftereffect.service.wire import ProblemError
+
+INIT = ("init", "mailings", "--arm", "letter", "--arm", "email", "--high", "50", "--window", "2 days", "--seed", "7")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> str:
+    return str(tmp_path / "shop.db")
+
+
+@pytest.fixture(params=["file", "server"])
+def place(request: pytest.FixtureRequest, store: str) -> Iterator[str]:
+    """A store to give to --store: a file, or a server's address."""
+    if request.param == "file":
+        yield store
+        return
+    with server(store) as address:
+        yield address
+
+
+def ok(*words: str) -> str:
+    done = command(*words)
+    assert done.code == 0, done.err
+    assert done.err == ""
+    return done.out
+
+
+def told(*words: str) -> Any:
+    return json.loads(ok(*words, "-f", "json"))
+
+
+def refused(code: int, *words: str) -> Ended:
+    done = command(*words)
+    assert done.code == code, done.out + done.err
+    assert done.out == ""
+    assert done.err.startswith("aftereffect: ")
+    return done
+
+
+def test_a_week_by_hand(place: str) -> None:
+    made = told(*INIT, "--store", place)
+    assert (made["name"], made["state"], made["max_delay"], made["seed"]) == ("mailings", "running", 2, 7)
+    for day in range(1, 8):
+        turn = told("ask", "--store", place)
+        assert turn == told("ask", "mailings", "--store", place) == told("ask", made["id"], "--store", place)
+        assert (turn["round"], turn["experiment"]) == (day, made["id"])
+        report = told("tell", str(day), "missing" if day == 3 else str(10 * day), "--store", place)
+        assert report["status"] == ("missing" if day == 3 else "reported")
+    again = told("tell", "mailings", "7", "70", "--store", place)
+    assert again["repeated"] is True
+    status = told("status", "--store", place)
+    assert (status["round"], status["open_round"]) == (7, None)
+    assert status["counts"]["missing"] == 1
+    assert ok("verify", "--store", place) == f"{made['id']}: ok, rounds: 7\n"
+
+
+def test_text_answers_are_the_same_wherever_the_store_is(tmp_path: Path, fresh_postgres_url: str) -> None:
+    """One script, four ways to a store; ids and moments differ, words do not."""
+    script = [
+        ["ask"],
+        ["tell", "1", "31.5"],
+        ["tell", "1", "31.5"],
+        ["tell", "1", "30"],
+        ["amend", "1", "30"],
+        ["ask"],
+        ["tell", "2", "-5"],
+        ["tell", "3", "4"],
+        ["ask"],
+        ["tell", "3", "missing"],
+        ["away", "email"],
+        ["away", "letter"],
+        ["away", "fax"],
+        ["back", "email"],
+        ["pause"],
+        ["ask"],
+        ["resume"],
+        ["ask"],
+        ["status"],
+        ["export"],
+        ["finish"],
+        ["ask"],
+        ["status", "nothing"],
+        ["verify"],
+    ]
+    seen: list[list[tuple[int, str, str]]] = []
+    for kind in ("file", "server", "beside", "postgres"):
+        store = fresh_postgres_url if kind == "postgres" else str(tmp_path / f"{kind}.db")
+        with server(store) if kind in ("server", "beside") else nullcontext("") as address:
+            place = address if kind == "server" else store
+            name = told(*INIT, "--store", place)["id"]
+            ended = [command(*words, "--store", place) for words in script]
+        seen.append([(done.code, _lasting(done.out, name), _lasting(done.err, name)) for done in ended])
+    assert seen[0] == seen[1] == seen[2] == seen[3]
+    codes = [code for code, _, _ in seen[0]]
+    assert codes == [0, 0, 0, 4, 0, 0, 0, 4, 0, 0, 0, 4, 3, 0, 0, 4, 0, 0, 0, 0, 0, 4, 3, 0]
+
+
+def _lasting(text: str, name: str) -> str:
+    """Return a text without the id and the moments in it."""
+    return re.sub(r"\d{4}-\d\d-\d\dT[0-9:.+Z]+", "MOMENT", text.replace(name, "ID"))
+
+
+# Written out by hand, as docs/service.md promises them.
+EXITS = {
+    "invalid": 2,
+    "not_found": 3,
+    "conflict": 4,
+    "closed": 4,
+    "wrong_state": 4,
+    "not_open": 4,
+    "unauthorized": 2,
+    "forbidden": 2,
+    "too_large": 2,
+    "too_many": 5,
+    "busy": 5,
+    "full": 5,
+    "corrupt": 6,
+}
+
+
+def test_every_refusal_has_its_exit_status() -> None:
+    assert {code: exit_status(Refused(code, "no")) for code in CODES} == EXITS
+    assert exit_status(ProblemError(503, "unreachable", "no")) == 5
+    assert exit_status(ProblemError(500, "internal", "no")) == 1
+
+
+def test_asking_in_the_wrong_folder_makes_no_store(store: str) -> None:
+    for words in (["ask"], ["tell", "1", "2"], ["status"], ["verify"], ["export"], ["token", "list"]):
+        done = refused(3, *words, "--store", store)
+        assert "there is no file" in done.err
+        assert list(Path(store).parent.iterdir()) == []
+
+
+def test_nobody_answers_at_the_address() -> None:
+    done = command("ask", "--store", "http://127.0.0.1:9")
+    assert done.code == 5
+    assert "must be a running server" in done.err
+
+
+def test_the_store_comes_from_the_environment(store: str) -> None:
+    assert command(*INIT, env={"AFTEREFFECT_STORE": store}).code == 0
+    assert told("ask", "--store", store)["round"] == 1
+
+
+def test_which_experiment_is_meant(place: str) -> None:
+    first = told(*INIT, "--store", place)["id"]
+    other = told(*INIT[:1], "prices", *INIT[2:], "--store", place)["id"]
+    done = refused(2, "ask", "--store", place)
+    assert first in done.err
+    assert other in done.err
+    assert told("ask", "prices", "--store", place)["experiment"] == other
+    second = told(*INIT, "--store", place)["id"]
+    done = refused(2, "tell", "mailings", "1", "2", "--store", place)
+    assert f"{first} (mailings, running), {second} (mailings, running)" in done.err
+    assert told("ask", second, "--store", place)["experiment"] == second
+    assert "no experiment" not in refused(3, "ask", "../mailings", "--store", place).err
+    assert len(told("status", "--store", place)["items"]) == 3
+
+
+def test_a_name_may_look_like_an_option_or_a_path(store: str) -> None:
+    name = "a/b ?c=..&é"
+    told("init", name, *INIT[2:], "--store", store)
+    told(*INIT, "--store", store)
+    with server(store) as address:
+        for place in (store, address):
+            assert told("ask", name, "--store", place)["round"] == 1
+
+
+def test_totals_may_be_negative_and_are_never_guessed(place: str) -> None:
+    told(*INIT, "--low", "-100", "--store", place)
+    ok("ask", "--store", place)
+    for bad in ("nan", "inf", "1e999", "1_000", "0x10", "two", "", "1,5", "True", "１"):
+        done = refused(2, "tell", "1", bad, "--store", place)
+        assert "TOTAL must be a finite number or the word missing" in done.err
+    assert told("tell", "1", "-12.5", "--store", place)["total"] == -12.5
+    ok("ask", "--store", place)
+    assert told("tell", "mailings", "2", "-1e1", "--store", place)["total"] == -10.0
+
+
+@pytest.mark.parametrize("bad", ["0", "-1", "1.5", "first", "", "99999999999999999999"])
+def test_a_round_is_a_whole_number(store: str, bad: str) -> None:
+    told(*INIT, "--store", store)
+    assert "ROUND must be a whole number from 1 on" in refused(2, "tell", bad, "5", "--store", store).err
+
+
+@pytest.mark.parametrize("words", ["tell 1", "tell 1 -inf", "tell a b 1 2", "tell 1 2 --untt x", "ask a b", "asks"])
+def test_bad_usage_ends_in_two(store: str, words: str) -> None:
+    told(*INIT, "--store", store)
+    assert command(*words.split(), "--store", store).code == 2
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        (["--max-delay", "3"], "carry-over must be given by one of"),
+        (["--high", "nan"], "high must be a finite number"),
+        (["--arm", "letter"], "arms must be distinct"),
+        (["--units", "0"], "units must be at least 1"),
+        (["--units", "north,north"], "units must be distinct"),
+        (["--direction", "up"], "direction must be one of"),
+        (["--player", "paper"], "horizon must be given for player 'paper'"),
+        (["--start-date", "tomorrow"], "start_date must be a date"),
+        (["--round-length", "a while"], "round_length must be a number of days or words"),
+        (["--seed", "-1"], "seed must be at least 0"),
+    ],
+)
+def test_what_init_refuses_makes_no_store(store: str, changed: list[str], message: str) -> None:
+    assert message in refused(2, *INIT, *changed, "--store", store).err
+    assert list(Path(store).parent.iterdir()) == []
+
+
+def test_carry_over_must_be_said(store: str) -> None:
+    words = ["init", "a", "--arm", "x", "--arm", "y", "--store", store]
+    rule = "carry-over must be given by one of --window, --half-life, --max-delay, but got none"
+    assert rule in refused(2, *words).err
+    assert told(*words, "--half-life", "2 days")["max_delay"] == 9
+    assert told(*words, "--window", "3 weeks", "--round-length", "1 week")["max_delay"] == 3
+    assert told(*words, "--max-delay", "0")["max_delay"] == 0
+
+
+def test_units_by_name_and_by_number(place: str) -> None:
+    made = told(*INIT, "--units", "north, south", "--store", place)
+    assert made["units"] == ["north", "south"]
+    assert set(told("ask", "--store", place)["arms"]) == {"north", "south"}
+    assert "Report it with: aftereffect tell 1 TOTAL --unit north" in ok("ask", "--store", place)
+    assert told("tell", "1", "3", "--unit", "south", "--store", place)["open_round"] == 1
+    assert told("ask", "--store", place)["unit"] == "north"
+    assert told("ask", "--unit", "south", "--store", place)["unit"] == "south"
+    assert told("tell", "1", "4", "--unit", "north", "--store", place)["open_round"] is None
+    assert "unit must be one of" in refused(2, "ask", "--unit", "west", "--store", place).err
+
+
+def test_a_draft_waits_for_its_start(place: str) -> None:
+    assert told(*INIT, "--draft", "--store", place)["state"] == "draft"
+    refused(4, "ask", "--store", place)
+    assert ok("start", "--store", place) == "Experiment 'mailings' is running.\n"
+    assert told("ask", "--store", place)["round"] == 1
+
+
+def test_errors_are_problem_documents_where_json_is_wanted(place: str) -> None:
+    told(*INIT, "--store", place)
+    ok("ask", "--store", place)
+    ok("tell", "1", "3", "--store", place)
+    done = command("tell", "1", "4", "--store", place, "-f", "json")
+    problem = json.loads(done.err)
+    assert (done.code, done.out, problem["code"], problem["status"]) == (4, "", "conflict", 409)
+
+
+def test_export_as_csv_and_parquet(place: str, tmp_path: Path) -> None:
+    told(*INIT, "--store", place)
+    for day in (1, 2, 3):
+        ok("ask", "--store", place)
+        ok("tell", str(day), str(day / 4), "--store", place)
+    lines = ok("export", "--store", place).splitlines()
+    heading = lines[0].split(",")
+    assert len(lines) == 4
+    assert [float(line.split(",")[heading.index("total")]) for line in lines[1:]] == [0.25, 0.5, 0.75]
+    out = tmp_path / "rounds.parquet"
+    ok("export", "--out", str(out), "--store", place)
+    assert pl.read_parquet(out)["total"].to_list() == [0.25, 0.5, 0.75]
+    refused(2, "export", "-f", "parquet", "--store", place)
+
+
+def test_plan_says_what_carry_over_leads_to() -> None:
+    lines = ok("plan", "--arms", "3", "--window", "7 days").splitlines()
+    assert any("at least 15 rounds" in line for line in lines)
+    assert told("plan", "--arms", "3", "--max-delay", "7")["shortest_block"] == 15
+    assert refused(2, "plan", "--arms", "1", "--max-delay", "2").err == (
+        "aftereffect: n_arms must be at least 2, but got 1\n"
+    )
+
+
+def test_tokens_are_shown_once(place: str) -> None:
+    told(*INIT, "--store", place)
+    secret = ok("token", "create", "till", "--scope", "play", "--store", place).strip()
+    assert len(secret) >= 43
+    (token,) = told("token", "list", "--store", place)["items"]
+    assert (token["name"], list(token["scopes"])) == ("till", ["play"])
+    assert secret not in ok("token", "list", "--store", place)
+    ok("token", "revoke", token["id"], "--store", place)
+    assert refused(3, "token", "revoke", "nobody", "--store", place).err != ""
+    refused(2, "token", "create", "till", "--scope", "everything", "--store", place)
+
+
+def test_a_server_with_tokens_lets_in_who_has_one(store: str) -> None:
+    told(*INIT, "--store", store)
+    play = ok("token", "create", "till", "--scope", "play", "--store", store).strip()
+    read = ok("token", "create", "screen", "--scope", "read", "--store", store).strip()
+    with server(store, access="required") as address:
+        assert command("ask", "--store", address).code == 2
+        assert command("ask", "--store", address, env={"AFTEREFFECT_TOKEN": read}).code == 2
+        assert command("status", "--store", address, env={"AFTEREFFECT_TOKEN": read}).code == 0
+        assert command("ask", "--store", address, env={"AFTEREFFECT_TOKEN": play}).code == 0
+        assert command("ask", "--store", store, env={"AFTEREFFECT_TOKEN": play}).code == 0
+
+
+@pytest.mark.parametrize("odd", ["\udcff", "\x00", "a\x1b[31mb", " ", "\n", "x" * 100_000, "%", "'; DROP TABLE x;"])
+def test_odd_words_are_refused_and_change_nothing(place: str, odd: str) -> None:
+    told(*INIT, "--store", place)
+    before = told("ask", "--store", place)
+    for words in (["ask", odd], ["ask", "--unit", odd], ["tell", odd, "1", "2"], ["token", "revoke", odd]):
+        done = command(*words, "--store", place)
+        assert done.code in (2, 3), (words, done.out, done.err)
+        assert "\x1b" not in done.err
+    assert told("ask", "--store", place) == before
+
+
+def test_without_the_extra_plan_works_and_the_others_say_what_to_install(tmp_path: Path) -> None:
+    absent = ("sqlalchemy", "alembic", "fastapi", "starlette", "uvicorn", "pydantic_settings", "httpx", "polars")
+    program = (
+        f"import sys; sys.modules.update(dict.fromkeys({absent!r})); import typer; "
+        "from aftereffect.service.verbs import mount; app = typer.Typer(); mount(app); "
+        "app(sys.argv[1:], prog_name='aftereffect')"
+    )
+
+    def run(*words: str) -> subprocess.CompletedProcess[str]:
+        environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+        command = [sys.executable, "-c", program, *words]
+        return subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
+
+    assert run("plan", "--max-delay", "2").returncode == 0
+    done = run(*INIT)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "the decision service needs sqlalchemy; install the extra: pip install 'aftereffect[service]'" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+    assert "needs httpx" in run("ask", "--store", "http://127.0.0.1:9").stderr

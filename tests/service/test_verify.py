@@ -1,0 +1,129 @@
+"""Verify finds whatever was altered behind the service's back, on both stores."""
+
+import pytest
+
+from aftereffect.service.commands import Amend, Ask, Away, Back, Pause, Resume, Tell
+from aftereffect.service.desk import Desk
+from aftereffect.service.store import loading, verifying
+
+SHOP = {"name": "Shop", "arms": ["low", "mid", "high"], "max_delay": 1, "seed": 3, "units": ["north", "south"]}
+ROUNDS = 60
+
+
+def filled(desk: Desk) -> str:
+    """Make an experiment with everything that can happen to one."""
+    identity: str = desk.create(SHOP)["id"]
+    for t in range(1, ROUNDS + 1):
+        commands = [Ask(), Tell(t, None if t % 7 == 0 else 0.5, "north"), Tell(t, t % 4 / 4, "south")]
+        if t == 20:
+            commands += [Pause(), Resume()]
+        if t == 30:
+            commands += [Away("mid")]
+        if t == 40:
+            commands += [Back("mid")]
+        answers = desk.perform_many([(identity, command) for command in commands])
+        assert all(isinstance(answer, dict) for answer in answers), answers
+        # Accepted while the block is open, refused otherwise; either will do here.
+        desk.perform_many([(identity, Amend(t, 0.75, "north"))])
+    return identity
+
+
+def alter(desk: Desk, statement: str) -> None:
+    with desk._place.writing.begin() as connection:
+        assert connection.exec_driver_sql(statement).rowcount > 0
+
+
+def test_what_was_not_altered_is_in_order(desk):
+    identity = filled(desk)
+    (verdict,) = desk.verify(identity)
+    assert (verdict["ok"], verdict["rounds"], verdict["finding"]) == (True, ROUNDS, None)
+    last = desk.events(identity, after=verdict["events"] - 1)["items"]
+    assert [event["hash"] for event in last] == [verdict["head"]]
+    kinds = {event["kind"] for event in desk.events(identity, limit=1000)["items"]}
+    assert kinds == {"ask", "tell", "amend", "pause", "resume", "away", "back"}
+
+
+ALTERATIONS = [
+    ("DELETE FROM events WHERE seq = (SELECT max(seq) FROM events)", "events are missing at its end"),
+    ("DELETE FROM events WHERE seq > 100", "events are missing at its end"),
+    ("DELETE FROM events WHERE seq = 50", "gapless"),
+    ("DELETE FROM events", "events are missing at its end"),
+    ("UPDATE events SET body = replace(body, '0.5', '0.25') WHERE seq = 2", "hash of event 2"),
+    ("UPDATE events SET at = '2020-01-01T00:00:00.000Z' WHERE seq = 5", "hash of event 5"),
+    ("UPDATE events SET unit = 'south' WHERE seq = 2", "hash of event 2"),
+    ("UPDATE events SET hash = '00' WHERE seq = 7", "hash of event 7"),
+    ("UPDATE experiments SET seq = seq - 1", "must end at event"),
+    ("UPDATE experiments SET head = '00'", "must end at event"),
+    ("UPDATE experiments SET settings = replace(settings, '\"high\":1.0', '\"high\":2.0')", "hash of event 1 "),
+    ("UPDATE experiments SET created_at = 'now'", "hash of event 1 "),
+    ("UPDATE experiments SET name = 'Other'", "name must be 'Shop'"),
+    ("UPDATE experiments SET status = 'finished'", "status must be 'running'"),
+    ("UPDATE rounds SET total = 0.125 WHERE round = 11 AND unit = 'south'", "round 11 in unit 'south' must have total"),
+    ("UPDATE rounds SET arm = 'none' WHERE round = 1 AND unit = 'north'", "round 1 in unit 'north' must have arm"),
+    ("UPDATE rounds SET fed = 0.5 WHERE round = 2 AND unit = 'north'", "round 2 in unit 'north' must have fed"),
+    ("UPDATE rounds SET round = 1000 WHERE round = 60 AND unit = 'north'", "round 60 in unit 'north' is missing"),
+    ("DELETE FROM rounds WHERE round = 33 AND unit = 'north'", "round 33 in unit 'north' is missing"),
+    ("DELETE FROM rounds WHERE round >= 59", "round 59 in unit 'north' is missing"),
+    (
+        "INSERT INTO rounds SELECT experiment, 99, unit_index, unit, arm, total, status, draw, block, block_start, "
+        "probability, washin, measured, \"update\", fed, date, substituted, why, asked_at, told_at FROM rounds "
+        "WHERE round = 1",
+        "must be 120 round rows",
+    ),
+    ("UPDATE checkpoints SET state = replace(state, '\"running\"', '\"paused\"')", "checkpoint at event"),
+    ("UPDATE checkpoints SET head = '00'", "checkpoint at event"),
+    ("UPDATE checkpoints SET seq = seq - 1", "checkpoint at event"),
+    ("UPDATE checkpoints SET seq = 100000", "checkpoint must be of an event in the log"),
+]
+
+
+@pytest.mark.parametrize("portion", [5000, 10])
+def test_every_alteration_is_found(desk, monkeypatch, portion):
+    monkeypatch.setattr(verifying, "_FLUSH", portion)
+    monkeypatch.setattr(loading, "EVERY", 64)
+    desk.create(SHOP)
+    identity = filled(desk)
+    saved = {}
+    with desk._place.reading.connect() as connection:
+        for table in ("experiments", "events", "rounds", "checkpoints"):
+            saved[table] = connection.exec_driver_sql(f"SELECT * FROM {table}").all()
+    for statement, finding in ALTERATIONS:
+        alter(desk, statement)
+        verdicts = {verdict["experiment"]: verdict for verdict in desk.verify()}
+        verdict = verdicts[identity]
+        assert not verdict["ok"], statement
+        assert finding in verdict["finding"], (statement, verdict["finding"])
+        _put_back(desk, saved)
+    assert all(verdict["ok"] for verdict in desk.verify())
+
+
+def _put_back(desk: Desk, saved: dict[str, list[tuple[object, ...]]]) -> None:
+    mark = "?" if desk._place.is_sqlite else "%s"
+    with desk._place.writing.begin() as connection:
+        for table in reversed(saved):
+            connection.exec_driver_sql(f"DELETE FROM {table}")
+        for table, rows in saved.items():
+            if rows:
+                override = "OVERRIDING SYSTEM VALUE " if table == "experiments" and not desk._place.is_sqlite else ""
+                marks = ",".join([mark] * len(rows[0]))
+                connection.exec_driver_sql(f"INSERT INTO {table} {override}VALUES ({marks})", [tuple(r) for r in rows])
+
+
+def test_a_forged_event_with_a_right_hash_is_found_by_replaying(desk):
+    from aftereffect.service.store import chain
+
+    identity = desk.create({**SHOP, "units": None})["id"]
+    desk.perform(identity, Ask())
+    (event,) = desk.events(identity)["items"]
+    body = {**event["body"], "arms": [(event["body"]["arms"][0] + 1) % 3]}
+    with desk._place.reading.connect() as connection:
+        row = connection.exec_driver_sql("SELECT settings, created_at FROM experiments").one()
+    before = chain.genesis(identity, row.settings, row.created_at)
+    text = chain.canonical(body)
+    head = chain.link(before, 1, "ask", 1, None, text, event["at"])
+    alter(desk, f"UPDATE events SET body = '{text.replace('%', '%%')}', hash = '{head}'")
+    alter(desk, f"UPDATE experiments SET head = '{head}'")
+    (verdict,) = desk.verify(identity)
+    assert not verdict["ok"]
+    assert "event 1" in verdict["finding"]
+    assert "replayed" in verdict["finding"]
