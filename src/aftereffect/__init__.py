@@ -7,6 +7,7 @@ player.tell(total)        # play a round, report the one total you saw
 from typing import TYPE_CHECKING, Any
 
 from aftereffect import theory
+from aftereffect.bandits.adaptive_tsallis import AdaptiveTsallis
 from aftereffect.bandits.exp3 import Exp3
 from aftereffect.bandits.exp3_ix import Exp3IX
 from aftereffect.bandits.protocol import Bandit
@@ -32,6 +33,7 @@ from aftereffect.losses.composite import CompositeLosses
 from aftereffect.losses.hard import hard
 from aftereffect.losses.protocol import Losses
 from aftereffect.players import labelled, rivals
+from aftereffect.players.coin_clean import CoinCleanWrapper
 from aftereffect.players.linear import LinearBandit
 from aftereffect.players.naive import Naive
 from aftereffect.players.panel import Panel, PanelRound
@@ -46,9 +48,11 @@ __version__ = "0.1.0"
 
 __all__ = [
     "UCB1",
+    "AdaptiveTsallis",
     "AftereffectError",
     "BadDistribution",
     "Bandit",
+    "CoinCleanWrapper",
     "CoinsExhausted",
     "CompositeLossWrapper",
     "CompositeLosses",
