@@ -33,7 +33,9 @@ from aftereffect.losses.composite import CompositeLosses
 from aftereffect.losses.hard import hard
 from aftereffect.losses.protocol import Losses
 from aftereffect.players import labelled, rivals
+from aftereffect.players.certificate import Certificate
 from aftereffect.players.coin_clean import CoinCleanWrapper
+from aftereffect.players.default import default_player
 from aftereffect.players.linear import LinearBandit
 from aftereffect.players.naive import Naive
 from aftereffect.players.panel import Panel, PanelRound
@@ -52,6 +54,7 @@ __all__ = [
     "AftereffectError",
     "BadDistribution",
     "Bandit",
+    "Certificate",
     "CoinCleanWrapper",
     "CoinsExhausted",
     "CompositeLossWrapper",
@@ -76,6 +79,7 @@ __all__ = [
     "TsallisINF",
     "Uniform",
     "compare",
+    "default_player",
     "hard",
     "labelled",
     "restore",

@@ -28,7 +28,7 @@ from aftereffect.core import checks, kernel
 from aftereffect.core.kernel import helper
 from aftereffect.core.random import scan
 
-FIRST_RATE = 1.0
+FIRST_RATE = 1.5
 MEMORY = 20.0
 
 
@@ -90,8 +90,8 @@ def update_sum(
     b = state[z + arm]
     x = loss - b
     r = state[roots + arm]
-    # With shift b(J) every s(i) ≥ −1/2, i ≠ J, so that leaving 1/(1 + s) at 2 is an upper bound; in passing, the mean of
-    # the estimates by weights q^{3/2}/(1 + s), with J's s only: nearly the best shift.
+    # With shift b(J) every s(i) ≥ −1/2, i ≠ J, so that leaving 1/(1 + s) at 2 is an upper bound; in passing, the mean
+    # of the estimates by weights q^{3/2}/(1 + s), with J's s only: nearly the best shift.
     others = 0.0
     pull = 0.0
     for i in range(n_arms):
@@ -271,7 +271,7 @@ class AdaptiveTsallis(KernelBandit):
 
     >>> bandit = AdaptiveTsallis(n_arms=2)
     >>> bandit.update(0, 1.0)
-    >>> bandit.learning_rate > 1.0               # it cost something
+    >>> bandit.learning_rate > 1.5               # it cost something
     True
     >>> bandit.regret_bound(10_000) < 570.0      # at most hη₁ + 4√(KN), whatever the losses
     True

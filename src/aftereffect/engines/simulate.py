@@ -122,7 +122,7 @@ def fits(player: Any, losses: Losses) -> None:
 
 def choose(player: Any, losses: Losses, engine: str) -> str:
     """Return the engine that `engine` means for this pair, or say why it cannot be."""
-    form = player.kernel() if hasattr(player, "kernel") else None
+    form: Any = player.kernel() if hasattr(player, "kernel") else None
     exact = (
         type(form) in kernel.BLOCKS
         and losses.max_delay <= form.max_delay

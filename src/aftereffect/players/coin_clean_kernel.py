@@ -20,7 +20,7 @@ class CoinCleanParams(NamedTuple):
     scale: float
 
 
-# state, after what every player has: round, end of the block (0: not known), arm, whether to draw next, the three places
+# state, after what every player has: round, end of the block (0: not known), arm, whether to draw next, three places
 # of the coins, the sum of the stretch so far (NaN: one is missing or void); then the base's state.
 ROUND, END, ARM, DRAW, PLACE, SUM, BASE = OWN, OWN + 1, OWN + 2, OWN + 3, OWN + 4, OWN + 7, OWN + 8
 
@@ -64,8 +64,8 @@ def tell(
         if params.policy == RAISE:
             return -1
         total = min(max(total, least), most) if params.policy == CLIP else float("nan")
-    # The latest one before the stretch: known with its end, or the latest of all while no end is in sight. Where that is
-    # yet to come, this gap is too short for a stretch, and what is summed is not used.
+    # The latest one before the stretch: known with its end, or the latest of all while no end is in sight. Where that
+    # is yet to come, this gap is too short for a stretch, and what is summed is not used.
     latest = int(state[PLACE]) if end < t else end - int(state[PLACE + 2])
     if t == latest + d + 1:
         state[SUM] = 0.0

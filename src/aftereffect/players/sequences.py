@@ -43,6 +43,12 @@ class DrawnCoins:
         """How many rounds before the update round read last the one before it lies."""
         return int(self._place[2])
 
+    def since(self, t: int) -> int:
+        """Return how many rounds after the latest one round t, the last read, lies; 0 if too few to matter."""
+        latest = self._end - self.gap if self._end > t else int(self._place[0])
+        # A one that is yet to come, with no update: the gap before it is too short for one.
+        return max(t - latest, 0)
+
     def fresh(self, rng: WordState) -> "DrawnCoins":
         """Return coins of the same bias from the start of another stream."""
         return DrawnCoins(self.bias, self._quiet, rng)
@@ -96,6 +102,10 @@ class GivenCoins:
         if coin:
             self.gap, self._latest = t - self._latest, t
         return update
+
+    def since(self, t: int) -> int:
+        """Return how many rounds after the latest one round t, the last one read, lies."""
+        return t - self._latest
 
     def fresh(self, rng: WordState) -> "GivenCoins":
         """Return the same sequence from its start."""

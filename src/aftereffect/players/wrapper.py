@@ -15,12 +15,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from aftereffect import theory
 from aftereffect.bandits.kernelform import KernelBandit
 from aftereffect.bandits.protocol import Bandit
 from aftereffect.core import checks, effects, random, saved
 from aftereffect.core.errors import InvalidArgument, OutOfTurn
 from aftereffect.core.records import Round
-from aftereffect.players import turns, wrapper_theory
+from aftereffect.players import certificate, turns, wrapper_theory
 from aftereffect.players.sequences import DrawnCoins, make_coins, restore_coins
 from aftereffect.players.window import OUT_OF_RANGE, CleanWindow, Counts
 from aftereffect.players.wrapper_kernel import WrapperParams
@@ -138,6 +139,11 @@ class CompositeLossWrapper:
         return self._window.counts
 
     @property
+    def out_of_range(self) -> str:
+        """What is done with an impossible total: "raise", "void" or "clip"."""
+        return self._window.out_of_range
+
+    @property
     def rounds_played(self) -> int:
         """How many rounds have been told."""
         return self._round - self._open
@@ -183,7 +189,7 @@ class CompositeLossWrapper:
         return Round(t, self._arm, self._drawn, fed is not None, fed)
 
     def learn(self, arms: list[int], losses: list[float], gap: int) -> None:
-        """Feed the base the losses of windows that end now, `gap` rounds after the latest one: a panel's may be many."""
+        """Feed the base the losses of windows that end now, `gap` rounds after the latest one; a panel has many."""
         turns.feed_all(self.bandit, arms, losses)
 
     def amend(self, round: int, total: float | None) -> None:
@@ -211,6 +217,20 @@ class CompositeLossWrapper:
         beta = self.update_probability
         return wrapper_theory.regret_bound(self.bandit, self._max_delay, beta, self.effects, horizon, form)
 
+    def worst_case(self, horizon: int) -> float:
+        """Return a bound on R_T, in units of the range and not cut at T, for a base that keeps account of its costs."""
+        bandit, beta = certificate.certified_base(self)
+        if theory.most_updates(self._max_delay, horizon) == 0:
+            return float(horizon)
+        return theory.window_worst_case(self.n_arms, self._max_delay, horizon, beta, bandit.first_rate)
+
+    def certificate(self) -> certificate.Certificate:
+        """Return what can be said of the regret so far, on average (certificate.py); needs AdaptiveTsallis as base."""
+        _, beta = certificate.certified_base(self)
+        d, T = self._max_delay, self.rounds_played
+        ends, drift, factor = theory.sharp_terms(d, 2 * d + 1, beta)
+        return certificate.make(self, min(ends, T), drift, factor, 0.0, 2.0 * d + 1.0, self.worst_case(max(T, 1)))
+
     def kernel(self) -> WrapperParams | None:
         """Return the player in kernel form, None if its base has no such form."""
         if not isinstance(self.bandit, KernelBandit):
@@ -231,7 +251,7 @@ class CompositeLossWrapper:
         return twin
 
     def _settings(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in SETTINGS[:-1]} | {"out_of_range": self._window.out_of_range}
+        return {name: getattr(self, name) for name in SETTINGS}
 
     def state(self) -> dict[str, Any]:
         """Return all there is to know, in plain JSON types; `aftereffect.restore` goes on from it bit for bit."""

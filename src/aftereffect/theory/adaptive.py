@@ -93,10 +93,11 @@ def stretch_scale(max_delay: int, update_probability: float) -> float:
 def stretch_certificate(
     max_delay: int, update_probability: float, moved: float, base: float, missing: int = 0
 ) -> float:
-    """Return d + d·S + (1−β)^{−d}·C·𝓡 + (d+1)·M, for Algorithm 1 fed the sums of stretches over C, any T.
+    """Return d + d·S + (1−β)^{−d}·C·𝓡 + (d + 2/β − 1)·M, for Algorithm 1 fed the sums of stretches over C, any T.
 
-    S, M as in `window_certificate`. 𝓡 = `base` has to hold (m+d)/C too for a stretch of m >= 1 rounds that is open
-    at T, unless the update it would make at T is among those counted. Infinite at β = 1 with d >= 1.
+    S and M as in `window_certificate`; a missing round voids its whole stretch. 𝓡 = `base` has to hold (m+d)/C too for
+    a stretch of m >= 1 rounds that is open at T, unless the update it would make at T is among those counted.
+    Infinite at β = 1 with d >= 1.
 
     >>> stretch_certificate(max_delay=2, update_probability=0.5, moved=4.0, base=0.0)
     10.0
@@ -106,7 +107,8 @@ def stretch_certificate(
     clean = (1.0 - update_probability) ** max_delay
     if clean == 0.0:
         return math.inf
-    return max_delay * (1.0 + S) + C / clean * regret + (max_delay + 1) * lost
+    each = max_delay + 2.0 / update_probability - 1.0
+    return max_delay * (1.0 + S) + C / clean * regret + each * lost
 
 
 def window_worst_case(
