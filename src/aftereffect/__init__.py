@@ -7,6 +7,7 @@ player.tell(total)        # play a round, report the one total you saw
 from typing import TYPE_CHECKING, Any
 
 from aftereffect import theory
+from aftereffect.bandits.adaptive_tsallis import AdaptiveTsallis
 from aftereffect.bandits.exp3 import Exp3
 from aftereffect.bandits.exp3_ix import Exp3IX
 from aftereffect.bandits.protocol import Bandit
@@ -33,6 +34,9 @@ from aftereffect.losses.composite import CompositeLosses
 from aftereffect.losses.hard import hard
 from aftereffect.losses.protocol import Losses
 from aftereffect.players import labelled, rivals
+from aftereffect.players.certificate import Certificate
+from aftereffect.players.coin_clean import CoinCleanWrapper
+from aftereffect.players.default import default_player
 from aftereffect.players.linear import LinearBandit
 from aftereffect.players.naive import Naive
 from aftereffect.players.panel import Panel, PanelRound
@@ -48,10 +52,13 @@ __version__ = VERSION
 
 __all__ = [
     "UCB1",
+    "AdaptiveTsallis",
     "AftereffectError",
     "BadDistribution",
     "Bandit",
+    "Certificate",
     "Client",
+    "CoinCleanWrapper",
     "CoinsExhausted",
     "CompositeLossWrapper",
     "CompositeLosses",
@@ -76,6 +83,7 @@ __all__ = [
     "TsallisINF",
     "Uniform",
     "compare",
+    "default_player",
     "hard",
     "labelled",
     "restore",

@@ -117,8 +117,8 @@ def test_without_delay_the_tuning_is_theorem_6() -> None:
 
 
 def test_bad_input() -> None:
-    with pytest.raises(InvalidArgument, match=r"^form must be one of 'printed', but got 'sharp'$"):
-        theory.tuned_bound(2, 1, 10, form="sharp")
+    with pytest.raises(InvalidArgument, match=r"^form must be one of 'printed', 'sharp', but got 'blunt'$"):
+        theory.tuned_bound(2, 1, 10, form="blunt")
     with pytest.raises(InvalidArgument, match=r"^n_arms must be at least 2, but got 1$"):
         theory.tuning(1, 1, 10)
     with pytest.raises(InvalidArgument, match=r"^max_delay must be at least 0, but got -1$"):

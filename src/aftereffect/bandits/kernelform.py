@@ -39,6 +39,37 @@ def learn_losses(
         kernel.bandit_update_many(params, n_arms, state, arms, losses)
 
 
+def learn_sum(
+    params: Any,
+    n_arms: int,
+    state: kernel.FloatState,
+    arm: int,
+    loss: float,
+    weight: float,
+    offset: float,
+    top: float,
+) -> None:
+    """Feed a loss in [0, top], expected to be `offset` plus `weight` times what is usual."""
+    kernel.bandit_update_sum(params, n_arms, state, arm, loss, weight, offset, top)
+
+
+def learn_sums(
+    params: Any,
+    n_arms: int,
+    state: kernel.FloatState,
+    arms: kernel.IntState,
+    losses: kernel.FloatState,
+    weight: float,
+    offset: float,
+    top: float,
+) -> None:
+    """Feed such losses of several units' arms; a lone unit's as ever, to the last bit."""
+    if arms.shape[0] == 1:
+        kernel.bandit_update_sum(params, n_arms, state, arms[0], losses[0], weight, offset, top)
+    else:
+        kernel.bandit_update_many_sums(params, n_arms, state, arms, losses, weight, offset, top)
+
+
 def write_probabilities(params: Any, n_arms: int, state: kernel.FloatState, q: kernel.FloatState) -> None:
     """Write the distribution into q."""
     kernel.bandit_probabilities(params, n_arms, state, q)
@@ -64,6 +95,8 @@ class KernelBandit(ABC):
         self._draw = entry(draw_arm, params, *at, np.zeros(4, np.uint64))
         self._probabilities = entry(write_probabilities, params, *at, self._state)
         self._update_many: Any = None
+        self._learn_sum: Any = None
+        self._learn_sums: Any = None
         entry(start_state, params, *at)(params, *at)
 
     @property
@@ -131,6 +164,35 @@ class KernelBandit(ABC):
         if self._update_many is None:
             self.prepare_many()
         self._update_many(self.params, self._n_arms, self._state, np.array(arms, np.int64), np.array(losses))
+
+    @property
+    def sums(self) -> bool:
+        """Whether it learns from sums over varying numbers of rounds: its kernel has an `update_sum`."""
+        return kernel.BANDITS[type(self.params)].update_sum is not None
+
+    def prepare_sums(self) -> None:
+        """Compile what `learn_sum` and `learn_sums` need."""
+        from aftereffect.core.jit import entry
+
+        if not self.sums:
+            raise InvalidArgument(
+                "bandit must learn from sums over varying numbers of rounds, by an update_sum in its kernel "
+                f"(AdaptiveTsallis does), but {self!r} does not"
+            )
+        at = (self._n_arms, self._state)
+        self._learn_sum = entry(learn_sum, self.params, *at, 0, 0.0, 0.0, 0.0, 0.0)
+        self._learn_sums = entry(learn_sums, self.params, *at, np.zeros(1, np.int64), np.zeros(1), 0.0, 0.0, 0.0)
+
+    def learn_sum(self, arm: int, loss: float, weight: float, offset: float, top: float) -> None:
+        """Learn from a sum; for callers that guarantee its range, after `prepare_sums`."""
+        self._learn_sum(self.params, self._n_arms, self._state, arm, loss, weight, offset, top)
+
+    def learn_sums(
+        self, arms: Sequence[int], losses: Sequence[float], weight: float, offset: float, top: float
+    ) -> None:
+        """Learn from several units' sums; see `learn_sum`."""
+        found = np.array(arms, np.int64), np.array(losses)
+        self._learn_sums(self.params, self._n_arms, self._state, *found, weight, offset, top)
 
     @abstractmethod
     def stability(self) -> float:

@@ -48,8 +48,14 @@ def total_bounds(span: Effects, max_delay: int) -> tuple[float, float]:
 
 def window_bounds(span: Effects, max_delay: int) -> tuple[float, float]:
     """Return the least and the most the d+1 totals of a clean window can add up to (Lemma 2), with a margin."""
-    margin = ROUNDING * (2 * max_delay + 1) * (span.hi - span.lo)
-    return (2 * max_delay + 1) * span.lo - margin, (2 * max_delay + 1) * span.hi + margin
+    return stretch_bounds(span, max_delay, max_delay + 1)
+
+
+@helper
+def stretch_bounds(span: Effects, max_delay: int, rounds: int) -> tuple[float, float]:
+    """Return the same for the totals of any number of rounds."""
+    margin = ROUNDING * (rounds + max_delay) * (span.hi - span.lo)
+    return (rounds + max_delay) * span.lo - margin, (rounds + max_delay) * span.hi + margin
 
 
 @helper
@@ -68,6 +74,25 @@ def average_loss(span: Effects, parts: int, whole: float) -> float:
 def fed_loss(span: Effects, max_delay: int, window: float) -> float:
     """Return the loss in [0, 1] that Algorithm 1 feeds for a window's sum W: its average over 2d+1 parts (Lemma 2)."""
     return average_loss(span, 2 * max_delay + 1, window)
+
+
+@helper
+def stretch_terms(span: Effects, max_delay: int, rounds: int, scale: float) -> tuple[float, float, float]:
+    """Return weight, offset and top of what a clean stretch of so many rounds feeds, in units of `scale` actions.
+
+    The stretch holds one contiguous part each of rounds + d actions: the loss is at most top = (rounds + d)/scale. Of
+    these, `rounds` are what one expects to see, and the offset stands for the other d where no part is not a loss of 0.
+    """
+    edge = span.hi if span.maximize else -span.lo
+    return rounds / scale, max_delay * edge / ((span.hi - span.lo) * scale), (rounds + max_delay) / scale
+
+
+@helper
+def stretch_loss(span: Effects, max_delay: int, rounds: int, scale: float, whole: float) -> float:
+    """Return the loss in [0, top] that the sum of a clean stretch stands for; linear in the sum."""
+    parts = rounds + max_delay
+    loss = parts * span.hi - whole if span.maximize else whole - parts * span.lo
+    return min(max(loss / ((span.hi - span.lo) * scale), 0.0), parts / scale)
 
 
 @helper

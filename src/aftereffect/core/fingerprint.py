@@ -43,7 +43,8 @@ def _outside_form(params: type) -> frozenset[str | None]:
     module = sys.modules.get(params.__module__)
     if params.__module__ == "__main__" or getattr(module, params.__name__, None) is not params:
         return frozenset([None])
-    tables: tuple[dict[type, Any], ...] = (kernel.BANDITS, kernel.LOSSES, kernel.PLAYERS, kernel.LABELLED)
+    tables: tuple[dict[type, Any], ...]
+    tables = (kernel.BANDITS, kernel.LOSSES, kernel.PLAYERS, kernel.BLOCKS, kernel.LABELLED)
     functions = [function for table in tables for function in table.get(params, ()) if function is not None]
     seen: set[Any] = set()
     meanings = [_meaning(function, seen) for function in functions]

@@ -20,6 +20,11 @@ and, where several units can share it (`players/panel.py`), a sixth:
     update_many(params, n_arms, state, arms, losses)    learn from the average of the units' estimates,
                                                         two or more; a lone unit's goes to `update`
 
+and, where it can learn from a sum over a varying number of rounds (`players/coin_clean.py`), two more:
+
+    update_sum(params, n_arms, state, arm, loss, weight, offset, top)           a loss in [0, top], about `offset`
+    update_many_sums(params, n_arms, state, arms, losses, weight, offset, top)  plus `weight` times what is usual
+
 A loss sequence (`LossKernel`) has one function:
 
     spread(params, t, arm, pending, at)         add component s of (round t, arm) to pending[at + s], s = 0..d
@@ -30,6 +35,13 @@ A player (`PlayerKernel`), for the engine that walks round by round, has:
     begin(params, n_arms, state)
     ask(params, n_arms, state, rng) -> int      rng: the (2, 4) words of the run's streams, coins first
     tell(params, n_arms, state, rng, arm, total) -> int    1 if it updated, 0 if not, negative: refused; NaN: missing
+
+and, if it plays whole blocks as Algorithm 1 does, for the engine that jumps from block to block (`BlockKernel`):
+
+    quiet(params) -> int                        how many zeros before a one make it the end of a block
+    window(params) -> int                       how many totals before the last one a row of W adds up
+    loss(params, rows, end, gap, arm) -> float  what a block that ends in round `end`, `gap` after the last one, feeds
+    learn(params, n_arms, state, arm, loss, gap)    feed it to the base
 
 A player under labelled feedback (`LabelledKernel`), where each play's whole loss comes with the number of its round:
 
@@ -69,6 +81,8 @@ class BanditKernel(NamedTuple):
     update: Callable[..., None]
     probabilities: Callable[..., None]
     update_many: Callable[..., None] | None = None
+    update_sum: Callable[..., None] | None = None
+    update_many_sums: Callable[..., None] | None = None
 
 
 class LossKernel(NamedTuple):
@@ -86,6 +100,15 @@ class PlayerKernel(NamedTuple):
     tell: Callable[..., int]
 
 
+class BlockKernel(NamedTuple):
+    """The functions of a player that plays whole blocks."""
+
+    quiet: Callable[[Any], int]
+    window: Callable[[Any], int]
+    loss: Callable[..., float]
+    learn: Callable[..., None]
+
+
 class LabelledKernel(NamedTuple):
     """The functions of a player under labelled feedback in kernel form."""
 
@@ -98,6 +121,7 @@ class LabelledKernel(NamedTuple):
 BANDITS: dict[type, BanditKernel] = {}
 LOSSES: dict[type, LossKernel] = {}
 PLAYERS: dict[type, PlayerKernel] = {}
+BLOCKS: dict[type, BlockKernel] = {}
 LABELLED: dict[type, LabelledKernel] = {}
 HELPERS: list[Callable[..., Any]] = []
 
@@ -108,12 +132,14 @@ def helper(function: Function) -> Function:
     return function
 
 
-def register(params: type, kernel: BanditKernel | LossKernel | PlayerKernel | LabelledKernel) -> None:
+def register(params: type, kernel: BanditKernel | LossKernel | PlayerKernel | BlockKernel | LabelledKernel) -> None:
     """Let the type of a parameters tuple stand for an algorithm in kernel form."""
     if isinstance(kernel, BanditKernel):
         BANDITS[params] = kernel
     elif isinstance(kernel, LossKernel):
         LOSSES[params] = kernel
+    elif isinstance(kernel, BlockKernel):
+        BLOCKS[params] = kernel
     elif isinstance(kernel, LabelledKernel):
         LABELLED[params] = kernel
     else:
@@ -145,6 +171,33 @@ def bandit_update_many(
     many(params, n_arms, state, arms, losses)
 
 
+def bandit_update_sum(
+    params: Any, n_arms: int, state: FloatState, arm: int, loss: float, weight: float, offset: float, top: float
+) -> None:
+    """Feed a base algorithm a loss in [0, top], expected to be about `offset` plus `weight` times what is usual."""
+    one = BANDITS[type(params)].update_sum
+    if one is None:
+        raise InvalidArgument(f"params must be of a base with update_sum, but got {params!r}")
+    one(params, n_arms, state, arm, loss, weight, offset, top)
+
+
+def bandit_update_many_sums(
+    params: Any,
+    n_arms: int,
+    state: FloatState,
+    arms: IntState,
+    losses: FloatState,
+    weight: float,
+    offset: float,
+    top: float,
+) -> None:
+    """Feed a base algorithm such losses of several units."""
+    many = BANDITS[type(params)].update_many_sums
+    if many is None:
+        raise InvalidArgument(f"params must be of a base with update_many_sums, but got {params!r}")
+    many(params, n_arms, state, arms, losses, weight, offset, top)
+
+
 def bandit_probabilities(params: Any, n_arms: int, state: FloatState, q: FloatState) -> None:
     """Write a base algorithm's distribution into q."""
     BANDITS[type(params)].probabilities(params, n_arms, state, q)
@@ -168,6 +221,21 @@ def player_ask(params: Any, n_arms: int, state: FloatState, rng: WordState) -> i
 def player_tell(params: Any, n_arms: int, state: FloatState, rng: WordState, arm: int, total: float) -> int:
     """Tell a player the total of this round."""
     return PLAYERS[type(params)].tell(params, n_arms, state, rng, arm, total)
+
+
+def block_quiet(params: Any) -> int:
+    """Return how many zeros before a one make it the end of a block."""
+    return BLOCKS[type(params)].quiet(params)
+
+
+def block_loss(params: Any, rows: FloatState, end: int, gap: int, arm: int) -> float:
+    """Return what a block of this arm feeds that ends in round `end`, `gap` rounds after the one before."""
+    return BLOCKS[type(params)].loss(params, rows, end, gap, arm)
+
+
+def block_learn(params: Any, n_arms: int, state: FloatState, arm: int, loss: float, gap: int) -> None:
+    """Feed a block's loss to the player's base, whose state this is."""
+    BLOCKS[type(params)].learn(params, n_arms, state, arm, loss, gap)
 
 
 def labelled_begin(params: Any, n_arms: int, state: FloatState) -> None:

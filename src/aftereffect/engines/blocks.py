@@ -15,19 +15,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from aftereffect.core import effects, kernel, random
+from aftereffect.core import kernel, random
 from aftereffect.core.checks import FloatArray
 from aftereffect.engines import chunks
 from aftereffect.engines.plan import Blocks, Outcome, Plan
 from aftereffect.engines.prepared import prepare_owed, prepare_rows
 from aftereffect.players.coins import next_update
-from aftereffect.players.wrapper_kernel import WrapperParams
 
 TILE_BYTES = 1 << 19
 GROUP = 8
 
 # What a run carries besides its streams and its base's state. Floats hold rounds exactly up to 2^53.
-START, END, ARM, BEFORE, UPDATES, LOSS, GAP, CHECKPOINT, DUE, PLACE, LANE = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 11
+START, END, ARM, BEFORE, UPDATES, LOSS, GAP, CHECKPOINT, DUE, PLACE, LANE = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 12
 
 
 def begin_blocks(
@@ -41,6 +40,7 @@ def begin_blocks(
     lanes: FloatArray,
 ) -> None:
     """Start every run's base, first arm and first block."""
+    quiet = kernel.block_quiet(player)
     for run in range(len(lanes)):
         lane = lanes[run]
         kernel.bandit_start(player.base, n_arms, states[run])
@@ -48,7 +48,7 @@ def begin_blocks(
         lane[BEFORE] = -1.0
         # The next checkpoint's round; 0 has every block looked at, for a trace.
         lane[DUE] = 0.0 if traced else checkpoints[0]
-        lane[END] = next_update(player.coins, words[run, random.COINS], lane[PLACE:], player.max_delay, horizon)
+        lane[END] = next_update(player.coins, words[run, random.COINS], lane[PLACE:], quiet, horizon)
 
 
 def advance_blocks(
@@ -69,7 +69,7 @@ def advance_blocks(
     trace: FloatArray,
 ) -> None:
     """Advance every run through the blocks that end by round `until`, and record the checkpoints up to there."""
-    d = player.max_delay
+    quiet = kernel.block_quiet(player)
     for first in range(0, len(lanes), GROUP):
         last = min(first + GROUP, len(lanes))
         busy = True
@@ -89,12 +89,13 @@ def advance_blocks(
                     continue
                 busy = True
                 # The coins first: their branches are settled while the arithmetic below still runs.
-                following = next_update(player.coins, words[run, random.COINS], lane[PLACE:], d, horizon)
-                fed = effects.fed_loss(player.span, d, rows[end, 1, arm])
+                gap = int(lane[PLACE + 2])
+                following = next_update(player.coins, words[run, random.COINS], lane[PLACE:], quiet, horizon)
+                fed = kernel.block_loss(player, rows, end, gap, arm)
                 lane[LOSS] += rows[end, 0, arm] - rows[start, 0, arm]
                 lane[GAP] += (end - start) * gaps[arm]
                 lane[UPDATES] += 1.0
-                kernel.bandit_update(player.base, n_arms, states[run], arm, fed)
+                kernel.block_learn(player, n_arms, states[run], arm, fed, gap)
                 u = random.uniform(words[run, random.ARMS])
                 lane[START], lane[END], lane[BEFORE] = end, following, arm
                 lane[ARM] = kernel.bandit_draw(player.base, n_arms, states[run], u)
@@ -141,22 +142,24 @@ def note(player: Any, horizon: int, lane: FloatArray, until: int, rows: FloatArr
     if ends or (until == horizon and start < horizon):
         trace[block, 0] = start + 1
         trace[block, 1] = arm
-        trace[block, 2] = effects.fed_loss(player.span, player.max_delay, rows[end, 1, arm]) if ends else np.nan
+        trace[block, 2] = kernel.block_loss(player, rows, end, int(lane[PLACE + 2]), arm) if ends else np.nan
     lane[DUE] = 0.0
 
 
-def simulate_blocks(plan: Plan, player: WrapperParams) -> Outcome:
+def simulate_blocks(plan: Plan, player: Any) -> Outcome:
     """Run a plan block by block."""
     from aftereffect.core.jit import compiled
 
     horizon, n_arms = plan.losses.horizon, plan.losses.n_arms
-    rows = prepare_rows(plan.losses, player.max_delay, plan.threads).rows
+    form = kernel.BLOCKS[type(player)]
+    shortest = form.quiet(player) + 1
+    rows = prepare_rows(plan.losses, form.window(player), plan.threads).rows
     sums, owed = prepare_owed(plan.losses, rows, plan.checkpoints, plan.threads)
     begin, advance = compiled(begin_blocks, player), compiled(advance_blocks, player)
     losses = np.zeros((plan.runs, len(plan.checkpoints)))
     pseudo = np.zeros_like(losses)
     lanes = np.zeros((plan.runs, LANE))
-    longest = horizon // (2 * player.max_delay + 1) + 1 if plan.trace else 0
+    longest = horizon // shortest + 1 if plan.trace else 0
     trace = np.zeros((plan.runs, longest, 3))
     size = kernel.BANDITS[type(player.base)].size(n_arms)
 
@@ -165,7 +168,7 @@ def simulate_blocks(plan: Plan, player: WrapperParams) -> Outcome:
         states = np.zeros((count, size))
         words = random.streams(plan.seed, plan.first_run + first, count)
         begin(player, n_arms, horizon, plan.checkpoints, plan.trace, states, words, lanes[part])
-        tile = chunks.tile_rounds(horizon, n_arms, 2 * player.max_delay + 1, TILE_BYTES, count)
+        tile = chunks.tile_rounds(horizon, n_arms, shortest, TILE_BYTES, count)
         for until, length in chunks.tiles(horizon, tile):
             advance(
                 *(player, n_arms, horizon, until, rows, plan.checkpoints, sums, owed, plan.gaps, states, words),

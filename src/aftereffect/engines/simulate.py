@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from aftereffect.core import checks
+from aftereffect.core import checks, kernel
 from aftereffect.core.errors import CoinsExhausted, InvalidArgument
 from aftereffect.engines.blocks import simulate_blocks
 from aftereffect.engines.labelled import simulate_labelled, simulate_labelled_loop
@@ -17,7 +17,6 @@ from aftereffect.engines.progress import watching
 from aftereffect.engines.results import Simulation
 from aftereffect.engines.rounds import simulate_rounds
 from aftereffect.losses.protocol import Losses
-from aftereffect.players.wrapper_kernel import WrapperParams
 
 ENGINES = ("auto", "loop", "rounds", "blocks")
 
@@ -123,9 +122,9 @@ def fits(player: Any, losses: Losses) -> None:
 
 def choose(player: Any, losses: Losses, engine: str) -> str:
     """Return the engine that `engine` means for this pair, or say why it cannot be."""
-    form = player.kernel() if hasattr(player, "kernel") else None
+    form: Any = player.kernel() if hasattr(player, "kernel") else None
     exact = (
-        isinstance(form, WrapperParams)
+        type(form) in kernel.BLOCKS
         and losses.max_delay <= form.max_delay
         and form.span.lo <= losses.effects.lo
         and losses.effects.hi <= form.span.hi

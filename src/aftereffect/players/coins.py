@@ -3,7 +3,8 @@
 Round t is an update round when B_t = 1, the 2d coins before it are 0, and t ≥ 2d+1. Call the distance between
 consecutive ones a gap, and let the start count as a one at round 0. Then update rounds are exactly the ones
 whose gap is at least 2d+1: so instead of tossing a coin every round, the geometric gaps of a Bernoulli(β)
-sequence are drawn, about e of them per block.
+sequence are drawn, about e of them per block. `quiet` is how many zeros an update needs before it: 2d here, d for
+the player that feeds coin-clean rounds (`coin_clean.py`).
 
 A gap comes from 64 random bits x and a table of whole numbers ⌊(1−β)^g · 2⁶⁴⌋, computed in whole numbers:
 gap > g if and only if x < table[g]. No logarithm, so it is the same on every machine. A table ends after N
@@ -36,7 +37,8 @@ class Coins(NamedTuple):
 
     thresholds: ⌊(1−β)^g · 2⁶⁴⌋ for g = 1..N.
     guide: for each value of the leading bits of x, how many thresholds lie above all such x; a search starts
-    there. script: the update rounds of a sequence that was given, then NEVER; empty for a Bernoulli sequence.
+    there. script: the update rounds of a sequence that was given with their gaps, then NEVER; empty for a
+    Bernoulli sequence.
     """
 
     thresholds: NDArray[np.uint64]
@@ -61,7 +63,7 @@ def bernoulli(bias: float) -> Coins:
     return Coins(
         owned(np.array(powers, dtype=np.uint64)),
         owned(np.array(guide, dtype=np.int32)),
-        owned(np.empty(0, dtype=np.int64)),
+        owned(np.empty((0, 2), dtype=np.int64)),
     )
 
 
@@ -71,35 +73,43 @@ def update_rounds(coins: Sequence[bool], max_delay: int) -> list[int]:
     >>> update_rounds([int(c) for c in "10100001001000000100001"], max_delay=2)
     [8, 18, 23]
     """
+    return [t for t, _ in long_gaps(coins, 2 * max_delay)]
+
+
+def long_gaps(coins: Sequence[bool], quiet: int) -> list[tuple[int, int]]:
+    """Return the ones with at least `quiet` zeros before them, each with its gap."""
     latest, found = 0, []
     for t, coin in enumerate(coins, start=1):
         if coin:
-            if t - latest > 2 * max_delay:
-                found.append(t)
+            if t - latest > quiet:
+                found.append((t, t - latest))
             latest = t
     return found
 
 
-def scripted(coins: Sequence[bool], max_delay: int) -> Coins:
+def scripted(coins: Sequence[bool], quiet: int) -> Coins:
     """Return a given Boolean sequence in kernel form."""
     always = bernoulli(1.0)
-    script = np.array([*update_rounds(coins, max_delay), NEVER], dtype=np.int64)
-    return Coins(always.thresholds, always.guide, owned(script))
+    found = [*long_gaps(coins, quiet), (NEVER, 0)]
+    return Coins(always.thresholds, always.guide, owned(np.array(found, dtype=np.int64)))
 
 
 @helper
-def next_update(coins: Coins, rng: WordState, place: FloatState, max_delay: int, limit: int) -> int:
+def next_update(coins: Coins, rng: WordState, place: FloatState, quiet: int, limit: int) -> int:
     """Return the next update round if it is settled by looking at coins up to `limit`, else 0.
 
-    place: (the latest one, the round up to which coins are known), both 0 at the start; moved along. It may
-    look past `limit` by one gap. For a script: (entries used, 0). Floats hold rounds exactly up to 2⁵³.
+    place: (the latest one, the round up to which coins are known, the gap of the update round returned last), all 0
+    at the start; moved along. It may look past `limit` by one gap. For a script: (entries used, 0, gap). Floats hold
+    rounds exactly up to 2⁵³.
     """
     if coins.script.shape[0] > 0:
-        found = int(coins.script[int(place[0])])
+        entry = int(place[0])
+        found = coins.script[entry, 0]
         if found == NEVER:
             return 0
         place[0] += 1
-        return found
+        place[2] = coins.script[entry, 1]
+        return int(found)
     table = coins.thresholds
     size = table.shape[0]
     latest = int(place[0])
@@ -115,9 +125,10 @@ def next_update(coins: Coins, rng: WordState, place: FloatState, max_delay: int,
         known += g + 1
         gap = known - latest
         latest = known
-        if gap > 2 * max_delay:
+        if gap > quiet:
             place[0] = latest
             place[1] = latest
+            place[2] = gap
             return latest
     place[0] = latest
     place[1] = known

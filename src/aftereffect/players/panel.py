@@ -22,6 +22,7 @@ from aftereffect.bandits.kernelform import KernelBandit
 from aftereffect.core import checks, saved
 from aftereffect.core.errors import InvalidArgument, InvalidState, InvalidTotal, OutOfTurn
 from aftereffect.players import turns
+from aftereffect.players.coin_clean import CoinCleanWrapper
 from aftereffect.players.window import Counts
 from aftereffect.players.wrapper import CompositeLossWrapper
 
@@ -79,9 +80,11 @@ class Panel:
 
     def _join(self, player: CompositeLossWrapper, n_units: int) -> None:
         """Take the player as the first unit, and put the other units beside it."""
-        # Not a subclass: it may feed its base in its own way, which would be passed over here.
-        if type(player) is not CompositeLossWrapper:
-            raise InvalidArgument(f"player must be a CompositeLossWrapper, but got {checks.shown(player)}")
+        # Not any subclass: it may feed its base in its own way, which would be passed over here.
+        if type(player) not in (CompositeLossWrapper, CoinCleanWrapper):
+            raise InvalidArgument(
+                f"player must be a CompositeLossWrapper or a CoinCleanWrapper, but got {checks.shown(player)}"
+            )
         n_units = checks.integer("n_units", n_units, low=1)
         if isinstance(player.bandit, KernelBandit):
             player.bandit.prepare_many()
@@ -166,7 +169,7 @@ class Panel:
             try:
                 value, counts = window.read(reports[unit])
                 if player._measured:
-                    loss, counts = window.feed(t, value, counts)
+                    loss, counts = window.feed(t, value, counts, player.coins.gap)
             except InvalidTotal as error:
                 raise InvalidTotal(f"totals[{unit}]: {error}") from None
             told.append((value, counts))
@@ -174,6 +177,8 @@ class Panel:
         update = player._measured and self._learn(fed)
         for window, (value, counts) in zip(self._windows, told, strict=True):
             window.put(t, value, counts)
+            if update:
+                window.begin(t + 1)
         player._open, player._draw_next = False, update
         return PanelRound(t, self._arms.copy(), player._drawn, update, fed)
 
@@ -195,11 +200,7 @@ class Panel:
         losses = [loss for loss in fed if loss is not None]
         if not losses:
             return False
-        bandit: Any = self.player.bandit
-        if isinstance(bandit, KernelBandit):
-            bandit.learn_many(arms, losses)
-        else:
-            bandit.update_many(arms, losses)
+        self.player.learn(arms, losses, self.player.coins.gap)
         return True
 
     def amend(self, unit: int, round: int, total: float | None) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from aftereffect.bandits.adaptive_tsallis import AdaptiveTsallis
 from aftereffect.bandits.exp3 import Exp3
 from aftereffect.bandits.exp3_ix import Exp3IX
 from aftereffect.bandits.protocol import Bandit
@@ -13,15 +14,17 @@ from aftereffect.bandits.uniform import Uniform
 from aftereffect.core import saved
 from aftereffect.core.errors import AftereffectError, InvalidState
 from aftereffect.players import labelled, rivals
+from aftereffect.players.coin_clean import CoinCleanWrapper
 from aftereffect.players.naive import Naive
 from aftereffect.players.panel import Panel
 from aftereffect.players.wrapper import CompositeLossWrapper
 
-BANDITS: tuple[type, ...] = (TsallisFTRL, Exp3, Uniform, TsallisINF, Exp3IX, UCB1)
+BANDITS: tuple[type, ...] = (TsallisFTRL, AdaptiveTsallis, Exp3, Uniform, TsallisINF, Exp3IX, UCB1)
 # Each player's class, and the field of its state that holds its base algorithm (or the number of arms); for a
 # panel, its player.
 PLAYERS: dict[str, tuple[Any, str]] = {
     "CompositeLossWrapper": (CompositeLossWrapper, "bandit"),
+    "CoinCleanWrapper": (CoinCleanWrapper, "bandit"),
     "Naive": (Naive, "bandit"),
     "Panel": (Panel, "player"),
 }

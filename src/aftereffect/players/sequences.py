@@ -14,16 +14,16 @@ from aftereffect.players import coins as tables
 class DrawnCoins:
     """Bernoulli coins, drawn gap by gap from a stream (coins.py says how)."""
 
-    def __init__(self, bias: float, max_delay: int, rng: WordState) -> None:
-        """Take β, d and the stream to draw from."""
+    def __init__(self, bias: float, quiet: int, rng: WordState) -> None:
+        """Take β, how many zeros an update needs before it, and the stream to draw from."""
         # numba's import costs a quarter of a second: here, not with the package.
         from aftereffect.core.jit import entry
 
         self.bias = bias
-        self._max_delay = max_delay
+        self._quiet = quiet
         self._rng = rng
         self._table = tables.bernoulli(bias)
-        self._place = np.zeros(2)
+        self._place = np.zeros(3)
         self._known = 0
         self._end = 0
         self._next_update = entry(tables.next_update, self._table, rng, self._place, 0, 0)
@@ -33,14 +33,25 @@ class DrawnCoins:
         if t > self._known:
             # Looking further ahead than t changes nothing but the number of calls: coins do not depend on
             # play.
-            limit = t + 8 * (2 * self._max_delay + 1)
-            self._end = self._next_update(self._table, self._rng, self._place, self._max_delay, limit)
+            limit = t + 8 * (self._quiet + 1)
+            self._end = self._next_update(self._table, self._rng, self._place, self._quiet, limit)
             self._known = int(self._place[1])
         return t == self._end
 
+    @property
+    def gap(self) -> int:
+        """How many rounds before the update round read last the one before it lies."""
+        return int(self._place[2])
+
+    def since(self, t: int) -> int:
+        """Return how many rounds after the latest one round t, the last read, lies; 0 if too few to matter."""
+        latest = self._end - self.gap if self._end > t else int(self._place[0])
+        # A one that is yet to come, with no update: the gap before it is too short for one.
+        return max(t - latest, 0)
+
     def fresh(self, rng: WordState) -> "DrawnCoins":
         """Return coins of the same bias from the start of another stream."""
-        return DrawnCoins(self.bias, self._max_delay, rng)
+        return DrawnCoins(self.bias, self._quiet, rng)
 
     def kernel(self) -> tables.Coins:
         """Return the coins in kernel form."""
@@ -48,7 +59,7 @@ class DrawnCoins:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle and copy through the saved state: machine code does not travel."""
-        return restore_coins, (self.state(), self._max_delay, 0)
+        return restore_coins, (self.state(), self._quiet, 0)
 
     def state(self) -> dict[str, Any]:
         """Return bias and position."""
@@ -58,7 +69,7 @@ class DrawnCoins:
     def resume(self, state: Mapping[str, Any]) -> None:
         """Go to a saved position."""
         self._rng[:] = saved.hex_to_words("coins.stream", state.get("stream"), 4)
-        self._place[:] = saved.numbers("coins.place", state.get("place"), 2)
+        self._place[:] = saved.numbers("coins.place", state.get("place"), 3)
         self._end = checks.integer("coins.end", state.get("end"), low=0)
         self._known = int(self._place[1])
 
@@ -66,10 +77,11 @@ class DrawnCoins:
 class GivenCoins:
     """A Boolean sequence from the user: a list, an array, or any iterable, read one coin a round."""
 
-    def __init__(self, coins: Iterable[Any], max_delay: int) -> None:
+    def __init__(self, coins: Iterable[Any], quiet: int) -> None:
         """Take the sequence; one that can be read again is checked now, an iterator coin by coin."""
-        self._max_delay = max_delay
+        self._quiet = quiet
         self._latest = 0
+        self.gap = 0
         # The coin of the next round, once it has been read: a bad one stays bad until the round is played.
         self._waiting: list[Any] = []
         self.sequence: list[bool] | None = None
@@ -86,18 +98,22 @@ class GivenCoins:
                 raise CoinsExhausted(f"coins must have a value for every round, but ended before round {t}") from None
         coin = coin_value(self._waiting[0], t)
         self._waiting.clear()
-        update = coin and t - self._latest > 2 * self._max_delay
+        update = coin and t - self._latest > self._quiet
         if coin:
-            self._latest = t
+            self.gap, self._latest = t - self._latest, t
         return update
+
+    def since(self, t: int) -> int:
+        """Return how many rounds after the latest one round t, the last one read, lies."""
+        return t - self._latest
 
     def fresh(self, rng: WordState) -> "GivenCoins":
         """Return the same sequence from its start."""
-        return GivenCoins(self._rereadable("simulated"), self._max_delay)
+        return GivenCoins(self._rereadable("simulated"), self._quiet)
 
     def kernel(self) -> tables.Coins:
         """Return the coins in kernel form."""
-        return tables.scripted(self._rereadable("simulated"), self._max_delay)
+        return tables.scripted(self._rereadable("simulated"), self._quiet)
 
     def state(self) -> dict[str, Any]:
         """Return the sequence; how far it has been read follows from the round."""
@@ -123,26 +139,26 @@ def coin_value(coin: Any, t: int) -> bool:
     raise InvalidArgument(f"coins must be 0 or 1 in every round, but in round {t} got {checks.shown(coin)}")
 
 
-def make_coins(coins: Any, max_delay: int, rng: WordState) -> DrawnCoins | GivenCoins:
+def make_coins(coins: Any, quiet: int, rng: WordState) -> DrawnCoins | GivenCoins:
     """Return the sequence that a user means by `coins`: a bias in (0, 1], or an iterable of bools."""
     if coins is None or isinstance(coins, str | bytes | bool):
         raise InvalidArgument(f"coins must be a bias in (0, 1] or an iterable of bools, but got {checks.shown(coins)}")
     if isinstance(coins, np.ndarray):
         coins = coins.tolist()
     if isinstance(coins, Iterable):
-        return GivenCoins(coins, max_delay)
-    return DrawnCoins(checks.real("coins", coins, above=0.0, high=1.0), max_delay, rng)
+        return GivenCoins(coins, quiet)
+    return DrawnCoins(checks.real("coins", coins, above=0.0, high=1.0), quiet, rng)
 
 
-def restore_coins(state: Any, max_delay: int, rounds_read: int) -> DrawnCoins | GivenCoins:
+def restore_coins(state: Any, quiet: int, rounds_read: int) -> DrawnCoins | GivenCoins:
     """Return the coins that `state()` described, after `rounds_read` rounds."""
     if isinstance(state, Mapping) and set(state) == {"bias", "stream", "place", "end"}:
         bias = checks.real("coins.bias", state["bias"], above=0.0, high=1.0)
-        drawn = DrawnCoins(bias, max_delay, random.stream(0, 0, random.COINS))
+        drawn = DrawnCoins(bias, quiet, random.stream(0, 0, random.COINS))
         drawn.resume(state)
         return drawn
     if isinstance(state, Mapping) and set(state) == {"sequence"} and isinstance(state["sequence"], str):
-        given = GivenCoins([{"0": 0, "1": 1}.get(letter) for letter in state["sequence"]], max_delay)
+        given = GivenCoins([{"0": 0, "1": 1}.get(letter) for letter in state["sequence"]], quiet)
         given.skip(rounds_read)
         return given
     raise InvalidState(f"coins must be a bias with its position or a sequence, but got {checks.shown(state)}")

@@ -67,6 +67,18 @@ def feed(bandit: Bandit, arm: int, loss: float) -> None:
         bandit.update(arm, loss)
 
 
+def feed_all(bandit: Any, arms: list[int], losses: list[float]) -> None:
+    """Feed a base algorithm the losses of units that drew from it together, or of one."""
+    if len(arms) == 1 and not hasattr(bandit, "update_many"):
+        bandit.update(arms[0], losses[0])
+    elif len(arms) == 1 and isinstance(bandit, KernelBandit):
+        bandit.learn(arms[0], losses[0])
+    elif isinstance(bandit, KernelBandit):
+        bandit.learn_many(arms, losses)
+    else:
+        bandit.update_many(arms, losses)
+
+
 def unplayed_copy(bandit: Bandit) -> Bandit:
     """Return a base algorithm like this unplayed one, which shares nothing with it."""
     if not isinstance(bandit, KernelBandit):

@@ -56,8 +56,11 @@ class CleanWindow:
         counts = counts._replace(out_of_range=counts.out_of_range + 1)
         return (None if self.out_of_range == "void" else min(max(value, self._least), self._most)), counts
 
-    def feed(self, t: int, value: float | None, counts: Counts) -> tuple[float | None, Counts]:
-        """Return the loss fed by the window that ends in round t with this total (None: void), and the counts."""
+    def feed(self, t: int, value: float | None, counts: Counts, gap: int) -> tuple[float | None, Counts]:
+        """Return the loss fed by the window that ends in round t with this total (None: void), and the counts.
+
+        gap: how many rounds before t the latest one lies, at least 2d+1; the window is the last d+1 of them.
+        """
         d = self._max_delay
         window = 0.0
         # Oldest first: the engines add in this order too, and agree to the last bit.
@@ -83,6 +86,13 @@ class CleanWindow:
         self._totals[t % (self._max_delay + 1)] = value
         self.counts = counts
 
+    def holds(self, t: int, latest: int) -> bool:
+        """Return whether the total of round t can still be in a window after round `latest`: one of the d+1 latest."""
+        return t > latest - self._max_delay - 1
+
+    def begin(self, t: int) -> None:
+        """Begin a block in round t: nothing to do, a window looks back d+1 rounds whatever they are."""
+
     def state(self) -> dict[str, Any]:
         """Return totals and counts."""
         return {"totals": list(self._totals), "counts": list(self.counts)}
@@ -97,7 +107,10 @@ class CleanWindow:
             raise InvalidState(
                 f"window.totals must be {self._max_delay + 1} floats or nulls, but got {checks.shown(totals)}"
             )
+        self._totals = list(totals)
+        self._resume_counts(counts)
+
+    def _resume_counts(self, counts: Any) -> None:
         if not isinstance(counts, list) or len(counts) != len(Counts._fields):
             raise InvalidState(f"window.counts must be {len(Counts._fields)} numbers, but got {checks.shown(counts)}")
-        self._totals = list(totals)
         self.counts = Counts(*(checks.integer("window.counts", count, low=0) for count in counts))

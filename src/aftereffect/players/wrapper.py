@@ -16,23 +16,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aftereffect import theory
-from aftereffect.bandits.exp3 import Exp3
 from aftereffect.bandits.kernelform import KernelBandit
 from aftereffect.bandits.protocol import Bandit
-from aftereffect.bandits.tsallis import TsallisFTRL
 from aftereffect.core import checks, effects, random, saved
 from aftereffect.core.errors import InvalidArgument, OutOfTurn
 from aftereffect.core.records import Round
-from aftereffect.players import turns
+from aftereffect.players import certificate, turns, wrapper_theory
 from aftereffect.players.sequences import DrawnCoins, make_coins, restore_coins
 from aftereffect.players.window import OUT_OF_RANGE, CleanWindow, Counts
 from aftereffect.players.wrapper_kernel import WrapperParams
 
+SETTINGS = ("max_delay", "direction", "low", "high", "out_of_range")
+PLACE = ("round", "open", "draw_next", "drawn", "measured", "arm", "block_start")
 # A saved player's fields.
-FIELDS = (
-    *("max_delay", "direction", "low", "high", "out_of_range", "seed", "bandit", "coins", "arm_stream", "window"),
-    *("round", "open", "draw_next", "drawn", "measured", "arm", "block_start"),
-)
+FIELDS = (*SETTINGS, "seed", "bandit", "coins", "arm_stream", "window", *PLACE)
 
 
 class CompositeLossWrapper:
@@ -49,6 +46,7 @@ class CompositeLossWrapper:
     out_of_range: what to do with a total, or a clean window, that the range makes impossible: "raise" an
         error and change nothing, take it as "void" (as if missing), or "clip" it; the latter two are counted.
 
+    >>> from aftereffect.bandits.tsallis import TsallisFTRL
     >>> player = CompositeLossWrapper(TsallisFTRL(n_arms=2, learning_rate=2.0), max_delay=1, coins=[0, 0, 1, 0], seed=7)
     >>> for total in (0.5, 0.5, 0.25):
     ...     arm = player.ask()
@@ -76,17 +74,13 @@ class CompositeLossWrapper:
         self._max_delay = checks.integer("max_delay", max_delay, low=0)
         self.effects = effects.effects(direction, low, high)
         self.direction, self.low, self.high = direction, float(low), float(high)
-        self._window = CleanWindow(self.effects, self._max_delay, out_of_range)
+        self._window = self._new_window(out_of_range)
         self.seed = random.checked_seed("seed", seed)
-        self.coins = make_coins(coins, self._max_delay, random.stream(self.seed, 0, random.COINS))
+        self.coins = make_coins(coins, self._quiet(), random.stream(self.seed, 0, random.COINS))
         self._arm_stream = random.stream(self.seed, 0, random.ARMS)
-        self._round = 0  # rounds begun
-        self._open = False  # asked, not yet told
-        self._draw_next = True
-        self._drawn = False
-        self._measured = False
-        self._arm = 0
-        self._block_start = 1
+        self._round, self._open = 0, False  # rounds begun; asked, not yet told
+        self._arm, self._block_start = 0, 1
+        self._draw_next, self._drawn, self._measured = True, False, False
 
     @classmethod
     def tuned(
@@ -96,6 +90,7 @@ class CompositeLossWrapper:
         max_delay: int,
         horizon: int,
         base: str = "tsallis",
+        form: str = "printed",
         seed: int | None = None,
         direction: str = "minimize",
         low: float = 0.0,
@@ -103,27 +98,20 @@ class CompositeLossWrapper:
         out_of_range: str = "raise",
     ) -> Self:
         """Return the player of Corollary 7 (base="tsallis"), or the same with Exp3 at the rate that minimises
-        Theorem 4.
+        Theorem 4; with form="sharp", the rates that minimise the bounds of docs/theory/sharper.md.
 
         β = 1/(2d+1) maximises the rate of updates. For horizon < 2d+1 no update can happen: play is uniform.
         """
-        checks.choice("base", base, ("tsallis", "exp3"))
-        bandit: Bandit
-        if base == "tsallis":
-            bandit = TsallisFTRL(n_arms, theory.corollary_learning_rate(max_delay, horizon))
-        else:
-            bandit = Exp3(n_arms, theory.exp3_learning_rate(n_arms, max_delay, horizon))
-        coins = theory.best_update_probability(max_delay)
-        return cls(
-            bandit,
-            max_delay=max_delay,
-            coins=coins,
-            seed=seed,
-            direction=direction,
-            low=low,
-            high=high,
-            out_of_range=out_of_range,
-        )
+        bandit, coins = wrapper_theory.tuned(base, n_arms, max_delay, horizon, form, direction)
+        ends: dict[str, Any] = {"direction": direction, "low": low, "high": high, "out_of_range": out_of_range}
+        return cls(bandit, max_delay=max_delay, coins=coins, seed=seed, **ends)
+
+    def _quiet(self) -> int:
+        """How many zeros before a one make an update round."""
+        return 2 * self._max_delay
+
+    def _new_window(self, out_of_range: str) -> CleanWindow:
+        return CleanWindow(self.effects, self._max_delay, out_of_range)
 
     @property
     def n_arms(self) -> int:
@@ -151,6 +139,11 @@ class CompositeLossWrapper:
         return self._window.counts
 
     @property
+    def out_of_range(self) -> str:
+        """What is done with an impossible total: "raise", "void" or "clip"."""
+        return self._window.out_of_range
+
+    @property
     def rounds_played(self) -> int:
         """How many rounds have been told."""
         return self._round - self._open
@@ -160,8 +153,7 @@ class CompositeLossWrapper:
         if self._open:
             return self._arm
         if self._draw_next:
-            # The stream moves only once all is well: a bad distribution or the end of the coins changes
-            # nothing.
+            # The stream moves only once all is well: a bad distribution or the end of the coins changes nothing.
             ahead = self._arm_stream.copy()
             arm = turns.draw_arm(self.bandit, ahead)
             self._measured = self.coins.read(self._round + 1)
@@ -177,8 +169,7 @@ class CompositeLossWrapper:
     def tell(self, total: float | None) -> Round:
         """Report the total of the round `ask` opened (None: missing) and end it.
 
-        On an update round whose window holds d+1 totals, the base is fed their sum over 2d+1, scaled to [0,
-        1].
+        On an update round whose window holds d+1 totals, the base is fed their sum over 2d+1, scaled to [0, 1].
         """
         if not self._open:
             raise OutOfTurn("tell must follow ask, but no round is open")
@@ -186,13 +177,20 @@ class CompositeLossWrapper:
         value, counts = self._window.read(total)
         fed = None
         if self._measured:
-            fed, counts = self._window.feed(t, value, counts)
+            gap = self.coins.gap
+            fed, counts = self._window.feed(t, value, counts, gap)
             if fed is not None:
-                turns.feed(self.bandit, self._arm, fed)
+                self.learn([self._arm], [fed], gap)
                 self._draw_next = True
         self._window.put(t, value, counts)
+        if fed is not None:
+            self._window.begin(t + 1)
         self._open = False
         return Round(t, self._arm, self._drawn, fed is not None, fed)
+
+    def learn(self, arms: list[int], losses: list[float], gap: int) -> None:
+        """Feed the base the losses of windows that end now, `gap` rounds after the latest one; a panel has many."""
+        turns.feed_all(self.bandit, arms, losses)
 
     def amend(self, round: int, total: float | None) -> None:
         """Correct the total of an earlier round, or report it late, while its block is open."""
@@ -205,26 +203,33 @@ class CompositeLossWrapper:
             )
         value, counts = self._window.read(total)
         counts = counts._replace(amended=counts.amended + 1)
-        # Only the latest d+1 totals can still be in a window; an earlier one of this block is noted and has
-        # no effect.
-        if round > self.rounds_played - self._max_delay - 1:
+        # One that is out of every window to come is only noted.
+        if self._window.holds(round, self.rounds_played):
             self._window.put(round, value, counts)
         else:
             self._window.counts = counts
 
-    def regret_bound(self, horizon: int) -> float:
-        """Return min(Theorem 4, T) times the range, for effects that are never negative and Bernoulli coins."""
-        horizon = checks.integer("horizon", horizon, low=1)
-        beta, span, d = self.update_probability, self.effects, self._max_delay
-        if beta is None:
-            raise InvalidArgument("coins must be a bias for Theorem 4 to hold, but got a given sequence")
-        if span.lo < 0.0:
-            raise InvalidArgument(f"low must be at least 0 for Theorem 4 to hold, but got {span.lo!r}")
-        if horizon < 2 * d + 1:
-            return horizon * span.hi
-        base = self.bandit.regret_bound(horizon // (2 * d + 1))
-        bound = theory.wrapper_regret_bound(d, horizon, beta, self.bandit.stability(), base)
-        return min(bound, horizon) * span.hi
+    def regret_bound(self, horizon: int, form: str = "printed") -> float:
+        """Return min(Theorem 4, T) times the range, for effects that are never negative and Bernoulli coins.
+
+        form="sharp" gives the smaller constants of docs/theory/sharper.md.
+        """
+        beta = self.update_probability
+        return wrapper_theory.regret_bound(self.bandit, self._max_delay, beta, self.effects, horizon, form)
+
+    def worst_case(self, horizon: int) -> float:
+        """Return a bound on R_T, in units of the range and not cut at T, for a base that keeps account of its costs."""
+        bandit, beta = certificate.certified_base(self)
+        if theory.most_updates(self._max_delay, horizon) == 0:
+            return float(horizon)
+        return theory.window_worst_case(self.n_arms, self._max_delay, horizon, beta, bandit.first_rate)
+
+    def certificate(self) -> certificate.Certificate:
+        """Return what can be said of the regret so far, on average (certificate.py); needs AdaptiveTsallis as base."""
+        _, beta = certificate.certified_base(self)
+        d, T = self._max_delay, self.rounds_played
+        ends, drift, factor = theory.sharp_terms(d, 2 * d + 1, beta)
+        return certificate.make(self, min(ends, T), drift, factor, 0.0, 2.0 * d + 1.0, self.worst_case(max(T, 1)))
 
     def kernel(self) -> WrapperParams | None:
         """Return the player in kernel form, None if its base has no such form."""
@@ -240,52 +245,40 @@ class CompositeLossWrapper:
         if self._round:
             raise InvalidArgument(f"player must be unplayed to be copied, but it is in round {self._round}")
         seed, run = checks.integer("seed", seed, low=0), checks.integer("run", run, low=0)
-        twin = type(self)(
-            turns.unplayed_copy(self.bandit),
-            max_delay=self._max_delay,
-            coins=1.0,
-            seed=seed,
-            direction=self.direction,
-            low=self.low,
-            high=self.high,
-            out_of_range=self._window.out_of_range,
-        )
+        twin = type(self)(turns.unplayed_copy(self.bandit), coins=1.0, seed=seed, **self._settings())
         twin.coins = self.coins.fresh(random.stream(seed, run, random.COINS))
         twin._arm_stream = random.stream(seed, run, random.ARMS)
         return twin
 
+    def _settings(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in SETTINGS}
+
     def state(self) -> dict[str, Any]:
         """Return all there is to know, in plain JSON types; `aftereffect.restore` goes on from it bit for bit."""
-        fields: dict[str, Any] = {
-            "max_delay": self._max_delay,
-            "direction": self.direction,
-            "low": self.low,
-            "high": self.high,
-            "out_of_range": self._window.out_of_range,
+        fields = self._settings() | {
             "seed": f"{self.seed:x}",
             "bandit": turns.bandit_state(self.bandit),
             "coins": self.coins.state(),
             "arm_stream": saved.words_to_hex(self._arm_stream),
             "window": self._window.state(),
         }
-        return saved.seal(type(self).__name__, fields | turns.dump(self, FIELDS[10:]))
+        return saved.seal(type(self).__name__, fields | turns.dump(self, PLACE))
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any], bandit: Bandit) -> Self:
         """Return the player that `state()` described, around a base that has been restored already."""
         fields = saved.unseal(state, cls.__name__, FIELDS)
-        settings = {name: fields[name] for name in ("max_delay", "direction", "low", "high", "out_of_range")}
+        settings = {name: fields[name] for name in SETTINGS}
         player = cls(bandit, coins=1.0, seed=saved.whole_number("seed", fields["seed"]), **settings)
-        turns.load(player, FIELDS[10:], fields)
+        turns.load(player, PLACE, fields)
         player._arm_stream = saved.hex_to_words("arm_stream", fields["arm_stream"], 4)
-        player.coins = restore_coins(fields["coins"], player._max_delay, player._round)
+        player.coins = restore_coins(fields["coins"], player._quiet(), player._round)
         player._window.resume(fields["window"])
         return player
 
     def __repr__(self) -> str:
         """Show the base inside."""
-        coins = self.update_probability
-        shown = "given" if coins is None else repr(coins)
+        shown = "given" if self.update_probability is None else repr(self.update_probability)
         ranged = turns.shown_range(self.direction, self.low, self.high)
         settings = f"max_delay={self._max_delay}, coins={shown}{ranged}, seed={self.seed}"
-        return f"CompositeLossWrapper({self.bandit!r}, {settings})"
+        return f"{type(self).__name__}({self.bandit!r}, {settings})"

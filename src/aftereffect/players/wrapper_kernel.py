@@ -25,9 +25,9 @@ class WrapperParams(NamedTuple):
     policy: int
 
 
-# state, after what every player has: round, end of the block (0: not known), arm, whether to draw next, the two places
+# state, after what every player has: round, end of the block (0: not known), arm, whether to draw next, three places
 # of the coins; the d+1 latest totals (NaN: missing or void); then the base's state.
-ROUND, END, ARM, DRAW, PLACE, TOTALS = OWN, OWN + 1, OWN + 2, OWN + 3, OWN + 4, OWN + 6
+ROUND, END, ARM, DRAW, PLACE, TOTALS = OWN, OWN + 1, OWN + 2, OWN + 3, OWN + 4, OWN + 7
 
 
 def size(params: WrapperParams, n_arms: int) -> int:
@@ -55,7 +55,7 @@ def ask(params: WrapperParams, n_arms: int, state: kernel.FloatState, rng: kerne
     # A script is looked up one update round at a time, drawn coins are known up to the second place.
     known = state[END] if params.coins.script.shape[0] > 0 else state[PLACE + 1]
     if t > known:
-        state[END] = next_update(params.coins, rng[random.COINS], state[PLACE:], params.max_delay, t)
+        state[END] = next_update(params.coins, rng[random.COINS], state[PLACE:], 2 * params.max_delay, t)
     return int(state[ARM])
 
 
@@ -89,4 +89,25 @@ def tell(
     return 1
 
 
+def quiet(params: WrapperParams) -> int:
+    """2d zeros before a one end a block (Definition 1)."""
+    return 2 * params.max_delay
+
+
+def window(params: WrapperParams) -> int:
+    """A row of W is the sum of d+1 totals."""
+    return params.max_delay
+
+
+def loss(params: WrapperParams, rows: kernel.FloatState, end: int, gap: int, arm: int) -> float:
+    """Return the loss that the window at a block's end feeds."""
+    return effects.fed_loss(params.span, params.max_delay, rows[end, 1, arm])
+
+
+def learn(params: WrapperParams, n_arms: int, state: kernel.FloatState, arm: int, loss: float, gap: int) -> None:
+    """Feed it."""
+    kernel.bandit_update(params.base, n_arms, state, arm, loss)
+
+
 kernel.register(WrapperParams, kernel.PlayerKernel(size, begin, ask, tell))
+kernel.register(WrapperParams, kernel.BlockKernel(quiet, window, loss, learn))

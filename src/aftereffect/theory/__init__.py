@@ -1,15 +1,28 @@
 """The paper's statements as functions, one per definition, lemma, theorem or corollary.
 
+    adaptive    FTRL whose rate follows its costs, and the wrapper around it: certificates, worst cases
     blocks      how often the wrapper updates (Definition 1)
     window      sums over windows of d+1 rounds (Lemmas 2 and 11)
     multiplier  what FTRL with Tsallis entropy plays (Lemmas 12 and 13)
     stability   how little an update moves a base algorithm (Theorem 5, Lemma 14)
     regret      the bounds of base algorithms and wrapper (Theorems 4 and 6)
+    sharp       Theorem 4 with smaller constants, and what it needs to know of the bases
+    sharp_tuning  the same for the paper's two bases, with the β and η that go with it
     tuning      β, η and the bound they give (Corollary 7)
     rates       the table of Section 1, and the lower bound (Theorem 10)
     sizes       the checks of K, d and T that the others share
 """
 
+from aftereffect.theory.adaptive import (
+    adaptive_mass_moved,
+    adaptive_regret_bound,
+    entropy_range,
+    stretch_certificate,
+    stretch_scale,
+    stretch_worst_case,
+    window_certificate,
+    window_worst_case,
+)
 from aftereffect.theory.blocks import (
     best_update_probability,
     block_length_law,
@@ -20,10 +33,24 @@ from aftereffect.theory.blocks import (
 from aftereffect.theory.multiplier import multiplier, multiplier_variation_bound, tsallis_distribution
 from aftereffect.theory.rates import Rates, lower_bound, lower_bound_rate, rates
 from aftereffect.theory.regret import exp3_regret_bound, tsallis_regret_bound, wrapper_regret_bound
-from aftereffect.theory.sizes import most_updates
+from aftereffect.theory.sharp import (
+    SharpTerms,
+    exp3_stability_sharp,
+    price_factor,
+    sharp_terms,
+    tsallis_regret_bound_sharp,
+    tsallis_stability_sharp,
+    wrapper_regret_bound_sharp,
+)
+from aftereffect.theory.sharp_tuning import (
+    exp3_tuning_sharp,
+    exp3_wrapper_bound,
+    tsallis_tuning_sharp,
+    tsallis_wrapper_bound,
+)
+from aftereffect.theory.sizes import Tuning, most_updates
 from aftereffect.theory.stability import exp3_stability, tsallis_stability
 from aftereffect.theory.tuning import (
-    Tuning,
     corollary_bound,
     corollary_learning_rate,
     exp3_learning_rate,
@@ -35,16 +62,23 @@ from aftereffect.theory.window import accountants_sums, window_bound
 
 __all__ = [
     "Rates",
+    "SharpTerms",
     "Tuning",
     "accountants_sums",
+    "adaptive_mass_moved",
+    "adaptive_regret_bound",
     "best_update_probability",
     "block_length_law",
     "corollary_bound",
     "corollary_learning_rate",
+    "entropy_range",
     "exp3_learning_rate",
     "exp3_learning_rate_printed",
     "exp3_regret_bound",
     "exp3_stability",
+    "exp3_stability_sharp",
+    "exp3_tuning_sharp",
+    "exp3_wrapper_bound",
     "expected_updates",
     "lower_bound",
     "lower_bound_rate",
@@ -52,13 +86,25 @@ __all__ = [
     "most_updates",
     "multiplier",
     "multiplier_variation_bound",
+    "price_factor",
     "rates",
+    "sharp_terms",
+    "stretch_certificate",
+    "stretch_scale",
+    "stretch_worst_case",
     "tsallis_distribution",
     "tsallis_regret_bound",
+    "tsallis_regret_bound_sharp",
     "tsallis_stability",
+    "tsallis_stability_sharp",
+    "tsallis_tuning_sharp",
+    "tsallis_wrapper_bound",
     "tuned_bound",
     "tuning",
     "update_rate",
     "window_bound",
+    "window_certificate",
+    "window_worst_case",
     "wrapper_regret_bound",
+    "wrapper_regret_bound_sharp",
 ]

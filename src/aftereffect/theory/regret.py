@@ -59,7 +59,7 @@ def exp3_regret_bound(n_arms: int, rounds: int, learning_rate: float) -> float:
     return math.log(K) / eta + eta * K * N / 2.0
 
 
-def _bound(name: str, value: Any) -> float:
+def checked_bound(name: str, value: Any) -> float:
     """Return a bound that a base algorithm states about itself: at least 0, and infinite if it knows none."""
     if isinstance(value, float) and value == math.inf:
         return math.inf
@@ -86,8 +86,8 @@ def wrapper_regret_bound(
     d = checks.integer("max_delay", max_delay, low=0)
     T = checks.integer("horizon", horizon, low=1)
     p = update_rate(d, update_probability)
-    xi = _bound("stability", stability)
-    regret = _bound("base_regret", base_regret)
+    xi = checked_bound("stability", stability)
+    regret = checked_bound("base_regret", base_regret)
     if most_updates(d, T) < 1:
         raise InvalidArgument(f"horizon must be at least 2*max_delay + 1 = {2 * d + 1}, but got {T}")
     if p == 0.0:

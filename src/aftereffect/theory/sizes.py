@@ -1,4 +1,4 @@
-"""The three sizes of a problem (Section 2), checked in one place, and how many updates fit (Theorem 4).
+"""The three sizes of a problem (Section 2), checked in one place; how many updates fit (Theorem 4); what is tuned.
 
 K = `n_arms` arms, at least 2; d = `max_delay`, the longest an effect may be late, in rounds, at
 least 0; T = `horizon` rounds, at least 1.
@@ -15,6 +15,14 @@ class Sizes(NamedTuple):
     n_arms: int
     max_delay: int
     horizon: int
+
+
+class Tuning(NamedTuple):
+    """β and η for the wrapper around a base algorithm, and the bound on R_T they come with."""
+
+    update_probability: float
+    learning_rate: float
+    bound: float
 
 
 def sizes(n_arms: int, max_delay: int, horizon: int) -> Sizes:

@@ -1,24 +1,17 @@
 """Choosing β and η, and the regret bound that follows (Section 4: Corollary 7, and the rate of Exp3)."""
 
 import math
-from typing import NamedTuple
 
 from aftereffect.core import checks
 from aftereffect.theory.blocks import best_update_probability, update_rate
 from aftereffect.theory.regret import tsallis_regret_bound, wrapper_regret_bound
-from aftereffect.theory.sizes import most_updates, sizes
+from aftereffect.theory.sharp_tuning import tsallis_tuning_sharp
+from aftereffect.theory.sizes import Tuning, most_updates, sizes
 from aftereffect.theory.stability import tsallis_stability
 
-FORMS = ("printed",)
-"""The forms of the wrapper's regret bound that can be minimised. "printed": Theorem 4."""
-
-
-class Tuning(NamedTuple):
-    """β and η for the wrapper around Algorithm 2, and the bound on R_T they come with."""
-
-    update_probability: float
-    learning_rate: float
-    bound: float
+FORMS = ("printed", "sharp")
+"""The forms of the wrapper's regret bound that can be minimised. "printed": Theorem 4. "sharp": the same algorithm
+with smaller constants, see `sharp` and `sharp_tuning`."""
 
 
 def corollary_learning_rate(max_delay: int, horizon: int) -> float:
@@ -80,6 +73,8 @@ def corollary_bound(n_arms: int, max_delay: int, horizon: int) -> float:
 def tuning(n_arms: int, max_delay: int, horizon: int, form: str = "printed") -> Tuning:
     """Return the β and η that make the bound on the wrapper around Algorithm 2 smallest, and that bound.
 
+    For form="sharp" see `tsallis_tuning_sharp`; what follows is for form="printed".
+
     Put ξ = 2(1+ln K)/η (Theorem 5) and 𝓡_N <= 2η√K + N√K/η (Theorem 6, any η), N = ⌊T/(2d+1)⌋, into
     Theorem 4. For a given p, what depends on η is A·η + C/η with
 
@@ -97,7 +92,8 @@ def tuning(n_arms: int, max_delay: int, horizon: int, form: str = "printed") -> 
     Tuning(update_probability=1.0, learning_rate=10.0, bound=56.568542494923804)
     """
     K, d, T = sizes(n_arms, max_delay, horizon)
-    checks.choice("form", form, FORMS)
+    if checks.choice("form", form, FORMS) == "sharp":
+        return tsallis_tuning_sharp(K, d, T)
     beta = best_update_probability(d)
     N = most_updates(d, T)
     if N == 0:

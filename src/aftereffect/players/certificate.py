@@ -1,0 +1,106 @@
+"""What a player can say of its own regret as it plays, term by term, beside what holds whatever happens.
+
+The figure bounds an *average*. For losses and a number of rounds fixed in advance, the regret that this player can
+expect, over its own coins and draws, is at most what it can expect this figure to be. One run shows one draw of it, and
+the regret of that run may be larger. docs/theory/adaptive.md has the proof.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from aftereffect import theory
+from aftereffect.bandits.adaptive_tsallis import AdaptiveTsallis
+from aftereffect.core.errors import InvalidArgument
+
+
+class Certificate(NamedTuple):
+    """A bound on expected regret after so many rounds, in the units of effects.
+
+    value: the sum of the terms. Its mean is at least the mean regret; it is never cut at what is trivially true.
+    terms: ends (what lies across the first and last rounds), drift (the distribution has moved while effects were
+        on their way), first rate, penalty (the rate has grown), cost (estimates were noisy), open stretch (what has
+        been seen but not learned from), missing (reports that never came).
+    worst_case: the same for any losses whatever, known beforehand; with no report missing.
+    trivial: the most that regret can be.
+    informative: whether value is below that.
+    worst_case_from: the round from which the worst case is. The value gets there sooner as a rule.
+    """
+
+    rounds: int
+    updates: int
+    value: float
+    terms: dict[str, float]
+    worst_case: float
+    trivial: float
+    informative: bool
+    worst_case_from: int
+
+    def __str__(self) -> str:
+        """Say it in words."""
+        lines = [
+            f"After {self.rounds:,} rounds and {self.updates:,} updates, the regret to be expected is at most the "
+            f"mean of a figure that is {self.value:,.4g} in this run:"
+        ]
+        lines += [f"  {name:<13} {term:>12,.4g}" for name, term in self.terms.items()]
+        if self.informative:
+            lines.append(f"That says something: regret can be {self.trivial:,.4g} at most.")
+        else:
+            lines.append(f"That says nothing yet: regret can be {self.trivial:,.4g} at most.")
+        lines.append(
+            f"Whatever the losses, it is at most {self.worst_case:,.4g}, which says something from round "
+            f"{self.worst_case_from:,} on. Both bound an average over the player's own chances, not this one run."
+        )
+        return "\n".join(lines)
+
+
+def certified_base(player: Any) -> tuple[AdaptiveTsallis, float]:
+    """Return a player's base and its β, if it keeps the accounts a certificate is made of."""
+    if not isinstance(player.bandit, AdaptiveTsallis):
+        raise InvalidArgument(
+            "bandit must keep account of its costs, as AdaptiveTsallis does, for a certificate, "
+            f"but got {player.bandit!r}"
+        )
+    beta: float | None = player.update_probability
+    if beta is None:
+        raise InvalidArgument(
+            "coins must be a bias for a certificate, but got a given sequence: the losses may have been made to fit it"
+        )
+    return player.bandit, beta
+
+
+def make(
+    player: Any, ends: float, drift: float, factor: float, open_stretch: float, missing: float, worst_case: float
+) -> Certificate:
+    """Return the certificate of a player.
+
+    ends, drift, missing: what each costs, drift for each unit of mass moved. factor: by how much the regret of the
+    base counts. open_stretch, worst_case: in units of an action's range.
+    """
+    bandit, _ = certified_base(player)
+    span, T, h = player.effects, player.rounds_played, theory.entropy_range(player.n_arms)
+    width = span.hi - span.lo
+    lost = player.counts.missing + (player.counts.out_of_range if player.out_of_range == "void" else 0)
+    terms = {
+        "ends": ends,
+        "drift": drift * bandit.moved,
+        "first rate": factor * h * bandit.first_rate,
+        "penalty": factor * bandit.penalty,
+        "cost": factor * bandit.cost,
+        "open stretch": factor * open_stretch,
+        "missing": missing * lost,
+    }
+    terms = {name: width * term for name, term in terms.items()}
+    value, most = sum(terms.values()), T * width
+    since = informative_from(player.worst_case)
+    return Certificate(T, bandit.updates, value, terms, width * worst_case, most, value < most, since)
+
+
+def informative_from(worst_case: Callable[[int], float]) -> int:
+    """Return the least T from which a worst case in units of range stays below T, found by doubling and halving."""
+    low, high = 0, 1
+    while worst_case(high) >= high:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if worst_case(middle) >= middle else (low, middle)
+    return high

@@ -1,0 +1,140 @@
+"""Algorithm 1 (Section 3) with more from a block: every coin-clean round is fed, and blocks end sooner.
+
+    coin B_t     . . . 1 0 0 0 0 1          d = 2: a block ends at a one after d zeros
+    round        U D S S S S S U D          D draw, S stay, U update
+    total seen         x x ├─────┤          fed: all rounds with d zeros before them, here 3
+
+The paper's window is d+1 rounds long and asks for 2d zeros. Whether a round has d zeros before it depends on coins
+alone, not on the arm that was played d rounds ago; so the sum over all such rounds, however many, is d-shifted regret
+times the probability (1−β)^d, and no round of them need be thrown away. docs/theory/adaptive.md has the proof.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Any, Self
+
+from aftereffect import theory
+from aftereffect.bandits.kernelform import KernelBandit
+from aftereffect.bandits.protocol import Bandit
+from aftereffect.core import checks, effects
+from aftereffect.core.errors import InvalidArgument
+from aftereffect.players import certificate
+from aftereffect.players.coin_clean_kernel import CoinCleanParams
+from aftereffect.players.stretch import CleanStretch
+from aftereffect.players.window import OUT_OF_RANGE
+from aftereffect.players.wrapper import CompositeLossWrapper
+from aftereffect.theory.tuning import FORMS
+
+
+def usual_bias(
+    max_delay: int, direction: str = "minimize", low: float = 0.0, high: float = 1.0, **others: Any
+) -> float:
+    """Return β for a player that is given none."""
+    span = effects.effects(direction, low, high)
+    d = checks.integer("max_delay", max_delay, low=0)
+    edges = d > 0 and (span.hi > 0.0 if span.maximize else span.lo < 0.0)
+    return (0.4 if edges else 1.0) / (d + 1.0)
+
+
+class CoinCleanWrapper(CompositeLossWrapper):
+    """Plays `bandit` under d-delayed composite anonymous feedback, fed the sum over a block's coin-clean rounds.
+
+    bandit: a base algorithm that learns from sums over varying numbers of rounds, AdaptiveTsallis for one.
+    coins: β, or an iterable of bools. Unless given, β = 1/(d+1), which makes blocks as many as can be; where a round
+        without effects is not a loss of 0 (rewards, for one) β = 0.4/(d+1), since longer stretches have relatively
+        fewer edges, at which more may arrive than was sent, and the player has to be ready for that.
+    The other arguments are those of CompositeLossWrapper.
+
+    >>> from aftereffect import AdaptiveTsallis
+    >>> player = CoinCleanWrapper(AdaptiveTsallis(n_arms=2), max_delay=1, coins=[0, 0, 1, 0], seed=7)
+    >>> for total in (0.5, 0.5, 0.25):
+    ...     arm = player.ask()
+    ...     played = player.tell(total)
+    >>> played.update, round(played.fed_loss * player.scale, 12)     # rounds 2 and 3: 0.5 + 0.25
+    (True, 0.75)
+
+    Reference: docs/theory/adaptive.md; Algorithm 1 of the paper feeds the last d+1 rounds of a longer block.
+    """
+
+    _window: CleanStretch
+
+    def __init__(self, bandit: Bandit, *, max_delay: int, coins: Any = None, **given: Any) -> None:
+        """Start before round 1."""
+        if not isinstance(bandit, KernelBandit):
+            raise InvalidArgument(
+                "bandit must be a base in kernel form that learns from sums, such as AdaptiveTsallis, "
+                f"but got {bandit!r}"
+            )
+        bandit.prepare_sums()
+        if coins is None:
+            coins = usual_bias(max_delay, **given)
+        super().__init__(bandit, max_delay=max_delay, coins=coins, **given)
+        self._set_scale()
+
+    @property
+    def scale(self) -> float:
+        """C, by which a stretch's sum is divided: the root mean square of how many actions have a part in it."""
+        return self._window.scale
+
+    def _set_scale(self) -> None:
+        beta = self.update_probability
+        if beta is None:
+            beta = 1.0 / (self._max_delay + 1.0)
+        self._window.scale = theory.stretch_scale(self._max_delay, beta)
+
+    def _quiet(self) -> int:
+        return self._max_delay
+
+    def _new_window(self, out_of_range: str) -> CleanStretch:
+        return CleanStretch(self.effects, self._max_delay, out_of_range)
+
+    def learn(self, arms: list[int], losses: list[float], gap: int) -> None:
+        """Feed the base the sums of stretches that end now, `gap` rounds after the latest one."""
+        bandit: Any = self.bandit
+        terms = self._window.terms(gap)
+        if len(arms) == 1:
+            bandit.learn_sum(arms[0], losses[0], *terms)
+        else:
+            bandit.learn_sums(arms, losses, *terms)
+
+    def regret_bound(self, horizon: int, form: str = "printed") -> float:
+        """Return min(the worst case of docs/theory/adaptive.md, T) times the range; it has one form only."""
+        horizon = checks.integer("horizon", horizon, low=1)
+        checks.choice("form", form, FORMS)
+        return min(self.worst_case(horizon), horizon) * (self.effects.hi - self.effects.lo)
+
+    def worst_case(self, horizon: int) -> float:
+        """Return a bound on R_T, in units of the range and not cut at T."""
+        bandit, beta = certificate.certified_base(self)
+        return theory.stretch_worst_case(self.n_arms, self._max_delay, horizon, beta, bandit.first_rate)
+
+    def certificate(self) -> certificate.Certificate:
+        """Return what can be said of the regret so far, on average (certificate.py); needs AdaptiveTsallis as base."""
+        _, beta = certificate.certified_base(self)
+        d, T = self._max_delay, self.rounds_played
+        clean = (1.0 - beta) ** d
+        factor = self.scale / clean if clean > 0.0 else math.inf
+        rounds = self.coins.since(T) - d
+        waiting = (rounds + d) / self.scale if rounds > 0 else 0.0
+        return certificate.make(self, min(d, T), d, factor, waiting, d + 1.0, self.worst_case(max(T, 1)))
+
+    def kernel(self) -> Any:
+        """Return the player in kernel form."""
+        d, span = self._max_delay, self.effects
+        policy = OUT_OF_RANGE.index(self._window.out_of_range)
+        bandit: Any = self.bandit
+        bounds = effects.total_bounds(span, d)
+        return CoinCleanParams(bandit.params, self.coins.kernel(), d, span, bounds, policy, self.scale)
+
+    def fresh(self, seed: int, run: int = 0) -> Self:
+        """Return an unplayed copy with the streams of (seed, run); only an unplayed player has one."""
+        twin = super().fresh(seed, run)
+        twin._set_scale()
+        return twin
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any], bandit: Bandit) -> Self:
+        """Return the player that `state()` described, around a base that has been restored already."""
+        player = super().from_state(state, bandit)
+        player._set_scale()
+        return player

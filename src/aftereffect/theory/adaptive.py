@@ -1,0 +1,158 @@
+"""What is proved of ½-Tsallis FTRL with a capped baseline and a rate that follows its costs: docs/theory/adaptive.md.
+
+The rate starts at η₁ = `first_rate` and update n, with a loss in [0, v_n], adds cost_n/h to it, h = 2(√K − 1). Then
+E[regret] <= hη₁ + 4√(K·V), V = E Σ v_n², at every number of updates at once. Around it stands Algorithm 1, fed
+*windows* as in the paper, or fed *stretches*: all rounds t > d whose d coins before are 0, of a block that ends
+at the first coin d+1 rounds or more after the coin before it.
+
+A certificate is a bound on the regret whose terms a run can show; it is the mean of it that bounds the mean regret.
+All of it counts in units of the range, hi − lo: 1 for losses in [0, 1].
+"""
+
+import math
+
+from aftereffect.core import checks
+from aftereffect.core.errors import InvalidArgument
+from aftereffect.theory.blocks import update_rate
+from aftereffect.theory.sharp import sharp_terms
+from aftereffect.theory.sizes import most_updates, sizes
+
+
+def entropy_range(n_arms: int) -> float:
+    """Return h = 2(√K − 1), the range of 2Σ√q(i) over distributions of K = `n_arms` arms.
+
+    >>> entropy_range(4)
+    2.0
+    """
+    return 2.0 * (math.sqrt(checks.integer("n_arms", n_arms, low=2)) - 1.0)
+
+
+def adaptive_regret_bound(n_arms: int, squares: float, first_rate: float) -> float:
+    """Return hη₁ + 4√(K·V), a bound on the mean regret over updates with losses in [0, v_n].
+
+    K = `n_arms`, η₁ = `first_rate`, V = `squares`, the mean of Σ v_n²: the number of updates where v = 1. Since
+    it is concave in V, a random V that does not depend on the arms drawn may be replaced by its mean.
+
+    >>> adaptive_regret_bound(n_arms=4, squares=10_000.0, first_rate=0.5)
+    801.0
+    """
+    h = entropy_range(n_arms)
+    V = checks.real("squares", squares, low=0.0)
+    return h * checks.real("first_rate", first_rate, above=0.0) + 4.0 * math.sqrt(n_arms * V)
+
+
+def adaptive_mass_moved(n_arms: int, updates: float, squares: float, first_rate: float) -> float:
+    """Return a bound on E[S], the mass that N updates move: min(N, √(hNΛ/ln 2) + (2 + 1/ln 2)Λ).
+
+    N = `updates` and V = `squares` are means. Λ = ½ ln(1 + 4KV/(hη₁)²) bounds the mean of ln(η/η₁) after them.
+
+    >>> round(adaptive_mass_moved(n_arms=4, updates=10_000.0, squares=10_000.0, first_rate=0.5), 1)
+    436.4
+    """
+    h = entropy_range(n_arms)
+    N = checks.real("updates", updates, low=0.0)
+    V = checks.real("squares", squares, low=0.0)
+    eta = checks.real("first_rate", first_rate, above=0.0)
+    growth = 0.5 * math.log1p(4.0 * n_arms * V / (h * eta) ** 2)
+    return min(N, math.sqrt(h * N * growth / math.log(2.0)) + (2.0 + 1.0 / math.log(2.0)) * growth)
+
+
+def window_certificate(
+    max_delay: int, update_probability: float, moved: float, base: float, missing: int = 0
+) -> float:
+    """Return d(3d+2)/(d+1) + (3d/2)·S + (2d+1)/((d+1)p)·𝓡 + (2d+1)·M, for Algorithm 1 fed windows, T >= 2d+1.
+
+    d = `max_delay`, p = β(1−β)^{2d}, β = `update_probability`; S = `moved` up to T; 𝓡 = `base`, whose mean bounds the
+    base's regret over its updates; M = `missing` rounds, whose totals never came. Infinite where p = 0.
+
+    >>> window_certificate(max_delay=1, update_probability=0.5, moved=4.0, base=8.0)
+    104.5
+    """
+    boundary, per_moved, per_regret = sharp_terms(max_delay, 2 * max_delay + 1, update_probability)
+    S, regret, lost = _checked(moved, base, missing)
+    if math.isinf(per_regret):
+        return math.inf
+    return boundary + per_moved * S + per_regret * regret + (2 * max_delay + 1) * lost
+
+
+def stretch_scale(max_delay: int, update_probability: float) -> float:
+    """Return C = √E(m+d)², m the rounds of a stretch, geometric of mean 1/β: C² = (2−β)/β² + 2d/β + d².
+
+    A stretch of m rounds holds one part each of m + d actions. Fed Y/C, an update counts as v² = 1 on average.
+
+    >>> stretch_scale(max_delay=0, update_probability=1.0)
+    1.0
+    >>> round(stretch_scale(max_delay=2, update_probability=0.5) ** 2, 12)
+    18.0
+    """
+    d = checks.integer("max_delay", max_delay, low=0)
+    beta = checks.real("update_probability", update_probability, above=0.0, high=1.0)
+    return math.sqrt((2.0 - beta) / beta**2 + 2.0 * d / beta + d * d)
+
+
+def stretch_certificate(
+    max_delay: int, update_probability: float, moved: float, base: float, missing: int = 0
+) -> float:
+    """Return d + d·S + (1−β)^{−d}·C·𝓡 + (d + 2/β − 1)·M, for Algorithm 1 fed the sums of stretches over C, any T.
+
+    S and M as in `window_certificate`; a missing round voids its whole stretch. 𝓡 = `base` has to hold (m+d)/C too for
+    a stretch of m >= 1 rounds that is open at T, unless the update it would make at T is among those counted.
+    Infinite at β = 1 with d >= 1.
+
+    >>> stretch_certificate(max_delay=2, update_probability=0.5, moved=4.0, base=0.0)
+    10.0
+    """
+    C = stretch_scale(max_delay, update_probability)
+    S, regret, lost = _checked(moved, base, missing)
+    clean = (1.0 - update_probability) ** max_delay
+    if clean == 0.0:
+        return math.inf
+    each = max_delay + 2.0 / update_probability - 1.0
+    return max_delay * (1.0 + S) + C / clean * regret + each * lost
+
+
+def window_worst_case(
+    n_arms: int, max_delay: int, horizon: int, update_probability: float, first_rate: float
+) -> float:
+    """Return a bound on R_T of Algorithm 1 fed windows, whatever the losses; not clipped at T = `horizon` >= 2d+1.
+
+    It is `window_certificate` at the bounds for N = p(T−2d) updates with v = 1.
+
+    >>> window_worst_case(n_arms=4, max_delay=0, horizon=10_000, update_probability=1.0, first_rate=0.5)
+    801.0
+    """
+    K, d, T = sizes(n_arms, max_delay, horizon)
+    if most_updates(d, T) < 1:
+        raise InvalidArgument(f"horizon must be at least 2*max_delay + 1 = {2 * d + 1}, but got {T}")
+    N = update_rate(d, update_probability) * (T - 2 * d)
+    moved = adaptive_mass_moved(K, N, N, first_rate)
+    return window_certificate(d, update_probability, moved, adaptive_regret_bound(K, N, first_rate))
+
+
+def stretch_worst_case(
+    n_arms: int, max_delay: int, horizon: int, update_probability: float, first_rate: float
+) -> float:
+    """Return a bound on R_T of Algorithm 1 fed stretches, whatever the losses; not clipped at T = `horizon`.
+
+    It is `stretch_certificate` at the bounds for V = (1−β)^d (1 + β(T−d−1)) stretches begun, as many as count at T,
+    and N = β(1−β)^d (T−d−1) of them ended before. At large d, T and β = b/(d+1) it is about
+    4√((2/b + 2 + b)e^b)·√(K(d+1)T): 14.8 for b = 1, 13.1 for b = 0.55.
+
+    >>> stretch_worst_case(n_arms=4, max_delay=0, horizon=10_000, update_probability=1.0, first_rate=0.5)
+    801.0
+    """
+    K, d, T = sizes(n_arms, max_delay, horizon)
+    beta = checks.real("update_probability", update_probability, above=0.0, high=1.0)
+    clean = (1.0 - beta) ** d
+    later = T - d - 1
+    if later < 0:
+        return float(d)
+    V = clean * (1.0 + beta * later)
+    moved = adaptive_mass_moved(K, beta * clean * later, V, first_rate)
+    return stretch_certificate(d, beta, moved, adaptive_regret_bound(K, V, first_rate))
+
+
+def _checked(moved: float, base: float, missing: int) -> tuple[float, float, int]:
+    """Return what a run shows, checked. A base's regret may be below 0."""
+    S = checks.real("moved", moved, low=0.0)
+    return S, checks.real("base", base), checks.integer("missing", missing, low=0)

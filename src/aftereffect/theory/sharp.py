@@ -1,0 +1,129 @@
+"""Theorem 4 with smaller constants, for any base algorithm, and how little an update moves the paper's two.
+
+The algorithm is the paper's, the proof is its proof with more careful sums; docs/theory/sharper.md has it in full.
+Losses are fixed in advance, coins are independent Bernoulli(β), T >= 2d+1. With p = β(1−β)^{2d}:
+
+    R_T <= d(3d+2)/(d+1)  +  (3d/2)·E[S]  +  (2d+1)/((d+1)p) · E[regret of the base over its updates],
+
+S the mass that updates up to round T−1 move: the sum over updates of Σ_i (q_{n+1}(i) − q_n(i))⁺. Where Theorem 4 has
+2d, 3d and 2d this has d, d and at most d, and where it has ⌊T/(2d+1)⌋ updates this has their mean, p(T−2d).
+"""
+
+import math
+from typing import NamedTuple
+
+from aftereffect.core import checks
+from aftereffect.core.errors import InvalidArgument
+from aftereffect.theory.blocks import update_rate
+from aftereffect.theory.regret import checked_bound
+from aftereffect.theory.sizes import most_updates
+
+
+class SharpTerms(NamedTuple):
+    """R_T <= boundary + per_moved·E[S] + per_regret·E[regret of the base over its updates up to T]."""
+
+    boundary: float
+    per_moved: float
+    per_regret: float
+
+
+def sharp_terms(max_delay: int, horizon: int, update_probability: float) -> SharpTerms:
+    """Return the three numbers of the sharper Theorem 4, for d = `max_delay` and β = `update_probability`.
+
+    They do not depend on T = `horizon`, which has to be at least 2d+1. Where p = 0 (β = 1 with d >= 1) the
+    last is infinite.
+
+    >>> sharp_terms(max_delay=1, horizon=100, update_probability=0.5)
+    SharpTerms(boundary=2.5, per_moved=1.5, per_regret=12.0)
+    """
+    d = checks.integer("max_delay", max_delay, low=0)
+    T = checks.integer("horizon", horizon, low=1)
+    p = update_rate(d, update_probability)
+    if most_updates(d, T) < 1:
+        raise InvalidArgument(f"horizon must be at least 2*max_delay + 1 = {2 * d + 1}, but got {T}")
+    per_regret = (2 * d + 1) / ((d + 1) * p) if p > 0.0 else math.inf
+    return SharpTerms(d * (3 * d + 2) / (d + 1), 1.5 * d, per_regret)
+
+
+def wrapper_regret_bound_sharp(
+    max_delay: int, horizon: int, update_probability: float, stability: float, base_regret: float
+) -> float:
+    """Return d(3d+2)/(d+1) + (3d/2)·p(T−2d−1)·ξ + (2d+1)/(d+1) · 𝓡/p, a bound on R_T; not clipped at T.
+
+    ξ = `stability` of the base algorithm. 𝓡 = `base_regret` bounds its mean regret over the updates there will
+    be, whose number is random, at most ⌊T/(2d+1)⌋ and p(T−2d) on average. So 𝓡 may be its regret bound at
+    ⌊T/(2d+1)⌋ rounds if the bound grows with the rounds, or at p(T−2d) if it is concave (Jensen).
+
+    >>> wrapper_regret_bound_sharp(1, 103, update_probability=0.5, stability=0.04, base_regret=8.0)
+    99.25
+    """
+    boundary, per_moved, per_regret = sharp_terms(max_delay, horizon, update_probability)
+    xi = checked_bound("stability", stability)
+    regret = checked_bound("base_regret", base_regret)
+    if math.isinf(per_regret):
+        return math.inf
+    moves = update_rate(max_delay, update_probability) * (horizon - 2 * max_delay - 1)
+    moved = per_moved * moves * xi if max_delay > 0 else 0.0
+    return boundary + moved + per_regret * regret
+
+
+def tsallis_stability_sharp(learning_rate: float) -> float:
+    """Return 6/(7η), a stability of FTRL with Tsallis entropy at η = `learning_rate`, for any number of arms.
+
+    An update raises the estimated loss of one arm J, from q = q_n(J), by at most 1/q. On the way q(J) falls at
+    the rate (2/η)/(q(J)^{−3/2} + R^{−1}), where R, the sum of q(i)^{3/2} over the other arms, is at most
+    (1−q(J))^{3/2}. That is at most (2/η)h(q(J)), and h grows up to 1/2 and falls after. So the mass moved is
+    at most 2h(min(q, 1/2))/(ηq). As h(q) <= 3q/7 up to 1/2, that is at most 6/(7η).
+
+    At η = 0 nothing is known, and the value is infinite (ξ = 1 holds for every algorithm).
+
+    >>> tsallis_stability_sharp(learning_rate=6.0)
+    0.14285714285714285
+    """
+    eta = checks.real("learning_rate", learning_rate, low=0.0)
+    return 6.0 / (7.0 * eta) if eta > 0.0 else math.inf
+
+
+def exp3_stability_sharp(n_arms: int, learning_rate: float) -> float:
+    """Return η(1 − 1/K), a stability of Exp3 with K = `n_arms` and η = `learning_rate`.
+
+    While the estimated loss of J grows by at most 1/q, q = q_n(J), q(J) falls at the rate ηq(J)(1−q(J)). So
+    the mass moved is at most ηH(q)/q with H(q) = q(1−q) up to 1/2 and 1/4 after; on average over J it is at
+    most ηΣH(q_n(i)), and H is concave.
+
+    >>> exp3_stability_sharp(n_arms=4, learning_rate=0.2)
+    0.15000000000000002
+    """
+    K = checks.integer("n_arms", n_arms, low=2)
+    return checks.real("learning_rate", learning_rate, low=0.0) * (1.0 - 1.0 / K)
+
+
+def price_factor(n_arms: int) -> float:
+    """Return C = min(√K, 3K/7): a round with losses in [0, 1] costs FTRL with Tsallis entropy at most C/η.
+
+    Beyond the regulariser's penalty, that is, and on average over the arm; arm i adds at most
+    ℓ(i)·min(√q(i), 3/7)/η.
+
+    >>> (price_factor(9), price_factor(7), round(price_factor(2), 4))
+    (3.0, 2.6457513110645907, 0.8571)
+    """
+    K = checks.integer("n_arms", n_arms, low=2)
+    return min(math.sqrt(K), 3.0 * K / 7.0)
+
+
+def tsallis_regret_bound_sharp(n_arms: int, rounds: float, learning_rate: float) -> float:
+    """Return 2η(√K − 1) + N·min(√K, 3K/7)/η, a bound on the regret of Algorithm 2 after N rounds, for any η > 0.
+
+    It is affine in N = `rounds`, so that N may be the mean of a random number of rounds that does not depend
+    on the arms drawn. The first term is the regulariser's range, the second N times the price of a round. At
+    η = 0 the trivial bound N is left.
+
+    >>> tsallis_regret_bound_sharp(n_arms=9, rounds=400.0, learning_rate=10.0)
+    160.0
+    """
+    C = price_factor(n_arms)
+    N = checks.real("rounds", rounds, low=0.0)
+    eta = checks.real("learning_rate", learning_rate, low=0.0)
+    if eta == 0.0:
+        return N
+    return 2.0 * eta * (math.sqrt(n_arms) - 1.0) + N * C / eta

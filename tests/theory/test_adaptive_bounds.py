@@ -1,0 +1,91 @@
+"""docs/theory/adaptive.md, sections 2 and 5, in whole runs; and the values of its bounds, by hand."""
+
+import math
+
+import numpy as np
+import pytest
+from tests.theory.adaptive_reference import State, distribution, step
+
+from aftereffect import theory
+
+TINY = 1e-9
+ADVERSARIES = ("zeros and ones", "ones", "late best", "against the leader", "noise", "below the baseline")
+
+
+@pytest.mark.parametrize("adversary", ADVERSARIES)
+@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize("first_rate", [0.02, 0.5, 5.0])
+def test_in_every_run(adversary: str, exact: bool, first_rate: float) -> None:
+    """Regret in estimates, the certificate, twice the costs; the mass moved."""
+    for K in (2, 5):
+        rng = np.random.default_rng(K)
+        h, N = 2.0 * (math.sqrt(K) - 1.0), 120
+        state, paid, cost, penalty, moved, halves = State((0.0,) * K, first_rate), 0.0, 0.0, 0.0, 0.0, 0.0
+        for n in range(N):
+            top = float(rng.choice([0.5, 1.0, 3.0]))
+            q = distribution(state.losses, state.rate)
+            arm = int(rng.choice(K, p=np.array(q) / sum(q)))
+            loss = {
+                "zeros and ones": float(rng.integers(2)),
+                "ones": 1.0,
+                "late best": float((arm == 0) == (n < N // 2)),
+                "against the leader": float(q[arm] == max(q)),
+                "noise": rng.random(),
+                "below the baseline": float(n % 10 != 9),
+            }[adversary]
+            done = step(state, arm, top * loss, weight=top, top=top, exact=exact)
+            assert done.cost <= 2.0 * top
+            # Σ⟨ẑ, q⟩ in a run.
+            paid += math.fsum(x * y for x, y in zip(q, done.estimates, strict=True))
+            cost, penalty, moved = cost + done.cost, penalty + done.penalty, moved + done.moved
+            halves += min(1.0, math.sqrt(done.cost / state.rate))
+            state = done.after
+            plug_in = paid - min(state.losses)
+            assert plug_in <= h * first_rate + penalty + cost + TINY
+            assert penalty <= cost + TINY
+            assert state.rate == pytest.approx(first_rate + cost / h)
+            growth = math.log(state.rate / first_rate)
+            assert moved <= halves + 2.0 * growth + TINY
+            assert halves <= math.sqrt(h * (n + 1) * growth / math.log(2.0)) + growth / math.log(2.0) + TINY
+
+
+def test_bounds_by_hand() -> None:
+    assert theory.entropy_range(9) == 4.0
+    assert theory.adaptive_regret_bound(9, 100.0, 0.25) == pytest.approx(1.0 + 4.0 * 30.0)
+    # h = 2, Λ = ½ ln(1 + 16·15/(2·2)²) = ½ ln 16 = 2 ln 2: √(2·100·2) + 4 ln 2 + 2.
+    moved = theory.adaptive_mass_moved(4, 100.0, 15.0, 2.0)
+    assert moved == pytest.approx(20.0 + 4.0 * math.log(2.0) + 2.0)
+    assert theory.adaptive_mass_moved(4, 3.0, 15.0, 2.0) == 3.0
+    assert theory.window_certificate(1, 0.5, 4.0, 8.0, missing=2) == pytest.approx(104.5 + 6.0)
+    assert theory.window_certificate(1, 1.0, 4.0, 8.0) == math.inf
+    # d = 1, β = 1/2: C² = 6 + 4 + 1, clean with chance 1/2.
+    assert theory.stretch_certificate(1, 0.5, 4.0, 8.0, missing=2) == pytest.approx(5.0 + 16.0 * math.sqrt(11.0) + 8.0)
+    assert theory.stretch_certificate(1, 1.0, 4.0, 8.0) == math.inf
+    # T = 21: 1/2·(1 + 19/2) stretches begun, 19/4 ended before T.
+    worst = theory.stretch_worst_case(4, 1, 21, 0.5, 2.0)
+    moved = theory.adaptive_mass_moved(4, 4.75, 5.25, 2.0)
+    assert worst == pytest.approx(1.0 + moved + 2.0 * math.sqrt(11.0) * (4.0 + 8.0 * math.sqrt(5.25)))
+    assert theory.stretch_worst_case(4, 5, 3, 0.5, 2.0) == 5.0
+
+
+@pytest.mark.parametrize(("b", "constant"), [(1.0, 14.75), (0.55, 13.10)])
+def test_the_leading_constant(b: float, constant: float) -> None:
+    d, K = 2000, 400
+    T = 10**15
+    rate = theory.stretch_worst_case(K, d, T, b / (d + 1), 0.5) / math.sqrt(K * (d + 1) * T)
+    # S adds d√(hNΛ/ln 2), of the order of √(√K (d+1) T ln T).
+    assert 4.0 * math.sqrt((2.0 / b + 2.0 + b) * math.exp(b)) == pytest.approx(constant, abs=0.01)
+    N = (b / (d + 1)) * (1.0 - b / (d + 1)) ** d * (T - d - 1)
+    moved = theory.adaptive_mass_moved(K, N, N, 0.5)
+    assert rate - d * moved / math.sqrt(K * (d + 1) * T) == pytest.approx(constant, rel=2e-3)
+
+
+def test_bad_input() -> None:
+    with pytest.raises(ValueError, match="moved must be at least 0, but got -1"):
+        theory.window_certificate(1, 0.5, -1.0, 0.0)
+    with pytest.raises(ValueError, match="missing must be at least 0, but got -1"):
+        theory.stretch_certificate(1, 0.5, 1.0, 0.0, missing=-1)
+    with pytest.raises(ValueError, match="first_rate must be greater than 0, but got 0"):
+        theory.adaptive_regret_bound(2, 1.0, 0.0)
+    with pytest.raises(ValueError, match="horizon must be at least 2\\*max_delay \\+ 1 = 5, but got 4"):
+        theory.window_worst_case(2, 2, 4, 0.2, 0.5)

@@ -1,0 +1,162 @@
+"""docs/theory/adaptive.md, sections 7 to 10: regret under composite anonymous feedback, over all coins and all arms.
+
+Each identity and each inequality is asserted on random components and on components made worse by a search.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.theory.enumeration import corner, random_components
+from tests.theory.stretches import Mean, Play
+
+from aftereffect import theory
+
+TINY = 1e-9
+# n_arms, max_delay, horizon, update_probability, first_rate
+CASES = [
+    (2, 0, 6, 0.5, 0.5),
+    (3, 0, 5, 1.0, 0.1),
+    (2, 1, 8, 0.5, 0.5),
+    (2, 1, 8, 0.25, 5.0),
+    (2, 1, 2, 0.4, 0.1),
+    (3, 1, 6, 0.5, 0.1),
+    (2, 2, 8, 1 / 3, 0.5),
+    (2, 2, 8, 0.2, 0.05),
+    (2, 3, 8, 0.25, 1.0),
+    (2, 3, 3, 0.25, 1.0),
+]
+
+
+def check(game: Play, mean: Mean) -> None:
+    """Every step of the proof for stretches."""
+    K, d, T, beta, span = game.K, game.d, game.T, game.beta, game.hi - game.lo
+    clean, M = (1.0 - beta) ** d, sum(t > d for t in game.missing)
+    assert mean.chance == pytest.approx(1.0)
+    assert mean.regret == pytest.approx(mean.early + mean.drift + mean.stale, abs=TINY)
+    assert clean * mean.stale == pytest.approx(span * game.C * (mean.fresh + mean.void), abs=TINY)
+    assert mean.early.max() <= d * span + TINY
+    assert (mean.drift <= d * mean.moved * span + TINY).all()
+    assert game.C * mean.void.max() <= clean * (d + 2.0 / beta - 1.0) * M + TINY
+    if not M:
+        begun = clean * (1.0 + beta * (T - d - 1)) if d < T else 0.0
+        assert (mean.squares <= begun + TINY).all()
+        assert mean.updates == pytest.approx(beta * clean * max(T - d - 1, 0), abs=TINY)
+        assert (mean.moved <= theory.adaptive_mass_moved(K, mean.updates[0], begun, game.first_rate) + TINY).all()
+        assert mean.fresh.max() <= theory.adaptive_regret_bound(K, begun, game.first_rate) + TINY
+        worst = theory.stretch_worst_case(K, d, T, beta, game.first_rate)
+        assert mean.regret.max() <= span * worst + TINY
+    for base in (mean.base, mean.virtual, mean.plug_in):
+        assert (mean.fresh <= base + TINY).all()
+        bound = theory.stretch_certificate(d, beta, mean.moved[0], base[0], missing=M)
+        assert mean.regret.max() <= span * bound + TINY
+    assert (mean.plug_in <= mean.base + TINY).all()
+
+
+def check_windows(game: Play, mean: Mean) -> None:
+    """The same for windows, whose own steps are those of docs/theory/sharper.md."""
+    d, T, beta, span, p = game.d, game.T, game.beta, game.hi - game.lo, theory.update_rate(game.d, game.beta)
+    for base in (mean.base, mean.plug_in):
+        assert (mean.fresh <= base + TINY).all()
+        bound = theory.window_certificate(d, beta, mean.moved[0], base[0], missing=len(game.missing))
+        assert mean.regret.max() <= span * bound + TINY
+    assert (mean.plug_in <= mean.base + TINY).all()
+    if not game.missing:
+        assert mean.squares == pytest.approx(p * (T - 2 * d))
+        worst = theory.window_worst_case(game.K, d, T, beta, game.first_rate)
+        assert mean.regret.max() <= span * worst + TINY
+
+
+def signed(rng: np.random.Generator, T: int, d: int, K: int) -> Any:
+    """Effects that change sign, every contiguous part within [−0.5, 1], one of them at an end."""
+    parts = rng.uniform(-1.0, 1.0, (T, d + 1, K))
+    sums = [parts[:, a:b].sum(axis=1) for a in range(d + 1) for b in range(a + 1, d + 2)]
+    return parts / max(max(-2.0 * x.min(), x.max()) for x in sums)
+
+
+@pytest.mark.parametrize(("K", "d", "T", "beta", "rate"), CASES)
+@pytest.mark.parametrize("kind", ["losses", "corners", "rewards", "signed", "signed rewards"])
+def test_every_step_for_stretches(kind: str, K: int, d: int, T: int, beta: float, rate: float) -> None:
+    rng = np.random.default_rng(T + 10 * d)
+    parts = signed(rng, T, d, K) if "signed" in kind else random_components(rng, T, d, K)
+    parts = np.round(parts) if kind == "corners" else parts
+    lo, sign = (-0.5 if "signed" in kind else 0.0), (-1.0 if "rewards" in kind else 1.0)
+    for exact in (True, False):
+        game = Play(parts, beta, rate, lo=lo, sign=sign, exact=exact)
+        check(game, game.means())
+
+
+@pytest.mark.parametrize("missing", [(3,), (4, 5), (1, 7), (2, 3, 4, 5, 6, 7)])
+@pytest.mark.parametrize(("d", "beta"), [(1, 0.5), (2, 1 / 3)])
+@pytest.mark.parametrize("windows", [False, True])
+def test_rounds_that_are_missing(windows: bool, d: int, beta: float, missing: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(d)
+    for parts in (random_components(rng, 8, d, 2), np.ones((8, 1, 2)) * np.eye(d + 1)[0][None, :, None] * [0.0, 1.0]):
+        game = Play(parts, beta, 0.1, missing=missing, windows=windows)
+        (check_windows if windows else check)(game, game.means())
+
+
+@pytest.mark.parametrize(("K", "d", "T", "beta", "rate"), [case for case in CASES if case[2] > 2 * case[1]])
+@pytest.mark.parametrize("kind", ["losses", "rewards", "signed"])
+def test_certificate_and_worst_case_for_windows(kind: str, K: int, d: int, T: int, beta: float, rate: float) -> None:
+    rng = np.random.default_rng(T + 10 * d)
+    parts = signed(rng, T, d, K) if kind == "signed" else random_components(rng, T, d, K)
+    sign = -1.0 if kind == "rewards" else 1.0
+    game = Play(parts, beta, rate, lo=-0.5 if kind == "signed" else 0.0, sign=sign, windows=True)
+    check_windows(game, game.means())
+
+
+def drift_share(game: Play, mean: Mean) -> float:
+    return float((mean.drift / (game.d * mean.moved)).max()) if mean.moved[0] > 0.0 else 0.0
+
+
+def base_share(game: Play, mean: Mean) -> float:
+    return float((mean.fresh / mean.plug_in).max())
+
+
+def regret_share(game: Play, mean: Mean) -> float:
+    return float(mean.regret.max()) / theory.stretch_certificate(game.d, game.beta, mean.moved[0], mean.plug_in[0])
+
+
+def squares_share(game: Play, mean: Mean) -> float:
+    return float(mean.fresh.max()) / theory.adaptive_regret_bound(game.K, float(mean.squares[0]), game.first_rate)
+
+
+# What each search reaches in at least one case; none may pass 1.
+REACHED = {drift_share: 0.15, base_share: 0.3, regret_share: 0.1, squares_share: 0.05}
+
+
+@pytest.mark.parametrize("share", REACHED)
+def test_every_step_on_searched_losses(share: Callable[[Play, Mean], float]) -> None:
+    found = []
+    for K, d, T, beta, rate in ((2, 1, 6, 0.5, 0.05), (2, 2, 7, 1 / 3, 0.5)):
+        rng = np.random.default_rng(T)
+        parts, best = random_components(rng, T, d, K), -math.inf
+        for _ in range(30):
+            trial = corner(rng, parts)
+            game = Play(trial, beta, rate)
+            mean = game.means()
+            check(game, mean)
+            if share(game, mean) >= best:
+                parts, best = trial, share(game, mean)
+        found.append(best)
+    assert REACHED[share] < max(found) <= 1.0
+
+
+class Means(Play):
+    """The same game, with the mean of a stretch in place of its sum."""
+
+    def feed(self, rounds: tuple[int, ...]) -> tuple[Any, float, float, float]:
+        losses, weight, offset, top = super().feed(rounds)
+        return losses / len(rounds), weight / len(rounds), offset, top
+
+
+def test_the_mean_of_a_stretch_says_something_else_than_its_sum() -> None:
+    # Fed sums, the base's regret is C⁻¹(1−β)^d times the stale regret, against every arm. Means have no such factor.
+    parts = random_components(np.random.default_rng(1), 8, 1, 2)
+    sums, means = Play(parts, 0.5, 0.05).means(), Means(parts, 0.5, 0.05).means()
+    assert sums.fresh / sums.stale == pytest.approx([0.5 / math.sqrt(11.0)] * 2)
+    first, second = means.fresh / means.stale
+    assert abs(first - second) > 0.005 * abs(first)

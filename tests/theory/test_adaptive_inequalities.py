@@ -1,0 +1,238 @@
+"""docs/theory/adaptive.md, sections 2 to 6: every inequality, in states from uniform to a corner, at rates from greedy
+to cautious, with losses at both ends of their range. Beside each stands how near it comes to being attained."""
+
+import functools
+import math
+
+import numpy as np
+import pytest
+from tests.theory.adaptive_reference import (
+    Vector,
+    baselines,
+    cap,
+    charge,
+    distribution,
+    divergence,
+    estimates,
+    mass,
+    stability,
+)
+
+TINY = 1e-9
+
+
+class Case:
+    """A state, as q and η, with the top v of losses and a prediction."""
+
+    def __init__(self, q: Vector, rate: float, top: float, expected: float) -> None:
+        self.q, self.rate, self.top, self.K = q, rate, top, len(q)
+        self.losses = tuple(rate / math.sqrt(x) for x in q)
+        self.b = baselines(q, rate, expected, top)
+        self.h = 2.0 * (math.sqrt(self.K) - 1.0)
+
+
+@functools.cache
+def cases() -> list[Case]:
+    rng = np.random.default_rng(11)
+    found = []
+    for _ in range(700):
+        q = rng.dirichlet(np.full(rng.integers(2, 9), 10.0 ** rng.uniform(-1.5, 1.5))) + 10.0 ** rng.uniform(-12, -2)
+        top = 10.0 ** rng.uniform(-1.0, 1.0)
+        share = (0.0, 10.0 ** rng.uniform(-2.0, 0.0), 1.0, 10.0)[rng.integers(4)]
+        found.append(Case(tuple((q / q.sum()).tolist()), 10.0 ** rng.uniform(-3.0, 3.0), top, share * top))
+    corners: list[Vector] = [(0.5, 0.5), (0.25, 0.75), (1e-9, 1 - 1e-9), (1e-4, 0.5, 0.5 - 1e-4), (0.25,) * 4]
+    found += [Case(q, eta, 1.0, 1.0) for q in corners for eta in (1e-3, 0.5, 1.0, 2.0, 1e3)]
+    return found
+
+
+def losses_of(case: Case, arm: int) -> tuple[float, ...]:
+    """Both ends, the baseline itself, and one between."""
+    return 0.0, case.top, min(case.b[arm], case.top), 0.37 * case.top
+
+
+def test_the_cap_is_the_largest_baseline_that_both_conditions_allow() -> None:
+    def room(a: float, g: float) -> float:
+        return 1.0 - a * g - a * a * max(1.0, g)
+
+    for g in 10.0 ** np.linspace(-6, 6, 200):
+        for top in (0.1, 1.0, 7.0):
+            b = cap(top, top / (g * 0.3), 0.09)
+            assert 0.0 < b <= top
+            assert b < (top / g) * (1.0 + TINY)
+            assert room(b / top, g) == pytest.approx(0.0, abs=1e-9 * max(1.0, g))
+            assert room(b / top * 1.001, g) < 0.0
+    # Small rates: nearly all of η√q. Large: nearly all of v.
+    assert cap(1.0, 1e-3, 1.0) == pytest.approx(1e-3, rel=2e-3)
+    assert cap(1.0, 1e3, 1.0) == pytest.approx(1.0, rel=1e-3)
+
+
+def test_shifts_that_are_always_valid() -> None:
+    least = 1.0
+    for case in cases():
+        q, eta, b = case.q, case.rate, case.b
+        for arm in range(case.K):
+            for loss in losses_of(case, arm):
+                z = estimates(q, b, arm, loss)
+                for i in range(case.K):
+                    own, low = ((z[i] - c) * math.sqrt(q[i]) / eta for c in (b[arm], min(b)))
+                    assert min(own, low) > -1.0
+                    if i != arm:
+                        assert own >= -math.sqrt(q[i] * q[arm]) - TINY
+                        assert low >= -TINY
+                    else:
+                        least = min(least, 1.0 + own)
+    # The cap lets 1 + s come near 0: it is not the old cap, which kept it above 1/2.
+    assert 0.0 < least < 0.01
+
+
+def test_the_stability_is_the_least_charge_over_all_shifts() -> None:
+    nearest = math.inf
+    for case in cases()[::3]:
+        q, eta = case.q, case.rate
+        for arm in range(case.K):
+            for loss in losses_of(case, arm)[:2]:
+                z = estimates(q, case.b, arm, loss)
+                exact = stability(case.losses, eta, z)
+                scale = max(exact, 1e-12 * case.top)
+                assert exact >= -TINY * scale
+                lowest = min(z[i] + eta / math.sqrt(q[i]) for i in range(case.K))
+                for c in (case.b[arm], min(case.b), *(lowest - 10.0**k * case.top for k in range(-3, 2))):
+                    assert exact <= charge(q, eta, z, c) * (1.0 + 1e-6) + 1e-9 * case.top
+                # The best shift is the difference of the multipliers: then q̃ needs no multiplier of its own.
+                after = distribution(tuple(x + y for x, y in zip(case.losses, z, strict=True)), eta)
+                top = max(range(case.K), key=lambda i: after[i])
+                best = case.losses[top] + z[top] - eta / math.sqrt(after[top])
+                assert charge(q, eta, z, best) == pytest.approx(exact, rel=1e-3, abs=1e-6 * case.top)
+                nearest = min(nearest, abs(charge(q, eta, z, best) / scale - 1.0))
+    assert nearest < 1e-9
+
+
+def test_every_cost_is_at_most_twice_the_top() -> None:
+    own, low = 0.0, 0.0
+    for case in cases():
+        for arm in range(case.K):
+            for loss in losses_of(case, arm):
+                z = estimates(case.q, case.b, arm, loss)
+                own = max(own, charge(case.q, case.rate, z, case.b[arm]) / case.top)
+                low = max(low, charge(case.q, case.rate, z, min(case.b)) / case.top)
+    # The part of the arm played alone comes up to v.
+    assert 0.99 < own <= 2.0
+    assert 0.99 < low <= 2.0
+
+
+def test_the_other_arms_cost_at_most_the_top() -> None:
+    # 2√t(1−t−w)^{3/2} + w² <= 1 for t + w <= 1, in (0, 1].
+    worst = 0.0
+    for t in np.linspace(1e-4, 1.0, 101):
+        for w in np.linspace(0.0, 1.0 - t, 101):
+            worst = max(worst, 2.0 * math.sqrt(t) * max(1.0 - t - w, 0.0) ** 1.5 + w * w)
+    assert 0.99 < worst <= 1.0
+
+
+def factor(q: Vector, twice: float) -> float:
+    return math.fsum(math.sqrt(x) + twice * x**1.5 * (1.0 - x) for x in q)
+
+
+def test_the_mean_cost_over_the_arm_played() -> None:
+    reached = {1.0: 0.0, 2.0: 0.0}
+    for case in cases():
+        q, eta, v = case.q, case.rate, case.top
+        for twice in reached:
+            mean = 0.0
+            for arm in range(case.K):
+                shift = case.b[arm] if twice == 2.0 else min(case.b)
+                # The adversary picks each arm's loss to make its own part worst.
+                mean += q[arm] * max(
+                    charge(q, eta, estimates(q, case.b, arm, loss), shift) for loss in losses_of(case, arm)
+                )
+            reached[twice] = max(reached[twice], mean / (v * v / eta * factor(q, twice)))
+    assert all(0.8 < x <= 1.0 + TINY for x in reached.values())
+
+
+def test_the_factor_is_largest_at_uniform() -> None:
+    for case in cases():
+        assert factor(case.q, 2.0) <= (case.K + 2.0 - 2.0 / case.K) / math.sqrt(case.K) + TINY
+        assert factor(case.q, 1.0) <= (case.K + 1.0 - 1.0 / case.K) / math.sqrt(case.K) + TINY
+    assert factor((0.25,) * 4, 2.0) == pytest.approx((4 + 2 - 0.5) / 2)
+    # f'' has the sign of −1 + 6q − 30q², and of −1 + 3q − 15q² for the other shift: no real root.
+    assert 6.0**2 - 4.0 * 30.0 < 0.0
+    assert 3.0**2 - 4.0 * 15.0 < 0.0
+
+
+def test_four_k() -> None:
+    for K in range(2, 5000):
+        x = math.sqrt(K)
+        A, h = (K + 2.0 - 2.0 / K) / x, 2.0 * (x - 1.0)
+        assert 2.0 * A * h + 4.0 <= 4.0 * K
+        # What is left over: 4(x−1)(x³−2x²+2)/x³.
+        left = 4.0 * (x - 1.0) * (x**3 - 2.0 * x**2 + 2.0) / x**3
+        assert 4.0 * K - 2.0 * A * h - 4.0 == pytest.approx(left, abs=1e-8 * K)
+
+
+def test_the_square_of_the_rate_grows_by_a_constant_on_average() -> None:
+    reached = 0.0
+    for case in cases():
+        q, eta, h, v = case.q, case.rate, case.h, case.top
+        grown = 0.0
+        for arm in range(case.K):
+            cost = max(
+                charge(q, eta, estimates(q, case.b, arm, loss), case.b[arm]) for loss in losses_of(case, arm)
+            )
+            grown += q[arm] * ((eta + cost / h) ** 2 - eta * eta)
+        assert grown <= v * v * (2.0 * factor(q, 2.0) / h + 4.0 / h**2) * (1.0 + TINY)
+        reached = max(reached, grown / (v * v * 4.0 * case.K / h**2))
+    assert 0.25 < reached <= 1.0
+
+
+def test_mass_moved_by_estimates_and_by_the_rate() -> None:
+    reached, rated = 0.0, 0.0
+    for case in cases():
+        q, eta = distribution(case.losses, case.rate), case.rate
+        for arm in range(case.K):
+            for loss in losses_of(case, arm)[:2]:
+                z = estimates(case.q, case.b, arm, loss)
+                after = distribution(tuple(x + y for x, y in zip(case.losses, z, strict=True)), eta)
+                d = divergence(q, after, eta)
+                assert mass(q, after) <= math.sqrt(d / eta) + 1e-7
+                if mass(q, after) > 1e-3:
+                    reached = max(reached, mass(q, after) / math.sqrt(d / eta))
+        for ratio in (1.001, 1.5, 20.0):
+            moved = mass(q, distribution(case.losses, ratio * eta))
+            assert moved <= 2.0 * math.log(ratio) + TINY
+            rated = max(rated, moved / (2.0 * math.log(ratio)))
+    # 2^{−1/4} = 0.8409 at (½, ½) and small moves.
+    assert 0.84 < reached <= 1.0
+    assert rated > 0.19
+    # Many arms with next to nothing each, and one with a tenth: nearly all of the mass is on its way out or in.
+    q = (0.1,) + (0.9 / 3000,) * 3000
+    losses = tuple(1.0 / math.sqrt(x) for x in q)
+    assert 0.5 < mass(q, distribution(losses, 1.001)) / (2.0 * math.log(1.001)) <= 1.0
+
+
+def test_mass_moved_from_anywhere_to_anywhere() -> None:
+    rng = np.random.default_rng(3)
+    worst = 0.0
+    for _ in range(3000):
+        K = int(rng.integers(2, 6))
+        q, after = (tuple((x / x.sum()).tolist()) for x in rng.dirichlet(np.full(K, 0.3), 2) + 1e-9)
+        assert math.fsum(math.sqrt(y) * (math.sqrt(x) + math.sqrt(y)) ** 2 for x, y in zip(q, after, strict=True)) <= 4
+        worst = max(worst, mass(q, after) / math.sqrt(divergence(q, after, 1.0)))
+    assert 0.8 < worst <= 1.0
+
+
+def test_an_average_of_units_costs_at_most_the_average() -> None:
+    rng = np.random.default_rng(8)
+    strict = 0
+    for case in cases()[::2]:
+        q, eta = case.q, case.rate
+        arms = rng.choice(case.K, size=3, p=np.array(q) / sum(q))
+        each = [estimates(q, case.b, int(j), float(rng.choice(losses_of(case, int(j))))) for j in arms]
+        together = tuple(math.fsum(z[i] for z in each) / 3 for i in range(case.K))
+        low = min(case.b)
+        apart = math.fsum(charge(q, eta, z, low) for z in each) / 3
+        assert charge(q, eta, together, low) <= apart * (1.0 + TINY) + 1e-12
+        strict += charge(q, eta, together, low) < 0.9 * apart
+        mean = math.fsum(case.b[int(j)] for j in arms) / 3
+        own = math.fsum(charge(q, eta, z, case.b[int(j)]) for z, j in zip(each, arms, strict=True)) / 3
+        assert charge(q, eta, together, mean) <= own * (1.0 + TINY) + 1e-12
+    assert strict > 50
