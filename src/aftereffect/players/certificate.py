@@ -5,17 +5,19 @@ expect, over its own coins and draws, is at most what it can expect this figure 
 the regret of that run may be larger. docs/theory/adaptive.md has the proof.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from aftereffect import theory
 from aftereffect.bandits.adaptive_tsallis import AdaptiveTsallis
 from aftereffect.core.errors import InvalidArgument
+from aftereffect.players.window import Counts
 
 
 class Certificate(NamedTuple):
     """A bound on expected regret after so many rounds, in the units of effects.
 
+    For a panel all of it is for the units' regrets added up, against one common arm.
     value: the sum of the terms. Its mean is at least the mean regret; it is never cut at what is trivially true.
     terms: ends (what lies across the first and last rounds), drift (the distribution has moved while effects were
         on their way), first rate, penalty (the rate has grown), cost (estimates were noisy), open stretch (what has
@@ -68,31 +70,39 @@ def certified_base(player: Any) -> tuple[AdaptiveTsallis, float]:
     return player.bandit, beta
 
 
-def make(
-    player: Any, ends: float, drift: float, factor: float, open_stretch: float, missing: float, worst_case: float
-) -> Certificate:
-    """Return the certificate of a player.
-
-    ends, drift, missing: what each costs, drift for each unit of mass moved. factor: by how much the regret of the
-    base counts. open_stretch, worst_case: in units of an action's range.
+class Prices(NamedTuple):
+    """In units of an action's range: the ends; a unit of mass moved; a unit of the base's regret; the open stretch; a
+    report that is missing; the worst case.
     """
+
+    ends: float
+    moved: float
+    regret: float
+    open_stretch: float
+    missing: float
+    worst_case: float
+
+
+def make(player: Any, prices: Prices, counts: Sequence[Counts]) -> Certificate:
+    """Return the certificate of a player for so many units as there are counts, added up over them."""
     bandit, _ = certified_base(player)
-    span, T, h = player.effects, player.rounds_played, theory.entropy_range(player.n_arms)
-    width = span.hi - span.lo
-    lost = player.counts.missing + (player.counts.out_of_range if player.out_of_range == "void" else 0)
+    span, T, M = player.effects, player.rounds_played, len(counts)
+    h, factor, width = theory.entropy_range(player.n_arms), prices.regret, span.hi - span.lo
+    void = player.out_of_range == "void"
+    lost = sum(unit.missing + (unit.out_of_range if void else 0) for unit in counts)
     terms = {
-        "ends": ends,
-        "drift": drift * bandit.moved,
+        "ends": prices.ends,
+        "drift": prices.moved * bandit.moved,
         "first rate": factor * h * bandit.first_rate,
         "penalty": factor * bandit.penalty,
         "cost": factor * bandit.cost,
-        "open stretch": factor * open_stretch,
-        "missing": missing * lost,
+        "open stretch": factor * prices.open_stretch,
+        "missing": prices.missing * lost / M,
     }
-    terms = {name: width * term for name, term in terms.items()}
-    value, most = sum(terms.values()), T * width
+    terms = {name: M * width * term for name, term in terms.items()}
+    value, most = sum(terms.values()), M * width * T
     since = informative_from(player.worst_case)
-    return Certificate(T, bandit.updates, value, terms, width * worst_case, most, value < most, since)
+    return Certificate(T, bandit.updates, value, terms, M * width * prices.worst_case, most, value < most, since)
 
 
 def informative_from(worst_case: Callable[[int], float]) -> int:

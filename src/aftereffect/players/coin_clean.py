@@ -108,15 +108,19 @@ class CoinCleanWrapper(CompositeLossWrapper):
         bandit, beta = certificate.certified_base(self)
         return theory.stretch_worst_case(self.n_arms, self._max_delay, horizon, beta, bandit.first_rate)
 
-    def certificate(self) -> certificate.Certificate:
-        """Return what can be said of the regret so far, on average (certificate.py); needs AdaptiveTsallis as base."""
+    def measured_rounds(self, gap: int) -> int:
+        """Return over how many rounds totals are added up at the end of a block, `gap` after the one before."""
+        return gap - self._max_delay
+
+    def prices(self) -> certificate.Prices:
+        """Return what each part of a certificate counts for (docs/theory/adaptive.md)."""
         _, beta = certificate.certified_base(self)
         d, T = self._max_delay, self.rounds_played
         clean = (1.0 - beta) ** d
         factor = self.scale / clean if clean > 0.0 else math.inf
         rounds = self.coins.since(T) - d
         waiting = (rounds + d) / self.scale if rounds > 0 else 0.0
-        return certificate.make(self, min(d, T), d, factor, waiting, d + 1.0, self.worst_case(max(T, 1)))
+        return certificate.Prices(min(d, T), d, factor, waiting, d + 1.0, self.worst_case(max(T, 1)))
 
     def kernel(self) -> Any:
         """Return the player in kernel form."""

@@ -18,10 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aftereffect import theory
+from aftereffect.bandits.adaptive_tsallis import AdaptiveTsallis
 from aftereffect.bandits.kernelform import KernelBandit
 from aftereffect.core import checks, saved
 from aftereffect.core.errors import InvalidArgument, InvalidState, InvalidTotal, OutOfTurn
-from aftereffect.players import turns
+from aftereffect.players import certificate, turns
 from aftereffect.players.coin_clean import CoinCleanWrapper
 from aftereffect.players.window import Counts
 from aftereffect.players.wrapper import CompositeLossWrapper
@@ -37,7 +38,8 @@ class PanelRound(NamedTuple):
     arms: the arm each unit played.
     draw: arms were drawn in this round; else they were kept.
     update: the base algorithm was fed at the end of this round.
-    fed_losses: what each unit contributed, in [0, 1]; None where its window was void, and unless `update`.
+    fed_losses: what each unit contributed; None where its window was void, and unless `update`.
+    measured: over how many rounds up to this one the totals were added up for that; 0 unless `update`.
     """
 
     round: int
@@ -45,13 +47,15 @@ class PanelRound(NamedTuple):
     draw: bool
     update: bool
     fed_losses: list[float | None]
+    measured: int
 
 
 class Panel:
     """`n_units` units that each play an arm and report a total every round, and share one learner.
 
-    player: an unplayed CompositeLossWrapper; from now on it is the panel's, as its clock and first unit. Its
-        base must have averaged updates (`update_many`), as TsallisFTRL and Exp3 do.
+    player: an unplayed CompositeLossWrapper or CoinCleanWrapper (`default_player` returns one); from now on it
+        is the panel's, as its clock and first unit. Its base must have averaged updates (`update_many`), as
+        AdaptiveTsallis, TsallisFTRL and Exp3 do.
     n_units: M ≥ 1. One unit plays bit for bit as the player alone.
 
     Arms are drawn from the player's stream in the order of the units. Each unit has its own clean window. At
@@ -65,7 +69,7 @@ class Panel:
     ...     arms = panel.ask()
     ...     played = panel.tell(totals)
     >>> played                                   # the second unit's window has a gap
-    PanelRound(round=3, arms=[1, 0], draw=False, update=True, fed_losses=[0.25, None])
+    PanelRound(round=3, arms=[1, 0], draw=False, update=True, fed_losses=[0.25, None], measured=2)
 
     Reference: Algorithm 1 of the paper, which knows one unit only; `regret_bound` has the proof for many.
     """
@@ -180,7 +184,8 @@ class Panel:
             if update:
                 window.begin(t + 1)
         player._open, player._draw_next = False, update
-        return PanelRound(t, self._arms.copy(), player._drawn, update, fed)
+        measured = player.measured_rounds(player.coins.gap) if update else 0
+        return PanelRound(t, self._arms.copy(), player._drawn, update, fed, measured)
 
     def _reports(self, totals: Any) -> Sequence[Any]:
         """Return the reports of a round if there is one per unit."""
@@ -237,11 +242,20 @@ class Panel:
         M, d, player, bandit = self._n_units, self.max_delay, self.player, self.player.bandit
         alone, beta = player.regret_bound(horizon), player.update_probability
         N = theory.most_updates(d, horizon)
-        if N == 0 or beta is None or not isinstance(bandit, KernelBandit):
+        # What is proved of AdaptiveTsallis, with windows or stretches, is proved of averages too, as it stands.
+        averaged = isinstance(bandit, AdaptiveTsallis)
+        if N == 0 or beta is None or averaged or not isinstance(bandit, KernelBandit):
             return M * alone
         base = bandit.shared_regret_bound(N, M)
         bound = theory.wrapper_regret_bound(d, horizon, beta, bandit.stability(), base)
         return M * min(alone, bound * player.effects.hi)
+
+    def certificate(self) -> certificate.Certificate:
+        """Return what can be said of the units' regrets added up, on average, all against one common arm.
+
+        Every term is that of a player with the averaged estimates, times M (docs/theory/adaptive.md).
+        """
+        return certificate.make(self.player, self.player.prices(), self.unit_counts)
 
     def fresh(self, seed: int, run: int = 0) -> Self:
         """Return an unplayed copy with the streams of (seed, run); only an unplayed panel has one."""

@@ -226,10 +226,18 @@ class CompositeLossWrapper:
 
     def certificate(self) -> certificate.Certificate:
         """Return what can be said of the regret so far, on average (certificate.py); needs AdaptiveTsallis as base."""
+        return certificate.make(self, self.prices(), [self.counts])
+
+    def prices(self) -> certificate.Prices:
+        """Return what each part of a certificate counts for (docs/theory/sharper.md)."""
         _, beta = certificate.certified_base(self)
         d, T = self._max_delay, self.rounds_played
-        ends, drift, factor = theory.sharp_terms(d, 2 * d + 1, beta)
-        return certificate.make(self, min(ends, T), drift, factor, 0.0, 2.0 * d + 1.0, self.worst_case(max(T, 1)))
+        ends, moved, regret = theory.sharp_terms(d, 2 * d + 1, beta)
+        return certificate.Prices(min(ends, T), moved, regret, 0.0, 2.0 * d + 1.0, self.worst_case(max(T, 1)))
+
+    def measured_rounds(self, gap: int) -> int:
+        """Return over how many rounds totals are added up at the end of a block, `gap` after the one before."""
+        return self._max_delay + 1
 
     def kernel(self) -> WrapperParams | None:
         """Return the player in kernel form, None if its base has no such form."""

@@ -7,6 +7,7 @@ constants of docs/theory/sharper.md and the rates that make them smallest.
 import math
 
 from aftereffect import theory
+from aftereffect.bandits.adaptive_tsallis import AdaptiveTsallis
 from aftereffect.bandits.exp3 import Exp3
 from aftereffect.bandits.exp3_ix import Exp3IX
 from aftereffect.bandits.protocol import Bandit
@@ -46,7 +47,10 @@ def regret_bound(
         raise InvalidArgument(f"low must be at least 0 for Theorem 4 to hold, but got {span.lo!r}")
     if theory.most_updates(d, T) == 0:
         return T * span.hi
-    if form == "sharp":
+    if isinstance(bandit, AdaptiveTsallis):
+        # It has one form only, and moves little in all rather than in each update.
+        bound = theory.window_worst_case(bandit.n_arms, d, T, beta, bandit.first_rate)
+    elif form == "sharp":
         bound = _sharp(bandit, d, beta, span.maximize, T)
     else:
         base = bandit.regret_bound(theory.most_updates(d, T))
