@@ -18,7 +18,7 @@ from aftereffect.bandits.kernelform import KernelBandit
 from aftereffect.bandits.protocol import Bandit
 from aftereffect.core import checks, effects
 from aftereffect.core.errors import InvalidArgument
-from aftereffect.players import certificate
+from aftereffect.players import certificate as certificates
 from aftereffect.players.coin_clean_kernel import CoinCleanParams
 from aftereffect.players.stretch import CleanStretch
 from aftereffect.players.window import OUT_OF_RANGE
@@ -105,22 +105,22 @@ class CoinCleanWrapper(CompositeLossWrapper):
 
     def worst_case(self, horizon: int) -> float:
         """Return a bound on R_T, in units of the range and not cut at T."""
-        bandit, beta = certificate.certified_base(self)
+        bandit, beta = certificates.certified_base(self)
         return theory.stretch_worst_case(self.n_arms, self._max_delay, horizon, beta, bandit.first_rate)
 
     def measured_rounds(self, gap: int) -> int:
         """Return over how many rounds totals are added up at the end of a block, `gap` after the one before."""
         return gap - self._max_delay
 
-    def prices(self) -> certificate.Prices:
+    def prices(self) -> certificates.Prices:
         """Return what each part of a certificate counts for (docs/theory/adaptive.md)."""
-        _, beta = certificate.certified_base(self)
+        _, beta = certificates.certified_base(self)
         d, T = self._max_delay, self.rounds_played
         clean = (1.0 - beta) ** d
         factor = self.scale / clean if clean > 0.0 else math.inf
         rounds = self.coins.since(T) - d
         waiting = (rounds + d) / self.scale if rounds > 0 else 0.0
-        return certificate.Prices(min(d, T), d, factor, waiting, d + 1.0, self.worst_case(max(T, 1)))
+        return certificates.Prices(min(d, T), d, factor, waiting, d + 1.0, self.worst_case(max(T, 1)))
 
     def kernel(self) -> Any:
         """Return the player in kernel form."""

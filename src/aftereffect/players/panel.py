@@ -22,7 +22,8 @@ from aftereffect.bandits.adaptive_tsallis import AdaptiveTsallis
 from aftereffect.bandits.kernelform import KernelBandit
 from aftereffect.core import checks, saved
 from aftereffect.core.errors import InvalidArgument, InvalidState, InvalidTotal, OutOfTurn
-from aftereffect.players import certificate, turns
+from aftereffect.players import certificate as certificates
+from aftereffect.players import turns
 from aftereffect.players.coin_clean import CoinCleanWrapper
 from aftereffect.players.window import Counts
 from aftereffect.players.wrapper import CompositeLossWrapper
@@ -250,12 +251,12 @@ class Panel:
         bound = theory.wrapper_regret_bound(d, horizon, beta, bandit.stability(), base)
         return M * min(alone, bound * player.effects.hi)
 
-    def certificate(self) -> certificate.Certificate:
+    def certificate(self) -> certificates.Certificate:
         """Return what can be said of the units' regrets added up, on average, all against one common arm.
 
         Every term is that of a player with the averaged estimates, times M (docs/theory/adaptive.md).
         """
-        return certificate.make(self.player, self.player.prices(), self.unit_counts)
+        return certificates.make(self.player, self.player.prices(), self.unit_counts)
 
     def fresh(self, seed: int, run: int = 0) -> Self:
         """Return an unplayed copy with the streams of (seed, run); only an unplayed panel has one."""

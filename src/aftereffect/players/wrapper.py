@@ -21,7 +21,8 @@ from aftereffect.bandits.protocol import Bandit
 from aftereffect.core import checks, effects, random, saved
 from aftereffect.core.errors import InvalidArgument, OutOfTurn
 from aftereffect.core.records import Round
-from aftereffect.players import certificate, turns, wrapper_theory
+from aftereffect.players import certificate as certificates
+from aftereffect.players import turns, wrapper_theory
 from aftereffect.players.sequences import DrawnCoins, make_coins, restore_coins
 from aftereffect.players.window import OUT_OF_RANGE, CleanWindow, Counts
 from aftereffect.players.wrapper_kernel import WrapperParams
@@ -219,21 +220,21 @@ class CompositeLossWrapper:
 
     def worst_case(self, horizon: int) -> float:
         """Return a bound on R_T, in units of the range and not cut at T, for a base that keeps account of its costs."""
-        bandit, beta = certificate.certified_base(self)
+        bandit, beta = certificates.certified_base(self)
         if theory.most_updates(self._max_delay, horizon) == 0:
             return float(horizon)
         return theory.window_worst_case(self.n_arms, self._max_delay, horizon, beta, bandit.first_rate)
 
-    def certificate(self) -> certificate.Certificate:
+    def certificate(self) -> certificates.Certificate:
         """Return what can be said of the regret so far, on average (certificate.py); needs AdaptiveTsallis as base."""
-        return certificate.make(self, self.prices(), [self.counts])
+        return certificates.make(self, self.prices(), [self.counts])
 
-    def prices(self) -> certificate.Prices:
+    def prices(self) -> certificates.Prices:
         """Return what each part of a certificate counts for (docs/theory/sharper.md)."""
-        _, beta = certificate.certified_base(self)
+        _, beta = certificates.certified_base(self)
         d, T = self._max_delay, self.rounds_played
         ends, moved, regret = theory.sharp_terms(d, 2 * d + 1, beta)
-        return certificate.Prices(min(ends, T), moved, regret, 0.0, 2.0 * d + 1.0, self.worst_case(max(T, 1)))
+        return certificates.Prices(min(ends, T), moved, regret, 0.0, 2.0 * d + 1.0, self.worst_case(max(T, 1)))
 
     def measured_rounds(self, gap: int) -> int:
         """Return over how many rounds totals are added up at the end of a block, `gap` after the one before."""
