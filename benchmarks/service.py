@@ -121,11 +121,12 @@ def recovery(sizes: Sizes, console: Console) -> dict[str, float]:
         return {**worst, "rounds": stored, **speed}
 
 
-def table(found: Found, back: dict[str, float], facts: dict[str, Any]) -> Table:
+def table(found: Found, back: dict[str, float], facts: dict[str, Any], sizes: Sizes) -> Table:
     """Return what was asked beside what was measured."""
-    shown = Table(
-        title=f"{facts['cpu']}, {facts['cores']} cores", caption="rates are per second, times in seconds"
+    title = (
+        f"{facts['cpu']}, {facts['cores']} cores{'; too short a run to judge by' if sizes == QUICK else ''}"
     )
+    shown = Table(title=title, caption="rates are per second, times in seconds")
     for column in ("measure", "asked", "measured", "median ms", "p99 ms", ""):
         shown.add_column(column, justify="left" if column in {"measure", ""} else "right")
     noop = found["noop"]["requests_per_second"]
@@ -164,7 +165,7 @@ def main() -> None:
     facts = report.machine()
     found = rates(sizes, console)
     back = recovery(sizes, console)
-    console.print(table(found, back, facts))
+    console.print(table(found, back, facts, sizes))
     OUT.parent.mkdir(parents=True, exist_ok=True)
     OUT.write_text(
         json.dumps({"machine": facts, "sizes": sizes, "rates": found, "recovery": back}, indent=1) + "\n"

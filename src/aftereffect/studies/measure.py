@@ -1,5 +1,7 @@
 """From a cell to its rows: one for each checkpoint, the same on any machine and for any number of threads.
 
+`measure` simulates, `summary` makes rows of what it found.
+
     regret          mean over runs, with its standard error and quantiles, against the best arm of that prefix
     uniform_regret  what uniform play has in expectation, exactly: the mean of the arms' sums against the best one's
     bound           Theorem 4 for this player at the horizon, never above T; null if it says nothing about it
@@ -55,23 +57,29 @@ class Played(NamedTuple):
     updates: NDArray[np.int64]
     uniform: FloatArray
     moves: Moves | None
+    constants: dict[str, float | None]
 
 
-def measure(cell: Cell, draws: Draws, threads: int) -> Columns:
-    """Simulate a cell on the losses of its group and return its rows, column by column."""
+def measure(cell: Cell, draws: Draws, threads: int) -> Played:
+    """Simulate a cell on the losses of its group."""
     losses = draws[0]
     player = entrant(cell, losses)
     played = play(cell, player, draws, threads)
+    constants = bounds(cell, player, losses)
+    constants["updates"] = float(played.updates.mean())
+    constants["theory"] = player.bandit.stability() if played.moves else None
+    return played._replace(constants=constants)
+
+
+def summary(cell: Cell, played: Played) -> Columns:
+    """Return the rows of a cell that was simulated, column by column."""
     points = len(played.rounds)
     columns: Columns = {name: [value] * points for name, value in heading(cell, played.engine).items()}
     columns["round"] = played.rounds.tolist()
     columns |= _of_moves(played.moves) if played.moves else _of_regrets(played.regrets)
     columns["pseudo_regret"] = [None] * points if played.pseudo is None else played.pseudo.mean(axis=0).tolist()
     columns["uniform_regret"] = played.uniform.tolist()
-    constants = bounds(cell, player, losses)
-    constants["updates"] = float(played.updates.mean())
-    constants["theory"] = player.bandit.stability() if played.moves else None
-    columns |= {name: [value] * points for name, value in constants.items()}
+    columns |= {name: [value] * points for name, value in played.constants.items()}
     return {name: [_plain(value) for value in columns.get(name, [None] * points)] for name in SCHEMA}
 
 
@@ -116,6 +124,7 @@ def play(cell: Cell, player: Any, draws: Draws, threads: int) -> Played:
         np.concatenate([outcome.updates for outcome in outcomes]),
         uniform / cell["instances"],
         Moves(*(np.concatenate(parts) for parts in zip(*walked, strict=True))) if walked else None,
+        {},
     )
 
 

@@ -52,8 +52,7 @@ def read_results(study: "Study", folder: str | Path) -> Results:
     store = Store(folder)
     ids = [cell_id(cell) for cell in study.cells()]
     mine = pl.col("cell").is_in(ids)
-    rows = store.rows().filter(mine)
+    rows, times = (frame.filter(mine) for frame in store.read())
     done = set(rows["cell"].unique())
     failures = {cell: error for cell, error in store.failures().items() if cell in ids and cell not in done}
-    times = store.times().filter(pl.col("cell").is_in(list(done)))
     return Results(rows, times, failures, [cell for cell in ids if cell not in done and cell not in failures])

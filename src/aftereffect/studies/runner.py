@@ -1,12 +1,12 @@
 """Running a study: what is not finished yet, group by group, each finished cell stored at once.
 
-    study.cells() ── finished? ──> groups ──> here, or an executor's workers ──> rows ──> the store
+    study.cells() ── finished? ──> groups ──> here, or an executor's workers ──> rows ──> writer ──> the store
 
-Neither order nor number of workers changes a row. This process alone writes.
+Neither order nor number of workers changes a row. This process alone writes, and a cell counts when it is on disk.
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,11 +16,11 @@ from aftereffect.studies.cells import Cell, cell_id, groups
 from aftereffect.studies.executors import capacity, carried, units
 from aftereffect.studies.results import Results, read_results
 from aftereffect.studies.watching import watching
-from aftereffect.studies.work import Done, perform
+from aftereffect.studies.work import Done, Tried, perform
+from aftereffect.studies.writer import Writer
 
 if TYPE_CHECKING:
     from aftereffect.studies.spec import Study
-    from aftereffect.studies.store import Store
 
 
 def cores() -> int:
@@ -60,27 +60,17 @@ def run_study(
         cells = study.cells()
         finished = store.finished()
         left = [cell for cell in cells if cell_id(cell) not in finished]
-        with watching(cells, left, progress) as advanced:
-            if executor is None:
-                _run_here(left, threads, store, advanced)
-            else:
-                for batch in carried(executor, units(groups(left), many), threads):
-                    for done in batch:
-                        _keep(store, done)
-                        advanced(done.cell)
+        with watching(cells, left, progress) as advanced, Writer(store, advanced) as writer:
+            for found in _performed(left, executor, many, threads):
+                writer.keep(found)
         store.compact()
         return read_results(study, folder)
 
 
-def _run_here(cells: list[Cell], threads: int, store: "Store", advanced: Callable[[str], None]) -> None:
-    for group in groups(cells):
-        for done in perform(group, threads):
-            _keep(store, done)
-            advanced(done.cell)
-
-
-def _keep(store: "Store", done: Done) -> None:
-    if done.rows is None:
-        store.put_failure(done.cell, done.error or {})
+def _performed(left: list[Cell], executor: Executor | None, many: int, threads: int) -> Iterator[Tried | Done]:
+    if executor is None:
+        for group in groups(left):
+            yield from perform(group, threads)
     else:
-        store.put(done.cell, done.rows, done.time)
+        for batch in carried(executor, units(groups(left), many), threads):
+            yield from batch

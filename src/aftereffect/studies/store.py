@@ -1,9 +1,10 @@
 """The folder of a study: every finished cell is safe on disk before the next thing happens.
 
-    cells/<id>.parquet     the rows of a finished cell, until they are compacted
-    times/<id>.json        when it ran, for how long, with which versions; apart, so that rows compare exactly
+    cells/<id>.parquet     a finished cell until it is compacted: its rows, and in one more column, `time`, when it ran,
+                           for how long, with which versions
     failures/<id>.json     the error of a cell that failed; it is tried again by the next run
-    rows.parquet, times.parquet    what `compact` merged
+    rows.parquet           what `compact` merged: rows only, so that they compare exactly
+    times.parquet          and apart from them the times
     lock                   held by the one run that may write
 
 A file appears under its name only when all of it is on the disk: it is written beside, synced, renamed, and the
@@ -32,6 +33,7 @@ VERSIONS = ("aftereffect", "numpy", "numba", "python")
 TIMES = pl.Schema(
     {"cell": pl.String, "seconds": pl.Float64, "started": pl.String, **dict.fromkeys(VERSIONS, pl.String)}
 )
+LOOSE = pl.Schema({**ROWS, "time": pl.String})
 _NAME = re.compile(r"[0-9a-f]{16}")
 
 # A lock of a process does not keep out the process itself: folders that a run of this process holds.
@@ -50,7 +52,7 @@ class Store:
     def locked(self) -> Iterator[None]:
         """Be the only run that writes here, or say that there is another; remove what torn writes left behind."""
         with _complaining(self.folder):
-            for name in ("cells", "times", "failures"):
+            for name in ("cells", "failures"):
                 (self.folder / name).mkdir(parents=True, exist_ok=True)
             file = (self.folder / "lock").open("a")
         with file:
@@ -81,9 +83,11 @@ class Store:
         return self._ids("cells", "parquet") | set(self._merged("rows", ROWS)["cell"].unique())
 
     def put(self, cell: str, rows: Columns, time: dict[str, Any]) -> None:
-        """Store a finished cell. Its time goes first: a cell that is there has its time."""
-        self._write(self.folder / "times" / f"{cell}.json", json.dumps(time).encode())
-        self._write(self.folder / "cells" / f"{cell}.parquet", _parquet(pl.DataFrame(rows, schema=ROWS)))
+        """Store a finished cell: one file, so that its rows and its time are there together or not at all."""
+        frame = pl.DataFrame(rows, schema=ROWS).with_columns(pl.lit(json.dumps(time)).alias("time"))
+        # It lives until it is compacted, and few rows compress to little: time is worth more than space.
+        loose = _parquet(frame, compression="uncompressed", statistics=False)
+        self._write(self.folder / "cells" / f"{cell}.parquet", loose)
         (self.folder / "failures" / f"{cell}.json").unlink(missing_ok=True)
 
     def put_failure(self, cell: str, error: dict[str, Any]) -> None:
@@ -92,33 +96,40 @@ class Store:
 
     def failures(self) -> dict[str, dict[str, Any]]:
         """Return the errors of cells that failed when last tried, by id."""
-        return self._read_json("failures")
+        found = {}
+        for name in sorted(self._ids("failures", "json")):
+            found[name] = json.loads((self.folder / "failures" / f"{name}.json").read_text(encoding="utf-8"))
+        return found
+
+    def read(self) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """Return rows and times, of merged and of loose cells; one that is both, after a kill, counts as merged."""
+        # Listed first, as a run that is compacting meanwhile takes loose files away.
+        names = self._ids("cells", "parquet")
+        rows, times = self._merged("rows", ROWS), self._merged("times", TIMES)
+        merged = set(rows["cell"].unique())
+        loose = self._loose(names - merged)
+        told = [json.loads(text) for text in loose["time"].unique(maintain_order=True)]
+        times = pl.concat([times.filter(pl.col("cell").is_in(list(merged))), pl.DataFrame(told, schema=TIMES)])
+        return pl.concat([rows, loose.drop("time")]).sort("cell", "round"), times.sort("cell")
 
     def rows(self) -> pl.DataFrame:
         """Return all rows, sorted by cell and round."""
-        merged = self._merged("rows", ROWS)
-        loose = sorted(self._ids("cells", "parquet") - set(merged["cell"].unique()))
-        parts = [self._read(self.folder / "cells" / f"{name}.parquet", ROWS) for name in loose]
-        return pl.concat([merged, *parts]).sort("cell", "round")
+        return self.read()[0]
 
     def times(self) -> pl.DataFrame:
         """Return when cells ran and for how long, sorted by cell."""
-        merged = self._merged("times", TIMES)
-        loose = pl.DataFrame(list(self._read_json("times").values()), schema=TIMES)
-        return pl.concat([loose, merged]).unique("cell", keep="first").sort("cell")
+        return self.read()[1]
 
     def compact(self) -> None:
         """Merge finished cells into two files; small files go only once the merged ones are safe."""
         loose = self._ids("cells", "parquet")
         if not loose:
             return
-        # Times of cells that never finished stay where they are.
-        times = self.times().filter(pl.col("cell").is_in(list(self.finished())))
+        rows, times = self.read()
         self._write(self.folder / "times.parquet", _parquet(times))
-        self._write(self.folder / "rows.parquet", _parquet(self.rows()))
+        self._write(self.folder / "rows.parquet", _parquet(rows))
         for name in loose:
             (self.folder / "cells" / f"{name}.parquet").unlink()
-            (self.folder / "times" / f"{name}.json").unlink(missing_ok=True)
 
     def _ids(self, folder: str, suffix: str) -> set[str]:
         found = (self.folder / folder).glob(f"*.{suffix}")
@@ -127,6 +138,17 @@ class Store:
     def _merged(self, name: str, schema: pl.Schema) -> pl.DataFrame:
         path = self.folder / f"{name}.parquet"
         return self._read(path, schema) if path.exists() else pl.DataFrame(schema=schema)
+
+    def _loose(self, names: set[str]) -> pl.DataFrame:
+        """Return cells that are not merged: read all at once, or one by one to find the file at fault."""
+        paths = [self.folder / "cells" / f"{name}.parquet" for name in sorted(names)]
+        if not paths:
+            return pl.DataFrame(schema=LOOSE)
+        try:
+            frame = pl.read_parquet(paths, glob=False)
+        except (OSError, pl.exceptions.PolarsError):
+            frame = pl.DataFrame()
+        return frame if frame.schema == LOOSE else pl.concat([self._read(path, LOOSE) for path in paths])
 
     def _read(self, path: Path, schema: pl.Schema) -> pl.DataFrame:
         try:
@@ -140,12 +162,6 @@ class Store:
                 f"{path} must have the columns of this version (use another folder), but it has {frame.columns}"
             )
         return frame
-
-    def _read_json(self, folder: str) -> dict[str, dict[str, Any]]:
-        found = {}
-        for name in sorted(self._ids(folder, "json")):
-            found[name] = json.loads((self.folder / folder / f"{name}.json").read_text(encoding="utf-8"))
-        return found
 
     def _write(self, path: Path, data: bytes) -> None:
         with _complaining(path):
@@ -171,9 +187,9 @@ def write_durably(path: Path, data: bytes) -> None:
         os.close(folder)
 
 
-def _parquet(frame: pl.DataFrame) -> bytes:
+def _parquet(frame: pl.DataFrame, **options: Any) -> bytes:
     buffer = io.BytesIO()
-    frame.write_parquet(buffer)
+    frame.write_parquet(buffer, **options)
     return buffer.getvalue()
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from aftereffect.core.version import VERSION
 from aftereffect.studies.builders import Draws
 from aftereffect.studies.cells import Cell, cell_id
-from aftereffect.studies.measure import Columns, measure
+from aftereffect.studies.measure import Columns, Played, measure, summary
 
 FRAMES = 5
 
@@ -32,24 +32,43 @@ class Done(NamedTuple):
     error: dict[str, Any] | None
 
 
-def perform(cells: Sequence[Cell], threads: int) -> Iterator[Done]:
+class Tried(NamedTuple):
+    """A cell that was simulated, or failed to be; its rows are still to be made."""
+
+    cell: Cell
+    played: Played | None
+    time: dict[str, Any]
+    error: dict[str, Any] | None
+
+    def done(self) -> Done:
+        """Make the rows; an error counts as the cell's."""
+        rows, error = None, self.error
+        if self.played is not None:
+            try:
+                rows = summary(self.cell, self.played)
+            except Exception as reason:
+                error = describe(reason)
+        return Done(cell_id(self.cell), rows, self.time, error)
+
+
+def perform(cells: Sequence[Cell], threads: int) -> Iterator[Tried]:
     """Simulate cells of one group, each when it is asked for; an error ends its own cell only."""
     draws = Draws(cells[0])
     for cell in cells:
         started = datetime.now(UTC).isoformat(timespec="seconds")
         begun = time.perf_counter()
-        rows, error = None, None
+        played, error = None, None
         try:
-            rows = measure(cell, draws, threads)
+            played = measure(cell, draws, threads)
         except Exception as reason:
             error = describe(reason)
         taken = {"cell": cell_id(cell), "seconds": time.perf_counter() - begun, "started": started}
-        yield Done(cell_id(cell), rows, taken | versions(), error)
+        yield Tried(cell, played, taken | versions(), error)
 
 
 def perform_all(cells: Sequence[Cell], threads: int) -> list[Done]:
     """Simulate cells of one group: the task that executors carry to their workers."""
-    return list(perform(cells, threads))
+    return [tried.done() for tried in perform(cells, threads)]
 
 
 def describe(error: BaseException) -> dict[str, Any]:

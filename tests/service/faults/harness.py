@@ -34,6 +34,22 @@ async def progress(ledger: Ledger, acknowledgements: int, patience: float = 60.0
     return first
 
 
+async def standstill(ledger: Ledger, seconds: float = 0.5, patience: float = 30.0) -> bool:
+    """Return whether acknowledgements end, for so long at least.
+
+    Answers that need nothing new to be stored may still come; each client gets a few of them before it is stuck.
+    """
+    begun = last = time.monotonic()
+    before = ledger.acknowledged
+    while time.monotonic() - last < seconds:
+        await asyncio.sleep(0.005)
+        if ledger.acknowledged > before:
+            before, last = ledger.acknowledged, time.monotonic()
+        if last - begun > patience:
+            return False
+    return True
+
+
 async def thirty_two(crowd: Crowd) -> None:
     """Add 32 clients: 12 owners, 8 and 8 on two shared experiments (one with three units), 4 in bulk."""
     await crowd.add(owners=12, sharers=8, bulk=4)

@@ -1,8 +1,9 @@
 """Where experiments are kept: an event log with its round rows, in SQLite or PostgreSQL.
 
-    schema      the tables                              loading     an experiment from its checkpoint and log
-    places      engines for a store's address           writer      the one thread that writes: group commit
-    migrating   tables brought up to date, under a lock reading     pages, series; replicas: committed views
-    locking     one process a SQLite file               verifying   the log replayed and compared bit for bit
-    chain       hashes that tie each event to all before  backup, export, tokens
+    schema, migrating   the tables, brought up to date under a lock     places      connections for an address
+    chain               hashes that tie each event to all before        locking     one process a SQLite file
+    jobs, writer        commands in, durable answers out: group commit  troubles    what a database's errors mean
+    ledger, batch       experiments in memory; what a transaction keeps statements  many rows with one statement
+    loading, lookup     an experiment, or an old round, from the store  verifying   everything replayed and compared
+    reading, replicas   committed pages and views; paging: cursors      backup, export, tokens
 """
