@@ -10,6 +10,7 @@ from aftereffect import theory
 from aftereffect.bandits.adaptive_tsallis import AdaptiveTsallis
 from aftereffect.bandits.exp3 import Exp3
 from aftereffect.bandits.exp3_ix import Exp3IX
+from aftereffect.bandits.log_barrier import LogBarrier
 from aftereffect.bandits.protocol import Bandit
 from aftereffect.bandits.tsallis import TsallisFTRL
 from aftereffect.bandits.tsallis_inf import TsallisINF
@@ -69,6 +70,7 @@ __all__ = [
     "InvalidState",
     "InvalidTotal",
     "LinearBandit",
+    "LogBarrier",
     "Losses",
     "Naive",
     "OutOfTurn",

@@ -18,7 +18,8 @@ class PlayerRow(NamedTuple):
 
     random: its seed makes a difference. redraws: it may choose an arm anew without having learned, as at the end of a
     lost block, a bridge or an epoch. learns_late: a block's last report may be missing, and the rest of it is learned
-    from. compiled: it has a kernel form, so that no simulation needs the loop.
+    from. compiled: it has a kernel form, so that no simulation needs the loop. unit: it feeds losses in [0, 1]; else sums
+    over blocks, which exceed 1 where a block is long.
     """
 
     make: Callable[[int | None], Any]
@@ -26,6 +27,7 @@ class PlayerRow(NamedTuple):
     redraws: bool = False
     learns_late: bool = False
     compiled: bool = True
+    unit: bool = True
 
 
 PlayerCase = Callable[[PlayerRow], None]
@@ -78,19 +80,21 @@ def asks_the_same_arm_until_told(row: PlayerRow) -> None:
 @player_case
 def tells_what_happened(row: PlayerRow) -> None:
     arm, update = None, True
-    redrawn, learned_late = 0, 0
+    redrawn, learned_late, most = 0, 0, 0.0
     for t, played in enumerate(play(row.make(2), 300), start=1):
         assert type(played) is ae.Round
         assert played.round == t
         assert played.draw or not update, "where a block has ended, one begins"
         assert played.draw or played.arm == arm
         assert (played.fed_loss is not None) is played.update
-        assert played.fed_loss is None or 0.0 <= played.fed_loss <= 1.0
+        assert played.fed_loss is None or played.fed_loss >= 0.0
+        most = max(most, played.fed_loss or 0.0)
         redrawn += played.draw and not update
         learned_late += played.update and t % 13 == 0
         arm, update = played.arm, played.update
     assert (redrawn > 0) is row.redraws
     assert (learned_late > 0) is row.learns_late
+    assert (most <= 1.0) is row.unit
 
 
 @player_case

@@ -38,6 +38,7 @@ class Averaging(HedgedLeader):
 BASES: dict[str, Callable[[], Any]] = {
     "tsallis": BANDITS["tsallis"].make,
     "exp3": BANDITS["exp3"].make,
+    "adaptive": BANDITS["adaptive"].make,
     "plain Python": lambda: Averaging(3),
 }
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -47,10 +48,13 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "rewards": {"max_delay": 1, "coins": 0.3, "out_of_range": "clip", **REWARDS},
 }
 ROWS = [(base, settings, units) for base in BASES for settings in SETTINGS for units in (1, 3)]
+ROWS += [("coin-clean", settings, units) for settings in SETTINGS for units in (1, 3)]
 each_row = pytest.mark.parametrize(("base", "settings", "units"), ROWS)
 
 
 def make(base: str, settings: str, units: int, seed: int | None = 7) -> ae.Panel:
+    if base == "coin-clean":
+        return ae.Panel(ae.CoinCleanWrapper(BASES["adaptive"](), seed=seed, **SETTINGS[settings]), units)
     return ae.Panel(ae.CompositeLossWrapper(BASES[base](), seed=seed, **SETTINGS[settings]), units)
 
 
@@ -119,7 +123,7 @@ def test_altered_states_are_refused(base: str, settings: str, units: int) -> Non
     fields = {name: value for name, value in state.items() if name not in ("kind", "version", "digest")}
     altered = [fields | {name: None} for name in fields]
     altered += [fields | {"n_units": wrong} for wrong in (units + 1, 0, True, float(units))]
-    others = (BASES[base]().state(), ae.Naive(ae.Exp3(2, 1.0)).state(), fields["player"] | {"round": 1}, state)
+    others = (panel.player.bandit.state(), ae.Naive(ae.Exp3(2, 1.0)).state(), fields["player"] | {"round": 1}, state)
     altered += [fields | {"player": other} for other in others]
     if units > 1:
         altered += [fields | {"arms": [99] * (units - 1)}, fields | {"windows": [{}] * (units - 1)}]
@@ -148,10 +152,10 @@ def test_whom_it_takes() -> None:
 
     played = wrapper(ae.Exp3(2, 0.1))
     played.ask()
-    many = "to be shared by units, but"
+    many, whom = "to be shared by units, but", "player must be a CompositeLossWrapper or a CoinCleanWrapper"
     cases: list[tuple[Any, Any, str]] = [
-        (ae.Exp3(2, 0.1), 2, "player must be a CompositeLossWrapper, but got Exp3(n_arms=2, learning_rate=0.1)"),
-        (wrapper(ae.Exp3(2, 0.1), Another), 2, "player must be a CompositeLossWrapper, but got "),
+        (ae.Exp3(2, 0.1), 2, f"{whom}, but got Exp3(n_arms=2, learning_rate=0.1)"),
+        (wrapper(ae.Exp3(2, 0.1), Another), 2, f"{whom}, but got "),
         (played, 2, f"player must be unplayed {many} it is in round 1"),
         (wrapper(ae.UCB1(2)), 2, f"bandit must have averaged updates, an update_many in its kernel, {many} UCB1("),
         (wrapper(HedgedLeader(2)), 2, "player.bandit must have averaged updates, a method update_many(arms, losses), "),

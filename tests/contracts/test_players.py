@@ -30,6 +30,16 @@ AROUND_ANY_BASE: dict[str, Around] = {
     "naive, rewards": lambda base, seed: ae.Naive(base, seed=seed, **REWARDS),
 }
 
+# Only a base that learns from sums will do here.
+COIN_CLEAN: dict[str, Around] = {
+    "coin-clean, d=0": lambda base, seed: ae.CoinCleanWrapper(base, max_delay=0, coins=0.4, seed=seed),
+    "coin-clean, d=2": lambda base, seed: ae.CoinCleanWrapper(base, max_delay=2, seed=seed),
+    "coin-clean, given coins": lambda base, seed: ae.CoinCleanWrapper(base, max_delay=2, coins=COINS, seed=seed),
+    "coin-clean, rewards": lambda base, seed: ae.CoinCleanWrapper(
+        base, max_delay=1, coins=0.3, seed=seed, out_of_range="clip", **REWARDS
+    ),
+}
+
 # Each of these is tried around every kind of base; variants of one base add nothing here.
 BASES = ("tsallis", "exp3", "plain Python")
 
@@ -55,6 +65,11 @@ ROWS: dict[str, PlayerRow] = {
 ROWS |= {
     name: PlayerRow(around(make, "exp3"), redraws=name == "LinearComposite")
     for name, make in RIVALS_AROUND_A_BASE.items()
+}
+# The kit's totals average 1/4: on these blocks, of 1/β rounds and d more or so, a few sums come to more than C.
+ROWS |= {
+    name: PlayerRow(around(make, "adaptive"), unit=name in ("coin-clean, d=2", "coin-clean, given coins"))
+    for name, make in COIN_CLEAN.items()
 }
 ROWS |= {
     # A base that learns nothing, and one that tosses no coin.
@@ -101,7 +116,7 @@ def test_every_player_has_a_row() -> None:
     exported = [getattr(ae.rivals, name) for name in ae.rivals.__all__]
     assert {thing for thing in exported if isinstance(thing, type)} == set(ae.rivals.PLAYERS)
     made = {type(row.make(0)) for row in ROWS.values()}
-    assert made == {*ae.rivals.PLAYERS, ae.CompositeLossWrapper, ae.Naive}
+    assert made == {*ae.rivals.PLAYERS, ae.CompositeLossWrapper, ae.CoinCleanWrapper, ae.Naive}
 
 
 # The words of `needs`, and the arguments by which a constructor is told.

@@ -16,6 +16,8 @@ BASES: dict[str, Callable[[int, int, int], Any]] = {
     "tsallis tuned": lambda K, d, T: ae.TsallisFTRL(K, ae.theory.corollary_learning_rate(d, T)),
     "tsallis small": lambda K, d, T: ae.TsallisFTRL(K, 0.05),
     "tsallis zero": lambda K, d, T: ae.TsallisFTRL(K, 0.0),
+    "adaptive": lambda K, d, T: ae.AdaptiveTsallis(K),
+    "log barrier": lambda K, d, T: ae.LogBarrier(K),
     "exp3": lambda K, d, T: ae.Exp3(K, 0.1),
     "uniform": lambda K, d, T: ae.Uniform(K),
 }

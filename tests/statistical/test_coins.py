@@ -30,7 +30,7 @@ def silent(horizon: int) -> ae.Losses:
 
 def update_rounds(max_delay: int, bias: float, horizon: int, seed: int) -> NDArray[np.int64]:
     """Return the update rounds that a player's coins make, read one by one as the player reads them."""
-    coins = DrawnCoins(bias, max_delay, random.stream(seed, 0, random.COINS))
+    coins = DrawnCoins(bias, 2 * max_delay, random.stream(seed, 0, random.COINS))
     return np.array([t for t in range(1, horizon + 1) if coins.read(t)])
 
 
@@ -80,7 +80,7 @@ def test_the_first_block_has_the_law_of_all() -> None:
     d, beta = 2, 0.2
     firsts = []
     for run in range(6000):
-        coins = DrawnCoins(beta, d, random.stream(1, run, random.COINS))
+        coins = DrawnCoins(beta, 2 * d, random.stream(1, run, random.COINS))
         t = 1
         while not coins.read(t):
             t += 1

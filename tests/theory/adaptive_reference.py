@@ -33,12 +33,18 @@ def distribution(losses: Vector, rate: float) -> Vector:
 
 
 def cap(top: float, rate: float, q: float) -> float:
+    """v/(1 + g), g = v/(η√q)."""
+    return top / (1.0 + top / (rate * math.sqrt(q)))
+
+
+def widest_cap(top: float, rate: float, q: float) -> float:
+    """The largest baseline for which the proofs hold."""
     g = top / (rate * math.sqrt(q))
     return top * 2.0 / (g + math.sqrt(g * g + 4.0 * max(1.0, g)))
 
 
-def baselines(q: Vector, rate: float, expected: float, top: float) -> Vector:
-    return tuple(min(max(expected, 0.0), cap(top, rate, x)) for x in q)
+def baselines(q: Vector, rate: float, expected: float, top: float, widest: bool = False) -> Vector:
+    return tuple(min(max(expected, 0.0), (widest_cap if widest else cap)(top, rate, x)) for x in q)
 
 
 def estimates(q: Vector, b: Vector, arm: int, loss: float) -> Vector:

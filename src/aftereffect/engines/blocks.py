@@ -162,6 +162,7 @@ def simulate_blocks(plan: Plan, player: Any) -> Outcome:
     longest = horizon // shortest + 1 if plan.trace else 0
     trace = np.zeros((plan.runs, longest, 3))
     size = kernel.BANDITS[type(player.base)].size(n_arms)
+    kept = np.zeros((plan.runs, size)) if plan.states else None
 
     def work(first: int, count: int, advanced: chunks.Advanced) -> None:
         part = slice(first, first + count)
@@ -175,6 +176,8 @@ def simulate_blocks(plan: Plan, player: Any) -> Outcome:
                 *(lanes[part], losses[part], pseudo[part], trace[part]),
             )
             advanced(count * length)
+        if kept is not None:
+            kept[part] = states
 
     chunks.share_out(plan, work)
     updates = lanes[:, UPDATES].astype(np.int64)
@@ -182,4 +185,4 @@ def simulate_blocks(plan: Plan, player: Any) -> Outcome:
     if plan.trace:
         blocks = [trace[run, : updates[run] + (trace[run, updates[run], 0] > 0)] for run in range(plan.runs)]
         traces = [Blocks(b[:, 0].astype(np.int64), b[:, 1].astype(np.int64), b[:, 2].copy()) for b in blocks]
-    return Outcome(losses, pseudo, updates, sums, traces)
+    return Outcome(losses, pseudo, updates, sums, traces, kept)

@@ -23,6 +23,7 @@ class Plan:
     checkpoints: the rounds, ascending, after which cumulative losses are recorded; the last is the horizon.
     gaps: how much worse than the best arm's each arm's mean is, zeros if means are not known.
     advanced: called with the number of simulated rounds since the last call; raises `Stopped` to stop.
+    states: keep the last state of every run's base; the block engine alone does.
     """
 
     player: Any
@@ -35,6 +36,7 @@ class Plan:
     trace: bool
     threads: int
     advanced: Callable[[int], None]
+    states: bool = False
 
 
 class Blocks(NamedTuple):
@@ -50,6 +52,7 @@ class Outcome(NamedTuple):
 
     losses, pseudo: cumulative composite losses and pseudo-regret, (runs, checkpoints). updates: (runs,).
     arm_sums: what always playing each arm adds up to, (checkpoints, K).
+    states: the bases' states after the last round, in kernel form, (runs, size), if asked for.
     """
 
     losses: FloatArray
@@ -57,3 +60,4 @@ class Outcome(NamedTuple):
     updates: NDArray[np.int64]
     arm_sums: FloatArray
     traces: list[Blocks] | None
+    states: FloatArray | None = None

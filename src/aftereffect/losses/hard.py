@@ -92,6 +92,12 @@ def published_gap(n_arms: int, rounds: int) -> float:
     return 0.25 * math.sqrt(n_arms / rounds) if rounds >= n_arms / 4 else 0.5
 
 
+def noise_scale(n_arms: int, rounds: int, noise: str) -> float:
+    """Return σ = 1/√(8 ln(2m)), m the number of normal variables in so many linear rounds: Kn, or n if shared."""
+    width = n_arms if noise == "independent" else 1
+    return 1.0 / math.sqrt(8.0 * math.log(2.0 * width * rounds))
+
+
 class HardLosses(Losses):
     """What `hard` draws. best: the planted arm J. linear: the loss vectors, (⌈T/(d+1)⌉, K). gap: μ. scale: σ.
 
@@ -141,7 +147,7 @@ def hard(
     paid = max(1, horizon // (max_delay + 1))
     mu = published_gap(n_arms, paid) if gap is None else checks.real("gap", gap, low=0.0)
     width = n_arms if noise == "independent" else 1
-    scale = 1.0 / math.sqrt(8.0 * math.log(2.0 * width * paid))
+    scale = noise_scale(n_arms, paid, noise)
     if scale * mu > 0.25:
         raise InvalidArgument(f"gap must be at most {0.25 / scale:g} to fit losses in [0, 1], but got {mu!r}")
     shift = np.zeros(n_arms)

@@ -15,6 +15,7 @@ from aftereffect.bandits.ucb1 import UCB1
 from aftereffect.bandits.uniform import Uniform
 from aftereffect.core import checks
 from aftereffect.players import labelled, rivals
+from aftereffect.players.default import default_player
 from aftereffect.players.naive import Naive
 from aftereffect.players.wrapper import CompositeLossWrapper
 
@@ -74,6 +75,7 @@ def _wrappers(problem: Problem) -> Iterator[Entry]:
     reduced = TsallisINF(K, "reduced_variance")
     yield Entry("wrapper, Tsallis-INF", CompositeLossWrapper(reduced, **anytime), ("max_delay",))
     yield Entry("wrapper, UCB1", CompositeLossWrapper(UCB1(K), **anytime), ("max_delay", "stochastic losses"))
+    yield Entry("default player", default_player(K, d, seed=0, **_range(problem)), ("max_delay",))
     doubling = rivals.DoublingWrapper(K, max_delay=d, seed=0, **_range(problem))
     yield Entry("wrapper, doubling T", doubling, doubling.needs)
     unknown = rivals.UnknownDelayWrapper(K, horizon=T, seed=0, **_range(problem))

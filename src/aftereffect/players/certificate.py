@@ -25,7 +25,9 @@ class Certificate(NamedTuple):
     worst_case: the same for any losses whatever, known beforehand; with no report missing.
     trivial: the most that regret can be.
     informative: whether value is below that.
-    worst_case_from: the round from which the worst case is. The value gets there sooner as a rule.
+    worst_case_from: the round from which the worst case is; None if it never is. The value gets there sooner mostly.
+    impossible: how many totals were out of range and taken as missing. The proof knows no such thing: reports may
+        be missing whenever, but not because of what they would have said.
     """
 
     rounds: int
@@ -35,7 +37,8 @@ class Certificate(NamedTuple):
     worst_case: float
     trivial: float
     informative: bool
-    worst_case_from: int
+    worst_case_from: int | None
+    impossible: int
 
     def __str__(self) -> str:
         """Say it in words."""
@@ -48,10 +51,17 @@ class Certificate(NamedTuple):
             lines.append(f"That says something: regret can be {self.trivial:,.4g} at most.")
         else:
             lines.append(f"That says nothing yet: regret can be {self.trivial:,.4g} at most.")
+        since = "says nothing ever"
+        if self.worst_case_from is not None:
+            since = f"says something from round {self.worst_case_from:,} on"
         lines.append(
-            f"Whatever the losses, it is at most {self.worst_case:,.4g}, which says something from round "
-            f"{self.worst_case_from:,} on. Both bound an average over the player's own chances, not this one run."
+            f"Whatever the losses, it is at most {self.worst_case:,.4g}, which {since}. Both bound an average over the "
+            "player's own chances, not this one run."
         )
+        if self.impossible:
+            lines.append(
+                f"Totals out of range: {self.impossible:,}. The range or max_delay is wrong, and neither holds."
+            )
         return "\n".join(lines)
 
 
@@ -89,27 +99,32 @@ def make(player: Any, prices: Prices, counts: Sequence[Counts]) -> Certificate:
     span, T, M = player.effects, player.rounds_played, len(counts)
     h, factor, width = theory.entropy_range(player.n_arms), prices.regret, span.hi - span.lo
     void = player.out_of_range == "void"
-    lost = sum(unit.missing + (unit.out_of_range if void else 0) for unit in counts)
+    impossible = sum(unit.out_of_range for unit in counts)
+    lost = sum(unit.missing for unit in counts) + (impossible if void else 0)
     terms = {
         "ends": prices.ends,
         "drift": prices.moved * bandit.moved,
         "first rate": factor * h * bandit.first_rate,
-        "penalty": factor * bandit.penalty,
-        "cost": factor * bandit.cost,
-        "open stretch": factor * prices.open_stretch,
+        # Where no update can be, its price is infinite, and there is nothing to pay.
+        "penalty": factor * bandit.penalty if bandit.updates else 0.0,
+        "cost": factor * bandit.cost if bandit.updates else 0.0,
+        "open stretch": factor * prices.open_stretch if prices.open_stretch else 0.0,
         "missing": prices.missing * lost / M,
     }
     terms = {name: M * width * term for name, term in terms.items()}
     value, most = sum(terms.values()), M * width * T
     since = informative_from(player.worst_case)
-    return Certificate(T, bandit.updates, value, terms, M * width * prices.worst_case, most, value < most, since)
+    worst = M * width * prices.worst_case
+    return Certificate(T, bandit.updates, value, terms, worst, most, value < most, since, impossible)
 
 
-def informative_from(worst_case: Callable[[int], float]) -> int:
-    """Return the least T from which a worst case in units of range stays below T, found by doubling and halving."""
+def informative_from(worst_case: Callable[[int], float]) -> int | None:
+    """Return the T from which a worst case in units of range is below T, by doubling and halving; None beyond 2⁵⁰."""
     low, high = 0, 1
     while worst_case(high) >= high:
         low, high = high, 2 * high
+        if high > 1 << 50:
+            return None
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if worst_case(middle) >= middle else (low, middle)

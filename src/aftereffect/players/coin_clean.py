@@ -120,7 +120,8 @@ class CoinCleanWrapper(CompositeLossWrapper):
         factor = self.scale / clean if clean > 0.0 else math.inf
         rounds = self.coins.since(T) - d
         waiting = (rounds + d) / self.scale if rounds > 0 else 0.0
-        return certificates.Prices(min(d, T), d, factor, waiting, d + 1.0, self.worst_case(max(T, 1)))
+        missing = d + 2.0 / beta - 1.0
+        return certificates.Prices(min(d, T), d, factor, waiting, missing, self.worst_case(max(T, 1)))
 
     def kernel(self) -> Any:
         """Return the player in kernel form."""

@@ -6,6 +6,7 @@ from typing import Any
 from aftereffect.bandits.adaptive_tsallis import AdaptiveTsallis
 from aftereffect.bandits.exp3 import Exp3
 from aftereffect.bandits.exp3_ix import Exp3IX
+from aftereffect.bandits.log_barrier import LogBarrier
 from aftereffect.bandits.protocol import Bandit
 from aftereffect.bandits.tsallis import TsallisFTRL
 from aftereffect.bandits.tsallis_inf import TsallisINF
@@ -19,7 +20,7 @@ from aftereffect.players.naive import Naive
 from aftereffect.players.panel import Panel
 from aftereffect.players.wrapper import CompositeLossWrapper
 
-BANDITS: tuple[type, ...] = (TsallisFTRL, AdaptiveTsallis, Exp3, Uniform, TsallisINF, Exp3IX, UCB1)
+BANDITS: tuple[type, ...] = (TsallisFTRL, AdaptiveTsallis, LogBarrier, Exp3, Uniform, TsallisINF, Exp3IX, UCB1)
 # Each player's class, and the field of its state that holds its base algorithm (or the number of arms); for a
 # panel, its player.
 PLAYERS: dict[str, tuple[Any, str]] = {

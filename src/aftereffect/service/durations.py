@@ -1,4 +1,4 @@
-"""Lengths of time in people's words: "7 days", "2 weeks", "36 hours", or a number of days."""
+"""Lengths of time in people's words: "7 days", "2 weeks", "36 hours", or a number of days; and a carry-over in rounds."""
 
 import math
 import re
@@ -19,6 +19,9 @@ DAYS = {
 }
 LONGEST = 36_525.0
 """A century, in days."""
+LEFT_OVER = 0.05
+"""The share of an effect with a half-life that may still come after max_delay rounds."""
+MOST_ROUNDS = 10_000
 
 _WORDS = re.compile(r"\s*(\d{1,9}(?:\.\d{1,9})?|an?)?\s*([a-z]+?)s?\s*", re.IGNORECASE | re.ASCII)
 
@@ -53,3 +56,29 @@ def said(length: float) -> str:
         if count >= 1.0 and math.isclose(count, round(count), rel_tol=1e-9):
             return f"{round(count)} {unit}" + ("" if round(count) == 1 else "s")
     return f"{length:.3g} days"
+
+
+def rounds_of_carry_over(*, window: Any = None, half_life: Any = None, round_days: Any = 1.0) -> int:
+    """Return d for a carry-over given as a window or as a half-life, in days or in words.
+
+    A window of w days reaches ⌈w/r⌉ rounds of r days past its own, whenever in its round the action was. With a
+    half-life h the share 2^(−dr/h) of an effect comes later than d rounds on; d is the least that leaves 5%.
+
+    >>> rounds_of_carry_over(window="7 days"), rounds_of_carry_over(window="9 weeks", round_days=7)
+    (7, 9)
+    >>> rounds_of_carry_over(half_life="2 days")
+    9
+    """
+    if (window is None) == (half_life is None):
+        raise InvalidArgument(
+            f"carry_over must have exactly one of window and half_life, but got window={checks.shown(window)} and "
+            f"half_life={checks.shown(half_life)}"
+        )
+    length = days("round_length", round_days)
+    halvings = math.log2(1.0 / LEFT_OVER)
+    reach = days("half_life", half_life) * halvings if window is None else days("window", window)
+    # Seven days in rounds of a seventh of a week are 7 rounds, whatever the last bit says.
+    rounds = math.ceil(reach / length - 1e-9)
+    if rounds > MOST_ROUNDS:
+        raise InvalidArgument(f"carry_over must reach at most {MOST_ROUNDS} rounds, but got {rounds}")
+    return rounds

@@ -1,64 +1,121 @@
-"""What is guaranteed, and from when on it says anything (Theorem 4; for several units, their sum against one arm)."""
+"""What is guaranteed: beforehand, whatever happens, and so far, from what the run itself has shown.
 
+Both bound an average over the player's own chances (`players/certificate.py`). For several units they are for the sum
+of their regrets against one common arm. A report that is missing, void or held back has its price in the certificate;
+the worst case is for complete reports.
+"""
+
+import math
 from typing import Any
 
 from aftereffect.core.errors import AftereffectError
-from aftereffect.service.planner import FAR, informative_from, lasting_from
+from aftereffect.players.certificate import Certificate
+from aftereffect.service.figures import amount, counted
 from aftereffect.service.progress import Progress
 
 
 def guarantee(progress: Progress) -> dict[str, Any]:
-    """Return the bound on the regret over the horizon (so far, if there is none), and words about it.
+    """Return the worst case over the horizon (so far, if there is none), the certificate so far, and words.
 
-    informative_from: the round from which on this very learner's bound is below what any way of playing can lose; if
-    there is none, the horizon from which on a learner tuned for it would have one.
+    informative_from: the round from which on the worst case is below what any way of playing can lose, as planned.
+    certificate: None before the first round has closed, and for a player that keeps no such accounts.
     """
-    settings, units = progress.settings, progress.n_units
-    rounds = settings.horizon or max(progress.last, 1)
-    worst = units * max(settings.high, 0.0)
+    settings, panel, units = progress.settings, progress.panel, progress.n_units
+    rounds = settings.horizon or max(panel.rounds_played, 1)
+    span = panel.player.effects
+    trivial = units * (span.hi - span.lo) * rounds
     found: dict[str, Any] = {
         "value": None,
         "per_round": None,
         "horizon": rounds,
-        "informative_from": informative_from(len(settings.arms), settings.max_delay),
+        "trivial": _finite(trivial),
+        "informative_from": progress.plan.informative_from,
         "informative": False,
         "void": progress.spoiled,
+        "certificate": None,
         "words": "",
     }
     try:
-        value = progress.panel.regret_bound(rounds)
-        if progress.informative_from is None:
-            bound = progress.panel.regret_bound
-            progress.informative_from = lasting_from(lambda T: bound(T) < T * worst, 2 * settings.max_delay + 1)
+        value = panel.regret_bound(rounds)
     except AftereffectError as error:
         found["words"] = f"No guarantee is known for these settings: {error}."
         return found
-    found["value"], found["per_round"] = value, value / (rounds * units)
-    if progress.informative_from < FAR:
-        found["informative_from"] = progress.informative_from
-    found["informative"] = value < rounds * worst and not progress.spoiled
-    found["words"] = " ".join(_words(progress, found, rounds * worst))
+    found["value"], found["per_round"] = _finite(value), _finite(value / (rounds * units))
+    found["informative"] = value < trivial and not progress.spoiled
+    shown = certificate(progress)
+    if shown is not None:
+        found["certificate"] = {
+            **shown._asdict(),
+            **{name: _finite(getattr(shown, name)) for name in ("value", "worst_case", "trivial")},
+            "terms": {name: _finite(term) for name, term in shown.terms.items()},
+            "informative": shown.informative and not progress.spoiled,
+        }
+    found["words"] = " ".join(_words(progress, value, trivial, shown))
     return found
 
 
-def _words(progress: Progress, found: dict[str, Any], trivial: float) -> list[str]:
-    units, rounds, horizon = progress.n_units, found["horizon"], progress.settings.horizon
-    whom = "the best fixed arm" if units == 1 else f"the best single arm for all {units} units, added up over them"
+def certificate(progress: Progress) -> Certificate | None:
+    """Return what the run so far says of itself, None if nothing does."""
+    if not progress.panel.rounds_played or progress.settings.player != "default":
+        return None
+    return progress.panel.certificate()
+
+
+def _finite(value: float) -> float | None:
+    """A range of 1e303 times a few rounds is more than a number can say."""
+    return value if math.isfinite(value) else None
+
+
+def _words(progress: Progress, value: float, trivial: float, shown: Certificate | None) -> list[str]:
+    """Say both, and what they are worth."""
     lines = []
     if progress.spoiled:
-        lines.append("Void: an arm has been away, and the theorem knows no such thing. What held until then:")
-    lines.append(
-        f"Over {rounds:,} rounds the outcome is, on average over the player's own drawing of lots, at most "
-        f"{found['value']:,.4g} worse than {whom}; a single run can do worse than its average."
-    )
-    if found["value"] >= trivial:
-        lines.append(f"This is not yet informative: any way of playing loses at most {trivial:,.4g}.")
-        if progress.informative_from == found["informative_from"] and horizon is None:
-            lines.append(f"It says something from round {found['informative_from']:,} on.")
-        else:
-            lines.append(f"It would take a horizon of {found['informative_from']:,} rounds or more to say something.")
+        lines.append("Void: an arm has been away, and the proofs know no such thing. Without that it would be:")
+    lines += _worst_case(progress, value, trivial)
     gaps = progress.counts["missing"] + progress.counts["void"] + progress.counts["withheld"]
     if gaps:
-        lines.append(f"It is stated for complete reports; {gaps} totals were missing, impossible or held back.")
-    lines.append("It assumes that effects last at most max_delay rounds and stay within the range given.")
+        reports = "1 report was" if gaps == 1 else f"{gaps:,} reports were"
+        lines.append(f"That is for complete reports; {reports} missing, void or held back.")
+    if shown is not None:
+        lines += _so_far(shown)
+    which = "This bounds" if shown is None else "Both bound"
+    lines.append(f"{which} an average over the player's own chances, not this one run;")
+    d = progress.settings.max_delay
+    last = f"last at most {counted(d, 'more round')}" if d else "arrive in their own round"
+    lines.append(f"the assumption is that effects {last} and stay within the range given.")
     return lines
+
+
+def _worst_case(progress: Progress, value: float, trivial: float) -> list[str]:
+    units, horizon, since = progress.n_units, progress.settings.horizon, progress.plan.informative_from
+    whom = "the best fixed arm" if units == 1 else f"the best single arm for all {units} units, added up over them"
+    if horizon is None and not progress.panel.rounds_played:
+        return [f"Beforehand: the worst case against {whom} says something from round {since:,} on."] if since else []
+    over = f"the {counted(progress.panel.rounds_played, 'round')} so far" if horizon is None else (
+        counted(horizon, "round")
+    )
+    lines = [
+        f"Whatever the effects, over {over} the outcome is on average at most {amount(value)} worse than {whom}."
+    ]
+    if value < trivial:
+        lines.append(f"That says something: no way of playing can lose more than {amount(trivial)}.")
+        return lines
+    lines.append("That says nothing yet: no way of playing can lose more.")
+    if since is None:
+        lines.append("With rates for this horizon it never will.")
+    elif horizon is None:
+        lines.append(f"It says something from round {since:,} on.")
+    else:
+        lines.append(f"It takes {since:,} rounds or more to say something.")
+    return lines
+
+
+def _so_far(shown: Certificate) -> list[str]:
+    missing = shown.terms["missing"]
+    price = f", {amount(missing)} of it for reports that were missing, void or held back" if missing else ""
+    after = f"{counted(shown.rounds, 'round')} and {counted(shown.updates, 'update')}"
+    says = "something" if shown.informative else "nothing yet"
+    return [
+        f"So far, after {after}, the regret to be expected is at most the mean of a figure that is "
+        f"{amount(shown.value)} in this run{price}. That says {says}: regret can be {amount(shown.trivial)} at most."
+    ]

@@ -1,32 +1,105 @@
-"""From settings to the learner that decides: a panel of units around one player (Algorithm 1, Corollary 7).
+"""From settings to the learner that decides: a panel of units around one player, and what its rhythm is.
 
-"paper" is the player of Corollary 7 for the horizon given. "default" is the same player; without a horizon its rates
-are those for OPEN_ENDED rounds. An experiment is replayed with the learner its settings give, so what a name stands
-for must not change under experiments that run.
+    default   `default_player`: AdaptiveTsallis, fed all coin-clean rounds of its blocks. Nothing to tune, no horizon.
+    paper     `CompositeLossWrapper.tuned`: Algorithm 1 at the rates of Corollary 7 for the horizon, which it needs;
+              tuning may name another base ("exp3") or the rates of the sharper bounds (form "sharp").
+
+An experiment is replayed with the learner its settings give, arm by arm and bit for bit. So what a name stands for must
+not change under experiments that run: a better player gets a name of its own.
 """
 
-from aftereffect.core.errors import InvalidArgument
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from aftereffect import theory
+from aftereffect.core.errors import AftereffectError, InvalidArgument
+from aftereffect.players import certificate
+from aftereffect.players.coin_clean import CoinCleanWrapper
+from aftereffect.players.default import default_player
 from aftereffect.players.panel import Panel
 from aftereffect.players.wrapper import CompositeLossWrapper
 from aftereffect.service.settings import ExperimentSettings
 
-OPEN_ENDED = 100_000
-"""The horizon that stands in for "no end in sight" where the rates need one."""
+FAR = 2**44
+"""No experiment lasts so many rounds: a bound that says nothing until then never will."""
 
 
 def build(settings: ExperimentSettings) -> Panel:
     """Return the unplayed learner of an experiment; the same settings and seed give the same learner."""
     if settings.seed is None:
         raise InvalidArgument("seed must be drawn before the learner is built, but got None")
-    horizon = settings.tuning.get("horizon") or settings.horizon or OPEN_ENDED
-    player = CompositeLossWrapper.tuned(
-        n_arms=len(settings.arms),
-        max_delay=settings.max_delay,
-        horizon=horizon,
-        seed=settings.seed,
-        direction=settings.direction,
-        low=settings.low,
-        high=settings.high,
-        out_of_range="void",
-    )
+    sizes: dict[str, Any] = {"n_arms": len(settings.arms), "max_delay": settings.max_delay, "seed": settings.seed}
+    span: dict[str, Any] = {"direction": settings.direction, "low": settings.low, "high": settings.high}
+    player: CompositeLossWrapper
+    if settings.player == "default":
+        player = default_player(**sizes, **span, out_of_range="void")
+    elif settings.horizon is None:
+        raise InvalidArgument("horizon must be given for player 'paper', whose rates depend on it, but got None")
+    else:
+        tuned = CompositeLossWrapper.tuned
+        player = tuned(horizon=settings.horizon, **sizes, **span, **settings.tuning, out_of_range="void")
     return Panel(player, len(settings.units))
+
+
+def shortest_block(player: str, max_delay: int) -> int:
+    """Return how many rounds a block has at least: an update needs d zeros before its coin, the paper's 2d.
+
+    >>> shortest_block("default", 7), shortest_block("paper", 7)
+    (8, 15)
+    """
+    return (1 if player == "default" else 2) * max_delay + 1
+
+
+class Rhythm(NamedTuple):
+    """In rounds: the shortest block, the mean one, and how many at its end are learned from on average.
+
+    informative_from: the round from which on the worst case is below what any way of playing can lose; None if there
+    is none.
+    """
+
+    shortest_block: int
+    mean_block: float
+    mean_measured: float
+    informative_from: int | None
+
+
+def rhythm(panel: Panel) -> Rhythm:
+    """Return the rhythm of a learner that `build` made, played or not."""
+    player, d = panel.player, panel.max_delay
+    beta = player.update_probability
+    if beta is None:
+        raise InvalidArgument("coins must be a bias for a rhythm, but got a given sequence")
+    if isinstance(player, CoinCleanWrapper):
+        mean = 1.0 / (beta * (1.0 - beta) ** d)
+        return Rhythm(d + 1, mean, 1.0 / beta, certificate.informative_from(player.worst_case))
+    mean = theory.mean_block_length(d, beta)
+    most = panel.n_units * (player.effects.hi - player.effects.lo)
+    try:
+        since = lasting_from(lambda T: panel.regret_bound(T) < T * most, 2 * d + 1)
+    except AftereffectError:
+        # Theorem 4 is for effects that are never negative.
+        since = FAR
+    return Rhythm(2 * d + 1, mean, d + 1.0, since if since < FAR else None)
+
+
+def lasting_from(below: Callable[[int], bool], period: int) -> int:
+    """Return the round from which on a bound is below the trivial one; FAR if there is none.
+
+    The bound's share of T falls in T, but where T is a multiple of `period` a floor in it steps up. So search the
+    multiples by doubling and by halves, then the stretch before the first one that is below.
+    """
+    least, most = 0, 1
+    while not below(most * period):
+        least, most = most, 2 * most
+        if most * period > FAR:
+            return FAR
+    most = _first(lambda k: below(k * period), least, most)
+    return _first(below, (most - 1) * period, most * period)
+
+
+def _first(holds: Callable[[int], bool], least: int, most: int) -> int:
+    """Return the first number after `least` at which what holds at `most` holds; once it does, it goes on."""
+    while most - least > 1:
+        middle = (least + most) // 2
+        least, most = (least, middle) if holds(middle) else (middle, most)
+    return most

@@ -8,16 +8,20 @@ from typing import Any, Self
 
 from aftereffect.core import checks, effects
 from aftereffect.core.errors import AftereffectError, InvalidArgument
-from aftereffect.service.durations import days
+from aftereffect.service.durations import MOST_ROUNDS, days, rounds_of_carry_over
 from aftereffect.service.errors import Corrupt, Refused
-from aftereffect.service.planner import MOST_ROUNDS, rounds_of_carry_over
 
 PLAYERS = ("default", "paper")
+"""What they stand for is said in `learners.py`."""
 MOST_ARMS, MOST_UNITS = 1_000, 1_000
 MOST_CELLS = 100_000
-"""units × (max_delay + 1): the totals that can still be in a window are kept in memory."""
+"""units × (max_delay + 1): the totals of the open block, a few times as many, are kept in memory."""
 LARGEST = 2**63 - 1
-TUNING = ("horizon",)
+TUNING: dict[str, dict[str, tuple[str, ...]]] = {
+    "default": {},
+    "paper": {"base": ("tsallis", "exp3"), "form": ("printed", "sharp")},
+}
+"""What can be set about each player: the default one has nothing to tune, the paper's is CompositeLossWrapper.tuned."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -127,7 +131,7 @@ def _checked(given: Mapping[str, Any]) -> ExperimentSettings:
         horizon=horizon,
         units=units,
         player=player,
-        tuning=_tuning(given.get("tuning")),
+        tuning=_tuning(player, given.get("tuning")),
         seed=seed,
         draft=draft,
         start_date=_date(given.get("start_date")),
@@ -213,15 +217,17 @@ def _carry_over(given: Mapping[str, Any]) -> tuple[int, dict[str, Any] | None, f
     return rounds, {key: value for key, value in words.items() if value is not None}, outer_days
 
 
-def _tuning(value: Any) -> dict[str, Any]:
+def _tuning(player: str, value: Any) -> dict[str, Any]:
     if value is None:
         return {}
     if not isinstance(value, Mapping):
         raise InvalidArgument(f"tuning must be a mapping, but got {checks.shown(value)}")
-    unknown = sorted(str(key) for key in value if key not in TUNING)
+    known = TUNING[player]
+    unknown = sorted(str(key) for key in value if key not in known)
     if unknown:
-        raise InvalidArgument(f"tuning may have {', '.join(TUNING)}, but got {checks.shown(unknown[0])}")
-    return {key: checks.integer(f"tuning.{key}", item, low=1, high=LARGEST) for key, item in value.items()}
+        may = f"may have {', '.join(known)}" if known else "must be empty, since there is nothing to tune,"
+        raise InvalidArgument(f"tuning {may} for player {player!r}, but got {checks.shown(unknown[0])}")
+    return {key: checks.choice(f"tuning.{key}", item, known[key]) for key, item in value.items()}
 
 
 def _date(value: Any) -> str | None:

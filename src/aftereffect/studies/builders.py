@@ -11,6 +11,7 @@ import numpy as np
 
 from aftereffect.core.checks import FloatArray
 from aftereffect.losses import hard, published_gap, spreads, tables
+from aftereffect.losses.hard import noise_scale
 from aftereffect.losses.laws import checked_law
 from aftereffect.losses.protocol import Losses
 from aftereffect.losses.seeds import children
@@ -143,6 +144,14 @@ def _hard(cell: Cell, seed: int) -> Losses:
     return hard(cell["n_arms"], d, cell["horizon"], seed, gap, noise)
 
 
+def _stacked(cell: Cell, seed: int) -> Losses:
+    """Stack linear losses with common noise, as the adversary does, one arm better by `gap`."""
+    given, d = cell["instance"], cell["max_delay"]
+    noise = given.get("noise", "shared")
+    scale = noise_scale(cell["n_arms"], max(1, cell["horizon"] // (d + 1)), noise)
+    return hard(cell["n_arms"], d, cell["horizon"], seed, given.get("gap", 0.1) / scale, noise)
+
+
 def _anonymous(cell: Cell, seed: int) -> Losses:
     """Draw rewards, arm 0 of mean 1/2 + gap, all others 1/2, that come whole after random delays."""
     law = cell["instance"].get("delay_law", "uniform")
@@ -170,6 +179,7 @@ def _campaigns(cell: Cell, seed: int) -> Losses:
 
 BUILDERS: dict[str, Callable[[Cell, int], Losses]] = {
     "hard": _hard,
+    "stacked": _stacked,
     "anonymous": _anonymous,
     "late_bills": _late_bills,
     "campaigns": _campaigns,

@@ -12,7 +12,9 @@ from aftereffect.bandits.ucb1 import UCB1
 from aftereffect.bandits.uniform import Uniform
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.losses.protocol import Losses
+from aftereffect.players.block_ucb import BlockUCB
 from aftereffect.players.catalogue import Problem, catalogue
+from aftereffect.players.default import default_player
 from aftereffect.players.naive import Naive
 from aftereffect.players.wrapper import CompositeLossWrapper
 from aftereffect.studies.builders import known
@@ -66,6 +68,10 @@ def entrant(cell: Cell, losses: Losses) -> Any:
         return _wrapped(cell, losses, Uniform(cell["n_arms"]), beta)
     if name == "naive":
         return _naive(cell, losses)
+    if name == "default_player":
+        return _default(cell, losses)
+    if name == "ucb_on_clean_windows" and "width" in given:
+        return BlockUCB(cell["n_arms"], max_delay=_reckoned(cell), width=given["width"], seed=0, **_ends(losses))
     return _from_catalogue(cell, losses)
 
 
@@ -97,19 +103,26 @@ def _plain(base: str, n_arms: int) -> Bandit:
 
 
 def _wrapped(cell: Cell, losses: Losses, bandit: Bandit, coins: float) -> CompositeLossWrapper:
-    # Where effects last longer than the player reckons with, windows may hold more than they can: cut them off.
-    short = _reckoned(cell) < losses.max_delay
-    policy = cell["player"].get("out_of_range", "clip" if short else "raise")
+    policy = _policy(cell, losses)
     return CompositeLossWrapper(
-        bandit,
-        max_delay=_reckoned(cell),
-        coins=coins,
-        seed=0,
-        direction=losses.direction,
-        low=losses.low,
-        high=losses.high,
-        out_of_range=policy,
+        bandit, max_delay=_reckoned(cell), coins=coins, seed=0, out_of_range=policy, **_ends(losses)
     )
+
+
+def _default(cell: Cell, losses: Losses) -> CompositeLossWrapper:
+    policy = _policy(cell, losses)
+    return default_player(cell["n_arms"], _reckoned(cell), seed=0, out_of_range=policy, **_ends(losses))
+
+
+def _policy(cell: Cell, losses: Losses) -> str:
+    """Return what to do with the impossible: cut it off where effects last longer than the player reckons with."""
+    short = _reckoned(cell) < losses.max_delay
+    policy: str = cell["player"].get("out_of_range", "clip" if short else "raise")
+    return policy
+
+
+def _ends(losses: Losses) -> dict[str, Any]:
+    return {"direction": losses.direction, "low": losses.low, "high": losses.high}
 
 
 def _naive(cell: Cell, losses: Losses) -> Naive:

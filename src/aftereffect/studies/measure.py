@@ -6,6 +6,7 @@
     uniform_regret  what uniform play has in expectation, exactly: the mean of the arms' sums against the best one's
     bound           Theorem 4 for this player at the horizon, never above T; null if it says nothing about it
     corollary_bound, tuned_bound, lower_bound     for the sizes of the losses, at the horizon
+    value           the mean of the runs' certificates at the horizon, where the player has one (`certificates.py`)
     value, theory   measure "stability": the mean move of an update since the checkpoint before, and ξ. There,
                     standard_error and quantiles are those of the runs' mean moves, and regret is null
 
@@ -27,6 +28,7 @@ from aftereffect.losses.protocol import Losses
 from aftereffect.players.wrapper import CompositeLossWrapper
 from aftereffect.studies.builders import Draws
 from aftereffect.studies.cells import Cell, cell_id, player_words, runs_seed, split_name
+from aftereffect.studies.certificates import certificates, certified
 from aftereffect.studies.entrants import entrant
 from aftereffect.studies.moves import Moves, moves, runs_at_once
 
@@ -48,7 +50,10 @@ SCHEMA: dict[str, str] = {
 
 
 class Played(NamedTuple):
-    """A cell's outcomes put together; pseudo is None where means are not known, moves where nobody asked."""
+    """A cell's outcomes put together, and its constants.
+
+    pseudo is None where means are not known, moves where nobody asked, certificate where there is none.
+    """
 
     engine: str
     rounds: NDArray[np.int64]
@@ -57,6 +62,7 @@ class Played(NamedTuple):
     updates: NDArray[np.int64]
     uniform: FloatArray
     moves: Moves | None
+    certificate: float | None
     constants: dict[str, float | None]
 
 
@@ -67,6 +73,8 @@ def measure(cell: Cell, draws: Draws, threads: int) -> Played:
     played = play(cell, player, draws, threads)
     constants = bounds(cell, player, losses)
     constants["updates"] = float(played.updates.mean())
+    if played.certificate is not None:
+        constants["value"] = played.certificate
     constants["theory"] = player.bandit.stability() if played.moves else None
     return played._replace(constants=constants)
 
@@ -96,6 +104,7 @@ def play(cell: Cell, player: Any, draws: Draws, threads: int) -> Played:
     points = checkpoint_rounds(cell["checkpoints"], cell["horizon"])
     outcomes: list[Outcome] = []
     walked: list[Moves] = []
+    vouched: list[FloatArray] = []
     uniform = np.zeros(len(points))
     means = True
     engine = ""
@@ -110,11 +119,15 @@ def play(cell: Cell, player: Any, draws: Draws, threads: int) -> Played:
         first = draw * share
         for start in range(first, first + share, step):
             runs = min(step, first + share - start)
-            plan = Plan(player, losses, runs_seed(cell), start, runs, points, gaps, traced, threads, _go_on)
+            known = not traced and certified(player, losses, engine)
+            seed = runs_seed(cell)
+            plan = Plan(player, losses, seed, start, runs, points, gaps, traced, threads, _go_on, known)
             outcome = run_engine(engine, plan)
+            if outcome.states is not None:
+                vouched.append(certificates(player, outcome.states, losses.horizon))
             if outcome.traces is not None:
                 walked.append(moves(player, outcome.traces, points))
-            outcomes.append(outcome._replace(losses=_regrets(losses, outcome), traces=None))
+            outcomes.append(outcome._replace(losses=_regrets(losses, outcome), traces=None, states=None))
         uniform += _uniform_regret(losses, outcomes[-1].arm_sums)
     return Played(
         engine,
@@ -124,6 +137,7 @@ def play(cell: Cell, player: Any, draws: Draws, threads: int) -> Played:
         np.concatenate([outcome.updates for outcome in outcomes]),
         uniform / cell["instances"],
         Moves(*(np.concatenate(parts) for parts in zip(*walked, strict=True))) if walked else None,
+        float(np.concatenate(vouched).mean()) if vouched else None,
         {},
     )
 

@@ -11,14 +11,14 @@ from aftereffect.studies.settings import checked
 LEAST = {"n_arms": 2, "max_delay": 0, "horizon": 1}
 """The lists of a grid, and the least number each may hold."""
 
-EXTRA = {"instance": ("label", "grid"), "player": ("label", "on", "max_delay", "max_delay_factor")}
+EXTRA = {"instance": ("label", "grid"), "player": ("label", "on", "grid", "runs", "max_delay", "max_delay_factor")}
 """Keys of an instance's or a player's table that are not settings."""
 
 
 class Entry(NamedTuple):
     """An instance or player of a study: settings with its name, and what is no part of a cell.
 
-    grid: an instance's own lists. on: the names or labels of the instances a player plays, None for all.
+    grid: an instance's own lists, or the only sizes at which a player plays. runs: a player's, at most so many. on: the names or labels of the instances a player plays, None for all.
     max_delay, factor: the d a player reckons with, or its ratio to the losses' d; None for theirs.
     """
 
@@ -28,10 +28,15 @@ class Entry(NamedTuple):
     on: tuple[str, ...] | None
     max_delay: int | None
     factor: float | None
+    runs: int | None = None
 
     def plays(self, instance: "Entry") -> bool:
         """Say whether this player plays that instance."""
         return self.on is None or instance.label in self.on or instance.settings["name"] in self.on
+
+    def has(self, **sizes: int) -> bool:
+        """Say whether this player plays at these sizes."""
+        return all(sizes[name] in listed for name, listed in self.grid.items())
 
     def reckons(self, max_delay: int) -> int:
         """Return the d this player reckons with where the losses have `max_delay`."""
@@ -118,6 +123,7 @@ def entry(kind: str, given: Any) -> Entry:
         on,
         None if delay is None else checks.integer(f"{kind}.max_delay", delay, low=0),
         None if factor is None else checks.real(f"{kind}.max_delay_factor", factor, low=0.0),
+        checks.integer(f"{kind}.runs", extra["runs"], low=1) if "runs" in extra else None,
     )
 
 

@@ -5,12 +5,14 @@ An instance is one of:
     split, delays, fixed, geometric, immediate     iid losses, one good arm; the word says how they are spread
     switching, constrained, drifting, seasonal     a table of `losses/tables.py`; `spread` is one of the words above
     hard                                           the adversary of the lower bound, `gap_factor` times its gap
+    stacked                                        the same stacking and noise, shared by all arms unless told, and a `gap`
     anonymous                                      rewards with random delays, stochastic anonymous feedback
     late_bills                                     the dearer an arm, the later its bill
     campaigns                                      the real coupon campaigns (`campaigns.py`)
 
 A good arm is better by `gap`, or by `gap_scale` times √(K(d+1)/T), at most 1/2, which keeps a problem as hard as it
-can be at every size. A player is one of "wrapper", "tsallis_inf", "uniform", "naive", or a slug of the catalogue.
+can be at every size. A player is one of "wrapper", "default_player", "tsallis_inf", "uniform", "naive", or a slug of the
+catalogue.
 """
 
 import re
@@ -69,6 +71,7 @@ INSTANCES: Mapping[str, Mapping[str, Check]] = {
     "drifting": _TABLE | {"step": _real(low=0.0, high=1.0)},
     "seasonal": _TABLE | {"period": _real(above=0.0), "amplitude": _real(low=0.0, high=0.5)},
     "hard": {"gap_factor": _real(low=0.0), "noise": _choice(*NOISES)},
+    "stacked": {"gap": _real(low=0.0, high=0.25), "noise": _choice(*NOISES)},
     "anonymous": _GAP | {"delay_law": _delay_law},
     "late_bills": _LAW,
     "campaigns": {"campaigns": _numbers, "households": _count(1), "high": _real(above=0.0)},
@@ -79,9 +82,11 @@ _FACTORS = {"learning_rate_factor": _real(above=0.0), "update_probability_factor
 
 PLAYERS: Mapping[str, Mapping[str, Check]] = {
     "wrapper": {"base": _choice(*WRAPPED), "tuning": _choice("corollary", "best"), **_FACTORS, **_POLICY},
+    "default_player": _POLICY,
     "tsallis_inf": {"estimator": _choice("importance_weighted", "reduced_variance"), **_POLICY},
     "uniform": _POLICY,
     "naive": {"base": _choice(*NAIVE)},
+    "ucb_on_clean_windows": {"width": _real(low=0.0)},
 }
 
 
@@ -90,7 +95,7 @@ PLAYERS: Mapping[str, Mapping[str, Check]] = {
 CATALOGUE = frozenset(
     (
         *("wrapper_tsallis_ftrl", "wrapper_exp3", "wrapper_tsallis_inf", "wrapper_ucb1", "wrapper_doubling_t"),
-        *("wrapper_unknown_d", "clw_2018", "fixed_blocks", "mini_batches", "blinded_bandit"),
+        *("default_player", "wrapper_unknown_d", "clw_2018", "fixed_blocks", "mini_batches", "blinded_bandit"),
         *("ucb_on_clean_windows", "ars_ucb", "ars_exp3", "odaaf", "odaaf_b", "odaaf_v", "linear_composite"),
         *("naive_exp3", "naive_ucb1", "uniform_play", "delayed_exp3", "bold_exp3", "qpm_d_ucb1", "delayed_ucb1"),
         *("zimmert_seldin_simple", "zimmert_seldin_advanced"),

@@ -16,6 +16,8 @@
     base = "exp3"
     label = "wrapped Exp3"              # optional, here and in [[instance]]: for the report, no part of a cell
     on = ["split"]                      # optional: only on instances of these names or labels
+    grid = { horizon = [10_000] }       # optional: only at these sizes
+    runs = 40                           # optional: at most so many
     max_delay = 3                       # optional: the d it reckons with; or max_delay_factor, times the losses' d
     [quick]                             # optional: what --quick puts in place of the above
     runs = 20
@@ -100,6 +102,9 @@ class Study:
         self.grids = grids("grid", grid)
         self.instances = [entry("instance", given) for given in _entries("instance", instances)]
         self.players = [entry("player", given) for given in _entries("player", players)]
+        for player in self.players:
+            if player.runs is not None and min(player.runs, self.runs) % self.draws:
+                raise InvalidStudy(f"player.runs must be a multiple of instances, {self.draws}, but got {player.runs}")
         self._cells = self._expand()
 
     @classmethod
@@ -188,8 +193,11 @@ class Study:
         for lists in self.grids:
             full = {**lists, **instance.grid}
             for K, d, T in itertools.product(full["n_arms"], full["max_delay"], full["horizon"]):
+                if not player.has(n_arms=K, max_delay=d, horizon=T):
+                    continue
+                runs = self.runs if player.runs is None else min(player.runs, self.runs)
                 cell: Cell = {"measure": self.measure, "instance": instance.settings, "player": player.settings}
-                cell |= {"n_arms": K, "max_delay": d, "horizon": T, "runs": self.runs, "instances": self.draws}
+                cell |= {"n_arms": K, "max_delay": d, "horizon": T, "runs": runs, "instances": self.draws}
                 cell |= {"seed": self.seed, "checkpoints": self.checkpoints}
                 reckoned = player.reckons(d)
                 cells.append(cell if reckoned == d else cell | {"player_max_delay": reckoned})

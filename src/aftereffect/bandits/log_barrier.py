@@ -1,0 +1,235 @@
+"""FTRL with the log barrier, a rate for each arm, and a prediction of the next loss; no horizon, nothing to tune.
+
+With rates η(i) and predictions m(i) for the next loss, both known before the draw,
+
+    q = argmin ⟨L̂ + m, q⟩ + Σ η(i) ln(1/q(i)),   that is   q(i) = η(i)/(L̂(i) + m(i) − λ).
+
+The estimate ẑ(i) = m(i) + 1{J=i}(ℓ − m(i))/q(i) differs from the prediction at the arm played only, and there the barrier
+takes it at the price
+
+    cost = η(J) (s − ln(1 + s)),   s = (ℓ − m(J))/η(J) > −1,
+
+whatever q(J) is. Predictions are capped at 1/m(i) ≥ 1 + 1/η(i), so that no surprise costs more than a loss of 1 that was
+predicted to be 0. Update n adds cost/ln(Kn) to the rate of its arm: the regret after N updates is on average at most
+1 + Kη₁ ln(KN) + O(√(KN ln(KN))), without a condition on N. docs/theory/log_barrier.md has the proof.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aftereffect.bandits.kernelform import KernelBandit
+from aftereffect.core import checks, kernel
+from aftereffect.core.kernel import helper
+from aftereffect.core.random import scan
+
+FIRST_RATE = 0.1
+MEMORY = 20.0
+
+
+class LogBarrierParams(NamedTuple):
+    """first_rate: η₁. memory: over how many updates the prediction averages."""
+
+    first_rate: float
+    memory: float
+
+
+# state: q in [0, K), the estimated losses L, from the leader's on, in [K, 2K), the rates in [2K, 3K), what the units of an
+# update lost beyond their predictions in [3K, 4K), and from 4K on these numbers; q(i) = η(i)/(L(i) + m(i) + LEVEL).
+LEVEL, MEAN, SEEN, COST, NUMBERS = 0, 1, 2, 3, 4
+
+
+def size(n_arms: int) -> int:
+    """Four numbers an arm, and four more."""
+    return 4 * n_arms + NUMBERS
+
+
+def start(params: LogBarrierParams, n_arms: int, state: kernel.FloatState) -> None:
+    """No losses yet: q uniform, all rates η₁, predictions 0."""
+    for i in range(4 * n_arms + NUMBERS):
+        state[i] = 0.0
+    for i in range(n_arms):
+        state[i] = 1.0 / n_arms
+        state[2 * n_arms + i] = params.first_rate
+    state[4 * n_arms + LEVEL] = params.first_rate * n_arms
+
+
+def draw(params: LogBarrierParams, n_arms: int, state: kernel.FloatState, u: float) -> int:
+    """Return the arm whose stretch of the running sum of q holds u."""
+    return scan(state, n_arms, u)
+
+
+@helper
+def predicted(mean: float, rate: float) -> float:
+    """Return m(i): the usual loss, as far as the arm's rate can bear a loss of 0 instead."""
+    return min(mean, rate / (1.0 + rate))
+
+
+def update(params: LogBarrierParams, n_arms: int, state: kernel.FloatState, arm: int, loss: float) -> None:
+    """Learn from a loss in [0, 1]."""
+    for i in range(n_arms):
+        state[3 * n_arms + i] = 0.0
+    own = 4 * n_arms
+    state[3 * n_arms + arm] = loss - predicted(state[own + MEAN], state[2 * n_arms + arm])
+    learn(params, n_arms, state, loss)
+
+
+def update_many(
+    params: LogBarrierParams, n_arms: int, state: kernel.FloatState, arms: kernel.IntState, losses: kernel.FloatState
+) -> None:
+    """Learn from the average of the units' estimates, each of a loss in [0, 1]."""
+    units = arms.shape[0]
+    for i in range(n_arms):
+        state[3 * n_arms + i] = 0.0
+    usual = state[4 * n_arms + MEAN]
+    mean = 0.0
+    for m in range(units):
+        arm = arms[m]
+        mean += losses[m] / units
+        state[3 * n_arms + arm] += (losses[m] - predicted(usual, state[2 * n_arms + arm])) / units
+    learn(params, n_arms, state, mean)
+
+
+@helper
+def learn(params: LogBarrierParams, n_arms: int, state: kernel.FloatState, loss: float) -> None:
+    """Add the estimates to L, let the rates grow by what they cost, follow the loss, and solve for q."""
+    rates, beyond, own = 2 * n_arms, 3 * n_arms, 4 * n_arms
+    state[own + SEEN] += 1.0
+    inverse = 1.0 / math.log(n_arms * state[own + SEEN])
+    usual = state[own + MEAN]
+    state[own + MEAN] += (loss - usual) / min(state[own + SEEN], params.memory)
+    for i in range(n_arms):
+        eta = state[rates + i]
+        estimate = predicted(usual, eta)
+        x = state[beyond + i]
+        if x != 0.0:
+            estimate += x / state[i]
+            s = x / eta
+            # Of a tiny s rounding may leave less than 0.
+            cost = max(eta * (s - math.log1p(s)), 0.0)
+            state[own + COST] += cost
+            state[rates + i] = eta + cost * inverse
+        state[n_arms + i] = min(state[n_arms + i] + estimate, 1e300)
+    solve(n_arms, state)
+
+
+@helper
+def solve(n_arms: int, state: kernel.FloatState) -> None:
+    """Find u with Σ η/(L + m + u) = 1, and write q; L is counted from the leader's on, with its prediction."""
+    rates, own = 2 * n_arms, 4 * n_arms
+    usual = state[own + MEAN]
+    least = math.inf
+    for i in range(n_arms):
+        least = min(least, state[n_arms + i])
+    for i in range(n_arms):
+        state[n_arms + i] -= least
+    # No q is above 1, so u is at least η(i) − L(i) − m(i) for each arm: start there. Σ is decreasing in u and its inverse is
+    # concave, a harmonic mean of straight lines; Newton's steps on the inverse never pass the root.
+    u = -math.inf
+    for i in range(n_arms):
+        eta = state[rates + i]
+        u = max(u, eta - state[n_arms + i] - predicted(usual, eta))
+    whole = 1.0
+    for _ in range(100):
+        whole = 0.0
+        slope = 0.0
+        for i in range(n_arms):
+            eta = state[rates + i]
+            q = eta / (state[n_arms + i] + predicted(usual, eta) + u)
+            state[i] = q
+            whole += q
+            slope += q * (q / eta)
+        step = whole * (whole - 1.0) / slope
+        u += step
+        if whole - 1.0 <= 1e-14:
+            break
+    for i in range(n_arms):
+        state[i] /= whole
+    state[own + LEVEL] = u
+
+
+def probabilities(params: LogBarrierParams, n_arms: int, state: kernel.FloatState, q: kernel.FloatState) -> None:
+    """Copy q."""
+    for i in range(n_arms):
+        q[i] = state[i]
+
+
+kernel.register(LogBarrierParams, kernel.BanditKernel(size, start, draw, update, probabilities, update_many))
+
+
+class LogBarrier(KernelBandit):
+    """Optimistic FTRL with the log barrier and a rate for each arm that follows its costs.
+
+    first_rate: η₁ > 0, the rate of every arm before anything is known.
+    memory: over how many updates the prediction averages, at least 1.
+
+    >>> bandit = LogBarrier(n_arms=2, first_rate=1.0)
+    >>> bandit.update(0, 1.0)                    # it cost 1 − ln 2, which over ln 2 is added to the rate of arm 0
+    >>> bandit.learning_rates.round(6)
+    array([1.442695, 1.      ])
+
+    Reference: docs/theory/log_barrier.md.
+    """
+
+    def __init__(self, n_arms: int, first_rate: float = FIRST_RATE, memory: float = MEMORY) -> None:
+        """Take K = `n_arms` and η₁ = `first_rate`."""
+        self.first_rate = checks.real("first_rate", first_rate, low=1e-6, high=1e6)
+        self.memory = checks.real("memory", memory, low=1.0)
+        super().__init__(n_arms, LogBarrierParams(self.first_rate, self.memory))
+
+    @property
+    def learning_rates(self) -> NDArray[np.float64]:
+        """η of every arm, as it is now."""
+        return self._state[2 * self.n_arms : 3 * self.n_arms].copy()
+
+    @property
+    def estimated_losses(self) -> NDArray[np.float64]:
+        """L̂ of every arm, less that of the leader."""
+        return self._state[self.n_arms : 2 * self.n_arms].copy()
+
+    @property
+    def predictions(self) -> NDArray[np.float64]:
+        """The m of every arm: what it is expected to lose next, capped."""
+        rates = self.learning_rates
+        return np.minimum(self._number(MEAN), rates / (1.0 + rates))
+
+    @property
+    def updates(self) -> int:
+        """How many updates there have been."""
+        return int(self._number(SEEN))
+
+    @property
+    def cost(self) -> float:
+        """Σ cost: what instability has been charged so far."""
+        return self._number(COST)
+
+    def realised_bound(self) -> float:
+        """Return 1 + ln(KN) Σ η(i) − Kη₁ ln K + Σ cost: on average, at least the regret so far."""
+        span, first = math.log(self.n_arms * max(self.updates, 1)), self.first_rate * self.n_arms
+        return 1.0 + span * math.fsum(self.learning_rates) - first * math.log(self.n_arms) + self.cost
+
+    def stability(self) -> float:
+        """Return 1, which is true of any base: how much q moves has not been bounded."""
+        return 1.0
+
+    def regret_bound(self, n: int) -> float:
+        """Return 1 + Kη₁ ln(Kn) + 2 ln(Kn) √(K Σ_{k ≤ n} (1/ln(Kk) + 1/ln²(Kk))), or n if that is less.
+
+        The sum is taken in pieces, each term of a piece at its first, where it is largest.
+        """
+        n, K = checks.integer("n", n, low=0), self.n_arms
+        if n == 0:
+            return 0.0
+        whole, first = 0.0, 1
+        while first <= n:
+            length = math.log(K * first)
+            count = min(max(first // 16, 1), n - first + 1)
+            whole += count * (1.0 / length + 1.0 / length**2)
+            first += count
+        span = math.log(K * n)
+        return min(float(n), 1.0 + K * self.first_rate * span + 2.0 * span * math.sqrt(K * whole))
+
+    def _number(self, which: int) -> float:
+        return float(self._state[4 * self.n_arms + which])

@@ -1,0 +1,35 @@
+"""Numbers in sentences: no more digits than they are worth, no powers of ten where people would not write them."""
+
+import math
+
+
+def amount(value: float) -> str:
+    """Return a number for a sentence: whole from 1,000 on, else three or four digits that count.
+
+    >>> amount(340_000.0), amount(1234.56), amount(12.345), amount(0.5), amount(0.0000123), amount(0.0)
+    ('340,000', '1,235', '12.35', '0.5', '0.0000123', '0')
+    >>> amount(-4.0), amount(2e18), amount(math.inf)
+    ('-4', '2e+18', 'without limit')
+    """
+    if not math.isfinite(value):
+        return "without limit"
+    size = abs(value)
+    if size == 0.0:
+        return "0"
+    if not 1e-9 <= size < 1e15:
+        return f"{value:.3g}"
+    if size >= 999.95:
+        return f"{value:,.0f}"
+    if size >= 1.0:
+        return f"{value:.4g}"
+    # Three digits after the zeros.
+    return f"{value:.{2 - math.floor(math.log10(size))}f}".rstrip("0")
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a count with its noun.
+
+    >>> counted(1, "round"), counted(0, "update"), counted(7056, "round")
+    ('1 round', '0 updates', '7,056 rounds')
+    """
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
