@@ -1,8 +1,9 @@
 """What a study costs on top of the engine: the same cells through `Study.run` and in a plain loop over `simulate`.
 
 Run it with `python benchmarks/studies.py`. Both sides build each group's losses once and keep them; the study also
-groups, tunes, summarises, writes, syncs and compacts. That is a fixed cost for each cell, some milliseconds,
-so that its share depends on how long cells take: three sizes show it. The figure to hold is at most 5%.
+groups, tunes, summarises, writes, syncs and compacts. Of each cell it writes one file, in a thread of its own while the
+next cell is simulated; what is left is a millisecond or two of a core, so that the share depends on how long cells
+take: three sizes show it. The figure to hold is at most 5%.
 """
 
 import statistics

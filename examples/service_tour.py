@@ -32,7 +32,6 @@ def season(store: str, days: int) -> Overview:
             arms=list(ORDERS),
             high=50.0,
             carry_over={"window": "2 days"},
-            tuning={"horizon": days},
             start_date="2026-03-02",
             seed=4,
         )

@@ -57,31 +57,14 @@ def blocks(
 
 @app.command()
 def demo(
-    out: Annotated[Path, typer.Option(help="The folder for the plot.")] = Path("out"),
-    runs: Annotated[int, typer.Option(help="Runs of each player.", min=2)] = 100,
-    horizon: Annotated[int, typer.Option(help="T: rounds in a run.", min=1)] = 1_000_000,
+    out: Annotated[Path, typer.Option(help="The folder for results and report.")] = Path("out/studies/rivals-quick"),
 ) -> None:
-    """Let four players loose on one problem: a table of regrets, and a plot."""
+    """Let every player play every kind of losses, at a small setting: a table, and a report to open in a browser."""
     from rich.console import Console
-    from rich.progress import Progress
 
     console = Console()
-    losses = demonstration.late_bills(horizon)
-    console.print(
-        f"Four suppliers: the dearer, the later the bill, up to {losses.max_delay} rounds. "
-        f"You see only the sum that falls due in a round. {runs} runs of {horizon:,} rounds."
-    )
-    players = demonstration.contenders(losses)
-    simulations: dict[str, ae.Simulation] = {}
-    with Progress(console=console, transient=True) as progress:
-        task = progress.add_task("simulating", total=len(players))
-        for name, player in players.items():
-            progress.update(task, description=name)
-            simulations[name] = ae.simulate(player, losses, runs=runs, seed=0, progress=False)
-            progress.advance(task)
-    demonstration.print_regrets(console, players, simulations, horizon)
-    console.print(demonstration.verdict(simulations))
-    console.print(f"Regret over time: {demonstration.plot_regrets(simulations, out / 'demo.png')}")
+    path = demonstration.demonstrate(console, out)
+    console.print(f"Report, with figures and every number: {path}", highlight=False, soft_wrap=True)
 
 
 @app.command()

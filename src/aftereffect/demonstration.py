@@ -1,91 +1,95 @@
-"""Four players and late bills: what `aftereffect demo` plays, prints and draws."""
+"""Every player on every kind of losses, at a small setting: what `aftereffect demo` runs, prints and writes.
+
+It is the quick setting of the study `rivals`, so that everything shown here can be looked up in its report, run again at
+full size, or changed.
+"""
 
 import math
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-import aftereffect as ae
+from aftereffect.studies import Study
 
 if TYPE_CHECKING:
+    import polars as pl
     from rich.console import Console
-
-# The demo's players, by the names they go by.
-TSALLIS, EXP3, UNIFORM, NAIVE = "wrapped Tsallis FTRL", "wrapped Exp3", "uniform play", "naive Exp3"
-COLOURS = {TSALLIS: "#2b7bba", EXP3: "#3d9a50", UNIFORM: "#8a929b", NAIVE: "#e07b12"}
-
-
-def late_bills(horizon: int) -> ae.Losses:
-    """Return the demo's losses: arm 0 costs least and bills at once, each next costs more and bills later.
-
-    Whoever credits a total to the arm just played sees arm 0 add to it, and the others not.
-    """
-    table = ae.tables.iid(horizon, means=[0.3, 0.5, 0.6, 0.7], seed=0)
-    return ae.spreads.kernels(table, np.eye(9)[[0, 2, 5, 8]])
-
-
-def contenders(losses: ae.Losses) -> dict[str, ae.CompositeLossWrapper | ae.Naive]:
-    """Return the demo's players; the naive one has the rate that suits Exp3 under immediate feedback."""
-    K, d, T = losses.n_arms, losses.max_delay, losses.horizon
-    eta = math.sqrt(2.0 * math.log(K) / (K * T))
-    tuned = ae.CompositeLossWrapper.tuned
-    return {
-        TSALLIS: tuned(n_arms=K, max_delay=d, horizon=T, base="tsallis", seed=0),
-        EXP3: tuned(n_arms=K, max_delay=d, horizon=T, base="exp3", seed=0),
-        UNIFORM: ae.CompositeLossWrapper(
-            ae.Uniform(K), max_delay=d, coins=ae.theory.best_update_probability(d), seed=0
-        ),
-        NAIVE: ae.Naive(ae.Exp3(K, eta), seed=0, high=d + 1.0),
-    }
-
-
-def print_regrets(
-    console: "Console",
-    players: Mapping[str, ae.CompositeLossWrapper | ae.Naive],
-    simulations: Mapping[str, ae.Simulation],
-    horizon: int,
-) -> None:
-    """Print regret, its standard error, and what Theorem 4 guarantees, where that is less than T."""
     from rich.table import Table
 
-    table = Table("player")
-    for heading in ("regret", "standard error", "bound", "updates a run"):
-        table.add_column(heading, justify="right")
-    for name, simulation in simulations.items():
-        player = players[name]
-        bound = player.regret_bound(horizon) if isinstance(player, ae.CompositeLossWrapper) else math.inf
-        bound = bound if bound < horizon else math.inf
-        numbers = (simulation.mean_regret, simulation.standard_error, bound, simulation.updates.mean())
-        table.add_row(name, *(f"{x:,.0f}" if x < math.inf else "none" for x in numbers))
-    console.print(table)
+NAME = "rivals"
+KINDS = {
+    "one good arm": ("split", "delays", "fixed", "geometric", "immediate", "anonymous"),
+    "late bills": ("late_bills",),
+    "moving arms": ("switching", "drifting", "seasonal"),
+    "adversaries": ("constrained", "hard", "stacked"),
+}
+"""The columns of the table, and the study's instances in each."""
+OURS, NAIVE = "default player", "naive Exp3"
 
 
-def verdict(simulations: Mapping[str, ae.Simulation]) -> str:
-    """Say in one sentence what the table shows."""
-    wrapper, control = simulations[TSALLIS].mean_regret, simulations[UNIFORM].mean_regret
-    naive = simulations[NAIVE].mean_regret
-    if control <= 0.0:
-        return "Too few rounds for a verdict: choosing blindly had no regret."
-    return (
-        f"Wrapped, Tsallis FTRL has {wrapper / control:.0%} of the regret of choosing blindly; naive Exp3, "
-        f"which blames each total on the arm just played, has {naive / control:.0%}."
+def demonstrate(console: "Console", folder: Path) -> Path:
+    """Run the study in a folder, unless it is finished there, print its table and verdict, and return the report's path."""
+    study = Study.load(NAME, quick=True)
+    sizes = sorted({(cell["n_arms"], cell["max_delay"], cell["horizon"]) for cell in study.cells()})
+    players = len({str(cell["player"]) for cell in study.cells()})
+    console.print(
+        f"{players} players, {len(study.cells()):,} cells of {study.runs} runs, K = {sizes[0][0]}, "
+        f"d = {' and '.join(str(d) for _, d, _ in sizes)}, T = {sizes[0][2]:,}. The first time it compiles them all.",
+        highlight=False,
     )
+    results = study.run(folder)
+    from aftereffect.studies.report import write_report
+
+    console.print(table(results.rows))
+    console.print(verdict(results.rows), highlight=False)
+    for cell, failure in results.failures.items():
+        console.print(f"cell {cell} failed: {failure.get('message')}", highlight=False)
+    return write_report(study, results, folder)
 
 
-def plot_regrets(simulations: Mapping[str, ae.Simulation], path: Path) -> Path:
-    """Draw the regret curves with their 95% bands into a PNG file."""
-    from matplotlib.figure import Figure
+def table(rows: "pl.DataFrame") -> "Table":
+    """Return regret per 1,000 rounds by player and kind of losses, the best on the first kind at the top."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
 
-    figure = Figure(figsize=(8, 4.6), layout="constrained")
-    axes = figure.subplots()
-    for name, simulation in simulations.items():
-        simulation.plot(axes, label=name, color=COLOURS[name])
-    axes.set_title("Four players, late bills: regret against the best arm", loc="left")
-    axes.xaxis.set_major_formatter("{x:,.0f}")
-    axes.yaxis.set_major_formatter("{x:,.0f}")
-    axes.grid(alpha=0.25)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150)
-    return path
+    from aftereffect.studies import views
+
+    shown = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    shown.add_column("regret per 1,000 rounds", no_wrap=True)
+    for kind in KINDS:
+        shown.add_column(kind, justify="right")
+    shown.add_column("needs", no_wrap=True)
+    means = by_kind(rows)
+    for who in sorted(means, key=lambda who: (who in views.labelled(), means[who][0])):
+        needs = "labels" if who in views.labelled() else "one law" if who in views.needing("stochastic losses") else ""
+        shown.add_row(who, *("–" if math.isnan(mean) else f"{mean:,.0f}" for mean in means[who]), needs)
+    return shown
+
+
+def by_kind(rows: "pl.DataFrame") -> dict[str, list[float]]:
+    """Return each player's mean regret per 1,000 rounds on each kind; NaN where it has no room on all of its cells."""
+    import polars as pl
+
+    from aftereffect.studies import views
+
+    finals = views.finals(views.readable(rows))
+    found: dict[str, list[float]] = {}
+    for who in views.names(finals, "who"):
+        found[who] = []
+        for instances in KINDS.values():
+            here = finals.filter(pl.col("instance").is_in(instances))
+            mine = here.filter(pl.col("who") == who)
+            whole = mine.height == here.select("instance", *views.SIZES).n_unique()
+            each = (1000.0 * mine["regret"] / mine["horizon"]).to_numpy()
+            found[who].append(float(each.mean()) if whole and mine.height else math.nan)
+    return found
+
+
+def verdict(rows: "pl.DataFrame") -> str:
+    """Say in one sentence what the table shows."""
+    means = by_kind(rows)
+    ours, naive, control = (means[who][:2] for who in (OURS, NAIVE, "uniform play"))
+    return (
+        f"The {OURS} has {ours[0] / control[0]:.0%} of the regret of choosing blindly where one arm is good, and "
+        f"{ours[1] / control[1]:.0%} where bad arms bill late; {NAIVE}, which blames each total on the arm just played, has "
+        f"{naive[0] / control[0]:.0%} and {naive[1] / control[1]:.0%}."
+    )

@@ -185,7 +185,9 @@ def test_plan_in_words_and_in_rounds(call: Api):
     by_words = call("POST", "/v1/plan", json={"arms": ["a", "b", "c"], "carry_over": {"window": "7 days"}}).json()
     by_rounds = call("POST", "/v1/plan", json={"n_arms": 3, "max_delay": 7}).json()
     assert by_words == by_rounds
-    assert by_rounds["shortest_block"] == 15
+    assert by_rounds["shortest_block"] == 8
+    paper = {"n_arms": 3, "max_delay": 7, "player": "paper", "horizon": 100}
+    assert call("POST", "/v1/plan", json=paper).json()["shortest_block"] == 15
     for body in ({}, {"arms": 3}, {"arms": 1, "max_delay": 0}, {"arms": 3, "n_arms": 3, "max_delay": 1}, {"arms": True},
                  {"arms": 3, "max_delay": 1, "carry_over": {"window": 1}}, {"arms": 3, "carry_over": 7},
                  {"arms": 10**9, "max_delay": 1}, {"arms": 3, "max_delay": 1, "name": "x"}):

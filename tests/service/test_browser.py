@@ -123,7 +123,7 @@ def test_an_experiment_is_planned_made_and_reported_without_javascript(browser, 
         page.get_by_label("Length").fill("2 days")
         page.get_by_role("button", name="Show the plan").click()
         plan = page.get_by_role("region", name="The plan").inner_text()
-        assert "5 rounds" in plan
+        assert "3 rounds" in plan
         assert "attribution window" in plan
         assert page.get_by_label("Name", exact=True).input_value() == "Windows"
         page.get_by_role("button", name="Create and start").click()
@@ -145,7 +145,7 @@ def test_the_plan_follows_the_form(browser, address):
         page = seen.go("/experiments/new")
         page.get_by_label("Arms").fill("red\nblue\ngreen")
         page.get_by_label("Length").fill("3")
-        page.get_by_text("7 rounds").first.wait_for()
+        page.get_by_text("4 rounds").first.wait_for()
         assert page.url.endswith("/experiments/new")
         assert [fault for fault in seen.faults() if "422" not in fault] == []
 

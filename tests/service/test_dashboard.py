@@ -11,7 +11,8 @@ from tests.service.calling import Api, api
 from tests.service.leafing import FORM, Page, get, identity, made, played, post
 
 from aftereffect.service.commands import Ask, Pause
-from aftereffect.service.dashboard import charts, timeline
+from aftereffect.service.dashboard import charts, promising, timeline
+from aftereffect.service.dashboard.rendering import rounded
 
 
 @pytest.fixture
@@ -205,6 +206,17 @@ def test_the_outcome_and_its_equal_split_are_those_of_hand_work():
     view["measured"]["B"]["windows"] = 1
     assert charts.outcome(rows, view)["equal"] is None
     assert "cannot be estimated yet: B has fewer than two" in charts.outcome_words(view)
+
+
+def test_the_page_shows_the_certificate_term_by_term(call):
+    path = played(call, 50)
+    words = Page(call("GET", path).text).words
+    view = call.desk.experiment(identity(path))
+    assert "The certificate so far" in words
+    for sentence in (*view["guarantee"]["paragraphs"], *view["plan"]["sentences"]):
+        assert sentence in words
+    for name, term in view["guarantee"]["certificate"]["terms"].items():
+        assert (f"{promising.TERMS[name]}{rounded(term)}" in words) == (term != 0.0), name
 
 
 def test_the_charts_data_agrees_with_the_rounds(call):

@@ -138,9 +138,9 @@ def test_the_plan_is_shown_before_anything_starts(call):
     shown = post(call, "/experiments/plan", FORM)
     words = Page(shown.text).words
     assert shown.status_code == 200
-    # A window of 7 days in rounds of a day: d = 7, blocks of at least 15 rounds, 15 (15/14)^14 = 39.4 on average,
-    # and 365.25 / 4 / 39.4 = 2.32 decisions in a quarter.
-    for expected in ("7 rounds", "15 rounds", "39.4 rounds", "2.32", "attribution window"):
+    # A window of 7 days in rounds of a day: d = 7, blocks of at least 8 rounds, 20 / 0.95^7 = 28.6 on average,
+    # and 365.25 / 4 / 28.6 = 3.19 decisions in a quarter.
+    for expected in ("7 rounds", "8 rounds", "28.6 rounds", "3.19", "attribution window"):
         assert expected in words
     assert call.desk.experiments()["items"] == []
     fields = {

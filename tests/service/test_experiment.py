@@ -10,10 +10,18 @@ from aftereffect.service.commands import Amend, Ask, Tell
 from aftereffect.service.rounds import ROW
 
 
-def test_one_unit_plays_as_the_plain_player() -> None:
-    experiment = made(horizon=400, player="paper")
-    player = ae.CompositeLossWrapper.tuned(
-        n_arms=3, max_delay=1, horizon=400, seed=7, direction="maximize", out_of_range="void"
+@pytest.mark.parametrize(
+    ("kind", "make", "tuning"),
+    [
+        ("default", ae.default_player, {}),
+        ("paper", ae.CompositeLossWrapper.tuned, {}),
+        ("paper", ae.CompositeLossWrapper.tuned, {"base": "exp3", "form": "sharp"}),
+    ],
+)
+def test_one_unit_plays_as_the_plain_player(kind: str, make: Any, tuning: dict[str, str]) -> None:
+    experiment = made(horizon=400, player=kind, tuning=tuning)
+    player = make(
+        n_arms=3, max_delay=1, horizon=400, seed=7, direction="maximize", out_of_range="void", **tuning
     )
     for t in range(1, 401):
         total = (t * 37 % 100) / 100
@@ -37,7 +45,7 @@ def test_ask_is_the_same_until_told_and_a_row_has_every_field() -> None:
     shown = ("round", "unit", "status", "total", "draw", "block", "block_start", "washin", "measured", "date")
     assert [row[name] for name in shown] == [1, "1", "open", None, True, 1, 1, True, False, "2026-03-01"]
     assert row["probability"] == pytest.approx(1 / 3)
-    assert row["why"] == f"{row['arm']} was drawn with probability 0.333 for block 1 and stays for at least 3 rounds."
+    assert row["why"] == f"{row['arm']} was drawn with probability 0.333 for block 1 and stays for at least 2 rounds."
     assert done.event == {
         "kind": "ask",
         "round": 1,
@@ -106,7 +114,7 @@ def test_an_amendment_before_a_report_is_refused() -> None:
 
 
 def test_an_amendment_is_learned_from_while_its_block_is_open_and_refused_afterwards() -> None:
-    experiment, twin = made(), made()
+    experiment, twin = made(player="paper", horizon=400), made(player="paper", horizon=400)
     last = {}
     for t in range(1, 200):
         mine, other = play(experiment, 0.5), play(twin, 0.75)
@@ -123,8 +131,8 @@ def test_an_amendment_is_learned_from_while_its_block_is_open_and_refused_afterw
     refused(experiment, Tell(t, 0.75), "conflict", "its block is closed and learned from")
 
 
-def test_the_measured_rounds_are_the_last_of_a_block_and_are_known_when_it_ends() -> None:
-    experiment = made(max_delay=2)
+def test_the_papers_measured_rounds_are_the_last_of_a_block_and_are_known_when_it_ends() -> None:
+    experiment = made(max_delay=2, player="paper", horizon=1000)
     table: dict[int, dict[str, Any]] = {}
     for _ in range(400):
         for row in experiment.do(Ask(), AT).rows:
@@ -140,6 +148,32 @@ def test_the_measured_rounds_are_the_last_of_a_block_and_are_known_when_it_ends(
     washin = {t for start in starts for t in (start, start + 1)}
     assert all(table[t]["washin"] is (t in washin) for t in table)
     assert [row["block"] for row in table.values()] == [sum(end < t for end in ends) + 1 for t in table]
+
+
+def test_the_default_players_measured_rounds_have_no_coin_in_the_d_rounds_before_them() -> None:
+    """A block is d rounds of wash-in and more: it ends at a coin, and its last rounds since d after the coin before."""
+    experiment, table, measured = made(max_delay=2), {}, []
+    for t in range(1, 401):
+        table |= {row["round"]: row for row in experiment.do(Ask(), AT).rows}
+        done = experiment.do(Tell(t, 0.5), AT)
+        table |= {row["round"]: row for row in done.rows}
+        start = table[t]["block_start"]
+        if not done.answer["update"]:
+            for s in range(start, t + 1):
+                assert table[s]["measured"] is (False if s < start + 2 else None)
+            continue
+        learned = [table[s]["measured"] for s in range(start, t + 1)]
+        first = learned.index(True)
+        assert first >= 2
+        assert learned == [False] * first + [True] * (len(learned) - first)
+        measured.append(len(learned) - first)
+        # One action may bring 1 and a round 3; rewards of 0.5 a round over m rounds, m + 2 actions have a part in it.
+        m, scale = measured[-1], experiment.progress.panel.player.scale
+        assert done.answer["fed"] * scale == pytest.approx((m + 2) - 0.5 * m)
+    assert len(measured) > 20
+    # A stretch is geometric of mean 1/β = 7.5; its standard deviation is √(1 − β)/β < 7; 4 standard errors.
+    assert abs(sum(measured) / len(measured) - 7.5) < 4 * 7 / len(measured) ** 0.5
+    assert min(measured) < 4 < max(measured)
 
 
 def test_units_share_rounds_and_blocks_and_each_has_its_arm() -> None:

@@ -41,8 +41,9 @@ def test_few_windows_have_no_standard_error() -> None:
         ((4.0, 6.0), (0.0, 2.0), "likely", "probably ahead of b (1 over 2): by 4, with a standard error of 1.4"),
         ((5.5, 7.5), (0.0, 2.0), "clear", "clearly ahead of b (1 over 2): by 5.5, with a standard error of 1.4"),
         ((2.0, 4.0), (0.0, 2.0), "open", "cannot be told apart from b (1 over 2): 2 apart"),
-        ((1.0, 1.0), (1.0, 1.0), "open", "cannot be told apart"),
-        ((3.0, 3.0), (1.0, 1.0), "clear", "clearly ahead"),
+        ((1.0, 1.0), (1.0, 1.0), "open", "cannot be told apart from b (1 over 2): the same in every window"),
+        ((3.0, 3.0), (1.0, 1.0), "clear", "clearly ahead of b (1 over 2): by 2 in every window"),
+        ((340e3, 360e3), (0.0, 2.0), "clear", "a had the best measured windows (350,000 a round over 2)"),
         ((9.0,), (0.0, 2.0), "unknown", "nobody can say how sure that is"),
     ],
 )

@@ -18,7 +18,7 @@ def test_out_of_range_is_void_counted_and_alarmed_above_one_percent() -> None:
     play(experiment, -0.1)
     view = experiment.view()
     assert (view["counts"]["void"], view["counts"]["out_of_range"]) == (2, 2)
-    assert "2 of 102 totals (2.0%) are outside [-4e-08, 4], what the range" in view["alarms"][0]
+    assert "2 of 102 totals (2.0%) are outside [0, 4], what the range" in view["alarms"][0]
 
 
 def test_many_missing_reports_and_a_block_without_end_are_alarming() -> None:
@@ -30,14 +30,14 @@ def test_many_missing_reports_and_a_block_without_end_are_alarming() -> None:
     assert experiment.view()["alarms"] == [
         "2 of 10 reports (20.0%) are missing; a window with a gap is void, so learning is slow."
     ]
-    # A mean block is 3·(3/2)² = 6.75 rounds; after 12 of them chance is no excuse.
+    # A mean block is 1/(0.2·0.8) = 6.25 rounds; after 12 of them chance is no excuse.
     start = to_open_block(experiment, 1)
-    while experiment.view()["round"] < start + 79:
+    while experiment.view()["round"] < start + 73:
         play(experiment, None)
     assert not any("This block" in words for words in experiment.view()["alarms"])
     play(experiment, None)
     play(experiment, None)
-    assert any("This block has lasted 82 rounds (mean 7), because" in words for words in experiment.view()["alarms"])
+    assert any("This block has lasted 76 rounds (mean 6): " in words for words in experiment.view()["alarms"])
 
 
 def test_states_and_who_may_do_what_in_them() -> None:
@@ -120,37 +120,57 @@ def test_a_pause_moves_the_dates_of_later_rounds() -> None:
     assert dates == ["2026-02-27", "2026-03-01", "2026-03-07"]
 
 
-def test_an_arm_that_is_away_is_replaced_and_its_rounds_are_not_learned_from() -> None:
-    experiment = made(max_delay=1)
-    to_open_block(experiment, 2)
+def test_an_arm_that_is_away_is_replaced_and_totals_of_both_are_not_learned_from() -> None:
+    experiment = made(max_delay=2, arms=["red", "green"])
+    to_open_block(experiment, 3)
     arm = experiment.do(Ask(), AT).answer["arm"]
     experiment.do(Tell(experiment.view()["round"], 0.5), AT)
     gone = experiment.do(Away(arm), AT)
     assert (gone.answer["away"], gone.event and gone.event["body"]) == ([arm], {"arm": arm})
     repeated(experiment, Away(arm))
     missing = experiment.progress.panel.counts.missing
-    asked = experiment.do(Ask(), AT).answer
-    if asked["draw"]:
-        pytest.fail("the seed was chosen so that the block goes on")
-    assert asked["arm"] != arm
-    assert asked["substituted"] is True
-    assert asked["why"].startswith(f"{arm} is away, so {asked['arm']} is played in its place")
-    told = experiment.do(Tell(asked["round"], 0.5), AT).answer
-    assert (told["status"], told["update"]) == ("reported", False)
+    for learned in (False, False, True):
+        asked = experiment.do(Ask(), AT).answer
+        if asked["draw"]:
+            pytest.fail("the seed was chosen so that the block goes on")
+        assert asked["arm"] != arm
+        assert asked["substituted"] is True
+        assert asked["why"].startswith(f"{arm} is away, so {asked['arm']} is played in its place; ")
+        assert ("not learned from" in asked["why"]) is not learned
+        assert (f"{arm} is credited with what {asked['arm']} brings" in asked["why"]) is learned
+        experiment.do(Tell(asked["round"], 0.5), AT)
+    # Of the rounds after the change the first d hold effects of both arms.
+    assert experiment.progress.panel.counts.missing == missing + 2
     view = experiment.view()
     assert view["guarantee"]["void"] is True
     assert view["guarantee"]["words"].startswith("Void: an arm has been away")
-    assert "nothing is learned there until it is back" in view["alarms"][1]
-    assert view["counts"]["substituted"] == 1
+    assert view["alarms"] == [f"Away: {arm}. Others are played in its place, and the guarantee is void."]
+    assert view["counts"]["substituted"] == 3
     experiment.do(Back(arm), AT)
     repeated(experiment, Back(arm))
-    after = play(experiment)
-    assert (after["arm"], after["substituted"]) == (arm, False)
-    assert "effects of a stand-in still arrive" in after["why"]
-    assert experiment.progress.panel.counts.missing == missing + 2
-    play(experiment)
-    assert experiment.progress.panel.counts.missing == missing + 2
+    for learned in (False, False, True):
+        after = play(experiment)
+        assert (after["arm"], after["substituted"]) == (arm, False)
+        assert ("effects of a stand-in still arrive" in after["why"]) is not learned
+    assert experiment.progress.panel.counts.missing == missing + 4
     assert experiment.view()["guarantee"]["void"] is True
+
+
+def test_blocks_end_while_an_arm_is_away_and_what_is_measured_is_the_stand_ins() -> None:
+    experiment = made(max_delay=1, arms=["red", "green"])
+    experiment.do(Away("red"), AT)
+    ended = [play(experiment) for _ in range(200)]
+    assert {told["arm"] for told in ended} == {"green"}
+    updates = [told for told in ended if told["update"]]
+    assert len(updates) > 15
+    assert any(told["substituted"] for told in updates)
+    assert not all(told["substituted"] for told in updates)
+    measured = experiment.view()["measured"]
+    assert (measured["red"]["windows"], measured["green"]["windows"]) == (0, len(updates))
+    assert measured["green"]["mean"] == 0.5
+    # Charged with the same as the other, the arm that is away neither gains on it nor falls behind by much.
+    assert abs(experiment.view()["probabilities"]["red"] - 0.5) < 0.3
+    assert experiment.progress.panel.counts.missing == 0
 
 
 def test_one_arm_must_stay_and_arms_are_called_by_name() -> None:

@@ -2,13 +2,22 @@
 
 import itertools
 import math
+import re
 
 import pytest
 
-from aftereffect import theory
+from aftereffect import AdaptiveTsallis, CompositeLossWrapper
 from aftereffect.core.errors import InvalidArgument
-from aftereffect.service.durations import days, said
-from aftereffect.service.planner import informative_from, plan, rounds_of_carry_over
+from aftereffect.service.durations import days, rounds_of_carry_over, said
+from aftereffect.service.errors import Refused
+from aftereffect.service.planner import Plan, plan
+from aftereffect.service.planning import planned
+from aftereffect.service.settings import checked_settings
+
+
+def settled(n_arms: int, d: int, **changes: object) -> Plan:
+    arms = [str(i) for i in range(n_arms)]
+    return plan(checked_settings({"name": "x", "arms": arms, "max_delay": d, **changes}))
 
 
 @pytest.mark.parametrize(
@@ -61,52 +70,131 @@ def test_a_carry_over_needs_exactly_one_way_and_an_end() -> None:
 
 
 @pytest.mark.parametrize("d", [0, 1, 2])
-def test_the_mean_block_is_that_of_the_coins(d: int) -> None:
-    """Expected number of updates in n rounds, from all 2^n coin sequences, against (n − 2d)/mean_block."""
-    n, beta = 12, 1 / (2 * d + 1)
+@pytest.mark.parametrize(
+    ("changes", "quiet", "bias"),
+    [
+        # Losses that are never negative: β = 1/(d+1), and d zeros before an update. Gains: 0.4/(d+1), 1 without delay.
+        ({"direction": "minimize"}, 1, lambda d: 1 / (d + 1)),
+        ({"direction": "maximize"}, 1, lambda d: 0.4 / (d + 1) if d else 1.0),
+        ({"direction": "minimize", "low": -1}, 1, lambda d: 0.4 / (d + 1) if d else 1.0),
+        ({"player": "paper", "horizon": 100}, 2, lambda d: 1 / (2 * d + 1)),
+    ],
+)
+def test_the_mean_block_is_that_of_the_coins(d: int, changes: dict, quiet: int, bias: object) -> None:
+    """Expected number of updates in n rounds, from all 2^n coin sequences, against (n − zeros)/mean_block."""
+    n, beta, zeros = 12, bias(d), quiet * d
     expected = 0.0
     for coins in itertools.product((0, 1), repeat=n):
         weight = math.prod(beta if coin else 1 - beta for coin in coins)
-        ends = [t for t in range(2 * d, n) if coins[t] and not any(coins[t - 2 * d : t])]
+        ends = [t for t in range(zeros, n) if coins[t] and not any(coins[t - zeros : t])]
         expected += weight * len(ends)
-    assert plan(2, d).mean_block == pytest.approx((n - 2 * d) / expected, rel=1e-12)
-    assert plan(2, d).shortest_block == 2 * d + 1
+    found = settled(2, d, **changes)
+    assert found.mean_block == pytest.approx((n - zeros) / expected, rel=1e-12)
+    assert found.shortest_block == zeros + 1
 
 
 @pytest.mark.parametrize(("n_arms", "d"), [(2, 0), (2, 1), (3, 2), (5, 1)])
-def test_from_that_round_on_every_horizon_has_an_informative_bound(n_arms: int, d: int) -> None:
-    since = informative_from(n_arms, d)
-    last = max(T for T in range(1, 3 * since) if theory.tuned_bound(n_arms, d, T) >= T)
+def test_from_that_round_on_the_worst_case_stays_informative(n_arms: int, d: int) -> None:
+    since = settled(n_arms, d, direction="minimize").informative_from
+    assert since is not None
+    beta, h = 1 / (d + 1), 2 * (math.sqrt(n_arms) - 1)
+    rate = AdaptiveTsallis(n_arms).first_rate
+
+    def bound(T: int) -> float:
+        """Written out once more from the docstrings of theory.adaptive."""
+        clean, C = (1 - beta) ** d, math.sqrt((2 - beta) / beta**2 + 2 * d / beta + d * d)
+        V = clean * (1 + beta * (T - d - 1))
+        N, growth = V - clean, 0.5 * math.log(1 + 4 * n_arms * V / (h * rate) ** 2)
+        moved = min(N, math.sqrt(h * N * growth / math.log(2)) + (2 + 1 / math.log(2)) * growth)
+        return d * (1 + moved) + C / clean * (h * rate + 4 * math.sqrt(n_arms * V))
+
+    last = max(T for T in range(d + 1, 3 * since) if bound(T) >= T)
     assert since == last + 1
+
+
+@pytest.mark.parametrize(("n_arms", "d"), [(2, 0), (2, 1), (3, 2), (5, 1)])
+def test_the_papers_tuning_is_informative_for_every_horizon_from_there(n_arms: int, d: int) -> None:
+    early = settled(n_arms, d, player="paper", horizon=1)
+    assert early.informative_from is None
+    (needed,) = re.findall(r"takes a horizon of ([\d,]+) rounds or more", " ".join(early.sentences))
+    since = int(needed.replace(",", ""))
+
+    def bound(T: int) -> float:
+        return CompositeLossWrapper.tuned(n_arms=n_arms, max_delay=d, horizon=T, direction="maximize").regret_bound(T)
+
+    assert bound(since - 1) == since - 1
+    assert all(bound(T) < T for T in range(since, 2 * since, 7))
     # The printed constant, 28√((d+1)KT), is below T from 784(d+1)K rounds on (8K without delay): later than this.
     assert since <= (784 if d else 8) * (d + 1) * n_arms + 1
+    found = settled(n_arms, d, player="paper", horizon=since).informative_from
+    assert found is not None
+    assert found <= since
 
 
-def test_weekly_rounds_with_nine_weeks_make_one_decision_a_year_and_the_plan_says_so() -> None:
-    found = plan(3, 9, round_days=7)
-    # 19·(19/18)^18 rounds of a week.
-    assert found.mean_block == pytest.approx(19 * (19 / 18) ** 18, rel=1e-12)
+def test_weekly_rounds_with_nine_weeks_make_few_decisions_a_year_and_the_plan_says_so() -> None:
+    found = settled(3, 9, round_length=7)
+    # β = 0.04: 1/(0.04·0.96⁹) rounds of a week.
+    assert found.mean_block == pytest.approx(25 / 0.96**9, rel=1e-12)
     assert 4 * found.decisions_per_quarter == pytest.approx(365.25 / 7 / found.mean_block, rel=1e-12)
-    assert 0.9 < 4 * found.decisions_per_quarter < 1.1
+    assert 1.4 < 4 * found.decisions_per_quarter < 1.5
     text = " ".join(found.sentences)
     assert "attribution window" in text
     assert "slow" in text
     assert "More units" in text
+    assert "at least 10 rounds (10 weeks), 36.1 on average (252.7 days)" in text
+    assert "The first 9 totals of a block still hold effects of the arm before" in text
+    assert "of the others the last ones are, 25.0 on average" in text
+    paper = settled(3, 9, round_length=7, player="paper", horizon=100)
+    # 19·(19/18)^18 rounds of a week: one decision a year.
+    assert paper.mean_block == pytest.approx(19 * (19 / 18) ** 18, rel=1e-12)
+    assert "only the last 10 are" in " ".join(paper.sentences)
+
+
+def test_a_delay_of_one_round_is_said_in_the_singular() -> None:
+    text = " ".join(settled(2, 1).sentences)
+    assert "up to 1 round (1 day) after their own" in text
+    assert "The first total of a block still holds effects" in text
 
 
 def test_many_units_or_no_delay_are_not_called_slow() -> None:
-    assert "slow" not in " ".join(plan(3, 9, round_days=7, units=20).sentences)
-    assert "slow" not in " ".join(plan(3, 0).sentences)
+    assert "slow" not in " ".join(settled(3, 9, round_length=7, units=20).sentences)
+    assert "slow" not in " ".join(settled(3, 0).sentences)
 
 
 def test_a_horizon_too_short_is_said() -> None:
-    assert "shorter than one mean block" in " ".join(plan(2, 7, horizon=20).sentences)
-    assert "ends before the guarantee" in " ".join(plan(2, 7, horizon=365).sentences)
-    assert "ends before" not in " ".join(plan(2, 7, horizon=informative_from(2, 7)).sentences)
+    assert "shorter than one mean block" in " ".join(settled(2, 7, horizon=20).sentences)
+    assert "ends before the guarantee" in " ".join(settled(2, 7, horizon=365).sentences)
+    since = settled(2, 7).informative_from
+    assert "ends before" not in " ".join(settled(2, 7, horizon=since).sentences)
 
 
-@pytest.mark.parametrize("bad", [{"n_arms": 1}, {"max_delay": -1}, {"horizon": 0}, {"units": 0}, {"round_days": 0}])
-def test_bad_sizes_are_refused(bad: dict) -> None:
-    sizes = {"n_arms": 2, "max_delay": 1} | bad
-    with pytest.raises(InvalidArgument, match="must be"):
-        plan(sizes.pop("n_arms"), sizes.pop("max_delay"), **sizes)
+def test_the_papers_player_promises_nothing_where_effects_can_be_negative() -> None:
+    found = settled(2, 1, player="paper", horizon=10**6, low=-1)
+    assert found.informative_from is None
+    assert "No guarantee is known for this player" in " ".join(found.sentences)
+
+
+def test_a_question_is_answered_by_number_or_by_name() -> None:
+    by_name = planned({"arms": ["a", "b"], "max_delay": 2})
+    assert by_name == planned({"n_arms": 2, "max_delay": 2}) == planned({"arms": 2, "max_delay": 2})
+    assert by_name["shortest_block"] == 3
+    assert planned({"arms": 2, "max_delay": 2, "player": "paper", "horizon": 9})["shortest_block"] == 5
+
+
+@pytest.mark.parametrize(
+    ("bad", "words"),
+    [
+        ({"n_arms": 1}, "n_arms must be at least 2, but got 1"),
+        ({"n_arms": None}, "exactly one of arms and n_arms must be given"),
+        ({"arms": 3}, "exactly one of arms and n_arms must be given"),
+        ({"n_arms": None, "arms": 1001}, "arms must be at most 1000, but got 1001"),
+        ({"max_delay": -1}, "max_delay must be at least 0"),
+        ({"horizon": 0}, "horizon must be at least 1"),
+        ({"units": 0}, "units must be at least 1"),
+        ({"round_length": 0}, "round_length must be greater than 0"),
+        ({"name": "x"}, "a plan has no 'name'"),
+    ],
+)
+def test_bad_questions_are_refused(bad: dict, words: str) -> None:
+    with pytest.raises(Refused, match=words):
+        planned({"n_arms": 2, "max_delay": 1} | bad)

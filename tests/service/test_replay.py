@@ -28,6 +28,7 @@ def test_rounds_beyond_memory_are_looked_up_or_refused() -> None:
 
 def test_a_round_of_a_very_long_block_is_amended_from_its_row_and_replayed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Memory, "CELLS", 32)
+    monkeypatch.setattr(Memory, "LONG", 1)
     experiment, events, table = made(max_delay=20), [], {}
     for t in range(1, 40):
         for command in (Ask(), Tell(t, 0.5)):

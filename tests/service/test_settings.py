@@ -69,7 +69,15 @@ def test_null_stands_for_the_default() -> None:
         ({"units": 1000, "max_delay": 100}, "units times (max_delay + 1) must be at most 100000"),
         ({"player": "best"}, "player must be one of 'default', 'paper', but got 'best'"),
         ({"player": "paper"}, "horizon must be given for player 'paper'"),
-        ({"tuning": {"speed": 1}}, "tuning may have horizon, but got 'speed'"),
+        ({"tuning": {"horizon": 1}}, "tuning must be empty, since there is nothing to tune, for player 'default', but"),
+        (
+            {"tuning": {"speed": 1}, "player": "paper", "horizon": 9},
+            "tuning may have base, form for player 'paper', but got 'speed'",
+        ),
+        (
+            {"tuning": {"base": "ucb"}, "player": "paper", "horizon": 9},
+            "tuning.base must be one of 'tsallis', 'exp3', but got 'ucb'",
+        ),
         ({"tuning": 1}, "tuning must be a mapping, but got 1"),
         ({"seed": -1}, "seed must be at least 0, but got -1"),
         ({"seed": 2**64}, "seed must be at most 18446744073709551615"),
@@ -109,8 +117,9 @@ def test_carry_over_in_words_gives_rounds_and_keeps_the_words() -> None:
     [
         LEAST,
         {**LEAST, "units": 4, "seed": 2**64 - 1, "horizon": 10, "player": "paper", "draft": True},
+        {**LEAST, "horizon": 10, "player": "paper", "tuning": {"base": "exp3", "form": "sharp"}},
         {"name": "é 👩‍👩‍👧", "arms": ["a", "b"], "carry_over": {"half_life": 1.5}, "start_date": "2026-01-31"},
-        {**LEAST, "low": -0.1, "high": 1e-300, "round_length": 1 / 3, "tuning": {"horizon": 500}},
+        {**LEAST, "low": -0.1, "high": 1e-300, "round_length": 1 / 3, "tuning": {}},
     ],
 )
 def test_json_gives_the_same_settings_back(given: dict) -> None:

@@ -32,34 +32,35 @@ class Machine(RuleBasedStateMachine):
         n_arms=st.integers(2, 4),
         max_delay=st.integers(0, 2),
         units=st.integers(1, 3),
-        horizon=st.sampled_from([None, None, None, 30]),
+        horizon=st.sampled_from([None, None, 30, 60]),
         draft=st.booleans(),
+        paper=st.booleans(),
         seed=st.integers(0, 2**64 - 1),
     )
-    def begin(self, n_arms: int, max_delay: int, units: int, horizon: int | None, draft: bool, seed: int) -> None:
+    def begin(
+        self, n_arms: int, max_delay: int, units: int, horizon: int | None, draft: bool, paper: bool, seed: int
+    ) -> None:
         self.arms = [f"arm {i}" for i in range(n_arms)]
         self.units = [str(u + 1) for u in range(units)]
         self.d, self.horizon = max_delay, horizon
         given = {"name": "m", "arms": self.arms, "max_delay": max_delay, "units": units, "horizon": horizon}
-        self.settings = checked_settings({**given, "seed": seed, "draft": draft, "player": "default"})
+        self.paper = paper and horizon is not None
+        kind = "paper" if self.paper else "default"
+        self.settings = checked_settings({**given, "seed": seed, "draft": draft, "player": kind})
         self.experiment = Experiment(self.settings)
         self.experiment.lookup = self.look_up
         self.least, self.most = total_bounds(effects("maximize", 0.0, 1.0), max_delay)
-        player = ae.CompositeLossWrapper.tuned(
-            n_arms=n_arms,
-            max_delay=max_delay,
-            horizon=horizon or 100_000,
-            seed=seed,
-            direction="maximize",
-            out_of_range="void",
-        )
-        self.panel = ae.Panel(player, units)
+        make = ae.CompositeLossWrapper.tuned if self.paper else ae.default_player
+        sizes = {"n_arms": n_arms, "max_delay": max_delay, "horizon": horizon, "seed": seed}
+        self.panel = ae.Panel(make(**sizes, direction="maximize", out_of_range="void"), units)
         self.state = "draft" if draft else "running"
         self.reports: dict[tuple[int, int], float | None] = {}
         self.withheld: set[tuple[int, int]] = set()
         self.drawn: dict[int, list[int]] = {}
         self.last, self.open = 0, False
-        self.blocks: list[tuple[int, int | None, list[float | None]]] = []
+        # First round, last round, what was fed, first round that was learned from.
+        self.blocks: list[tuple[int, int | None, list[float | None], int]] = []
+        self.played: list[int] = []
         self.away: set[int] = set()
         self.ever_away = False
         self.warm_until = 0
@@ -103,7 +104,7 @@ class Machine(RuleBasedStateMachine):
         return "reported" if self.least <= total <= self.most else "void"
 
     def block_is_open(self, number: int) -> bool:
-        start, end, _ = self.blocks[-1]
+        start, end, *_ = self.blocks[-1]
         return number >= start and end is None
 
     def close(self) -> None:
@@ -113,7 +114,8 @@ class Machine(RuleBasedStateMachine):
         result = self.panel.tell(heard)
         self.open = False
         if result.update:
-            self.blocks[-1] = (self.blocks[-1][0], self.last, result.fed_losses)
+            first = self.last - result.measured + 1
+            self.blocks[-1] = (self.blocks[-1][0], self.last, result.fed_losses, first)
         if self.last == self.horizon:
             self.state = "finished"
 
@@ -149,23 +151,25 @@ class Machine(RuleBasedStateMachine):
         self.last += 1
         self.open = True
         self.drawn[self.last] = drawn
-        if self.panel.block_start == self.last:
-            self.blocks.append((self.last, None, []))
+        fresh = self.panel.block_start == self.last
+        if fresh:
+            self.blocks.append((self.last, None, [], 0))
         assert [row["unit"] for row in done.rows] == self.units
         assert done.answer["unit"] == (unit or self.units[0])
         for u, row in enumerate(done.rows):
             arm = self.arms.index(row["arm"])
             assert arm not in self.away
             assert row["substituted"] == (drawn[u] in self.away)
-            if row["substituted"]:
-                self.stained[u] = self.last + self.d
-            else:
+            if not fresh and arm != self.played[u]:
+                self.stained[u] = self.last + self.d - 1
+            if not row["substituted"]:
                 assert arm == drawn[u]
                 assert row["probability"] == self.panel.probabilities[arm]
             if self.last <= max(self.warm_until, self.stained[u]):
                 self.withheld.add((self.last, u))
             assert (row["round"], row["status"], row["total"]) == (self.last, "open", None)
             assert (row["block"], row["block_start"]) == (len(self.blocks), self.blocks[-1][0])
+        self.played = [self.arms.index(row["arm"]) for row in done.rows]
 
     @rule(u=st.integers(0, 2), total=TOTALS)
     def tell(self, u: int, total: float | None) -> None:
@@ -356,21 +360,27 @@ class Machine(RuleBasedStateMachine):
         assert (view["state"], view["round"]) == (self.state, self.last)
         assert view["open_round"] == (self.last if self.open else None)
         assert list(view["probabilities"].values()) == self.panel.probabilities.tolist()
-        assert (view["block"], view["updates"]) == (len(self.blocks), sum(end is not None for _, end, _ in self.blocks))
+        ended = [end for _, end, *_ in self.blocks if end is not None]
+        assert (view["block"], view["updates"]) == (len(self.blocks), len(ended))
         statuses = [self.status(total) for total in self.reports.values()]
         counts = view["counts"]
         assert (counts["missing"], counts["void"]) == (statuses.count("missing"), statuses.count("void"))
         assert (counts["amended"], counts["reports"]) == (self.amended, len(statuses) - statuses.count("missing"))
         assert view["guarantee"]["void"] == self.ever_away
+        shown = view["guarantee"]["certificate"]
+        assert (shown is None) == (self.paper or not self.panel.rounds_played)
+        if shown is not None:
+            own = self.panel.certificate()
+            assert (shown["value"], shown["terms"], shown["rounds"]) == (own.value, own.terms, own.rounds)
+            assert view["plan"]["informative_from"] == own.worst_case_from
         assert sum(view["plays"].values()) == self.last * len(self.units)
         assert (view["winner"] is not None) == (self.state == "finished")
 
     def measured(self, number: int, u: int) -> bool | None:
-        start, end, fed = next(block for block in reversed(self.blocks) if block[0] <= number)
+        start, end, fed, first = next(block for block in reversed(self.blocks) if block[0] <= number)
         if end is not None:
-            return number >= end - self.d and fed[u] is not None
-        told = self.last - self.open
-        return False if number < start + self.d or number + self.d <= told else None
+            return number >= first and fed[u] is not None
+        return False if number < start + self.d else None
 
     @invariant()
     def the_rows_are_the_table_of_reports(self) -> None:
@@ -383,7 +393,7 @@ class Machine(RuleBasedStateMachine):
             else:
                 assert (row["total"], row["status"]) == (None, "open")
             assert row["measured"] == self.measured(number, u), (row, self.blocks)
-            updated = any(end == number for _, end, _ in self.blocks)
+            updated = any(block[1] == number for block in self.blocks)
             assert row["update"] == updated
 
     def teardown(self) -> None:

@@ -190,7 +190,7 @@ def test_a_file_that_is_no_database_is_named_as_such(tmp_path: Path):
 
 
 def test_the_log_is_moved_into_the_file_when_there_is_time(sqlite_url, monkeypatch):
-    monkeypatch.setattr("aftereffect.service.store.ledger.LOG_ROWS_IDLE", 1)
+    monkeypatch.setattr("aftereffect.service.store.sweeping.LOG_ROWS_IDLE", 1)
     with Desk.open(sqlite_url) as desk:
         for i in range(3):
             desk.create({"name": f"n{i}", "arms": ["a", "b"], "max_delay": 0})

@@ -282,8 +282,12 @@ def test_export_as_csv_and_parquet(place: str, tmp_path: Path) -> None:
 
 def test_plan_says_what_carry_over_leads_to() -> None:
     lines = ok("plan", "--arms", "3", "--window", "7 days").splitlines()
-    assert any("at least 15 rounds" in line for line in lines)
-    assert told("plan", "--arms", "3", "--max-delay", "7")["shortest_block"] == 15
+    assert any("at least 8 rounds" in line for line in lines)
+    assert told("plan", "--arms", "3", "--max-delay", "7")["shortest_block"] == 8
+    paper = ("--player", "paper", "--horizon", "100")
+    assert told("plan", "--arms", "3", "--max-delay", "7", *paper)["shortest_block"] == 15
+    gains, costs = told("plan", "--max-delay", "7"), told("plan", "--max-delay", "7", "--direction", "minimize")
+    assert costs["mean_block"] < gains["mean_block"]
     assert refused(2, "plan", "--arms", "1", "--max-delay", "2").err == (
         "aftereffect: n_arms must be at least 2, but got 1\n"
     )

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from aftereffect.core.errors import InvalidArgument
-from aftereffect.studies import guarantees, sections, views
+from aftereffect.studies import comparing, guarantees, sections, views
 from aftereffect.studies.figures import PALETTE, looks
 from aftereffect.studies.page import Page, Shaded
 from aftereffect.studies.report import big, completeness, planned, write_report
@@ -30,7 +30,7 @@ def study(**changes: Any) -> Study:
         "title": "Losses <small> & late",
         "about": "First paragraph.\n\nSecond, with d = 0.",
         "runs": 4,
-        "report": {"figures": ["curves", "scaling", "bounds", "ratios"], "against": ["gap"]},
+        "report": {"figures": ["curves", "scaling", "bounds", "ratios"], "against": ["gap"], "reading": "Mind the gap & K^2."},
     }
     return Study("little", **(given | changes))
 
@@ -66,6 +66,7 @@ def test_page_is_self_contained_and_complete(results: Results, tmp_path: Path) -
     assert "Losses <small> & late" in page.text
     assert "Second, with d\u00a0=\u00a00." in page.text
     assert f"{48:,} of 48 cells are finished" in page.text
+    assert "Mind the gap & K2." in page.text
     images = [attrs["src"] or "" for tag, attrs in page.tags if tag == "img"]
     assert len(images) == 4
     for source in images:
@@ -76,7 +77,7 @@ def test_page_is_self_contained_and_complete(results: Results, tmp_path: Path) -
     assert not {tag for tag, _ in page.tags} & {"script", "link", "iframe"}
     links = [attrs["href"] or "" for tag, attrs in page.tags if tag == "a"]
     anchors = {attrs.get("id") for tag, attrs in page.tags if tag == "h2"}
-    assert len(links) == len(anchors) == 8
+    assert len(links) == len(anchors) == 10
     assert all(link.startswith("#") and link[1:] in anchors for link in links)
     styles = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "url(" not in styles
@@ -102,7 +103,7 @@ def test_same_rows_give_the_same_bytes(results: Results, tmp_path: Path) -> None
 
 def test_findings_follow_the_rows(results: Results, tmp_path: Path) -> None:
     """Sentences are computed: with other regrets another player wins, and a bound is broken."""
-    winner = re.compile(r"random splits, gap 0\.4: without labels, (.*?) has the least regret, ([\d,]+)")
+    winner = re.compile(r"Of the players for any losses, the least regret is that of (.*?) on all 2\.")
     for who in ("wrapper, Exp3", "uniform play"):
         named = views.readable(results.rows)
         better = pl.when(named["who"] == who).then(pl.lit(7.0)).otherwise(pl.lit(1e6))
@@ -111,7 +112,7 @@ def test_findings_follow_the_rows(results: Results, tmp_path: Path) -> None:
         text = read(write_report(asked, Results(rows, results.times, {}, []), tmp_path)).text
         found = winner.search(text)
         assert found is not None
-        assert found.groups() == (who, "7")
+        assert found.group(1) == who
         assert "broken in 8" in text
 
 
@@ -134,7 +135,8 @@ def test_nothing_to_report_is_an_error(results: Results, tmp_path: Path) -> None
         ({"figures": ["curve"]}, "report.figures must be one of 'curves', .*, but got 'curve'"),
         ({"figures": "curves"}, "report.figures must be a list of names, but got 'curves'"),
         ({"against": [3]}, r"report.against must be a list of names, but got \[3\]"),
-        ({"colour": "red"}, "report.colour must be figures or against, but it is neither"),
+        ({"colour": "red"}, "report.colour must be figures, against or reading, but it is none of these"),
+        ({"reading": ["x"]}, r"report.reading must be text, but got \['x'\]"),
     ],
 )
 def test_bad_report_table(report: dict[str, Any], message: str) -> None:
@@ -170,11 +172,19 @@ def hand_made() -> pl.DataFrame:
 
 
 def test_ratios_by_hand() -> None:
-    assert sections.relative(hand_made(), "a") == {("a", "x"): 1.0, ("b", "x"): 0.5, ("c", "x"): -0.25}
-    here = hand_made().filter(pl.col("where") == "x")
-    assert sections.winners(here, "x", "a") == "x: without labels, c has the least regret, -2 (a: 10)."
-    named = here.with_columns(pl.col("who").replace({"b": "delayed Exp3"}))
-    assert sections.winners(named, "x", "c").endswith("c has the least regret, -2; with labels, delayed Exp3, 5.")
+    assert comparing.relative(hand_made(), "a") == {("a", "x"): 1.0, ("b", "x"): 0.5, ("c", "x"): -0.25}
+    # On y only two play; of three kinds of players, the best on each instance.
+    named = hand_made().with_columns(pl.col("who").replace({"b": "delayed Exp3", "c": "ARS-UCB"}))
+    found = comparing.winners(named)
+    assert found == {
+        "x": {"stochastic losses": ("ARS-UCB", -2.5), "labels": ("delayed Exp3", 5.0), "any losses": ("a", 10.0)},
+        "y": {"any losses": ("a", -1.0), "labels": ("delayed Exp3", 4.0)},
+    }
+    assert comparing.tally(found)[1] == "Of the players for losses of one law, the least regret is that of ARS-UCB on all 1."
+    errors = named.with_columns(standard_error=pl.when(pl.col("where") == "x").then(0.5).otherwise(0.4))
+    # -2.5 is five standard errors below 0, -1 only two and a half.
+    note = "Regret is below 0, better than the best fixed arm, on x (1 player)."
+    assert comparing.negative(errors) == [note]
 
 
 def test_worst_row_is_the_greatest_regret(results: Results) -> None:

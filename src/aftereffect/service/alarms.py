@@ -1,6 +1,6 @@
 """What somebody should look at: sentences, the gravest first; an empty list when all is well."""
 
-from aftereffect import theory
+from aftereffect.service.figures import amount, counted
 from aftereffect.service.progress import Progress
 
 OUT_OF_RANGE = 0.01
@@ -15,37 +15,37 @@ def alarms(progress: Progress) -> list[str]:
     settings, counts = progress.settings, progress.counts
     found = []
     told = counts["reports"] + counts["missing"]
+    span, parts = progress.panel.player.effects, settings.max_delay + 1
     if counts["void"] > OUT_OF_RANGE * counts["reports"]:
         found.append(
-            f"{counts['void']} of {counts['reports']} totals ({counts['void'] / counts['reports']:.1%}) are outside "
-            f"[{progress.least:.6g}, {progress.most:.6g}], what the range of one action's effect allows over "
-            f"{settings.max_delay + 1} rounds. They are not learned from: check low, high and max_delay."
+            f"{counts['void']:,} of {counted(counts['reports'], 'total')} "
+            f"({counts['void'] / counts['reports']:.1%}) {'is' if counts['void'] == 1 else 'are'} outside "
+            f"[{amount(parts * span.lo)}, {amount(parts * span.hi)}], what the range of one action's effect allows "
+            f"over {counted(parts, 'round')}. What lies outside is not learned from: check low, high and max_delay."
         )
     if told >= ENOUGH and counts["missing"] > GAPS * told:
         found.append(
-            f"{counts['missing']} of {told} reports ({counts['missing'] / told:.1%}) are missing; a window with a gap "
-            "is void, so learning is slow."
+            f"{counts['missing']:,} of {told:,} reports ({counts['missing'] / told:.1%}) are missing; a window with a "
+            "gap is void, so learning is slow."
         )
     if progress.away:
         gone = ", ".join(settings.arms[i] for i in sorted(progress.away))
-        found.append(f"Away: {gone}. The guarantee is void.")
-        played = progress.memory.get(progress.last)
-        if played is not None and not progress.block_closed and any(i in progress.away for i in played.drawn):
-            found.append("The arm of the open block is away: nothing is learned there until it is back.")
+        found.append(f"Away: {gone}. Others are played in its place, and the guarantee is void.")
     found += _long_block(progress)
     if progress.phase == "running" and progress.last < progress.warm_until:
         left = progress.warm_until - progress.last
-        found.append(f"Warm-up after a pause: the next {left} rounds are recorded but not learned from.")
+        rounds = "round is" if left == 1 else f"{left:,} rounds are"
+        found.append(f"Warm-up after a pause: the next {rounds} recorded but not learned from.")
     return found
 
 
 def _long_block(progress: Progress) -> list[str]:
     """Say so when a block lasts far longer than chance explains, as it does when window after window is void."""
-    d = progress.settings.max_delay
-    mean = theory.mean_block_length(d, theory.best_update_probability(d))
+    mean = progress.plan.mean_block
     length = progress.last - progress.block_start + 1
     voids = progress.panel.counts.void_windows
     # The tail of a block's length is geometric, about e^(-n/mean): 12 means are one block in 160,000.
     if progress.block_closed or length <= 12 * mean or not voids:
         return []
-    return [f"This block has lasted {length} rounds (mean {mean:.0f}), because {voids} windows were void."]
+    gaps = counted(voids, "time")
+    return [f"This block has lasted {length:,} rounds (mean {mean:.0f}): {gaps} it could have ended, but had a gap."]

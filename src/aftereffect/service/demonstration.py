@@ -79,7 +79,6 @@ def fill(desk: Desk, today: datetime.date, days: int = DAYS) -> str:
                 "low": 0.0,
                 "high": MOST,
                 "carry_over": {"window": "2 days"},
-                "tuning": {"horizon": DAYS},
                 "seed": SEED,
                 "start_date": first.isoformat(),
             }

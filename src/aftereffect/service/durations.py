@@ -1,4 +1,4 @@
-"""Lengths of time in people's words: "7 days", "2 weeks", "36 hours", or a number of days; and a carry-over in rounds."""
+"""Lengths of time in people's words: "7 days", "36 hours", or a number of days; and a carry-over in rounds."""
 
 import math
 import re

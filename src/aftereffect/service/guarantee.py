@@ -10,6 +10,7 @@ from typing import Any
 
 from aftereffect.core.errors import AftereffectError
 from aftereffect.players.certificate import Certificate
+from aftereffect.service import learners
 from aftereffect.service.figures import amount, counted
 from aftereffect.service.progress import Progress
 
@@ -17,13 +18,13 @@ from aftereffect.service.progress import Progress
 def guarantee(progress: Progress) -> dict[str, Any]:
     """Return the worst case over the horizon (so far, if there is none), the certificate so far, and words.
 
+    words: the paragraphs as one text.
     informative_from: the round from which on the worst case is below what any way of playing can lose, as planned.
     certificate: None before the first round has closed, and for a player that keeps no such accounts.
     """
     settings, panel, units = progress.settings, progress.panel, progress.n_units
     rounds = settings.horizon or max(panel.rounds_played, 1)
-    span = panel.player.effects
-    trivial = units * (span.hi - span.lo) * rounds
+    trivial = learners.trivial(panel, rounds)
     found: dict[str, Any] = {
         "value": None,
         "per_round": None,
@@ -34,11 +35,13 @@ def guarantee(progress: Progress) -> dict[str, Any]:
         "void": progress.spoiled,
         "certificate": None,
         "words": "",
+        "paragraphs": [],
     }
     try:
         value = panel.regret_bound(rounds)
     except AftereffectError as error:
         found["words"] = f"No guarantee is known for these settings: {error}."
+        found["paragraphs"] = [found["words"]]
         return found
     found["value"], found["per_round"] = _finite(value), _finite(value / (rounds * units))
     found["informative"] = value < trivial and not progress.spoiled
@@ -50,7 +53,8 @@ def guarantee(progress: Progress) -> dict[str, Any]:
             "terms": {name: _finite(term) for name, term in shown.terms.items()},
             "informative": shown.informative and not progress.spoiled,
         }
-    found["words"] = " ".join(_words(progress, value, trivial, shown))
+    found["paragraphs"] = _paragraphs(progress, value, trivial, shown)
+    found["words"] = " ".join(found["paragraphs"])
     return found
 
 
@@ -66,56 +70,60 @@ def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _words(progress: Progress, value: float, trivial: float, shown: Certificate | None) -> list[str]:
+def _paragraphs(progress: Progress, value: float, trivial: float, shown: Certificate | None) -> list[str]:
     """Say both, and what they are worth."""
-    lines = []
+    found = [_worst_case(progress, value, trivial), "" if shown is None else _so_far(shown), _terms(progress, shown)]
     if progress.spoiled:
-        lines.append("Void: an arm has been away, and the proofs know no such thing. Without that it would be:")
-    lines += _worst_case(progress, value, trivial)
+        found[0] = f"Void: an arm has been away, and the proofs know no such thing. Otherwise: {found[0]}"
+    return [words for words in found if words]
+
+
+def _worst_case(progress: Progress, value: float, trivial: float) -> str:
+    units, horizon, since = progress.n_units, progress.settings.horizon, progress.plan.informative_from
+    whom = "the best fixed arm" if units == 1 else f"the best single arm for all {units} units, added up over them"
+    played = progress.panel.rounds_played
+    if horizon is None and not played:
+        when = "says nothing, ever" if since is None else f"says something from round {since:,} on"
+        return f"Before anything is played: the worst case against {whom} {when}."
+    over = counted(played, "round") + " so far" if horizon is None else counted(horizon, "round")
+    lines = [f"Whatever the effects, over {over} the outcome is on average at most {amount(value)} worse than {whom}."]
+    if value < trivial:
+        lines.append(f"That says something: no way of playing can lose more than {amount(trivial)}.")
+    else:
+        lines.append("That says nothing yet: no way of playing can lose more.")
+        if since is None:
+            lines.append("With this learner it never will.")
+        elif horizon is None:
+            lines.append(f"It says something from round {since:,} on.")
+        else:
+            lines.append(f"It takes {counted(since, 'round')} or more to say something.")
     gaps = progress.counts["missing"] + progress.counts["void"] + progress.counts["withheld"]
     if gaps:
         reports = "1 report was" if gaps == 1 else f"{gaps:,} reports were"
-        lines.append(f"That is for complete reports; {reports} missing, void or held back.")
-    if shown is not None:
-        lines += _so_far(shown)
-    which = "This bounds" if shown is None else "Both bound"
-    lines.append(f"{which} an average over the player's own chances, not this one run;")
-    d = progress.settings.max_delay
-    last = f"last at most {counted(d, 'more round')}" if d else "arrive in their own round"
-    lines.append(f"the assumption is that effects {last} and stay within the range given.")
-    return lines
+        lines.append(f"It is for complete reports; {reports} missing, void or held back.")
+    return " ".join(lines)
 
 
-def _worst_case(progress: Progress, value: float, trivial: float) -> list[str]:
-    units, horizon, since = progress.n_units, progress.settings.horizon, progress.plan.informative_from
-    whom = "the best fixed arm" if units == 1 else f"the best single arm for all {units} units, added up over them"
-    if horizon is None and not progress.panel.rounds_played:
-        return [f"Beforehand: the worst case against {whom} says something from round {since:,} on."] if since else []
-    over = f"the {counted(progress.panel.rounds_played, 'round')} so far" if horizon is None else (
-        counted(horizon, "round")
-    )
-    lines = [
-        f"Whatever the effects, over {over} the outcome is on average at most {amount(value)} worse than {whom}."
-    ]
-    if value < trivial:
-        lines.append(f"That says something: no way of playing can lose more than {amount(trivial)}.")
-        return lines
-    lines.append("That says nothing yet: no way of playing can lose more.")
-    if since is None:
-        lines.append("With rates for this horizon it never will.")
-    elif horizon is None:
-        lines.append(f"It says something from round {since:,} on.")
-    else:
-        lines.append(f"It takes {since:,} rounds or more to say something.")
-    return lines
-
-
-def _so_far(shown: Certificate) -> list[str]:
+def _so_far(shown: Certificate) -> str:
     missing = shown.terms["missing"]
     price = f", {amount(missing)} of it for reports that were missing, void or held back" if missing else ""
     after = f"{counted(shown.rounds, 'round')} and {counted(shown.updates, 'update')}"
     says = "something" if shown.informative else "nothing yet"
-    return [
-        f"So far, after {after}, the regret to be expected is at most the mean of a figure that is "
+    return (
+        f"So far: after {after}, the regret to be expected is at most the mean of a figure that is "
         f"{amount(shown.value)} in this run{price}. That says {says}: regret can be {amount(shown.trivial)} at most."
-    ]
+    )
+
+
+def _terms(progress: Progress, shown: Certificate | None) -> str:
+    """Say under which terms that holds."""
+    both = "This bounds" if shown is None else "Both bound"
+    d = progress.settings.max_delay
+    last = f"last at most {counted(d, 'more round')}" if d else "arrive in their own round"
+    words = f"{both} an average over the player's own chances, not this one run; "
+    words += f"the assumption is that effects {last} and stay within the range given."
+    impossible = progress.panel.counts.out_of_range
+    if impossible:
+        neither = "it does not hold" if shown is None else "neither holds"
+        words += f" Totals out of range: {impossible:,}. So the range or max_delay is wrong, and {neither}."
+    return words

@@ -8,6 +8,7 @@ An experiment is replayed with the learner its settings give, arm by arm and bit
 not change under experiments that run: a better player gets a name of its own.
 """
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -73,13 +74,29 @@ def rhythm(panel: Panel) -> Rhythm:
         mean = 1.0 / (beta * (1.0 - beta) ** d)
         return Rhythm(d + 1, mean, 1.0 / beta, certificate.informative_from(player.worst_case))
     mean = theory.mean_block_length(d, beta)
-    most = panel.n_units * (player.effects.hi - player.effects.lo)
     try:
-        since = lasting_from(lambda T: panel.regret_bound(T) < T * most, 2 * d + 1)
+        since = lasting_from(lambda T: panel.regret_bound(T) < trivial(panel, T), 2 * d + 1)
     except AftereffectError:
         # Theorem 4 is for effects that are never negative.
         since = FAR
     return Rhythm(2 * d + 1, mean, d + 1.0, since if since < FAR else None)
+
+
+def trivial(panel: Panel, rounds: int) -> float:
+    """Return the most that any way of playing can lose."""
+    span = panel.player.effects
+    # Multiplied in the order of the bound, so that one that is cut here is equal to the last bit.
+    return panel.n_units * (rounds * (span.hi - span.lo))
+
+
+def tuned_from(settings: ExperimentSettings) -> int:
+    """Return the horizon from which on a learner with these settings, tuned for it, has a bound that says something."""
+
+    def below(T: int) -> bool:
+        panel = build(dataclasses.replace(settings, horizon=T, seed=0))
+        return panel.regret_bound(T) < trivial(panel, T)
+
+    return lasting_from(below, 2 * settings.max_delay + 1)
 
 
 def lasting_from(below: Callable[[int], bool], period: int) -> int:

@@ -154,7 +154,7 @@ class Local:
 
     def plan(self, n_arms: int, **question: Any) -> Json:
         """Return what a choice of carry-over leads to, before anything starts."""
-        return planned(n_arms, **question)
+        return planned({"n_arms": n_arms, **question})
 
     def create_token(self, name: str, scopes: Sequence[str]) -> Json:
         """Make a token; the answer is the only place where it is ever shown."""

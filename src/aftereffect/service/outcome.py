@@ -1,12 +1,15 @@
 """What has been seen of each arm, and at the end: which arm won, and how sure that is.
 
-What an arm does is read off its measured windows only: the last d+1 totals of a block hold effects of its arm
-alone (Lemma 2). A window counts with its mean total a round, that is what a round brings while the arm stays.
+What an arm does is read off its measured windows only: the totals learned from at the end of a block hold effects of
+its arm alone. A window counts with its mean total a round, that is what a round brings while the arm stays, however
+long it is.
 """
 
 import math
 from collections.abc import Sequence
 from typing import Any
+
+from aftereffect.service.figures import amount
 
 SURE, LIKELY = 3.0, 2.0
 """How many standard errors of the difference make a lead clear, or likely."""
@@ -81,26 +84,33 @@ def _lead(found: dict[str, Any], ranked: Sequence[int], arms: Sequence[str], tal
     if not ranked:
         return ["No window was measured, so nothing can be said about which arm is best."]
     first = tallies[ranked[0]]
-    best = f"{arms[ranked[0]]} had the best measured windows ({first.mean:.4g} a round over {first.count})"
+    best = f"{arms[ranked[0]]} had the best measured windows ({amount(first.mean)} a round over {first.count:,})"
     if len(ranked) == 1:
         return [f"{best}, but no other arm was measured."]
     second = tallies[ranked[1]]
     gap = abs(first.mean - second.mean)
     found["difference"] = gap
     error_1, error_2 = first.standard_error, second.standard_error
-    against = f"{arms[ranked[1]]} ({second.mean:.4g} over {second.count})"
+    against = f"{arms[ranked[1]]} ({amount(second.mean)} over {second.count:,})"
     if error_1 is None or error_2 is None:
         return [f"{best}, ahead of {against}; with a single window on one side nobody can say how sure that is."]
     error = math.hypot(error_1, error_2)
     found["standard_error"] = error
-    if gap >= SURE * error and gap > 0.0:
+    if error == 0.0:
+        found["sure"] = "clear" if gap > 0.0 else "open"
+        alike = "in every window, all of an arm's windows being alike"
+        if gap > 0.0:
+            return [f"{best}, clearly ahead of {against}: by {amount(gap)} {alike}."]
+        return [f"{best}, but cannot be told apart from {against}: the same {alike}."]
+    errs = f"with a standard error of {amount(float(f'{error:.2g}'))}"
+    if gap >= SURE * error:
         found["sure"] = "clear"
-        return [f"{best}, clearly ahead of {against}: by {gap:.3g}, with a standard error of {error:.2g}."]
-    if gap >= LIKELY * error and gap > 0.0:
+        return [f"{best}, clearly ahead of {against}: by {amount(gap)}, {errs}."]
+    if gap >= LIKELY * error:
         found["sure"] = "likely"
-        return [f"{best}, probably ahead of {against}: by {gap:.3g}, with a standard error of {error:.2g}."]
+        return [f"{best}, probably ahead of {against}: by {amount(gap)}, {errs}."]
     found["sure"] = "open"
-    return [f"{best}, but cannot be told apart from {against}: {gap:.3g} apart, with a standard error of {error:.2g}."]
+    return [f"{best}, but cannot be told apart from {against}: {amount(gap)} apart, {errs}."]
 
 
 def _caveats(found: dict[str, Any], weight: float) -> list[str]:

@@ -5,10 +5,8 @@ All of it is about the learner that will play (`learners.py`). The default playe
 e(2d+1) (Definition 1). The guarantee says something once it is below what any way of playing can lose.
 """
 
-import functools
 from typing import Any, NamedTuple
 
-from aftereffect import theory
 from aftereffect.players.panel import Panel
 from aftereffect.service import learners
 from aftereffect.service.durations import said
@@ -51,12 +49,6 @@ def plan(settings: ExperimentSettings, panel: Panel | None = None) -> Plan:
     return Plan(settings.max_delay, *blocks, per_quarter, found.informative_from, sentences)
 
 
-@functools.lru_cache(maxsize=512)
-def tuned_from(n_arms: int, max_delay: int) -> int:
-    """Return the horizon from which on the paper's tuning for it has a bound below the number of rounds."""
-    return learners.lasting_from(lambda T: theory.tuned_bound(n_arms, max_delay, T) < T, 2 * max_delay + 1)
-
-
 def _rhythm(settings: ExperimentSettings, found: Rhythm) -> list[str]:
     """Say what a block is, and why an arm stays for so long."""
     d, r, shortest, mean = settings.max_delay, settings.round_length, found.shortest_block, found.mean_block
@@ -97,13 +89,15 @@ def _promise(settings: ExperimentSettings, found: Rhythm) -> list[str]:
     """Say when the guarantee is worth anything, and whether the horizon is long enough."""
     T, since = settings.horizon, found.informative_from
     lines = []
-    if since is None and settings.low < 0.0:
+    if since is None and settings.low < 0.0 and settings.player == "paper":
         lines.append("No guarantee is known for this player where an effect can be negative.")
+    elif since is None and settings.player == "default":
+        lines.append("The guarantee never says anything: it promises no more than any way of playing.")
     elif since is None:
-        needed = tuned_from(len(settings.arms), settings.max_delay)
+        needed = learners.tuned_from(settings)
         lines.append(
             "With rates for this horizon the guarantee never says anything: it promises no more than any way of "
-            f"playing. As tuned in the paper it takes a horizon of {needed:,} rounds or more. Learning starts earlier."
+            f"playing. That takes a horizon of {needed:,} rounds or more. Learning starts earlier."
         )
     else:
         lines.append(

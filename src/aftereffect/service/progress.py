@@ -3,6 +3,7 @@
 Who may do what, and when, is decided in `experiment.py` before anything here is called.
 """
 
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -11,6 +12,7 @@ from aftereffect.players.panel import Panel
 from aftereffect.service import learners
 from aftereffect.service.dates import Dates
 from aftereffect.service.outcome import Tally
+from aftereffect.service.planner import Plan, plan
 from aftereffect.service.rounds import MISSING, REPORTED, VOID, Memory, Played, Row
 from aftereffect.service.settings import ExperimentSettings
 from aftereffect.service.standins import stand_in
@@ -23,7 +25,7 @@ class Progress:
 
     open: the round that waits for reports; waiting: how many units it waits for. last: the latest round opened. block:
     its block, from 1; block_closed: that block has been learned from. tainted: the last round of each unit whose
-    total holds effects of a stand-in. warm_until: the last round of the latest warm-up.
+    total holds effects of an arm and its stand-in. warm_until: the last round of the latest warm-up.
     """
 
     def __init__(self, settings: ExperimentSettings, panel: Panel | None = None) -> None:
@@ -56,9 +58,12 @@ class Progress:
         self.unit_index = {name: u for u, name in enumerate(settings.units)}
         self.arm_index = {name: i for i, name in enumerate(settings.arms)}
         self.lookup: Callable[[int, str], Mapping[str, Any] | None] | None = None
-        # Found when it is first asked for; it follows from the settings.
-        self.informative_from: int | None = None
         self.odds: list[float] = self.panel.probabilities.tolist()
+
+    @functools.cached_property
+    def plan(self) -> Plan:
+        """What was to be expected of this very learner before it started."""
+        return plan(self.settings, self.panel)
 
     def open_round_number(self) -> int | None:
         """Return the number of the round that waits for reports."""
@@ -80,6 +85,8 @@ class Progress:
         played.odds = [odds[i] for i in drawn]
         if self.away:
             self._substitute(played)
+        if self.spoiled and not played.draw:
+            self._taint(played)
         played.warm = t <= self.warm_until
         played.withheld = [played.warm or t <= limit for limit in self.tainted]
         played.open_for(self.n_units, t - start < d)
@@ -90,14 +97,25 @@ class Progress:
         return played
 
     def _substitute(self, played: Played) -> None:
+        """Let arms that are there stand in for those away, until the block ends or they are back.
+
+        The learner takes what the stand-in brings for the loss of the arm that is away. So blocks end as ever, and an
+        arm is charged what the others bring while it is away: it neither gains on them nor falls behind.
+        """
         settings = self.settings
         played.arms = list(played.drawn)
         for u, arm in enumerate(played.drawn):
             if arm in self.away:
                 found = stand_in(settings.seed or 0, played.block_start, u, self.odds, self.away)
                 played.arms[u], played.odds[u] = found
-                self.tainted[u] = played.number + settings.max_delay
                 self.counts["substituted"] += 1
+
+    def _taint(self, played: Played) -> None:
+        """Where another arm is played than in the round before, d totals are of both."""
+        before = self.memory.rounds[played.number - 1].arms
+        for u, (was, now) in enumerate(zip(before, played.arms, strict=True)):
+            if was != now:
+                self.tainted[u] = played.number + self.settings.max_delay - 1
 
     def status_of(self, total: float | None) -> str:
         """Return what becomes of a report with this total."""
@@ -165,31 +183,27 @@ class Progress:
             self.block_closed = True
             self.odds = self.panel.probabilities.tolist()
             outcome["fed"] = list(played.fed)
-            changed |= self._measure(played)
-        else:
-            changed |= self._pass_by(played.number - self.settings.max_delay)
+            changed |= self._measure(played, result.measured)
         if self.last == self.settings.horizon:
             self.phase = "finished"
         return outcome, [p.row(self.settings, v) for (_, v), p in changed.items()]
 
-    def _measure(self, end: Played) -> dict[tuple[int, int], Played]:
-        """Mark the d+1 rounds of the window that was learned from, and keep what it says about the arms."""
-        d = self.settings.max_delay
-        window = [self.memory.rounds[t] for t in range(end.number - d, end.number + 1)]
-        for u, fed in enumerate(end.fed):
-            if fed is not None:
-                whole = 0.0
-                for played in window:
-                    whole += played.totals[u] or 0.0
-                self.tallies[end.drawn[u]].add(whole / (d + 1))
-            for played in window:
-                played.measured[u] = fed is not None
-        return {(played.number, u): played for played in window for u in range(self.n_units)}
-
-    def _pass_by(self, number: int) -> dict[tuple[int, int], Played]:
-        """A round d rounds back with no update since can no longer be in a window of its block."""
-        played = self.memory.get(number)
-        if played is None or played.block_start != self.block_start or played.measured[0] is not None:
-            return {}
-        played.measured = [False] * self.n_units
-        return {(number, u): played for u in range(self.n_units)}
+    def _measure(self, end: Played, measured: int) -> dict[tuple[int, int], Played]:
+        """Say of the block's rounds whether they were learned from, and keep what the last ones say about the arms."""
+        first, rounds = end.number - measured + 1, self.memory.rounds
+        changed = {(end.number, u): end for u in range(self.n_units)}
+        for t in range(max(end.block_start, next(iter(rounds))), end.number + 1):
+            played = rounds[t]
+            for u, fed in enumerate(end.fed):
+                known = t >= first and fed is not None
+                if played.measured[u] is not known:
+                    played.measured[u] = known
+                    changed[t, u] = played
+        if first in rounds:
+            for u, fed in enumerate(end.fed):
+                if fed is not None:
+                    whole = 0.0
+                    for t in range(first, end.number + 1):
+                        whole += rounds[t].totals[u] or 0.0
+                    self.tallies[end.arms[u]].add(whole / measured)
+        return changed

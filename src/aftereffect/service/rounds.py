@@ -2,7 +2,7 @@
 
 A round is common to all units; each unit has its arm, its total and the state of its report:
 open → reported | missing | void (a total the range makes impossible). A withheld total is recorded, but the
-learner takes it as missing: warm-up after a pause, or effects of an arm that stood in for one that was away.
+learner takes it as missing: warm-up after a pause, or effects of two arms since one of them stands in for the other.
 """
 
 from typing import Any
@@ -24,8 +24,8 @@ class Played:
     """A round: lists run over the units; arms are indices.
 
     drawn: what the learner drew; arms: what is played. odds: the probabilities the arms were drawn with. measured:
-    whether the total was in a window that was learned from, None while that is not known. fed: the loss each unit
-    fed, if the round ended with an update.
+    whether the total was among those that were learned from at the end of its block, None while that is not known.
+    fed: the loss each unit fed, if the round ended with an update.
     """
 
     __slots__ = (
@@ -99,17 +99,20 @@ class Played:
 
 
 class Memory:
-    """The rounds that may still matter: the open block and a few before, and never more than `CELLS` reports.
+    """The rounds that may still matter: the open block and a few before.
 
-    The latest d+1 rounds are always there: no other total can be in a window that is yet to be learned from.
+    Of a block without end, as many missing reports make it, the latest `CELLS` reports are kept, or the latest
+    `LONG` times d+1 rounds if that is more. The totals learned from at a block's end reach further back than that once
+    in five million blocks, e^(−0.4(LONG − 1)); then what is forgotten stays unknown.
     """
 
     CELLS = 4096
+    LONG = 40
 
     def __init__(self, max_delay: int, n_units: int) -> None:
         """Remember nothing yet."""
         self._least = max(max_delay + 1, min(16, self.CELLS // n_units))
-        self._most = max(self._least, self.CELLS // n_units)
+        self._most = max(self._least, self.CELLS // n_units, self.LONG * (max_delay + 1))
         self.rounds: dict[int, Played] = {}
         self._oldest = 1
 

@@ -1,4 +1,4 @@
-"""Arms that are away, and who is played in their place.
+"""Arms that are away, and who is played in their place; `progress.py` says what the learner makes of it.
 
 The stand-in is drawn from the learner's probabilities among the arms that are there, by a number that depends on
 seed, block and unit alone: it is the same for a whole block, and the same again when the log is replayed.

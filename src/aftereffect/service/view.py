@@ -5,7 +5,6 @@ from typing import Any
 from aftereffect.service import outcome
 from aftereffect.service.alarms import alarms
 from aftereffect.service.guarantee import guarantee
-from aftereffect.service.planner import plan
 from aftereffect.service.progress import Progress
 
 
@@ -13,13 +12,6 @@ def view(progress: Progress) -> dict[str, Any]:
     """Return everything there is to show."""
     settings, counts = progress.settings, progress.counts
     arms = settings.arms
-    planned = plan(
-        len(arms),
-        settings.max_delay,
-        horizon=settings.horizon,
-        units=progress.n_units,
-        round_days=settings.round_length,
-    )
     over = progress.phase == "finished"
     shown = ("missing", "void", "out_of_range", "amended", "substituted", "withheld", "reports")
     return {
@@ -51,7 +43,7 @@ def view(progress: Progress) -> dict[str, Any]:
         "sum_of_totals": progress.sum,
         "measured": outcome.table(arms, progress.tallies),
         "alarms": alarms(progress),
-        "plan": planned.to_json(),
+        "plan": progress.plan.to_json(),
         "guarantee": guarantee(progress),
         "winner": outcome.winner(arms, progress.tallies, progress.odds, settings.direction) if over else None,
         "started_at": progress.started_at,

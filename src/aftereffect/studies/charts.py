@@ -1,18 +1,16 @@
-"""The drawings of a study: curves, scaling, regret against a setting, bounds, stability."""
+"""The drawings of a study: curves, regret against a setting, bounds, stability."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
 from aftereffect import theory
-from aftereffect.core.checks import FloatArray
 from aftereffect.engines.results import Z95
 from aftereffect.studies import views
 from aftereffect.studies.figures import Drawing, Look, band, legend_above, looks, panels, styled
-from aftereffect.studies.fits import PowerLaw
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -72,9 +70,11 @@ def _context(ax: "Axes", here: pl.DataFrame, place: dict[str, Any]) -> None:
     rate = [theory.lower_bound_rate(place["n_arms"], place["max_delay"], int(t)) for t in rounds]
     ax.plot(rounds, rate, color=GREY, ls=":", lw=1.3, label="rate of the lower bound")
     top = float(np.nanmax(here["regret"].to_numpy()))
-    bound = one["bound"][0]
-    long = rounds[0] * 50 <= rounds[-1]
-    if bound is not None and bound < (one["horizon"][0] if long else 2.0 * top):
+    bound = here.filter(pl.col("who") == views.reference(here))["bound"][0]
+    finals = views.finals(here)["regret"].to_numpy()
+    # Who does better than the best arm has no logarithm.
+    long = rounds[0] * 50 <= rounds[-1] and float(np.nanmin(finals)) > -0.02 * float(np.nanmax(np.abs(finals)))
+    if bound is not None and bound < (one["horizon"][0] if long else 1.1 * top):
         ax.axhline(bound, color="#1c1e21", lw=0.9, ls="-.", label="bound of Theorem 4")
     if long:
         ax.set_xscale("log")
@@ -84,49 +84,8 @@ def _context(ax: "Axes", here: pl.DataFrame, place: dict[str, Any]) -> None:
     else:
         thousands(ax.xaxis)
         thousands(ax.yaxis)
-
-
-def scaling(parts: Mapping[str, pl.DataFrame], fits: Mapping[str, PowerLaw]) -> Drawing:
-    """Draw regret against d+1, K and T, and the fitted power laws.
-
-    Each measured regret is brought by its fit to the geometric means of the other two sizes; dots are the geometric
-    means of these, so that the line through them has the fitted exponent.
-    """
-    names = [name for name in ("d+1", "K", "T") if any(name in fit.exponents for fit in fits.values())]
-    look = looks(fits)
-    with styled():
-        figure, axes = panels(len(names), columns=3, height=3.1)
-        for ax, name in zip(axes, names, strict=True):
-            ticks: set[float] = set()
-            for who, fit in fits.items():
-                if name not in fit.exponents:
-                    continue
-                x, y = _partial(parts[who], fit, name)
-                power, (colour, mark, _) = fit.exponents[name].value, look[who]
-                line = np.exp(np.log(y).mean()) * (x / np.exp(np.log(x).mean())) ** power
-                ax.plot(x, y, ls="none", marker=mark, color=colour, label=who)
-                ax.plot(x, line, color=colour, lw=1.2)
-                ax.annotate(
-                    f"{power:.2f}", (x[-1], line[-1]), (5, -3), textcoords="offset points", color=colour, fontsize=8.5
-                )
-                ticks |= set(x.tolist())
-            _log_axes(ax, sorted(ticks))
-            ax.margins(x=0.16)
-            ax.set_xlabel(name)
-        axes[0].set_ylabel("worst regret")
-        legend_above(figure, axes, 3)
-    return Drawing("scaling", figure, "Worst regret against " + ", ".join(names) + " in log-log, with fitted lines.")
-
-
-def _partial(part: pl.DataFrame, fit: PowerLaw, name: str) -> tuple[FloatArray, FloatArray]:
-    """Return the values of one variable, and the mean regret at each with the other variables' part taken out."""
-    sizes = {"d+1": part["max_delay"].to_numpy() + 1.0, "K": part["n_arms"].to_numpy(), "T": part["horizon"].to_numpy()}
-    logs = np.log(part["regret"].to_numpy())
-    for other, power in fit.exponents.items():
-        if other != name:
-            logs = logs - power.value * (np.log(sizes[other]) - np.log(sizes[other]).mean())
-    x = np.unique(sizes[name]).astype(np.float64)
-    return x, np.array([math.exp(logs[sizes[name] == value].mean()) for value in x])
+        ax.locator_params(axis="x", nbins=5)
+        ax.set_ylim(min(float(np.nanmin(finals)), 0.0) - 0.05 * top, 1.1 * top)
 
 
 def against(rows: pl.DataFrame, name: str) -> Drawing:
@@ -144,10 +103,7 @@ def against(rows: pl.DataFrame, name: str) -> Drawing:
             ax.plot(one["x"], one["uniform_regret"], color=GREY, ls="--", lw=1.1, label="uniform play, exactly")
             if one["lower_bound"].null_count() == 0 and here["instance"][0] == "hard":
                 ax.plot(one["x"], one["lower_bound"], color=GREY, ls=":", lw=1.3, label="lower bound")
-            ticks = sorted(set(one["x"].to_list()))
-            if ticks[0] > 0.0 and ticks[0] * 8 <= ticks[-1]:
-                ax.set_xscale("log")
-                _ticks(ax, ticks)
+            _spread_out(ax, sorted(set(one["x"].to_list())))
             if float(np.nanmin(here["regret"].to_numpy())) > 0.0:
                 ax.set_yscale("log")
             words = views.size_words(place, [key for key in keys if key in views.SIZES])
@@ -157,6 +113,43 @@ def against(rows: pl.DataFrame, name: str) -> Drawing:
         legend_above(figure, axes)
     file = "against-" + name.replace(".", "-").replace("_", "-")
     return Drawing(file, figure, f"Final regret of {len(look)} players against {name}, in {len(wanted)} panels.")
+
+
+def price(priced: pl.DataFrame) -> Drawing:
+    """Draw regret without labels over regret with them against d, and theory's price."""
+    wanted = chosen(priced, ["n_arms", "horizon"])
+    look = looks(views.ranked(priced), views.reference(priced))
+    with styled():
+        figure, axes = panels(len(wanted), height=3.4)
+        for ax, place in zip(axes, wanted, strict=True):
+            here = matching(priced, place).sort("max_delay")
+            for who in views.names(here, "who"):
+                line = here.filter(pl.col("who") == who)
+                colour, mark, _ = look[who]
+                ax.plot(line["max_delay"], line["price"], color=colour, marker=mark, label=who)
+            sizes = here.unique("max_delay").sort("max_delay")
+            ax.plot(sizes["max_delay"], sizes["expected"], color=GREY, ls=":", lw=1.5, label="√((d+1)K/(d+K))")
+            ax.set_yscale("log")
+            ax.set_yticks([1, 2, 5, 10, 20], labels=["1", "2", "5", "10", "20"])
+            ax.set_yticks([], minor=True)
+            _spread_out(ax, sizes["max_delay"].cast(pl.Float64).to_list())
+            ax.set_title(views.size_words(place, ("n_arms", "horizon")))
+            ax.set_xlabel("d")
+            ax.set_ylabel("regret without labels / with")
+        legend_above(figure, axes, 3)
+    return Drawing("price", figure, f"The price of not having labels against d, in {len(wanted)} panels.")
+
+
+def _spread_out(ax: "Axes", ticks: Sequence[float]) -> None:
+    """Make the first axis logarithmic where its values are far apart; a 0 among them has a place of its own."""
+    positive = [tick for tick in ticks if tick > 0.0]
+    if ticks[0] < 0.0 or not positive or positive[0] * 8 > positive[-1]:
+        return
+    if ticks[0] == 0.0:
+        ax.set_xscale("symlog", linthresh=positive[0], linscale=0.4)
+    else:
+        ax.set_xscale("log")
+    ticked(ax, ticks)
 
 
 def _dots(ax: "Axes", line: pl.DataFrame, style: Look, who: str) -> None:
@@ -197,7 +190,7 @@ def bounds(worst: pl.DataFrame) -> Drawing:
             for column, name, dashes in lines:
                 ax.plot(sizes["horizon"], sizes[column], color="#1c1e21", ls=dashes, lw=1.0, label=name)
             ax.plot(sizes["horizon"], sizes["horizon"], color="#B9BFC6", lw=2.5, zorder=1, label="T, the trivial bound")
-            _log_axes(ax, sizes["horizon"].to_list())
+            log_axes(ax, sizes["horizon"].to_list())
             ax.set_title(views.size_words(place, ("n_arms", "max_delay")))
             ax.set_xlabel("T")
             ax.set_ylabel("worst regret")
@@ -229,18 +222,23 @@ def stability(rows: pl.DataFrame) -> Drawing:
     return Drawing("stability", figure, f"Mean move of an update over rounds and its bound, in {len(wanted)} panels.")
 
 
-def _log_axes(ax: "Axes", ticks: Sequence[float]) -> None:
+def log_axes(ax: "Axes", ticks: Sequence[float], most: int = 9) -> None:
+    """Make both axes logarithmic, with the values that were measured marked on the first."""
     ax.set_xscale("log")
     ax.set_yscale("log")
-    _ticks(ax, ticks)
+    ticked(ax, ticks, most)
 
 
-def _ticks(ax: "Axes", ticks: Sequence[float]) -> None:
-    """Mark the values that were measured, but for those too close to the one before, and nothing between them."""
-    apart = math.log(ticks[-1] / ticks[0]) / 9.0
-    kept = [ticks[0]]
-    for tick in ticks[1:]:
-        if math.log(tick / kept[-1]) >= apart:
+def ticked(ax: "Axes", ticks: Sequence[float], most: int = 9) -> None:
+    """Mark the values that were measured, but for those too close to the one before, and nothing between them.
+
+    most: so many at most, beside 0.
+    """
+    kept = [tick for tick in ticks if tick == 0.0]
+    positive = [tick for tick in ticks if tick > 0.0]
+    apart = math.log(positive[-1] / positive[0]) / most
+    for tick in positive:
+        if not kept or kept[-1] == 0.0 or math.log(tick / kept[-1]) >= apart:
             kept.append(tick)
     words = [f"{tick / 1e6:g}M" if tick >= 1e6 else f"{tick / 1e3:g}k" if tick >= 1e4 else f"{tick:g}" for tick in kept]
     ax.set_xticks(kept, labels=words)

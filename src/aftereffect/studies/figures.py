@@ -23,6 +23,8 @@ PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#6
 MARKS = ("o", "s", "^", "D", "v", "P", "X", "*")
 FAINT = "#B9BFC6"
 """For lines beyond those that colours can tell apart."""
+LAST = ("others", "uniform play, exactly", "rate of the lower bound", "lower bound", "bound of Theorem 4", "1/2")
+"""Names that come last in a legend."""
 FORMATS = ("svg", "pdf", "png")
 
 STYLE: Mapping[Any, Any] = {
@@ -104,7 +106,8 @@ def panels(count: int, *, columns: int = 2, height: float = 2.9, legend: bool = 
 
 
 def legend_above(figure: "Figure", axes: "Sequence[Axes]", columns: int = 4) -> None:
-    """Put one legend for all axes above them, each name once, and settle where everything stands.
+    """Put one legend for all axes above them, each name once, players before what they are held against, and settle
+    where everything stands.
 
     The layout is worked out here, once; else it would be again for every format.
     """
@@ -112,6 +115,7 @@ def legend_above(figure: "Figure", axes: "Sequence[Axes]", columns: int = 4) -> 
     for ax in axes:
         for handle, name in zip(*ax.get_legend_handles_labels(), strict=True):
             found.setdefault(name, handle)
+    found = dict(sorted(found.items(), key=lambda item: LAST.index(item[0]) if item[0] in LAST else -1))
     if found:
         width = max(len(name) for name in found)
         columns = min(columns, len(found), 4 if width < 22 else 3 if width < 30 else 2)

@@ -5,6 +5,7 @@ squares, with the usual standard errors. A rate that is a theory's, such as √(
 constant; how far the measured values then scatter about it says how well the theory describes them.
 """
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -31,6 +32,14 @@ class PowerLaw(NamedTuple):
     exponents: dict[str, Exponent]
     scatter: float
     points: int
+
+
+class Local(NamedTuple):
+    """The exponent between two neighbouring values of a variable, all else equal."""
+
+    low: float
+    high: float
+    exponent: Exponent
 
 
 class Agreement(NamedTuple):
@@ -91,6 +100,34 @@ def agreements(rates: Mapping[str, ArrayLike], y: ArrayLike) -> list[Agreement]:
     return sorted(found, key=lambda agreement: agreement.scatter)
 
 
+def local_exponents(variables: Mapping[str, ArrayLike], name: str, y: ArrayLike, errors: ArrayLike) -> list[Local]:
+    """Return, for neighbouring values of one variable, the mean slope of ln y between points that differ in it alone.
+
+    errors: the standard errors of y, from which those of the slopes follow.
+
+    >>> local_exponents({"K": [4, 16, 4], "T": [9, 9, 1]}, "K", [2.0, 4.0, 7.0], [0.0, 0.0, 0.0])
+    [Local(low=4.0, high=16.0, exponent=Exponent(value=0.5, standard_error=0.0))]
+    """
+    points = {key: checks.array(key, values, shape=("n",)) for key, values in variables.items()}
+    logs = _logarithms("y", y)
+    shares = checks.array("errors", errors, shape=(len(logs),)) / np.exp(logs)
+    rest = [key for key in points if key != name]
+    by_place: dict[tuple[float, ...], dict[float, int]] = {}
+    for k, x in enumerate(points[name].tolist()):
+        by_place.setdefault(tuple(float(points[key][k]) for key in rest), {})[x] = k
+    values = sorted(set(points[name].tolist()))
+    found = []
+    for low, high in itertools.pairwise(values):
+        pairs = [(place[low], place[high]) for place in by_place.values() if low in place and high in place]
+        if pairs:
+            first, second = (list(side) for side in zip(*pairs, strict=True))
+            width = math.log(high / low) * len(pairs)
+            slope = float((logs[second] - logs[first]).sum()) / width
+            error = math.sqrt(float((shares[first] ** 2 + shares[second] ** 2).sum())) / width
+            found.append(Local(low, high, Exponent(slope, error)))
+    return found
+
+
 def section_one(n_arms: ArrayLike, max_delay: ArrayLike, horizon: ArrayLike) -> dict[str, FloatArray]:
     """Return the three rates of the table in Section 1 at many sizes, by how they are written.
 
@@ -101,6 +138,18 @@ def section_one(n_arms: ArrayLike, max_delay: ArrayLike, horizon: ArrayLike) -> 
     return {"√(KT)": np.sqrt(K * T), "√((d+K)T)": np.sqrt((d + K) * T), "√((d+1)KT)": np.sqrt((d + 1) * K * T)}
 
 
+def powers(fit: PowerLaw, errors: bool = True) -> str:
+    """Return the fitted powers as a product.
+
+    >>> powers(PowerLaw(4.0, {"d+1": Exponent(0.5, 0.01), "K": Exponent(1.0, 0.02)}, 0.05, 12))
+    '(d+1)^0.50±0.01 · K^1.00±0.02'
+    """
+    return " · ".join(
+        f"{f'({key})' if '+' in key else key}^{power.value:.2f}" + (f"±{power.standard_error:.2f}" if errors else "")
+        for key, power in fit.exponents.items()
+    )
+
+
 def sentence(name: str, fit: PowerLaw, best: Sequence[Agreement]) -> str:
     """Say in a sentence what was fitted and which rate agrees best.
 
@@ -109,11 +158,7 @@ def sentence(name: str, fit: PowerLaw, best: Sequence[Agreement]) -> str:
     'wrapper: regret grows as (d+1)^0.50±0.01; of the rates compared, 4.0·√((d+1)KT) describes it best, with a typical \
 deviation of 5%, against 146% for the next, √(KT).'
     """
-    powers = " · ".join(
-        f"{f'({key})' if '+' in key else key}^{power.value:.2f}±{power.standard_error:.2f}"
-        for key, power in fit.exponents.items()
-    )
-    text = f"{name}: regret grows as {powers}"
+    text = f"{name}: regret grows as {powers(fit)}"
     if not best:
         return text + "."
     text += f"; of the rates compared, {best[0].constant:.1f}·{best[0].rate} describes it best, with a typical "

@@ -3,8 +3,8 @@
 import polars as pl
 
 from aftereffect.studies import charts, views
-from aftereffect.studies.page import Page
-from aftereffect.studies.sections import Keep, number, plus_minus
+from aftereffect.studies.page import Entry, Page
+from aftereffect.studies.sections import LONG, Keep, number, plus_minus
 
 # Below this many standard errors above a bound, a mean is no evidence against it.
 FAR = 3.0
@@ -19,6 +19,7 @@ def bounds(page: Page, rows: pl.DataFrame, keep: Keep) -> list[str]:
         "The greatest mean regret over this study's instances, and what theory promises for it. "
         "Bounds above T say nothing.",
     )
+    _shares(page, worst)
     table = []
     for row in worst.sort("who", *views.SIZES).iter_rows(named=True):
         sizes = [f"{row[name]:,}" for name in views.SIZES]
@@ -26,9 +27,29 @@ def bounds(page: Page, rows: pl.DataFrame, keep: Keep) -> list[str]:
         share = f"{row['regret'] / min(row['bound'], row['horizon']):.0%}"
         table.append([row["who"], *sizes, plus_minus(row["regret"], row["standard_error"]), *promised, share])
     headings = ["player", "K", "d", "T", "worst regret", "Theorem 4", "Corollary 7", "tuned", "lower", "share"]
+    folded = f"All {len(table)} sizes: regret, and the bounds one by one" if len(table) > LONG else ""
     caption = "Regret and bounds. The share is of Theorem 4's bound or T, whichever is less."
-    page.table(headings, table, caption=caption)
+    page.table(headings, table, caption=caption, folded=folded)
     return bound_notes(worst)
+
+
+def _shares(page: Page, worst: pl.DataFrame) -> None:
+    """Tabulate the worst regret as a share of Theorem 4's bound, or of T where that is less."""
+    horizons = sorted(set(worst["horizon"].to_list()))
+    table: list[list[Entry]] = []
+    for who, K, d in worst.select("who", "n_arms", "max_delay").unique(maintain_order=True).iter_rows():
+        part = worst.filter(pl.col("who") == who, pl.col("n_arms") == K, pl.col("max_delay") == d)
+        line: list[Entry] = [who, f"{K:,}", f"{d:,}"]
+        for T in horizons:
+            at = part.filter(pl.col("horizon") == T)
+            if at.is_empty():
+                line.append("–")
+                continue
+            regret, bound = at.select("regret", "bound").row(0)
+            line.append(f"{regret / min(bound, T):.0%}" + " of T" * (bound >= T))
+        table.append(line)
+    headings = ["player", "K", "d", *(f"T = {T:,}" for T in horizons)]
+    page.table(headings, table, caption="The worst regret as a share of Theorem 4's bound, or of T where that is less.")
 
 
 def bound_notes(worst: pl.DataFrame) -> list[str]:
@@ -55,6 +76,19 @@ def bound_notes(worst: pl.DataFrame) -> list[str]:
     return notes
 
 
+def _peaks(page: Page, peaks: pl.DataFrame) -> None:
+    """Tabulate the greatest share of ξ that a mean move has, over all delays and horizons."""
+    arms = sorted(set(peaks["n_arms"].to_list()))
+    share = (pl.col("value") / pl.col("theory")).max()
+    table: list[list[Entry]] = []
+    for who, where in peaks.select("who", "where").unique(maintain_order=True).iter_rows():
+        part = peaks.filter(pl.col("who") == who, pl.col("where") == where)
+        found = dict(part.group_by("n_arms").agg(share).iter_rows())
+        table.append([who, where, *(f"{found[K]:.0%}" if K in found else "–" for K in arms)])
+    caption = "The greatest mean move as a share of ξ, at the delay and horizon where it is greatest."
+    page.table(["player", "instance", *(f"K = {K:,}" for K in arms)], table, words=(1,), caption=caption)
+
+
 def stability(page: Page, rows: pl.DataFrame, keep: Keep) -> list[str]:
     """Hold the mean move of an update against the ξ that Theorem 5 and Lemma 14 state."""
     shown = views.readable(rows.filter(pl.col("measure") == "stability", pl.col("value").is_not_null()))
@@ -76,8 +110,11 @@ def stability(page: Page, rows: pl.DataFrame, keep: Keep) -> list[str]:
         ]
         for row in peaks.iter_rows(named=True)
     ]
+    _peaks(page, peaks)
     headings = ["player", "instance", "K", "d", "T", "greatest move", "ξ", "share"]
-    page.table(headings, table, words=(1,), caption="The greatest mean move between two checkpoints, and ξ.")
+    folded = f"All {len(table)} cells" if len(table) > LONG else ""
+    caption = "The greatest mean move between two checkpoints, and ξ."
+    page.table(headings, table, words=(1,), caption=caption, folded=folded)
     notes = []
     for who in views.names(peaks, "who"):
         part = peaks.filter(pl.col("who") == who)

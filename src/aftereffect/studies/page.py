@@ -1,7 +1,8 @@
 """One self-contained HTML page: headings, paragraphs, findings, tables and figures, with nothing fetched from outside.
 
 Everything that is given is escaped. A page reads on a phone: wide tables and figures scroll by themselves, and the
-first column of a table stays in view. The layout is in `templates/`.
+first column of a table stays in view; on a wide screen a table with many columns leaves the column of text. The layout
+is in `templates/`.
 """
 
 import html
@@ -27,6 +28,9 @@ class Shaded(NamedTuple):
 
 
 Entry = str | Shaded
+
+WIDE = 7
+"""A table of more columns may be wider than the text."""
 
 
 class Page:
@@ -66,7 +70,7 @@ class Page:
 
     def points(self, sentences: Iterable[str]) -> None:
         """Add what was found, a sentence each; nothing if there is none."""
-        items = "\n".join(f"<li>{escaped(sentence)}</li>" for sentence in sentences)
+        items = "\n".join(f"<li>{marked(sentence)}</li>" for sentence in sentences)
         if items:
             self._parts.append(f'<ul class="points">\n{items}\n</ul>')
 
@@ -81,7 +85,7 @@ class Page:
     ) -> None:
         """Add a table. words: which columns hold words, as the first does. folded: a line to click on to see it."""
         wordy = set(words)
-        head = "".join(f"<th{_words(k in wordy)}>{escaped(heading)}</th>" for k, heading in enumerate(headings))
+        head = "".join(f"<th{_words(k in wordy)}>{marked(heading)}</th>" for k, heading in enumerate(headings))
         lines = []
         for row in rows:
             if len(row) != len(headings):
@@ -90,10 +94,11 @@ class Page:
             first = f'<th scope="row">{escaped(_plain(row[0]))}</th>'
             rest = "".join(_entry(entry, k in wordy) for k, entry in enumerate(row[1:], start=1))
             lines.append(f"<tr>{first}{rest}</tr>")
-        title = f"<figcaption>{escaped(caption)}</figcaption>" if caption else ""
+        title = f"<figcaption>{marked(caption)}</figcaption>" if caption else ""
         body = "\n".join(lines)
         table = f"<table><thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table>"
-        table = f'<figure class="tabled">{title}<div class="scroll">{table}</div></figure>'
+        style = "tabled wide" if len(headings) > WIDE else "tabled"
+        table = f'<figure class="{style}">{title}<div class="scroll">{table}</div></figure>'
         if folded:
             table = f"<details><summary>{escaped(folded)}</summary>{table}</details>"
         self._parts.append(table)
@@ -101,7 +106,7 @@ class Page:
     def figure(self, drawing: Drawing, caption: str = "") -> None:
         """Add a drawing with its caption; what it shows in words goes with it."""
         image = f'<img src="{data_address(drawing)}" alt="{escaped(drawing.words)}">'
-        below = f"<figcaption>{escaped(caption)}</figcaption>" if caption else ""
+        below = f"<figcaption>{marked(caption)}</figcaption>" if caption else ""
         self._parts.append(f'<figure><div class="scroll">{image}</div>{below}</figure>')
 
     def facts(self, pairs: Iterable[tuple[str, str]]) -> None:
@@ -145,9 +150,18 @@ def escaped(words: str) -> str:
     """Return text as HTML that does not break a line within a formula such as d = 0.
 
     >>> escaped("at d = 0 <")
-    'at d\\xa0=\\xa00 &lt;'
+    'at d\xa0=\xa00 &lt;'
     """
-    return html.escape(re.sub(r"(?<=\S) ([=<>≤≥±×]) (?=\S)", "\u00a0\\1\u00a0", words))
+    return html.escape(re.sub(r"(?<=\S) ([=<>≤≥±×·]) (?=\S)", "\u00a0\\1\u00a0", words))
+
+
+def marked(words: str) -> str:
+    """Return text as HTML with powers raised.
+
+    >>> marked("K^0.50±0.01")
+    'K<sup>0.50±0.01</sup>'
+    """
+    return re.sub(r"\^(-?[\d.]*\d(?:±[\d.]*\d)?)", r"<sup>\1</sup>", escaped(words))
 
 
 def paragraphs(words: str, style: str = "") -> str:
@@ -157,7 +171,7 @@ def paragraphs(words: str, style: str = "") -> str:
     '<p>a &amp; b</p>'
     """
     mark = f' class="{style}"' if style else ""
-    return "\n".join(f"<p{mark}>{escaped(' '.join(part.split()))}</p>" for part in re.split(r"\n\s*\n", words.strip()))
+    return "\n".join(f"<p{mark}>{marked(' '.join(part.split()))}</p>" for part in re.split(r"\n\s*\n", words.strip()))
 
 
 def _words(yes: bool) -> str:
@@ -171,5 +185,5 @@ def _plain(entry: Entry) -> str:
 def _entry(entry: Entry, words: bool) -> str:
     if isinstance(entry, Shaded):
         style = f"background:{html.escape(entry.ground)};color:{html.escape(entry.ink)}"
-        return f'<td{_words(words)} style="{style}">{escaped(entry.text)}</td>'
-    return f"<td{_words(words)}>{escaped(entry)}</td>"
+        return f'<td{_words(words)} style="{style}">{marked(entry.text)}</td>'
+    return f"<td{_words(words)}>{marked(entry)}</td>"

@@ -2,10 +2,11 @@
 
 Which sections there are is for the study's [report] table to say:
 
-    figures = ["curves", "scaling", "bounds", "stability", "ratios"]     any of these, in this order
-    against = ["gap_factor", "max_delay", "player.max_delay"]            and final regret against these settings
+    figures = ["curves", "scaling", "bounds", "stability", "ratios", "price", "told"]     any of these, in this order
+    against = ["gap_factor", "max_delay", "player.max_delay"]       and final regret against these settings
+    reading = "..."                                                 what one should know to read it
 
-Every sentence about results is computed from the rows.
+Every sentence about results is computed from the rows; `reading` explains them and states no numbers of theirs.
 """
 
 import json
@@ -19,10 +20,11 @@ import polars as pl
 
 from aftereffect.core import checks
 from aftereffect.core.errors import InvalidArgument
-from aftereffect.studies import figures, guarantees, sections, views
+from aftereffect.studies import comparing, figures, growth, guarantees, sections, views
 from aftereffect.studies.cells import cell_id
 from aftereffect.studies.page import Page
 from aftereffect.studies.sections import Keep
+from aftereffect.studies.told import told
 
 if TYPE_CHECKING:
     from aftereffect.studies.results import Results
@@ -32,10 +34,12 @@ Section = Callable[[Page, pl.DataFrame, Keep], list[str]]
 
 SECTIONS: Mapping[str, Section] = {
     "curves": sections.curves,
-    "scaling": sections.scaling,
+    "scaling": growth.scaling,
     "bounds": guarantees.bounds,
     "stability": guarantees.stability,
-    "ratios": sections.ratios,
+    "ratios": comparing.ratios,
+    "price": comparing.price,
+    "told": told,
 }
 DEFAULT = {"regret": ("curves", "ratios"), "stability": ("stability",)}
 
@@ -62,6 +66,9 @@ def write_report(study: "Study", results: "Results", folder: str | Path) -> Path
     )
     page.section("What was found")
     page.points([*completeness(study, results), *notes])
+    if "reading" in study.report:
+        page.section("How to read it")
+        page.text(study.report["reading"])
     page.extend(body)
     _times(page, rows, results.times)
     _making(page, study, rows, results.times)
@@ -80,8 +87,11 @@ def planned(study: "Study") -> list[Section]:
     given = dict(study.report)
     wanted = given.pop("figures", list(DEFAULT[study.measure]))
     settings = given.pop("against", [])
+    reading = given.pop("reading", "")
     if given:
-        raise InvalidArgument(f"report.{next(iter(given))} must be figures or against, but it is neither")
+        raise InvalidArgument(f"report.{next(iter(given))} must be figures, against or reading, but it is none of these")
+    if not isinstance(reading, str):
+        raise InvalidArgument(f"report.reading must be text, but got {checks.shown(reading)}")
     for name, value in (("figures", wanted), ("against", settings)):
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
             raise InvalidArgument(f"report.{name} must be a list of names, but got {checks.shown(value)}")
@@ -129,8 +139,8 @@ def _times(page: Page, rows: pl.DataFrame, times: pl.DataFrame) -> None:
     total = float(joined["seconds"].to_numpy().sum())
     pace = float(joined["rounds"].to_numpy().sum()) / max(total, 1e-9)
     page.text(
-        f"All cells took {total:,.1f} seconds, one after another: {big(pace)} rounds a second. Times are no part of "
-        "the rows, which are the same on every machine."
+        f"All cells took {total:,.1f} seconds, one after another, compiling included where it was needed: {big(pace)} rounds "
+        "a second. Times are no part of the rows, which are the same on every machine."
     )
     by_player = joined.group_by("who", "engine", maintain_order=True).agg(
         pl.len().alias("cells"),
@@ -150,13 +160,15 @@ def _times(page: Page, rows: pl.DataFrame, times: pl.DataFrame) -> None:
         for row in by_player.sort("seconds", descending=True).iter_rows(named=True)
     ]
     headings = ["player", "engine", "cells", "seconds", "longest cell", "rounds a second"]
-    page.table(headings, table, words=(1,), caption="Time by player.")
+    folded = "Time by player" if len(table) > 12 else ""
+    page.table(headings, table, words=(1,), caption="" if folded else "Time by player.", folded=folded)
 
 
 def _making(page: Page, study: "Study", rows: pl.DataFrame, times: pl.DataFrame) -> None:
     page.section("How it was made")
     facts = [("study", study.name), ("measure", study.measure), ("seed", str(study.seed))]
-    facts.append(("runs a cell", f"{study.runs:,}, over {study.draws:,} draw{'s' * (study.draws > 1)} of the losses"))
+    runs = ", ".join(f"{value:,}" for value in rows["runs"].unique().sort().to_list())
+    facts.append(("runs a cell", f"{runs}, over {study.draws:,} draw{'s' * (study.draws > 1)} of the losses"))
     for name, words in (("n_arms", "arms, K"), ("max_delay", "longest delay, d"), ("horizon", "rounds, T")):
         facts.append((words, ", ".join(f"{value:,}" for value in rows[name].unique().sort().to_list())))
     for kind, words in (("instance", "instances"), ("player", "players")):

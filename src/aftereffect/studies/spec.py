@@ -31,6 +31,7 @@ import itertools
 import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -170,12 +171,14 @@ class Study:
         """Simulate what is not yet in the folder, and return all rows; see `runner.run_study`."""
         from aftereffect.studies.runner import run_study
 
+        _need_polars()
         return run_study(self, folder, executor, progress, threads=threads, workers=workers)
 
     def results(self, folder: str | Path) -> "Results":
         """Return what the folder holds of this study, without simulating."""
         from aftereffect.studies.results import read_results
 
+        _need_polars()
         return read_results(self, folder)
 
     def _expand(self) -> list[Cell]:
@@ -206,6 +209,11 @@ class Study:
     def __repr__(self) -> str:
         """Name the study and its size."""
         return f"Study({self.name!r}, {len(self._cells)} cells{', quick' if self.quick else ''})"
+
+
+def _need_polars() -> None:
+    if find_spec("polars") is None:
+        raise InvalidStudy("studies need the package polars: pip install 'aftereffect[studies]'")
 
 
 def _entries(name: str, given: Any) -> list[Any]:

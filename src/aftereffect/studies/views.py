@@ -46,9 +46,18 @@ def catalogue_words() -> dict[str, str]:
 
 
 @cache
+def needing(what: str) -> frozenset[str]:
+    """Return the names of the players who need something, in the catalogue's words for it.
+
+    >>> "UCB on clean windows" in needing("stochastic losses")
+    True
+    """
+    return frozenset(entry.name for entry in catalogue(ANY) if what in entry.needs)
+
+
 def labelled() -> frozenset[str]:
     """Return the names of the players who see which round a loss belongs to."""
-    return frozenset(entry.name for entry in catalogue(ANY) if "labels" in entry.needs)
+    return needing("labels")
 
 
 def player_words(name: str, settings: dict[str, Any]) -> str:
@@ -119,6 +128,15 @@ def setting_words(name: str) -> str:
     return AXES.get(name) or key.replace("_", " ") + (" of the player" if kind == "player" else "")
 
 
+def setting_at(name: str, value: float) -> str:
+    """Return a setting's value as sentences have it.
+
+    >>> setting_at("max_delay", 64.0), setting_at("gap_factor", 16.0)
+    ('d = 64', 'gap factor 16')
+    """
+    return f"{SYMBOLS[name]} = {value:,g}" if name in SYMBOLS else f"{setting_words(name)} {value:,g}"
+
+
 def names(rows: pl.DataFrame, column: str) -> list[str]:
     """Return the different words in a column, in the order they come in."""
     return rows[column].unique(maintain_order=True).to_list()
@@ -132,13 +150,15 @@ def reference(rows: pl.DataFrame) -> str:
 
 
 def ranked(rows: pl.DataFrame) -> list[str]:
-    """Return the players in the order in which they get colours: by name, or by final regret where they are many."""
+    """Return the players in the order in which they get colours: by name; where they are many, by final regret, those
+    who need no labels first.
+    """
     listed = sorted(names(rows, "who"))
     if len(listed) <= 8:
         return listed
     share = (pl.col("regret") / pl.col("uniform_regret").clip(lower_bound=1e-9)).median()
     best = dict(finals(rows).group_by("who").agg(share).iter_rows())
-    return sorted(listed, key=lambda who: best[who])
+    return sorted(listed, key=lambda who: (who in labelled(), best[who]))
 
 
 def middle(values: pl.Series) -> Any:

@@ -9,14 +9,15 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from aftereffect.core.version import VERSION
 from aftereffect.service.api import describing, problems, reference
 from aftereffect.service.api.access import Access
 from aftereffect.service.api.bulk import Bulk
 from aftereffect.service.api.endpoint import Call, Endpoint, Handler
-from aftereffect.service.api.gate import Gate
-from aftereffect.service.api.operations import OPERATIONS
+from aftereffect.service.api.gate import Gate, Traffic
+from aftereffect.service.api.operations import ASK, OPERATIONS, ROUND
 from aftereffect.service.api.routes import Routes, answer
 from aftereffect.service.api.telemetry import Telemetry
 from aftereffect.service.config import Config
@@ -62,12 +63,39 @@ async def _form_error(request: Request, error: Exception) -> Response:
     return problems.answer_status(422, "the form must have the fields of its page, but has not")
 
 
+class App(FastAPI):
+    """FastAPI, but asks and tells, which are nearly all requests, go past its layers straight to their endpoints."""
+
+    ask: Endpoint
+    tell: Endpoint
+    gate: Gate
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request, or whatever else a server says."""
+        endpoint = self._straight(scope) if scope["type"] == "http" else None
+        if endpoint is None:
+            await super().__call__(scope, receive, send)
+        else:
+            await self.gate.lead(endpoint, scope, receive, send)
+
+    def _straight(self, scope: Scope) -> Endpoint | None:
+        match scope["path"].split("/"):
+            case ["", "v1", "experiments", str(identity), "ask"] if identity:
+                scope["path_params"] = {"id": identity}
+                return self.ask
+            case ["", "v1", "experiments", str(identity), "rounds", str(number)] if identity and number:
+                scope["path_params"] = {"id": identity, "round": number}
+                return self.tell
+        return None
+
+
 def create_app(desk: Desk, config: Config | None = None) -> FastAPI:
     """Return the service for a desk. Whoever opened the desk closes it."""
     settings = Config() if config is None else config
-    access, telemetry = Access(desk, settings), Telemetry(settings.log_requests)
+    access, traffic = Access(desk, settings), Traffic(settings)
+    telemetry = Telemetry(settings.log_requests, lambda: traffic.in_flight)
     about = About(desk, settings)
-    app = FastAPI(title="Aftereffect", openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
+    app = App(title="Aftereffect", openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
     app.state.access, app.state.telemetry, app.state.desk = access, telemetry, desk
     handlers = (Routes(desk, settings, telemetry), Bulk(desk, settings, telemetry), about)
     endpoints: dict[str, Endpoint] = {}
@@ -81,5 +109,7 @@ def create_app(desk: Desk, config: Config | None = None) -> FastAPI:
     app.include_router(router(desk, settings))
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(RequestValidationError, _form_error)
-    app.add_middleware(Gate, config=settings, access=access, telemetry=telemetry)
+    app.add_middleware(Gate, access=access, telemetry=telemetry, traffic=traffic)
+    app.ask, app.tell = endpoints[ASK], endpoints[ROUND]
+    app.gate = Gate(app, access, telemetry, traffic)
     return app

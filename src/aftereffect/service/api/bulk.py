@@ -4,64 +4,61 @@ An item that cannot be read, or that the domain refuses, is answered with its pr
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from aftereffect.core.errors import AftereffectError
 from aftereffect.service import commands
-from aftereffect.service.api.endpoint import Call
+from aftereffect.service.api import usual
+from aftereffect.service.api.encoding import encoded
+from aftereffect.service.api.endpoint import READ_APART, Call
 from aftereffect.service.api.limits import items_of
 from aftereffect.service.api.problems import problem_of
-from aftereffect.service.api.routes import ID, answer, experiment_id
-from aftereffect.service.api.strictness import (
-    MAX_INTEGER,
-    UNIT_LENGTH,
-    object_of,
-    refuse,
-    round_of,
-    total_of,
-    unit_of,
-)
+from aftereffect.service.api.routes import experiment_id
+from aftereffect.service.api.strictness import object_of, parse, refuse, round_of, total_of, unit_of
 from aftereffect.service.api.telemetry import Telemetry
+from aftereffect.service.api.usual import Order
 from aftereffect.service.config import Config
 from aftereffect.service.desk import Desk
+from aftereffect.service.store.jobs import Answer
 
-Order = tuple[str, commands.Command]
-Answers = list[dict[str, Any]]
+MANY = 256
+"""From so many items on their answers are written in a thread, and other requests go on."""
 
 
-# Ten thousand items at once: those of the usual form are read without the checks that word a refusal.
-ASKED = (frozenset({"experiment"}), frozenset({"experiment", "unit"}))
-TOLD = (frozenset({"experiment", "round", "total"}), frozenset({"experiment", "round", "total", "unit"}))
+class Kind(NamedTuple):
+    """What a bulk route reads: all items where each is of the usual form, or else one by one."""
+
+    route: str
+    usual: Callable[[list[Any]], usual.Found]
+    item: Callable[[Any], Order]
+
+
+class Reading(NamedTuple):
+    """A body that has been read. unread: the problems of items that mean nothing, by their place."""
+
+    orders: list[Order]
+    unread: dict[int, dict[str, Any]]
 
 
 def asked(item: Any) -> Order:
     """Return the ask that an item means."""
-    if type(item) is dict and item.keys() in ASKED and _plain(item):
-        return item["experiment"], commands.Ask(item.get("unit"))
     read = object_of(item, "an item", ("experiment", "id", "unit"))
     return _which(read), commands.Ask(unit_of(read.get("unit")))
 
 
 def told(item: Any) -> Order:
     """Return the tell that an item means."""
-    if type(item) is dict and item.keys() in TOLD and _plain(item):
-        number, total = item["round"], item["total"]
-        if type(number) is int and 1 <= number < MAX_INTEGER and type(total) is float:
-            return item["experiment"], commands.Tell(number, total, item.get("unit"))
     read = object_of(item, "an item", ("experiment", "id", "round", "total", "unit"), ("round", "total"))
     if isinstance(read["round"], str):
         refuse(f"round must be an integer, but got {read['round']!r}")
     return _which(read), commands.Tell(round_of(read["round"]), total_of(read["total"]), unit_of(read.get("unit")))
 
 
-def _plain(item: dict[str, Any]) -> bool:
-    """Say whether an item's experiment and unit are such as are nearly always sent."""
-    where, unit = item["experiment"], item.get("unit")
-    usual = unit is None or (type(unit) is str and 1 <= len(unit) <= UNIT_LENGTH)
-    return usual and type(where) is str and ID.fullmatch(where) is not None
+ASK = Kind("/v1/bulk/ask", usual.asks, asked)
+TELL = Kind("/v1/bulk/tell", usual.tells, told)
 
 
 def _which(item: dict[str, Any]) -> str:
@@ -70,25 +67,42 @@ def _which(item: dict[str, Any]) -> str:
     return experiment_id(item["experiment"] if "experiment" in item else item["id"])
 
 
-def orders(items: list[Any], reading: Callable[[Any], Order]) -> tuple[list[Order], list[int], Answers]:
-    """Return the commands of the items that can be read, their places, and the answers to the others."""
-    read: list[Order] = []
-    places: list[int] = []
-    answers: Answers = [{}] * len(items)
+def reading(raw: bytes, kind: Kind, most: int) -> Reading:
+    """Return the commands in a body, and the problems of items that cannot be read."""
+    found = usual.orders(raw, kind.usual, most)
+    if found is not None:
+        return Reading(found, {})
+    items = items_of(object_of(parse(raw, flat=True), "the body", ("items",), ("items",)), most)
+    read, unread = [], {}
     for place, item in enumerate(items):
         try:
-            read.append(reading(item))
-            places.append(place)
+            read.append(kind.item(item))
         except AftereffectError as error:
             named = item.get("experiment", item.get("id")) if isinstance(item, dict) else None
-            answers[place] = unanswered(named, error)
-    return read, places, answers
+            unread[place] = unanswered(named, error)
+    return Reading(read, unread)
 
 
 def unanswered(experiment: Any, error: Exception) -> dict[str, Any]:
     """Return the answer to an item that was refused."""
     named = experiment[:100] if isinstance(experiment, str) else None
     return {"experiment": named, "error": problem_of(error)}
+
+
+def answering(read: Reading, outcomes: list[Answer]) -> tuple[bytes, int]:
+    """Return the text of all answers, in the order of the items, and how many were refused."""
+    answers: list[dict[str, Any]] = []
+    refused = len(read.unread)
+    for (experiment, _), outcome in zip(read.orders, outcomes, strict=True):
+        if isinstance(outcome, Exception):
+            refused += 1
+            answers.append(unanswered(experiment, outcome))
+        else:
+            outcome["experiment"] = experiment
+            answers.append(outcome)
+    for place, problem in read.unread.items():
+        answers.insert(place, problem)
+    return encoded({"items": answers}), refused
 
 
 class Bulk:
@@ -100,27 +114,22 @@ class Bulk:
 
     async def bulk_ask(self, call: Call) -> Response:
         """Ask for many experiments."""
-        return await self._all(call, asked, "/v1/bulk/ask")
+        return await self._all(call, ASK)
 
     async def bulk_tell(self, call: Call) -> Response:
         """Report for many experiments."""
-        return await self._all(call, told, "/v1/bulk/tell")
+        return await self._all(call, TELL)
 
-    async def _all(self, call: Call, reading: Callable[[Any], Order], route: str) -> Response:
-        items = items_of(object_of(call.body, "the body", ("items",), ("items",)), self.config.bulk_items)
-        # Ten thousand items take tens of milliseconds, in which other requests go on.
-        read, places, answers = await run_in_threadpool(orders, items, reading)
-        outcomes = await self.desk.aperform_many(read) if read else []
-
-        def finished() -> Response:
-            for place, (experiment, _), outcome in zip(places, read, outcomes, strict=True):
-                if isinstance(outcome, Exception):
-                    answers[place] = unanswered(experiment, outcome)
-                else:
-                    answers[place] = {"experiment": experiment, **outcome}
-            return answer({"items": answers})
-
-        response = await run_in_threadpool(finished)
-        refused = sum("error" in one for one in answers)
-        self.telemetry.bulk(route, len(answers) - refused, refused)
-        return response
+    async def _all(self, call: Call, kind: Kind) -> Response:
+        most = self.config.bulk_items
+        if len(call.raw) < READ_APART:
+            read = reading(call.raw, kind, most)
+        else:
+            read = await run_in_threadpool(reading, call.raw, kind, most)
+        outcomes = await self.desk.aperform_many(read.orders) if read.orders else []
+        if len(outcomes) < MANY:
+            content, refused = answering(read, outcomes)
+        else:
+            content, refused = await run_in_threadpool(answering, read, outcomes)
+        self.telemetry.bulk(kind.route, len(outcomes) + len(read.unread) - refused, refused)
+        return Response(content, media_type="application/json")

@@ -16,7 +16,7 @@ from aftereffect.core.checks import shown
 from aftereffect.core.errors import AftereffectError
 from aftereffect.service.api import problems
 from aftereffect.service.api.access import Access
-from aftereffect.service.api.gate import ROUTE
+from aftereffect.service.api.gate import HEADERS, ROUTE
 from aftereffect.service.api.limits import query_of, read_body
 from aftereffect.service.api.operations import Operation
 from aftereffect.service.api.problems import Rejected
@@ -30,11 +30,15 @@ READ_APART = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A request that may be carried out: its path's parts, its query, and its body (None if none came)."""
+    """A request that may be carried out: its path's parts, its query, and its body (None if none came).
+
+    raw: the body as it came, where the handler reads it: lists of many items.
+    """
 
     path: Mapping[str, str]
     query: Mapping[str, str]
     body: dict[str, Any] | None
+    raw: bytes = b""
 
 
 Handler = Callable[[Call], Awaitable[Response]]
@@ -83,28 +87,33 @@ class Endpoint:
             detail = f"the method must be one of {allowed}, but got {shown(scope['method'])}"
             raise Rejected("not_allowed", detail, {"Allow": allowed})
         operation, handler = found
-        headers: dict[bytes, bytes] = dict(scope["headers"])
+        headers: Mapping[bytes, bytes] = scope[HEADERS]
         if operation.scope is not None:
             await self._access.check(headers, operation.scope)
         # What asks for health or metrics may add a query of its own.
         query = query_of(scope["query_string"], operation.query) if self.versioned else {}
-        body = None if operation.body == "none" else await self._body(operation, headers, receive)
+        raw = b"" if operation.body == "none" else await self._raw(operation, headers, receive)
+        if operation.body == "bulk":
+            return await handler(Call(scope["path_params"], query, None, raw))
+        body = await _body(raw) if raw or operation.body == "required" else None
         return await handler(Call(scope["path_params"], query, body))
 
-    async def _body(
-        self, operation: Operation, headers: Mapping[bytes, bytes], receive: Receive
-    ) -> dict[str, Any] | None:
+    async def _raw(self, operation: Operation, headers: Mapping[bytes, bytes], receive: Receive) -> bytes:
+        """Return the body as it came, within the limits and said to be JSON."""
         config = self._config
         limit = config.bulk_body_limit if operation.body == "bulk" else config.body_limit
         raw = await read_body(headers, receive, limit, config.body_seconds)
         if operation.body == "optional" and not raw.strip():
-            return None
+            return b""
         kind = headers.get(b"content-type", b"")
         if not is_json(kind):
             got = shown(kind.decode("latin-1"))
             raise Rejected("unsupported", f"Content-Type must be application/json, but got {got}")
-        flat = operation.body == "bulk"
-        value = parse(raw, flat) if len(raw) < READ_APART else await run_in_threadpool(parse, raw, flat)
-        if not isinstance(value, dict):
-            refuse(f"the body must be a JSON object, but got {shown(value)}")
-        return value
+        return raw
+
+
+async def _body(raw: bytes) -> dict[str, Any]:
+    value = parse(raw) if len(raw) < READ_APART else await run_in_threadpool(parse, raw)
+    if not isinstance(value, dict):
+        refuse(f"the body must be a JSON object, but got {shown(value)}")
+    return value

@@ -26,6 +26,8 @@ CURSOR = re.compile(r"[A-Za-z0-9._~:+-]{1,300}", re.ASCII)
 async def read_body(headers: Mapping[bytes, bytes], receive: Receive, limit: int, seconds: float) -> bytes:
     """Return the body of a request, at most `limit` bytes that arrive within `seconds`."""
     declared = headers.get(b"content-length", b"")
+    if declared in (b"", b"0") and b"transfer-encoding" not in headers:
+        return b""
     if declared.isdigit() and int(declared[:20]) > limit:
         raise too_large(limit, f"{int(declared[:20])} bytes")
     try:
@@ -119,6 +121,11 @@ class Rate:
         """Start with full buckets; a rate of 0 allows everything."""
         self.rate, self.burst, self.clock, self.clients = rate, max(1.0, burst), clock, clients
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    @property
+    def limits(self) -> bool:
+        """Whether there is a limit at all."""
+        return self.rate > 0.0
 
     def wait(self, client: str) -> int:
         """Return 0 and take an allowance, or the whole seconds to wait before one is there."""

@@ -13,6 +13,7 @@ from aftereffect.service.api import lists, shapes
 
 Body = Literal["none", "optional", "required", "bulk"]
 EXPERIMENT = "/v1/experiments/{id}"
+ASK = f"{EXPERIMENT}/ask"
 ARM = "/arms/{arm:path}"
 ROUND = f"{EXPERIMENT}/rounds/{{round}}"
 
@@ -51,7 +52,7 @@ def _read(path: str, name: str, summary: str, answer: type[BaseModel] | str, *qu
 # Asks and tells come first: the router tries routes in order, and these are nearly all requests.
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
-        "POST", f"{EXPERIMENT}/ask", "ask", "play", "Open the next round, or return the open one",
+        "POST", ASK, "ask", "play", "Open the next round, or return the open one",
         shapes.Turn, shapes.Ask, "optional", refusals=(404, 409),
     ),
     Operation(

@@ -4,7 +4,6 @@ They hold no rules. What a request may look like is said by `strictness.py`, `li
 does by the domain; a refusal is raised through them and answered by `Endpoint`.
 """
 
-import json
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -15,6 +14,7 @@ from starlette.responses import Response
 from aftereffect.core.checks import choice, shown
 from aftereffect.service import commands
 from aftereffect.service.api.access import SCOPES
+from aftereffect.service.api.encoding import encoded
 from aftereffect.service.api.endpoint import Call
 from aftereffect.service.api.limits import count, cursor
 from aftereffect.service.api.strictness import object_of, refuse, round_of, total_of, unit_of
@@ -22,20 +22,17 @@ from aftereffect.service.api.telemetry import Telemetry
 from aftereffect.service.config import Config
 from aftereffect.service.desk import Desk
 from aftereffect.service.errors import Refused
-from aftereffect.service.planner import plan
-from aftereffect.service.settings import checked_settings
+from aftereffect.service.planning import QUESTION, planned
 
 ID = re.compile(r"[A-Za-z0-9_-]{1,100}", re.ASCII)
 STATES = ("draft", "running", "paused", "finished")
 FORMATS = {"csv": "text/csv; charset=utf-8", "parquet": "application/vnd.apache.parquet"}
-PLAN_KEYS = ("arms", "n_arms", "max_delay", "carry_over", "horizon", "units", "round_length")
 LAST = 100_000
-_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 def answer(value: Mapping[str, Any], status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """Return a JSON response."""
-    return Response(_ENCODER.encode(value).encode(), status, headers, "application/json")
+    return Response(encoded(value), status, headers, "application/json")
 
 
 def experiment_id(value: Any) -> str:
@@ -147,7 +144,8 @@ class Routes:
 
     async def plan(self, call: Call) -> Response:
         """Return what a carry-over leads to."""
-        return answer(await run_in_threadpool(planned, call.body or {}))
+        question = settings_of(object_of(call.body or {}, "the body", QUESTION))
+        return answer(await run_in_threadpool(planned, question))
 
     async def create_token(self, call: Call) -> Response:
         """Make a token."""
@@ -193,27 +191,3 @@ def _report(call: Call) -> tuple[int, float | None, str | None]:
     number = round_of(call.path["round"])
     body = object_of(call.body, "the body", ("total", "unit"), ("total",))
     return number, total_of(body["total"]), unit_of(body.get("unit"))
-
-
-def planned(body: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the plan that a request asks for; the rules are those of an experiment's settings.
-
-    >>> planned({"arms": 3, "carry_over": {"window": "7 days"}})["shortest_block"]
-    15
-    """
-    question = dict(object_of(body, "the body", PLAN_KEYS))
-    numbered = question.pop("n_arms", None)
-    arms = question.pop("arms", None)
-    if (arms is None) == (numbered is None):
-        refuse(f"exactly one of arms and n_arms must be given, but got {shown(arms)} and {shown(numbered)}")
-    arms = numbered if arms is None else arms
-    if isinstance(arms, int) and not isinstance(arms, bool):
-        if not 2 <= arms <= 1000:
-            refuse(f"arms must be from 2 to 1000, but got {arms}")
-        arms = [str(number + 1) for number in range(arms)]
-    settings = checked_settings({**settings_of(question), "name": "plan", "arms": arms})
-    found = plan(
-        len(settings.arms), settings.max_delay,
-        horizon=settings.horizon, units=len(settings.units), round_days=settings.round_length,
-    )
-    return found.to_json()

@@ -61,7 +61,10 @@ class NewExperiment(BaseModel):
     player: Annotated[
         Literal["default", "paper"] | None, Field(description='"paper" needs a horizon.')
     ] = "default"
-    tuning: dict[str, Any] | None = None
+    tuning: Annotated[
+        dict[str, Any] | None,
+        Field(description='For "paper": base ("tsallis", "exp3"), form ("printed", "sharp"). Else nothing.'),
+    ] = None
     seed: Annotated[int | None, Field(ge=0, lt=2**64, description="Of all draws; drawn if null.")] = None
     draft: Annotated[bool | None, Field(description="Do not start it yet.")] = False
     start_date: Annotated[str | None, Field(description="The date of round 1, as 2026-01-31.")] = None
@@ -174,21 +177,28 @@ class PlanQuestion(BaseModel):
     horizon: Annotated[int | None, Field(ge=1, lt=2**63)] = None
     units: Annotated[int, Field(ge=1, le=MOST_UNITS)] | list[Name | UnitNumber] | None = None
     round_length: Days | None = None
+    direction: Literal["maximize", "minimize"] | None = "maximize"
+    low: Number | None = 0.0
+    high: Number | None = 1.0
+    player: Annotated[
+        Literal["default", "paper"] | None, Field(description='"paper" needs a horizon.')
+    ] = "default"
+    tuning: dict[str, Any] | None = None
 
 
 class Plan(BaseModel):
     """What a carry-over leads to, before anything starts."""
 
     model_config = reply(
-        {"max_delay": 7, "shortest_block": 15, "mean_block": 39.4, "decisions_per_quarter": 2.3,
-         "informative_from": 18816, "sentences": ["An arm stays for a block of at least 15 rounds."]}
+        {"max_delay": 7, "shortest_block": 8, "mean_block": 28.6, "decisions_per_quarter": 3.2,
+         "informative_from": 4600, "sentences": ["An arm stays for a block of at least 8 rounds."]}
     )
 
     max_delay: int
     shortest_block: int
     mean_block: float
     decisions_per_quarter: float
-    informative_from: int
+    informative_from: int | None
     sentences: list[str]
 
 

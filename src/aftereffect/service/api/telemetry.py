@@ -8,6 +8,7 @@ import datetime
 import json
 import logging
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -24,8 +25,8 @@ UNMATCHED = "unmatched"
 class Telemetry:
     """The metrics of one app, in a registry of its own, and its log of requests."""
 
-    def __init__(self, log_requests: bool = False) -> None:
-        """Start every count at 0."""
+    def __init__(self, log_requests: bool = False, in_flight: Callable[[], float] = lambda: 0.0) -> None:
+        """Start every count at 0; in_flight: how many requests are in work."""
         self.registry = CollectorRegistry()
         self.log_requests = log_requests
         self._requests = Counter(
@@ -34,7 +35,8 @@ class Telemetry:
         self._seconds = Histogram(
             "aftereffect_request_seconds", "Time to an answer", ["route"], buckets=BUCKETS, registry=self.registry
         )
-        self.in_flight = Gauge("aftereffect_requests_in_flight", "Requests in work", registry=self.registry)
+        working = Gauge("aftereffect_requests_in_flight", "Requests in work", registry=self.registry)
+        working.set_function(in_flight)
         self._items = Counter(
             "aftereffect_bulk_items", "Items of bulk requests", ["route", "outcome"], registry=self.registry
         )

@@ -49,13 +49,7 @@ class Once:
 def planned(given: Mapping[str, str]) -> Plan:
     """Return the plan for a form; it need not have a name yet."""
     settings = checked_settings(forms.settings({**given, "name": given.get("name", "").strip() or "A plan"}))
-    return plan(
-        len(settings.arms),
-        settings.max_delay,
-        horizon=settings.horizon,
-        units=len(settings.units),
-        round_days=settings.round_length,
-    )
+    return plan(settings)
 
 
 def shown(

@@ -4,6 +4,7 @@ import urllib.parse
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from aftereffect.service.dashboard import promising
 from aftereffect.service.dashboard.rendering import counted, exact, percent, rounded, whole
 
 COLOURS = 8
@@ -139,21 +140,6 @@ def range_words(view: Mapping[str, Any]) -> str:
     )
 
 
-def guarantee(view: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the guarantee: its words, how far off it still is, its figures."""
-    given = view["guarantee"]
-    start = given["informative_from"]
-    facts = []
-    if start is not None:
-        facts.append(("Says something from round", whole(start)))
-    if given["value"] is not None and given["informative"]:
-        facts.append(("Bound on the regret", rounded(given["value"])))
-        facts.append(("The same, a round", rounded(given["per_round"])))
-    reached = view["round"] / start if start else 0.0
-    keys = ("void", "words", "informative_from", "informative")
-    return {**{key: given[key] for key in keys}, "facts": facts, "reached": reached}
-
-
 COUNTED = {
     "missing": "Missing reports",
     "void": "Out of range, void",
@@ -175,11 +161,6 @@ def settings(view: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("Created (UTC)", str(view.get("created_at") or "").replace("T", " ")[:16]),
         ("Id", str(view["id"])),
     ]
-
-
-def pace(plan: Mapping[str, Any]) -> list[str]:
-    """Return a plan's sentences but for those on the guarantee: a plan knows the best one, an experiment its own."""
-    return [sentence for sentence in plan["sentences"] if "guarantee" not in sentence]
 
 
 def resume_words(view: Mapping[str, Any]) -> str:
@@ -214,7 +195,7 @@ def experiment(
     return {
         **{key: view[key] for key in copied},
         "path": f"/experiments/{urllib.parse.quote(view['id'], safe='')}",
-        "plan": {**view["plan"], "sentences": pace(view["plan"])},
+        "plan": view["plan"],
         "unit": unit if unit in units else units[0],
         "arms": [{"name": arm, "away": arm in away} for arm in arms],
         "summary": in_short(view),
@@ -224,7 +205,7 @@ def experiment(
         "open_words": f"{counted(left, 'unit')} of {whole(len(units))} still to be reported.",
         "range_words": range_words(view),
         "resume_words": resume_words(view),
-        "guarantee": guarantee(view),
+        "guarantee": promising.guarantee(view),
         "settings": settings(view),
         "winner": winner and {**winner, "colour": colour_of(arms, winner["arm"])},
     }

@@ -1,6 +1,5 @@
 """Templates and the words in them: one Jinja environment that escapes everything, and filters for numbers."""
 
-import math
 from functools import cache
 from typing import Any
 
@@ -8,6 +7,7 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from aftereffect.service.dashboard.assets import address, left_out
+from aftereffect.service.figures import amount
 
 # No inline script or style is allowed, from anyone; a chart's script styles elements through the object model, which
 # needs no permission. `no-referrer` would make browsers send "Origin: null" with a page's own forms.
@@ -28,16 +28,14 @@ HEADERS = {
 def rounded(value: float | None) -> str:
     """Return a number with three digits, or all digits before the point.
 
-    >>> rounded(3.14159), rounded(12345.6), rounded(0.00012345), rounded(None), rounded(2.0)
-    ('3.14', '12,346', '0.000123', 'none', '2')
+    >>> rounded(3.14159), rounded(12345.6), rounded(0.000012345), rounded(None), rounded(2.0)
+    ('3.14', '12,346', '0.0000123', 'none', '2')
     """
     if value is None:
         return "none"
-    if not math.isfinite(value):
-        return "without limit"
-    if abs(value) >= 100:
+    if 100.0 <= abs(value) < 1e15:
         return f"{value:,.0f}"
-    return f"{value:.3g}"
+    return amount(float(f"{value:.3g}"))
 
 
 def exact(value: float | None) -> str:

@@ -4,7 +4,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from aftereffect.service.experiment import Done
+from aftereffect.service.rounds import Row
 from aftereffect.service.store import chain, statements
 from aftereffect.service.store.loading import Held
 
@@ -32,17 +32,14 @@ class Batch:
         self._created.append((held.number, held.id, name, "", held.seq, held.head, held.created_at, settings))
         self.touched[held.id] = held
 
-    def add(self, held: Held, done: Done) -> None:
+    def add(self, held: Held, event: dict[str, Any], rows: list[Row]) -> None:
         """Add what a command did to an experiment."""
-        event = done.event
-        if event is None:
-            return
-        seq = held.seq + 1
+        number, seq = held.number, held.seq + 1
         kind, round_, unit, at = event["kind"], event["round"], event["unit"], event["at"]
-        body = chain.canonical(event["body"])
+        body = chain.written(event["body"])
         head = chain.link(held.head, seq, kind, round_, unit, body, at)
-        self._events.append((held.number, seq, kind, round_, unit, body, at, head))
-        for row in done.rows:
+        self._events.append((number, seq, kind, round_, unit, body, at, head))
+        for row in rows:
             values = held.round_values(row)
             self._rows[values[:3]] = values
         held.seq, held.head = seq, head
@@ -63,6 +60,8 @@ class Batch:
 
     def write(self, connection: Connection) -> int:
         """Write everything inside the connection's transaction; return how many rows went in."""
+        if not connection.in_transaction():
+            connection.begin()
         statements.create.run(connection, self._created)
         statements.append.run(connection, self._events)
         statements.put_rounds.run(connection, list(self._rows.values()))

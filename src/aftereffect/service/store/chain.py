@@ -9,6 +9,8 @@ import json
 from functools import lru_cache
 from typing import Any
 
+import orjson
+
 _encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False, check_circular=False).encode
 _sha256 = hashlib.sha256
 # Kinds, units and moments come again and again.
@@ -22,6 +24,18 @@ def canonical(value: Any) -> str:
     '{"arm":"a","total":0.1}'
     """
     return _encode(value)
+
+
+def written(body: dict[str, Any]) -> str:
+    """Return an event's body as it is stored and hashed: canonical, but for how the exponent of a float is written.
+
+    Every ask and tell comes by here, so it is the fast writer's text where that is ASCII, as it nearly always is.
+
+    >>> written({"total": 0.1, "status": "reported"})
+    '{"status":"reported","total":0.1}'
+    """
+    text = orjson.dumps(body, option=orjson.OPT_SORT_KEYS)
+    return text.decode() if text.isascii() else _encode(body)
 
 
 def genesis(identity: str, settings: str, created_at: str) -> str:

@@ -6,7 +6,6 @@ one order for all processes; those that another process has moved meanwhile are 
 """
 
 import logging
-import sqlite3
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 
@@ -20,41 +19,20 @@ from aftereffect.service.store.batch import Batch
 from aftereffect.service.store.jobs import Answer, Creation, Item, Work
 from aftereffect.service.store.loading import Held, is_identity, load
 from aftereffect.service.store.lookup import Lookup, Source
+from aftereffect.service.store.pages import Fault, Page
 from aftereffect.service.store.places import Place
+from aftereffect.service.store.sweeping import Sweeper
 from aftereffect.service.store.troubles import refusal, worth_another_try
 
 MOST_HELD = 16_384
 """How many experiments stay in memory."""
-LOG_ROWS, LOG_ROWS_IDLE = 32_768, 4_096
-"""After how many rows SQLite's log is moved into its file; sooner when nobody waits."""
 
-_LOCK = "SELECT id, seq FROM experiments WHERE id = ANY(%s) ORDER BY id FOR UPDATE"
+_LOCK = "SELECT id, seq, head FROM experiments WHERE id = ANY(%s) ORDER BY id FOR UPDATE"
 _NEXT = "SELECT nextval(pg_get_serial_sequence('experiments', 'number'))"
 _LAST = "SELECT coalesce(max(number), 0) FROM experiments"
+# Everything else is for an experiment that is there.
+_FURTHER = (Creation, Work)
 _log = logging.getLogger(__name__)
-
-
-class _Fault(Exception):
-    """An item made the domain fail in a way it does not know; its experiment may be half changed."""
-
-    def __init__(self, index: int) -> None:
-        super().__init__(index)
-        self.index = index
-
-
-class Page:
-    """A batch of items that have been carried out in memory, with their answers, to be kept or thrown away."""
-
-    def __init__(self, items: Sequence[Item]) -> None:
-        """Begin with nothing carried out."""
-        self.items = items
-        self.batch = Batch()
-        self.answers: list[Answer] = []
-
-    @property
-    def writes(self) -> bool:
-        """Whether there is anything to keep."""
-        return bool(self.batch.touched) or any(isinstance(command, Work) for _, command in self.items)
 
 
 class Ledger:
@@ -67,7 +45,7 @@ class Ledger:
         self.most_held = MOST_HELD
         self._held: OrderedDict[str, Held] = OrderedDict()
         self._source = Source()
-        self._rows = 0
+        self.sweeper = Sweeper(place)
         self._last_number: int | None = None
 
     def run(self, items: Sequence[Item]) -> list[Answer]:
@@ -81,9 +59,10 @@ class Ledger:
                         self._lock(connection, {identity for identity, _ in items})
                     page = self._carry_out(connection, items)
                     if page.writes:
-                        self._rows += page.batch.write(connection)
+                        rows = page.batch.write(connection)
                         committing = True
                         connection.commit()
+                        self.sweeper.count(rows)
             except SQLAlchemyError as error:
                 self.forget(page)
                 self._place.writing.dispose()
@@ -115,20 +94,24 @@ class Ledger:
         try:
             if page.writes:
                 with self._place.writing.connect() as connection:
-                    self._rows += page.batch.write(connection)
+                    rows = page.batch.write(connection)
                     connection.commit()
+                    self.sweeper.count(rows)
         except SQLAlchemyError as error:
             self._place.writing.dispose()
             return refusal(error)
         return None
 
     def _lock(self, connection: Connection, identities: Iterable[str]) -> None:
-        """Lock the experiments of a batch, and forget those that another process has moved."""
+        """Lock the experiments of a batch, and forget those that another process has moved.
+
+        The hash tells histories apart: a backup that was restored, or a standby that took over, may be just as long.
+        """
         wanted = [identity for identity in identities if is_identity(identity)]
-        seqs = {found.id: found.seq for found in connection.exec_driver_sql(_LOCK, (wanted,))}
+        heads = {found.id: (found.seq, found.head) for found in connection.exec_driver_sql(_LOCK, (wanted,))}
         for identity in wanted:
             held = self._held.get(identity)
-            if held is not None and held.seq != seqs.get(identity):
+            if held is not None and (held.seq, held.head) != heads.get(identity):
                 del self._held[identity]
 
     def _carry_out(self, connection: Connection, items: Sequence[Item]) -> Page:
@@ -139,7 +122,7 @@ class Ledger:
             try:
                 self._try(connection, page, faults, ())
                 return page
-            except _Fault as fault:
+            except Fault as fault:
                 _log.exception("item %d of %d failed", fault.index, len(items))
                 faults[fault.index] = Refused("corrupt", f"the command failed: {type(fault.__cause__).__name__}")
 
@@ -159,30 +142,36 @@ class Ledger:
     def _each(self, connection: Connection, page: Page, faults: dict[int, Refused]) -> None:
         at, held_now, batch, answers = self._now(), self._held, page.batch, page.answers
         for index, (identity, command) in enumerate(page.items):
-            if index in faults:
+            if faults and index in faults:
                 answers.append(faults[index])
                 continue
             try:
-                if isinstance(command, Work):
-                    answers.append(command.act(connection))
-                elif isinstance(command, Creation):
-                    answers.append(self._create(connection, batch, identity, command, at))
+                if isinstance(command, _FURTHER):
+                    answers.append(self._further(connection, batch, identity, command, at))
+                    continue
+                held = held_now.get(identity)
+                if held is None:
+                    held = self._hold(load(connection, identity))
                 else:
-                    held = held_now.get(identity)
-                    if held is None:
-                        held = self._hold(load(connection, identity))
-                    else:
-                        held_now.move_to_end(identity)
-                    done = held.experiment.do(command, at)
-                    batch.add(held, done)
-                    answers.append(done.answer)
+                    held_now.move_to_end(identity)
+                done = held.experiment.do(command, at)
+                if done.event is not None:
+                    batch.add(held, done.event, done.rows)
+                answers.append(done.answer)
             except Refused as refused:
                 answers.append(refused)
             except SQLAlchemyError:
                 raise
             except Exception as error:
                 self._held.pop(identity, None)
-                raise _Fault(index) from error
+                raise Fault(index) from error
+
+    def _further(
+        self, connection: Connection, batch: Batch, identity: str, command: Creation | Work, at: str
+    ) -> Answer:
+        if isinstance(command, Work):
+            return command.act(connection)
+        return self._create(connection, batch, identity, command, at)
 
     def _hold(self, held: Held) -> Held:
         held.experiment.lookup = Lookup(self._source, held.number, held.units)
@@ -230,17 +219,5 @@ class Ledger:
     def tidy(self, *, idle: bool) -> None:
         """When all is on the disk: forget who was idle longest, move SQLite's log into its file at times."""
         self._shrink()
-        if self.shared or self._rows < (LOG_ROWS_IDLE if idle else LOG_ROWS):
-            return
-        self._rows = 0
-        try:
-            connection = self._place.writing.raw_connection()
-            try:
-                cursor = connection.cursor()
-                cursor.execute("PRAGMA wal_checkpoint(PASSIVE)")
-                cursor.close()
-            finally:
-                connection.close()
-        except (SQLAlchemyError, sqlite3.Error) as error:
-            # A full disk, say, only puts it off.
-            _log.warning("the log could not be moved into the file yet: %s", error)
+        if self.sweeper.due(idle=idle):
+            self.sweeper.sweep()

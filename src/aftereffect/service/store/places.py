@@ -19,6 +19,7 @@ PATIENCE_S = 10
 """How long PostgreSQL waits for a row that another process has locked."""
 CACHE_KIB = 65_536
 STATEMENTS = 256
+"""How many statements a SQLite connection keeps ready; the writer has one for each number of rows up to 40."""
 POOL = 16
 _POSTGRES = ("postgresql", "postgres", "postgresql+psycopg")
 _OPTIONS = (

@@ -4,16 +4,19 @@ On SQLite many rows go in with one statement: the driver lets go of the interpre
 every time it may have to wait to get it back. On PostgreSQL the driver sends many executions down one pipeline.
 """
 
-from collections.abc import Sequence
+import sqlite3
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Any
 
 from sqlalchemy import Connection, Table
+from sqlalchemy.exc import DBAPIError
 
 from aftereffect.service.store import schema
 
 _MOST_VALUES = 32_766  # SQLite's limit on the values of one statement
-_SIZES = (2048, 1024, 256, 64, 16, 4, 1)
+# As many rows as clients that wait at one time are written by one statement, whatever their number.
+_SIZES = (2048, 1024, 256, 64, *range(40, 0, -1))
 
 Values = tuple[Any, ...]
 
@@ -22,24 +25,41 @@ class Statement:
     """One statement with its values in rows; `before` and `after` stand around SQLite's list of rows."""
 
     def __init__(self, width: int, before: str, after: str, postgres: str) -> None:
-        """Write the texts for every number of rows."""
-        row = f"({','.join('?' * width)})"
-        sizes = [size for size in _SIZES if size * width <= _MOST_VALUES]
-        self._texts = [(size, f"{before}{','.join([row] * size)}{after}") for size in sizes]
-        self._postgres = postgres
+        """Keep the parts; the text for a number of rows is written when it is first needed."""
+        self._row = f"({','.join('?' * width)})"
+        self._sizes = [size for size in _SIZES if size * width <= _MOST_VALUES]
+        self._before, self._after, self._postgres = before, after, postgres
+        self._texts: dict[int, str] = {}
 
     def run(self, connection: Connection, rows: Sequence[Values]) -> None:
-        """Run the statement for all rows."""
+        """Run the statement for all rows, in the transaction that the connection is in."""
         if not rows:
             return
         if connection.dialect.name == "postgresql":
             connection.exec_driver_sql(self._postgres, list(rows))
             return
+        # Past the toolkit, which would take longer than the database; its errors are the toolkit's all the same.
+        cursor = connection.connection.cursor()
+        try:
+            for portion in self._portions(rows):
+                cursor.execute(self._text(len(portion)), tuple(chain.from_iterable(portion)))
+        except sqlite3.Error as error:
+            raise DBAPIError.instance(None, None, error, sqlite3.Error, dialect=connection.dialect) from error
+        finally:
+            cursor.close()
+
+    def _portions(self, rows: Sequence[Values]) -> Iterator[Sequence[Values]]:
         done, n = 0, len(rows)
-        for size, text in self._texts:
+        for size in self._sizes:
             while n - done >= size:
-                connection.exec_driver_sql(text, tuple(chain.from_iterable(rows[done : done + size])))
+                yield rows[done : done + size]
                 done += size
+
+    def _text(self, size: int) -> str:
+        text = self._texts.get(size)
+        if text is None:
+            text = self._texts[size] = f"{self._before}{','.join([self._row] * size)}{self._after}"
+        return text
 
 
 def _insert(table: Table, columns: Sequence[str], key: Sequence[str] = ()) -> Statement:

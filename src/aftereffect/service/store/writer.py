@@ -20,7 +20,8 @@ from typing import NamedTuple
 
 from aftereffect.service.errors import Refused
 from aftereffect.service.store.jobs import Answer, Item, Job, Work, deliver
-from aftereffect.service.store.ledger import Ledger, Page
+from aftereffect.service.store.ledger import Ledger
+from aftereffect.service.store.pages import Page
 
 MOST_COMMANDS = 4096
 """How many commands share a transaction; longer lists take several."""

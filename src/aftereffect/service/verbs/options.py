@@ -24,4 +24,6 @@ Window = Annotated[str | None, typer.Option(help='Effects are over after this lo
 HalfLife = Annotated[str | None, typer.Option(help='Half of an effect is over after this long: "3 days".')]
 MaxDelay = Annotated[int | None, typer.Option(help="d: how many rounds after its own an effect can still arrive.")]
 RoundLength = Annotated[str | None, typer.Option(help='How long a round is: "1 day", "1 week"; by default a day.')]
+Direction = Annotated[str, typer.Option(help="maximize or minimize.")]
+Player = Annotated[str, typer.Option(help="default, or paper (needs a horizon).")]
 Horizon = Annotated[int | None, typer.Option(help="How many rounds in all; open-ended by default.")]

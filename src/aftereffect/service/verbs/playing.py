@@ -10,11 +10,13 @@ from aftereffect.service.settings import checked_settings
 from aftereffect.service.verbs import showing, words
 from aftereffect.service.verbs.exits import Format, speaking
 from aftereffect.service.verbs.options import (
+    Direction,
     Experiment,
     Form,
     HalfLife,
     Horizon,
     MaxDelay,
+    Player,
     Reported,
     RoundLength,
     Store,
@@ -34,8 +36,8 @@ def init(
     round_length: RoundLength = None,
     units: Annotated[str | None, typer.Option(help="How many units, or their names with commas between.")] = None,
     horizon: Horizon = None,
-    direction: Annotated[str, typer.Option(help="maximize or minimize.")] = "maximize",
-    player: Annotated[str, typer.Option(help="default, or paper (needs a horizon).")] = "default",
+    direction: Direction = "maximize",
+    player: Player = "default",
     seed: Annotated[int | None, typer.Option(help="Of all draws; drawn if not given.")] = None,
     start_date: Annotated[str | None, typer.Option(help="The date of round 1, as 2026-01-31.")] = None,
     draft: Annotated[bool, typer.Option("--draft", help="Do not start it yet.")] = False,

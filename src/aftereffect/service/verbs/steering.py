@@ -11,11 +11,13 @@ from aftereffect.service.verbs import showing, words
 from aftereffect.service.verbs.exits import Format, speaking
 from aftereffect.service.verbs.options import (
     Away,
+    Direction,
     Experiment,
     Form,
     HalfLife,
     Horizon,
     MaxDelay,
+    Player,
     RoundLength,
     Store,
     Window,
@@ -76,10 +78,13 @@ def plan(
     round_length: RoundLength = None,
     units: Annotated[int, typer.Option(help="How many units play in parallel.")] = 1,
     horizon: Horizon = None,
+    direction: Direction = "maximize",
+    player: Player = "default",
     form: Form = Format.TABLE,
 ) -> None:
     """Say what a carry-over leads to, before anything starts: blocks, decisions a quarter, the guarantee."""
     with speaking(form):
         carried = words.carry_over(window, half_life, max_delay, round_length)
-        found = planned(arms, units=units, horizon=horizon, **carried)
+        asked = {"n_arms": arms, "units": units, "horizon": horizon, "direction": direction, "player": player}
+        found = planned({**asked, **carried})
         showing.show(form, found, [str(line) for line in found.get("sentences", [])])

@@ -1,0 +1,133 @@
+"""The guarantee: the worst case and the certificate against the plan, the learner's own accounts, and hand work."""
+
+import json
+import re
+from typing import Any
+
+import pytest
+from tests.service.playing import AT, made, play
+
+from aftereffect.service.commands import Away, Pause, Resume
+from aftereffect.service.dashboard import promising
+from aftereffect.service.experiment import Experiment
+
+
+def given(experiment: Experiment) -> dict[str, Any]:
+    found: dict[str, Any] = experiment.view()["guarantee"]
+    assert found["words"] == " ".join(found["paragraphs"])
+    return found
+
+
+def test_plan_and_guarantee_name_the_same_round() -> None:
+    for changes in ({}, {"direction": "minimize"}, {"units": 3}, {"player": "paper", "horizon": 10**5}):
+        view = made(**changes).view()
+        since = view["plan"]["informative_from"]
+        assert view["guarantee"]["informative_from"] == since
+        assert f"from round {since:,} on" in " ".join(view["plan"]["sentences"])
+        panel = made(**changes).progress.panel
+        assert panel.regret_bound(since) < panel.n_units * since
+        assert panel.regret_bound(since - 1) == panel.n_units * (since - 1)
+
+
+def test_before_anything_is_played_there_is_no_certificate() -> None:
+    found = given(made())
+    assert (found["certificate"], found["informative"]) == (None, False)
+    assert found["words"].startswith(
+        f"Before anything is played: the worst case against the best fixed arm says something from round "
+        f"{found['informative_from']:,} on. This bounds an average over the player's own chances, not this one run;"
+    )
+
+
+def test_after_one_round_it_is_said_in_the_singular() -> None:
+    experiment = made()
+    play(experiment)
+    words = given(experiment)["words"]
+    assert words.startswith("Whatever the effects, over 1 round so far the outcome is on average at most 1 worse than")
+    assert "So far: after 1 round and 0 updates, the regret to be expected is at most the mean of a figure" in words
+    assert "effects last at most 1 more round and" in words
+    assert re.search(r"\b1 rounds", words) is None
+
+
+def test_the_certificate_is_the_panels_and_comes_to_say_something_before_the_worst_case() -> None:
+    experiment = made(max_delay=2, high=1e6)
+    worth = {"red": 2e5, "green": 9e5, "blue": 2e5}
+    arm, told = "red", 0
+    while not given(experiment)["certificate"] or not given(experiment)["certificate"]["informative"]:
+        arm = play(experiment, worth[arm])["arm"]
+        told += 1
+        assert told < 1000
+    found = given(experiment)
+    shown, own = found["certificate"], experiment.progress.panel.certificate()
+    assert (shown["value"], shown["terms"], shown["rounds"]) == (own.value, own.terms, told)
+    assert shown["value"] == pytest.approx(sum(shown["terms"].values()))
+    assert shown["value"] < shown["trivial"] == told * 1e6
+    assert told < found["informative_from"] == own.worst_case_from
+    assert f"That says something: regret can be {told},000,000 at most." in found["words"]
+    assert re.search(r"\de[+-]\d", found["words"]) is None
+    page = promising.certificate(found)
+    assert page is not None
+    assert (page["informative"], page["words"].startswith("It says something: it is below")) == (True, True)
+
+
+def test_reports_that_are_missing_void_or_held_back_have_their_price() -> None:
+    experiment = made(max_delay=1)
+    assert [play(experiment, total)["status"] for total in (0.5, None, 9.0)] == ["reported", "missing", "void"]
+    experiment.do(Pause(), AT)
+    experiment.do(Resume(), AT)
+    play(experiment)
+    found = given(experiment)
+    # β = 0.4/2: a report that is missing costs its whole stretch, d + 2/β − 1 = 10 rounds on average.
+    assert found["certificate"]["terms"]["missing"] == pytest.approx(30.0)
+    assert "3 reports were missing, void or held back" in found["words"]
+    assert ", 30 of it for reports that were missing, void or held back." in found["words"]
+    assert "Totals out of range: 1. So the range or max_delay is wrong, and neither holds." in found["words"]
+    page = promising.certificate(found)
+    assert page is not None
+    assert page["terms"][-1] == ("Reports missing, void or held back", "30")
+    assert page["reached"] == pytest.approx(4 / found["certificate"]["value"])
+
+
+def test_an_arm_away_makes_both_void() -> None:
+    experiment = made(max_delay=0)
+    for _ in range(300):
+        play(experiment)
+    assert given(experiment)["informative"]
+    assert given(experiment)["certificate"]["informative"]
+    experiment.do(Away("red"), AT)
+    found = given(experiment)
+    assert (found["void"], found["informative"], found["certificate"]["informative"]) == (True, False, False)
+    assert found["words"].startswith("Void: an arm has been away, and the proofs know no such thing.")
+    page = promising.certificate(found)
+    assert page is not None
+    assert page["words"].startswith("Void, it would be below")
+
+
+def test_for_several_units_it_is_the_sum_against_one_arm() -> None:
+    found = given(made(units=3, horizon=50))
+    assert "over 50 rounds the outcome is on average at most 150 worse than the best single arm for all 3 units" in (
+        found["words"]
+    )
+    assert (found["value"], found["trivial"], found["per_round"]) == (150.0, 150.0, 1.0)
+
+
+def test_the_papers_player_keeps_no_certificate_and_says_so_where_it_knows_nothing() -> None:
+    short = made(player="paper", horizon=100)
+    play(short)
+    found = given(short)
+    assert (found["certificate"], found["informative_from"]) == (None, None)
+    assert "With this learner it never will." in found["words"]
+    assert "This bounds an average" in found["words"]
+    negative = given(made(player="paper", horizon=100, low=-1))
+    assert negative["words"].startswith("No guarantee is known for these settings: low must be at least 0")
+
+
+def test_a_range_beyond_all_numbers_is_still_json() -> None:
+    experiment = made(high=1e303, units=1000, max_delay=60)
+    for _ in range(3):
+        experiment.progress.panel.ask()
+        experiment.progress.panel.tell([1e300] * 1000)
+    found = given(experiment)
+    json.dumps(found, allow_nan=False)
+    assert found["certificate"]["value"] is None
+    assert "without limit" in found["words"]
+    assert promising.certificate(found) is None
