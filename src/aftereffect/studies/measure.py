@@ -48,7 +48,10 @@ SCHEMA: dict[str, str] = {
 
 
 class Played(NamedTuple):
-    """A cell's outcomes put together; pseudo is None where means are not known, moves where nobody asked, certificate where there is none."""
+    """A cell's outcomes put together.
+
+    pseudo is None where means are not known, moves where nobody asked, certificate where there is none.
+    """
 
     engine: str
     rounds: NDArray[np.int64]

@@ -2,7 +2,7 @@
 
 Which sections there are is for the study's [report] table to say:
 
-    figures = ["curves", "scaling", "bounds", "stability", "ratios"]     any of these, in this order
+    figures = ["curves", "scaling", "bounds", "stability", "ratios", "adaptive"]     any of these, in this order
     against = ["gap_factor", "max_delay", "player.max_delay"]            and final regret against these settings
 
 Every sentence about results is computed from the rows.
@@ -19,7 +19,7 @@ import polars as pl
 
 from aftereffect.core import checks
 from aftereffect.core.errors import InvalidArgument
-from aftereffect.studies import figures, guarantees, sections, views
+from aftereffect.studies import adaptive_sections, figures, guarantees, sections, views
 from aftereffect.studies.cells import cell_id
 from aftereffect.studies.page import Page
 from aftereffect.studies.sections import Keep
@@ -36,6 +36,7 @@ SECTIONS: Mapping[str, Section] = {
     "bounds": guarantees.bounds,
     "stability": guarantees.stability,
     "ratios": sections.ratios,
+    "adaptive": adaptive_sections.adaptive,
 }
 DEFAULT = {"regret": ("curves", "ratios"), "stability": ("stability",)}
 
