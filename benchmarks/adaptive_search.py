@@ -1,10 +1,10 @@
-"""Search for the oblivious instance that hurts the default player most; docs/theory/worst_instance.md has what it found.
+"""Search for the oblivious instance that hurts the default player most (docs/theory/worst_instance.md).
 
     python benchmarks/adaptive_search.py --seconds 60 --max-delay 0 --out found.json
 
 Random instances in pieces (`studies/pieces.py`) first, then steps from the worst so far, in two currencies: mean regret
 over √(K(d+1)T), and mean regret over that of the paper's tuning. Whatever looks worst among thousands looks worse than
-it is, so the worst few are played again with fresh draws and many more runs; those figures count.
+it is, so the worst are played again with fresh draws and many more runs; those figures count.
 """
 
 import argparse
@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import aftereffect as ae
+from aftereffect.core.checks import FloatArray
 from aftereffect.losses import spreads
 from aftereffect.studies.pieces import pieces
 
@@ -39,10 +40,12 @@ class Found(NamedTuple):
         return math.sqrt(given["n_arms"] * (given["max_delay"] + 1) * given["horizon"])
 
     def score(self, aim: str) -> float:
-        """Return how bad it is; a ratio counts only as far as the paper's tuning has a regret to speak of."""
-        if aim == "size":
-            return self.own / self.size()
-        return self.own / max(self.paper, 0.1 * self.size())
+        """Return how bad it is for sure, two standard errors down: luck of few runs must not lead the search.
+
+        A ratio counts only as far as the paper's tuning has a regret to speak of.
+        """
+        sure = self.own - 2.0 * self.own_error
+        return sure / (self.size() if aim == "size" else max(self.paper, 0.1 * self.size()))
 
 
 def losses(instance: dict[str, Any], seed: int) -> Any:
@@ -58,7 +61,8 @@ def losses(instance: dict[str, Any], seed: int) -> Any:
 def judged(instance: dict[str, Any], runs: int, draws: int, seed: int) -> Found:
     """Play an instance with both players, the runs shared out over draws of its noise."""
     K, d, T = instance["n_arms"], instance["max_delay"], instance["horizon"]
-    own, paper = [], []
+    own: list[FloatArray] = []
+    paper: list[FloatArray] = []
     for draw in range(draws):
         world = losses(instance, seed + draw)
         paper_tuned = ae.CompositeLossWrapper.tuned(n_arms=K, max_delay=d, horizon=T, seed=0)
@@ -105,7 +109,7 @@ def drawn(random: np.random.Generator, max_delay: int, horizon: int) -> dict[str
 
 def nearby(random: np.random.Generator, instance: dict[str, Any]) -> dict[str, Any]:
     """Return an instance one small or large step away."""
-    near = json.loads(json.dumps(instance))
+    near = dict(instance)
     levels, shares = np.array(near["levels"]), np.array(near["shares"])
     step = 10.0 ** random.uniform(-2.5, -0.3)
     kind = random.integers(8)
@@ -155,7 +159,7 @@ def main() -> None:
     for aim in ("size", "ratio"):
         tried = list(search(random, given.max_delay, given.horizon, given.seconds, aim))
         tried.sort(key=lambda one: -one.score(aim))
-        again = [judged(one.instance, 200, 4, 10**6) for one in tried[:6]]
+        again = [judged(one.instance, 200, 4, 10**6) for one in tried[:12]]
         again.sort(key=lambda one: -one.score(aim))
         scores = np.array([one.score(aim) for one in tried])
         size = np.array([one.own / one.size() for one in tried])

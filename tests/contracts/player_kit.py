@@ -18,8 +18,8 @@ class PlayerRow(NamedTuple):
 
     random: its seed makes a difference. redraws: it may choose an arm anew without having learned, as at the end of a
     lost block, a bridge or an epoch. learns_late: a block's last report may be missing, and the rest of it is learned
-    from. compiled: it has a kernel form, so that no simulation needs the loop. unit: it feeds losses in [0, 1]; else sums
-    over blocks, which exceed 1 where a block is long.
+    from. compiled: it has a kernel form, so that no simulation needs the loop. unit: it feeds losses in [0, 1]; else
+    sums over blocks, which exceed 1 where a block is long.
     """
 
     make: Callable[[int | None], Any]

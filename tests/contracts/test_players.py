@@ -66,9 +66,9 @@ ROWS |= {
     name: PlayerRow(around(make, "exp3"), redraws=name == "LinearComposite")
     for name, make in RIVALS_AROUND_A_BASE.items()
 }
-# The kit's totals average 1/4: on these blocks, of 1/β rounds and d more or so, a few sums come to more than C.
+# The kit's totals average 1/4, of effects up to 1: sums stay below C, but rewards left out come to more.
 ROWS |= {
-    name: PlayerRow(around(make, "adaptive"), unit=name in ("coin-clean, d=2", "coin-clean, given coins"))
+    name: PlayerRow(around(make, "adaptive"), unit=name != "coin-clean, rewards")
     for name, make in COIN_CLEAN.items()
 }
 ROWS |= {

@@ -123,7 +123,7 @@ def test_compare_prints_every_player_with_what_it_needs(capsys: pytest.CaptureFi
         "QPM-D, UCB1": 2,
     }
     assert {name: rows.get(name) for name in wanted} == wanted
-    assert len(rows) == 26
+    assert len(rows) == 27
     assert all(len(line) <= 80 for line in lines)
 
 

@@ -184,13 +184,17 @@ class KernelBandit(ABC):
         self._learn_sums = entry(learn_sums, self.params, *at, np.zeros(1, np.int64), np.zeros(1), 0.0, 0.0, 0.0)
 
     def learn_sum(self, arm: int, loss: float, weight: float, offset: float, top: float) -> None:
-        """Learn from a sum; for callers that guarantee its range, after `prepare_sums`."""
+        """Learn from a sum; for callers that guarantee its range."""
+        if self._learn_sum is None:
+            self.prepare_sums()
         self._learn_sum(self.params, self._n_arms, self._state, arm, loss, weight, offset, top)
 
     def learn_sums(
         self, arms: Sequence[int], losses: Sequence[float], weight: float, offset: float, top: float
     ) -> None:
         """Learn from several units' sums; see `learn_sum`."""
+        if self._learn_sums is None:
+            self.prepare_sums()
         found = np.array(arms, np.int64), np.array(losses)
         self._learn_sums(self.params, self._n_arms, self._state, *found, weight, offset, top)
 

@@ -4,14 +4,14 @@ With rates η(i) and predictions m(i) for the next loss, both known before the d
 
     q = argmin ⟨L̂ + m, q⟩ + Σ η(i) ln(1/q(i)),   that is   q(i) = η(i)/(L̂(i) + m(i) − λ).
 
-The estimate ẑ(i) = m(i) + 1{J=i}(ℓ − m(i))/q(i) differs from the prediction at the arm played only, and there the barrier
-takes it at the price
+The estimate ẑ(i) = m(i) + 1{J=i}(ℓ − m(i))/q(i) differs from the prediction at the arm played only, and there the
+barrier takes it at the price
 
     cost = η(J) (s − ln(1 + s)),   s = (ℓ − m(J))/η(J) > −1,
 
-whatever q(J) is. Predictions are capped at 1/m(i) ≥ 1 + 1/η(i), so that no surprise costs more than a loss of 1 that was
-predicted to be 0. Update n adds cost/ln(Kn) to the rate of its arm: the regret after N updates is on average at most
-1 + Kη₁ ln(KN) + O(√(KN ln(KN))), without a condition on N. docs/theory/log_barrier.md has the proof.
+whatever q(J) is. Predictions are capped at 1/m(i) ≥ 1 + 1/η(i), so that no surprise costs more than a loss of 1 that
+was predicted to be 0. Update n adds cost/ln(Kn) to the rate of its arm: the regret after N updates is on average at
+most 1 + Kη₁ ln(KN) + O(√(KN ln(KN))), for every N. docs/theory/log_barrier.md has the proof.
 """
 
 import math
@@ -36,8 +36,9 @@ class LogBarrierParams(NamedTuple):
     memory: float
 
 
-# state: q in [0, K), the estimated losses L, from the leader's on, in [K, 2K), the rates in [2K, 3K), what the units of an
-# update lost beyond their predictions in [3K, 4K), and from 4K on these numbers; q(i) = η(i)/(L(i) + m(i) + LEVEL).
+# state: q in [0, K), the estimated losses L, from the leader's on, in [K, 2K), the rates in [2K, 3K), what the
+# units of an update lost beyond their predictions in [3K, 4K), and from 4K on these numbers; q(i) = η(i)/(L(i) +
+# m(i) + LEVEL).
 LEVEL, MEAN, SEEN, COST, NUMBERS = 0, 1, 2, 3, 4
 
 
@@ -125,8 +126,8 @@ def solve(n_arms: int, state: kernel.FloatState) -> None:
         least = min(least, state[n_arms + i])
     for i in range(n_arms):
         state[n_arms + i] -= least
-    # No q is above 1, so u is at least η(i) − L(i) − m(i) for each arm: start there. Σ is decreasing in u and its inverse is
-    # concave, a harmonic mean of straight lines; Newton's steps on the inverse never pass the root.
+    # No q is above 1, so u is at least η(i) − L(i) − m(i) for each arm: start there. Σ is decreasing in u and its
+    # inverse is concave, a harmonic mean of straight lines; Newton's steps on the inverse never pass the root.
     u = -math.inf
     for i in range(n_arms):
         eta = state[rates + i]

@@ -17,6 +17,7 @@ from aftereffect.losses.protocol import Losses
 from aftereffect.losses.seeds import children
 from aftereffect.losses.tables import Table
 from aftereffect.studies.cells import Cell, losses_seed
+from aftereffect.studies.pieces import shaped
 
 GAP = 0.2
 
@@ -112,6 +113,7 @@ TABLES: dict[str, Callable[..., Table]] = {
     "constrained": tables.constrained,
     "drifting": tables.drifting,
     "seasonal": _seasonal,
+    "pieces": shaped,
 }
 
 

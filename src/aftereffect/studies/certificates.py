@@ -26,7 +26,7 @@ def certified(player: Any, losses: Losses, engine: str) -> bool:
 
 
 def certificates(player: Any, states: FloatArray, horizon: int) -> FloatArray:
-    """Return the certificate of every run after T = `horizon` rounds, the open stretch at its mean, in units of effects.
+    """Return the certificate of each run after T = `horizon` rounds, in units of effects, the open stretch at its mean.
 
     states: the bases' last states, (runs, size).
     """
@@ -34,15 +34,16 @@ def certificates(player: Any, states: FloatArray, horizon: int) -> FloatArray:
     own = states[:, 4 * K :]
     base = own[:, adaptive_tsallis.COST] + own[:, adaptive_tsallis.PENALTY]
     base = base + theory.entropy_range(K) * player.bandit.first_rate + open_stretch(d, horizon, beta) / C
-    values: FloatArray = min(d, horizon) + d * own[:, adaptive_tsallis.MOVED] + C / (1.0 - beta) ** d * base
-    return values * (player.effects.hi - player.effects.lo)
+    values = min(d, horizon) + d * own[:, adaptive_tsallis.MOVED] + C / (1.0 - beta) ** d * base
+    scaled: FloatArray = values * (player.effects.hi - player.effects.lo)
+    return scaled
 
 
 def open_stretch(max_delay: int, horizon: int, update_probability: float) -> float:
     """Return the mean of (m + d)·1{m >= 1}, m = T − d − the latest coin: the rounds that no update has used at T.
 
-    The latest coin is a rounds old with probability β(1−β)^a, a < T, or there was none, with probability (1−β)^T. Summed
-    over a > d that is r^{d+1}(d + 1 + r/β) − r^{T+1}/β, r = 1 − β.
+    The latest coin is a rounds old with probability β(1−β)^a, a < T, or there was none, with probability (1−β)^T.
+    Summed over a > d that is r^{d+1}(d + 1 + r/β) − r^{T+1}/β, r = 1 − β.
 
     >>> open_stretch(max_delay=1, horizon=3, update_probability=0.5)      # 2 with chance 1/8, 3 with 1/8
     0.625

@@ -18,7 +18,8 @@ EXTRA = {"instance": ("label", "grid"), "player": ("label", "on", "grid", "runs"
 class Entry(NamedTuple):
     """An instance or player of a study: settings with its name, and what is no part of a cell.
 
-    grid: an instance's own lists, or the only sizes at which a player plays. runs: a player's, at most so many. on: the names or labels of the instances a player plays, None for all.
+    grid: an instance's own lists, or the only sizes at which a player plays.
+    on: the names or labels of the instances a player plays, None for all. runs: a player's, at most so many.
     max_delay, factor: the d a player reckons with, or its ratio to the losses' d; None for theirs.
     """
 

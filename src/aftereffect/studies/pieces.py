@@ -6,6 +6,7 @@ how sudden, how noisy. The search for what hurts a player (docs/theory/worst_ins
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +15,39 @@ from aftereffect.core.checks import FloatArray
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.losses.seeds import TABLE, generator
 from aftereffect.losses.tables import Table
+
+SHAPES: dict[str, dict[str, Any]] = {
+    # The greatest regret over √(KT) that was found without delay: an arm hides in a level that flips every round.
+    "hidden": {
+        "shares": [0.24, 0.13, 0.16, 0.42, 0.05],
+        "levels": [[0.57, 0.61], [0.02, 0.13], [0.67, 0.77], [0.07, 1.0], [0.0, 0.0]],
+        **{"noise": 0.1, "swing": 0.9, "period": 1},
+    },
+    # The greatest over √(K(d+1)T) with delay: constant losses near 1, many arms worse by a little.
+    "near_one": {
+        "shares": [0.1, 0.9],
+        "levels": [[0.84, 0.93, 0.95, 1.0], [0.86, 0.93, 0.99, 1.0]],
+        "noise": 0.0,
+    },
+    # The greatest ratio to the paper's tuning: no prediction holds, and the gaps are too small for anyone.
+    "waves": {
+        "shares": [1.0],
+        "levels": [[0.75, 0.72, 0.72, 0.8, 0.74, 0.75]],
+        **{"noise": 0.0, "swing": 0.9, "period": 50},
+    },
+    # The widest spread over runs: the best arm is the worst one first, and a run may be slow to forget it.
+    "late_best": {
+        "shares": [0.2, 0.8],
+        "levels": [[0.0, 1.0, 1.0], [1.0, 0.0, 1.0]],
+        "noise": 0.0,
+    },
+}
+"""What the search found (docs/theory/worst_instance.md), by name, rounded."""
+
+
+def shaped(horizon: int, n_arms: int, seed: int, *, shape: str = "hidden") -> Table:
+    """Return the losses of one of SHAPES."""
+    return pieces(horizon, n_arms, seed, **SHAPES[shape])
 
 
 def pieces(
@@ -27,7 +61,7 @@ def pieces(
     swing: float = 0.0,
     period: int = 1,
 ) -> Table:
-    """Let piece n last the share shares[n] of the horizon, arm i with mean levels[n][i], the last one for all further arms.
+    """Let piece n last the share shares[n] of the horizon, with mean levels[n][i] of arm i, the last for further arms.
 
     noise: with this chance a loss is drawn as 0 or 1 with its mean, else it is the mean: 1 for Bernoulli losses, 0 for
     constant ones. swing: every `period` rounds all means μ change between (1 − swing)μ and (1 − swing)μ + swing.
@@ -65,8 +99,8 @@ def means(
     period = checks.integer("period", period, low=1)
     if not len(weights) or (weights < 0.0).any() or not weights.sum() > 0.0:
         raise InvalidArgument(f"shares must not be negative and not all 0, but got {checks.shown(shares)}")
-    if not 1 <= rows.shape[1] <= n_arms or (rows < 0.0).any() or (rows > 1.0).any():
-        raise InvalidArgument(f"levels must lie in [0, 1], for 1 to {n_arms} arms, but got {checks.shown(levels)}")
+    if not rows.shape[1] or (rows < 0.0).any() or (rows > 1.0).any():
+        raise InvalidArgument(f"levels must lie in [0, 1], for one arm at least, but got {checks.shown(levels)}")
     ends = np.cumsum(weights) / weights.sum()
     piece = np.minimum(np.searchsorted(ends * horizon, np.arange(horizon) + 0.5), len(weights) - 1)
     arm = np.minimum(np.arange(n_arms), rows.shape[1] - 1)

@@ -2,7 +2,7 @@
 
 Which sections there are is for the study's [report] table to say:
 
-    figures = ["curves", "scaling", "bounds", "stability", "ratios", "price", "told"]     any of these, in this order
+    figures = ["curves", "scaling", "bounds", "stability", "ratios", "price", "told", "adaptive"]     any of these, in this order
     against = ["gap_factor", "max_delay", "player.max_delay"]       and final regret against these settings
     reading = "..."                                                 what one should know to read it
 
@@ -20,7 +20,7 @@ import polars as pl
 
 from aftereffect.core import checks
 from aftereffect.core.errors import InvalidArgument
-from aftereffect.studies import comparing, figures, growth, guarantees, sections, views
+from aftereffect.studies import adaptive_sections, comparing, figures, growth, guarantees, sections, views
 from aftereffect.studies.cells import cell_id
 from aftereffect.studies.page import Page
 from aftereffect.studies.sections import Keep
@@ -40,6 +40,7 @@ SECTIONS: Mapping[str, Section] = {
     "ratios": comparing.ratios,
     "price": comparing.price,
     "told": told,
+    "adaptive": adaptive_sections.adaptive,
 }
 DEFAULT = {"regret": ("curves", "ratios"), "stability": ("stability",)}
 

@@ -4,15 +4,16 @@ An instance is one of:
 
     split, delays, fixed, geometric, immediate     iid losses, one good arm; the word says how they are spread
     switching, constrained, drifting, seasonal     a table of `losses/tables.py`; `spread` is one of the words above
+    pieces                                         a `shape` that was found to hurt (`pieces.py`), and a `spread`
     hard                                           the adversary of the lower bound, `gap_factor` times its gap
-    stacked                                        the same stacking and noise, shared by all arms unless told, and a `gap`
+    stacked                                        the same with a `gap`, its noise shared by all arms unless told
     anonymous                                      rewards with random delays, stochastic anonymous feedback
     late_bills                                     the dearer an arm, the later its bill
     campaigns                                      the real coupon campaigns (`campaigns.py`)
 
 A good arm is better by `gap`, or by `gap_scale` times √(K(d+1)/T), at most 1/2, which keeps a problem as hard as it
-can be at every size. A player is one of "wrapper", "default_player", "tsallis_inf", "uniform", "naive", or a slug of the
-catalogue.
+can be at every size. A player is one of "wrapper", "default_player", "tsallis_inf", "uniform", "naive", or a slug of
+the catalogue.
 """
 
 import re
@@ -25,6 +26,7 @@ from aftereffect.losses.hard import NOISES
 from aftereffect.losses.laws import checked_law
 from aftereffect.losses.tables import LAWS
 from aftereffect.players.window import OUT_OF_RANGE
+from aftereffect.studies.pieces import SHAPES
 
 Check = Callable[[str, Any], Any]
 
@@ -70,6 +72,7 @@ INSTANCES: Mapping[str, Mapping[str, Check]] = {
     "constrained": _TABLE | {"gap": _real(low=0.0, high=1.0), "growth": _real(low=1.0)},
     "drifting": _TABLE | {"step": _real(low=0.0, high=1.0)},
     "seasonal": _TABLE | {"period": _real(above=0.0), "amplitude": _real(low=0.0, high=0.5)},
+    "pieces": {"spread": _choice(*SPREADS), **_FADE, "shape": _choice(*SHAPES)},
     "hard": {"gap_factor": _real(low=0.0), "noise": _choice(*NOISES)},
     "stacked": {"gap": _real(low=0.0, high=0.25), "noise": _choice(*NOISES)},
     "anonymous": _GAP | {"delay_law": _delay_law},

@@ -28,6 +28,7 @@ PLACES = {
     "drifting": "drifting arms",
     "seasonal": "seasons",
     "hard": "lower-bound adversary",
+    "pieces": "losses in pieces",
     "stacked": "stacked losses",
     "anonymous": "anonymous rewards",
     "late_bills": "late bills",

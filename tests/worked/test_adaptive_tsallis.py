@@ -1,0 +1,261 @@
+"""`AdaptiveTsallis`: golden numbers by hand, and every update against the formulas, by bisection in plain NumPy."""
+
+import copy
+import itertools
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from tests.contracts.kits import taught
+
+import aftereffect as ae
+from aftereffect.bandits import adaptive_tsallis as kernel_functions
+from aftereffect.core import kernel
+from aftereffect.core.jit import compiled
+
+Floats = NDArray[np.float64]
+
+
+class Told(NamedTuple):
+    """An update: arms and losses of the units, and how a sum is to be taken (a plain loss: 1, 0, 1)."""
+
+    arms: list[int]
+    losses: list[float]
+    weight: float = 1.0
+    offset: float = 0.0
+    top: float = 1.0
+
+
+def solved(losses: Floats, rate: float) -> Floats:
+    """argmin ⟨L, q⟩ − 2ηΣ√q, by bisection for u in [1, √K]: q = ((L − min L)/η + u)⁻²."""
+    y = (losses - losses.min()) / rate
+    left, right = 1.0, math.sqrt(len(y))
+    for _ in range(80):
+        u = 0.5 * (left + right)
+        left, right = (u, right) if math.fsum((y + u) ** -2.0) > 1.0 else (left, u)
+    return np.asarray((y + 0.5 * (left + right)) ** -2.0)
+
+
+def baselines(bandit: ae.AdaptiveTsallis, mean: float, told: Told) -> Floats:
+    """b(i) = min(prediction, 1/(1/v + 1/(η√q)))."""
+    q = bandit.probabilities
+    cap = 1.0 / (1.0 / told.top + 1.0 / (bandit.learning_rate * np.sqrt(q)))
+    return np.minimum(max(told.offset + told.weight * mean, 0.0), cap)
+
+
+def estimates(q: Floats, b: Floats, told: Told) -> Floats:
+    """The average over units of b(i) + 1{J=i}(ℓ − b(i))/q(i)."""
+    z = np.tile(b, (len(told.arms), 1))
+    for unit, (arm, loss) in enumerate(zip(told.arms, told.losses, strict=True)):
+        z[unit, arm] += (loss - b[arm]) / q[arm]
+    return np.asarray(z.mean(axis=0))
+
+
+def stability(q: Floats, after: Floats, rate: float) -> float:
+    """The least that may be charged: the divergence D(q, q̃) = Σ η(√q − √q̃)²/√q̃, q̃ the answer at the old rate."""
+    return float((rate * (np.sqrt(q) - np.sqrt(after)) ** 2 / np.sqrt(after)).sum())
+
+
+def feed(bandit: ae.AdaptiveTsallis, told: Told) -> None:
+    terms = (told.weight, told.offset, told.top)
+    bandit.prepare_sums()
+    if terms == (1.0, 0.0, 1.0):
+        bandit.update_many(told.arms, told.losses)
+    else:
+        bandit.learn_sums(told.arms, told.losses, *terms)
+
+
+def test_the_first_update_by_hand() -> None:
+    # K = 4, η₁ = 1, b = 0: arm 2 loses 1/2, so ẑ = (0, 0, 2, 0). At shift c the terms are (z − c)²/(8(1 + (z −
+    # c)/2)): three times c²/(4(2 − c)), and (2 − c)²/(4(4 − c)). Their least sum is the stability. The shift tried
+    # is the mean of ẑ by weights 1/8 and, for the arm played, 1/16: 2/7, at 1/28 + 18/91. At shift 0 it would be
+    # 1/4. h = 2.
+    bandit = ae.AdaptiveTsallis(4, first_rate=1.0)
+    bandit.update(2, 0.5)
+    shifts = np.linspace(0.0, 1.9, 190_001)
+    least = float((3 * shifts**2 / (4 * (2 - shifts)) + (2 - shifts) ** 2 / (4 * (4 - shifts))).min())
+    assert 0.2298 < least < 0.2299
+    assert bandit.cost == pytest.approx(1 / 28 + 18 / 91, rel=1e-14)
+    assert least <= bandit.cost
+    assert bandit.learning_rate == pytest.approx(1.0 + bandit.cost / 2.0, rel=1e-15)
+    assert bandit.estimated_losses.tolist() == [0.0, 0.0, 2.0, 0.0]
+    q = solved(np.array([0.0, 0.0, 2.0, 0.0]), bandit.learning_rate)
+    assert bandit.probabilities == pytest.approx(q, rel=1e-13)
+    penalty = bandit.cost * (float(np.sqrt(q).sum()) - 1.0)
+    assert bandit.penalty == pytest.approx(penalty, rel=1e-12)
+    assert bandit.moved == pytest.approx(0.25 - q[2], rel=1e-12)
+    assert (bandit.updates, bandit.squares) == (1, 1.0)
+    assert bandit.realised_bound() == pytest.approx(2.0 + penalty + bandit.cost, rel=1e-14)
+
+
+def test_a_second_update_with_a_baseline_by_hand() -> None:
+    # K = 2, η₁ = 100: the cap 1/(1 + 1/(100·√½)) is above 0.9, so that after a loss of 0.8 every arm's baseline is
+    # 0.8. A second loss of 0.8 is no surprise: both arms are given 0.8, which costs nothing and changes nothing.
+    bandit = ae.AdaptiveTsallis(2, first_rate=100.0)
+    bandit.update(0, 0.8)
+    q, rate, cost = bandit.probabilities, bandit.learning_rate, bandit.cost
+    for arm in (1, 0, 1):
+        bandit.update(arm, 0.8)
+    assert bandit.probabilities == pytest.approx(q, rel=1e-14)
+    assert bandit.learning_rate == pytest.approx(rate, rel=1e-15)
+    assert bandit.cost == pytest.approx(cost, rel=1e-15)
+    # 0.3 is less than was expected by 0.5: the arm is given 0.8 − 0.5/q instead.
+    bandit.update(1, 0.3)
+    ahead = bandit.estimated_losses
+    assert ahead[0] - ahead[1] == pytest.approx(0.8 / 0.5 + 0.5 / q[1], rel=1e-12)
+
+
+def tells(K: int, units: int, rng: np.random.Generator, bandit: ae.AdaptiveTsallis) -> Told:
+    """A random update, with losses at the ends as often as not; sums of up to six rounds in one of three."""
+    q = bandit.probabilities
+    arms = rng.choice(K, size=units, p=q / q.sum()).tolist()
+    losses = np.where(rng.random(units) < 0.5, rng.integers(0, 2, units), rng.random(units))
+    if rng.random() < 1 / 3:
+        rounds = int(rng.integers(1, 7))
+        top = (rounds + 2) / 4.0
+        return Told(arms, (top * losses).tolist(), rounds / 4.0, float(rng.choice([0.0, 0.25])), top)
+    return Told(arms, losses.tolist())
+
+
+@pytest.mark.parametrize("units", [1, 2, 5])
+@pytest.mark.parametrize(("K", "first_rate"), [(2, 1.0), (2, 1e-6), (3, 0.05), (10, 1.0), (10, 1e4), (200, 0.3)])
+def test_every_update_is_what_the_formulas_say(K: int, first_rate: float, units: int) -> None:
+    bandit, rng, h = ae.AdaptiveTsallis(K, first_rate, memory=7.0), np.random.default_rng(K), 2 * (math.sqrt(K) - 1)
+    mean, paid, worst = 0.0, np.zeros(K), 0.0
+    for n in range(1, 81):
+        told = tells(K, units, rng, bandit)
+        q, rate, before, cost, penalty = (
+            *(bandit.probabilities, bandit.learning_rate, bandit.estimated_losses, bandit.cost, bandit.penalty),
+        )
+        z = estimates(q, baselines(bandit, mean, told), told)
+        feed(bandit, told)
+        mean += ((np.mean(told.losses) - told.offset) / told.weight - mean) / min(n, 7)
+        charged, scale = bandit.cost - cost, max(1.0, float(np.abs(z).max()))
+        ahead = before + z
+        assert bandit.estimated_losses == pytest.approx(ahead - ahead.min(), rel=1e-8, abs=1e-8 * scale)
+        least = stability(q, solved(ahead, rate), rate)
+        # Never less than what is due; more than the proof allows never.
+        assert charged >= least - 1e-8 * max(least, 1e-3)
+        assert charged <= 2.0 * told.top
+        worst = max(worst, charged / max(least, 1e-9))
+        assert bandit.learning_rate == pytest.approx(rate + charged / h, rel=1e-12)
+        # From L̂ as the bandit has it, so that roundings do not add up.
+        answer = solved(bandit.estimated_losses, bandit.learning_rate)
+        assert np.abs(bandit.probabilities - answer).max() <= 1e-12
+        assert abs(math.fsum(bandit.probabilities) - 1.0) <= 1e-12
+        grown = 2.0 * (bandit.learning_rate - rate) * (math.fsum(np.sqrt(answer)) - 1.0)
+        assert bandit.penalty - penalty == pytest.approx(grown, rel=1e-8, abs=1e-10 * max(1.0, penalty))
+        # The certificate of the base, for every arm at once, on this very path.
+        paid += float(z @ q) - z
+        assert paid.max() <= bandit.realised_bound() + 1e-7 * max(1.0, float(np.abs(paid).max()))
+    assert worst < 3.0, "the shift tried is nearly the best"
+
+
+@pytest.mark.parametrize("first_rate", [1e-3, 0.1, 1.0, 30.0])
+@pytest.mark.parametrize("K", [2, 3, 5])
+def test_estimates_are_unbiased_and_cost_what_the_proof_says_on_average(K: int, first_rate: float) -> None:
+    # Exact over the arm drawn, in states along a run: Σ_J q(J) ẑ = ℓ, and Σ_J q(J) cost ≤ (Σ√q + 2Σq^{3/2}(1 − q))/η.
+    bandit, rng = ae.AdaptiveTsallis(K, first_rate), np.random.default_rng(K)
+    for n in range(40):
+        losses = rng.random(K) if n % 3 else rng.integers(0, 2, K).astype(float)
+        q, before = bandit.probabilities, bandit.estimated_losses
+        mean, cost = np.zeros(K), 0.0
+        for arm in range(K):
+            twin = copy.deepcopy(bandit)
+            twin.update(arm, float(losses[arm]))
+            mean += q[arm] * (twin.estimated_losses - before)
+            cost += q[arm] * (twin.cost - bandit.cost)
+        # L̂ is counted from the leader's on: what is known of the mean is known up to a number common to all arms.
+        assert mean - mean[0] == pytest.approx(losses - losses[0], abs=1e-9 * max(1.0, float(before.max())))
+        assert cost <= float((np.sqrt(q) + 2.0 * q**1.5 * (1.0 - q)).sum()) / bandit.learning_rate * (1 + 1e-9)
+        bandit.update(int(rng.choice(K, p=q / q.sum())), float(losses.max()))
+
+
+@pytest.mark.parametrize("factor", [2.0**-20, 1e-3, 7.0, 2.0**30])
+def test_play_does_not_depend_on_the_unit_of_losses(factor: float) -> None:
+    plain, scaled = ae.AdaptiveTsallis(4, 0.5), ae.AdaptiveTsallis(4, 0.5 * factor)
+    rng = np.random.default_rng(3)
+    for bandit in (plain, scaled):
+        bandit.prepare_sums()
+    # A power of 2 changes no rounding at all; otherwise the roundings of some dozen updates may add up.
+    tolerance = 1e-10 if math.frexp(factor)[0] != 0.5 else 0.0
+    for _ in range(60):
+        q = plain.probabilities
+        arm, loss, top = int(rng.choice(4, p=q / q.sum())), float(rng.random()), float(rng.integers(1, 4))
+        plain.learn_sum(arm, loss, top, 0.25, top)
+        # The mean of what is usual is in units of losses too: the weight stays, the offset and the top are scaled.
+        scaled.learn_sum(arm, loss * factor, top, 0.25 * factor, top * factor)
+        assert np.abs(scaled.probabilities - q_of(plain)).max() <= tolerance
+    assert scaled.cost == pytest.approx(plain.cost * factor, rel=1e-9)
+
+
+def q_of(bandit: Any) -> Floats:
+    return np.asarray(bandit.probabilities)
+
+
+@pytest.mark.parametrize("first_rate", [1e-100, 1e-10, 1.0, 1e10, 1e100])
+@pytest.mark.parametrize("K", [2, 10, 10_000])
+def test_numbers_at_the_ends(K: int, first_rate: float) -> None:
+    bandit, rng = ae.AdaptiveTsallis(K, first_rate), np.random.default_rng(5)
+    for n in range(60):
+        q = bandit.probabilities
+        # The leader, the laggard, and a fair draw, with losses at both ends: most of this has probability nearly 0.
+        arm = (int(q.argmax()), int(q.argmin()), int(rng.choice(K, p=q / q.sum())))[n % 3]
+        # Some are pushed until their probability is 0: those cannot be drawn any more.
+        arm = arm if q[arm] > 0.0 else int(q.argmax())
+        if n % 5 == 4:
+            bandit.update_many([arm, int(q.argmax())], [float(n % 2), 1.0])
+        else:
+            bandit.update(arm, float(n % 7 < 4))
+        q = bandit.probabilities
+        assert np.isfinite(bandit._state).all()
+        assert q.min() >= 0.0
+        assert abs(math.fsum(q) - 1.0) <= 1e-12
+
+
+def many_updates(params: Any, n_arms: int, state: Any, losses: Any, uniforms: Any, updates: int) -> None:
+    for n in range(updates):
+        arm = kernel.bandit_draw(params, n_arms, state, uniforms[n % len(uniforms)])
+        kernel.bandit_update(params, n_arms, state, arm, losses[n % len(losses), arm])
+
+
+@pytest.mark.parametrize(("K", "first_rate"), [(2, 1.0), (5, 1e-100)])
+def test_a_million_updates(K: int, first_rate: float) -> None:
+    params = ae.AdaptiveTsallis(K, first_rate).params
+    state, rng = np.zeros(kernel_functions.size(K)), np.random.default_rng(1)
+    kernel_functions.start(params, K, state)
+    losses = rng.integers(0, 2, (9973, K)).astype(float)
+    compiled(many_updates, params)(params, K, state, losses, rng.random(99_991), 1_000_000)
+    assert np.isfinite(state).all()
+    assert abs(math.fsum(state[:K]) - 1.0) <= 1e-12
+    rate, cost, h = state[4 * K], state[4 * K + kernel_functions.COST], 2.0 * (math.sqrt(K) - 1.0)
+    assert rate == pytest.approx(first_rate + cost / h, rel=1e-9)
+    # E η² ≤ η₁² + 4KN/h²; a run of this length stays below.
+    assert rate <= math.sqrt(first_rate**2 + 4.0 * K * 1e6 / h**2)
+
+
+def test_many_units_are_the_average_over_all_draws() -> None:
+    # Two units, all draws: the mean of L̂ moves by the mean of the units' losses.
+    bandit, losses = taught(ae.AdaptiveTsallis(3, 0.4), 12), np.array([[0.0, 1.0, 0.3], [0.6, 0.2, 1.0]])
+    q, mean = bandit.probabilities, np.zeros(3)
+    for arms in itertools.product(range(3), repeat=2):
+        twin = copy.deepcopy(bandit)
+        twin.update_many(arms, [losses[unit, arm] for unit, arm in enumerate(arms)])
+        mean += q[arms[0]] * q[arms[1]] * (twin.estimated_losses - bandit.estimated_losses)
+    expected = losses.mean(axis=0)
+    assert mean - mean[0] == pytest.approx(expected - expected[0], abs=1e-10)
+
+
+def test_what_it_says_of_itself() -> None:
+    # K = 4: h = 2, so the bound is 2η₁ + 8√n.
+    bandit = ae.AdaptiveTsallis(4, first_rate=0.5)
+    assert [bandit.regret_bound(n) for n in (0, 1, 10_000)] == pytest.approx([1.0, 9.0, 801.0], rel=1e-15)
+    assert bandit.stability() == 1.0
+    assert bandit.mass_moved(0) == 0.0
+    assert bandit.mass_moved(10_000, 100.0) < bandit.mass_moved(10_000) < 10_000
+    assert taught(bandit, 50).moved <= 50.0
+    for bad in ({"first_rate": 0.0}, {"first_rate": math.nan}, {"first_rate": 1e101}, {"memory": 0.5}):
+        with pytest.raises(ae.InvalidArgument, match=rf"^{next(iter(bad))} must be "):
+            ae.AdaptiveTsallis(4, **bad)
