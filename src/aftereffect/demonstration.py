@@ -20,15 +20,18 @@ KINDS = {
     "one good arm": ("split", "delays", "fixed", "geometric", "immediate", "anonymous"),
     "late bills": ("late_bills",),
     "moving arms": ("switching", "drifting", "seasonal"),
-    "adversaries": ("constrained", "hard", "stacked"),
+    "adversary": ("constrained", "hard", "stacked"),
 }
 """The columns of the table, and the study's instances in each."""
 OURS, NAIVE = "default player", "naive Exp3"
 
 
-def demonstrate(console: "Console", folder: Path) -> Path:
-    """Run the study in a folder, unless it is finished there, print its table and verdict, and return the report's path."""
-    study = Study.load(NAME, quick=True)
+def demonstrate(console: "Console", folder: Path, study: Study | None = None) -> Path:
+    """Run the study in a folder, unless it is finished there, print its table and verdict, and return the report's path.
+
+    study: another one with some of its instances and players, for who has less time still.
+    """
+    study = Study.load(NAME, quick=True) if study is None else study
     sizes = sorted({(cell["n_arms"], cell["max_delay"], cell["horizon"]) for cell in study.cells()})
     players = len({str(cell["player"]) for cell in study.cells()})
     console.print(
@@ -52,6 +55,7 @@ def table(rows: "pl.DataFrame") -> "Table":
     from rich.table import Table
 
     from aftereffect.studies import views
+    from aftereffect.studies.sections import number
 
     shown = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     shown.add_column("regret per 1,000 rounds", no_wrap=True)
@@ -61,12 +65,15 @@ def table(rows: "pl.DataFrame") -> "Table":
     means = by_kind(rows)
     for who in sorted(means, key=lambda who: (who in views.labelled(), means[who][0])):
         needs = "labels" if who in views.labelled() else "one law" if who in views.needing("stochastic losses") else ""
-        shown.add_row(who, *("–" if math.isnan(mean) else f"{mean:,.0f}" for mean in means[who]), needs)
+        shown.add_row(who, *(number(mean) for mean in means[who]), needs)
     return shown
 
 
 def by_kind(rows: "pl.DataFrame") -> dict[str, list[float]]:
-    """Return each player's mean regret per 1,000 rounds on each kind; NaN where it has no room on all of its cells."""
+    """Return each player's mean regret per 1,000 rounds on each kind; NaN where it has no room on all of its cells.
+
+    Who has no room on all cells of any kind is left out.
+    """
     import polars as pl
 
     from aftereffect.studies import views
@@ -81,7 +88,7 @@ def by_kind(rows: "pl.DataFrame") -> dict[str, list[float]]:
             whole = mine.height == here.select("instance", *views.SIZES).n_unique()
             each = (1000.0 * mine["regret"] / mine["horizon"]).to_numpy()
             found[who].append(float(each.mean()) if whole and mine.height else math.nan)
-    return found
+    return {who: row for who, row in found.items() if not all(math.isnan(mean) for mean in row)}
 
 
 def verdict(rows: "pl.DataFrame") -> str:

@@ -134,5 +134,14 @@ def test_a_client_that_leaves_is_let_go():
     async def gone() -> dict[str, str]:
         return {"type": "http.disconnect"}
 
-    with pytest.raises(Rejected, match="must arrive whole"):
-        asyncio.run(read_body({}, gone, 100, 1.0))
+    for headers in ({b"content-length": b"2"}, {b"transfer-encoding": b"chunked"}):
+        with pytest.raises(Rejected, match="must arrive whole"):
+            asyncio.run(read_body(headers, gone, 100, 1.0))
+
+
+@pytest.mark.parametrize("headers", [{}, {b"content-length": b"0"}])
+def test_a_request_without_a_body_is_not_waited_for(headers):
+    async def never() -> dict[str, str]:
+        raise AssertionError
+
+    assert asyncio.run(read_body(headers, never, 100, 1.0)) == b""

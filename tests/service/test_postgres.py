@@ -55,6 +55,33 @@ def test_a_desk_takes_up_what_another_has_moved(fresh_postgres_url):
         assert one.verify(identity)[0]["ok"]
 
 
+def test_another_history_of_the_same_length_is_noticed(fresh_postgres_url):
+    """As after a restore, or when a standby takes over that lacked the last commits."""
+    tables = ("events", "rounds", "checkpoints")
+    with Desk.open(fresh_postgres_url) as desk, psycopg.connect(fresh_postgres_url, autocommit=True) as admin:
+        identity = desk.create(MAIL)["id"]
+        desk.perform(identity, Ask())
+        for table in ("experiments", *tables):
+            admin.execute(f"CREATE TABLE old_{table} AS SELECT * FROM {table}")
+        desk.perform(identity, Tell(1, 0.5))
+        assert desk.experiment(identity)["open_round"] is None
+        with admin.transaction():
+            for table in tables:
+                admin.execute(f"DELETE FROM {table}")
+                admin.execute(f"INSERT INTO {table} SELECT * FROM old_{table}")
+            admin.execute("UPDATE experiments SET seq = old.seq, head = old.head FROM old_experiments AS old")
+        assert desk.experiment(identity)["open_round"] == 1
+        with Desk.open(fresh_postgres_url) as other:
+            assert other.perform(identity, Tell(1, 0.25))["status"] == "reported"
+        # Both histories have two events; what this desk has in memory is the one that is gone.
+        assert desk.experiment(identity)["open_round"] is None
+        assert desk.perform(identity, Tell(1, 0.25))["repeated"]
+        with pytest.raises(Refused, match=r"reported as 0\.25"):
+            desk.perform(identity, Tell(1, 0.5))
+        assert desk.perform(identity, Ask())["round"] == 2
+        assert desk.verify(identity)[0]["ok"]
+
+
 def test_batches_in_opposite_orders_do_not_block_each_other(fresh_postgres_url):
     with Desk.open(fresh_postgres_url) as one, Desk.open(fresh_postgres_url) as two:
         ids = [one.create({**MAIL, "seed": i})["id"] for i in range(20)]

@@ -12,7 +12,7 @@ import pytest
 from aftereffect.service.commands import Ask, Tell
 from aftereffect.service.desk import Desk
 from aftereffect.service.errors import Refused
-from aftereffect.service.store import loading, writer
+from aftereffect.service.store import loading, sweeping, writer
 from aftereffect.service.store.batch import Batch
 from aftereffect.service.store.ledger import Ledger
 
@@ -152,6 +152,42 @@ def test_garbage_collection_and_thread_switching_are_as_before(sqlite_url, porti
         identity = desk.create(MAIL)["id"]
         desk.perform_many([(identity, Ask())] * 20)
     assert (gc.isenabled(), sys.getswitchinterval()) == before
+
+
+def test_clients_that_never_let_up_let_neither_log_nor_memory_grow(sqlite_url, portions, monkeypatch):
+    monkeypatch.setattr(sweeping, "LOG_ROWS", 20)
+    held, swept = [], []
+    take_off, sweep = writer.Writer._take_off, sweeping.Sweeper.sweep
+
+    def watched(self, pieces, page):
+        flight = take_off(self, pieces, page)
+        held.append(len(self.ledger._held))
+        return flight
+
+    monkeypatch.setattr(writer.Writer, "_take_off", watched)
+    monkeypatch.setattr(
+        sweeping.Sweeper, "sweep", lambda self: swept.append(threading.current_thread().name) or sweep(self)
+    )
+    with Desk.open(sqlite_url) as desk:
+        ids = [desk.create({**MAIL, "seed": seed})["id"] for seed in range(12)]
+        desk._writer.ledger.most_held = 5
+        # One list, one stream: nothing of this is done in between streams.
+        answers = desk.perform_many([(i, c) for t in range(1, 6) for i in ids for c in (Ask(), Tell(t, 0.5))])
+        assert codes(answers) == [t for t in range(1, 6) for _ in range(24)]
+        # A portion touches two experiments; neither is forgotten before it is kept.
+        assert max(held) <= 5
+        assert swept.count("aftereffect-keeper_0") >= 5
+        assert all(verdict["ok"] for verdict in desk.verify())
+
+
+def test_what_is_on_its_way_to_the_disk_is_not_forgotten(sqlite_url, portions):
+    with Desk.open(sqlite_url) as desk:
+        ids = [desk.create({**MAIL, "seed": seed})["id"] for seed in range(6)]
+        desk._writer.ledger.most_held = 1
+        for t in range(1, 4):
+            answers = desk.perform_many([(i, c) for i in ids for c in (Ask(), Tell(t, 0.5))])
+            assert codes(answers) == [t] * 12
+        assert all(verdict["ok"] for verdict in desk.verify())
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -60,7 +60,7 @@ def serve(config: Config, ready: Callable[[str], None] = announce) -> None:
 
 
 def warm_up() -> None:
-    """Play a round in memory with each learner: what the first experiment would wait for is loaded, or compiled, now."""
+    """Play a round in memory with each learner, so that what the first experiment needs is loaded, or compiled, now."""
     for learner in ({}, {"player": "paper", "horizon": 100}):
         given = {"name": "warm-up", "arms": ["a", "b"], "max_delay": 0, "seed": 1, **learner}
         experiment = Experiment(checked_settings(given))

@@ -1,4 +1,4 @@
-"""`aftereffect study`: run, status, report, list.
+"""`aftereffect study`: run, status, report, publish, list.
 
 Exit status: 0 all cells are finished, 1 some failed or are left to do, 2 bad input (through `cli.main`).
 """
@@ -79,6 +79,21 @@ def report(source: Source, quick: Quick = False, out: Out = None) -> None:
     loaded = Study.load(source, quick)
     folder = folder_of(loaded, out)
     typer.echo(f"Report: {write_report(loaded, loaded.results(folder), folder)}")
+
+
+@study.command()
+def publish(
+    source: Source,
+    quick: Quick = False,
+    out: Out = None,
+    to: Annotated[Path, typer.Option(help="The folder that gets a folder NAME.")] = Path("docs/studies"),
+) -> None:
+    """Put the report and the rows of a finished study where others read them: NAME/index.html and NAME/rows.parquet."""
+    from aftereffect.studies.publish import publish as published
+    from aftereffect.studies.spec import Study
+
+    loaded = Study.load(source, quick)
+    typer.echo(f"Published: {published(loaded, loaded.results(folder_of(loaded, out)), to)}")
 
 
 @study.command("list")

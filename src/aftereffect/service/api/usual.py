@@ -17,6 +17,7 @@ Order = tuple[str, Command]
 Found = tuple[list[Order], int] | None
 """Commands, and how many texts their items hold, keys included."""
 
+ID_LENGTH = 100
 _ANY = Ask()
 _LARGE = float(MAX_INTEGER)
 
@@ -51,7 +52,7 @@ def asks(items: list[Any]) -> Found:
     try:
         for item in items:
             where = item["experiment"]
-            if type(where) is not str:
+            if type(where) is not str or not (where.isalnum() and where.isascii() and len(where) <= ID_LENGTH):
                 return None
             if len(item) == 1:
                 read.append((where, _ANY))
@@ -73,7 +74,9 @@ def tells(items: list[Any]) -> Found:
     try:
         for item in items:
             where, number, total = item["experiment"], item["round"], item["total"]
-            if type(where) is not str or type(number) is not int or not 1 <= number < MAX_INTEGER:
+            if type(where) is not str or not (where.isalnum() and where.isascii() and len(where) <= ID_LENGTH):
+                return None
+            if type(number) is not int or not 1 <= number < MAX_INTEGER:
                 return None
             if type(total) is int:
                 total = float(total)

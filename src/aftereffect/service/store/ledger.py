@@ -73,7 +73,7 @@ class Ledger:
             except BaseException:
                 self.forget(page)
                 raise
-            self._shrink()
+            self.shrink()
             return page.answers
 
     def prepare(self, items: Sequence[Item], before: Page | None) -> Page:
@@ -212,12 +212,10 @@ class Ledger:
         """Throw away every experiment in memory; each is taken up from the store when it is next asked for."""
         self._held.clear()
 
-    def _shrink(self) -> None:
-        while len(self._held) > self.most_held:
-            self._held.popitem(last=False)
-
-    def tidy(self, *, idle: bool) -> None:
-        """When all is on the disk: forget who was idle longest, move SQLite's log into its file at times."""
-        self._shrink()
-        if self.sweeper.due(idle=idle):
-            self.sweeper.sweep()
+    def shrink(self, page: Page | None = None) -> None:
+        """Forget who was idle longest; page: what it touched is not on the disk yet, and stays."""
+        held = self._held
+        while len(held) > self.most_held:
+            if page is not None and next(iter(held)) in page.batch.touched:
+                return
+            held.popitem(last=False)

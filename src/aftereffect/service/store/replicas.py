@@ -8,8 +8,9 @@ import threading
 from collections import OrderedDict
 from typing import Any
 
-from sqlalchemy import Engine
+from sqlalchemy import Connection, Engine, Row
 
+from aftereffect.service.errors import Corrupt
 from aftereffect.service.store.loading import Held, advance, find, load
 
 MOST = 256
@@ -34,21 +35,40 @@ class Replicas:
 
     def view(self, identity: str) -> dict[str, Any]:
         """Return the view of an experiment after its last commit."""
-        with self._engine.connect() as connection:
+        replica = self._replica(identity)
+        with replica.lock, self._engine.connect() as connection:
+            # Read only now: whoever had the lock before cannot have seen more.
             row = find(connection, identity)
-            with self._lock:
-                replica = self._known.setdefault(identity, _Replica())
+            held, replica.held = replica.held, None
+            if held is None or (held.seq, held.head) != (row.seq, row.head):
+                held = _followed(connection, held, row)
+                replica.view = held.view()
+            # A replica that failed to follow is gone.
+            replica.held = held
+            return dict(replica.view)
+
+    def _replica(self, identity: str) -> _Replica:
+        with self._lock:
+            known = self._known.get(identity)
+            if known is not None:
                 self._known.move_to_end(identity)
-                while len(self._known) > MOST:
-                    self._known.popitem(last=False)
-            with replica.lock:
-                held, replica.held = replica.held, None
-                if held is None:
-                    held = load(connection, identity)
-                    replica.view = held.view()
-                elif held.seq < row.seq:
-                    advance(connection, held, row)
-                    replica.view = held.view()
-                # A replica that failed to follow is gone; one that is further than this thread looked is right, too.
-                replica.held = held
-                return dict(replica.view)
+                return known
+        # What is not there pushes out nobody.
+        with self._engine.connect() as connection:
+            find(connection, identity)
+        with self._lock:
+            replica = self._known.setdefault(identity, _Replica())
+            while len(self._known) > MOST:
+                self._known.popitem(last=False)
+            return replica
+
+
+def _followed(connection: Connection, held: Held | None, row: Row[Any]) -> Held:
+    """Take up what was committed since; where that does not follow, another history has been put in its place."""
+    if held is not None and held.seq < row.seq:
+        try:
+            advance(connection, held, row)
+            return held
+        except Corrupt:
+            pass
+    return load(connection, row.id)

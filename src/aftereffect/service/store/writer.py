@@ -84,7 +84,9 @@ class Writer:
                     self._stream()
             elif self._waiting:
                 self._serve(self._take(MOST_COMMANDS))
-            self.ledger.tidy(idle=not self._waiting and self._queue.empty())
+            self.ledger.shrink()
+            if self.ledger.sweeper.due(idle=not self._waiting and self._queue.empty()):
+                self.ledger.sweeper.sweep()
 
     def _collect(self, *, wait: bool) -> None:
         """Move what is in the queue to what is waiting; wait for the first if there is nothing else to do."""
@@ -137,7 +139,7 @@ class Writer:
             if page is None:
                 self._serve(pieces)
             else:
-                flight = _Flight(pieces, page, self._keeper.submit(self.ledger.keep, page))
+                flight = self._take_off(pieces, page)
             self._collect(wait=False)
         self._land(flight)
 
@@ -148,6 +150,13 @@ class Writer:
         except Exception:
             _log.exception("a portion of %d commands failed", len(items))
             return None
+
+    def _take_off(self, pieces: Pieces, page: Page) -> _Flight:
+        """Have a portion kept. Clients that never let up must not let memory and log grow, so both are seen to here."""
+        self.ledger.shrink(page)
+        if self.ledger.sweeper.due(idle=False):
+            self._keeper.submit(self.ledger.sweeper.sweep)
+        return _Flight(pieces, page, self._keeper.submit(self.ledger.keep, page))
 
     def _land(self, flight: _Flight | None) -> bool:
         """Wait until a portion is kept, and answer; return whether what builds on it can stand."""

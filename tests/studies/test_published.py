@@ -1,0 +1,103 @@
+"""Published studies: what is put there, and that what was put there belongs to the studies as they are now."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+from aftereffect.core.errors import InvalidArgument
+from aftereffect.studies import Study, builtin_names
+from aftereffect.studies import publish as module
+from aftereffect.studies.cells import cell_id
+from aftereffect.studies.commands import study as command
+from aftereffect.studies.measure import SCHEMA
+from aftereffect.studies.publish import MOST, publish
+
+HOME = Path(__file__).parents[2] / "docs" / "studies"
+NAMES = sorted(path.parent.name for path in HOME.glob("*/index.html"))
+
+
+def little(**changes: Any) -> Study:
+    given: dict[str, Any] = {
+        "grid": {"n_arms": 2, "max_delay": [0, 2], "horizon": 300},
+        "instances": [{"name": "split"}],
+        "players": [{"name": "wrapper"}, {"name": "uniform"}],
+        "runs": 4,
+    }
+    return Study("little", **(given | changes))
+
+
+def test_a_finished_study_is_published_whole(tmp_path: Path) -> None:
+    results = little().run(tmp_path / "run", progress=False)
+    path = publish(little(), results, tmp_path / "docs")
+    assert path == tmp_path / "docs" / "little" / "index.html"
+    assert "4 of 4 cells are finished" in path.read_text(encoding="utf-8")
+    assert pl.read_parquet(path.with_name("rows.parquet")).equals(results.rows, null_equal=True)
+    assert [entry.name for entry in sorted(path.parent.iterdir())] == ["index.html", "rows.parquet"]
+
+
+def test_rows_that_take_too_much_room_are_cut_to_the_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    results = little().run(tmp_path / "run", progress=False)
+    path = tmp_path / "rows.parquet"
+    module.write_rows(results.rows, path)
+    whole = path.stat().st_size
+    monkeypatch.setattr(module, "MOST", whole - 1)
+    module.write_rows(results.rows, path)
+    kept = pl.read_parquet(path)
+    assert kept["round"].to_list() == [300] * 4
+    assert set(kept["cell"]) == set(results.rows["cell"])
+    monkeypatch.setattr(module, "MOST", 100)
+    with pytest.raises(InvalidArgument, match="rows must fit into 100 bytes"):
+        module.write_rows(results.rows, path)
+    with pytest.raises(InvalidArgument, match="report must have at most 100 bytes to be published"):
+        publish(little(), results, tmp_path / "docs")
+
+
+def test_an_unfinished_study_is_not_published(tmp_path: Path) -> None:
+    little(players=[{"name": "wrapper"}]).run(tmp_path / "run", progress=False)
+    results = little().results(tmp_path / "run")
+    with pytest.raises(InvalidArgument, match="a finished study to be published, but .* has 0 failed and 2 to do"):
+        publish(little(), results, tmp_path / "docs")
+    assert not (tmp_path / "docs").exists()
+
+
+def test_the_command(tmp_path: Path) -> None:
+    spec = tmp_path / "mine.toml"
+    spec.write_text(
+        'name = "mine"\nruns = 2\ngrid = { n_arms = 2, max_delay = 1, horizon = 50 }\n'
+        '[[instance]]\nname = "split"\n[[player]]\nname = "wrapper"\n'
+    )
+    out, home = str(tmp_path / "out"), str(tmp_path / "docs")
+    assert CliRunner().invoke(command, ["run", str(spec), "--out", out]).exit_code == 0
+    done = CliRunner().invoke(command, ["publish", str(spec), "--out", out, "--to", home])
+    assert (done.exit_code, done.output) == (0, f"Published: {home}/mine/index.html\n")
+
+
+def test_every_study_is_published_and_in_the_index() -> None:
+    assert builtin_names() == NAMES
+    index = (HOME / "README.md").read_text(encoding="utf-8")
+    assert sorted(re.findall(r"\]\(([a-z]+)/index\.html\)", index)) == NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_published_rows_are_those_of_the_study_as_it_is_now(name: str) -> None:
+    """If this fails, the study was changed after it was published: run it again and publish it."""
+    rows = pl.read_parquet(HOME / name / "rows.parquet")
+    assert rows.columns == list(SCHEMA)
+    assert set(rows["cell"]) == {cell_id(cell) for cell in Study.load(name).cells()}
+    assert (rows["round"] == rows["horizon"]).sum() == len(Study.load(name).cells())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_published_files_are_small_and_pages_complete(name: str) -> None:
+    for file in ("index.html", "rows.parquet"):
+        assert (HOME / name / file).stat().st_size <= MOST
+    page = (HOME / name / "index.html").read_text(encoding="utf-8")
+    loaded = Study.load(name)
+    count = f"{len(loaded.cells()):,}"
+    assert f"{count} of {count} cells are finished" in page
+    assert "<script" not in page
+    assert not re.search(r"(?:src|href)=\"(?!data:|#)", page)
