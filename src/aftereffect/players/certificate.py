@@ -14,6 +14,15 @@ from aftereffect.core.errors import InvalidArgument
 from aftereffect.players.window import Counts
 
 
+def shown(figure: float) -> str:
+    """Return a figure to three digits or to whole units, whichever is more.
+
+    >>> shown(1234567.8), shown(12.345), shown(0.0)
+    ('1,234,568', '12.3', '0')
+    """
+    return f"{figure:,.0f}" if abs(figure) >= 1000.0 else f"{figure:.3g}"
+
+
 class Certificate(NamedTuple):
     """A bound on expected regret after so many rounds, in the units of effects.
 
@@ -43,19 +52,19 @@ class Certificate(NamedTuple):
     def __str__(self) -> str:
         """Say it in words."""
         lines = [
-            f"After {self.rounds:,} rounds and {self.updates:,} updates, the regret to be expected is at most the "
-            f"mean of a figure that is {self.value:,.4g} in this run:"
+            f"Rounds: {self.rounds:,}, updates: {self.updates:,}. The regret to be expected is at most the mean of a "
+            f"figure that is {shown(self.value)} in this run:"
         ]
-        lines += [f"  {name:<13} {term:>12,.4g}" for name, term in self.terms.items()]
+        lines += [f"  {name:<13} {shown(term):>12}" for name, term in self.terms.items()]
         if self.informative:
-            lines.append(f"That says something: regret can be {self.trivial:,.4g} at most.")
+            lines.append(f"That says something: regret can be {shown(self.trivial)} at most.")
         else:
-            lines.append(f"That says nothing yet: regret can be {self.trivial:,.4g} at most.")
+            lines.append(f"That says nothing yet: regret can be {shown(self.trivial)} at most.")
         since = "says nothing ever"
         if self.worst_case_from is not None:
             since = f"says something from round {self.worst_case_from:,} on"
         lines.append(
-            f"Whatever the losses, it is at most {self.worst_case:,.4g}, which {since}. Both bound an average over the "
+            f"Whatever the losses, it is at most {shown(self.worst_case)}, which {since}. Both bound an average over the "
             "player's own chances, not this one run."
         )
         if self.impossible:
