@@ -1,7 +1,7 @@
 """Every player on every kind of losses, at a small setting: what `aftereffect demo` runs, prints and writes.
 
-It is the quick setting of the study `rivals`, so that everything shown here can be looked up in its report, run again at
-full size, or changed.
+It is the quick setting of the study `rivals`, so that everything shown here can be looked up in its report, run again
+at full size, or changed.
 """
 
 import math
@@ -27,7 +27,7 @@ OURS, NAIVE = "default player", "naive Exp3"
 
 
 def demonstrate(console: "Console", folder: Path, study: Study | None = None) -> Path:
-    """Run the study in a folder, unless it is finished there, print its table and verdict, and return the report's path.
+    """Run the study in a folder, unless it is finished there, print table and verdict, and return the report's path.
 
     study: another one with some of its instances and players, for who has less time still.
     """
@@ -97,6 +97,6 @@ def verdict(rows: "pl.DataFrame") -> str:
     ours, naive, control = (means[who][:2] for who in (OURS, NAIVE, "uniform play"))
     return (
         f"The {OURS} has {ours[0] / control[0]:.0%} of the regret of choosing blindly where one arm is good, and "
-        f"{ours[1] / control[1]:.0%} where bad arms bill late; {NAIVE}, which blames each total on the arm just played, has "
-        f"{naive[0] / control[0]:.0%} and {naive[1] / control[1]:.0%}."
+        f"{ours[1] / control[1]:.0%} where bad arms bill late; {NAIVE}, which blames each total on the arm just "
+        f"played, has {naive[0] / control[0]:.0%} and {naive[1] / control[1]:.0%}."
     )

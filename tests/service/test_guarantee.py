@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from tests.service.playing import AT, made, play
 
+from aftereffect.core.errors import AftereffectError
 from aftereffect.service.commands import Away, Pause, Resume
 from aftereffect.service.dashboard import promising
 from aftereffect.service.experiment import Experiment
@@ -121,13 +122,11 @@ def test_the_papers_player_keeps_no_certificate_and_says_so_where_it_knows_nothi
     assert negative["words"].startswith("No guarantee is known for these settings: low must be at least 0")
 
 
-def test_a_range_beyond_all_numbers_is_still_json() -> None:
-    experiment = made(high=1e303, units=1000, max_delay=60)
+def test_the_widest_range_is_still_json_and_a_wider_one_refused() -> None:
+    experiment = made(high=1e290, units=1000, max_delay=60)
     for _ in range(3):
         experiment.progress.panel.ask()
-        experiment.progress.panel.tell([1e300] * 1000)
-    found = given(experiment)
-    json.dumps(found, allow_nan=False)
-    assert found["certificate"]["value"] is None
-    assert "without limit" in found["words"]
-    assert promising.certificate(found) is None
+        experiment.progress.panel.tell([1e287] * 1000)
+    json.dumps(given(experiment), allow_nan=False)
+    with pytest.raises(AftereffectError, match="high - low must be at most 1e\\+290"):
+        made(high=1e303, units=1000, max_delay=60)

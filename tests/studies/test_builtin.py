@@ -43,16 +43,16 @@ def test_rates_has_the_three_columns_of_the_table() -> None:
     cells = Study.load("rates").cells()
     wrapped = [cell for cell in cells if cell["player"]["name"] == "wrapper"]
     labelled = [cell for cell in cells if cell["player"]["name"] == "zimmert_seldin_simple"]
-    assert {cell["max_delay"] for cell in wrapped} == {0, 4, 8, 16, 32}
+    assert {cell["max_delay"] for cell in wrapped} == {0, 4, 8, 16, 32, 64, 128}
     assert len({cell["max_delay"] for cell in labelled}) >= 3
-    assert {cell["n_arms"] for cell in wrapped} == {cell["n_arms"] for cell in labelled}
+    assert {cell["n_arms"] for cell in wrapped} > {cell["n_arms"] for cell in labelled}
 
 
 def test_rivals_has_everyone_everywhere() -> None:
     cells = Study.load("rivals").cells()
     players = {player_words(cell["player"]["name"], {}) for cell in cells}
     assert players == set(catalogue_words().values())
-    assert {cell["instance"]["name"] for cell in cells} == set(INSTANCES) - {"campaigns", "pieces", "stacked"}
+    assert {cell["instance"]["name"] for cell in cells} == set(INSTANCES) - {"campaigns", "pieces"}
     assert ANY.max_delay in {cell["max_delay"] for cell in cells}
 
 
@@ -81,13 +81,14 @@ def small(name: str) -> Study:
     return Study.from_table(given, quick=True)
 
 
-@pytest.mark.parametrize("name", ["bounds", "hard", "misspecified", "rates", "stability"])
+@pytest.mark.parametrize("name", ["anonymity", "bounds", "hard", "misspecified", "rates", "stability"])
 def test_runs_to_a_report(name: str, tmp_path: Path) -> None:
     study = small(name)
     results = study.run(tmp_path, progress=False)
     assert not results.failures
     page = write_report(study, results, tmp_path).read_text(encoding="utf-8")
     assert f"{len(study.cells())} of {len(study.cells())} cells are finished" in page
-    assert page.count("<img ") == len(study.report["figures"]) - ("ratios" in study.report["figures"]) + len(
-        study.report.get("against", [])
-    )
+    drawn = {"ratios": 0, "told": 0, "scaling": 2}
+    images = sum(drawn.get(figure, 1) for figure in study.report["figures"]) + len(study.report.get("against", []))
+    assert page.count("<img ") == images
+    assert ("How to read it" in page) == ("reading" in study.report)

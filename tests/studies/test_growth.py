@@ -19,7 +19,8 @@ def worst(regret: "np.ndarray", player: str = "wrapper", settings: str = '{"base
     K, d, T = zip(*SIZES, strict=True)
     sizes = {"n_arms": K, "max_delay": d, "horizon": T, "round": T, "regret": regret.tolist()}
     words = {"player": player, "player_params": settings, "who": "wrapper, Exp3", "where": "x", "cell": "c"}
-    rest = {"standard_error": 0.0, "uniform_regret": 1e12, "measure": "regret", "instance": "fixed", "instance_params": "{}"}
+    rest = {"standard_error": 0.0, "uniform_regret": 1e12, "measure": "regret"}
+    rest |= {"instance": "fixed", "instance_params": "{}"}
     return pl.DataFrame(sizes).with_columns(**{name: pl.lit(value) for name, value in (words | rest).items()})
 
 

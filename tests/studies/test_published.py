@@ -59,7 +59,7 @@ def test_rows_that_take_too_much_room_are_cut_to_the_last(tmp_path: Path, monkey
 def test_an_unfinished_study_is_not_published(tmp_path: Path) -> None:
     little(players=[{"name": "wrapper"}]).run(tmp_path / "run", progress=False)
     results = little().results(tmp_path / "run")
-    with pytest.raises(InvalidArgument, match="a finished study to be published, but .* has 0 failed and 2 to do"):
+    with pytest.raises(InvalidArgument, match=r"finished study to be published, but .* has 0 failed and 2 to do"):
         publish(little(), results, tmp_path / "docs")
     assert not (tmp_path / "docs").exists()
 

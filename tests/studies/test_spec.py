@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from aftereffect.studies import InvalidStudy, Study
+from aftereffect.studies import spec as spec_module
 
 GOOD = """
 name = "mine"
@@ -153,3 +154,12 @@ def test_lists_must_be_lists(key: str) -> None:
     for wrong in ({"name": "split"}, [], "split", ["split"]):
         with pytest.raises(ValueError, match=f"{key[:-1]} must be"):
             Study("a", **(SIMPLE | {key: wrong}))
+
+
+def test_running_without_polars_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spec_module, "find_spec", lambda name: None)
+    loaded = Study.load("rivals", quick=True)
+    with pytest.raises(InvalidStudy, match=r"need the package polars: pip install 'aftereffect\[studies\]'"):
+        loaded.run(tmp_path)
+    with pytest.raises(InvalidStudy, match=r"aftereffect\[studies\]"):
+        loaded.results(tmp_path)

@@ -65,9 +65,14 @@ def test_a_cell_counts_when_it_is_on_disk_and_the_next_waits_for_it(tmp_path: Pa
 
 def test_leaving_by_an_error_keeps_what_is_in_hand(tmp_path: Path) -> None:
     store, safe = Store(tmp_path), list[str]()
-    with pytest.raises(KeyboardInterrupt), store.locked(), Writer(store, safe.append) as writer:
-        writer.keep(done(IDS[0]))
-        raise KeyboardInterrupt
+
+    def interrupted() -> None:
+        with store.locked(), Writer(store, safe.append) as writer:
+            writer.keep(done(IDS[0]))
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
     assert (safe, store.finished()) == (IDS[:1], {IDS[0]})
 
 

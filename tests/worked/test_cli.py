@@ -73,28 +73,6 @@ def test_a_file_that_cannot_be_written_is_one_line_and_status_2(
     assert "No such file or directory" in error
 
 
-def test_demo_shows_that_the_wrapper_learns_and_naive_play_does_not(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "120")
-    assert run("demo", "--out", str(tmp_path / "new"), "--runs", "8", "--horizon", "50000") == 0
-    printed = capsys.readouterr().out
-    rows = [line.split("│")[1:-1] for line in printed.splitlines() if line.startswith("│")]
-    regret = {row[0].strip(): float(row[1].replace(",", "")) for row in rows}
-    assert list(regret) == ["wrapped Tsallis FTRL", "wrapped Exp3", "uniform play", "naive Exp3"]
-    # Means 0.3, 0.5, 0.6, 0.7: blind play pays 0.225 a round more than the best arm, with standard errors of
-    # about 103 from 8 runs of some 1,100 blocks and 90 from the draw of the losses: 137 together. Tolerance
-    # 4.1 of these, false-alarm rate 4e-5.
-    assert regret["uniform play"] == pytest.approx(0.225 * 50_000, abs=560.0)
-    assert regret["wrapped Tsallis FTRL"] < regret["wrapped Exp3"] < 0.8 * regret["uniform play"]
-    assert regret["naive Exp3"] > 1.1 * regret["uniform play"]
-    assert (tmp_path / "new" / "demo.png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_demo_refuses_a_single_run() -> None:
-    assert run("demo", "--runs", "1") == 2
-
-
 def test_version_is_the_projects(capsys: pytest.CaptureFixture[str]) -> None:
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))
     assert run("version") == 0

@@ -50,7 +50,7 @@ def test_one_unit_is_the_plain_player_bit_for_bit(base: str, wrapper: str) -> No
             assert one.ask() == [arm]
             total = None if t % 13 == 0 else total_at(t, arm)
             (n, played, draw, update, fed) = alone.tell(total)
-            assert one.tell([total]) == ae.PanelRound(n, [played], draw, update, [fed])
+            assert one.tell([total])[:5] == (n, [played], draw, update, [fed])
             if t % 17 == 3 and not update:
                 alone.amend(t, 0.125)
                 one.amend(0, t, 0.125)
@@ -81,7 +81,8 @@ def test_units_share_blocks_and_draw_in_turn_from_one_stream(units: int, seed: i
         fed = [sum(window[-d - 1 :], 0.0) / (2 * d + 1) for window in windows] if blocks.update else None
         if fed is not None:
             bandit.update_many(arms, fed)
-        expected = ae.PanelRound(t, arms, blocks.draw, blocks.update, fed or [None] * units)
+        measured = d + 1 if blocks.update else 0
+        expected = ae.PanelRound(t, arms, blocks.draw, blocks.update, fed or [None] * units, measured)
         assert many.tell(totals if t % 2 else np.array(totals)) == expected
         assert (many.probabilities == bandit.probabilities).all()
 
@@ -116,7 +117,7 @@ def test_where_all_are_void_the_block_goes_on_and_can_be_mended() -> None:
     two.amend(0, 5, 0.75)
     two.ask()
     played = two.tell([0.0, 0.5])
-    assert played == ae.PanelRound(6, arms, False, True, [0.25, 0.25])
+    assert played == ae.PanelRound(6, arms, False, True, [0.25, 0.25], 2)
     two.ask()
     assert two.block_start == 7
 

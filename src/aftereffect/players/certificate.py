@@ -64,8 +64,8 @@ class Certificate(NamedTuple):
         if self.worst_case_from is not None:
             since = f"says something from round {self.worst_case_from:,} on"
         lines.append(
-            f"Whatever the losses, it is at most {shown(self.worst_case)}, which {since}. Both bound an average over the "
-            "player's own chances, not this one run."
+            f"Whatever the losses, it is at most {shown(self.worst_case)}, which {since}. Both bound an average over "
+            "the player's own chances, not this one run."
         )
         if self.impossible:
             lines.append(
@@ -118,7 +118,8 @@ def make(player: Any, prices: Prices, counts: Sequence[Counts]) -> Certificate:
         "penalty": factor * bandit.penalty if bandit.updates else 0.0,
         "cost": factor * bandit.cost if bandit.updates else 0.0,
         "open stretch": factor * prices.open_stretch if prices.open_stretch else 0.0,
-        "missing": prices.missing * lost / M,
+        # Beside units that report, one that does not costs twice: its own part, and theirs, which count for more.
+        "missing": (1.0 if M == 1 else 2.0) * prices.missing * lost / M,
     }
     terms = {name: M * width * term for name, term in terms.items()}
     value, most = sum(terms.values()), M * width * T
@@ -128,11 +129,11 @@ def make(player: Any, prices: Prices, counts: Sequence[Counts]) -> Certificate:
 
 
 def informative_from(worst_case: Callable[[int], float]) -> int | None:
-    """Return the T from which a worst case in units of range is below T, by doubling and halving; None beyond 2⁵⁰."""
+    """Return the T from which a worst case in units of range is below T, by doubling and halving; None beyond 2²⁰⁰."""
     low, high = 0, 1
     while worst_case(high) >= high:
         low, high = high, 2 * high
-        if high > 1 << 50:
+        if high > 1 << 200:
             return None
     while high - low > 1:
         middle = (low + high) // 2

@@ -69,7 +69,14 @@ class CoinCleanWrapper(CompositeLossWrapper):
         if coins is None:
             coins = usual_bias(max_delay, **given)
         super().__init__(bandit, max_delay=max_delay, coins=coins, **given)
+        # A stretch may be long, and its sum must not overflow.
+        checks.real("high - low", self.effects.hi - self.effects.lo, high=1e290)
         self._set_scale()
+
+    @classmethod
+    def tuned(cls, **given: Any) -> Self:
+        """Refuse: this player has no rates to tune."""
+        raise InvalidArgument("CoinCleanWrapper must not be tuned, since it sets its own rate: call default_player")
 
     @property
     def scale(self) -> float:

@@ -182,7 +182,7 @@ class Panel:
         update = player._measured and self._learn(fed)
         for window, (value, counts) in zip(self._windows, told, strict=True):
             window.put(t, value, counts)
-            if update:
+            if player._measured:
                 window.begin(t + 1)
         player._open, player._draw_next = False, update
         measured = player.measured_rounds(player.coins.gap) if update else 0

@@ -184,7 +184,8 @@ class CompositeLossWrapper:
                 self.learn([self._arm], [fed], gap)
                 self._draw_next = True
         self._window.put(t, value, counts)
-        if fed is not None:
+        if self._measured:
+            # Also where it is void: no later window reaches back across an update round.
             self._window.begin(t + 1)
         self._open = False
         return Round(t, self._arm, self._drawn, fed is not None, fed)

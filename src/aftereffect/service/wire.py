@@ -116,7 +116,8 @@ class Wire:
                     ) from None
                 self._sleep(_pause(attempt, None))
                 continue
-            if answer.status_code in (429, 503) and not last:
+            # A 503 may stand for a commit whose answer was lost: only what may be sent twice is sent again.
+            if (answer.status_code == 429 or (answer.status_code == 503 and again)) and not last:
                 self._sleep(_pause(attempt, answer.headers.get("Retry-After")))
                 continue
             if not answer.is_success:

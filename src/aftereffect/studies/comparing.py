@@ -1,4 +1,4 @@
-"""The sections that compare players: everyone on every instance, and what labels are worth."""
+"""The section that compares players: everyone on every instance, and who is best of those that need the same."""
 
 import math
 import statistics
@@ -6,12 +6,15 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from aftereffect.studies import charts, views
+from aftereffect.studies import views
 from aftereffect.studies.page import Entry, Page, Shaded
 from aftereffect.studies.sections import Keep, number, plus_minus, shade, tone
 
 GROUPS = ("any losses", "stochastic losses", "labels")
 """What players need, from the least: nothing but d and T, losses drawn from one law, each loss with its round."""
+
+Winners = dict[str, dict[str, tuple[str, float]]]
+"""By instance and group, who has the least regret, and how much."""
 
 
 def ratios(page: Page, rows: pl.DataFrame, keep: Keep) -> list[str]:
@@ -52,16 +55,17 @@ def _overview(page: Page, shown: pl.DataFrame, first: str) -> None:
             ratio = found.get((who, where), math.nan)
             compared = (ratio, 1.0) if count < most[where] and math.isfinite(ratio) else (mean, base)
             entries.append(Shaded(text, tone(*compared)))
-        table.append([who + "*" * (who in views.labelled()), *entries, shade(middles.get(who, math.nan), parity=True)])
+        middle = shade(middles.get(who, math.nan), parity=True)
+        table.append([who + "*" * (who in views.labelled()), middle, *entries])
     partial = " A dagger: it has room at some of the sizes only." if any(
         count < most[where] for (_, where), (_, count) in means.items()
     ) else ""
     page.table(
-        ["player", *places, "median ratio"],
+        ["player", "median ratio", *places],
         table,
-        caption=f"Regret per 1,000 rounds, the mean over all sizes. Blue: less than that of {first}, orange: more. Below 0: "
-        f"better than the best fixed arm. A star: the player needs labels.{partial} The last column is the median over "
-        f"instances of the ratio to the regret of {first}.",
+        caption=f"Regret per 1,000 rounds, the mean over all sizes. Blue: less than that of {first}, orange: more. "
+        f"Below 0: better than the best fixed arm. A star: the player needs labels.{partial} The median, over all "
+        f"instances, is that of the ratio to the regret of {first}.",
     )
 
 
@@ -74,7 +78,8 @@ def relative(shown: pl.DataFrame, first: str) -> dict[tuple[str, str], float]:
     """Return, by player and instance, mean regret over that of `first`, where that is above 0 on the same sizes."""
     keys = ["where", *views.SIZES, "seed"]
     base = shown.filter(pl.col("who") == first).select(*keys, pl.col("regret").alias("base"))
-    sums = shown.join(base, on=keys).group_by("who", "where").agg(pl.col("regret").sum(), pl.col("base").sum())
+    both = shown.join(base, on=keys, maintain_order="left")
+    sums = both.group_by("who", "where").agg(pl.col("regret").sum(), pl.col("base").sum())
     return {(who, where): regret / base for who, where, regret, base in sums.iter_rows() if base > 0.0}
 
 
@@ -93,9 +98,9 @@ def group_of(who: str) -> str:
     return "stochastic losses" if who in views.needing("stochastic losses") else "any losses"
 
 
-def winners(shown: pl.DataFrame) -> dict[str, dict[str, tuple[str, float]]]:
+def winners(shown: pl.DataFrame) -> Winners:
     """Return, by instance and by what players need, who has the least mean regret of those who play all its sizes."""
-    found: dict[str, dict[str, tuple[str, float]]] = {}
+    found: Winners = {}
     for where in views.names(shown, "where"):
         here = shown.filter(pl.col("where") == where)
         means = here.group_by("who").agg(pl.col("regret").mean(), pl.len()).sort("regret", "who")
@@ -107,10 +112,11 @@ def winners(shown: pl.DataFrame) -> dict[str, dict[str, tuple[str, float]]]:
     return found
 
 
-def _winners_table(page: Page, shown: pl.DataFrame, tables: dict[str, dict[str, tuple[str, float]]], first: str) -> None:
+def _winners_table(page: Page, shown: pl.DataFrame, tables: Winners, first: str) -> None:
     groups = [group for group in GROUPS if any(group in best for best in tables.values())]
     means = {(who, where): regret for who, where, regret, _ in _grouped(shown, pl.col("regret").mean())}
-    uniform = {where: value for _, where, value, _ in _grouped(shown, pl.col("uniform_regret").mean())}
+    each = shown.unique(["where", *views.SIZES], keep="first", maintain_order=True)
+    uniform = dict(each.group_by("where").agg(pl.col("uniform_regret").mean()).iter_rows())
     table: list[list[Entry]] = []
     for where, best in tables.items():
         line: list[Entry] = [where]
@@ -119,12 +125,12 @@ def _winners_table(page: Page, shown: pl.DataFrame, tables: dict[str, dict[str, 
         table.append([*line, number(means.get((first, where))), number(uniform[where])])
     heads = {"any losses": "best on any losses", "stochastic losses": "best on one law", "labels": "best with labels"}
     headings = ["instance", *(word for group in groups for word in (heads[group], "regret")), first, "uniform"]
-    caption = "Who has the least regret, of the players with guarantees for any losses, of those for losses drawn from one "
-    caption += "law, and of those who see labels; sizes taken together, players who sit some out left out."
+    caption = "Who has the least regret, of the players with guarantees for any losses, of those for losses drawn from "
+    caption += "one law, and of those who see labels; sizes taken together, players who sit some out left out."
     page.table(headings, table, words=range(1, 2 * len(groups), 2), caption=caption)
 
 
-def tally(tables: dict[str, dict[str, tuple[str, float]]]) -> list[str]:
+def tally(tables: Winners) -> list[str]:
     """Say on how many instances each is the best of its kind, and which kind wins.
 
     >>> tally({"x": {"any losses": ("a", 3.0), "labels": ("b", 1.0)}, "y": {"any losses": ("a", 2.0)}})
@@ -175,46 +181,3 @@ def _all(page: Page, shown: pl.DataFrame) -> None:
     ]
     headings = ["player", "instance", "K", "d", "T", "regret", "uniform play", "updates"]
     page.table(headings, regrets, words=(1,), folded=f"All {len(regrets)} final regrets")
-
-
-def price(page: Page, rows: pl.DataFrame, keep: Keep) -> list[str]:
-    """Show the worst regret without labels over the best worst regret with them, and what theory says of it."""
-    worst = views.worst(views.readable(rows.filter(pl.col("measure") == "regret")))
-    told = worst.filter(pl.col("who").is_in([who for who in views.names(worst, "who") if group_of(who) == "labels"]))
-    told = told.filter(~pl.col("who").is_in(list(views.needing("stochastic losses"))))
-    sizes = list(views.SIZES)
-    best = told.sort("regret", "who").unique(sizes, keep="first", maintain_order=True)
-    best = best.select(*sizes, best="regret", teller="who")
-    without = worst.filter(~pl.col("who").is_in(list(views.labelled()))).join(best, on=sizes)
-    K, d = pl.col("n_arms"), pl.col("max_delay")
-    priced = without.with_columns(
-        price=pl.col("regret") / pl.col("best"), expected=((d + 1) * K / (d + K)).sqrt()
-    ).sort("who", *sizes)
-    page.section("The price")
-    page.text(
-        "For every player and size the worst mean regret over this study's instances is taken. The price is that of a player "
-        "without labels over the least of those with labels and a guarantee for any losses. Theory's price is √((d+1)K/(d+K))."
-    )
-    page.figure(keep(charts.price(priced)), "The price of not having labels, and what the rates say it is (dotted).")
-    table: list[list[Entry]] = []
-    xs = sorted(set(priced["max_delay"].to_list()))
-    for who in views.names(priced, "who"):
-        part = {row["max_delay"]: row["price"] for row in priced.filter(pl.col("who") == who).iter_rows(named=True)}
-        table.append([who, *(number(part.get(x), 1) for x in xs)])
-    theory = {row["max_delay"]: row["expected"] for row in priced.iter_rows(named=True)}
-    table.append(["theory, √((d+1)K/(d+K))", *(number(theory[x], 1) for x in xs)])
-    page.table(["player", *(f"d = {x:,}" for x in xs)], table, caption="The price by the longest delay.")
-    return price_notes(priced)
-
-
-def price_notes(priced: pl.DataFrame) -> list[str]:
-    """Say what the price is at the longest delay, for the best player without labels and for the reference."""
-    far = priced.filter(pl.col("max_delay") == priced["max_delay"].max()).sort("price", "who")
-    free = far.filter(~pl.col("who").is_in(list(views.needing("stochastic losses"))))
-    notes = []
-    for row in free.head(1).iter_rows(named=True):
-        notes.append(
-            f"The price of not having labels, at d = {row['max_delay']:,} and at worst over the instances: {row['who']} has "
-            f"{row['price']:.1f} times the regret of {row['teller']}; the rates say {row['expected']:.1f}."
-        )
-    return notes

@@ -1,4 +1,4 @@
-"""The section on how regret grows: fitted exponents, the rates of Section 1, and the terms of the proofs behind them."""
+"""The section on how regret grows: fitted exponents, the rates of Section 1, and the terms of the proofs behind."""
 
 import math
 from typing import NamedTuple
@@ -25,7 +25,7 @@ from aftereffect.studies.sections import Keep
 
 
 class Term(NamedTuple):
-    """A player's leading term (`leading.py`): how it is written, its order and values, its own fit, and regret over it."""
+    """A player's leading term (`leading.py`): how it is written, its order, values and own fit, and regret over it."""
 
     words: str
     order: str
@@ -94,11 +94,11 @@ def _terms(page: Page, found: dict[str, Growth], keep: Keep) -> None:
         return
     page.section("Why exponents are not 1/2")
     page.text(
-        "A rate is what is left at large sizes. At the sizes that were played, theory itself has other exponents: a base "
-        "pays for telling K arms apart with its penalty, 2η(√K − 1) or ln K/η, and a wrapper carries this to rounds through "
-        "blocks of 1/p rounds whose windows hold d+1 of 2d+1 parts. No constant is fitted here: the terms are those of the "
-        "proofs, with the learning rates that were played. The labelled player has two regularisers and two penalties, "
-        "2√T(√K − 1) and √(2dT ln K)."
+        "A rate is what is left at large sizes. At the sizes that were played, theory itself has other exponents: a "
+        "base pays for telling K arms apart with its penalty, 2η(√K − 1) or ln K/η, and a wrapper carries this to "
+        "rounds through blocks of 1/p rounds whose windows hold d+1 of 2d+1 parts. No constant is fitted here: the "
+        "terms are those of the proofs, with the learning rates that were played. The labelled player has two "
+        "regularisers and two penalties, 2√T(√K − 1) and √(2dT ln K)."
     )
     names = _names(known)
     table: list[list[Entry]] = []
@@ -108,15 +108,15 @@ def _terms(page: Page, found: dict[str, Growth], keep: Keep) -> None:
             shown = ["–" if a is None or b is None else f"{a.value:.2f} / {b.value:.2f}" for a, b in pairs]
             deviation = f"{100 * math.expm1(one.term.scatter):.1f}%"
             table.append([who, one.term.words, *shown, f"{one.term.ratio:.2f}", deviation])
-    caption = "Exponents of measured regret / of the leading term, fitted alike at the same sizes; regret over the term."
+    caption = "Exponents of measured regret / of the leading term, fitted alike at the same sizes; regret over it."
     page.table(["player", "leading term", *names, "regret / term", "deviation"], table, words=(1,), caption=caption)
     slopes = {who: _slopes(one, names) for who, one in known.items()}
     moving = [name for name in ("d+1", "K") if any(len(each[name]) > 1 for each in slopes.values() if name in each)]
     if moving:
         page.figure(
             keep(growth_charts.slopes(slopes, moving)),
-            "Exponents from one size to the next, all else equal: measured (dots, with 95% intervals) and of the leading "
-            "term (lines). Where a line runs into 1/2, so does the rate.",
+            "Exponents from one size to the next, all else equal: measured (dots, with 95% intervals) and of the "
+            "leading term (lines). Where a line runs into 1/2, so does the rate.",
         )
 
 

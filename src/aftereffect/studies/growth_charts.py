@@ -90,9 +90,9 @@ def slopes(found: Mapping[str, Mapping[str, Sequence[tuple[Local, float]]]], nam
                 x = [math.sqrt(local.low * local.high) for local, _ in steps]
                 y = [local.exponent.value for local, _ in steps]
                 half = [Z95 * local.exponent.standard_error for local, _ in steps]
-                style = {"color": look[who].colour}
-                ax.errorbar(x, y, yerr=half, ls="none", marker=look[who].mark, elinewidth=1.0, label=who, **style)
-                ax.plot(x, [expected for _, expected in steps], lw=1.2, **style)
+                colour, mark, _ = look[who]
+                ax.errorbar(x, y, yerr=half, ls="none", marker=mark, elinewidth=1.0, label=who, color=colour)
+                ax.plot(x, [expected for _, expected in steps], lw=1.2, color=colour)
                 ticks |= {end for local, _ in steps for end in (local.low, local.high)}
             ax.axhline(0.5, color="#6b737c", ls="--", lw=1.1, label="1/2")
             ax.set_xscale("log")

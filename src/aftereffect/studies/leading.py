@@ -1,15 +1,15 @@
 """What regret should be at sizes one can simulate: the terms of the proofs that lead, before they are rounded to rates.
 
-A rate such as √((d+1)KT) is what is left at large sizes. What leads at all sizes, on losses that are drawn from one law,
-is the price of telling arms apart at all, the penalty of the base's regulariser, carried from updates to rounds:
+A rate such as √((d+1)KT) is what is left at large sizes. What leads at all sizes, on losses that are drawn from one
+law, is the price of telling arms apart at all, the penalty of the base's regulariser, carried from updates to rounds:
 
     (1/p) · (2d+1)/(d+1) · penalty        1/p rounds a block (Definition 1), and a window that holds d+1 of 2d+1 parts
     penalty = 2η(√K − 1)                  Tsallis FTRL: its regulariser at a corner less that at the middle (Theorem 6)
     penalty = ln K / η                    Exp3, the same for its own
 
-with the rates η that Corollary 7 and Section 4 give. The labelled player of Zimmert and Seldin has two regularisers, and
-with them the penalties 2√T(√K − 1) and √(2dT ln K). For K = 4 to 16 the power of K closest to √K − 1 is not 1/2 but
-0.79, and that of d+1 closest to √(1/p)·(2d+1)/(d+1), d = 4 to 32, is 0.58: an exponent above 1/2 is what theory says there.
+with the rates η that Corollary 7 and Section 4 give. The labelled player of Zimmert and Seldin has two regularisers,
+and with them the penalties 2√T(√K − 1) and √(2dT ln K). For K = 4 to 16 the power of K closest to √K − 1 is not 1/2 but
+0.79: an exponent above 1/2 is what theory says there.
 """
 
 import math

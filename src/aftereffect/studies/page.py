@@ -29,7 +29,7 @@ class Shaded(NamedTuple):
 
 Entry = str | Shaded
 
-WIDE = 7
+WIDE = 6
 """A table of more columns may be wider than the text."""
 
 

@@ -1,7 +1,7 @@
-"""Putting a finished study where others read it: its page as index.html, its rows beside, both small enough for a repository.
+"""Putting a finished study where others read it: its page and its rows, both small enough for a repository.
 
     docs/studies/NAME/index.html      the report, self-contained
-    docs/studies/NAME/rows.parquet    the rows it was made of: all checkpoints, or where these take too much room, the last
+    docs/studies/NAME/rows.parquet    the rows it was made of; where these take too much room, those at the horizon
 """
 
 import tempfile

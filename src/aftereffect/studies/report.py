@@ -2,7 +2,7 @@
 
 Which sections there are is for the study's [report] table to say:
 
-    figures = ["curves", "scaling", "bounds", "stability", "ratios", "price", "told", "adaptive"]     any of these, in this order
+    figures = ["curves", "scaling", "bounds", "stability", "ratios", "price", "told", "adaptive"]    any, in this order
     against = ["gap_factor", "max_delay", "player.max_delay"]       and final regret against these settings
     reading = "..."                                                 what one should know to read it
 
@@ -23,6 +23,7 @@ from aftereffect.core.errors import InvalidArgument
 from aftereffect.studies import adaptive_sections, comparing, figures, growth, guarantees, sections, views
 from aftereffect.studies.cells import cell_id
 from aftereffect.studies.page import Page
+from aftereffect.studies.pricing import price
 from aftereffect.studies.sections import Keep
 from aftereffect.studies.told import told
 
@@ -38,7 +39,7 @@ SECTIONS: Mapping[str, Section] = {
     "bounds": guarantees.bounds,
     "stability": guarantees.stability,
     "ratios": comparing.ratios,
-    "price": comparing.price,
+    "price": price,
     "told": told,
     "adaptive": adaptive_sections.adaptive,
 }
@@ -90,7 +91,8 @@ def planned(study: "Study") -> list[Section]:
     settings = given.pop("against", [])
     reading = given.pop("reading", "")
     if given:
-        raise InvalidArgument(f"report.{next(iter(given))} must be figures, against or reading, but it is none of these")
+        rule = "must be figures, against or reading, but it is none of these"
+        raise InvalidArgument(f"report.{next(iter(given))} {rule}")
     if not isinstance(reading, str):
         raise InvalidArgument(f"report.reading must be text, but got {checks.shown(reading)}")
     for name, value in (("figures", wanted), ("against", settings)):
@@ -134,14 +136,14 @@ def _times(page: Page, rows: pl.DataFrame, times: pl.DataFrame) -> None:
         return
     page.section("Time")
     finals = views.finals(views.readable(rows))
-    joined = finals.join(times.select("cell", "seconds"), on="cell", how="inner").with_columns(
+    joined = finals.join(times.select("cell", "seconds"), on="cell", maintain_order="left").with_columns(
         (pl.col("runs") * pl.col("horizon")).alias("rounds")
     )
     total = float(joined["seconds"].to_numpy().sum())
     pace = float(joined["rounds"].to_numpy().sum()) / max(total, 1e-9)
     page.text(
-        f"All cells took {total:,.1f} seconds, one after another, compiling included where it was needed: {big(pace)} rounds "
-        "a second. Times are no part of the rows, which are the same on every machine."
+        f"All cells took {total:,.1f} seconds, one after another, compiling included where it was needed: {big(pace)} "
+        "rounds a second. Times are no part of the rows, which are the same on every machine."
     )
     by_player = joined.group_by("who", "engine", maintain_order=True).agg(
         pl.len().alias("cells"),

@@ -15,6 +15,8 @@ Keep = Callable[[Drawing], Drawing]
 
 LONG = 30
 """Tables with more lines are folded."""
+FEW = 4
+"""So many instances are spoken of one by one."""
 
 
 def number(value: float | None, digits: int = 0) -> str:
@@ -58,8 +60,12 @@ def against(page: Page, rows: pl.DataFrame, name: str, keep: Keep) -> list[str]:
         found = shares(here, xs)
         aside = [where] if len(places) > 1 else []
         table += [[who, *aside, *(shade(share) for share in row)] for who, row in found.items()]
-        notes += trends(found, xs, name, views.reference(here), where if aside else "")
-        notes += worse_than_uniform(here, name, where if aside else "")
+        if len(places) <= FEW:
+            notes += trends(found, xs, name, views.reference(here), where if aside else "")
+            notes += worse_than_uniform(here, name, where if aside else "")
+    if len(places) > FEW:
+        notes += trends(shares(shown, xs), xs, name, views.reference(shown), "All instances together")
+        notes += worse_than_uniform(shown, name, "On some instance")
     headings = ["player", *(["instance"] if len(places) > 1 else []), *(f"{x:,g}" for x in xs)]
     caption = f"Regret as a share of uniform play's, other sizes taken together, by {word}."
     folded = f"Shares of uniform play's regret: {len(table)} lines" if len(table) > LONG else ""
@@ -90,7 +96,8 @@ def trends(found: dict[str, list[float]], xs: list[float], name: str, first: str
     low, high = there[0], there[-1]
     ends = [views.setting_at(name, xs[k]) for k in (low, high)]
     text = f"{where}: from" if where else "From"
-    text += f" {ends[0]} to {ends[1]}, the regret of {first} goes from {own[low]:.0%} to {own[high]:.0%} of uniform play's"
+    text += f" {ends[0]} to {ends[1]}, the regret of {first} goes from {own[low]:.0%} to {own[high]:.0%} of "
+    text += "uniform play's"
     others = {who: row[high] for who, row in found.items() if math.isfinite(row[high])}
     best = min(others, key=lambda who: others[who])
     if best != first:
@@ -99,10 +106,13 @@ def trends(found: dict[str, list[float]], xs: list[float], name: str, first: str
 
 
 def worse_than_uniform(here: pl.DataFrame, name: str, where: str) -> list[str]:
-    """Name who does worse than uniform play by more than three standard errors, and where it is worst."""
-    error = pl.col("standard_error").fill_null(0.0)
+    """Name who does worse than uniform play by more than three standard errors, and where it is worst.
+
+    A player without randomness has no standard error on a single draw of the losses, and nothing is sure of it there.
+    """
+    error = pl.col("standard_error")
     excess = here.filter(
-        pl.col("player") != "uniform", pl.col("regret") - 3.0 * error > 1.02 * pl.col("uniform_regret")
+        pl.col("player") != "uniform", error > 0.0, pl.col("regret") - 3.0 * error > 1.02 * pl.col("uniform_regret")
     ).with_columns((pl.col("regret") / pl.col("uniform_regret")).alias("share"))
     worst = excess.sort("share", descending=True).unique("who", keep="first", maintain_order=True)
     told = [

@@ -33,7 +33,7 @@ VERSIONS = ("aftereffect", "numpy", "numba", "python")
 TIMES = pl.Schema(
     {"cell": pl.String, "seconds": pl.Float64, "started": pl.String, **dict.fromkeys(VERSIONS, pl.String)}
 )
-LOOSE = pl.Schema({**ROWS, "time": pl.String})
+LOOSE = pl.Schema([*ROWS.items(), ("time", pl.String)])
 _NAME = re.compile(r"[0-9a-f]{16}")
 
 # A lock of a process does not keep out the process itself: folders that a run of this process holds.

@@ -13,7 +13,7 @@ FAR = 3.0
 
 
 def told(page: Page, rows: pl.DataFrame, keep: Keep) -> list[str]:
-    """Tabulate, by instance and true delay, the regret of who was told a wrong d over that of the same player told right."""
+    """Tabulate, by instance and true delay, regret with a wrong d over that of the same player with the right one."""
     found = compared(views.finals(views.readable(rows.filter(pl.col("measure") == "regret"))))
     page.section("What a wrong delay costs")
     delays = sorted(set(found["max_delay"].to_list()))
@@ -26,13 +26,14 @@ def told(page: Page, rows: pl.DataFrame, keep: Keep) -> list[str]:
         ["player", "instance", *(f"d = {d:,}" for d in delays)],
         table,
         words=(1,),
-        caption="Regret over that of the same player who knows the delay, by the true delay. Blue: the wrong d does better.",
+        caption="Regret over that of the same player who knows the delay, by the true delay. Blue: the wrong d does "
+        "better.",
     )
     return [note for who in views.names(found, "who") for note in notes(found.filter(pl.col("who") == who), who)]
 
 
 def compared(finals: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows of players with a d of their own, with it, the regret of who knows, their ratio and its certainty."""
+    """Return the rows of players with a d of their own: it, the regret of who knows, their ratio, how sure that is."""
     settings = [json.loads(text) for text in finals["player_params"]]
     reckoned = pl.Series("told", [given.pop("max_delay", None) for given in settings], dtype=pl.Int64)
     same = pl.Series("same", [json.dumps(given, sort_keys=True) for given in settings], dtype=pl.String)
@@ -55,14 +56,15 @@ def notes(part: pl.DataFrame, who: str) -> list[str]:
         better, worse = short.filter(pl.col("sure") < -FAR).height, short.filter(pl.col("sure") > FAR).height
         worst = short.sort("ratio", descending=True).row(0, named=True)
         found.append(
-            f"{who}, where effects last longer: of {short.height} cells, it does surely better than who knows in {better} and "
-            f"surely worse in {worse}; at worst its regret is {worst['ratio']:.1f} times as high, on {worst['where']} with "
-            f"d = {worst['max_delay']:,}, which is {worst['regret'] / worst['uniform_regret']:.0%} of uniform play's."
+            f"{who}, where effects last longer: of {short.height} cells, it does surely better than who knows in "
+            f"{better} and surely worse in {worse}; at worst its regret is {worst['ratio']:.1f} times as high, on "
+            f"{worst['where']} with d = {worst['max_delay']:,}, which is "
+            f"{worst['regret'] / worst['uniform_regret']:.0%} of uniform play's."
         )
     if long.height:
         ratios = long["ratio"].to_numpy()
         found.append(
-            f"{who}, where effects are gone sooner: its regret is {ratios.min():.1f} to {ratios.max():.1f} times that of who "
-            "knows."
+            f"{who}, where effects are gone sooner: its regret is {ratios.min():.1f} to {ratios.max():.1f} times that "
+            "of who knows."
         )
     return found

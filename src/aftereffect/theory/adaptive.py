@@ -53,7 +53,8 @@ def adaptive_mass_moved(n_arms: int, updates: float, squares: float, first_rate:
     N = checks.real("updates", updates, low=0.0)
     V = checks.real("squares", squares, low=0.0)
     eta = checks.real("first_rate", first_rate, above=0.0)
-    growth = 0.5 * math.log1p(4.0 * n_arms * V / (h * eta) ** 2)
+    ratio = 2.0 * math.sqrt(n_arms * V) / (h * eta)
+    growth = 0.5 * math.log1p(ratio * ratio) if ratio < 1e150 else math.log(ratio)
     return min(N, math.sqrt(h * N * growth / math.log(2.0)) + (2.0 + 1.0 / math.log(2.0)) * growth)
 
 
@@ -87,7 +88,7 @@ def stretch_scale(max_delay: int, update_probability: float) -> float:
     """
     d = checks.integer("max_delay", max_delay, low=0)
     beta = checks.real("update_probability", update_probability, above=0.0, high=1.0)
-    return math.sqrt((2.0 - beta) / beta**2 + 2.0 * d / beta + d * d)
+    return math.hypot(math.sqrt(2.0 - beta) / beta, math.sqrt(2.0 * d / beta), d)
 
 
 def stretch_certificate(

@@ -24,12 +24,15 @@ class Batch:
         self._events: list[Values] = []
         # A row that changes twice is written once, as it was last.
         self._rows: dict[tuple[int, int, int], Values] = {}
-        self._heads: list[Values] = []
+        # Where experiments are now, by their number, and those among them whose state is to be saved.
+        self._heads: dict[int, Values] = {}
+        self._due: dict[int, Held] = {}
         self._checkpoints: list[Values] = []
 
     def create(self, held: Held, name: str, settings: str) -> None:
-        """Add a new experiment; its row gets its status and head with the others."""
-        self._created.append((held.number, held.id, name, "", held.seq, held.head, held.created_at, settings))
+        """Add a new experiment; what it does next moves its head."""
+        status = held.experiment.progress.phase
+        self._created.append((held.number, held.id, name, status, held.seq, held.head, held.created_at, settings))
         self.touched[held.id] = held
 
     def add(self, held: Held, event: dict[str, Any], rows: list[Row]) -> None:
@@ -43,20 +46,21 @@ class Batch:
             values = held.round_values(row)
             self._rows[values[:3]] = values
         held.seq, held.head = seq, head
+        self._heads[number] = (held.experiment.progress.phase, seq, head, number)
         self.touched[held.id] = held
+        if held.due:
+            self._due[number] = held
 
     def row(self, number: int, round_: int, unit_index: int) -> Values | None:
         """Return a row that is yet to be written."""
         return self._rows.get((number, round_, unit_index))
 
     def seal(self) -> None:
-        """Take down where the experiments are now, before anything else happens to them."""
-        for held in self.touched.values():
-            self._heads.append((held.experiment.progress.phase, held.seq, held.head, held.number))
-            if held.due:
-                state = chain.canonical(held.experiment.state())
-                self._checkpoints.append((held.number, held.seq, held.head, state))
-                held.saved = held.seq
+        """Take down the states that are due, before anything else happens to the experiments."""
+        for held in self._due.values():
+            state = chain.written(held.experiment.state())
+            self._checkpoints.append((held.number, held.seq, held.head, state))
+            held.saved = held.seq
 
     def write(self, connection: Connection) -> int:
         """Write everything inside the connection's transaction; return how many rows went in."""
@@ -65,6 +69,6 @@ class Batch:
         statements.create.run(connection, self._created)
         statements.append.run(connection, self._events)
         statements.put_rounds.run(connection, list(self._rows.values()))
-        statements.move_heads.run(connection, self._heads)
+        statements.move_heads.run(connection, list(self._heads.values()))
         statements.put_checkpoints.run(connection, self._checkpoints)
         return len(self._events) + len(self._rows) + len(self._heads)

@@ -26,16 +26,16 @@ def canonical(value: Any) -> str:
     return _encode(value)
 
 
-def written(body: dict[str, Any]) -> str:
-    """Return an event's body as it is stored and hashed: canonical, but for how the exponent of a float is written.
+def written(value: dict[str, Any]) -> str:
+    """Return an event's body or a state as it is stored: canonical, but for how the exponent of a float is written.
 
     Every ask and tell comes by here, so it is the fast writer's text where that is ASCII, as it nearly always is.
 
     >>> written({"total": 0.1, "status": "reported"})
     '{"status":"reported","total":0.1}'
     """
-    text = orjson.dumps(body, option=orjson.OPT_SORT_KEYS)
-    return text.decode() if text.isascii() else _encode(body)
+    text = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+    return text.decode() if text.isascii() else _encode(value)
 
 
 def genesis(identity: str, settings: str, created_at: str) -> str:

@@ -29,7 +29,10 @@ MOST_HELD = 16_384
 
 _LOCK = "SELECT id, seq, head FROM experiments WHERE id = ANY(%s) ORDER BY id FOR UPDATE"
 _NEXT = "SELECT nextval(pg_get_serial_sequence('experiments', 'number'))"
-_LAST = "SELECT coalesce(max(number), 0) FROM experiments"
+_LAST = (
+    "SELECT coalesce(max(number), 0) FROM ("
+    "SELECT max(number) AS number FROM experiments UNION ALL SELECT max(experiment) FROM events) AS known"
+)
 # Everything else is for an experiment that is there.
 _FURTHER = (Creation, Work)
 _log = logging.getLogger(__name__)

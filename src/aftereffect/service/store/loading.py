@@ -29,7 +29,7 @@ class Held:
     seq, head: how many events it has taken, and the hash of the last. saved: the seq of its checkpoint.
     """
 
-    __slots__ = ("created_at", "experiment", "head", "id", "number", "phase", "saved", "seq", "status", "units")
+    __slots__ = ("created_at", "experiment", "head", "id", "number", "phase", "saved", "seq", "units")
 
     def __init__(
         self, number: int, identity: str, created_at: str, experiment: Experiment, seq: int, head: str
@@ -38,7 +38,6 @@ class Held:
         self.number, self.id, self.created_at, self.experiment = number, identity, created_at, experiment
         self.seq = self.saved = seq
         self.head = head
-        self.status = ""
         self.units = {name: index for index, name in enumerate(experiment.settings.units)}
         # Experiments that move in step must not all be due for a checkpoint in the same transaction.
         self.phase = zlib.crc32(identity.encode()) % EVERY
@@ -110,7 +109,6 @@ def advance(connection: Connection, held: Held, row: Row[Any]) -> None:
             f"{held.seq} with {held.head[:12]}...",
             experiment=held.id,
         )
-    held.status = row.status
     last = connection.execute(_last_round.where(schema.rounds.c.experiment == held.number)).scalar() or 0
     opened = held.experiment.progress.last
     if last != opened:

@@ -44,7 +44,7 @@ def experiments(engine: Engine, after: str | None, limit: int, state: str | None
     items = []
     for row in found[:limit]:
         settings = json.loads(row.settings)
-        shown = {name: settings[name] for name in _SHOWN}
+        shown = {name: settings.get(name) for name in _SHOWN}
         state_ = {"state": row.status, "round": row.round or 0, "events": row.seq, "created_at": row.created_at}
         items.append({"id": row.id, "name": row.name, **state_, **shown})
     return {"items": items, "next": items[-1]["id"] if len(found) > limit else None}

@@ -11,7 +11,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from aftereffect.service.store.places import Place
 
-LOG_ROWS, LOG_ROWS_IDLE = 32_768, 4_096
+LOG_ROWS, LOG_ROWS_IDLE = 65_536, 4_096
 """After how many rows the log is moved; sooner when nobody waits."""
 
 _log = logging.getLogger(__name__)
@@ -28,6 +28,11 @@ class Sweeper:
     def count(self, rows: int) -> None:
         """Note rows that were committed."""
         self._rows += rows
+
+    @property
+    def any(self) -> bool:
+        """Whether something is in the log of a SQLite file that is not in the file yet."""
+        return self._place.is_sqlite and self._rows > 0
 
     def due(self, *, idle: bool) -> bool:
         """Whether the log should be moved; idle: nobody waits."""

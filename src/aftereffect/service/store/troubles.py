@@ -25,6 +25,10 @@ def refusal(error: SQLAlchemyError) -> Refused:
         name = getattr(cause, "sqlite_errorname", "")
         if name.startswith(_DAMAGED):
             return Corrupt(f"the store's file is damaged: {said}")
+        if name == "SQLITE_ERROR":
+            return Corrupt(f"the store's tables are not what they should be: {said}")
+        if name.startswith(("SQLITE_CANTOPEN", "SQLITE_READONLY")):
+            return Refused("busy", f"the store's file cannot be opened or written to: {said}")
         # A write the system refuses for another reason than a full disk (a quota, a limit) is the same to a user.
         if name.startswith(("SQLITE_FULL", "SQLITE_IOERR")):
             return Refused("full", f"the store could not write, nothing was kept: {said}")

@@ -27,6 +27,8 @@ MOST_COMMANDS = 4096
 """How many commands share a transaction; longer lists take several."""
 PORTION = 2048
 """How many commands of a long list share one."""
+QUIET_S = 1.0
+"""After so long without a command the log is moved into the file."""
 MANY = 1024
 """From how many waiting commands on they count as a long list."""
 SWITCH_S = 0.001
@@ -91,7 +93,12 @@ class Writer:
     def _collect(self, *, wait: bool) -> None:
         """Move what is in the queue to what is waiting; wait for the first if there is nothing else to do."""
         while self._going and (wait or not self._queue.empty()):
-            job = self._queue.get()
+            try:
+                job = self._queue.get(timeout=QUIET_S if self.ledger.sweeper.any else None)
+            except queue.Empty:
+                # Nobody comes: what was kept goes into the file itself, where a copy of it has it too.
+                self.ledger.sweeper.sweep()
+                continue
             if job is None:
                 self._going = False
             else:

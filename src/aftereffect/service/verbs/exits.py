@@ -47,8 +47,9 @@ def speaking(form: Format = Format.TABLE) -> Iterator[None]:
     try:
         yield
     except AftereffectError as error:
-        if form is Format.JSON and isinstance(error, Refused):
-            typer.echo(json.dumps(error.problem(), ensure_ascii=False), err=True)
+        if form is Format.JSON:
+            problem = error if isinstance(error, Refused) else Refused("invalid", str(error))
+            typer.echo(json.dumps(problem.problem(), ensure_ascii=False), err=True)
         else:
             words = error.detail if isinstance(error, Refused) else str(error)
             typer.echo(f"aftereffect: {words}", err=True)
