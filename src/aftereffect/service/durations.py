@@ -23,7 +23,8 @@ LEFT_OVER = 0.05
 """The share of an effect with a half-life that may still come after max_delay rounds."""
 MOST_ROUNDS = 10_000
 
-_WORDS = re.compile(r"\s*(\d{1,9}(?:\.\d{1,9})?|an?)?\s*([a-z]+?)s?\s*", re.IGNORECASE | re.ASCII)
+LONGEST_WORDS = 100
+_WORDS = re.compile(r"(?:(\d{1,9}(?:\.\d{1,9})?|an?)\s*)?([a-z]+?)s?", re.IGNORECASE | re.ASCII)
 
 
 def days(name: str, value: Any) -> float:
@@ -34,7 +35,7 @@ def days(name: str, value: Any) -> float:
     """
     if not isinstance(value, str):
         return checks.real(name, value, above=0.0, high=LONGEST)
-    match = _WORDS.fullmatch(value)
+    match = _WORDS.fullmatch(value.strip()) if len(value) <= LONGEST_WORDS else None
     unit = match.group(2).lower() if match else ""
     if match is None or unit not in DAYS:
         raise InvalidArgument(
@@ -62,7 +63,8 @@ def rounds_of_carry_over(*, window: Any = None, half_life: Any = None, round_day
     """Return d for a carry-over given as a window or as a half-life, in days or in words.
 
     A window of w days reaches ⌈w/r⌉ rounds of r days past its own, whenever in its round the action was. With a
-    half-life h the share 2^(−dr/h) of an effect comes later than d rounds on; d is the least that leaves 5%.
+    half-life h the share 2^(−dr/h) of an effect comes later than d rounds on; d is the least that leaves 5% or less. What
+    comes later breaks the assumption of the guarantee by that much.
 
     >>> rounds_of_carry_over(window="7 days"), rounds_of_carry_over(window="9 weeks", round_days=7)
     (7, 9)

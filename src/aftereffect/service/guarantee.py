@@ -72,7 +72,7 @@ def _finite(value: float) -> float | None:
 
 def _paragraphs(progress: Progress, value: float, trivial: float, shown: Certificate | None) -> list[str]:
     """Say both, and what they are worth."""
-    found = [_worst_case(progress, value, trivial), "" if shown is None else _so_far(shown), _terms(progress, shown)]
+    found = [_worst_case(progress, value, trivial), "" if shown is None else _so_far(shown, progress.spoiled), _terms(progress, shown)]
     if progress.spoiled:
         found[0] = f"Void: an arm has been away, and the proofs know no such thing. Otherwise: {found[0]}"
     return [words for words in found if words]
@@ -87,9 +87,10 @@ def _worst_case(progress: Progress, value: float, trivial: float) -> str:
         return f"Before anything is played: the worst case against {whom} {when}."
     over = counted(played, "round") + " so far" if horizon is None else counted(horizon, "round")
     lines = [f"Whatever the effects, over {over} the outcome is on average at most {amount(value)} worse than {whom}."]
-    if value < trivial:
+    # What is void says nothing, however small the figure is.
+    if value < trivial and not progress.spoiled:
         lines.append(f"That says something: no way of playing can lose more than {amount(trivial)}.")
-    else:
+    elif not progress.spoiled:
         lines.append("That says nothing yet: no way of playing can lose more.")
         if since is None:
             lines.append("With this learner it never will.")
@@ -104,11 +105,16 @@ def _worst_case(progress: Progress, value: float, trivial: float) -> str:
     return " ".join(lines)
 
 
-def _so_far(shown: Certificate) -> str:
+def _so_far(shown: Certificate, void: bool) -> str:
     missing = shown.terms["missing"]
     price = f", {amount(missing)} of it for reports that were missing, void or held back" if missing else ""
     after = f"{counted(shown.rounds, 'round')} and {counted(shown.updates, 'update')}"
     says = "something" if shown.informative else "nothing yet"
+    if void:
+        return (
+            f"Void too, what the run so far says of itself. Otherwise: after {after}, the regret to be expected would "
+            f"be at most the mean of a figure that is {amount(shown.value)} in this run{price}."
+        )
     return (
         f"So far: after {after}, the regret to be expected is at most the mean of a figure that is "
         f"{amount(shown.value)} in this run{price}. That says {says}: regret can be {amount(shown.trivial)} at most."

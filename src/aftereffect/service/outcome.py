@@ -75,7 +75,7 @@ def winner(
         "favourite": arms[favourite],
         "never_measured": [arm for i, arm in enumerate(arms) if not tallies[i].count],
     }
-    found["words"] = " ".join([*_lead(found, ranked, arms, tallies), *_caveats(found, probabilities[favourite])])
+    found["words"] = " ".join([*_lead(found, ranked, arms, tallies), *_caveats(found, arms, probabilities)])
     return found
 
 
@@ -113,9 +113,16 @@ def _lead(found: dict[str, Any], ranked: Sequence[int], arms: Sequence[str], tal
     return [f"{best}, but cannot be told apart from {against}: {amount(gap)} apart, {errs}."]
 
 
-def _caveats(found: dict[str, Any], weight: float) -> list[str]:
+def _caveats(found: dict[str, Any], arms: Sequence[str], probabilities: Sequence[float]) -> list[str]:
     """Say what the learner believes, and what the figures are not."""
-    lines = [f"The learner ended with probability {weight:.2f} on {found['favourite']}."]
+    most = max(probabilities)
+    first = [arm for arm, p in zip(arms, probabilities, strict=True) if math.isclose(p, most, rel_tol=1e-9)]
+    if len(first) == len(arms):
+        lines = [f"The learner ended with all alike: probability {most:.2f} on each arm."]
+    elif len(first) > 1:
+        lines = [f"The learner ended with probability {most:.2f} on each of {', '.join(first)}."]
+    else:
+        lines = [f"The learner ended with probability {most:.2f} on {first[0]}."]
     if found["never_measured"]:
         lines.append(f"Never measured: {', '.join(found['never_measured'])}.")
     lines.append(

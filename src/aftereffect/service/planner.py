@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from aftereffect.players.panel import Panel
 from aftereffect.service import learners
-from aftereffect.service.durations import said
+from aftereffect.service.durations import LEFT_OVER, said
 from aftereffect.service.figures import amount, counted
 from aftereffect.service.learners import Rhythm
 from aftereffect.service.settings import ExperimentSettings
@@ -64,6 +64,17 @@ def _rhythm(settings: ExperimentSettings, found: Rhythm) -> list[str]:
         "this the attribution window, conversion window, max_lag, lookback or washout.",
         f"An arm stays for a block of at least {shortest} rounds ({said(shortest * r)}), {mean:.1f} on average "
         f"({_days(mean * r)}). The first {first} effects of the arm before, not learned from; {learned}.",
+        *_tail(settings),
+    ]
+
+
+def _tail(settings: ExperimentSettings) -> list[str]:
+    """Say what a half-life leaves out."""
+    if "half_life" not in (settings.carry_over or {}):
+        return []
+    return [
+        f"The half-life is counted until {100 * LEFT_OVER:g}% of an effect is left; what comes later breaks the "
+        "guarantee's assumption by that much."
     ]
 
 

@@ -16,6 +16,7 @@ import uvicorn
 
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.service.api.app import create_app
+from aftereffect.service.api.heads import BoundedHeads
 from aftereffect.service.api.telemetry import configure_logging
 from aftereffect.service.commands import Ask, Tell
 from aftereffect.service.config import Config
@@ -103,6 +104,7 @@ def _server(desk: Desk, config: Config) -> uvicorn.Server:
         # Uvicorn's own lines would hold queries; the gate logs and counts requests.
         access_log=False,
         lifespan="off",
+        http=BoundedHeads,
         ws="none",
         server_header=False,
         # A proxy's headers could be anybody's.

@@ -14,7 +14,6 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 import typer
 
-from aftereffect import theory
 from aftereffect.core import checks
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.engines.results import Simulation, compare
@@ -22,10 +21,11 @@ from aftereffect.engines.simulate import simulate
 from aftereffect.losses.protocol import Losses
 from aftereffect.losses.replay import MARGIN
 from aftereffect.players.catalogue import Entry, Problem, catalogue
+from aftereffect.players.coin_clean import usual_bias
 from aftereffect.studies.histories import Recording, read_history
 from aftereffect.studies.settings import slug
 
-PLAYERS = ("wrapper_tsallis_ftrl", "naive_exp3", "uniform_play")
+PLAYERS = ("default_player", "wrapper_tsallis_ftrl", "naive_exp3", "uniform_play")
 """Who plays unless told otherwise, by the slugs of the catalogue's names."""
 
 FEW = 30
@@ -88,10 +88,11 @@ class Backtest:
             inferred = f" ({ends} inferred: what was recorded, {MARGIN:.0%} wider at each end but 0)"
         span = f"between {amount(losses.low)} and {amount(losses.high)}"
         found.append(f"One play's effect is taken to lie {span}{inferred}.")
-        beta = theory.best_update_probability(losses.max_delay)
-        decisions = theory.expected_updates(losses.max_delay, losses.horizon, beta)
-        length = theory.mean_block_length(losses.max_delay, beta)
-        remark = f"The wrapper keeps an arm for {length:,.0f} rounds on average: about {decisions:,.0f} decisions here."
+        d, T = losses.max_delay, losses.horizon
+        beta = usual_bias(d, losses.direction, losses.low, losses.high)
+        rate = beta * (1.0 - beta) ** d
+        length, decisions = 1.0 / rate, rate * max(T - d - 1, 0)
+        remark = f"The default player keeps an arm for some {length:,.0f} rounds: about {decisions:,.0f} decisions here."
         if decisions < FEW:
             remark += f" Fewer than {FEW} teach next to nothing, whatever the scores say."
         return [*found, remark]

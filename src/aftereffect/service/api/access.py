@@ -21,6 +21,7 @@ NOBODY: frozenset[str] = frozenset()
 COOKIE = "aftereffect_token"
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
+ANY_ADDRESS = frozenset({"0.0.0.0", "::"})
 LONGEST_TOKEN = 512
 
 Headers = Mapping[bytes, bytes]
@@ -65,8 +66,9 @@ class Access:
         self.required = config.access_required
         self._desk = desk
         self._further = frozenset(name.lower() for name in config.allowed_hosts)
-        own = LOOPBACK_NAMES | {config.host.strip("[]").lower()} if config.on_loopback else frozenset[str]()
-        self._hosts = own | self._further
+        own = LOOPBACK_NAMES | {config.host.strip("[]").lower()} - ANY_ADDRESS
+        # Commands on this machine, and those who ask for its health, use its address whatever names are given.
+        self._hosts = own | self._further if config.on_loopback or self._further else frozenset[str]()
 
     def check_host(self, headers: Headers) -> None:
         """Refuse a request that was sent to another name than the service's own."""

@@ -97,6 +97,7 @@ def create_app(desk: Desk, config: Config | None = None) -> FastAPI:
     about = About(desk, settings)
     app = App(title="Aftereffect", openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
     app.state.access, app.state.telemetry, app.state.desk = access, telemetry, desk
+    app.state.body_seconds = settings.body_seconds
     handlers = (Routes(desk, settings, telemetry), Bulk(desk, settings, telemetry), about)
     endpoints: dict[str, Endpoint] = {}
     for operation in OPERATIONS:

@@ -48,9 +48,11 @@ def _constant(text: str) -> NoReturn:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     read = dict(pairs)
     if len(read) != len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in keys if keys.count(key) > 1)
-        refuse(f"an object in the body must have each key once, but has {shown(twice)} more than once")
+        seen: set[str] = set()
+        for key, _ in pairs:
+            if key in seen:
+                refuse(f"an object in the body must have each key once, but has {shown(key)} more than once")
+            seen.add(key)
     return read
 
 

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends, Request, Response
 from aftereffect.service.commands import Amend, Ask, Away, Back, Command, Finish, Pause, Resume, Start, Tell
 from aftereffect.service.config import Config
 from aftereffect.service.dashboard import forms
-from aftereffect.service.dashboard.guarding import May, check_writing, may
+from aftereffect.service.dashboard.guarding import May, may, writing
 from aftereffect.service.dashboard.reading import open_rows
 from aftereffect.service.dashboard.routing import see_other
 from aftereffect.service.errors import Refused
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 Fields = Annotated[dict[str, str], Depends(forms.fields)]
 Refusal = Callable[[str, May, Refused, str, Mapping[str, str]], Response]
+PLAYS = ("ask", "tell", "missing", "amend")
 MOVES: dict[str, tuple[Command, str]] = {
     "start": (Start(), "started"),
     "pause": (Pause(), "paused"),
@@ -90,7 +91,6 @@ def add_actions(routes: APIRouter, desk: "Desk", config: Config, refused: Refusa
 
     def act(request: Request, experiment_id: str, given: Mapping[str, str], word: str) -> Response:
         allowed = may(request, config)
-        check_writing(request, allowed, "admin" if word in ("start", "finish") else "play")
         try:
             done = _acted(desk, experiment_id, given, word)
         except Wrong as wrong:
@@ -105,8 +105,11 @@ def add_actions(routes: APIRouter, desk: "Desk", config: Config, refused: Refusa
         place = f"/experiments/{urllib.parse.quote(experiment_id, safe='')}"
         return see_other(place + (f"?{urllib.parse.urlencode(query)}" if query else ""))
 
-    for word in ("ask", "tell", "missing", "amend", "arms", *MOVES):
-        routes.add_api_route(f"/experiments/{{experiment_id}}/{word}", _route(act, word), methods=["POST"])
+    for word in (*PLAYS, "arms", *MOVES):
+        # To play is one scope, to steer another: the same as by REST.
+        guard = [Depends(writing(config, "play" if word in PLAYS else "admin"))]
+        path = f"/experiments/{{experiment_id}}/{word}"
+        routes.add_api_route(path, _route(act, word), methods=["POST"], dependencies=guard)
 
 
 def _route(act: Callable[[Request, str, Mapping[str, str], str], Response], word: str) -> Callable[..., Response]:

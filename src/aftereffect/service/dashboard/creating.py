@@ -10,7 +10,7 @@ from fastapi import APIRouter, Depends, Request, Response
 
 from aftereffect.service.config import Config
 from aftereffect.service.dashboard import forms
-from aftereffect.service.dashboard.guarding import May, check_reading, check_writing, may
+from aftereffect.service.dashboard.guarding import May, check_reading, may, writing
 from aftereffect.service.dashboard.rendering import page
 from aftereffect.service.dashboard.routing import problem_of, see_other
 from aftereffect.service.errors import Refused
@@ -66,7 +66,7 @@ def shown(
 
 def add_forms(routes: APIRouter, desk: "Desk", config: Config) -> None:
     """Add the form's routes."""
-    once = Once()
+    once, guard = Once(), [Depends(writing(config, "admin"))]
 
     @routes.get("/experiments/new")
     def blank(request: Request) -> Response:
@@ -78,19 +78,17 @@ def add_forms(routes: APIRouter, desk: "Desk", config: Config) -> None:
             )
         return shown(allowed, {})
 
-    @routes.post("/experiments/plan")
+    @routes.post("/experiments/plan", dependencies=guard)
     def preview(request: Request, given: Fields) -> Response:
         allowed = may(request, config)
-        check_writing(request, allowed, "admin")
         try:
             return shown(allowed, given, planned(given))
         except Refused as refusal:
             return shown(allowed, given, None, refusal)
 
-    @routes.post("/experiments/new")
+    @routes.post("/experiments/new", dependencies=guard)
     def create(request: Request, given: Fields) -> Response:
         allowed = may(request, config)
-        check_writing(request, allowed, "admin")
         try:
             made = once.create(desk, given.get("once", ""), forms.settings(given))
         except Refused as refusal:

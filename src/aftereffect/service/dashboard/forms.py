@@ -1,5 +1,6 @@
 """What a form's fields mean: an urlencoded body read strictly, numbers read without guessing, settings put together."""
 
+import asyncio
 import re
 import urllib.parse
 from collections.abc import Mapping
@@ -41,11 +42,12 @@ async def fields(request: Request) -> dict[str, str]:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/x-www-form-urlencoded":
         raise Refused("invalid", f"Content-Type must be application/x-www-form-urlencoded, but got {shown(kind)}")
-    body = b""
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > MOST_BYTES:
-            raise Refused("too_large", f"a form must have at most {MOST_BYTES} bytes")
+    seconds: float = request.app.state.body_seconds
+    try:
+        async with asyncio.timeout(seconds):
+            body = await _received(request)
+    except TimeoutError:
+        raise Refused("invalid", f"a form must arrive within {seconds:g} seconds, but this one did not") from None
     try:
         pairs = urllib.parse.parse_qsl(
             body.decode("ascii"),
@@ -60,6 +62,15 @@ async def fields(request: Request) -> dict[str, str]:
     if len(found) != len(pairs):
         raise Refused("invalid", "a form must have each field once, but one came twice")
     return found
+
+
+async def _received(request: Request) -> bytes:
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > MOST_BYTES:
+            raise Refused("too_large", f"a form must have at most {MOST_BYTES} bytes")
+    return bytes(body)
 
 
 def number(name: str, text: str) -> float:

@@ -1,6 +1,7 @@
 """Who sees a page and may press a button: scopes, the login cookie, and forms that only own pages may send."""
 
 import re
+from collections.abc import Callable
 from typing import NamedTuple
 
 from fastapi import Request
@@ -9,7 +10,8 @@ from aftereffect.service.api.access import COOKIE, scopes_of_request
 from aftereffect.service.config import Config
 from aftereffect.service.errors import Refused
 
-_PLACE = re.compile(r"/(?:[A-Za-z0-9_.~%-]+/?)*", re.ASCII)
+LONGEST_PLACE = 500
+_PLACE = re.compile(r"/(?:[A-Za-z0-9_.~%-]+(?:/[A-Za-z0-9_.~%-]+)*/?)?", re.ASCII)
 
 
 class May(NamedTuple):
@@ -50,6 +52,15 @@ def check_writing(request: Request, allowed: May, scope: str) -> None:
         raise Refused("forbidden", f"the token must have the scope {scope!r}, but has not")
 
 
+def writing(config: Config, scope: str) -> Callable[[Request], None]:
+    """Return the check of a route that takes forms; as its first dependency it runs before the form is read."""
+
+    def check(request: Request) -> None:
+        check_writing(request, may(request, config), scope)
+
+    return check
+
+
 def check_own_page(request: Request) -> None:
     """Refuse a form that did not come from a page of this service."""
     site = request.headers.get("sec-fetch-site")
@@ -70,4 +81,5 @@ def safe_place(place: str) -> str:
     >>> safe_place("/experiments/abc"), safe_place("//elsewhere.example"), safe_place("https://elsewhere.example")
     ('/experiments/abc', '/', '/')
     """
-    return place if _PLACE.fullmatch(place) and not place.startswith("//") else "/"
+    fits = len(place) <= LONGEST_PLACE and _PLACE.fullmatch(place) is not None
+    return place if fits else "/"

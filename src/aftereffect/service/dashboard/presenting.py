@@ -169,7 +169,7 @@ def resume_words(view: Mapping[str, Any]) -> str:
     if not d:
         return "A pause costs nothing: no effect outlasts its round."
     warm = f"{counted(d, 'round')} after it {'is' if d == 1 else 'are'} played"
-    return f"Effects keep arriving in a pause, so the first {warm} and recorded but not learned from."
+    return f"Effects fade in a pause, so the first {warm} and recorded but not learned from."
 
 
 def experiment(

@@ -9,7 +9,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import RedirectResponse
 from fastapi.routing import APIRoute
 
-from aftereffect.service.dashboard.guarding import LoginNeeded, May
+from aftereffect.service.dashboard.guarding import LoginNeeded, May, safe_place
 from aftereffect.service.dashboard.rendering import HEADERS, page
 from aftereffect.service.errors import Refused
 
@@ -43,7 +43,7 @@ def see_other(place: str) -> RedirectResponse:
 
 def login_first(request: Request) -> RedirectResponse:
     """Send the reader to the login form, and back afterwards."""
-    wanted = request.url.path if request.method == "GET" else "/"
+    wanted = safe_place(request.url.path) if request.method == "GET" else "/"
     return see_other("/login?" + urllib.parse.urlencode({"next": wanted}))
 
 

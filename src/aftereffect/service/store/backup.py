@@ -5,6 +5,7 @@ snapshot, and it can be restored to either database, so a backup is also the way
 """
 
 import os
+import secrets
 import sqlite3
 from pathlib import Path
 
@@ -31,8 +32,9 @@ def backup(place: Place, path: str | Path) -> None:
         raise Refused("conflict", f"path must not exist yet, but {str(target)!r} does")
     if not target.parent.is_dir():
         raise Refused("not_found", f"path must be in a folder that is there, but got {str(target)!r}")
-    beside = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    beside = _beside(target)
     try:
+        _make(beside)
         if place.file is not None:
             _copy_file(place.file, beside)
         else:
@@ -62,12 +64,13 @@ def restore_backup(source: str | Path, target: str, *, wait: float = 10.0) -> No
     if place.file is not None and place.file == file.resolve():
         raise Refused("invalid", "target must be another file than source, but it is the same")
     # A backup is not touched: what is read, and brought up to date, is a copy.
-    copy = file.with_name(f".{file.name}.{os.getpid()}.tmp") if place.file is None else place.file.with_name(
-        f".{place.file.name}.{os.getpid()}.tmp"
-    )
+    copy = _beside(place.file or file)
     try:
         if lock is not None:
             lock.take(wait)
+        if place.file is not None and not place.file.exists():
+            _make(place.file)
+        _make(copy)
         _copy_file(file, copy)
         origin = Place(checked_url(f"sqlite:///{copy}"))
         try:
@@ -88,6 +91,17 @@ def restore_backup(source: str | Path, target: str, *, wait: float = 10.0) -> No
             copy.with_name(copy.name + suffix).unlink(missing_ok=True)
 
 
+def _beside(target: Path) -> Path:
+    """Return a name for a file on its way that nobody can have taken on purpose."""
+    return target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")
+
+
+def _make(path: Path) -> None:
+    """Make an empty file that its owner alone can read: a store holds what was earned, and tokens' hashes."""
+    # O_EXCL follows no link. SQLite takes an empty file for a new database, and gives its companions the same mode.
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+
+
 def _check_backup(file: Path) -> None:
     try:
         connection = sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True)
@@ -104,7 +118,6 @@ def _check_backup(file: Path) -> None:
 
 def _copy_file(source: Path, target: Path) -> None:
     """Copy a SQLite database at one moment; in its write-ahead log mode this holds up no writer."""
-    target.unlink(missing_ok=True)
     origin = sqlite3.connect(f"{source.as_uri()}?mode=ro", uri=True)
     try:
         copy = sqlite3.connect(target)

@@ -48,7 +48,7 @@ class Batch:
         held.seq, held.head = seq, head
         self._heads[number] = (held.experiment.progress.phase, seq, head, number)
         self.touched[held.id] = held
-        if held.due:
+        if seq >= held.due_from:
             self._due[number] = held
 
     def row(self, number: int, round_: int, unit_index: int) -> Values | None:
@@ -60,7 +60,7 @@ class Batch:
         for held in self._due.values():
             state = chain.written(held.experiment.state())
             self._checkpoints.append((held.number, held.seq, held.head, state))
-            held.saved = held.seq
+            held.saved()
 
     def write(self, connection: Connection) -> int:
         """Write everything inside the connection's transaction; return how many rows went in."""

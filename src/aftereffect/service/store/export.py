@@ -31,7 +31,7 @@ def export(engine: Engine, identity: str, form: str) -> bytes:
 
 def _csv(rows: Any) -> bytes:
     text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\r\n")
+    writer = csv.writer(text, lineterminator="\r\n", quoting=csv.QUOTE_NONNUMERIC)
     writer.writerow(ITEM_FIELDS)
     for row in rows:
         cells = list(row)

@@ -26,26 +26,26 @@ _fields = itemgetter(*schema.ROW_FIELDS)
 class Held:
     """An experiment in memory, with its place in the log.
 
-    seq, head: how many events it has taken, and the hash of the last. saved: the seq of its checkpoint.
+    seq, head: how many events it has taken, and the hash of the last. due_from: the seq from which on a
+    checkpoint is due.
     """
 
-    __slots__ = ("created_at", "experiment", "head", "id", "number", "phase", "saved", "seq", "units")
+    __slots__ = ("created_at", "due_from", "experiment", "head", "id", "number", "seq", "units")
 
     def __init__(
         self, number: int, identity: str, created_at: str, experiment: Experiment, seq: int, head: str
     ) -> None:
         """Begin at a known place in the log."""
         self.number, self.id, self.created_at, self.experiment = number, identity, created_at, experiment
-        self.seq = self.saved = seq
-        self.head = head
+        self.seq, self.head = seq, head
         self.units = {name: index for index, name in enumerate(experiment.settings.units)}
-        # Experiments that move in step must not all be due for a checkpoint in the same transaction.
-        self.phase = zlib.crc32(identity.encode()) % EVERY
+        self.due_from = 0
+        self.saved()
 
-    @property
-    def due(self) -> bool:
-        """Whether the next checkpoint is due."""
-        return (self.seq + self.phase) // EVERY > (self.saved + self.phase) // EVERY
+    def saved(self) -> None:
+        """Note that there is a checkpoint of this place in the log."""
+        # Experiments that move in step must not all be due for the next one in the same transaction.
+        self.due_from = self.seq + EVERY - (self.seq + zlib.crc32(self.id.encode())) % EVERY
 
     def view(self) -> dict[str, Any]:
         """Return what people see, with id and date."""

@@ -2,7 +2,7 @@
 
 The lock is the operating system's (flock), so it goes when its holder dies, however it dies. The file's text
 says who holds it, with the address of the server when a server does, so that others can talk to it instead.
-The text means nothing while nobody holds the lock.
+The text means nothing while nobody holds the lock, nor in a file that another user has put there.
 """
 
 import contextlib
@@ -28,23 +28,31 @@ class FileLock:
 
     def __init__(self, database: Path) -> None:
         """Prepare to lock the file beside `database`."""
-        self.path = lock_path(database)
+        self.path, self._database = lock_path(database), database
         self._file: int | None = None
 
     def take(self, wait: float, address: str | None = None) -> None:
         """Take the lock within `wait` seconds, or say who has it."""
         try:
-            file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         except OSError as error:
             raise Refused(
                 "busy", f"store must be in a folder that can be written to, but {self.path}: {error.strerror}"
             ) from None
+        if not _trusted(file, self._database):
+            os.close(file)
+            raise Refused(
+                "busy", f"the lock file {str(self.path)!r} must belong to you or to the database's owner, but does not"
+            )
+        with contextlib.suppress(OSError):
+            os.fchmod(file, 0o600)
         # At least two tries: somebody who only looks holds the lock for an instant.
         patience = time.monotonic() + max(wait, 2 * PAUSE)
         while not _try(file, fcntl.LOCK_EX):
             if time.monotonic() >= patience:
+                refusal = _busy(_text(file), wait)
                 os.close(file)
-                raise _busy(self.path, wait)
+                raise refusal
             time.sleep(PAUSE)
         text = json.dumps({"pid": os.getpid(), "address": address}).encode()
         # A full disk must not keep anybody from reading: without its text the lock is still a lock.
@@ -63,14 +71,18 @@ class FileLock:
 
 
 def holder(database: Path) -> dict[str, Any] | None:
-    """Return {"pid", "address"} of who holds the lock of a SQLite file, or None when nobody does."""
-    path = lock_path(database)
+    """Return {"pid", "address"} of who holds the lock of a SQLite file, or None when nobody does.
+
+    Both are None where the lock file is somebody else's: whoever follows an address sends a token there.
+    """
     try:
-        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        file = os.open(lock_path(database), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError:
         return None
     try:
-        return None if _try(file, fcntl.LOCK_SH) else _text(path)
+        if _try(file, fcntl.LOCK_SH):
+            return None
+        return _text(file) if _trusted(file, database) else {"pid": None, "address": None}
     finally:
         os.close(file)
 
@@ -83,17 +95,29 @@ def _try(file: int, kind: int) -> bool:
     return True
 
 
-def _text(path: Path) -> dict[str, Any]:
+def owner(file: int) -> int:
+    """Return the user id of an open file's owner."""
+    return os.fstat(file).st_uid
+
+
+def _trusted(file: int, database: Path) -> bool:
+    """Say whether a lock file was made by this user, by root, or by whoever owns the database."""
+    known = {os.geteuid(), 0}
+    with contextlib.suppress(OSError):
+        known.add(database.stat().st_uid)
+    return owner(file) in known
+
+
+def _text(file: int) -> dict[str, Any]:
     found: dict[str, Any] = {"pid": None, "address": None}
     with contextlib.suppress(OSError, ValueError):
-        read = json.loads(path.read_text(encoding="utf-8"))
+        read = json.loads(os.pread(file, 65_536, 0).decode("utf-8"))
         if isinstance(read, dict):
             found |= {name: read.get(name) for name in found}
     return found
 
 
-def _busy(path: Path, wait: float) -> Refused:
-    who = _text(path)
+def _busy(who: dict[str, Any], wait: float) -> Refused:
     if who["address"]:
         by = f"the server at {who['address']} (process {who['pid']}): talk to it instead"
     elif who["pid"]:

@@ -13,10 +13,15 @@ from aftereffect.service.verbs.options import Form, Store
 token = typer.Typer(name="token", help="Who may use the server: make, list and revoke tokens.", no_args_is_help=True)
 
 
+Database = Annotated[
+    str, typer.Option("--store", envvar="AFTEREFFECT_STORE", help="A SQLite file or a database URL to serve from.")
+]
+
+
 def serve(
     host: Annotated[str, typer.Option(envvar="AFTEREFFECT_HOST", help="Where to listen.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(envvar="AFTEREFFECT_PORT", help="The port; 0 takes a free one.")] = 8000,
-    store: Store = DEFAULT_STORE,
+    store: Database = DEFAULT_STORE,
     demo: Annotated[bool, typer.Option("--demo", help="Make a demonstration experiment if there is none.")] = False,
 ) -> None:
     """Run the server: REST, dashboard, metrics. Beyond this machine it asks for tokens. Ctrl-C stops it."""

@@ -67,7 +67,7 @@ def made(view: Overview) -> list[str]:
     return [
         f"Experiment {view.name!r} is {'a draft' if draft else view.state}. Its id: {view.id}",
         *(f"  {sentence}" for sentence in sentences),
-        f"Next: {said('start' if draft else 'ask')}",
+        f"Next: {said('start' if draft else 'ask', view.name)}",
     ]
 
 

@@ -39,7 +39,11 @@ def pause(experiment: Experiment = None, store: Store = DEFAULT_STORE, form: For
 
 
 def resume(experiment: Experiment = None, store: Store = DEFAULT_STORE, form: Form = Format.TABLE) -> None:
-    """Go on after a pause; the first rounds are a warm-up, because old effects have faded."""
+    """Go on after a pause.
+
+    Effects fade while you pause, so the first d totals lack what earlier rounds would have added: they are a warm-up,
+    recorded and not learned from.
+    """
     with speaking(form), opened(store) as service:
         view = service.resume(chosen(service, experiment))
         showing.show(form, view.data, showing.changed(view))
