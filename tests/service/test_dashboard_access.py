@@ -79,9 +79,9 @@ def test_a_page_offers_and_takes_what_the_token_allows(guarded, scope, level):
         "tell": 1,
         "missing": 1,
         "amend": 1,
-        "pause": 1,
-        "resume": 1,
-        "arms": 1,
+        "pause": 2,
+        "resume": 2,
+        "arms": 2,
         "start": 2,
         "finish": 2,
     }

@@ -320,7 +320,7 @@ def _failing(monkeypatch: pytest.MonkeyPatch, failures: list[str]) -> None:
         count = write(self, connection)
         if failures:
             failures.pop()
-            connection.exec_driver_sql("SELECT * FROM there_is_no_such_table")
+            raise OperationalError("COMMIT", None, OSError("the disk went away"))
         return count
 
     monkeypatch.setattr(Batch, "write", broken)

@@ -98,6 +98,8 @@ def test_an_arm_away_makes_both_void() -> None:
     found = given(experiment)
     assert (found["void"], found["informative"], found["certificate"]["informative"]) == (True, False, False)
     assert found["words"].startswith("Void: an arm has been away, and the proofs know no such thing.")
+    assert [words.startswith("Void") for words in found["paragraphs"]] == [True, True, False]
+    assert "That says" not in found["words"]
     page = promising.certificate(found)
     assert page is not None
     assert page["words"].startswith("Void, it would be below")

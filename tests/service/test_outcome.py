@@ -67,6 +67,18 @@ def test_a_single_measured_arm_wins_against_nobody() -> None:
     assert "no other arm was measured" in found["words"]
 
 
+@pytest.mark.parametrize(
+    ("probabilities", "words"),
+    [
+        ([1 / 3, 1 / 3, 1 / 3], "The learner ended with all alike: probability 0.33 on each arm."),
+        ([0.4, 0.2, 0.4], "The learner ended with probability 0.40 on each of a, c."),
+        ([0.2, 0.2, 0.6], "The learner ended with probability 0.60 on c."),
+    ],
+)
+def test_a_tie_names_no_leader(probabilities: list[float], words: str) -> None:
+    assert words in winner(["a", "b", "c"], [tally(), tally(), tally()], probabilities, "maximize")["words"]
+
+
 def test_stand_ins_follow_the_probabilities_of_those_who_are_there() -> None:
     """Shares 0.1/0.4 and 0.3/0.4 with arm 1 away, over 4,000 blocks; 4.5 standard errors: one false alarm in 1e5."""
     n, probabilities = 4000, [0.1, 0.6, 0.3]

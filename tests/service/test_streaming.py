@@ -8,6 +8,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from sqlalchemy.exc import OperationalError
 
 from aftereffect.service.commands import Ask, Tell
 from aftereffect.service.desk import Desk
@@ -37,7 +38,7 @@ def failing(monkeypatch, fails):
     def broken(self, connection):
         count = write(self, connection)
         if fails():
-            connection.exec_driver_sql("SELECT * FROM there_is_no_such_table")
+            raise OperationalError("COMMIT", None, OSError("the disk went away"))
         return count
 
     monkeypatch.setattr(Batch, "write", broken)

@@ -151,7 +151,7 @@ def test_scores_of_the_example():
     for name, simulation in found.simulations.items():
         assert scores[name].outcome == pytest.approx(sums["letter"] - simulation.mean_regret)
     assert list(scores)[1:5] == ["default player", "wrapper, Tsallis FTRL", "naive Exp3", "uniform play"]
-    assert "about 3 decisions here. Fewer than 30 teach next to nothing" in found.remarks()[-1]
+    assert "about 3 decisions. Fewer than 30 teach next to nothing" in found.remarks()[-1]
     assert "cannot be told from choosing blindly" in found.verdict()
 
 

@@ -63,8 +63,8 @@ def rounds_of_carry_over(*, window: Any = None, half_life: Any = None, round_day
     """Return d for a carry-over given as a window or as a half-life, in days or in words.
 
     A window of w days reaches ⌈w/r⌉ rounds of r days past its own, whenever in its round the action was. With a
-    half-life h the share 2^(−dr/h) of an effect comes later than d rounds on; d is the least that leaves 5% or less. What
-    comes later breaks the assumption of the guarantee by that much.
+    half-life h the share 2^(−dr/h) of an effect comes later than d rounds on; d is the least that leaves 5% or less.
+    What comes later breaks the assumption of the guarantee by that much.
 
     >>> rounds_of_carry_over(window="7 days"), rounds_of_carry_over(window="9 weeks", round_days=7)
     (7, 9)

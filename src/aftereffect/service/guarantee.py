@@ -72,7 +72,8 @@ def _finite(value: float) -> float | None:
 
 def _paragraphs(progress: Progress, value: float, trivial: float, shown: Certificate | None) -> list[str]:
     """Say both, and what they are worth."""
-    found = [_worst_case(progress, value, trivial), "" if shown is None else _so_far(shown, progress.spoiled), _terms(progress, shown)]
+    so_far = "" if shown is None else _so_far(shown, progress.spoiled)
+    found = [_worst_case(progress, value, trivial), so_far, _terms(progress, shown)]
     if progress.spoiled:
         found[0] = f"Void: an arm has been away, and the proofs know no such thing. Otherwise: {found[0]}"
     return [words for words in found if words]

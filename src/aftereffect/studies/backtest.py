@@ -92,7 +92,7 @@ class Backtest:
         beta = usual_bias(d, losses.direction, losses.low, losses.high)
         rate = beta * (1.0 - beta) ** d
         length, decisions = 1.0 / rate, rate * max(T - d - 1, 0)
-        remark = f"The default player keeps an arm for some {length:,.0f} rounds: about {decisions:,.0f} decisions here."
+        remark = f"The default player keeps an arm for some {length:,.0f} rounds: about {decisions:,.0f} decisions."
         if decisions < FEW:
             remark += f" Fewer than {FEW} teach next to nothing, whatever the scores say."
         return [*found, remark]

@@ -71,4 +71,4 @@ class Batch:
         statements.put_rounds.run(connection, list(self._rows.values()))
         statements.move_heads.run(connection, list(self._heads.values()))
         statements.put_checkpoints.run(connection, self._checkpoints)
-        return len(self._events) + len(self._rows) + len(self._heads)
+        return len(self._created) + len(self._events) + len(self._rows) + len(self._heads)

@@ -65,7 +65,7 @@ class Ledger:
                         rows = page.batch.write(connection)
                         committing = True
                         connection.commit()
-                        self.sweeper.count(rows)
+                        self.sweeper.count(rows or 1)
             except SQLAlchemyError as error:
                 self.forget(page)
                 self._place.writing.dispose()
@@ -99,7 +99,7 @@ class Ledger:
                 with self._place.writing.connect() as connection:
                     rows = page.batch.write(connection)
                     connection.commit()
-                    self.sweeper.count(rows)
+                    self.sweeper.count(rows or 1)
         except SQLAlchemyError as error:
             self._place.writing.dispose()
             return refusal(error)

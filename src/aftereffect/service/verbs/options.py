@@ -21,7 +21,13 @@ Reported = Annotated[
 ]
 Away = Annotated[list[str], typer.Argument(metavar="[EXPERIMENT] ARM", help="Which arm.")]
 Window = Annotated[str | None, typer.Option(help='Effects are over after this long: "7 days", "2 weeks".')]
-HalfLife = Annotated[str | None, typer.Option(help='Half of an effect is over after this long: "3 days". Counted until 5% is left.')]
+HalfLife = Annotated[
+    str | None,
+    typer.Option(
+        help='Half of an effect is over after this long: "3 days". Counted until 5% of it is left; what comes later '
+        "breaks the guarantee's assumption by that much."
+    ),
+]
 MaxDelay = Annotated[int | None, typer.Option(help="d: how many rounds after its own an effect can still arrive.")]
 RoundLength = Annotated[str | None, typer.Option(help='How long a round is: "1 day", "1 week"; by default a day.')]
 Direction = Annotated[str, typer.Option(help="maximize or minimize.")]

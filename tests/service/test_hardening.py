@@ -1,0 +1,274 @@
+"""Against those who mean harm: slow patterns, other users' files, heads and forms without end, names, file modes."""
+
+import asyncio
+import contextlib
+import csv
+import io
+import os
+import socket
+import sqlite3
+import stat
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import polars as pl
+import pytest
+import uvicorn
+from tests.service.calling import api, problem
+from tests.service.leafing import made, post
+
+from aftereffect.core.errors import InvalidArgument
+from aftereffect.service.api.heads import BoundedHeads
+from aftereffect.service.api.strictness import parse
+from aftereffect.service.commands import Ask, Tell
+from aftereffect.service.dashboard.guarding import safe_place
+from aftereffect.service.desk import Desk, restore_backup
+from aftereffect.service.durations import days
+from aftereffect.service.errors import Refused
+from aftereffect.service.local import open_local
+from aftereffect.service.store import backup, locking
+from aftereffect.service.store.locking import FileLock, holder, lock_path
+
+SOON = 2.0
+"""Seconds for what takes milliseconds; what these tests guard against took minutes or more."""
+
+
+@contextlib.contextmanager
+def quick() -> Iterator[None]:
+    began = time.monotonic()
+    yield
+    assert time.monotonic() - began < SOON
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_a_place_to_go_on_to_is_read_in_linear_time_and_short(tmp_path):
+    with quick():
+        assert safe_place("/" + "a" * 499 + "!") == safe_place("/" + "a/" * 200 + "!") == "/"
+    longest = "/" + "a" * 499
+    assert (safe_place(longest), safe_place(longest + "a"), safe_place("/a//b"), safe_place("/a/b/")) == (
+        longest, "/", "/", "/a/b/"
+    )
+    with api(tmp_path, access="required") as guarded:
+        assert guarded("GET", "/login", params={"next": longest}).status_code == 200
+        assert guarded("GET", "/login", params={"next": longest + "a"}).status_code == 422
+        assert guarded("GET", "/experiments/" + "a" * 600).headers["location"] == "/login?next=%2F"
+        token = guarded.desk.create_token("reader", ["read"])
+        assert post(guarded, "/login", {"token": token, "next": longest}).headers["location"] == longest
+        assert post(guarded, "/login", {"token": token, "next": longest + "a"}).headers["location"] == "/"
+
+
+def test_a_lock_file_is_its_owners_alone_and_a_strangers_is_not_believed(tmp_path, monkeypatch):
+    database = tmp_path / "store.db"
+    lock_path(database).touch(mode=0o644)
+    lock = FileLock(database)
+    lock.take(0.0, "http://127.0.0.1:1")
+    assert mode(lock.path) == 0o600
+    assert holder(database) == {"pid": os.getpid(), "address": "http://127.0.0.1:1"}
+    stranger = os.geteuid() + 4711
+    monkeypatch.setattr(locking, "owner", lambda file: stranger)
+    assert holder(database) == {"pid": None, "address": None}
+    with pytest.raises(Refused, match=r"lock file '.*store\.db\.lock' must belong to you") as refused:
+        open_local(str(database), "secret", wait=0.0)
+    assert (refused.value.code, "address" in refused.value.extra) == ("busy", False)
+    lock.release()
+
+
+def test_a_lock_file_that_is_a_link_is_not_followed(tmp_path):
+    letter = tmp_path / "letter.txt"
+    letter.write_text("dear reader")
+    lock_path(tmp_path / "store.db").symlink_to(letter)
+    with pytest.raises(Refused, match="folder that can be written to"):
+        FileLock(tmp_path / "store.db").take(0.0)
+    assert letter.read_text() == "dear reader"
+    assert holder(tmp_path / "store.db") is None
+
+
+class Hasty(BoundedHeads):
+    most_seconds = 0.4
+
+
+async def echo(scope, receive, send):
+    size, more = 0, True
+    while more:
+        message = await receive()
+        size, more = size + len(message.get("body", b"")), message.get("more_body", False)
+    if scope["path"] == "/slow":
+        await asyncio.sleep(3 * Hasty.most_seconds)
+    words = str(size).encode()
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"%d" % len(words))]})
+    await send({"type": "http.response.body", "body": words})
+
+
+@pytest.fixture(scope="module")
+def port():
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        running = uvicorn.Server(uvicorn.Config(echo, http=Hasty, log_config=None, lifespan="off", ws="none"))
+        thread = threading.Thread(target=running.run, args=([listening],))
+        thread.start()
+        yield listening.getsockname()[1]
+        running.should_exit = True
+        thread.join(20.0)
+        assert not thread.is_alive()
+
+
+@pytest.fixture
+def line(port):
+    with socket.create_connection(("127.0.0.1", port), timeout=10) as opened:
+        yield opened
+
+
+def answer(line: socket.socket) -> bytes:
+    return line.recv(65536).rpartition(b"\r\n\r\n")[2]
+
+
+HEAD = b"GET / HTTP/1.1\r\nHost: a\r\n"
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET", HEAD, b"\r\n"])
+@pytest.mark.parametrize("before", [b"", HEAD + b"\r\n"])
+def test_a_head_that_does_not_end_is_cut_off(line, before, sent):
+    if before:
+        line.sendall(before)
+        assert answer(line) == b"0"
+    began = time.monotonic()
+    line.sendall(sent)
+    assert line.recv(1) == b""
+    waited = time.monotonic() - began
+    # Between requests nothing is sent, and uvicorn's own timeout of 5 seconds holds.
+    assert (4.0 < waited < 8.0) if before and not sent else (0.3 < waited < 3.0)
+
+
+def test_a_head_without_end_is_cut_off_by_its_bytes(line):
+    sent = 0
+    with contextlib.suppress(ConnectionError):
+        line.sendall(HEAD)
+        while sent < 64 << 20:
+            line.sendall(b"x: " + b"y" * 60_000 + b"\r\n")
+            sent += 60_005
+    assert sent < 16 << 20
+
+
+def test_bodies_slow_answers_and_further_requests_are_not_cut_off(line):
+    line.sendall(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3000000\r\n\r\n")
+    for _ in range(3):
+        line.sendall(b"x" * 1_000_000)
+        time.sleep(0.7 * Hasty.most_seconds)
+    assert answer(line) == b"3000000"
+    line.sendall(b"GET /slow HTTP/1.1\r\nHost: a\r\n\r\n")
+    assert answer(line) == b"0"
+    time.sleep(2 * Hasty.most_seconds)
+    line.sendall(HEAD)
+    time.sleep(0.2 * Hasty.most_seconds)
+    line.sendall(b"\r\n")
+    assert answer(line) == b"0"
+
+
+def test_a_key_that_comes_twice_among_many_is_found_at_once():
+    keys = ",".join(f'"{i}":0' for i in range(60_000))
+    with quick(), pytest.raises(Refused, match="has '59999' more than once"):
+        parse(f'{{{keys},"59999":1}}'.encode())
+
+
+@pytest.mark.parametrize("words", [" " * 50_000 + "!", "a" * 50_000 + "!", "1 " + "s" * 97 + "!", "1 day" + " " * 96])
+def test_words_for_a_length_of_time_are_read_in_no_time(words):
+    with quick(), pytest.raises(InvalidArgument, match="window must be a number of days or words"):
+        days("window", words)
+    assert (days("window", " an hour "), days("window", "Week"), days("window", "2days")) == (1 / 24, 7.0, 2.0)
+
+
+def test_a_slow_form_is_refused_and_a_strangers_is_not_even_read(tmp_path):
+    kind = {"Content-Type": "application/x-www-form-urlencoded", "Origin": "http://127.0.0.1:8000"}
+    read: list[bytes] = []
+
+    async def dripping():
+        read.append(b"t")
+        yield b"t"
+        await asyncio.sleep(60)
+        yield b"=1"
+
+    with api(tmp_path, access="required", body_seconds=0.2) as guarded, quick():
+        path = made(guarded)
+        for place in (f"{path}/tell", f"{path}/pause", "/experiments/new", "/experiments/plan"):
+            assert guarded("POST", place, content=dripping(), headers=kind).headers["location"].startswith("/login")
+        foreign = {**kind, "Origin": "http://elsewhere.example"}
+        assert guarded("POST", "/login", content=dripping(), headers=foreign).status_code == 403
+        player = {**kind, "Cookie": f"aftereffect_token={guarded.desk.create_token('till', ['play'])}"}
+        assert guarded("POST", f"{path}/pause", content=dripping(), headers=player).status_code == 403
+        assert read == []
+        slow = guarded("POST", "/login", content=dripping(), headers=kind)
+        assert (slow.status_code, "within 0.2 seconds" in slow.text, read) == (422, True, [b"t"])
+
+
+@pytest.mark.parametrize("word", ["start", "pause", "resume", "finish", "away", "back"])
+def test_to_steer_needs_the_same_scope_by_page_and_by_request(tmp_path, word):
+    with api(tmp_path, access="required") as guarded:
+        path, token = made(guarded), guarded.desk.create_token("till", ["play"])
+        form = {"away": "arms", "back": "arms"}.get(word, word)
+        page = post(guarded, f"{path}/{form}", {"arm": "email", "move": word}, headers={
+            "Cookie": f"aftereffect_token={token}"
+        })
+        place = f"/v1{path}/arms/email/{word}" if form == "arms" else f"/v1{path}/{word}"
+        rest = guarded("POST", place, headers={"Authorization": f"Bearer {token}"})
+        assert page.status_code == 403
+        assert "'admin'" in problem(rest, 403, "forbidden")
+
+
+@pytest.mark.parametrize(("bound", "host", "status"), [
+    ("0.0.0.0", "127.0.0.1:8000", 200), ("0.0.0.0", "localhost", 200), ("0.0.0.0", "[::1]:8000", 200),
+    ("10.1.2.3", "10.1.2.3:8000", 200), ("10.1.2.3", "shop.example", 200), ("10.1.2.3", "evil.example", 403),
+    ("0.0.0.0", "10.1.2.3", 403), ("0.0.0.0", "0.0.0.0", 403),
+])
+def test_beside_the_names_given_the_machines_own_address_is_answered(tmp_path, bound, host, status):
+    with api(tmp_path, host=bound, allowed_hosts="shop.example") as guarded:
+        assert guarded("GET", "/healthz", headers={"host": host}).status_code == status
+
+
+def test_behind_tls_the_cookie_is_secure(tmp_path):
+    with api(tmp_path, access="required", allowed_hosts="shop.example") as guarded:
+        fields = {"token": guarded.desk.create_token("reader", ["read"])}
+        for scheme, secure in (("http", False), ("https", True)):
+            sent = {"Host": "shop.example", "Origin": f"{scheme}://shop.example"}
+            cookie = post(guarded, "/login", fields, headers=sent).headers["set-cookie"].lower()
+            assert ("; secure" in cookie) == secure
+
+
+def test_backups_and_restored_stores_are_their_owners_alone(desk, tmp_path):
+    before = os.umask(0)
+    try:
+        desk.backup(tmp_path / "copy.db")
+        restore_backup(tmp_path / "copy.db", f"sqlite:///{tmp_path / 'new.db'}")
+    finally:
+        os.umask(before)
+    assert [mode(tmp_path / name) for name in ("copy.db", "new.db")] == [0o600, 0o600]
+    with contextlib.closing(sqlite3.connect(tmp_path / "new.db")) as found:
+        assert found.execute("SELECT count(*) FROM experiments").fetchone() == (0,)
+
+
+def test_a_planted_link_is_not_written_through(sqlite_url, tmp_path, monkeypatch):
+    letter, planted = tmp_path / "letter.txt", tmp_path / "planted.tmp"
+    letter.write_text("dear reader")
+    planted.symlink_to(letter)
+    monkeypatch.setattr(backup, "_beside", lambda target: planted)
+    with Desk.open(sqlite_url) as desk, pytest.raises(Refused, match="could not be written"):
+        desk.backup(tmp_path / "copy.db")
+    assert letter.read_text() == "dear reader"
+    assert not (tmp_path / "copy.db").exists()
+
+
+def test_names_in_a_csv_file_are_quoted_and_no_formulas(sqlite_url):
+    with Desk.open(sqlite_url) as desk:
+        made_of = {"name": "a", "arms": ["=1+1", '@x "y"'], "units": ["-2", "north"], "max_delay": 0, "seed": 1}
+        identity = desk.create(made_of)["id"]
+        desk.perform_many([(identity, Ask()), (identity, Tell(1, 0.25, "-2")), (identity, Tell(1, None, "north"))])
+        data = desk.export(identity, "csv")
+    rows = list(csv.DictReader(io.StringIO(data.decode())))
+    assert [row["unit"] for row in rows] == ["'-2", "north"]
+    assert {row["arm"] for row in rows} <= {"'=1+1", "'@x \"y\""}
+    assert data.decode().splitlines()[1].startswith('1,"\'-2","\'')
+    # Numbers are no text, and what is missing is still missing to a program.
+    assert pl.read_csv(data)["total"].to_list() == [0.25, None]
