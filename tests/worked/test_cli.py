@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+import aftereffect as ae
 from aftereffect import comparison
 from aftereffect.cli import main
+from aftereffect.core.version import VERSION
 from aftereffect.players.catalogue import catalogue
 
 PAPER = """\
@@ -74,9 +76,12 @@ def test_a_file_that_cannot_be_written_is_one_line_and_status_2(
 
 
 def test_version_is_the_projects(capsys: pytest.CaptureFixture[str]) -> None:
-    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))
     assert run("version") == 0
-    assert capsys.readouterr().out == project["project"]["version"] + "\n"
+    assert capsys.readouterr().out == f"{ae.__version__}\n"
+    # What is installed says the same, and comes from the same line.
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))
+    assert project["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "aftereffect.core.version.VERSION"}
+    assert ae.__version__ == VERSION
 
 
 def test_an_unknown_verb_is_status_2() -> None:
