@@ -86,3 +86,19 @@ def test_items_that_mean_nothing_are_answered_at_their_place():
     assert refused == 3
     found = [item.get("error", {}).get("code", item.get("round")) for item in json.loads(text)["items"]]
     assert found == ["invalid", 1, "invalid", "not_found"]
+
+
+@settings(max_examples=400)
+@given(ITEMS)
+def test_the_fast_reader_of_one_object_takes_nothing_that_the_strict_one_refuses(item):
+    raw = item.encode("utf-8", "surrogatepass")
+    found = usual.fields(raw)
+    if found is not None:
+        wanted = parse(raw)
+        assert found == wanted
+        assert {key: type(value) for key, value in found.items()} == {key: type(value) for key, value in wanted.items()}
+
+
+@pytest.mark.parametrize("body", [{}, {"total": 0.5}, {"total": None, "unit": "north"}, {"unit": "Zürich", "total": 3}])
+def test_the_usual_object_is_read_fast(body):
+    assert usual.fields(json.dumps(body, ensure_ascii=False).encode()) == body

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from aftereffect.core.errors import AftereffectError
 from aftereffect.service import commands
 from aftereffect.service.api import usual
-from aftereffect.service.api.encoding import encoded
+from aftereffect.service.api.encoding import Json, encoded
 from aftereffect.service.api.endpoint import READ_APART, Call
 from aftereffect.service.api.limits import items_of
 from aftereffect.service.api.problems import problem_of
@@ -132,4 +132,4 @@ class Bulk:
         else:
             content, refused = await run_in_threadpool(answering, read, outcomes)
         self.telemetry.bulk(kind.route, len(outcomes) + len(read.unread) - refused, refused)
-        return Response(content, media_type="application/json")
+        return Json(content)

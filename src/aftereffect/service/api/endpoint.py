@@ -22,6 +22,7 @@ from aftereffect.service.api.operations import Operation
 from aftereffect.service.api.problems import Rejected
 from aftereffect.service.api.strictness import parse, refuse
 from aftereffect.service.api.telemetry import Telemetry
+from aftereffect.service.api.usual import fields
 from aftereffect.service.config import Config
 
 # Reading a body of this size takes about a millisecond; longer ones must not hold up the others.
@@ -113,6 +114,8 @@ class Endpoint:
 
 
 async def _body(raw: bytes) -> dict[str, Any]:
+    if (plain := fields(raw)) is not None:
+        return plain
     value = parse(raw) if len(raw) < READ_APART else await run_in_threadpool(parse, raw)
     if not isinstance(value, dict):
         refuse(f"the body must be a JSON object, but got {shown(value)}")

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from aftereffect.core.checks import choice, shown
 from aftereffect.service import commands
 from aftereffect.service.api.access import SCOPES
-from aftereffect.service.api.encoding import encoded
+from aftereffect.service.api.encoding import Json, encoded
 from aftereffect.service.api.endpoint import Call
 from aftereffect.service.api.limits import count, cursor
 from aftereffect.service.api.strictness import object_of, refuse, round_of, total_of, unit_of
@@ -32,6 +32,8 @@ LAST = 100_000
 
 def answer(value: Mapping[str, Any], status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """Return a JSON response."""
+    if headers is None:
+        return Json(encoded(value), status)
     return Response(encoded(value), status, headers, "application/json")
 
 

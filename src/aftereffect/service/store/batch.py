@@ -1,5 +1,6 @@
 """What one transaction will write: new events with their hashes, changed rows, moved heads, due checkpoints."""
 
+from sqlite3 import Cursor
 from typing import Any
 
 from sqlalchemy import Connection
@@ -62,10 +63,8 @@ class Batch:
             self._checkpoints.append((held.number, held.seq, held.head, state))
             held.saved()
 
-    def write(self, connection: Connection) -> int:
-        """Write everything inside the connection's transaction; return how many rows went in."""
-        if not connection.in_transaction():
-            connection.begin()
+    def write(self, connection: Connection | Cursor) -> int:
+        """Write everything inside a transaction; return how many rows went in."""
         statements.create.run(connection, self._created)
         statements.append.run(connection, self._events)
         statements.put_rounds.run(connection, list(self._rows.values()))

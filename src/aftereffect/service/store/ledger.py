@@ -6,7 +6,6 @@ one order for all processes; those that another process has moved meanwhile are 
 """
 
 import logging
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 
 from sqlalchemy import Connection
@@ -21,6 +20,7 @@ from aftereffect.service.store.loading import Held, is_identity, load
 from aftereffect.service.store.lookup import Lookup, Source
 from aftereffect.service.store.pages import Fault, Page
 from aftereffect.service.store.places import Place
+from aftereffect.service.store.reader import Reader
 from aftereffect.service.store.sweeping import Sweeper
 from aftereffect.service.store.troubles import refusal, worth_another_try
 
@@ -46,13 +46,31 @@ class Ledger:
         self._place, self._now = place, now
         self.shared = not place.is_sqlite
         self.most_held = MOST_HELD
-        self._held: OrderedDict[str, Held] = OrderedDict()
+        self._held: dict[str, Held] = {}
+        # Counts batches, to know who has been idle longest.
+        self._clock = 0
         self._source = Source()
         self.sweeper = Sweeper(place)
         self._last_number: int | None = None
 
     def run(self, items: Sequence[Item]) -> list[Answer]:
         """Carry out the items in order and return their answers once all of it is on the disk."""
+        if self.shared or any(isinstance(command, Work) for _, command in items):
+            return self._run_inside(items)
+        with Reader(self._place.reading) as reader:
+            page = self._carry_out(reader, items)
+        try:
+            problem = self.keep(page)
+        except BaseException:
+            self.forget(page)
+            raise
+        if problem is not None:
+            self.forget(page)
+            return self.failed(page, problem)
+        return page.answers
+
+    def _run_inside(self, items: Sequence[Item]) -> list[Answer]:
+        """Carry out the items inside the transaction that keeps them: other processes wait for it."""
         page, again = Page(items), True
         committing = False
         while True:
@@ -60,7 +78,7 @@ class Ledger:
                 with self._place.writing.connect() as connection:
                     if self.shared:
                         self._lock(connection, {identity for identity, _ in items})
-                    page = self._carry_out(connection, items)
+                    page = self._carry_out(Reader(connection), items)
                     if page.writes:
                         rows = page.batch.write(connection)
                         committing = True
@@ -76,7 +94,6 @@ class Ledger:
             except BaseException:
                 self.forget(page)
                 raise
-            self.shrink()
             return page.answers
 
     def prepare(self, items: Sequence[Item], before: Page | None) -> Page:
@@ -88,18 +105,17 @@ class Ledger:
         """
         page = Page(items)
         waiting = () if before is None else (before.batch,)
-        with self._place.reading.connect() as connection:
-            self._try(connection, page, {}, waiting)
+        with Reader(self._place.reading) as reader:
+            self._try(reader, page, {}, waiting)
         return page
 
     def keep(self, page: Page) -> Refused | None:
-        """Write a prepared page; return what is wrong, None when it is on the disk."""
+        """Write a page that was carried out in memory; return what is wrong, None when it is on the disk."""
         try:
             if page.writes:
-                with self._place.writing.connect() as connection:
+                with self._place.transaction() as connection:
                     rows = page.batch.write(connection)
-                    connection.commit()
-                    self.sweeper.count(rows or 1)
+                self.sweeper.count(rows or 1)
         except SQLAlchemyError as error:
             self._place.writing.dispose()
             return refusal(error)
@@ -117,46 +133,46 @@ class Ledger:
             if held is not None and (held.seq, held.head) != heads.get(identity):
                 del self._held[identity]
 
-    def _carry_out(self, connection: Connection, items: Sequence[Item]) -> Page:
+    def _carry_out(self, reader: Reader, items: Sequence[Item]) -> Page:
         """Run the items; one that makes the code fail is left out, and the others are run once more."""
         faults: dict[int, Refused] = {}
         while True:
             page = Page(items)
             try:
-                self._try(connection, page, faults, ())
+                self._try(reader, page, faults, ())
                 return page
             except Fault as fault:
                 _log.exception("item %d of %d failed", fault.index, len(items))
                 faults[fault.index] = Refused("corrupt", f"the command failed: {type(fault.__cause__).__name__}")
 
     def _try(
-        self, connection: Connection, page: Page, faults: dict[int, Refused], waiting: Sequence[Batch]
+        self, reader: Reader, page: Page, faults: dict[int, Refused], waiting: Sequence[Batch]
     ) -> None:
-        self._source.connection, self._source.batches = connection, (page.batch, *waiting)
+        self._source.reader, self._source.batches = reader, (page.batch, *waiting)
         try:
-            self._each(connection, page, faults)
+            self._each(reader, page, faults)
             page.batch.seal()
         except BaseException:
             self.forget(page)
             raise
         finally:
-            self._source.connection, self._source.batches = None, ()
+            self._source.reader, self._source.batches = None, ()
 
-    def _each(self, connection: Connection, page: Page, faults: dict[int, Refused]) -> None:
+    def _each(self, reader: Reader, page: Page, faults: dict[int, Refused]) -> None:
         at, held_now, batch, answers = self._now(), self._held, page.batch, page.answers
+        self._clock = clock = self._clock + 1
         for index, (identity, command) in enumerate(page.items):
             if faults and index in faults:
                 answers.append(faults[index])
                 continue
             try:
                 if isinstance(command, _FURTHER):
-                    answers.append(self._further(connection, batch, identity, command, at))
+                    answers.append(self._further(reader.connection, batch, identity, command, at))
                     continue
                 held = held_now.get(identity)
                 if held is None:
-                    held = self._hold(load(connection, identity))
-                else:
-                    held_now.move_to_end(identity)
+                    held = self._hold(load(reader.connection, identity))
+                held.used = clock
                 done = held.experiment.do(command, at)
                 if done.event is not None:
                     batch.add(held, done.event, done.rows)
@@ -185,6 +201,7 @@ class Ledger:
         settings = chain.canonical(creation.settings.to_json())
         head, experiment = chain.genesis(identity, settings, at), Experiment(creation.settings)
         held = Held(self._number(connection), identity, at, experiment, 0, head)
+        held.used = self._clock
         batch.create(self._hold(held), creation.settings.name, settings)
         return held.view()
 
@@ -217,8 +234,10 @@ class Ledger:
 
     def shrink(self, page: Page | None = None) -> None:
         """Forget who was idle longest; page: what it touched is not on the disk yet, and stays."""
-        held = self._held
-        while len(held) > self.most_held:
-            if page is not None and next(iter(held)) in page.batch.touched:
-                return
-            held.popitem(last=False)
+        if len(self._held) <= self.most_held:
+            return
+        stays = {} if page is None else page.batch.touched
+        idle = sorted((held.used, identity) for identity, held in self._held.items() if identity not in stays)
+        # Some more than must go, so that this is not done all the time.
+        for _, identity in idle[: len(self._held) - self.most_held + self.most_held // 8]:
+            del self._held[identity]

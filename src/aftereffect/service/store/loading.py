@@ -27,10 +27,10 @@ class Held:
     """An experiment in memory, with its place in the log.
 
     seq, head: how many events it has taken, and the hash of the last. due_from: the seq from which on a
-    checkpoint is due.
+    checkpoint is due. used: when it was last used, by a count of whoever holds it.
     """
 
-    __slots__ = ("created_at", "due_from", "experiment", "head", "id", "number", "seq", "units")
+    __slots__ = ("created_at", "due_from", "experiment", "head", "id", "number", "seq", "units", "used")
 
     def __init__(
         self, number: int, identity: str, created_at: str, experiment: Experiment, seq: int, head: str
@@ -39,7 +39,7 @@ class Held:
         self.number, self.id, self.created_at, self.experiment = number, identity, created_at, experiment
         self.seq, self.head = seq, head
         self.units = {name: index for index, name in enumerate(experiment.settings.units)}
-        self.due_from = 0
+        self.due_from = self.used = 0
         self.saved()
 
     def saved(self) -> None:

@@ -3,10 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import select
 
 from aftereffect.service.store import schema
 from aftereffect.service.store.batch import Batch
+from aftereffect.service.store.reader import Reader
 
 _FIELDS = ("round", *schema.ROW_FIELDS)
 _row = select(*(schema.rounds.c[name] for name in _FIELDS))
@@ -17,7 +18,7 @@ class Source:
 
     def __init__(self) -> None:
         """Find nothing yet."""
-        self.connection: Connection | None = None
+        self.reader: Reader | None = None
         self.batches: Sequence[Batch] = ()
 
 
@@ -41,9 +42,9 @@ class Lookup:
             waiting = batch.row(number, round_, index)
             if waiting is not None:
                 return dict(zip(_FIELDS, (waiting[1], *waiting[3:]), strict=True))
-        if self._source.connection is None:
+        if self._source.reader is None:
             return None
         where = schema.rounds.c
         wanted = (where.experiment == number, where.round == round_, where.unit_index == index)
-        found = self._source.connection.execute(_row.where(*wanted)).one_or_none()
+        found = self._source.reader.connection.execute(_row.where(*wanted)).one_or_none()
         return None if found is None else dict(found._mapping)

@@ -6,11 +6,13 @@ PostgreSQL: commits wait for the disk whatever the server's default; a lock is w
 """
 
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
-from sqlalchemy.exc import ArgumentError
+from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.pool import StaticPool
 
 from aftereffect.service.errors import Refused
@@ -21,6 +23,7 @@ CACHE_KIB = 65_536
 STATEMENTS = 256
 """How many statements a SQLite connection keeps ready; the writer has one for each number of rows up to 40."""
 POOL = 16
+_BEGIN = "BEGIN IMMEDIATE"
 _POSTGRES = ("postgresql", "postgres", "postgresql+psycopg")
 _OPTIONS = (
     f"-c synchronous_commit=on -c lock_timeout={PATIENCE_S}s -c idle_in_transaction_session_timeout={3 * PATIENCE_S}s"
@@ -59,6 +62,24 @@ class Place:
         self.reading = _sqlite(url, reads=True) if self.is_sqlite else _postgres(url, isolation_level="REPEATABLE READ")
         self.writing = _sqlite(url, reads=False) if self.is_sqlite else _postgres(url, pool_size=2)
 
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Cursor]:
+        """Write to SQLite past the toolkit, which takes longer than the database; the errors are the toolkit's.
+
+        The transaction is on the disk when the block has ended, or not there at all.
+        """
+        connection = self.writing.raw_connection()
+        try:
+            cursor: Any = connection.cursor()
+            cursor.execute(_BEGIN)
+            yield cursor
+            connection.commit()
+        except sqlite3.Error as error:
+            raise DBAPIError.instance(None, None, error, sqlite3.Error, dialect=self.writing.dialect) from error
+        finally:
+            # What was not committed is rolled back.
+            connection.close()
+
     def close(self) -> None:
         """Close all connections, the writing one last: whoever closes last moves the log into the file."""
         self.reading.dispose()
@@ -69,7 +90,7 @@ def _sqlite(url: URL, *, reads: bool) -> Engine:
     options: dict[str, Any] = {"check_same_thread": False, "timeout": PATIENCE_S, "cached_statements": STATEMENTS}
     pool: dict[str, Any] = {"pool_size": POOL, "max_overflow": POOL} if reads else {"poolclass": StaticPool}
     engine = create_engine(url, connect_args=options, **pool)
-    begin = "BEGIN" if reads else "BEGIN IMMEDIATE"
+    begin = "BEGIN" if reads else _BEGIN
 
     @event.listens_for(engine, "connect")
     def _prepare(connection: sqlite3.Connection, _record: object) -> None:

@@ -10,7 +10,6 @@ from itertools import chain
 from typing import Any
 
 from sqlalchemy import Connection, Table
-from sqlalchemy.exc import DBAPIError
 
 from aftereffect.service.store import schema
 
@@ -31,22 +30,16 @@ class Statement:
         self._before, self._after, self._postgres = before, after, postgres
         self._texts: dict[int, str] = {}
 
-    def run(self, connection: Connection, rows: Sequence[Values]) -> None:
-        """Run the statement for all rows, in the transaction that the connection is in."""
+    def run(self, connection: Connection | sqlite3.Cursor, rows: Sequence[Values]) -> None:
+        """Run the statement for all rows, in the transaction that the connection, or SQLite's own cursor, is in."""
         if not rows:
             return
-        if connection.dialect.name == "postgresql":
+        if isinstance(connection, Connection) and connection.dialect.name == "postgresql":
             connection.exec_driver_sql(self._postgres, list(rows))
             return
-        # Past the toolkit, which would take longer than the database; its errors are the toolkit's all the same.
-        cursor = connection.connection.cursor()
-        try:
-            for portion in self._portions(rows):
-                cursor.execute(self._text(len(portion)), tuple(chain.from_iterable(portion)))
-        except sqlite3.Error as error:
-            raise DBAPIError.instance(None, None, error, sqlite3.Error, dialect=connection.dialect) from error
-        finally:
-            cursor.close()
+        execute = connection.exec_driver_sql if isinstance(connection, Connection) else connection.execute
+        for portion in self._portions(rows):
+            execute(self._text(len(portion)), tuple(chain.from_iterable(portion)))
 
     def _portions(self, rows: Sequence[Values]) -> Iterator[Sequence[Values]]:
         done, n = 0, len(rows)

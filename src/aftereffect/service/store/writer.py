@@ -33,6 +33,8 @@ MANY = 1024
 """From how many waiting commands on they count as a long list."""
 SWITCH_S = 0.001
 
+# What comes through the queue beside jobs: nothing more will, or a portion has been kept or not.
+_END, _LANDED = "end", "landed"
 _log = logging.getLogger(__name__)
 
 Pieces = list[tuple[Job, int, int]]
@@ -52,7 +54,7 @@ class Writer:
     def __init__(self, ledger: Ledger) -> None:
         """Start the thread."""
         self.ledger = ledger
-        self._queue: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[Job | str] = queue.SimpleQueue()
         self._waiting: deque[Job] = deque()
         self._going = True
         self._gate = threading.Lock()
@@ -72,7 +74,7 @@ class Writer:
         """Finish what has been handed over, then end."""
         with self._gate:
             if not self._closed:
-                self._queue.put(None)
+                self._queue.put(_END)
             self._closed = True
         self._thread.join()
         self._keeper.shutdown()
@@ -80,8 +82,7 @@ class Writer:
     def _loop(self) -> None:
         while self._going or self._waiting:
             self._collect(wait=not self._waiting)
-            many = sum(len(job.items) - job.started for job in self._waiting) >= MANY
-            if many and not self.ledger.shared:
+            if self._many and not self.ledger.shared:
                 with _in_a_hurry():
                     self._stream()
             elif self._waiting:
@@ -90,19 +91,28 @@ class Writer:
             if self.ledger.sweeper.due(idle=not self._waiting and self._queue.empty()):
                 self.ledger.sweeper.sweep()
 
-    def _collect(self, *, wait: bool) -> None:
-        """Move what is in the queue to what is waiting; wait for the first if there is nothing else to do."""
+    @property
+    def _many(self) -> bool:
+        """Whether what waits counts as a long list, or is the rest of one."""
+        waiting = self._waiting
+        return bool(waiting) and (waiting[0].started > 0 or sum(len(job.items) for job in waiting) >= MANY)
+
+    def _collect(self, *, wait: bool, flying: bool = False) -> None:
+        """Move what is in the queue to what is waiting; wait for the first if there is nothing else to do.
+
+        flying: the keeper is writing at this moment, so nobody else does.
+        """
         while self._going and (wait or not self._queue.empty()):
             try:
-                job = self._queue.get(timeout=QUIET_S if self.ledger.sweeper.any else None)
+                job = self._queue.get(timeout=QUIET_S if self.ledger.sweeper.any and not flying else None)
             except queue.Empty:
                 # Nobody comes: what was kept goes into the file itself, where a copy of it has it too.
                 self.ledger.sweeper.sweep()
                 continue
-            if job is None:
-                self._going = False
-            else:
+            if isinstance(job, Job):
                 self._waiting.append(job)
+            elif job == _END:
+                self._going = False
             wait = False
 
     def _take(self, room: int) -> Pieces:
@@ -129,7 +139,10 @@ class Writer:
     def _stream(self) -> None:
         """Run portion after portion while the one before is being kept."""
         flight: _Flight | None = None
-        while self._waiting:
+        while self._many or flight is not None:
+            if not self._many:
+                flight = self._awaited(flight)
+                continue
             pieces = self._take(PORTION)
             items = _items(pieces)
             if any(isinstance(command, Work) for _, command in items):
@@ -147,8 +160,19 @@ class Writer:
                 self._serve(pieces)
             else:
                 flight = self._take_off(pieces, page)
-            self._collect(wait=False)
+            self._collect(wait=False, flying=True)
+
+    def _awaited(self, flight: _Flight | None) -> _Flight | None:
+        """Wait until a portion has landed, or there is more to run meanwhile; return it if it is still on its way.
+
+        A few commands are run the plain way, after it.
+        """
+        while flight is not None and self._going and not self._waiting and not flight.kept.done():
+            self._collect(wait=True, flying=True)
+        if flight is not None and self._many and not flight.kept.done():
+            return flight
         self._land(flight)
+        return None
 
     def _prepared(self, items: list[Item], flight: _Flight | None) -> Page | None:
         """Run a portion in memory; None if that went wrong, and is to be tried, and answered, the plain way."""
@@ -163,10 +187,20 @@ class Writer:
         self.ledger.shrink(page)
         if self.ledger.sweeper.due(idle=False):
             self._keeper.submit(self.ledger.sweeper.sweep)
-        return _Flight(pieces, page, self._keeper.submit(self.ledger.keep, page))
+        return _Flight(pieces, page, self._keeper.submit(self._keep, pieces, page))
+
+    def _keep(self, pieces: Pieces, page: Page) -> Refused | None:
+        """Write a portion and answer, in the keeper's thread: the writer may be busy with the next one."""
+        try:
+            problem = self.ledger.keep(page)
+            if problem is None:
+                _answer(pieces, page.answers)
+            return problem
+        finally:
+            self._queue.put(_LANDED)
 
     def _land(self, flight: _Flight | None) -> bool:
-        """Wait until a portion is kept, and answer; return whether what builds on it can stand."""
+        """Wait until a portion is kept, or answer that it is not; return whether what builds on it can stand."""
         if flight is None:
             return True
         try:
@@ -177,9 +211,7 @@ class Writer:
         if problem is not None:
             self.ledger.forget(flight.page)
             _answer(flight.pieces, self.ledger.failed(flight.page, problem))
-            return False
-        _answer(flight.pieces, flight.page.answers)
-        return True
+        return problem is None
 
     def _broken(self, count: int, error: Exception) -> list[Answer]:
         """Answer after a fault of this code; the thread that everybody waits for goes on."""
