@@ -192,7 +192,8 @@ class Panel:
         """Return the reports of a round if there is one per unit."""
         if isinstance(totals, np.ndarray):
             totals = totals.tolist()
-        if isinstance(totals, str | bytes) or not isinstance(totals, Sequence):
+        # A list, as it nearly always is, is recognised much faster than a sequence.
+        if type(totals) is not list and (isinstance(totals, str | bytes) or not isinstance(totals, Sequence)):
             raise InvalidTotal(f"totals must be a list, one total per unit, but got {checks.shown(totals)}")
         if len(totals) != self._n_units:
             raise InvalidTotal(

@@ -50,6 +50,8 @@ def checked_total(total: Any) -> float | None:
 
 def checked_round(progress: Progress, value: Any) -> int:
     """Return the number of a round that has been opened."""
+    if type(value) is int and 0 < value <= progress.last:
+        return value
     try:
         found = checks.integer("round", value, low=1, high=LARGEST)
     except AftereffectError as error:

@@ -1,6 +1,7 @@
 """The calendar date of a round: the start date plus the rounds before it, moved on by the days of every pause."""
 
 import datetime
+import functools
 
 _LAST = datetime.date.max.toordinal()
 
@@ -36,6 +37,7 @@ class Dates:
         self.paused_at = None
 
 
+@functools.lru_cache(256)
 def moment(at: str) -> datetime.datetime | None:
     """Return an ISO time, None if the text is none; a time without a zone is taken as UTC."""
     try:

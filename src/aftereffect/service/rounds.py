@@ -33,22 +33,23 @@ class Played:
         *("drawn", "arms", "odds", "withheld", "totals", "statuses", "told_at", "measured", "fed"),
     )
 
+    drawn: list[int]
+    arms: list[int]
+    odds: list[float]
+    withheld: list[bool]
+    totals: list[float | None]
+    statuses: list[str]
+    told_at: list[str | None]
+    measured: list[bool | None]
+    fed: list[float | None]
+
     def __init__(self, number: int, block: int, block_start: int, asked_at: str, date: str | None) -> None:
-        """Begin a round; who plays what is filled in by the one who asked."""
+        """Begin a round; who plays what is filled in by the one who asked, and `open_for`."""
         self.number, self.block, self.block_start = number, block, block_start
         self.asked_at, self.date = asked_at, date
         self.draw = number == block_start
         self.update = False
         self.warm = False
-        self.drawn: list[int] = []
-        self.arms: list[int] = []
-        self.odds: list[float] = []
-        self.withheld: list[bool] = []
-        self.totals: list[float | None] = []
-        self.statuses: list[str] = []
-        self.told_at: list[str | None] = []
-        self.measured: list[bool | None] = []
-        self.fed: list[float | None] = []
 
     def open_for(self, n_units: int, washin: bool) -> None:
         """Wait for a report from every unit; a wash-in round is never measured."""
@@ -111,7 +112,7 @@ class Memory:
 
     def __init__(self, max_delay: int, n_units: int) -> None:
         """Remember nothing yet."""
-        self._least = max(max_delay + 1, min(16, self.CELLS // n_units))
+        self._least = max(max_delay + 1, min(4, self.CELLS // n_units))
         self._most = max(self._least, self.CELLS // n_units, self.LONG * (max_delay + 1))
         self.rounds: dict[int, Played] = {}
         self._oldest = 1

@@ -2,6 +2,7 @@
 
 import dataclasses
 import datetime
+import math
 import unicodedata
 from collections.abc import Mapping
 from typing import Any, Self
@@ -159,6 +160,8 @@ def text(name: str, value: Any, *, longest: int) -> str:
 
 def number(name: str, value: Any) -> float:
     """Return a finite float; an int must fit in 63 bits, a bool or text is no number."""
+    if type(value) is float and math.isfinite(value):
+        return value
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) > LARGEST:
         raise InvalidArgument(f"{name} must lie within ±(2**63 - 1), but got {checks.shown(value)}")
     if not isinstance(value, int | float):

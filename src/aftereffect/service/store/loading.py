@@ -13,7 +13,7 @@ from aftereffect.service.experiment import Experiment
 from aftereffect.service.settings import ExperimentSettings
 from aftereffect.service.store import chain, schema
 
-EVERY = 256
+EVERY = 512
 """A checkpoint is at most this many events old: replaying them takes some milliseconds."""
 
 _head = select(schema.experiments)

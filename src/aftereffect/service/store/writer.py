@@ -145,7 +145,8 @@ class Writer:
                 continue
             pieces = self._take(PORTION)
             items = _items(pieces)
-            if any(isinstance(command, Work) for _, command in items):
+            # Work is always a job of its own.
+            if any(isinstance(job.items[0][1], Work) for job, _, _ in pieces):
                 self._land(flight)
                 flight = None
                 self._serve(pieces)
