@@ -19,7 +19,7 @@ def test_rounds_beyond_memory_are_looked_up_or_refused() -> None:
     for t in range(1, 41):
         experiment.do(Ask(), AT)
         table[t] = experiment.do(Tell(t, 0.5), AT).rows[0]
-    assert len(experiment.progress.memory.rounds) == 16
+    assert len(experiment.progress.memory.rounds) == 4
     refused(experiment, Tell(1, 0.5), "closed", "round 1 is no longer at hand")
     experiment.lookup = lambda round_, unit: table.get(round_) if unit == "1" else None
     repeated(experiment, Tell(1, 0.5))
