@@ -10,6 +10,8 @@ from typing import Any, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from aftereffect.service.api.gathering import Gathering
+
 
 class BoundedHeads(HttpToolsProtocol):
     """Uvicorn's HTTP/1.1, closing connections whose head is too long or takes too long.
@@ -32,7 +34,8 @@ class BoundedHeads(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Start the clock."""
         # Uvicorn asks for a narrower type than asyncio's protocols name; uvloop's transports are not subclasses of it.
-        super().connection_made(cast(asyncio.Transport, transport))
+        gathering = Gathering(cast(asyncio.Transport, transport), self.loop)
+        super().connection_made(cast(asyncio.Transport, gathering))
         self._watch()
 
     def connection_lost(self, exc: Exception | None) -> None:
