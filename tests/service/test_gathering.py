@@ -1,4 +1,4 @@
-"""One write an answer: heads wait for bodies, never longer than a turn of the loop, and nothing is lost or reordered."""
+"""One write an answer: heads wait for bodies, at most a turn of the loop, and nothing is lost or reordered."""
 
 import asyncio
 from collections.abc import Callable, Iterable

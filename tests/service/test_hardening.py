@@ -31,7 +31,7 @@ from aftereffect.service.local import open_local
 from aftereffect.service.store import backup, locking
 from aftereffect.service.store.locking import FileLock, holder, lock_path
 
-SOON = 2.0
+SOON = 20.0
 """Seconds for what takes milliseconds; what these tests guard against took minutes or more."""
 
 
