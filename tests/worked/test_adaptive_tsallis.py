@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from tests.contracts.kits import taught
 
 import aftereffect as ae
-from aftereffect.bandits import adaptive_tsallis as kernel_functions
+from aftereffect.bandits import adaptive_kernel as kernel_functions
+from aftereffect.bandits.adaptive_passes import COST, RATE
 from aftereffect.core import kernel
 from aftereffect.core.jit import compiled
 
@@ -56,6 +57,20 @@ def estimates(q: Floats, b: Floats, told: Told) -> Floats:
 def stability(q: Floats, after: Floats, rate: float) -> float:
     """The least that may be charged: the divergence D(q, q̃) = Σ η(√q − √q̃)²/√q̃, q̃ the answer at the old rate."""
     return float((rate * (np.sqrt(q) - np.sqrt(after)) ** 2 / np.sqrt(after)).sum())
+
+
+def plain(q: Floats, b: Floats, told: Told, rate: float) -> float:
+    """What the proofs charge: at b(J) with 2 for every other arm's 1/(1 + s); for averages, at the lowest baseline."""
+    if len(told.arms) == 1:
+        arm, x = told.arms[0], told.losses[0] - b[told.arms[0]]
+        return float(x * x / (rate * math.sqrt(q[arm]) + x) + 2.0 / rate * (q**1.5 * (b - b[arm]) ** 2).sum())
+    return at_shift(q, estimates(q, b, told), rate, float(b.min()))
+
+
+def at_shift(q: Floats, z: Floats, rate: float, shift: float) -> float:
+    """Σ (z − c)² q^{3/2}/(η(1 + s)), infinite where some s ≤ −1."""
+    s = (z - shift) * np.sqrt(q) / rate
+    return float(((z - shift) ** 2 * q**1.5 / (rate * (1.0 + s))).sum()) if s.min() > -1.0 else math.inf
 
 
 def feed(bandit: ae.AdaptiveTsallis, told: Told) -> None:
@@ -129,7 +144,8 @@ def test_every_update_is_what_the_formulas_say(K: int, first_rate: float, units:
         q, rate, before, cost, penalty = (
             *(bandit.probabilities, bandit.learning_rate, bandit.estimated_losses, bandit.cost, bandit.penalty),
         )
-        z = estimates(q, baselines(bandit, mean, told), told)
+        b = baselines(bandit, mean, told)
+        z = estimates(q, b, told)
         feed(bandit, told)
         mean += ((np.mean(told.losses) - told.offset) / told.weight - mean) / min(n, 7)
         charged, scale = bandit.cost - cost, max(1.0, float(np.abs(z).max()))
@@ -138,7 +154,8 @@ def test_every_update_is_what_the_formulas_say(K: int, first_rate: float, units:
         least = stability(q, solved(ahead, rate), rate)
         # Never less than what is due; more than the proof allows never.
         assert charged >= least - 1e-8 * max(least, 1e-3)
-        assert charged <= 2.0 * told.top
+        assert charged <= plain(q, b, told, rate) * (1.0 + 1e-9) + 1e-9
+        assert charged <= 1.5 * told.top
         worst = max(worst, charged / max(least, 1e-9))
         assert bandit.learning_rate == pytest.approx(rate + charged / h, rel=1e-12)
         # From L̂ as the bandit has it, so that roundings do not add up.
@@ -151,6 +168,33 @@ def test_every_update_is_what_the_formulas_say(K: int, first_rate: float, units:
         paid += float(z @ q) - z
         assert paid.max() <= bandit.realised_bound() + 1e-7 * max(1.0, float(np.abs(paid).max()))
     assert worst < 3.0, "the shift tried is nearly the best"
+
+
+@pytest.mark.parametrize("K", [2, 3, 7, 40])
+def test_the_cost_is_by_moments_at_usual_rates_and_exact_at_small_ones(K: int) -> None:
+    bandit, rng, mean, ways = ae.AdaptiveTsallis(K, 0.2, memory=5.0), np.random.default_rng(K), 0.0, {0: 0, 1: 0, 2: 0}
+    for n in range(1, 301):
+        told = tells(K, 1, rng, bandit)
+        q, rate, cost, arm = bandit.probabilities, bandit.learning_rate, bandit.cost, told.arms[0]
+        b = baselines(bandit, mean, told)
+        z = estimates(q, b, told)
+        # The shift: the mean of the estimates by weights q^{3/2}/(1 + s), s that of the arm played at its baseline.
+        weights, others = q**1.5, np.arange(K) != arm
+        weights[arm] /= 1.0 + (told.losses[0] - b[arm]) / (rate * math.sqrt(q[arm]))
+        shift = float(weights @ z / weights.sum())
+        theta = max(shift, 0.0) * math.sqrt(q.max()) / rate
+        s = (z[arm] - shift) * math.sqrt(q[arm]) / rate
+        if theta <= 0.5 and s > -1.0:
+            spread = float((q**1.5 * (b - shift) ** 2)[others].sum())
+            wanted = rate * math.sqrt(q[arm]) * s * s / (1.0 + s) + spread / (rate * (1.0 - theta))
+        else:
+            wanted = at_shift(q, z, rate, shift)
+        feed(bandit, told)
+        mean += ((told.losses[0] - told.offset) / told.weight - mean) / min(n, 5)
+        crude = plain(q, b, told, rate)
+        assert bandit.cost - cost == pytest.approx(min(wanted, crude), rel=1e-7, abs=1e-9)
+        ways[0 if crude < wanted else 1 if theta <= 0.5 else 2] += 1
+    assert min(ways[1], ways[2]) > 0, ways
 
 
 @pytest.mark.parametrize("first_rate", [1e-3, 0.1, 1.0, 30.0])
@@ -230,7 +274,7 @@ def test_a_million_updates(K: int, first_rate: float) -> None:
     compiled(many_updates, params)(params, K, state, losses, rng.random(99_991), 1_000_000)
     assert np.isfinite(state).all()
     assert abs(math.fsum(state[:K]) - 1.0) <= 1e-12
-    rate, cost, h = state[4 * K], state[4 * K + kernel_functions.COST], 2.0 * (math.sqrt(K) - 1.0)
+    rate, cost, h = state[4 * K + RATE], state[4 * K + COST], 2.0 * (math.sqrt(K) - 1.0)
     assert rate == pytest.approx(first_rate + cost / h, rel=1e-9)
     # E η² ≤ η₁² + 4KN/h²; a run of this length stays below.
     assert rate <= math.sqrt(first_rate**2 + 4.0 * K * 1e6 / h**2)
