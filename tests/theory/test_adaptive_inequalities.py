@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 from tests.theory.adaptive_reference import (
+    GROWTH,
     Vector,
     baselines,
     cap,
@@ -233,9 +234,11 @@ def test_the_square_of_the_rate_grows_by_a_constant_on_average() -> None:
         grown = 0.0
         for arm in range(case.K):
             cost = max(crude(case, arm, loss) for loss in losses_of(case, arm))
-            grown += q[arm] * ((eta + cost / h) ** 2 - eta * eta)
-        assert grown <= v * v * (2.0 * factor(q, 2.0) / h + 4.0 / h**2) * (1.0 + TINY)
-        reached = max(reached, grown / (v * v * 4.0 * case.K / h**2))
+            grown += q[arm] * ((eta + GROWTH * cost / h) ** 2 - eta * eta)
+        square = 2.25 - 1.25 / case.K
+        most = v * v * (2.0 * GROWTH * factor(q, 2.0) / h + GROWTH**2 * square / h**2)
+        assert grown <= most * (1.0 + TINY)
+        reached = max(reached, grown / (v * v * 4.0 * GROWTH * case.K / h**2))
     assert 0.25 < reached <= 1.0
 
 

@@ -29,6 +29,7 @@ from aftereffect.bandits.adaptive_passes import (
 from aftereffect.core import kernel
 from aftereffect.core.kernel import helper
 from aftereffect.core.random import scan
+from aftereffect.theory.adaptive import ADAPTIVE_GROWTH
 
 
 class AdaptiveParams(NamedTuple):
@@ -116,7 +117,7 @@ def update_sum(
     else:
         z[arm] = b + x * y * y
         cost = charged(n_arms, state, b + shift, otherwise)
-    rate = eta + cost * (0.5 / (math.sqrt(n_arms) - 1.0))
+    rate = eta + cost * (0.5 * ADAPTIVE_GROWTH / (math.sqrt(n_arms) - 1.0))
     # The next multiplier: one step from there towards Σ q/(1 + s)² = 1, the others' part to second order; and it
     # follows the rate, by 1/Σ w(1 + s)⁻³.
     slope = 3.0 * (numbers[FOURTHS] - q * q) / rest
@@ -172,7 +173,7 @@ def update_many_sums(
         whole += w
     shift = pull / whole
     cost = charged(n_arms, state, shift, charged(n_arms, state, lowest, math.inf))
-    rate = eta + cost / (2.0 * (math.sqrt(n_arms) - 1.0))
+    rate = eta + cost * (0.5 * ADAPTIVE_GROWTH / (math.sqrt(n_arms) - 1.0))
     least = math.inf
     for i in range(n_arms):
         behind[i] = min(behind[i] + z[i], MOST)
