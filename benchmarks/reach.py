@@ -6,6 +6,7 @@ Each goal names the measure it is about; a ratio of 1 or more means that it is m
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+import adaptive
 from sample import Measure
 
 Measures = Mapping[str, Measure]
@@ -64,6 +65,13 @@ def at_most(name: str, microseconds: float) -> Callable[[Measures], float | None
     return lambda measures: over(microseconds, measures[name].microseconds)
 
 
+def update_time(name: str, other: str, most: float) -> Callable[[Measures], float | None]:
+    """Time an update, at most so many times that of another measure."""
+    return lambda measures: over(
+        most, over(measures[other].updates_per_second, measures[name].updates_per_second)
+    )
+
+
 GOALS = (
     Goal("5M updates/s a core", ONE, updates(ONE, 5e6)),
     Goal("280M rounds/s a core", ONE, rounds(ONE, 280e6)),
@@ -84,6 +92,7 @@ GOALS = (
         "blocks, d=0, exp3, all cores",
         times("blocks, d=0, exp3, all cores", "river: Exp3, pull and update", 400.0),
     ),
+    *(Goal("at most 1.5 × Tsallis an update", name, update_time(name, other, 1.5)) for name, other in adaptive.PAIRS),
     Goal("at most 2.5 µs a round", "ask + tell, d=10", at_most("ask + tell, d=10", 2.5)),
     Goal("at most 6 µs a round", "ask + tell, d=0", at_most("ask + tell, d=0", 6.0)),
 )

@@ -7,6 +7,7 @@ repeat counts. Ratios within a run are what to look at. `--quick` only shows tha
 import argparse
 from pathlib import Path
 
+import adaptive
 import environments
 import floor
 import ours
@@ -77,7 +78,7 @@ def main() -> None:
     console.print("building losses, compiling", style="dim")
     horizon = 50_000 if quick else 1_000_000
     worlds = ours.Worlds(horizon)
-    mine = ours.measures(worlds, facts["cores"], quick)
+    mine = [*ours.measures(worlds, facts["cores"], quick), *adaptive.measures(worlds, quick)]
     runs = 64 if quick else 1024
     sizes = ((10, 10), (10, 100), (2, 10), (3, 10), (4, 10))
     floors = [floor.measure(n_arms, max_delay, horizon, runs) for n_arms, max_delay in sizes]

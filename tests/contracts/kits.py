@@ -121,7 +121,8 @@ def a_loss_never_helps_its_arm(row: BanditRow) -> None:
             continue
         bandit.update(arm, 0.5)
         after = bandit.probabilities
-        assert after[arm] <= before[arm]
+        # One that expects losses moves by roundings alone when what comes is what it expected.
+        assert after[arm] <= before[arm] + (1e-15 if row.fading else 0.0)
         others = np.arange(bandit.n_arms) != arm
         # What fades is levelled out: arms far behind come nearer, at the cost of the arms ahead.
         assert row.fading or (after[others] >= before[others] - 1e-15).all()

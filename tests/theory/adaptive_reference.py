@@ -7,6 +7,9 @@ from typing import NamedTuple
 
 Vector = tuple[float, ...]
 
+GROWTH = 2.5
+"""ϱ."""
+
 
 class State(NamedTuple):
     """L̂, η, and the running mean of what was fed."""
@@ -100,7 +103,7 @@ def step(
     b = baselines(q, eta, offset + state.mean * weight, top)
     z = estimates(q, b, arm, loss)
     cost = stability(state.losses, eta, z) if exact else min(charge(q, eta, z, b[arm]), charge(q, eta, z, min(b)))
-    rate = eta + cost / (2.0 * (math.sqrt(len(q)) - 1.0))
+    rate = eta + GROWTH * cost / (2.0 * (math.sqrt(len(q)) - 1.0))
     losses = tuple(x + y for x, y in zip(state.losses, z, strict=True))
     seen = state.seen + 1
     mean = state.mean + ((loss - offset) / weight - state.mean) / seen

@@ -7,7 +7,7 @@ states, which hold all its terms but one: the stretch that is open at T depends 
 from typing import Any
 
 from aftereffect import theory
-from aftereffect.bandits import adaptive_tsallis
+from aftereffect.bandits.adaptive_passes import COST, MOVED, PENALTY
 from aftereffect.bandits.adaptive_tsallis import AdaptiveTsallis
 from aftereffect.core.checks import FloatArray
 from aftereffect.losses.protocol import Losses
@@ -32,9 +32,9 @@ def certificates(player: Any, states: FloatArray, horizon: int) -> FloatArray:
     """
     K, d, beta, C = player.n_arms, player.max_delay, player.update_probability, player.scale
     own = states[:, 4 * K :]
-    base = own[:, adaptive_tsallis.COST] + own[:, adaptive_tsallis.PENALTY]
+    base = own[:, COST] + own[:, PENALTY]
     base = base + theory.entropy_range(K) * player.bandit.first_rate + open_stretch(d, horizon, beta) / C
-    values = min(d, horizon) + d * own[:, adaptive_tsallis.MOVED] + C / (1.0 - beta) ** d * base
+    values = min(d, horizon) + d * own[:, MOVED] + C / (1.0 - beta) ** d * base
     scaled: FloatArray = values * (player.effects.hi - player.effects.lo)
     return scaled
 
