@@ -16,6 +16,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.pool import StaticPool
 
 from aftereffect.service.errors import Refused
+from aftereffect.service.store.presence import Presence
 
 PATIENCE_S = 10
 """How long PostgreSQL waits for a row that another process has locked."""
@@ -59,8 +60,13 @@ class Place:
         self.url = url
         self.is_sqlite = url.drivername == "sqlite"
         self.file = Path(url.database or "").resolve() if self.is_sqlite else None
-        self.reading = _sqlite(url, reads=True) if self.is_sqlite else _postgres(url, isolation_level="REPEATABLE READ")
-        self.writing = _sqlite(url, reads=False) if self.is_sqlite else _postgres(url, pool_size=2)
+        self._presence = None if self.file is None else Presence(self.file)
+        if self._presence is not None:
+            self.reading = _sqlite(url, self._presence, reads=True)
+            self.writing = _sqlite(url, self._presence, reads=False)
+        else:
+            self.reading = _postgres(url, isolation_level="REPEATABLE READ")
+            self.writing = _postgres(url, pool_size=2)
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Cursor]:
@@ -73,12 +79,19 @@ class Place:
             cursor: Any = connection.cursor()
             cursor.execute(_BEGIN)
             yield cursor
+            self.check("nothing was kept")
             connection.commit()
+            self.check("it is not known whether this was kept")
         except sqlite3.Error as error:
             raise DBAPIError.instance(None, None, error, sqlite3.Error, dialect=self.writing.dialect) from error
         finally:
             # What was not committed is rolled back.
             connection.close()
+
+    def check(self, outcome: str = "nothing is kept any more") -> None:
+        """Raise Unwritable if what is open is no longer what is there; outcome: what that means for the caller."""
+        if self._presence is not None:
+            self._presence.check(outcome)
 
     def close(self) -> None:
         """Close all connections, the writing one last: whoever closes last moves the log into the file."""
@@ -86,11 +99,15 @@ class Place:
         self.writing.dispose()
 
 
-def _sqlite(url: URL, *, reads: bool) -> Engine:
+def _sqlite(url: URL, presence: Presence, *, reads: bool) -> Engine:
     options: dict[str, Any] = {"check_same_thread": False, "timeout": PATIENCE_S, "cached_statements": STATEMENTS}
     pool: dict[str, Any] = {"pool_size": POOL, "max_overflow": POOL} if reads else {"poolclass": StaticPool}
     engine = create_engine(url, connect_args=options, **pool)
     begin = "BEGIN" if reads else _BEGIN
+
+    @event.listens_for(engine, "do_connect")
+    def _connecting(*_: object) -> None:
+        presence.connecting()
 
     @event.listens_for(engine, "connect")
     def _prepare(connection: sqlite3.Connection, _record: object) -> None:
@@ -104,10 +121,23 @@ def _sqlite(url: URL, *, reads: bool) -> Engine:
         else:
             connection.execute("PRAGMA foreign_keys=ON")
             connection.execute(f"PRAGMA cache_size=-{CACHE_KIB}")
+            # To read anything opens the log too.
+            connection.execute("SELECT 1 FROM sqlite_master").fetchone()
+            presence.connected()
 
     @event.listens_for(engine, "begin")
     def _begin(connection: Connection) -> None:
         connection.exec_driver_sql(begin)
+
+    if not reads:
+
+        @event.listens_for(engine, "commit")
+        def _commit(_: Connection) -> None:
+            presence.check("nothing was kept")
+
+        @event.listens_for(engine, "close")
+        def _closed(*_: object) -> None:
+            presence.closed()
 
     return engine
 

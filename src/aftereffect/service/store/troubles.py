@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
 
 from aftereffect.service.errors import Corrupt, Refused
+from aftereffect.service.store.presence import Unwritable
 
 # PostgreSQL's codes: disk full, out of memory, configuration limit exceeded.
 _PG_FULL = ("53100", "53200", "53400")
@@ -17,6 +18,8 @@ _DAMAGED = ("SQLITE_CORRUPT", "SQLITE_NOTADB")
 
 def refusal(error: SQLAlchemyError) -> Refused:
     """Return what to answer when the database failed; nothing was acknowledged."""
+    if isinstance(error, Unwritable):
+        return Refused("busy", str(error))
     cause = getattr(error, "orig", None)
     said = " ".join(str(cause or error).split())[:200]
     if isinstance(error, IntegrityError):
