@@ -69,6 +69,8 @@ class Desk:
         address: where a server can be reached while this desk is open, for others to read in the lock file.
         """
         place = Place(checked_url(url))
+        if place.file is not None:
+            migrating.look(place.file)
         lock = None if place.file is None else FileLock(place.file)
         if lock is not None:
             lock.take(wait, address)

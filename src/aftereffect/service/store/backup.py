@@ -32,6 +32,8 @@ def backup(place: Place, path: str | Path) -> None:
         raise Refused("conflict", f"path must not exist yet, but {str(target)!r} does")
     if not target.parent.is_dir():
         raise Refused("not_found", f"path must be in a folder that is there, but got {str(target)!r}")
+    if place.file is not None:
+        migrating.look(place.file)
     beside = _beside(target)
     try:
         _make(beside)
@@ -63,6 +65,8 @@ def restore_backup(source: str | Path, target: str, *, wait: float = 10.0) -> No
     lock = None if place.file is None else FileLock(place.file)
     if place.file is not None and place.file == file.resolve():
         raise Refused("invalid", "target must be another file than source, but it is the same")
+    if place.file is not None:
+        migrating.look(place.file)
     # A backup is not touched: what is read, and brought up to date, is a copy.
     copy = _beside(place.file or file)
     try:
