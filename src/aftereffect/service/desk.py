@@ -23,6 +23,7 @@ from aftereffect.service.store.jobs import Answer, Creation, Item, Job, Work
 from aftereffect.service.store.ledger import Ledger
 from aftereffect.service.store.locking import FileLock
 from aftereffect.service.store.places import Place, checked_url
+from aftereffect.service.store.pulse import Pulse, trial
 from aftereffect.service.store.replicas import Replicas
 from aftereffect.service.store.troubles import guarded
 from aftereffect.service.store.writer import Writer
@@ -60,6 +61,7 @@ class Desk:
         self._writer = Writer(Ledger(place, lambda: self.now()))
         self._replicas = Replicas(place.reading)
         self._doorkeeper = tokens.Doorkeeper(place.reading)
+        self._pulse = Pulse(lambda: _one(self._wait([("", Work(trial))])), lambda: place.kept_at)
 
     @classmethod
     def open(cls, url: str = "sqlite:///aftereffect.db", *, wait: float = 10.0, address: str | None = None) -> Self:
@@ -184,9 +186,12 @@ class Desk:
             return self._doorkeeper.scopes_of(token)
 
     def ping(self) -> None:
-        """See that the database answers, or raise Refused."""
-        with guarded(), self._place.reading.connect() as connection:
-            connection.execute(text("SELECT 1 FROM experiments WHERE number = 0"))
+        """See that the database answers and keeps what is written, or raise Refused."""
+        with guarded():
+            self._place.check()
+            with self._place.reading.connect() as connection:
+                connection.execute(text("SELECT 1 FROM experiments WHERE number = 0"))
+        self._pulse.check()
 
     def _wait(self, items: list[Item]) -> list[Answer]:
         if not items:

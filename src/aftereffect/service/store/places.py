@@ -5,7 +5,9 @@ BEGIN IMMEDIATE; readers see the last commit and hold up nobody. Only the writin
 PostgreSQL: commits wait for the disk whatever the server's default; a lock is waited for, but not for ever.
 """
 
+import math
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -53,11 +55,15 @@ def checked_url(address: str) -> URL:
 
 
 class Place:
-    """One store: its URL, the file it is in (SQLite only), an engine that reads and one that writes."""
+    """One store: its URL, the file it is in (SQLite only), an engine that reads and one that writes.
+
+    kept_at: when `transaction` last kept something, by the clock `time.monotonic`.
+    """
 
     def __init__(self, url: URL) -> None:
         """Connect to nothing yet."""
         self.url = url
+        self.kept_at = -math.inf
         self.is_sqlite = url.drivername == "sqlite"
         self.file = Path(url.database or "").resolve() if self.is_sqlite else None
         self._presence = None if self.file is None else Presence(self.file)
@@ -82,6 +88,7 @@ class Place:
             self.check("nothing was kept")
             connection.commit()
             self.check("it is not known whether this was kept")
+            self.kept_at = time.monotonic()
         except sqlite3.Error as error:
             raise DBAPIError.instance(None, None, error, sqlite3.Error, dialect=self.writing.dialect) from error
         finally:
