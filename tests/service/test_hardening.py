@@ -225,7 +225,7 @@ def test_to_steer_needs_the_same_scope_by_page_and_by_request(tmp_path, word):
 ])
 def test_beside_the_names_given_the_machines_own_address_is_answered(tmp_path, bound, host, status):
     with api(tmp_path, host=bound, allowed_hosts="shop.example") as guarded:
-        assert guarded("GET", "/healthz", headers={"host": host}).status_code == status
+        assert guarded("GET", "/openapi.json", headers={"host": host}).status_code == status
 
 
 def test_behind_tls_the_cookie_is_secure(tmp_path):

@@ -148,6 +148,22 @@ def test_healthz_says_that_writes_fail(tmp_path, at_once):
     with api(tmp_path) as call:
         assert call("GET", "/healthz").status_code == 200
         mend = break_disk(call.desk)
-        problem(call("GET", "/healthz"), 507, "full")
+        problem(call("GET", "/healthz"), 503, "busy")
         mend()
         assert call("GET", "/healthz").status_code == 200
+
+
+@pytest.mark.parametrize("host", ["10.1.2.3:8000", "shop.example", "evil.example", ""])
+@pytest.mark.parametrize("bound", ["0.0.0.0", "127.0.0.1"])
+def test_healthz_answers_to_any_name_and_says_nothing_else(tmp_path, at_once, caplog, bound, host):
+    with api(tmp_path, host=bound, allowed_hosts="shop.example") as call:
+        sent = {"host": host}
+        well = call("GET", "/healthz", headers=sent)
+        assert (well.status_code, well.json()) == (200, {"status": "ok"})
+        break_disk(call.desk)
+        ill = call("GET", "/healthz", headers=sent)
+        assert "the store must answer and take writes" in problem(ill, 503, "busy")
+        assert "disk" not in ill.text
+        assert "database or disk is full" in caplog.text
+        for header in ({"origin": "https://other.example"}, {"sec-fetch-site": "cross-site"}):
+            problem(call("POST", "/healthz", headers={**sent, **header}), 403, "forbidden")

@@ -108,7 +108,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "DELETE", "/v1/tokens/{token}", "revoke_token", "admin", "Make a token worthless", "", status=204,
         refusals=(404,),
     ),
-    Operation("GET", "/healthz", "health", None, "Whether the store answers", shapes.Health),
+    Operation("GET", "/healthz", "health", None, "Whether the store answers and takes writes", shapes.Health),
     Operation("GET", "/metrics", "metrics", "read", "Metrics in Prometheus' text format", "text/plain"),
     Operation("GET", "/openapi.json", "openapi", None, "This document", "application/json"),
     Operation("GET", "/docs", "docs", None, "The reference as a page", "text/html"),
