@@ -59,7 +59,7 @@ def create(
     form: Form = Format.TABLE,
 ) -> None:
     """Make a token and show it, this once: it is stored as a hash only."""
-    with speaking(form), opened(store, create=not is_server(store)) as service:
+    with speaking(form), opened(store, create=not is_server(store), plays=False) as service:
         made = service.create_token(name, scope)
         showing.show(form, made, [str(made["token"])])
 
@@ -67,7 +67,7 @@ def create(
 @token.command("list")
 def list_tokens(store: Store = DEFAULT_STORE, form: Form = Format.TABLE) -> None:
     """List tokens: id, name, scopes."""
-    with speaking(form), opened(store) as service:
+    with speaking(form), opened(store, plays=False) as service:
         found = service.tokens()
         showing.show(form, {"items": [dict(one) for one in found]}, showing.tokens(found))
 
@@ -79,6 +79,6 @@ def revoke(
     form: Form = Format.TABLE,
 ) -> None:
     """Make a token worthless, at once."""
-    with speaking(form), opened(store) as service:
+    with speaking(form), opened(store, plays=False) as service:
         service.revoke_token(token_id)
         showing.show(form, {"revoked": token_id}, [f"Token {token_id} is revoked."])
