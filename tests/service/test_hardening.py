@@ -249,6 +249,20 @@ def test_backups_and_restored_stores_are_their_owners_alone(desk, tmp_path):
         assert found.execute("SELECT count(*) FROM experiments").fetchone() == (0,)
 
 
+def test_a_new_store_is_its_owners_alone_and_one_that_is_there_stays_as_it_is(tmp_path):
+    before, file = os.umask(0), tmp_path / "store.db"
+    try:
+        for wanted in (0o600, 0o640):
+            with Desk.open(f"sqlite:///{file}") as desk:
+                desk.create({"name": "n", "arms": ["a", "b"], "max_delay": 0})
+                assert {path.name: mode(path) for path in tmp_path.iterdir()} == {
+                    "store.db": wanted, "store.db-wal": wanted, "store.db-shm": wanted, "store.db.lock": 0o600
+                }
+            file.chmod(0o640)
+    finally:
+        os.umask(before)
+
+
 def test_a_planted_link_is_not_written_through(sqlite_url, tmp_path, monkeypatch):
     letter, planted = tmp_path / "letter.txt", tmp_path / "planted.tmp"
     letter.write_text("dear reader")

@@ -78,6 +78,7 @@ class Desk:
             lock.take(wait, address)
         try:
             with guarded():
+                place.make()
                 migrating.upgrade(place.writing)
             return cls(place, lock)
         except BaseException:

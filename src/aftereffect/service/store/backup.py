@@ -15,7 +15,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from aftereffect.service.errors import Corrupt, Refused
 from aftereffect.service.store import migrating, schema
 from aftereffect.service.store.locking import FileLock
-from aftereffect.service.store.places import Place, checked_url
+from aftereffect.service.store.places import Place, checked_url, make_file
 from aftereffect.service.store.troubles import refusal
 
 _PORTION = 2000
@@ -36,7 +36,7 @@ def backup(place: Place, path: str | Path) -> None:
         migrating.look(place.file)
     beside = _beside(target)
     try:
-        _make(beside)
+        make_file(beside)
         if place.file is not None:
             _copy_file(place.file, beside)
         else:
@@ -72,9 +72,8 @@ def restore_backup(source: str | Path, target: str, *, wait: float = 10.0) -> No
     try:
         if lock is not None:
             lock.take(wait)
-        if place.file is not None and not place.file.exists():
-            _make(place.file)
-        _make(copy)
+        place.make()
+        make_file(copy)
         _copy_file(file, copy)
         origin = Place(checked_url(f"sqlite:///{copy}"))
         try:
@@ -98,12 +97,6 @@ def restore_backup(source: str | Path, target: str, *, wait: float = 10.0) -> No
 def _beside(target: Path) -> Path:
     """Return a name for a file on its way that nobody can have taken on purpose."""
     return target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")
-
-
-def _make(path: Path) -> None:
-    """Make an empty file that its owner alone can read: a store holds what was earned, and tokens' hashes."""
-    # O_EXCL follows no link. SQLite takes an empty file for a new database, and gives its companions the same mode.
-    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
 
 
 def _check_backup(file: Path) -> None:

@@ -6,6 +6,7 @@ PostgreSQL: commits wait for the disk whatever the server's default; a lock is w
 """
 
 import math
+import os
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -18,7 +19,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.pool import StaticPool
 
 from aftereffect.service.errors import Refused
-from aftereffect.service.store.presence import Presence
+from aftereffect.service.store.presence import Presence, Unwritable
 
 PATIENCE_S = 10
 """How long PostgreSQL waits for a row that another process has locked."""
@@ -54,6 +55,12 @@ def checked_url(address: str) -> URL:
     return url
 
 
+def make_file(path: Path) -> None:
+    """Make an empty file that its owner alone can read: a store holds what was earned, and tokens' hashes."""
+    # O_EXCL follows no link. SQLite takes an empty file for a new database, and gives its companions the same mode.
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+
+
 class Place:
     """One store: its URL, the file it is in (SQLite only), an engine that reads and one that writes.
 
@@ -73,6 +80,14 @@ class Place:
         else:
             self.reading = _postgres(url, isolation_level="REPEATABLE READ")
             self.writing = _postgres(url, pool_size=2)
+
+    def make(self) -> None:
+        """Make the file, if the store is one and it is not there; the caller holds its lock."""
+        if self.file is not None and not self.file.exists():
+            try:
+                make_file(self.file)
+            except OSError as error:
+                raise Unwritable(f"the store's file cannot be made: {error}") from None
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Cursor]:
