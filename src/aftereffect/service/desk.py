@@ -68,18 +68,23 @@ class Desk:
         """Open a store, made if there is none, and bring its tables up to date.
 
         url: sqlite:///PATH or postgresql://...; wait: how many seconds to wait for whoever has a SQLite file;
-        address: where a server can be reached while this desk is open, for others to read in the lock file.
+        address: where a server can be reached while this desk is open, for others to read in the lock file. A SQLite
+        file that can only be read is opened for that; every write is refused. A server does not start on one.
         """
         place = Place(checked_url(url))
         if place.file is not None:
             migrating.look(place.file)
-        lock = None if place.file is None else FileLock(place.file)
+        visits = place.visit is not None and address is None
+        lock = None if place.file is None or visits else FileLock(place.file)
         if lock is not None:
             lock.take(wait, address)
         try:
             with guarded():
-                place.make()
-                migrating.upgrade(place.writing)
+                if visits:
+                    migrating.check(place.reading)
+                else:
+                    place.make()
+                    migrating.upgrade(place.writing)
             return cls(place, lock)
         except BaseException:
             place.close()

@@ -6,5 +6,6 @@
     ledger, batch       experiments in memory; what a transaction keeps statements  many rows with one statement
     loading, lookup     an experiment, or an old round, from the store  verifying   everything replayed and compared
     reading, replicas   committed pages and views; paging: cursors      presence    what is open is still what is there
-    pulse               a trial write for those who watch               backup, export, tokens
+    pulse               a trial write for those who watch               visiting    what can only be read
+    backup, export, tokens
 """

@@ -38,7 +38,7 @@ def backup(place: Place, path: str | Path) -> None:
     try:
         make_file(beside)
         if place.file is not None:
-            _copy_file(place.file, beside)
+            _copy_file(_uri(place.file) if place.visit is None else place.visit.uri(), beside)
         else:
             with place.reading.connect() as connection:
                 _copy_tables(connection, Place(checked_url(f"sqlite:///{beside}")))
@@ -74,7 +74,7 @@ def restore_backup(source: str | Path, target: str, *, wait: float = 10.0) -> No
             lock.take(wait)
         place.make()
         make_file(copy)
-        _copy_file(file, copy)
+        _copy_file(_uri(file), copy)
         origin = Place(checked_url(f"sqlite:///{copy}"))
         try:
             migrating.upgrade(origin.writing)
@@ -101,7 +101,7 @@ def _beside(target: Path) -> Path:
 
 def _check_backup(file: Path) -> None:
     try:
-        connection = sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True)
+        connection = sqlite3.connect(_uri(file), uri=True)
         try:
             whole = connection.execute("PRAGMA integrity_check(1)").fetchone()
             tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
@@ -113,9 +113,13 @@ def _check_backup(file: Path) -> None:
         raise Corrupt(f"source must be a whole backup file, but {str(file)!r} is not")
 
 
-def _copy_file(source: Path, target: Path) -> None:
-    """Copy a SQLite database at one moment; in its write-ahead log mode this holds up no writer."""
-    origin = sqlite3.connect(f"{source.as_uri()}?mode=ro", uri=True)
+def _uri(file: Path) -> str:
+    return f"{file.as_uri()}?mode=ro"
+
+
+def _copy_file(source: str, target: Path) -> None:
+    """Copy the SQLite database at a URI at one moment; in its write-ahead log mode this holds up no writer."""
+    origin = sqlite3.connect(source, uri=True)
     try:
         copy = sqlite3.connect(target)
         try:

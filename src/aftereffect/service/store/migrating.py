@@ -69,6 +69,16 @@ def upgrade(engine: Engine) -> None:
             _run_steps(connection, found)
 
 
+def check(engine: Engine) -> None:
+    """Refuse a store that can only be read if its tables are not up to date."""
+    with engine.connect() as connection:
+        found = version(connection)
+    if found != NEWEST:
+        raise Refused(
+            "invalid", f"store must be of version {NEWEST} where it can only be read, but it is of {found or 'none'}"
+        )
+
+
 def _run_steps(connection: Connection, found: str | None) -> None:
     # Loaded when wanted: most of the time a store is up to date.
     from alembic.config import Config

@@ -20,6 +20,7 @@ from sqlalchemy.pool import StaticPool
 
 from aftereffect.service.errors import Refused
 from aftereffect.service.store.presence import Presence, Unwritable
+from aftereffect.service.store.visiting import Visit, only_readable
 
 PATIENCE_S = 10
 """How long PostgreSQL waits for a row that another process has locked."""
@@ -28,6 +29,8 @@ STATEMENTS = 256
 """How many statements a SQLite connection keeps ready; the writer has one for each number of rows up to 40."""
 POOL = 16
 _BEGIN = "BEGIN IMMEDIATE"
+_DRIVER: dict[str, Any] = {"check_same_thread": False, "timeout": PATIENCE_S, "cached_statements": STATEMENTS}
+_MANY: dict[str, Any] = {"pool_size": POOL, "max_overflow": POOL}
 _POSTGRES = ("postgresql", "postgres", "postgresql+psycopg")
 _OPTIONS = (
     f"-c synchronous_commit=on -c lock_timeout={PATIENCE_S}s -c idle_in_transaction_session_timeout={3 * PATIENCE_S}s"
@@ -64,6 +67,7 @@ def make_file(path: Path) -> None:
 class Place:
     """One store: its URL, the file it is in (SQLite only), an engine that reads and one that writes.
 
+    visit: how a SQLite file is read that can only be read; None for all others, which can be written to.
     kept_at: when `transaction` last kept something, by the clock `time.monotonic`.
     """
 
@@ -74,12 +78,15 @@ class Place:
         self.is_sqlite = url.drivername == "sqlite"
         self.file = Path(url.database or "").resolve() if self.is_sqlite else None
         self._presence = None if self.file is None else Presence(self.file)
-        if self._presence is not None:
+        self.visit = None if self.file is None or not only_readable(self.file) else Visit(self.file)
+        if self._presence is None:
+            self.reading = _postgres(url, isolation_level="REPEATABLE READ")
+            self.writing = _postgres(url, pool_size=2)
+        elif self.visit is None:
             self.reading = _sqlite(url, self._presence, reads=True)
             self.writing = _sqlite(url, self._presence, reads=False)
         else:
-            self.reading = _postgres(url, isolation_level="REPEATABLE READ")
-            self.writing = _postgres(url, pool_size=2)
+            self.reading, self.writing = _visited(url, self.visit), _unwritable(url)
 
     def make(self) -> None:
         """Make the file, if the store is one and it is not there; the caller holds its lock."""
@@ -119,12 +126,13 @@ class Place:
         """Close all connections, the writing one last: whoever closes last moves the log into the file."""
         self.reading.dispose()
         self.writing.dispose()
+        if self.visit is not None:
+            self.visit.close()
 
 
 def _sqlite(url: URL, presence: Presence, *, reads: bool) -> Engine:
-    options: dict[str, Any] = {"check_same_thread": False, "timeout": PATIENCE_S, "cached_statements": STATEMENTS}
-    pool: dict[str, Any] = {"pool_size": POOL, "max_overflow": POOL} if reads else {"poolclass": StaticPool}
-    engine = create_engine(url, connect_args=options, **pool)
+    pool: dict[str, Any] = _MANY if reads else {"poolclass": StaticPool}
+    engine = create_engine(url, connect_args=_DRIVER, **pool)
     begin = "BEGIN" if reads else _BEGIN
 
     @event.listens_for(engine, "do_connect")
@@ -160,6 +168,34 @@ def _sqlite(url: URL, presence: Presence, *, reads: bool) -> Engine:
         @event.listens_for(engine, "close")
         def _closed(*_: object) -> None:
             presence.closed()
+
+    return engine
+
+
+def _visited(url: URL, visit: Visit) -> Engine:
+    """Return an engine that reads a file which cannot be written to."""
+    engine = create_engine(url, **_MANY)
+
+    @event.listens_for(engine, "do_connect")
+    def _connect(*_: object) -> sqlite3.Connection:
+        connection: sqlite3.Connection = sqlite3.connect(visit.uri(), uri=True, isolation_level=None, **_DRIVER)
+        return connection
+
+    @event.listens_for(engine, "begin")
+    def _begin(connection: Connection) -> None:
+        connection.exec_driver_sql("BEGIN")
+
+    return engine
+
+
+def _unwritable(url: URL) -> Engine:
+    """Return an engine that refuses, in place of one that writes."""
+    engine = create_engine(url)
+
+    @event.listens_for(engine, "do_connect")
+    def _refuse(*_: object) -> None:
+        where = f"the store {url.database!r}"
+        raise Unwritable(f"{where} can only be read, nothing was kept: it, or its folder, is read-only")
 
     return engine
 
