@@ -5,6 +5,7 @@ import os
 import sqlite3
 import threading
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -117,6 +118,22 @@ def test_verify_finds_what_was_changed_behind_its_back(store: str) -> None:
     assert done.out.startswith(f"{experiment}: CORRUPT: ")
     with server(store) as address:
         assert command("verify", "--store", address).code == 6
+
+
+def test_a_log_whose_experiment_is_gone_is_found_through_a_server_too(store: str) -> None:
+    gone, kept = played(store, 2), played(store, 3)
+    with closing(sqlite3.connect(store)) as connection, connection:
+        connection.execute("DELETE FROM checkpoints")
+        connection.execute("DELETE FROM rounds WHERE experiment = 1")
+        connection.execute("DELETE FROM experiments WHERE id = ?", (gone,))
+    alone = command("verify", "--store", store)
+    with server(store) as address:
+        through = command("verify", "--store", address)
+    assert (through.code, through.out, through.err) == (alone.code, alone.out, alone.err)
+    assert alone.code == 6
+    assert alone.out.splitlines() == [
+        f"{kept}: ok, rounds: 3", "number 1: CORRUPT: the log holds 4 events of an experiment that is gone"
+    ]
 
 
 def test_a_backup_taken_beside_a_server_is_a_store_itself(store: str, tmp_path: Path) -> None:

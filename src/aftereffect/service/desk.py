@@ -166,6 +166,11 @@ class Desk:
         with guarded():
             return verifying.verify(self._place.reading, id)
 
+    def verify_page(self, after: str | None = None, limit: int = 100) -> dict[str, Any]:
+        """Do as `verify` does for all, a page at a time; after: the last experiment seen."""
+        with guarded():
+            return verifying.verify_page(self._place.reading, after, limit)
+
     def backup(self, path: str | Path) -> None:
         """Write the whole store, as it is at this moment, to a new SQLite file."""
         backup.backup(self._place, path)

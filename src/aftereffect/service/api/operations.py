@@ -96,6 +96,10 @@ OPERATIONS: tuple[Operation, ...] = (
         lists.Verdict, refusals=(404,),
     ),
     Operation(
+        "GET", "/v1/verify", "verify_all", "admin", "Replay every log, also those whose experiment is gone",
+        lists.Verdicts, query=("after", "limit"), refusals=(404,),
+    ),
+    Operation(
         "POST", "/v1/plan", "plan", "read", "What a carry-over leads to: blocks, decisions, the guarantee",
         shapes.Plan, shapes.PlanQuestion, "required",
     ),
