@@ -7,9 +7,10 @@ snapshot, and it can be restored to either database, so a backup is also the way
 import os
 import secrets
 import sqlite3
+from collections.abc import Sequence
 from pathlib import Path
 
-from sqlalchemy import Connection, func, insert, select
+from sqlalchemy import Connection, Table, func, insert, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from aftereffect.service.errors import Corrupt, Refused
@@ -55,8 +56,11 @@ def backup(place: Place, path: str | Path) -> None:
             beside.with_name(beside.name + suffix).unlink(missing_ok=True)
 
 
-def restore_backup(source: str | Path, target: str, *, wait: float = 10.0) -> None:
-    """Fill an empty store at the address `target` with a backup file; a store that holds experiments is left alone."""
+def restore_backup(source: str | Path, target: str, *, wait: float = 10.0, tokens: bool = True) -> None:
+    """Fill an empty store at the address `target` with a backup file; a store that holds experiments is left alone.
+
+    tokens: whether they come back too, as they were: one that was revoked after the backup is valid again.
+    """
     file = Path(source).absolute()
     if not file.is_file():
         raise Refused("not_found", f"source must be a backup file, but there is no {str(file)!r}")
@@ -79,7 +83,7 @@ def restore_backup(source: str | Path, target: str, *, wait: float = 10.0) -> No
         try:
             migrating.upgrade(origin.writing)
             with origin.reading.connect() as connection:
-                _copy_tables(connection, place)
+                _copy_tables(connection, place, schema.TABLES if tokens else schema.TABLES[:-1])
         finally:
             origin.close()
     except SQLAlchemyError as error:
@@ -132,13 +136,13 @@ def _copy_file(source: str, target: Path) -> None:
         origin.close()
 
 
-def _copy_tables(origin: Connection, place: Place) -> None:
+def _copy_tables(origin: Connection, place: Place, tables: Sequence[Table] = schema.TABLES) -> None:
     """Fill an empty store from a connection's snapshot."""
     migrating.upgrade(place.writing)
     with place.writing.begin() as connection:
         if connection.execute(select(func.count()).select_from(schema.experiments)).scalar():
             raise Refused("conflict", "target must be an empty store, but it holds experiments")
-        for table in schema.TABLES:
+        for table in tables:
             with origin.execution_options(yield_per=_PORTION).execute(select(table)) as found:
                 for portion in found.mappings().partitions():
                     connection.execute(insert(table), [dict(row) for row in portion])
