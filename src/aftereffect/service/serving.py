@@ -27,9 +27,9 @@ ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 BACKLOG = 2048
 
 
-def announce(words: str) -> None:
-    """Say something at once, also where it goes to a file."""
-    print(words, flush=True)
+def announce(address: str) -> None:
+    """Say where the service is, at once, also where it goes to a file."""
+    print(f"Aftereffect is at {address}", flush=True)
 
 
 def serve(config: Config, ready: Callable[[str], None] = announce) -> None:
@@ -50,7 +50,7 @@ def serve(config: Config, ready: Callable[[str], None] = announce) -> None:
             # What was made until now stays; to walk through it for garbage, again and again, would stall requests.
             gc.collect()
             gc.freeze()
-            ready(f"Aftereffect is at {address}")
+            ready(address)
             server.run(sockets=[listener])
         except KeyboardInterrupt:
             pass
