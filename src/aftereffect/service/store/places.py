@@ -152,7 +152,7 @@ def _sqlite(url: URL, presence: Presence, *, reads: bool) -> Engine:
             connection.execute("PRAGMA foreign_keys=ON")
             connection.execute(f"PRAGMA cache_size=-{CACHE_KIB}")
             # To read anything opens the log too.
-            connection.execute("SELECT 1 FROM sqlite_master").fetchone()
+            connection.execute("SELECT 1 FROM sqlite_master").fetchall()
             presence.connected()
 
     @event.listens_for(engine, "begin")
