@@ -4,6 +4,7 @@ import asyncio
 import csv
 import io
 import json
+import sqlite3
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -18,6 +19,7 @@ from aftereffect.service.desk import Desk
 from aftereffect.service.errors import Corrupt, Refused
 from aftereffect.service.store import loading
 from aftereffect.service.store.batch import Batch
+from aftereffect.service.store.troubles import refusal
 
 MAIL = {"name": "Mail", "arms": ["short", "long", "none"], "max_delay": 1, "seed": 7}
 
@@ -477,3 +479,14 @@ def test_a_log_that_is_broken_is_not_gone_on_with(store_url):
         for call in (lambda: desk.perform(identity, Ask()), lambda: desk.experiment(identity)):
             with pytest.raises(Corrupt, match="must end at event 10"):
                 call()
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("SQLITE_FULL", "nothing was kept"), ("SQLITE_IOERR_FSYNC", "not known whether this was kept")],
+)
+def test_what_was_written_but_not_synced_may_be_there_after_all(name, words):
+    cause = sqlite3.OperationalError("disk trouble")
+    cause.sqlite_errorname = name
+    found = refusal(OperationalError("COMMIT", None, cause))
+    assert (found.code, words in found.detail) == ("full", True)

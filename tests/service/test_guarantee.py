@@ -5,10 +5,10 @@ import re
 from typing import Any
 
 import pytest
-from tests.service.playing import AT, made, play
+from tests.service.playing import AT, made, play, to_open_block
 
 from aftereffect.core.errors import AftereffectError
-from aftereffect.service.commands import Away, Pause, Resume
+from aftereffect.service.commands import Amend, Away, Pause, Resume
 from aftereffect.service.dashboard import promising
 from aftereffect.service.experiment import Experiment
 
@@ -86,6 +86,18 @@ def test_reports_that_are_missing_void_or_held_back_have_their_price() -> None:
     assert page is not None
     assert page["terms"][-1] == ("Reports missing, void or held back", "30")
     assert page["reached"] == pytest.approx(4 / found["certificate"]["value"])
+
+
+def test_a_report_that_comes_late_keeps_its_price() -> None:
+    """The certificate may say too much, never too little; what people see is counted as it is."""
+    experiment = made(max_delay=2)
+    start = to_open_block(experiment)
+    experiment.do(Amend(start, None), AT)
+    price = given(experiment)["certificate"]["terms"]["missing"]
+    assert (price > 0.0, experiment.view()["counts"]["missing"]) == (True, 1)
+    experiment.do(Amend(start, 0.5), AT)
+    assert given(experiment)["certificate"]["terms"]["missing"] == price
+    assert experiment.view()["counts"]["missing"] == 0
 
 
 def test_an_arm_away_makes_both_void() -> None:

@@ -225,7 +225,7 @@ def test_to_steer_needs_the_same_scope_by_page_and_by_request(tmp_path, word):
 ])
 def test_beside_the_names_given_the_machines_own_address_is_answered(tmp_path, bound, host, status):
     with api(tmp_path, host=bound, allowed_hosts="shop.example") as guarded:
-        assert guarded("GET", "/healthz", headers={"host": host}).status_code == status
+        assert guarded("GET", "/openapi.json", headers={"host": host}).status_code == status
 
 
 def test_behind_tls_the_cookie_is_secure(tmp_path):
@@ -247,6 +247,20 @@ def test_backups_and_restored_stores_are_their_owners_alone(desk, tmp_path):
     assert [mode(tmp_path / name) for name in ("copy.db", "new.db")] == [0o600, 0o600]
     with contextlib.closing(sqlite3.connect(tmp_path / "new.db")) as found:
         assert found.execute("SELECT count(*) FROM experiments").fetchone() == (0,)
+
+
+def test_a_new_store_is_its_owners_alone_and_one_that_is_there_stays_as_it_is(tmp_path):
+    before, file = os.umask(0), tmp_path / "store.db"
+    try:
+        for wanted in (0o600, 0o640):
+            with Desk.open(f"sqlite:///{file}") as desk:
+                desk.create({"name": "n", "arms": ["a", "b"], "max_delay": 0})
+                assert {path.name: mode(path) for path in tmp_path.iterdir()} == {
+                    "store.db": wanted, "store.db-wal": wanted, "store.db-shm": wanted, "store.db.lock": 0o600
+                }
+            file.chmod(0o640)
+    finally:
+        os.umask(before)
 
 
 def test_a_planted_link_is_not_written_through(sqlite_url, tmp_path, monkeypatch):

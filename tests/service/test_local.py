@@ -1,9 +1,11 @@
 """The database without a server: who has the file, waiting for it, damage found, backups, the demonstration."""
 
 import datetime
+import os
 import sqlite3
 import threading
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ from aftereffect.service.demonstration import CORRECTED_DAY, EFFECTS, MOST, NAME
 from aftereffect.service.desk import Desk
 from aftereffect.service.errors import Refused
 from aftereffect.service.local import Local, open_local
+from aftereffect.service.store.locking import holder
 
 SETTINGS = {"name": "mailings", "arms": ["letter", "email"], "high": 50.0, "max_delay": 2, "seed": 7}
 TODAY = datetime.date(2026, 3, 1)
@@ -48,6 +51,34 @@ def test_waiting_ends_with_the_name_of_who_has_it(store: str) -> None:
     with Desk.open(store), pytest.raises(Refused, match="store is in use by process") as caught:
         open_local(store, wait=0.1)
     assert caught.value.code == "busy"
+
+
+def test_what_must_be_compiled_is_compiled_before_others_have_to_wait(store: str, monkeypatch) -> None:
+    seen: list[object] = []
+    monkeypatch.setattr("aftereffect.service.local.warm_up", lambda: seen.append(holder(Path(store))))
+    open_local(store).close()
+    assert seen == [None]
+    open_local(store, plays=False).close()
+    for words in (["export"], ["token", "list"]):
+        command(*words, "--store", store)
+    assert seen == [None]
+    with server(store):
+        assert command("status", "--store", store).code == 0
+    assert seen == [None]
+    assert command("status", "--store", store).code == 0
+    assert seen == [None, None]
+
+
+def test_whoever_waits_for_long_is_told_for_whom(store: str, monkeypatch, caplog) -> None:
+    monkeypatch.setattr("aftereffect.service.store.locking.NOTICE_S", 0.2)
+    with Desk.open(store):
+        with pytest.raises(Refused):
+            open_local(store, wait=0.1)
+        assert caplog.text == ""
+        with pytest.raises(Refused):
+            open_local(store, wait=0.6)
+    (told,) = caplog.messages
+    assert told == f"store is in use by process {os.getpid()}; waiting up to 0.6 s"
 
 
 def test_a_server_that_comes_while_waiting_is_spoken_to(store: str) -> None:
@@ -87,6 +118,22 @@ def test_verify_finds_what_was_changed_behind_its_back(store: str) -> None:
     assert done.out.startswith(f"{experiment}: CORRUPT: ")
     with server(store) as address:
         assert command("verify", "--store", address).code == 6
+
+
+def test_a_log_whose_experiment_is_gone_is_found_through_a_server_too(store: str) -> None:
+    gone, kept = played(store, 2), played(store, 3)
+    with closing(sqlite3.connect(store)) as connection, connection:
+        connection.execute("DELETE FROM checkpoints")
+        connection.execute("DELETE FROM rounds WHERE experiment = 1")
+        connection.execute("DELETE FROM experiments WHERE id = ?", (gone,))
+    alone = command("verify", "--store", store)
+    with server(store) as address:
+        through = command("verify", "--store", address)
+    assert (through.code, through.out, through.err) == (alone.code, alone.out, alone.err)
+    assert alone.code == 6
+    assert alone.out.splitlines() == [
+        f"{kept}: ok, rounds: 3", "number 1: CORRUPT: the log holds 4 events of an experiment that is gone"
+    ]
 
 
 def test_a_backup_taken_beside_a_server_is_a_store_itself(store: str, tmp_path: Path) -> None:

@@ -1,14 +1,19 @@
 """The tables: made by migrations, equal to the schema, kept when opened again, refused when they are newer."""
 
+import sqlite3
+from contextlib import closing
+
+import psycopg
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
-from aftereffect.service.desk import Desk
+from aftereffect.service.desk import Desk, restore_backup
 from aftereffect.service.errors import Refused
 from aftereffect.service.store import migrating, schema
+from aftereffect.service.store.backup import backup
 from aftereffect.service.store.places import Place, checked_url
 
 
@@ -61,3 +66,51 @@ def test_an_upgrade_that_fails_leaves_nothing_behind(store_url, monkeypatch):
         assert migrating.version(connection) is None
     place.close()
     Desk.open(store_url, wait=0.0).close()
+
+
+LETTERS = "CREATE TABLE letters (words TEXT); INSERT INTO letters VALUES ('dear reader');"
+# Another program that numbers its own versions, and by chance as this service does.
+NUMBERED = "CREATE TABLE alembic_version (version_num TEXT); INSERT INTO alembic_version VALUES ('0001');"
+
+
+@pytest.mark.parametrize("script", [LETTERS, NUMBERED, LETTERS + NUMBERED, "CREATE TABLE experiments (id);"])
+@pytest.mark.parametrize("log", ["DELETE", "WAL"])
+def test_somebody_elses_file_is_refused_and_left_as_it_is(tmp_path, script, log):
+    file = tmp_path / "letters.db"
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute(f"PRAGMA journal_mode={log}")
+        connection.executescript(script)
+    with Desk.open(f"sqlite:///{tmp_path / 'store.db'}") as desk:
+        desk.backup(tmp_path / "copy.db")
+    before, beside = file.read_bytes(), sorted(path.name for path in tmp_path.iterdir())
+    place = Place(checked_url(str(file)))
+    rule = r"store must be a store of this service or an empty database, but '.*letters\.db' holds something else"
+    for act in (
+        lambda: Desk.open(f"sqlite:///{file}"),
+        lambda: restore_backup(tmp_path / "copy.db", f"sqlite:///{file}"),
+        lambda: backup(place, tmp_path / "letters_copy.db"),
+    ):
+        with pytest.raises(Refused, match=rule):
+            act()
+        assert file.read_bytes() == before
+        assert sorted(path.name for path in tmp_path.iterdir()) == beside
+
+
+def test_somebody_elses_database_is_refused_and_left_as_it_is(fresh_postgres_url):
+    with psycopg.connect(fresh_postgres_url, autocommit=True) as connection:
+        connection.execute("CREATE TABLE letters (words TEXT)")
+        with pytest.raises(Refused, match=r"but 'fresh_.*' holds something else \(letters\)"):
+            Desk.open(fresh_postgres_url)
+        found = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
+    assert found == [("letters",)]
+
+
+def test_tables_that_are_only_in_the_log_are_seen_too(tmp_path):
+    file = tmp_path / "letters.db"
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.executescript(LETTERS)
+        with pytest.raises(Refused, match="holds something else"):
+            Desk.open(f"sqlite:///{file}")
+        found = connection.execute("SELECT name FROM sqlite_master").fetchall()
+    assert found == [("letters",)]

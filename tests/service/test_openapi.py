@@ -105,6 +105,7 @@ def test_answers_are_as_described(call: Api):
     lists.Rounds.model_validate(call("GET", f"{path}/rounds").json(), strict=True)
     lists.Events.model_validate(call("GET", f"{path}/events").json(), strict=True)
     lists.Verdict.model_validate(call("GET", f"{path}/verify").json(), strict=True)
+    lists.Verdicts.model_validate(call("GET", "/v1/verify").json(), strict=True)
     shapes.Plan.model_validate(call("POST", "/v1/plan", json={"arms": 2, "max_delay": 3}).json(), strict=True)
     shapes.Token.model_validate(call("POST", "/v1/tokens", json={"name": "a", "scopes": ["read"]}).json(), strict=True)
     lists.Tokens.model_validate(call("GET", "/v1/tokens").json(), strict=True)

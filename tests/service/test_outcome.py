@@ -41,7 +41,6 @@ def test_few_windows_have_no_standard_error() -> None:
         ((4.0, 6.0), (0.0, 2.0), "likely", "probably ahead of b (1 over 2): by 4, with a standard error of 1.4"),
         ((5.5, 7.5), (0.0, 2.0), "clear", "clearly ahead of b (1 over 2): by 5.5, with a standard error of 1.4"),
         ((2.0, 4.0), (0.0, 2.0), "open", "cannot be told apart from b (1 over 2): 2 apart"),
-        ((1.0, 1.0), (1.0, 1.0), "open", "cannot be told apart from b (1 over 2): the same in every window"),
         ((3.0, 3.0), (1.0, 1.0), "clear", "clearly ahead of b (1 over 2): by 2 in every window"),
         ((340e3, 360e3), (0.0, 2.0), "clear", "a had the best measured windows (350,000 a round over 2)"),
         ((9.0,), (0.0, 2.0), "unknown", "nobody can say how sure that is"),
@@ -76,7 +75,30 @@ def test_a_single_measured_arm_wins_against_nobody() -> None:
     ],
 )
 def test_a_tie_names_no_leader(probabilities: list[float], words: str) -> None:
-    assert words in winner(["a", "b", "c"], [tally(), tally(), tally()], probabilities, "maximize")["words"]
+    found = winner(["a", "b", "c"], [tally(), tally(), tally()], probabilities, "maximize")
+    assert words in found["words"]
+    assert found["favourite"] == ("c" if "0.60" in words else None)
+
+
+@pytest.mark.parametrize("direction", ["maximize", "minimize"])
+@pytest.mark.parametrize(
+    ("windows", "words"),
+    [
+        ([(1.0, 1.0), (1.0, 1.0), ()], "a and b had equally good measured windows (1 a round over 2 and 2)."),
+        ([(0.0, 2.0), (1.0,), ()], "a and b had equally good measured windows (1 a round over 2 and 1)."),
+        ([(1.0,), (0.5, 1.5), (0.0, 2.0)], "a, b and c had equally good measured windows (1 a round over 1, 2 and 2)."),
+    ],
+)
+def test_equal_means_name_no_winner(windows: list[tuple[float, ...]], words: str, direction: str) -> None:
+    found = winner(["a", "b", "c"], [tally(*each) for each in windows], [0.5, 0.25, 0.25], direction)
+    assert (found["arm"], found["runner_up"], found["sure"], found["difference"]) == (None, None, "open", 0.0)
+    assert found["words"].startswith(f"No difference yet: {words}")
+    assert found["favourite"] == "a"
+
+
+def test_a_tie_behind_the_winner_is_no_tie() -> None:
+    found = winner(["a", "b", "c"], [tally(3.0), tally(1.0), tally(1.0)], [0.5, 0.25, 0.25], "maximize")
+    assert (found["arm"], found["runner_up"], found["difference"]) == ("a", "b", 2.0)
 
 
 def test_stand_ins_follow_the_probabilities_of_those_who_are_there() -> None:

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import psutil
 import psycopg
 import pytest
+from sqlalchemy import event
 
 from aftereffect.service.commands import Ask, Tell
 from aftereffect.service.desk import Desk
@@ -108,6 +109,28 @@ def test_connections_that_were_cut_are_made_again(fresh_postgres_url):
         assert cut >= 2
         assert desk.perform(identity, Tell(1, 0.5))["status"] == "reported"
         assert desk.experiment(identity)["open_round"] is None
+        assert desk.verify(identity)[0]["ok"]
+
+
+def test_a_commit_whose_answer_is_lost_may_have_been_kept_and_is_said_to(fresh_postgres_url, caplog):
+    with Desk.open(fresh_postgres_url) as desk:
+        identity = desk.create(MAIL)["id"]
+        asked = desk.perform(identity, Ask())
+
+        def lose(connection):
+            """Commit, and let the connection be gone when the caller does."""
+            driver = connection.connection.driver_connection
+            driver.commit()
+            (pid,) = driver.execute("SELECT pg_backend_pid()").fetchone()
+            with psycopg.connect(fresh_postgres_url, autocommit=True) as admin:
+                admin.execute("SELECT pg_terminate_backend(%s, 10000)", (pid,))
+
+        event.listen(desk._place.writing, "commit", lose, once=True)
+        with pytest.raises(Refused, match=r"not known whether this was kept; .* to repeat them is safe") as refused:
+            desk.perform(identity, Tell(asked["round"], 0.5))
+        assert refused.value.status == 503
+        assert "not kept" not in caplog.text + refused.value.detail
+        assert desk.perform(identity, Tell(asked["round"], 0.5))["repeated"]
         assert desk.verify(identity)[0]["ok"]
 
 

@@ -3,10 +3,11 @@
 import json
 import os
 import re
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from tests.service.running import Ended, command, server
 from tests.service.shell import ROOT
 
 from aftereffect.service.errors import CODES, Refused
+from aftereffect.service.verbs import VERBS
 from aftereffect.service.verbs.exits import exit_status
 from aftereffect.service.wire import ProblemError
 
@@ -278,6 +280,97 @@ def test_export_as_csv_and_parquet(place: str, tmp_path: Path) -> None:
     ok("export", "--out", str(out), "--store", place)
     assert pl.read_parquet(out)["total"].to_list() == [0.25, 0.5, 0.75]
     refused(2, "export", "-f", "parquet", "--store", place)
+
+
+def in_a_process(*words: str, out: str | None = None) -> subprocess.CompletedProcess[str]:
+    """Run a command as a person does; out: the file its output goes to."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    with open(out, "w") if out else nullcontext(subprocess.PIPE) as stdout:
+        return subprocess.run(
+            [sys.executable, "-m", "aftereffect", *words],
+            env=environment, stdout=stdout, stderr=subprocess.PIPE, text=True, timeout=120,
+        )
+
+
+def test_a_file_that_cannot_be_written_is_named(store: str, tmp_path: Path) -> None:
+    told(*INIT, "--store", store)
+    for out, code, words in (
+        ("/dev/full", 5, "No space left on device"),
+        (str(tmp_path / "nowhere" / "a.csv"), 3, "No such file or directory"),
+        (str(tmp_path), 2, "Is a directory"),
+    ):
+        done = refused(code, "export", "--out", out, "--store", store)
+        assert done.err == f"aftereffect: {out!r} could not be written or read: {words}\n"
+
+
+def test_an_output_that_cannot_be_written_is_an_error_and_no_traceback(store: str) -> None:
+    told(*INIT, "--store", store)
+    for words in (["export"], ["status"], ["status", "-f", "json"]):
+        done = in_a_process(*words, "--store", store, out="/dev/full")
+        assert done.returncode == 5, done.stderr
+        assert len(done.stderr.splitlines()) == 1
+        assert "the output could not be written or read: No space left on device" in done.stderr
+
+
+def test_every_verb_answers_in_json() -> None:
+    """The export's format is that of its file."""
+    for words in [*(verb.__name__.replace("_", "-") for verb in VERBS), "token create", "token list", "token revoke"]:
+        listed = command(*words.split(), "--help").out
+        assert "--format" in listed, words
+        assert ("json" in listed) == (words != "export"), words
+
+
+def test_backups_in_json(store: str, tmp_path: Path) -> None:
+    identity, copy = told(*INIT, "--store", store)["id"], str(tmp_path / "copy.db")
+    assert told("backup", copy, "--store", store) == {"file": copy, "bytes": Path(copy).stat().st_size}
+    done = command("backup", copy, "--store", store, "-f", "json")
+    assert (done.code, json.loads(done.err)["code"]) == (4, "conflict")
+    found = told("restore-backup", copy, "--store", str(tmp_path / "new.db"))
+    assert [one["experiment"] for one in found["items"]] == [identity]
+    assert found["tokens"] == 0
+    done = command("restore-backup", copy, "--store", str(tmp_path / "new.db"), "-f", "json")
+    assert (done.code, json.loads(done.err)["code"]) == (4, "conflict")
+
+
+def test_serve_says_where_it_is_in_json(store: str) -> None:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    words = ["serve", "--port", "0", "--store", store, "-f", "json"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "aftereffect", *words], env=environment, stdout=subprocess.PIPE, text=True
+    ) as running:
+        assert running.stdout is not None
+        address = json.loads(running.stdout.readline())["address"]
+        assert told("status", "--store", address)["items"] == []
+        running.terminate()
+
+
+def test_a_refusal_in_json_is_all_there_is_to_read(store: str) -> None:
+    """Also where the log would have something to say."""
+    told(*INIT, "--store", store)
+    with closing(sqlite3.connect(store)) as connection:
+        connection.execute("CREATE TRIGGER no BEFORE INSERT ON events BEGIN SELECT RAISE(ABORT, 'not today'); END")
+    done = in_a_process("ask", "--store", store, "-f", "json")
+    assert json.loads(done.stderr)["detail"].endswith("not today")
+    done = in_a_process("ask", "--store", store)
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_tokens_come_back_with_a_backup_and_it_is_said(store: str, tmp_path: Path) -> None:
+    told(*INIT, "--store", store)
+    for name in ("till", "screen", "old"):
+        ok("token", "create", name, "--scope", "play", "--store", store)
+    ids = {one["name"]: one["id"] for one in told("token", "list", "--store", store)["items"]}
+    ok("token", "revoke", ids["old"], "--store", store)
+    copy, new, none = (str(tmp_path / name) for name in ("copy.db", "new.db", "none.db"))
+    ok("backup", copy, "--store", store)
+    ok("token", "revoke", ids["till"], "--store", store)
+    said = ok("restore-backup", copy, "--store", new)
+    assert "2 tokens are valid as when the backup was made, also where revoked since" in said
+    found = told("token", "list", "--store", new)["items"]
+    assert {one["name"]: one["revoked_at"] is None for one in found} == {"till": True, "screen": True, "old": False}
+    assert "token" not in ok("restore-backup", copy, "--store", none, "--without-tokens")
+    assert told("token", "list", "--store", none)["items"] == []
+    assert told("verify", "--store", none)[0]["ok"]
 
 
 def test_plan_says_what_carry_over_leads_to() -> None:

@@ -127,3 +127,16 @@ def test_a_forged_event_with_a_right_hash_is_found_by_replaying(desk):
     assert not verdict["ok"]
     assert "event 1" in verdict["finding"]
     assert "replayed" in verdict["finding"]
+
+
+def test_verdicts_come_in_pages_that_end_after_a_while(desk, monkeypatch):
+    made = [desk.create({**SHOP, "seed": seed})["id"] for seed in range(5)]
+    everything = desk.verify()
+    assert [verdict["experiment"] for verdict in everything] == made
+    assert desk.verify_page() == {"items": everything, "next": None}
+    first = desk.verify_page(limit=2)
+    assert first == {"items": everything[:2], "next": made[1]}
+    assert desk.verify_page(after=made[1], limit=3) == {"items": everything[2:], "next": None}
+    monkeypatch.setattr(verifying, "PAGE_S", 0.0)
+    assert desk.verify_page(after=made[2]) == {"items": everything[3:4], "next": made[3]}
+    assert desk.verify_page(after=made[3]) == {"items": everything[4:], "next": None}

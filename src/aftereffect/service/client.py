@@ -14,7 +14,6 @@ from typing import Any, Self
 from urllib.parse import quote
 
 from aftereffect.core.checks import integer
-from aftereffect.service.choosing import everything
 from aftereffect.service.replies import Json, Overview, Page, Report, Row, Turn, Verdict, read, read_page
 from aftereffect.service.wire import ProblemError, Wire
 
@@ -116,12 +115,16 @@ class Client:
 
     def verify(self, experiment: str | None = None) -> list[Verdict]:
         """Replay the log of one experiment, or of all, and compare bit for bit with what is stored."""
-        chosen = [experiment] if experiment is not None else [one.id for one in everything(self)]
-        found: list[Any] = []
-        for one in chosen:
-            answer = self._wire.json("GET", _path(one, "verify"), again=True)
-            found += answer if isinstance(answer, list) else [answer]
-        return [read(Verdict, one) for one in found]
+        if experiment is not None:
+            return [read(Verdict, self._wire.json("GET", _path(experiment, "verify"), again=True))]
+        found: list[Verdict] = []
+        after: str | None = None
+        while True:
+            page = read_page(Verdict, self._wire.json("GET", "/v1/verify", again=True, after=after))
+            found += page.items
+            after = page.next
+            if after is None:
+                return found
 
     def series(self, experiment: str, last: int = 2000) -> Json:
         """Return the columns behind the charts, over the latest `last` rows."""

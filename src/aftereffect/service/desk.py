@@ -23,6 +23,7 @@ from aftereffect.service.store.jobs import Answer, Creation, Item, Job, Work
 from aftereffect.service.store.ledger import Ledger
 from aftereffect.service.store.locking import FileLock
 from aftereffect.service.store.places import Place, checked_url
+from aftereffect.service.store.pulse import Pulse, trial
 from aftereffect.service.store.replicas import Replicas
 from aftereffect.service.store.troubles import guarded
 from aftereffect.service.store.writer import Writer
@@ -60,21 +61,30 @@ class Desk:
         self._writer = Writer(Ledger(place, lambda: self.now()))
         self._replicas = Replicas(place.reading)
         self._doorkeeper = tokens.Doorkeeper(place.reading)
+        self._pulse = Pulse(lambda: _one(self._wait([("", Work(trial))])), lambda: place.kept_at)
 
     @classmethod
     def open(cls, url: str = "sqlite:///aftereffect.db", *, wait: float = 10.0, address: str | None = None) -> Self:
         """Open a store, made if there is none, and bring its tables up to date.
 
         url: sqlite:///PATH or postgresql://...; wait: how many seconds to wait for whoever has a SQLite file;
-        address: where a server can be reached while this desk is open, for others to read in the lock file.
+        address: where a server can be reached while this desk is open, for others to read in the lock file. A SQLite
+        file that can only be read is opened for that; every write is refused. A server does not start on one.
         """
         place = Place(checked_url(url))
-        lock = None if place.file is None else FileLock(place.file)
+        if place.file is not None:
+            migrating.look(place.file)
+        visits = place.visit is not None and address is None
+        lock = None if place.file is None or visits else FileLock(place.file)
         if lock is not None:
             lock.take(wait, address)
         try:
             with guarded():
-                migrating.upgrade(place.writing)
+                if visits:
+                    migrating.check(place.reading)
+                else:
+                    place.make()
+                    migrating.upgrade(place.writing)
             return cls(place, lock)
         except BaseException:
             place.close()
@@ -156,6 +166,11 @@ class Desk:
         with guarded():
             return verifying.verify(self._place.reading, id)
 
+    def verify_page(self, after: str | None = None, limit: int = 100) -> dict[str, Any]:
+        """Do as `verify` does for all, a page at a time; after: the last experiment seen."""
+        with guarded():
+            return verifying.verify_page(self._place.reading, after, limit)
+
     def backup(self, path: str | Path) -> None:
         """Write the whole store, as it is at this moment, to a new SQLite file."""
         backup.backup(self._place, path)
@@ -182,9 +197,12 @@ class Desk:
             return self._doorkeeper.scopes_of(token)
 
     def ping(self) -> None:
-        """See that the database answers, or raise Refused."""
-        with guarded(), self._place.reading.connect() as connection:
-            connection.execute(text("SELECT 1 FROM experiments WHERE number = 0"))
+        """See that the database answers and keeps what is written, or raise Refused."""
+        with guarded():
+            self._place.check()
+            with self._place.reading.connect() as connection:
+                connection.execute(text("SELECT 1 FROM experiments WHERE number = 0"))
+        self._pulse.check()
 
     def _wait(self, items: list[Item]) -> list[Answer]:
         if not items:

@@ -17,21 +17,26 @@ from aftereffect.service.planning import planned
 from aftereffect.service.protocol import Service
 from aftereffect.service.replies import Json, Overview, Page, Report, Row, Turn, Verdict, read, read_page
 from aftereffect.service.store.locking import holder
+from aftereffect.service.warming import warm_up
 
-WAIT = 10.0
+WAIT = 30.0
 
 Order = tuple[str, commands.Command]
 
 
-def open_local(store: str, token: str | None = None, wait: float = WAIT) -> Service:
+def open_local(store: str, token: str | None = None, wait: float = WAIT, *, plays: bool = True) -> Service:
     """Open a database; where a server has its file, return a client of that server instead.
 
     `token` is for that server, if it wants one. Another process that has the file is waited for, `wait` seconds.
+    `plays`: experiments are going to be played or replayed, so what that takes is loaded first.
     """
-    file = file_of(store)
-    held = None if file is None else holder(file.resolve())
-    if held is not None and held["address"]:
-        return _client(held["address"], token)
+    address = _address(store)
+    if address is None and plays:
+        # Not while others wait for the lock: eight commands that compile one after the other take a minute.
+        warm_up()
+        address = _address(store)
+    if address is not None:
+        return _client(address, token)
     try:
         return Local.open(store, wait)
     except Refused as refusal:
@@ -40,6 +45,13 @@ def open_local(store: str, token: str | None = None, wait: float = WAIT) -> Serv
         if not address:
             raise
         return _client(address, token)
+
+
+def _address(store: str) -> str | None:
+    """Return where the server is that has a store's file, None if none does."""
+    file = file_of(store)
+    held = None if file is None else holder(file.resolve())
+    return held["address"] or None if held is not None else None
 
 
 def _client(address: str, token: str | None) -> Service:

@@ -57,10 +57,13 @@ def existing(store: str) -> str:
     return store
 
 
-def open_service(store: str, token: str | None = None, *, create: bool = False) -> Service:
+def open_service(
+    store: str, token: str | None = None, *, create: bool = False, plays: bool = True
+) -> Service:
     """Return the service in a store; where a server holds the file, the server is spoken to.
 
-    `token` defaults to AFTEREFFECT_TOKEN. With `create`, a SQLite file that is not there is made.
+    `token` defaults to AFTEREFFECT_TOKEN. With `create`, a SQLite file that is not there is made. `plays`: experiments
+    are going to be played or replayed.
     """
     secret = token if token is not None else os.environ.get("AFTEREFFECT_TOKEN") or None
     if is_server(store):
@@ -70,13 +73,13 @@ def open_service(store: str, token: str | None = None, *, create: bool = False) 
     place = database(store) if create else existing(store)
     from aftereffect.service.local import open_local
 
-    return open_local(place, secret)
+    return open_local(place, secret, plays=plays)
 
 
 @contextmanager
-def opened(store: str, *, create: bool = False) -> Iterator[Service]:
-    """Open the service in a store, and close it afterwards."""
-    service = open_service(store, create=create)
+def opened(store: str, *, create: bool = False, plays: bool = True) -> Iterator[Service]:
+    """Open the service in a store, as `open_service` does, and close it afterwards."""
+    service = open_service(store, create=create, plays=plays)
     try:
         yield service
     finally:

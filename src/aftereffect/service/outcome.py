@@ -60,23 +60,45 @@ def winner(
 ) -> dict[str, Any]:
     """Return the arm with the best mean, how far it is ahead, and honest words about it.
 
+    arm, favourite: the arm with the best mean, and the one the learner ended with the highest probability on; None
+    where several share that place.
     sure: "clear", "likely", "open" (the lead is within two standard errors) or "unknown" (too little was measured).
     """
     sign = 1.0 if direction == "maximize" else -1.0
     seen = [i for i, tally in enumerate(tallies) if tally.count]
     ranked = sorted(seen, key=lambda i: (-sign * tallies[i].mean, i))
-    favourite = max(range(len(arms)), key=lambda i: (probabilities[i], -i))
+    first = [i for i in ranked if _equal(tallies[i].mean, tallies[ranked[0]].mean)]
+    favourites = _favourites(arms, probabilities)
     found: dict[str, Any] = {
-        "arm": arms[ranked[0]] if ranked else None,
-        "runner_up": arms[ranked[1]] if len(ranked) > 1 else None,
+        "arm": arms[first[0]] if len(first) == 1 else None,
+        "runner_up": arms[ranked[1]] if len(first) == 1 < len(ranked) else None,
         "difference": None,
         "standard_error": None,
         "sure": "unknown",
-        "favourite": arms[favourite],
+        "favourite": favourites[0] if len(favourites) == 1 else None,
         "never_measured": [arm for i, arm in enumerate(arms) if not tallies[i].count],
     }
-    found["words"] = " ".join([*_lead(found, ranked, arms, tallies), *_caveats(found, arms, probabilities)])
+    lead = _tie(found, first, arms, tallies) if len(first) > 1 else _lead(found, ranked, arms, tallies)
+    found["words"] = " ".join([*lead, *_caveats(found, arms, probabilities)])
     return found
+
+
+def _equal(one: float, other: float) -> bool:
+    return math.isclose(one, other, rel_tol=1e-9)
+
+
+def _favourites(arms: Sequence[str], probabilities: Sequence[float]) -> list[str]:
+    most = max(probabilities)
+    return [arm for arm, p in zip(arms, probabilities, strict=True) if _equal(p, most)]
+
+
+def _tie(found: dict[str, Any], first: Sequence[int], arms: Sequence[str], tallies: Sequence[Tally]) -> list[str]:
+    """Say that several arms share the first place; none of them is named as if it were ahead."""
+    found["difference"], found["sure"] = 0.0, "open"
+    names = ", ".join(arms[i] for i in first[:-1]) + f" and {arms[first[-1]]}"
+    windows = ", ".join(f"{tallies[i].count:,}" for i in first[:-1]) + f" and {tallies[first[-1]].count:,}"
+    mean = amount(tallies[first[0]].mean)
+    return [f"No difference yet: {names} had equally good measured windows ({mean} a round over {windows})."]
 
 
 def _lead(found: dict[str, Any], ranked: Sequence[int], arms: Sequence[str], tallies: Sequence[Tally]) -> list[str]:
@@ -97,11 +119,9 @@ def _lead(found: dict[str, Any], ranked: Sequence[int], arms: Sequence[str], tal
     error = math.hypot(error_1, error_2)
     found["standard_error"] = error
     if error == 0.0:
-        found["sure"] = "clear" if gap > 0.0 else "open"
+        found["sure"] = "clear"
         alike = "in every window, all of an arm's windows being alike"
-        if gap > 0.0:
-            return [f"{best}, clearly ahead of {against}: by {amount(gap)} {alike}."]
-        return [f"{best}, but cannot be told apart from {against}: the same {alike}."]
+        return [f"{best}, clearly ahead of {against}: by {amount(gap)} {alike}."]
     errs = f"with a standard error of {amount(float(f'{error:.2g}'))}"
     if gap >= SURE * error:
         found["sure"] = "clear"
@@ -115,8 +135,7 @@ def _lead(found: dict[str, Any], ranked: Sequence[int], arms: Sequence[str], tal
 
 def _caveats(found: dict[str, Any], arms: Sequence[str], probabilities: Sequence[float]) -> list[str]:
     """Say what the learner believes, and what the figures are not."""
-    most = max(probabilities)
-    first = [arm for arm, p in zip(arms, probabilities, strict=True) if math.isclose(p, most, rel_tol=1e-9)]
+    most, first = max(probabilities), _favourites(arms, probabilities)
     if len(first) == len(arms):
         lines = [f"The learner ended with all alike: probability {most:.2f} on each arm."]
     elif len(first) > 1:

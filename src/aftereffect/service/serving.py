@@ -18,20 +18,18 @@ from aftereffect.core.errors import InvalidArgument
 from aftereffect.service.api.app import create_app
 from aftereffect.service.api.heads import BoundedHeads
 from aftereffect.service.api.telemetry import configure_logging
-from aftereffect.service.commands import Ask, Tell
 from aftereffect.service.config import Config
 from aftereffect.service.desk import Desk
 from aftereffect.service.errors import Refused
-from aftereffect.service.experiment import Experiment
-from aftereffect.service.settings import checked_settings
+from aftereffect.service.warming import warm_up
 
 ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 BACKLOG = 2048
 
 
-def announce(words: str) -> None:
-    """Say something at once, also where it goes to a file."""
-    print(words, flush=True)
+def announce(address: str) -> None:
+    """Say where the service is, at once, also where it goes to a file."""
+    print(f"Aftereffect is at {address}", flush=True)
 
 
 def serve(config: Config, ready: Callable[[str], None] = announce) -> None:
@@ -43,31 +41,21 @@ def serve(config: Config, ready: Callable[[str], None] = announce) -> None:
     check_reach(config)
     with _stopping(), _listening(config) as listener:
         address = address_of(config, listener)
+        warm_up()
         desk = Desk.open(config.store, address=address)
         try:
             check_tokens(desk, config)
             configure_logging(config.log_level)
             server = _server(desk, config)
-            warm_up()
             # What was made until now stays; to walk through it for garbage, again and again, would stall requests.
             gc.collect()
             gc.freeze()
-            ready(f"Aftereffect is at {address}")
+            ready(address)
             server.run(sockets=[listener])
         except KeyboardInterrupt:
             pass
         finally:
             desk.close()
-
-
-def warm_up() -> None:
-    """Play a round in memory with each learner, so that what the first experiment needs is loaded, or compiled, now."""
-    for learner in ({}, {"player": "paper", "horizon": 100}):
-        given = {"name": "warm-up", "arms": ["a", "b"], "max_delay": 0, "seed": 1, **learner}
-        experiment = Experiment(checked_settings(given))
-        experiment.do(Ask(), "2026-01-01T00:00:00Z")
-        experiment.do(Tell(1, 0.5), "2026-01-01T00:00:00Z")
-        Experiment.from_state(experiment.state()).view()
 
 
 def check_reach(config: Config) -> None:

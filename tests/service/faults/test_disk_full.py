@@ -51,6 +51,16 @@ async def refused(server: Server, ledger: Ledger, fault: str) -> None:
             raise RuntimeError(f"a broken disk ({fault}) must be told of, but got {ledger.refused}")
 
 
+async def health(server: Server, wanted: set[int]) -> bool:
+    """Wait until /healthz answers with one of these statuses; it may be some seconds behind."""
+    begun = time.monotonic()
+    while (await fetch(server.port, "/healthz")).status not in wanted:
+        await asyncio.sleep(0.1)
+        if time.monotonic() - begun > 10.0:
+            return False
+    return True
+
+
 async def broken(server: Server, crowd: Crowd, fault: str) -> list[str]:
     """Break the disk under load, read, and mend it; return what the audit finds after some more load."""
     ledger = crowd.ledger
@@ -64,10 +74,14 @@ async def broken(server: Server, crowd: Crowd, fault: str) -> list[str]:
         rows = await pages(server.port, f"/v1/experiments/{experiment}/rounds")
         if view.status != 200 or len(rows) < ledger.closed(experiment):
             return [f"lost: reads must work on a broken disk, but got {view.status} and {len(rows)} rows"]
+    if not await health(server, {503, 507}):
+        return ["unexpected: /healthz must say that nothing can be written"]
     mend_disk(server)
     await progress(ledger, 150)
     await crowd.quiet()
     found = await audit(server.port, ledger)
+    if not await health(server, {200}):
+        found.append("unexpected: /healthz must be well again")
     if not set(ledger.refused) <= {409, 503, 507}:
         found.append(f"unexpected: refusals must say full or busy, but got {ledger.refused}")
     return found

@@ -1,6 +1,7 @@
 """`create_app(desk, config)`: the service as an ASGI app: the REST API, the dashboard, and the gate around both."""
 
 import json
+import logging
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
@@ -11,7 +12,6 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from aftereffect.core.version import VERSION
 from aftereffect.service.api import describing, problems, reference
 from aftereffect.service.api.access import Access
 from aftereffect.service.api.bulk import Bulk
@@ -23,6 +23,9 @@ from aftereffect.service.api.telemetry import Telemetry
 from aftereffect.service.config import Config
 from aftereffect.service.dashboard.pages import router
 from aftereffect.service.desk import Desk
+from aftereffect.service.errors import Refused
+
+_log = logging.getLogger(__name__)
 
 
 class About:
@@ -34,12 +37,15 @@ class About:
         self.document = describing.openapi(config)
         self._openapi = json.dumps(self.document, ensure_ascii=False).encode()
         self._page = reference.page().encode()
-        self._health = {"status": "ok", "version": VERSION}
 
     async def health(self, call: Call) -> Response:
-        """Say that the store answers."""
-        await run_in_threadpool(self.desk.ping)
-        return answer(self._health)
+        """Say whether the store answers and can be written to, and no more: anybody may ask, by any name."""
+        try:
+            await run_in_threadpool(self.desk.ping)
+        except Refused as refused:
+            _log.warning("not well: %s", refused.detail)
+            raise Refused("busy", "the store must answer and take writes, but does not; the log says why") from None
+        return answer({"status": "ok"})
 
     async def openapi(self, call: Call) -> Response:
         """Return the OpenAPI document."""

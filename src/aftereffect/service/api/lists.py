@@ -93,6 +93,20 @@ class Verdict(BaseModel):
     finding: str | None
 
 
+class Verdicts(BaseModel):
+    """Verdicts, a page at a time; a page ends after some seconds, however few they are."""
+
+    model_config = reply(
+        {
+            "items": [{"experiment": "pZk2Yt0nQ9vLr8sXw1aBcA", "ok": True, "rounds": 365, "finding": None}],
+            "next": None,
+        }
+    )
+
+    items: list[Verdict]
+    next: str | None
+
+
 class BulkAskItem(BaseModel):
     """One ask; `id` is another word for `experiment`."""
 

@@ -96,6 +96,10 @@ OPERATIONS: tuple[Operation, ...] = (
         lists.Verdict, refusals=(404,),
     ),
     Operation(
+        "GET", "/v1/verify", "verify_all", "admin", "Replay every log, also those whose experiment is gone",
+        lists.Verdicts, query=("after", "limit"), refusals=(404,),
+    ),
+    Operation(
         "POST", "/v1/plan", "plan", "read", "What a carry-over leads to: blocks, decisions, the guarantee",
         shapes.Plan, shapes.PlanQuestion, "required",
     ),
@@ -108,7 +112,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "DELETE", "/v1/tokens/{token}", "revoke_token", "admin", "Make a token worthless", "", status=204,
         refusals=(404,),
     ),
-    Operation("GET", "/healthz", "health", None, "Whether the store answers", shapes.Health),
+    Operation("GET", "/healthz", "health", None, "Whether the store answers and takes writes", shapes.Health),
     Operation("GET", "/metrics", "metrics", "read", "Metrics in Prometheus' text format", "text/plain"),
     Operation("GET", "/openapi.json", "openapi", None, "This document", "application/json"),
     Operation("GET", "/docs", "docs", None, "The reference as a page", "text/html"),

@@ -144,6 +144,11 @@ class Routes:
         found = await run_in_threadpool(self.desk.verify, experiment_id(call.path["id"]))
         return answer(found[0])
 
+    async def verify_all(self, call: Call) -> Response:
+        """Replay every log, a page at a time."""
+        after, limit = cursor(call.query.get("after")), self._limit(call)
+        return answer(await run_in_threadpool(self.desk.verify_page, after=after, limit=limit))
+
     async def plan(self, call: Call) -> Response:
         """Return what a carry-over leads to."""
         question = settings_of(object_of(call.body or {}, "the body", QUESTION))

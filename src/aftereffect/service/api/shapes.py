@@ -222,9 +222,8 @@ class Token(BaseModel):
 
 
 class Health(BaseModel):
-    """The store answers."""
+    """The store answers, and takes writes."""
 
-    model_config = reply({"status": "ok", "version": "0.1.0"})
+    model_config = reply({"status": "ok"})
 
     status: Literal["ok"]
-    version: str

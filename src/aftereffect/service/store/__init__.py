@@ -5,5 +5,7 @@
     jobs, writer        commands in, durable answers out: group commit  troubles    what a database's errors mean
     ledger, batch       experiments in memory; what a transaction keeps statements  many rows with one statement
     loading, lookup     an experiment, or an old round, from the store  verifying   everything replayed and compared
-    reading, replicas   committed pages and views; paging: cursors      backup, export, tokens
+    reading, replicas   committed pages and views; paging: cursors      presence    what is open is still what is there
+    pulse               a trial write for those who watch               visiting    what can only be read
+    backup, export, tokens
 """

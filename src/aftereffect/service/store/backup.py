@@ -7,15 +7,16 @@ snapshot, and it can be restored to either database, so a backup is also the way
 import os
 import secrets
 import sqlite3
+from collections.abc import Sequence
 from pathlib import Path
 
-from sqlalchemy import Connection, func, insert, select
+from sqlalchemy import Connection, Table, func, insert, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from aftereffect.service.errors import Corrupt, Refused
 from aftereffect.service.store import migrating, schema
 from aftereffect.service.store.locking import FileLock
-from aftereffect.service.store.places import Place, checked_url
+from aftereffect.service.store.places import Place, checked_url, make_file
 from aftereffect.service.store.troubles import refusal
 
 _PORTION = 2000
@@ -32,11 +33,13 @@ def backup(place: Place, path: str | Path) -> None:
         raise Refused("conflict", f"path must not exist yet, but {str(target)!r} does")
     if not target.parent.is_dir():
         raise Refused("not_found", f"path must be in a folder that is there, but got {str(target)!r}")
+    if place.file is not None:
+        migrating.look(place.file)
     beside = _beside(target)
     try:
-        _make(beside)
+        make_file(beside)
         if place.file is not None:
-            _copy_file(place.file, beside)
+            _copy_file(_uri(place.file) if place.visit is None else place.visit.uri(), beside)
         else:
             with place.reading.connect() as connection:
                 _copy_tables(connection, Place(checked_url(f"sqlite:///{beside}")))
@@ -53,8 +56,11 @@ def backup(place: Place, path: str | Path) -> None:
             beside.with_name(beside.name + suffix).unlink(missing_ok=True)
 
 
-def restore_backup(source: str | Path, target: str, *, wait: float = 10.0) -> None:
-    """Fill an empty store at the address `target` with a backup file; a store that holds experiments is left alone."""
+def restore_backup(source: str | Path, target: str, *, wait: float = 10.0, tokens: bool = True) -> None:
+    """Fill an empty store at the address `target` with a backup file; a store that holds experiments is left alone.
+
+    tokens: whether they come back too, as they were: one that was revoked after the backup is valid again.
+    """
     file = Path(source).absolute()
     if not file.is_file():
         raise Refused("not_found", f"source must be a backup file, but there is no {str(file)!r}")
@@ -63,20 +69,21 @@ def restore_backup(source: str | Path, target: str, *, wait: float = 10.0) -> No
     lock = None if place.file is None else FileLock(place.file)
     if place.file is not None and place.file == file.resolve():
         raise Refused("invalid", "target must be another file than source, but it is the same")
+    if place.file is not None:
+        migrating.look(place.file)
     # A backup is not touched: what is read, and brought up to date, is a copy.
     copy = _beside(place.file or file)
     try:
         if lock is not None:
             lock.take(wait)
-        if place.file is not None and not place.file.exists():
-            _make(place.file)
-        _make(copy)
-        _copy_file(file, copy)
+        place.make()
+        make_file(copy)
+        _copy_file(_uri(file), copy)
         origin = Place(checked_url(f"sqlite:///{copy}"))
         try:
             migrating.upgrade(origin.writing)
             with origin.reading.connect() as connection:
-                _copy_tables(connection, place)
+                _copy_tables(connection, place, schema.TABLES if tokens else schema.TABLES[:-1])
         finally:
             origin.close()
     except SQLAlchemyError as error:
@@ -96,15 +103,9 @@ def _beside(target: Path) -> Path:
     return target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")
 
 
-def _make(path: Path) -> None:
-    """Make an empty file that its owner alone can read: a store holds what was earned, and tokens' hashes."""
-    # O_EXCL follows no link. SQLite takes an empty file for a new database, and gives its companions the same mode.
-    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-
-
 def _check_backup(file: Path) -> None:
     try:
-        connection = sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True)
+        connection = sqlite3.connect(_uri(file), uri=True)
         try:
             whole = connection.execute("PRAGMA integrity_check(1)").fetchone()
             tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
@@ -116,9 +117,13 @@ def _check_backup(file: Path) -> None:
         raise Corrupt(f"source must be a whole backup file, but {str(file)!r} is not")
 
 
-def _copy_file(source: Path, target: Path) -> None:
-    """Copy a SQLite database at one moment; in its write-ahead log mode this holds up no writer."""
-    origin = sqlite3.connect(f"{source.as_uri()}?mode=ro", uri=True)
+def _uri(file: Path) -> str:
+    return f"{file.as_uri()}?mode=ro"
+
+
+def _copy_file(source: str, target: Path) -> None:
+    """Copy the SQLite database at a URI at one moment; in its write-ahead log mode this holds up no writer."""
+    origin = sqlite3.connect(source, uri=True)
     try:
         copy = sqlite3.connect(target)
         try:
@@ -131,13 +136,13 @@ def _copy_file(source: Path, target: Path) -> None:
         origin.close()
 
 
-def _copy_tables(origin: Connection, place: Place) -> None:
+def _copy_tables(origin: Connection, place: Place, tables: Sequence[Table] = schema.TABLES) -> None:
     """Fill an empty store from a connection's snapshot."""
     migrating.upgrade(place.writing)
     with place.writing.begin() as connection:
         if connection.execute(select(func.count()).select_from(schema.experiments)).scalar():
             raise Refused("conflict", "target must be an empty store, but it holds experiments")
-        for table in schema.TABLES:
+        for table in tables:
             with origin.execution_options(yield_per=_PORTION).execute(select(table)) as found:
                 for portion in found.mappings().partitions():
                     connection.execute(insert(table), [dict(row) for row in portion])

@@ -90,7 +90,7 @@ class Ledger:
                 if again and not committing and worth_another_try(error):
                     again = False
                     continue
-                return self.failed(page, refusal(error))
+                return self.failed(page, refusal(error, committing=committing))
             except BaseException:
                 self.forget(page)
                 raise
@@ -216,7 +216,7 @@ class Ledger:
 
     def failed(self, page: Page, problem: Refused) -> list[Answer]:
         """Answer a page that was not kept; on SQLite, answers that came from what is committed stand."""
-        _log.warning("a batch of %d commands was not kept: %s", len(page.items), problem.detail)
+        _log.warning("a batch of %d commands was not acknowledged: %s", len(page.items), problem.detail)
         stands = not self.shared and len(page.answers) == len(page.items)
         return [
             page.answers[i] if stands and identity and identity not in page.batch.touched else problem

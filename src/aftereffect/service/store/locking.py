@@ -8,6 +8,7 @@ The text means nothing while nobody holds the lock, nor in a file that another u
 import contextlib
 import fcntl
 import json
+import logging
 import os
 import time
 from pathlib import Path
@@ -16,6 +17,10 @@ from typing import Any
 from aftereffect.service.errors import Refused
 
 PAUSE = 0.05
+NOTICE_S = 2.0
+"""After so long somebody who waits is told what for."""
+
+_log = logging.getLogger(__name__)
 
 
 def lock_path(database: Path) -> Path:
@@ -47,12 +52,16 @@ class FileLock:
         with contextlib.suppress(OSError):
             os.fchmod(file, 0o600)
         # At least two tries: somebody who only looks holds the lock for an instant.
-        patience = time.monotonic() + max(wait, 2 * PAUSE)
+        began, noticed = time.monotonic(), False
         while not _try(file, fcntl.LOCK_EX):
-            if time.monotonic() >= patience:
+            waited = time.monotonic() - began
+            if waited >= max(wait, 2 * PAUSE):
                 refusal = _busy(_text(file), wait)
                 os.close(file)
                 raise refusal
+            if waited >= NOTICE_S and not noticed:
+                noticed = True
+                _log.warning("store is in use by %s; waiting up to %g s", _who(_text(file)), wait)
             time.sleep(PAUSE)
         text = json.dumps({"pid": os.getpid(), "address": address}).encode()
         # A full disk must not keep anybody from reading: without its text the lock is still a lock.
@@ -117,11 +126,12 @@ def _text(file: int) -> dict[str, Any]:
     return found
 
 
+def _who(found: dict[str, Any]) -> str:
+    if found["address"]:
+        return f"the server at {found['address']} (process {found['pid']})"
+    return f"process {found['pid']}" if found["pid"] else "another process"
+
+
 def _busy(who: dict[str, Any], wait: float) -> Refused:
-    if who["address"]:
-        by = f"the server at {who['address']} (process {who['pid']}): talk to it instead"
-    elif who["pid"]:
-        by = f"process {who['pid']}"
-    else:
-        by = "another process"
+    by = _who(who) + (": talk to it instead" if who["address"] else "")
     return Refused("busy", f"store is in use by {by} (waited {wait:g} s)", address=who["address"], pid=who["pid"])

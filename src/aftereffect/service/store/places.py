@@ -5,7 +5,10 @@ BEGIN IMMEDIATE; readers see the last commit and hold up nobody. Only the writin
 PostgreSQL: commits wait for the disk whatever the server's default; a lock is waited for, but not for ever.
 """
 
+import math
+import os
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +19,8 @@ from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.pool import StaticPool
 
 from aftereffect.service.errors import Refused
+from aftereffect.service.store.presence import Presence, Unwritable
+from aftereffect.service.store.visiting import Visit, only_readable
 
 PATIENCE_S = 10
 """How long PostgreSQL waits for a row that another process has locked."""
@@ -24,6 +29,8 @@ STATEMENTS = 256
 """How many statements a SQLite connection keeps ready; the writer has one for each number of rows up to 40."""
 POOL = 16
 _BEGIN = "BEGIN IMMEDIATE"
+_DRIVER: dict[str, Any] = {"check_same_thread": False, "timeout": PATIENCE_S, "cached_statements": STATEMENTS}
+_MANY: dict[str, Any] = {"pool_size": POOL, "max_overflow": POOL}
 _POSTGRES = ("postgresql", "postgres", "postgresql+psycopg")
 _OPTIONS = (
     f"-c synchronous_commit=on -c lock_timeout={PATIENCE_S}s -c idle_in_transaction_session_timeout={3 * PATIENCE_S}s"
@@ -51,16 +58,43 @@ def checked_url(address: str) -> URL:
     return url
 
 
+def make_file(path: Path) -> None:
+    """Make an empty file that its owner alone can read: a store holds what was earned, and tokens' hashes."""
+    # O_EXCL follows no link. SQLite takes an empty file for a new database, and gives its companions the same mode.
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+
+
 class Place:
-    """One store: its URL, the file it is in (SQLite only), an engine that reads and one that writes."""
+    """One store: its URL, the file it is in (SQLite only), an engine that reads and one that writes.
+
+    visit: how a SQLite file is read that can only be read; None for all others, which can be written to.
+    kept_at: when `transaction` last kept something, by the clock `time.monotonic`.
+    """
 
     def __init__(self, url: URL) -> None:
         """Connect to nothing yet."""
         self.url = url
+        self.kept_at = -math.inf
         self.is_sqlite = url.drivername == "sqlite"
         self.file = Path(url.database or "").resolve() if self.is_sqlite else None
-        self.reading = _sqlite(url, reads=True) if self.is_sqlite else _postgres(url, isolation_level="REPEATABLE READ")
-        self.writing = _sqlite(url, reads=False) if self.is_sqlite else _postgres(url, pool_size=2)
+        self._presence = None if self.file is None else Presence(self.file)
+        self.visit = None if self.file is None or not only_readable(self.file) else Visit(self.file)
+        if self._presence is None:
+            self.reading = _postgres(url, isolation_level="REPEATABLE READ")
+            self.writing = _postgres(url, pool_size=2)
+        elif self.visit is None:
+            self.reading = _sqlite(url, self._presence, reads=True)
+            self.writing = _sqlite(url, self._presence, reads=False)
+        else:
+            self.reading, self.writing = _visited(url, self.visit), _unwritable(url)
+
+    def make(self) -> None:
+        """Make the file, if the store is one and it is not there; the caller holds its lock."""
+        if self.file is not None and not self.file.exists():
+            try:
+                make_file(self.file)
+            except OSError as error:
+                raise Unwritable(f"the store's file cannot be made: {error}") from None
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Cursor]:
@@ -73,24 +107,37 @@ class Place:
             cursor: Any = connection.cursor()
             cursor.execute(_BEGIN)
             yield cursor
+            self.check("nothing was kept")
             connection.commit()
+            self.check("it is not known whether this was kept")
+            self.kept_at = time.monotonic()
         except sqlite3.Error as error:
             raise DBAPIError.instance(None, None, error, sqlite3.Error, dialect=self.writing.dialect) from error
         finally:
             # What was not committed is rolled back.
             connection.close()
 
+    def check(self, outcome: str = "nothing is kept any more") -> None:
+        """Raise Unwritable if what is open is no longer what is there; outcome: what that means for the caller."""
+        if self._presence is not None:
+            self._presence.check(outcome)
+
     def close(self) -> None:
         """Close all connections, the writing one last: whoever closes last moves the log into the file."""
         self.reading.dispose()
         self.writing.dispose()
+        if self.visit is not None:
+            self.visit.close()
 
 
-def _sqlite(url: URL, *, reads: bool) -> Engine:
-    options: dict[str, Any] = {"check_same_thread": False, "timeout": PATIENCE_S, "cached_statements": STATEMENTS}
-    pool: dict[str, Any] = {"pool_size": POOL, "max_overflow": POOL} if reads else {"poolclass": StaticPool}
-    engine = create_engine(url, connect_args=options, **pool)
+def _sqlite(url: URL, presence: Presence, *, reads: bool) -> Engine:
+    pool: dict[str, Any] = _MANY if reads else {"poolclass": StaticPool}
+    engine = create_engine(url, connect_args=_DRIVER, **pool)
     begin = "BEGIN" if reads else _BEGIN
+
+    @event.listens_for(engine, "do_connect")
+    def _connecting(*_: object) -> None:
+        presence.connecting()
 
     @event.listens_for(engine, "connect")
     def _prepare(connection: sqlite3.Connection, _record: object) -> None:
@@ -104,10 +151,51 @@ def _sqlite(url: URL, *, reads: bool) -> Engine:
         else:
             connection.execute("PRAGMA foreign_keys=ON")
             connection.execute(f"PRAGMA cache_size=-{CACHE_KIB}")
+            # To read anything opens the log too.
+            connection.execute("SELECT 1 FROM sqlite_master").fetchall()
+            presence.connected()
 
     @event.listens_for(engine, "begin")
     def _begin(connection: Connection) -> None:
         connection.exec_driver_sql(begin)
+
+    if not reads:
+
+        @event.listens_for(engine, "commit")
+        def _commit(_: Connection) -> None:
+            presence.check("nothing was kept")
+
+        @event.listens_for(engine, "close")
+        def _closed(*_: object) -> None:
+            presence.closed()
+
+    return engine
+
+
+def _visited(url: URL, visit: Visit) -> Engine:
+    """Return an engine that reads a file which cannot be written to."""
+    engine = create_engine(url, **_MANY)
+
+    @event.listens_for(engine, "do_connect")
+    def _connect(*_: object) -> sqlite3.Connection:
+        connection: sqlite3.Connection = sqlite3.connect(visit.uri(), uri=True, isolation_level=None, **_DRIVER)
+        return connection
+
+    @event.listens_for(engine, "begin")
+    def _begin(connection: Connection) -> None:
+        connection.exec_driver_sql("BEGIN")
+
+    return engine
+
+
+def _unwritable(url: URL) -> Engine:
+    """Return an engine that refuses, in place of one that writes."""
+    engine = create_engine(url)
+
+    @event.listens_for(engine, "do_connect")
+    def _refuse(*_: object) -> None:
+        where = f"the store {url.database!r}"
+        raise Unwritable(f"{where} can only be read, nothing was kept: it, or its folder, is read-only")
 
     return engine
 

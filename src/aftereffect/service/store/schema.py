@@ -104,7 +104,7 @@ tokens = Table(
     Column("revoked_at", String(32)),
 )
 
-# The order in which tables can be filled: a row's experiment comes before it.
+# The order in which tables can be filled: a row's experiment comes before it; those of the record, then tokens.
 TABLES = (experiments, events, rounds, checkpoints, tokens)
 
 EVENT_COLUMNS = tuple(column.name for column in events.columns)

@@ -7,6 +7,7 @@
 """
 
 import json
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,8 +17,11 @@ from sqlalchemy.exc import SQLAlchemyError
 from aftereffect.service.errors import Corrupt
 from aftereffect.service.store import chain, schema
 from aftereffect.service.store.loading import Held, find, first, take
+from aftereffect.service.store.paging import limited
 
 _FLUSH = 5000
+PAGE_S = 5.0
+"""After how many seconds a page of verdicts ends."""
 _rounds, _events = schema.rounds.c, schema.events.c
 _all = select(schema.experiments.c.id).order_by(schema.experiments.c.number)
 _log = select(schema.events).order_by(_events.seq)
@@ -28,6 +32,26 @@ def verify(engine: Engine, identity: str | None) -> list[dict[str, Any]]:
     with engine.connect() as connection:
         wanted = connection.execute(_all).scalars().all() if identity is None else [find(connection, identity).id]
     return [_verdict(engine, each) for each in wanted] + (_orphans(engine) if identity is None else [])
+
+
+def verify_page(engine: Engine, after: str | None, limit: int) -> dict[str, Any]:
+    """Return verdicts for experiments in the order they were made, and on the last page for logs without one.
+
+    A page ends after `limit` experiments, or after some seconds: whoever waits for it must see that work goes on.
+    """
+    query, ends = _all.limit(limited(limit) + 1), time.monotonic() + PAGE_S
+    with engine.connect() as connection:
+        if after is not None:
+            query = query.where(schema.experiments.c.number > find(connection, after).number)
+        wanted = connection.execute(query).scalars().all()
+    items: list[dict[str, Any]] = []
+    for identity in wanted[:limit]:
+        items.append(_verdict(engine, identity))
+        if time.monotonic() >= ends:
+            break
+    if len(items) < len(wanted):
+        return {"items": items, "next": items[-1]["experiment"]}
+    return {"items": items + _orphans(engine), "next": None}
 
 
 def _orphans(engine: Engine) -> list[dict[str, Any]]:

@@ -34,13 +34,22 @@ def export(
             kind = Kind.PARQUET if out is not None and out.suffix == ".parquet" else Kind.CSV
         if out is None and kind is Kind.PARQUET:
             raise InvalidArgument("--out must name a file for Parquet, but it is missing")
-        with opened(store) as service:
+        with opened(store, plays=False) as service:
             content = service.export(chosen(service, experiment), kind.value)
         if out is None:
             typer.echo(content.decode(), nl=False)
         else:
-            out.write_bytes(content)
+            _write(out, content)
             typer.echo(f"Exported to {out}: {len(content):,} bytes")
+
+
+def _write(out: Path, content: bytes) -> None:
+    try:
+        out.write_bytes(content)
+    except OSError as error:
+        # Whoever reads of it wants to know which file.
+        error.filename = str(out)
+        raise
 
 
 def verify(experiment: Experiment = None, store: Store = DEFAULT_STORE, form: Form = Format.TABLE) -> None:
@@ -55,9 +64,10 @@ def verify(experiment: Experiment = None, store: Store = DEFAULT_STORE, form: Fo
 def backup(
     target: Annotated[Path, typer.Argument(metavar="FILE", help="The file to write; it must not be there yet.")],
     store: Store = DEFAULT_STORE,
+    form: Form = Format.TABLE,
 ) -> None:
     """Copy the whole store into one file, also while a server uses it. The file is a store itself."""
-    with speaking():
+    with speaking(form):
         from aftereffect.service.store.backup import backup as copy
         from aftereffect.service.store.places import Place, checked_url
 
@@ -67,22 +77,28 @@ def backup(
             copy(place, target)
         finally:
             place.close()
-        typer.echo(f"Backed up to {target}: {target.stat().st_size:,} bytes")
+        size = target.stat().st_size
+        showing.show(form, {"file": str(target), "bytes": size}, [f"Backed up to {target}: {size:,} bytes"])
 
 
 def restore_backup(
     source: Annotated[Path, typer.Argument(metavar="FILE", help="A file that `backup` wrote.")],
     store: Store = DEFAULT_STORE,
+    without_tokens: Annotated[
+        bool, typer.Option("--without-tokens", help="Leave tokens out; one revoked since would be valid again.")
+    ] = False,
+    form: Form = Format.TABLE,
 ) -> None:
     """Fill a new or empty store from a backup, and verify it."""
-    with speaking():
+    with speaking(form):
         from aftereffect.service.desk import Desk
         from aftereffect.service.desk import restore_backup as restore
 
-        restore(source, database(store))
+        restore(source, database(store), tokens=not without_tokens)
         with Desk.open(store) as desk:
             found = [read(Verdict, one) for one in desk.verify()]
-        for line in showing.verdicts(found):
-            typer.echo(line)
+            valid = sum(one["revoked_at"] is None for one in desk.tokens())
+        data = {"items": [dict(one.data) for one in found], "tokens": valid}
+        showing.show(form, data, [*showing.verdicts(found), *showing.restored_tokens(valid)])
         if not all(one.ok for one in found):
             raise typer.Exit(CORRUPT)

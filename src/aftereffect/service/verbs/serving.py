@@ -1,5 +1,6 @@
 """The server's verbs: serve, and token, which says who may use it."""
 
+import json
 from typing import Annotated
 
 import typer
@@ -23,14 +24,16 @@ def serve(
     port: Annotated[int, typer.Option(envvar="AFTEREFFECT_PORT", help="The port; 0 takes a free one.")] = 8000,
     store: Database = DEFAULT_STORE,
     demo: Annotated[bool, typer.Option("--demo", help="Make a demonstration experiment if there is none.")] = False,
+    form: Form = Format.TABLE,
 ) -> None:
     """Run the server: REST, dashboard, metrics. Beyond this machine it asks for tokens. Ctrl-C stops it."""
-    with speaking():
+    with speaking(form):
         from pydantic import ValidationError
 
         from aftereffect.service.config import Config
         from aftereffect.service.demonstration import ensure
         from aftereffect.service.desk import Desk
+        from aftereffect.service.serving import announce
         from aftereffect.service.serving import serve as run
 
         try:
@@ -45,7 +48,12 @@ def serve(
                 ensure(desk)
             finally:
                 desk.close()
-        run(config, ready=typer.echo)
+        run(config, ready=announce if form is Format.TABLE else _announce_as_json)
+
+
+def _announce_as_json(address: str) -> None:
+    """Say where the service is on a line of its own, the first."""
+    typer.echo(json.dumps({"address": address}))
 
 
 Scopes = Annotated[list[str], typer.Option("--scope", help="read, play or admin; give one or more.")]
@@ -59,7 +67,7 @@ def create(
     form: Form = Format.TABLE,
 ) -> None:
     """Make a token and show it, this once: it is stored as a hash only."""
-    with speaking(form), opened(store, create=not is_server(store)) as service:
+    with speaking(form), opened(store, create=not is_server(store), plays=False) as service:
         made = service.create_token(name, scope)
         showing.show(form, made, [str(made["token"])])
 
@@ -67,7 +75,7 @@ def create(
 @token.command("list")
 def list_tokens(store: Store = DEFAULT_STORE, form: Form = Format.TABLE) -> None:
     """List tokens: id, name, scopes."""
-    with speaking(form), opened(store) as service:
+    with speaking(form), opened(store, plays=False) as service:
         found = service.tokens()
         showing.show(form, {"items": [dict(one) for one in found]}, showing.tokens(found))
 
@@ -79,6 +87,6 @@ def revoke(
     form: Form = Format.TABLE,
 ) -> None:
     """Make a token worthless, at once."""
-    with speaking(form), opened(store) as service:
+    with speaking(form), opened(store, plays=False) as service:
         service.revoke_token(token_id)
         showing.show(form, {"revoked": token_id}, [f"Token {token_id} is revoked."])

@@ -149,6 +149,17 @@ def verdicts(found: Sequence[Verdict]) -> list[str]:
     ]
 
 
+def restored_tokens(valid: int) -> list[str]:
+    """Say that a restored store lets in whom it let in when it was backed up."""
+    if not valid:
+        return []
+    who = "1 token is" if valid == 1 else f"{valid} tokens are"
+    return [
+        f"{who} valid as when the backup was made, also where revoked since: see `aftereffect token list`; "
+        "--without-tokens leaves them out."
+    ]
+
+
 def tokens(found: Sequence[Mapping[str, Any]]) -> list[str]:
     """List tokens: what they are called and may do, never what they are."""
     if not found:

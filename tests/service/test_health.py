@@ -1,0 +1,169 @@
+"""Health: well only where what is written is kept."""
+
+import sqlite3
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from sqlalchemy import event
+from sqlalchemy.exc import OperationalError
+from tests.service.calling import api, problem
+
+from aftereffect.service.commands import Ask
+from aftereffect.service.desk import Desk
+from aftereffect.service.errors import Refused
+from aftereffect.service.store import pulse
+
+MAIL = {"name": "Mail", "arms": ["short", "long"], "max_delay": 1, "seed": 7}
+
+
+@pytest.fixture
+def at_once(monkeypatch):
+    """Make a trial every time."""
+    monkeypatch.setattr(pulse, "EVERY_S", 0.0)
+
+
+def break_disk(desk: Desk) -> Callable[[], None]:
+    """Let no commit come to its end; return what mends that."""
+
+    def no_room(_: object) -> None:
+        cause = sqlite3.OperationalError("database or disk is full")
+        cause.sqlite_errorname = "SQLITE_FULL"
+        raise OperationalError("COMMIT", None, cause)
+
+    event.listen(desk._place.writing, "commit", no_room)
+    return lambda: event.remove(desk._place.writing, "commit", no_room)
+
+
+def test_a_store_that_can_only_be_read_is_not_well_until_it_can_be_written(desk, at_once):
+    identity = desk.create(MAIL)["id"]
+    desk.ping()
+    mend = break_disk(desk)
+    for _ in range(2):
+        with pytest.raises(Refused, match="nothing was kept") as refused:
+            desk.ping()
+        assert refused.value.code == "full"
+    assert desk.experiment(identity)["id"] == identity
+    mend()
+    desk.ping()
+    assert desk.perform(identity, Ask())["round"] == 1
+
+
+def test_a_file_that_is_gone_is_not_well(tmp_path):
+    with Desk.open(f"sqlite:///{tmp_path / 'store.db'}") as desk:
+        desk.create(MAIL)
+        desk.ping()
+        Path(tmp_path / "store.db-wal").unlink()
+        with pytest.raises(Refused, match="removed or replaced"):
+            desk.ping()
+
+
+def test_a_trial_changes_nothing(desk, at_once):
+    identity = desk.create(MAIL)["id"]
+    before = desk.events(identity), desk.experiments(), desk.verify()
+    for _ in range(3):
+        desk.ping()
+    assert (desk.events(identity), desk.experiments(), desk.verify()) == before
+
+
+class Clock:
+    """A clock that stands until it is moved."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch) -> Clock:
+    standing = Clock()
+    monkeypatch.setattr(pulse, "time", standing)
+    return standing
+
+
+def test_trials_are_few_and_a_real_write_saves_one(clock):
+    tries, kept = [], [0.0]
+    heart = pulse.Pulse(lambda: tries.append(clock.now), lambda: kept[0])
+    heart.check()
+    clock.now += pulse.EVERY_S - 0.1
+    heart.check()
+    assert tries == [1000.0]
+    clock.now += 0.1
+    heart.check()
+    assert tries == [1000.0, 1000.0 + pulse.EVERY_S]
+    clock.now += pulse.EVERY_S
+    kept[0] = clock.now - 0.5
+    heart.check()
+    assert len(tries) == 2
+    clock.now += pulse.EVERY_S
+    heart.check()
+    assert len(tries) == 3
+
+
+def test_a_failure_is_remembered_until_a_write_succeeds(clock):
+    outcome, kept = [Refused("full", "no space left"), None], [0.0]
+
+    def write():
+        found = outcome.pop(0)
+        if found is not None:
+            raise found
+
+    heart = pulse.Pulse(write, lambda: kept[0])
+    for _ in range(2):
+        with pytest.raises(Refused, match="no space left"):
+            heart.check()
+    clock.now += 1.0
+    kept[0] = clock.now
+    heart.check()
+    clock.now += pulse.EVERY_S
+    heart.check()
+    assert outcome == []
+
+
+def test_a_writer_that_hangs_holds_up_one_who_asks_and_no_more(clock):
+    go_on, began = threading.Event(), threading.Event()
+
+    def write():
+        began.set()
+        go_on.wait(30)
+
+    heart = pulse.Pulse(write, lambda: 0.0)
+    first = threading.Thread(target=heart.check)
+    first.start()
+    try:
+        assert began.wait(30)
+        heart.check()
+        clock.now += pulse.PATIENCE_S + 1.0
+        with pytest.raises(Refused, match="not finished a write for 11 s"):
+            heart.check()
+    finally:
+        go_on.set()
+        first.join()
+
+
+def test_healthz_says_that_writes_fail(tmp_path, at_once):
+    with api(tmp_path) as call:
+        assert call("GET", "/healthz").status_code == 200
+        mend = break_disk(call.desk)
+        problem(call("GET", "/healthz"), 503, "busy")
+        mend()
+        assert call("GET", "/healthz").status_code == 200
+
+
+@pytest.mark.parametrize("host", ["10.1.2.3:8000", "shop.example", "evil.example", ""])
+@pytest.mark.parametrize("bound", ["0.0.0.0", "127.0.0.1"])
+def test_healthz_answers_to_any_name_and_says_nothing_else(tmp_path, at_once, caplog, bound, host):
+    with api(tmp_path, host=bound, allowed_hosts="shop.example") as call:
+        sent = {"host": host}
+        well = call("GET", "/healthz", headers=sent)
+        assert (well.status_code, well.json()) == (200, {"status": "ok"})
+        break_disk(call.desk)
+        ill = call("GET", "/healthz", headers=sent)
+        assert "the store must answer and take writes" in problem(ill, 503, "busy")
+        assert "disk" not in ill.text
+        assert "database or disk is full" in caplog.text
+        for header in ({"origin": "https://other.example"}, {"sec-fetch-site": "cross-site"}):
+            problem(call("POST", "/healthz", headers={**sent, **header}), 403, "forbidden")
