@@ -92,3 +92,9 @@ def test_runs_to_a_report(name: str, tmp_path: Path) -> None:
     images = sum(drawn.get(figure, 1) for figure in study.report["figures"]) + len(study.report.get("against", []))
     assert page.count("<img ") == images
     assert ("How to read it" in page) == ("reading" in study.report)
+
+
+def test_a_folder_of_the_same_name_hides_no_built_in_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "rates").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert Study.load("rates").name == "rates"

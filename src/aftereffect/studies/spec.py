@@ -112,7 +112,7 @@ class Study:
     def load(cls, source: str | Path, quick: bool = False) -> "Study":
         """Read a study from a TOML file, or by name one that comes with the package."""
         path = Path(source)
-        if not path.exists() and isinstance(source, str) and source in builtin_names():
+        if not path.is_file() and isinstance(source, str) and source in builtin_names():
             path = BUILTIN / f"{source}.toml"
         try:
             given = tomllib.loads(path.read_text(encoding="utf-8"))
