@@ -62,10 +62,15 @@ def test_four_k() -> None:
     for K in range(2, 5000):
         x = math.sqrt(K)
         A, h = (K + 2.0 - 2.0 / K) / x, 2.0 * (x - 1.0)
-        assert 2.0 * A * h + 2.25 <= 2.0 * A * h + 4.0 <= 4.0 * K
+        assert h == pytest.approx(theory.entropy_range(K))
+        assert 2.0 * A * h + 4.0 <= 4.0 * K
         # What is left over: 4(x−1)(x³−2x²+2)/x³.
         left = 4.0 * (x - 1.0) * (x**3 - 2.0 * x**2 + 2.0) / x**3
         assert 4.0 * K - 2.0 * A * h - 4.0 == pytest.approx(left, abs=1e-8 * K)
+    # Without rounding 9/4 up to 4, as the text says for K = 2 and 5: 2√(2Ah + 9/4) against 4√K.
+    for K, sharper, rounded in ((2, 4.8, 5.7), (5, 8.2, 8.9)):
+        doubled = 4.0 * (K + 2.0 - 2.0 / K) * (1.0 - 1.0 / math.sqrt(K))
+        assert (round(2.0 * math.sqrt(doubled + 2.25), 1), round(4.0 * math.sqrt(K), 1)) == (sharper, rounded)
 
 
 def test_mass_moved_from_anywhere_to_anywhere() -> None:
