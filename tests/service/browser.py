@@ -30,6 +30,16 @@ def chromium() -> Iterator[Browser]:
             browser.close()
 
 
+@contextlib.contextmanager
+def window(browser: Browser, address: str, width: int = 1280, **options: Any) -> Iterator["Watched"]:
+    """Open a window of its own, with nothing remembered, and a page in it."""
+    context = browser.new_context(viewport={"width": width, "height": 900}, **options)
+    try:
+        yield Watched(context, address)
+    finally:
+        context.close()
+
+
 class Watched:
     """A page of a browser, and everything it did that it must not do.
 

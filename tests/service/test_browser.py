@@ -1,10 +1,8 @@
 """The dashboard in a real Chromium: charts under the strict policy, work without scripts, names that hold scripts."""
 
-import contextlib
-
 import pytest
-from playwright.sync_api import Browser, expect
-from tests.service.browser import Watched, chromium
+from playwright.sync_api import expect
+from tests.service.browser import window
 from tests.service.running import server
 
 from aftereffect.service.client import Client
@@ -25,24 +23,9 @@ SCRIPTS = [
 
 
 @pytest.fixture(scope="module")
-def browser():
-    with chromium() as opened:
-        yield opened
-
-
-@pytest.fixture(scope="module")
 def address(tmp_path_factory):
     with server(f"sqlite:///{tmp_path_factory.mktemp('browser') / 'store.db'}") as found:
         yield found
-
-
-@contextlib.contextmanager
-def window(browser: Browser, address: str, width: int = 1280, **options):
-    context = browser.new_context(viewport={"width": width, "height": 900}, **options)
-    try:
-        yield Watched(context, address)
-    finally:
-        context.close()
 
 
 def played(address: str, rounds: int = 60, token: str | None = None, **changes) -> str:
