@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tests.service.faults.audit import audit
 from tests.service.faults.crowd import Crowd
-from tests.service.faults.harness import progress, standstill, thirty_two
+from tests.service.faults.harness import SOAK, progress, standstill, thirty_two
 from tests.service.faults.ledger import Ledger
 from tests.service.faults.server import Server
 from tests.service.faults.wire import fetch, pages
@@ -83,7 +83,7 @@ async def now_and_then(server: Server, crowd: Crowd) -> list[str]:
     crowd.ledger.refused.clear()
     server.opened.fail(every=2500, pwrite64=errno.ENOSPC, fdatasync=errno.EIO)
     crowd.go()
-    await progress(crowd.ledger, 6000)
+    await progress(crowd.ledger, 6_000 if SOAK else 1_500)
     # How many writes that takes depends on who was quicker, long lists or single totals.
     await told_of(crowd.ledger, "now and then")
     await crowd.quiet()
