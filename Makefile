@@ -4,6 +4,9 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
+# How many processes share the tests: halves of the list in its order, so that what a folder's tests share is made once
+# or twice, and whoever is done first takes over from the other.
+WORKERS ?= 2
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .PHONY: demo serve test bench soak clean
@@ -19,7 +22,7 @@ test: $(VENV)/.tests $(VENV)/.chromium
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal
 
 bench: $(VENV)/.tests
 	$(BIN)/python benchmarks/run.py

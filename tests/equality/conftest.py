@@ -128,7 +128,7 @@ def output(child: Callable[..., Any]) -> Callable[..., str]:
     """output(code, *paths, cache=...): what Python code prints in a new process."""
 
     def run(code: str, *paths: Path, **options: Any) -> str:
-        done = subprocess.run(**child(code, *paths, **options), capture_output=True, timeout=100)
+        done = subprocess.run(**child(code, *paths, **options), capture_output=True, timeout=300)
         assert done.returncode == 0, done.stderr
         return str(done.stdout).strip()
 

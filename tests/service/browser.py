@@ -3,13 +3,11 @@
 import contextlib
 import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
-
-PLACES = ("/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome")
+from tests.service.install_chromium import found
 
 # Runs before any script of a page: what breaks the policy, and what an injected script would set.
 WATCH = """
@@ -19,25 +17,27 @@ document.addEventListener("securitypolicyviolation", (event) => window.broken.pu
 """
 
 
-def executable(playwright: Any) -> str:
-    """Return the path of a Chromium: CHROMIUM's, the system's, or playwright's own."""
-    candidates = (os.environ.get("CHROMIUM"), *PLACES, playwright.chromium.executable_path)
-    for path in candidates:
-        if path and Path(path).exists():
-            return path
-    raise FileNotFoundError(f"a Chromium must be installed for these tests, but none of {candidates} is there")
-
-
 @contextlib.contextmanager
 def chromium() -> Iterator[Browser]:
     """Start a browser; as root it has no sandbox to use."""
+    path = found()
     with sync_playwright() as playwright:
         flags = ["--no-sandbox"] if os.geteuid() == 0 else []
-        browser = playwright.chromium.launch(executable_path=executable(playwright), args=flags)
+        browser = playwright.chromium.launch(executable_path=path, args=flags)
         try:
             yield browser
         finally:
             browser.close()
+
+
+@contextlib.contextmanager
+def window(browser: Browser, address: str, width: int = 1280, **options: Any) -> Iterator["Watched"]:
+    """Open a window of its own, with nothing remembered, and a page in it."""
+    context = browser.new_context(viewport={"width": width, "height": 900}, **options)
+    try:
+        yield Watched(context, address)
+    finally:
+        context.close()
 
 
 class Watched:
@@ -74,7 +74,7 @@ class Watched:
 
     def drawn(self) -> Page:
         """Wait until the charts are drawn."""
-        self.page.wait_for_selector("html[data-charts=drawn]", timeout=20_000)
+        self.page.wait_for_selector("html[data-charts=drawn]", timeout=60_000)
         return self.page
 
     def faults(self) -> list[str]:

@@ -101,3 +101,12 @@ def desk(store_url: str) -> Iterator[Desk]:
     """An open desk on an empty store of each kind."""
     with Desk.open(store_url) as opened:
         yield opened
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """A real browser; closed with its module, as its driver keeps an event loop in this thread."""
+    from tests.service.browser import chromium
+
+    with chromium() as opened:
+        yield opened

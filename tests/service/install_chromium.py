@@ -1,7 +1,7 @@
 """Make sure that there is a Chromium for the browser tests: the system's, else apt's, else playwright's own.
 
-Ends with status 0 and the path of a browser that starts, else with 1: a missing browser must fail the tests, not
-skip them. Run it: python tests/service/install_chromium.py
+Ends with status 0 and the path of a browser that starts, else with 1 and what to do: a missing browser must fail the
+tests, not skip them. `found` is also how the tests find theirs. Run it: python tests/service/install_chromium.py
 """
 
 import os
@@ -9,16 +9,18 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
-from pathlib import Path
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 MINUTES = 10
+HELP = (
+    "The browser tests need a Chromium, and none of these starts: {tried}.\n"
+    "Install one and run this again: `apt-get install chromium` as root, your system's own way, or, with a network,\n"
+    "`{python} -m playwright install chromium`. Or set CHROMIUM to the path of one that is there."
+)
 
 
-def starts(browser: str | None) -> bool:
+def starts(browser: str) -> bool:
     """Say whether a browser answers with its version."""
-    if not browser:
-        return False
     try:
         done = subprocess.run([browser, "--version"], capture_output=True, text=True, timeout=60)
     except (OSError, subprocess.TimeoutExpired):
@@ -26,21 +28,25 @@ def starts(browser: str | None) -> bool:
     return done.returncode == 0
 
 
-def of_the_system() -> str | None:
-    """Return a browser that is there: the one CHROMIUM names, else one on the path."""
-    for browser in (os.environ.get("CHROMIUM"), *map(shutil.which, NAMES)):
-        if starts(browser):
-            return browser
-    return None
-
-
-def of_playwright() -> str | None:
-    """Return playwright's own browser, where it has been installed."""
+def candidates() -> list[str]:
+    """Return the browsers there may be: the one that CHROMIUM names alone, else the system's and playwright's."""
+    named = os.environ.get("CHROMIUM")
+    if named:
+        return [named]
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        browser = playwright.chromium.executable_path
-    return browser if Path(browser).exists() and starts(browser) else None
+        own = playwright.chromium.executable_path
+    return [*filter(None, map(shutil.which, NAMES)), own]
+
+
+def found() -> str:
+    """Return a browser that starts; FileNotFoundError says what to do where there is none."""
+    tried = candidates()
+    for browser in tried:
+        if starts(browser):
+            return browser
+    raise FileNotFoundError(HELP.format(tried=", ".join(tried), python=sys.executable))
 
 
 def by_apt() -> None:
@@ -74,13 +80,17 @@ WAYS: tuple[Callable[[], None], ...] = (nothing, by_apt, by_playwright)
 
 def main() -> int:
     """Try one way after another until a browser starts."""
-    for way in WAYS:
+    missing = ""
+    # Where CHROMIUM names one, that is wanted, and nothing that could be installed.
+    for way in WAYS[:1] if os.environ.get("CHROMIUM") else WAYS:
         way()
-        browser = of_the_system() or of_playwright()
-        if browser is not None:
-            print(f"Chromium: {browser}")
+        try:
+            print(f"Chromium: {found()}")
+        except FileNotFoundError as error:
+            missing = str(error)
+        else:
             return 0
-    print("No Chromium, and none could be installed: install one, or set CHROMIUM to its path.", file=sys.stderr)
+    print(missing, file=sys.stderr)
     return 1
 
 

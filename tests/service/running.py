@@ -47,7 +47,7 @@ def server(store: str, access: str = "auto") -> Iterator[str]:
         thread = threading.Thread(target=running.run, args=([listening],))
         thread.start()
         try:
-            patience = time.monotonic() + 20.0
+            patience = time.monotonic() + 60.0
             while not running.started:
                 if time.monotonic() > patience or not thread.is_alive():
                     raise RuntimeError("the server did not start")
@@ -55,4 +55,4 @@ def server(store: str, access: str = "auto") -> Iterator[str]:
             yield address
         finally:
             running.should_exit = True
-            thread.join(20.0)
+            thread.join(60.0)

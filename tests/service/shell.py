@@ -9,13 +9,13 @@ import os
 import re
 import shlex
 import signal
-import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import httpx
 from tests.service import running
+from tests.service.ports import kept_port
 
 SERVE = "import sys; from tests.service.running import app; app(sys.argv[1:], prog_name='aftereffect')"
 ROOT = Path(__file__).parents[2]
@@ -28,8 +28,7 @@ class Shell:
         self.folder = folder
         self.variables: dict[str, str] = {}
         self._server: subprocess.Popen[str] | None = None
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self.port = str(free.getsockname()[1])
+        self.port = str(kept_port(self))
 
     def run(self, line: str) -> tuple[int, str]:
         """Return the exit status and all that a line printed."""
@@ -81,7 +80,7 @@ class Shell:
         if self._server is None:
             return 0, ""
         self._server.send_signal(signal.SIGTERM)
-        self._server.communicate(timeout=30)
+        self._server.communicate(timeout=120)
         status, self._server = self._server.returncode, None
         return status, ""
 
@@ -96,5 +95,5 @@ def _curl(words: list[str]) -> tuple[int, str]:
     given = parser.parse_args(words)
     headers = dict(header.split(": ", 1) for header in given.H)
     method = given.X or ("GET" if given.d is None else "POST")
-    answer = httpx.request(method, given.url, headers=headers, content=given.d, trust_env=False)
+    answer = httpx.request(method, given.url, headers=headers, content=given.d, trust_env=False, timeout=60)
     return 0, answer.text + "\n"

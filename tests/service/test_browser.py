@@ -1,10 +1,8 @@
 """The dashboard in a real Chromium: charts under the strict policy, work without scripts, names that hold scripts."""
 
-import contextlib
-
 import pytest
-from playwright.sync_api import Browser
-from tests.service.browser import Watched, chromium
+from playwright.sync_api import expect
+from tests.service.browser import window
 from tests.service.running import server
 
 from aftereffect.service.client import Client
@@ -25,24 +23,9 @@ SCRIPTS = [
 
 
 @pytest.fixture(scope="module")
-def browser():
-    with chromium() as opened:
-        yield opened
-
-
-@pytest.fixture(scope="module")
 def address(tmp_path_factory):
     with server(f"sqlite:///{tmp_path_factory.mktemp('browser') / 'store.db'}") as found:
         yield found
-
-
-@contextlib.contextmanager
-def window(browser: Browser, address: str, width: int = 1280, **options):
-    context = browser.new_context(viewport={"width": width, "height": 900}, **options)
-    try:
-        yield Watched(context, address)
-    finally:
-        context.close()
 
 
 def played(address: str, rounds: int = 60, token: str | None = None, **changes) -> str:
@@ -85,7 +68,7 @@ def test_the_watch_hears_a_broken_policy_and_a_script_that_runs(browser, address
         page.evaluate("document.body.insertAdjacentHTML('beforeend', '<img src=x onerror=window.ran=1>')")
         page.evaluate("document.head.append(document.createElement('style'))")
         page.evaluate("document.querySelector('style').textContent = 'b { color: red }'")
-        page.wait_for_timeout(200)
+        page.wait_for_function("['script-src', 'style-src'].every(w => window.broken.some(b => b.startsWith(w)))")
         assert any("script-src" in fault for fault in seen.faults())
         assert any("style-src" in fault for fault in seen.faults())
         page.set_content("<img src=x onerror=window.ran=1>")
@@ -130,12 +113,12 @@ def test_an_experiment_is_planned_made_and_reported_without_javascript(browser, 
         page.get_by_role("button", name="Open round 1").click()
         page.get_by_label("Total of round 1").fill("0.75")
         page.get_by_role("button", name="Report", exact=True).click()
-        assert page.get_by_role("status").inner_text() == "The report is saved."
+        expect(page.get_by_role("status")).to_have_text("The report is saved.")
         page.get_by_role("button", name="Open round 2").click()
         page.get_by_role("button", name="There is no total for this round").click()
-        cells = page.get_by_role("region", name="Rounds").get_by_role("row").all_inner_texts()
-        assert "missing" in cells[1]
-        assert "0.75" in cells[2]
+        rows = page.get_by_role("region", name="Rounds").get_by_role("row")
+        expect(rows.nth(1)).to_contain_text("missing")
+        expect(rows.nth(2)).to_contain_text("0.75")
         assert page.locator("#plain-timeline svg").is_visible()
         assert page.locator("#charts").is_hidden()
 

@@ -350,13 +350,13 @@ def test_views_never_show_what_is_not_committed(desk, monkeypatch):
     def slow(self, connection):
         count = write(self, connection)
         written.set()
-        assert go_on.wait(10)
+        assert go_on.wait(60)
         return count
 
     monkeypatch.setattr(Batch, "write", slow)
     with ThreadPoolExecutor(1) as other:
         asking = other.submit(desk.perform, identity, Ask())
-        assert written.wait(10)
+        assert written.wait(60)
         # The command has been run in memory and written, not committed; reads do not wait for it.
         assert desk.experiment(identity)["round"] == 0
         assert desk.rounds(identity)["items"] == []

@@ -5,22 +5,18 @@ import contextlib
 import csv
 import io
 import os
-import socket
 import sqlite3
 import stat
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import polars as pl
 import pytest
-import uvicorn
 from tests.service.calling import api, problem
 from tests.service.leafing import made, post
 
 from aftereffect.core.errors import InvalidArgument
-from aftereffect.service.api.heads import BoundedHeads
 from aftereffect.service.api.strictness import parse
 from aftereffect.service.commands import Ask, Tell
 from aftereffect.service.dashboard.guarding import safe_place
@@ -86,86 +82,6 @@ def test_a_lock_file_that_is_a_link_is_not_followed(tmp_path):
         FileLock(tmp_path / "store.db").take(0.0)
     assert letter.read_text() == "dear reader"
     assert holder(tmp_path / "store.db") is None
-
-
-class Hasty(BoundedHeads):
-    most_seconds = 0.4
-
-
-async def echo(scope, receive, send):
-    size, more = 0, True
-    while more:
-        message = await receive()
-        size, more = size + len(message.get("body", b"")), message.get("more_body", False)
-    if scope["path"] == "/slow":
-        await asyncio.sleep(3 * Hasty.most_seconds)
-    words = str(size).encode()
-    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"%d" % len(words))]})
-    await send({"type": "http.response.body", "body": words})
-
-
-@pytest.fixture(scope="module")
-def port():
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        running = uvicorn.Server(uvicorn.Config(echo, http=Hasty, log_config=None, lifespan="off", ws="none"))
-        thread = threading.Thread(target=running.run, args=([listening],))
-        thread.start()
-        yield listening.getsockname()[1]
-        running.should_exit = True
-        thread.join(20.0)
-        assert not thread.is_alive()
-
-
-@pytest.fixture
-def line(port):
-    with socket.create_connection(("127.0.0.1", port), timeout=10) as opened:
-        yield opened
-
-
-def answer(line: socket.socket) -> bytes:
-    return line.recv(65536).rpartition(b"\r\n\r\n")[2]
-
-
-HEAD = b"GET / HTTP/1.1\r\nHost: a\r\n"
-
-
-@pytest.mark.parametrize("sent", [b"", b"GET", HEAD, b"\r\n"])
-@pytest.mark.parametrize("before", [b"", HEAD + b"\r\n"])
-def test_a_head_that_does_not_end_is_cut_off(line, before, sent):
-    if before:
-        line.sendall(before)
-        assert answer(line) == b"0"
-    began = time.monotonic()
-    line.sendall(sent)
-    assert line.recv(1) == b""
-    waited = time.monotonic() - began
-    # Between requests nothing is sent, and uvicorn's own timeout of 5 seconds holds.
-    assert (4.0 < waited < 8.0) if before and not sent else (0.3 < waited < 3.0)
-
-
-def test_a_head_without_end_is_cut_off_by_its_bytes(line):
-    sent = 0
-    with contextlib.suppress(ConnectionError):
-        line.sendall(HEAD)
-        while sent < 64 << 20:
-            line.sendall(b"x: " + b"y" * 60_000 + b"\r\n")
-            sent += 60_005
-    assert sent < 16 << 20
-
-
-def test_bodies_slow_answers_and_further_requests_are_not_cut_off(line):
-    line.sendall(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3000000\r\n\r\n")
-    for _ in range(3):
-        line.sendall(b"x" * 1_000_000)
-        time.sleep(0.7 * Hasty.most_seconds)
-    assert answer(line) == b"3000000"
-    line.sendall(b"GET /slow HTTP/1.1\r\nHost: a\r\n\r\n")
-    assert answer(line) == b"0"
-    time.sleep(2 * Hasty.most_seconds)
-    line.sendall(HEAD)
-    time.sleep(0.2 * Hasty.most_seconds)
-    line.sendall(b"\r\n")
-    assert answer(line) == b"0"
 
 
 def test_a_key_that_comes_twice_among_many_is_found_at_once():

@@ -100,14 +100,16 @@ def test_each_client_has_its_own_bucket():
 def test_too_many_requests_at_once(tmp_path):
     with api(tmp_path, concurrency=3) as call:
         async def crowd() -> list[httpx.Response]:
-            gate = asyncio.Event()
+            gate, begun = asyncio.Event(), asyncio.Semaphore(0)
 
             async def slow() -> AsyncIterator[bytes]:
+                begun.release()
                 await gate.wait()
                 yield json.dumps(SETTINGS).encode()
 
             waiting = [asyncio.create_task(call.sent("POST", "/v1/experiments", content=slow())) for _ in range(3)]
-            await asyncio.sleep(0.05)
+            for _ in waiting:
+                await begun.acquire()
             refused = await call.sent("GET", "/v1/experiments")
             healthy = await call.sent("GET", "/healthz")
             gate.set()

@@ -7,6 +7,7 @@ import threading
 import time
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.service.running import command, server
@@ -16,7 +17,7 @@ from aftereffect.service.demonstration import CORRECTED_DAY, EFFECTS, MOST, NAME
 from aftereffect.service.desk import Desk
 from aftereffect.service.errors import Refused
 from aftereffect.service.local import Local, open_local
-from aftereffect.service.store.locking import holder
+from aftereffect.service.store.locking import holder, lock_path
 
 SETTINGS = {"name": "mailings", "arms": ["letter", "email"], "high": 50.0, "max_delay": 2, "seed": 7}
 TODAY = datetime.date(2026, 3, 1)
@@ -81,17 +82,18 @@ def test_whoever_waits_for_long_is_told_for_whom(store: str, monkeypatch, caplog
     assert told == f"store is in use by process {os.getpid()}; waiting up to 0.6 s"
 
 
-def test_a_server_that_comes_while_waiting_is_spoken_to(store: str) -> None:
+def test_a_server_that_comes_while_waiting_is_spoken_to(store: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever has the file gives no address when looked at, and one when the wait is over."""
     first = Desk.open(store)
-    opened: list[object] = []
-    waiting = threading.Thread(target=lambda: opened.append(open_local(store, wait=3.0)))
-    waiting.start()
-    time.sleep(0.3)
-    lock = Path(store + ".lock")
-    lock.write_text('{"pid": 1, "address": "http://127.0.0.1:9"}', encoding="utf-8")
-    waiting.join(20.0)
-    (found,) = opened
+
+    def look(database: Path) -> dict[str, Any] | None:
+        seen = holder(database)
+        lock_path(database).write_text('{"pid": 1, "address": "http://127.0.0.1:9"}', encoding="utf-8")
+        assert seen == {"pid": os.getpid(), "address": None}
+        return seen
+
+    monkeypatch.setattr("aftereffect.service.local.holder", look)
+    found = open_local(store, wait=0.1)
     assert isinstance(found, Client)
     assert found.url == "http://127.0.0.1:9"
     found.close()

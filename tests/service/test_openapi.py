@@ -40,8 +40,8 @@ def address(tmp_path_factory):
 @pytest.fixture(scope="module")
 def experiment(address):
     """An experiment with an open round, for what schemathesis sends."""
-    made = httpx.post(f"{address}/v1/experiments", json=SETTINGS, trust_env=False).json()["id"]
-    assert httpx.post(f"{address}/v1/experiments/{made}/ask", trust_env=False).status_code == 200
+    made = httpx.post(f"{address}/v1/experiments", json=SETTINGS, trust_env=False, timeout=60).json()["id"]
+    assert httpx.post(f"{address}/v1/experiments/{made}/ask", trust_env=False, timeout=60).status_code == 200
     return made
 
 

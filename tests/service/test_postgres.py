@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import psutil
@@ -39,7 +40,7 @@ def test_several_processes_share_experiments(fresh_postgres_url):
         orders = (ids, ids[::-1], [ids[1], ids[2], ids[0]])
         calls = [[sys.executable, "-c", CLIENT, fresh_postgres_url, ",".join(order), "40"] for order in orders]
         clients = [subprocess.Popen(call, stdout=subprocess.PIPE, text=True) for call in calls]
-        told = [int(client.communicate(timeout=100)[0]) for client in clients]
+        told = [int(client.communicate(timeout=300)[0]) for client in clients]
         assert [client.returncode for client in clients] == [0, 0, 0]
         assert all(verdict["ok"] for verdict in desk.verify())
         assert sum(desk.experiment(identity)["round"] for identity in ids) == sum(told)
@@ -156,12 +157,14 @@ def test_a_server_that_is_not_there_is_a_refusal_without_the_password(tmp_path):
 def kill(pid: int) -> None:
     """Kill a server with all its children, as when the machine goes."""
     postmaster = psutil.Process(pid)
-    family = [postmaster, *postmaster.children(recursive=True)]
-    # Stopped first: a postmaster that sees its children die starts to recover by itself.
+    # Stopped first: it has no more children then, and does not see these die, from which it would recover by itself.
     postmaster.suspend()
+    while postmaster.status() != psutil.STATUS_STOPPED:
+        time.sleep(0.005)
+    family = [postmaster, *postmaster.children(recursive=True)]
     for process in reversed(family):
         process.kill()
-    psutil.wait_procs(family, timeout=10)
+    psutil.wait_procs(family, timeout=60)
 
 
 def test_a_server_killed_and_started_again_goes_on(own_postgres_server):

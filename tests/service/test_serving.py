@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -24,6 +25,8 @@ from aftereffect.service.serving import address_of, serve
 
 PROGRAM = "from aftereffect.service import config, serving; serving.serve(config.Config())"
 HERE = str(Path(aftereffect.__file__).parents[1])
+# No proxy, and time for a server on a busy machine.
+PLAIN: dict[str, Any] = {"trust_env": False, "timeout": 60}
 
 
 @contextlib.contextmanager
@@ -44,7 +47,7 @@ def process(store: str, **settings: str) -> Iterator[tuple[subprocess.Popen[str]
 @pytest.fixture(scope="module")
 def served(tmp_path_factory):
     store = f"sqlite:///{tmp_path_factory.mktemp('serving') / 'service.db'}"
-    with process(store) as (_, address), httpx.Client(base_url=address, trust_env=False, timeout=60) as client:
+    with process(store) as (_, address), httpx.Client(base_url=address, **PLAIN) as client:
         yield client
 
 
@@ -62,7 +65,7 @@ def test_a_body_of_20_mb_is_refused_over_a_socket(served):
 ])
 def test_odd_targets_are_refused_over_a_socket(served, target):
     address = served.base_url
-    with socket.create_connection((address.host, address.port), timeout=20) as line:
+    with socket.create_connection((address.host, address.port), timeout=60) as line:
         host = f"{address.host}:{address.port}".encode()
         line.sendall(b"GET " + target + b" HTTP/1.1\r\nHost: " + host + b"\r\nConnection: close\r\n\r\n")
         answer = b"".join(iter(lambda: line.recv(65536), b""))
@@ -74,10 +77,10 @@ def test_odd_targets_are_refused_over_a_socket(served, target):
 def test_a_stop_finishes_and_lets_go_of_the_store(tmp_path):
     store = f"sqlite:///{tmp_path / 'service.db'}"
     with process(store, log_requests="true") as (running, address):
-        made = httpx.post(f"{address}/v1/experiments", json=SETTINGS, trust_env=False).json()["id"]
-        asked = httpx.post(f"{address}/v1/experiments/{made}/ask", trust_env=False).json()
+        made = httpx.post(f"{address}/v1/experiments", json=SETTINGS, **PLAIN).json()["id"]
+        asked = httpx.post(f"{address}/v1/experiments/{made}/ask", **PLAIN).json()
         running.send_signal(signal.SIGTERM)
-        out, err = running.communicate(timeout=30)
+        out, err = running.communicate(timeout=120)
         assert running.returncode == 0, err
         assert out == ""
     lines = [json.loads(line) for line in err.splitlines()]
@@ -102,9 +105,9 @@ def test_it_listens_elsewhere_only_with_tokens(tmp_path):
     desk.close()
     with process(store, host="0.0.0.0") as (_, address):
         assert address.startswith("http://127.0.0.1:")
-        problem(httpx.get(f"{address}/v1/experiments", trust_env=False), 401, "unauthorized")
+        problem(httpx.get(f"{address}/v1/experiments", **PLAIN), 401, "unauthorized")
         headers = {"authorization": f"Bearer {token}"}
-        assert httpx.get(f"{address}/v1/experiments", headers=headers, trust_env=False).status_code == 200
+        assert httpx.get(f"{address}/v1/experiments", headers=headers, **PLAIN).status_code == 200
 
 
 def test_a_revoked_token_is_not_a_token(tmp_path):

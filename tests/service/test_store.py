@@ -7,6 +7,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -20,13 +21,13 @@ from aftereffect.service.store import chain, paging, places, schema, statements
 from aftereffect.service.store.locking import FileLock, holder
 
 HOLD = """
-import sys, time
+import sys
 from pathlib import Path
 from aftereffect.service.store.locking import FileLock
 lock = FileLock(Path(sys.argv[1]))
 lock.take(5.0, sys.argv[2] or None)
 print("held", flush=True)
-time.sleep(float(sys.argv[3]))
+sys.stdin.read()
 """
 
 
@@ -71,18 +72,24 @@ def test_a_second_desk_on_a_file_waits_and_then_says_who_has_it(sqlite_url):
     Desk.open(sqlite_url, wait=0.0).close()
 
 
+def holding(database: Path, address: str) -> subprocess.Popen[str]:
+    """Start a process that holds the lock of a database until its standard input ends."""
+    command = [sys.executable, "-c", HOLD, str(database), address]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
 def test_a_second_process_waits_for_the_first_to_end(tmp_path):
     database = tmp_path / "store.db"
-    with subprocess.Popen(
-        [sys.executable, "-c", HOLD, str(database), "", "1.0"], stdout=subprocess.PIPE, text=True
-    ) as other:
-        assert other.stdout is not None
+    with holding(database, "") as other:
         assert other.stdout.readline() == "held\n"
         assert holder(database) == {"pid": other.pid, "address": None}
         lock = FileLock(database)
         with pytest.raises(Refused, match=f"in use by process {other.pid}"):
             lock.take(0.0)
-        lock.take(10.0)
+        ending = threading.Timer(0.3, other.stdin.close)
+        ending.start()
+        lock.take(60.0)
+        ending.join()
         assert other.wait() == 0
         assert holder(database) == {"pid": os.getpid(), "address": None}
         lock.release()
@@ -91,10 +98,7 @@ def test_a_second_process_waits_for_the_first_to_end(tmp_path):
 
 def test_a_killed_holder_leaves_no_lock(tmp_path):
     database = tmp_path / "store.db"
-    with subprocess.Popen(
-        [sys.executable, "-c", HOLD, str(database), "http://here", "60"], stdout=subprocess.PIPE, text=True
-    ) as other:
-        assert other.stdout is not None
+    with holding(database, "http://here") as other:
         other.stdout.readline()
         found = holder(database)
         assert found is not None

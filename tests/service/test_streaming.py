@@ -66,7 +66,7 @@ def test_a_portion_is_answered_only_when_it_is_on_the_disk(sqlite_url, portions,
 
     def slow(self, connection):
         seen.set()
-        assert held.wait(10)
+        assert held.wait(60)
         return write(self, connection)
 
     with Desk.open(sqlite_url) as desk:
@@ -75,7 +75,7 @@ def test_a_portion_is_answered_only_when_it_is_on_the_disk(sqlite_url, portions,
         with ThreadPoolExecutor(1) as other:
             commands = [(identity, command) for t in range(1, 11) for command in (Ask(), Tell(t, 0.5))]
             asking = other.submit(desk.perform_many, commands)
-            assert seen.wait(10)
+            assert seen.wait(60)
             time.sleep(0.1)
             assert not asking.done()
             assert desk.experiment(identity)["round"] == 0

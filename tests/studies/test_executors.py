@@ -135,7 +135,7 @@ def started(*arguments: str) -> Iterator[subprocess.Popen[bytes]]:
         process.wait()
 
 
-def wait_for(what: Any, seconds: float = 60.0) -> Any:
+def wait_for(what: Any, seconds: float = 120.0) -> Any:
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         found = what()
@@ -181,8 +181,8 @@ def test_a_dask_cluster_that_loses_a_worker(tmp_path: Path) -> None:
                     killed.append(done)
 
             results = mine.run(tmp_path / "dask", pool, kill_once, threads=1, workers=2)
-            assert workers[0].wait(timeout=10) == -signal.SIGKILL
-            assert len(client.nthreads()) == 1
+            assert workers[0].wait(timeout=60) == -signal.SIGKILL
+            wait_for(lambda: len(client.nthreads()) == 1)
     assert killed
     assert results.failures == {}
     assert results.rows.equals(expected, null_equal=True)
@@ -203,7 +203,7 @@ def test_a_local_dask_cluster(serial: pl.DataFrame, tmp_path: Path) -> None:
         '[[player]]\nname = "wrapper"\n[[player]]\nname = "wrapper"\nbase = "exp3"\n[[player]]\nname = "uniform"\n'
     )
     command = [sys.executable, str(script), "run", str(spec), "--out", str(out), "--executor", "dask"]
-    done = subprocess.run([*command, "--workers", "2"], env=ENV, capture_output=True, text=True, timeout=120)
+    done = subprocess.run([*command, "--workers", "2"], env=ENV, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     assert "24 finished, 0 failed, 0 to do of 24 cells" in done.stdout
     assert study().results(out).rows.equals(serial, null_equal=True)

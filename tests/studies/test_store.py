@@ -167,8 +167,8 @@ def test_one_run_at_a_time_in_another_process(store: Store) -> None:
     package = str(Path(aftereffect.__file__).resolve().parent.parent)
     child: dict[str, Any] = {"env": os.environ | {"PYTHONPATH": package}, "text": True, "capture_output": True}
     with store.locked():
-        refused = subprocess.run([sys.executable, "-c", code], timeout=60, **child)
-    allowed = subprocess.run([sys.executable, "-c", code], timeout=60, **child)
+        refused = subprocess.run([sys.executable, "-c", code], timeout=300, **child)
+    allowed = subprocess.run([sys.executable, "-c", code], timeout=300, **child)
     assert (refused.returncode, refused.stdout) == (1, "")
     assert "must not be in use by another run" in refused.stderr
     assert (allowed.returncode, allowed.stdout) == (0, "in\n")

@@ -100,7 +100,7 @@ def test_in_another_process(name: str, tmp_path: Path) -> None:
     source = str(Path(ae.__file__).parent.parent)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([source, os.environ.get("PYTHONPATH", "")])}
     command = [sys.executable, "-c", program, str(tmp_path / "state.json")]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=300)
     rounds = [(here.ask(), here.tell(t % 4 / 8)) for t in range(300)]
     assert json.loads(done.stdout) == json.loads(json.dumps([rounds, here.state()]))
 

@@ -34,11 +34,13 @@ class Cluster:
         postmaster = int(self._server.get_pid())
         # Stopped first: a postmaster that sees its children die would start to recover by itself.
         os.kill(postmaster, signal.SIGSTOP)
+        while _state(postmaster) != "T":
+            time.sleep(0.005)
         children = Path(f"/proc/{postmaster}/task/{postmaster}/children").read_text().split()
         processes = [*map(int, children), postmaster]
         for process in processes:
             os.kill(process, signal.SIGKILL)
-        while any(map(_alive, processes)):
+        while any(_state(process) not in {"", "Z", "X"} for process in processes):
             time.sleep(0.005)
         # By these files a zombie that nobody has collected yet would pass for a running server.
         for file in (self._data / "postmaster.pid", *self._data.glob(".s.PGSQL.*.lock")):
@@ -60,10 +62,10 @@ class Cluster:
         self._folder.cleanup()
 
 
-def _alive(process: int) -> bool:
-    """Return whether a process exists and is more than a zombie."""
+def _state(process: int) -> str:
+    """Return the letter by which Linux names a process's state (T: stopped, Z: a zombie), empty if there is none."""
     try:
         status = Path(f"/proc/{process}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
-        return False
-    return status.rpartition(")")[2].split()[0] not in {"Z", "X"}
+        return ""
+    return status.rpartition(")")[2].split()[0]

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 
 import numpy as np
 from tests.service.faults.audit import audit
-from tests.service.faults.crowd import Crowd
+from tests.service.faults.crowd import WIDTH, Crowd
 from tests.service.faults.ledger import Ledger
 from tests.service.faults.server import Server
 
@@ -32,6 +32,15 @@ async def progress(ledger: Ledger, acknowledgements: int, patience: float = 60.0
                 f"clients must get on, but {ledger.acknowledged - before} answers in {patience} s"
             )
     return first
+
+
+async def reached(ledger: Ledger, wanted: Callable[[Ledger], bool], patience: float = 120.0) -> None:
+    """Return as soon as a ledger is as wanted."""
+    begun = time.monotonic()
+    while not wanted(ledger):
+        await asyncio.sleep(0.005)
+        if time.monotonic() - begun > patience:
+            raise RuntimeError(f"clients must get on, but in {patience} s a ledger was not as wanted")
 
 
 async def standstill(ledger: Ledger, seconds: float = 0.5, patience: float = 30.0) -> bool:
@@ -62,16 +71,34 @@ async def long_lists(crowd: Crowd) -> None:
     await crowd.add(owners=31)
 
 
+def lists_are_through(ledger: Ledger) -> bool:
+    """Say whether a round of every experiment that is played in long lists was told and acknowledged as a whole."""
+    wide = [experiment for experiment, units in ledger.units.items() if units == WIDTH]
+    return bool(wide) and all(ledger.closed(experiment) for experiment in wide)
+
+
+def anything(ledger: Ledger) -> bool:
+    """Want nothing of a ledger."""
+    return True
+
+
 Clients = Callable[[Crowd], Awaitable[None]]
+Wanted = Callable[[Ledger], bool]
 
 
 async def kills(
-    server: Server, ledgers: list[Ledger], count: int, seed: int, clients: Clients = thirty_two
+    server: Server,
+    ledgers: list[Ledger],
+    count: int,
+    seed: int,
+    clients: Clients = thirty_two,
+    wanted: Wanted = anything,
 ) -> list[str]:
     """Kill a server at random moments under 32 clients; return what the first audit with findings found.
 
     Now and then it is killed again while it starts. Every 20 kills new clients come with new experiments and
-    a ledger of their own, appended to `ledgers`; all are audited at the end.
+    a ledger of their own, appended to `ledgers`; all are audited at the end. Every ledger is then
+    as `wanted`.
     """
     rng = np.random.default_rng(seed)
     await server.start()
@@ -80,19 +107,26 @@ async def kills(
             ledgers.append(Ledger())
             crowd = Crowd([server.port], ledgers[-1], seed + done)
             await clients(crowd)
-            if found := await generation(server, crowd, min(GENERATION, count - done), rng):
+            if found := await generation(server, crowd, min(GENERATION, count - done), rng, wanted):
                 return found
         return [finding for ledger in ledgers for finding in await audit(server.port, ledger)]
     finally:
         server.kill()
 
 
-async def generation(server: Server, crowd: Crowd, count: int, rng: np.random.Generator) -> list[str]:
-    """Kill a server so many times under one crowd; after that it ends politely (SIGTERM), under load too."""
+async def generation(
+    server: Server, crowd: Crowd, count: int, rng: np.random.Generator, wanted: Wanted = anything
+) -> list[str]:
+    """Kill a server so many times under one crowd; after that it ends politely (SIGTERM), under load too.
+
+    Before the polite end the ledger has to be as `wanted`: long lists take longer than what the others do meanwhile.
+    """
     try:
         for kill in range(count + 1):
             crowd.go()
             await progress(crowd.ledger, 100)
+            if kill == count:
+                await reached(crowd.ledger, wanted)
             await asyncio.sleep(rng.uniform(0.0, 0.4))
             if kill < count:
                 server.kill()

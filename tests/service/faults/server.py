@@ -3,7 +3,6 @@
 import asyncio
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -11,6 +10,7 @@ from pathlib import Path
 
 from tests.service.faults.gate import Gate
 from tests.service.faults.wire import Lost, fetch
+from tests.service.ports import kept_port
 
 import aftereffect
 
@@ -19,20 +19,13 @@ PROJECT = Path(__file__).resolve().parents[3]
 SCRIPT = Path(__file__).with_name("serving.py")
 
 
-def free_port() -> int:
-    """Return a port that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 class Server:
     """One server process at a time, always at the same port, on the same store."""
 
     def __init__(self, store: str, folder: Path, *, variant: str = "honest", gated: bool = False) -> None:
         """Name a store by URL; the log goes into the folder. variant: see serving.py."""
         self.store, self.folder, self.variant, self.gated = store, folder, variant, gated
-        self.port = free_port()
+        self.port = kept_port(self)
         self.gate: Gate | None = None
         self.process: subprocess.Popen[bytes] | None = None
 
@@ -90,7 +83,7 @@ class Server:
         status = 0
         if self.process is not None:
             self.process.send_signal(which)
-            status = self.process.wait(timeout=30)
+            status = self.process.wait(timeout=120)
         self.process = None
         if self.gate is not None:
             self.gate.close()

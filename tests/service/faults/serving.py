@@ -42,7 +42,7 @@ class Broken:
 
     def __init__(self, desk: Desk) -> None:
         """Stand before a desk."""
-        self._desk = desk
+        self._desk, self._rng = desk, np.random.default_rng(6)
 
     def __getattr__(self, name: str) -> Any:
         """Hand on whatever is not broken."""
@@ -99,7 +99,7 @@ class AsksAnew(Broken):
 
     async def aperform(self, experiment: str, command: Command) -> dict[str, Any]:
         answer = await self._desk.aperform(experiment, command)
-        if not isinstance(command, Ask) or np.random.default_rng().random() < 0.8:
+        if not isinstance(command, Ask) or self._rng.random() < 0.8:
             return answer
         await self._desk.aperform(experiment, Tell(answer["round"], None, answer["unit"]))
         return await self._desk.aperform(experiment, command)
@@ -112,7 +112,7 @@ class ForgetsArms(Broken):
         answer = await self._desk.aperform(experiment, command)
         if isinstance(command, Ask):
             arms = self._desk.experiment(experiment)["arms"]
-            answer = {**answer, "arm": str(np.random.default_rng().choice(arms))}
+            answer = {**answer, "arm": str(self._rng.choice(arms))}
         return answer
 
 

@@ -14,11 +14,25 @@ from pathlib import Path
 from typing import Any
 
 from tests.service.faults.crowd import ARMS
+from tests.service.faults.gate import Gate
 from tests.service.faults.server import Server
 from tests.service.faults.wire import Answer, Connection
 
 MARK = 0.123456789
-HELD = 0.5
+# An answer that does not wait for the sync is there within a fraction of this after the sync was asked for.
+HELD = 0.2
+PATIENCE = 60.0
+
+
+async def stuck(request: asyncio.Task[Answer], gate: Gate) -> bool:
+    """Wait until a request is answered, or a sync is held and no answer comes; return whether it is the latter."""
+    until = time.monotonic() + PATIENCE
+    while not (request.done() or gate.waiting):
+        if time.monotonic() > until:
+            raise RuntimeError("a request must be answered, or wait for a sync, but neither happened")
+        await asyncio.sleep(0.005)
+    done, _ = await asyncio.wait([request], timeout=HELD)
+    return not done
 
 
 async def write_while_held(server: Server, folder: Path) -> tuple[bool, list[str], list[Answer]]:
@@ -37,9 +51,9 @@ async def write_while_held(server: Server, folder: Path) -> tuple[bool, list[str
         begun = time.monotonic()
         gate.hold()
         request = asyncio.create_task(connection.call(method, path + rest, body))
-        done, _ = await asyncio.wait([request], timeout=HELD)
-        early = early or bool(done)
-        if not done:
+        waits = await stuck(request, gate)
+        early = early or not waits
+        if waits:
             held += [
                 Path(call.path).name for call in gate.calls if call.at > begun and call.name != "pwrite64"
             ]

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from tests.service.faults.audit import gaps, rows_against
 from tests.service.faults.crowd import ARMS
+from tests.service.faults.harness import SOAK
 from tests.service.faults.ledger import Ledger
 
 from aftereffect.core.errors import AftereffectError
@@ -21,7 +22,7 @@ from aftereffect.service.commands import Ask, Tell
 from aftereffect.service.desk import Desk
 
 ROUNDS = 100
-FLIPS = 60
+FLIPS = 200 if SOAK else 24
 
 
 def url(folder: Path) -> str:
