@@ -41,7 +41,7 @@ def cap(top: float, rate: float, q: float) -> float:
 
 
 def widest_cap(top: float, rate: float, q: float) -> float:
-    """The largest baseline for which the proofs hold."""
+    """The largest baseline with (C1) and (C2)."""
     g = top / (rate * math.sqrt(q))
     return top * 2.0 / (g + math.sqrt(g * g + 4.0 * max(1.0, g)))
 

@@ -310,3 +310,16 @@ def test_what_it_says_of_itself() -> None:
     for bad in ({"first_rate": 0.0}, {"first_rate": math.nan}, {"first_rate": 1e101}, {"memory": 0.5}):
         with pytest.raises(ae.InvalidArgument, match=rf"^{next(iter(bad))} must be "):
             ae.AdaptiveTsallis(4, **bad)
+
+
+def test_an_arm_that_is_as_good_as_gone_leaves_averages_finite() -> None:
+    bandit = ae.AdaptiveTsallis(2)
+    while bandit.probabilities[0] > 1e-60:
+        bandit.update(0, 1.0)
+    while bandit.probabilities[0] > 1e-307:
+        y = bandit.probabilities[0] ** -0.5
+        bandit.update(0, min(1.0, 10.0**155.7 * bandit.learning_rate / y / y))
+    rate = bandit.learning_rate
+    bandit.update_many([0, 1], [1.0, 1.0])
+    assert rate <= bandit.learning_rate < 2.0 * rate + 10.0
+    assert bandit.probabilities[1] == pytest.approx(1.0)

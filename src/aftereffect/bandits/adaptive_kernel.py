@@ -166,7 +166,7 @@ def update_many_sums(
             if arms[m] == i:
                 beyond += losses[m] - z[i]
         if beyond != 0.0:
-            z[i] += beyond / (units * state[i])
+            z[i] = min(z[i] + beyond / (units * state[i]), MOST)
         # For an average the lowest baseline is a shift with every s(i) > −1.
         w = state[i] * roots[i] / (eta + (z[i] - lowest) * roots[i])
         pull += w * z[i]

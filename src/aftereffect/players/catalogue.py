@@ -55,8 +55,14 @@ def catalogue(problem: Problem) -> list[Entry]:
     >>> "ODAAF" in names                         # no mean delay is known
     False
     """
+    return list(entries(problem))
+
+
+def entries(problem: Problem) -> Iterator[Entry]:
+    """Yield the same players, each made when it is asked for."""
     checks.integer("n_arms", problem.n_arms, low=2)
-    return [*_wrappers(problem), *_anonymous(problem), *_controls(problem), *_labelled(problem)]
+    for some in (_wrappers, _anonymous, _controls, _labelled):
+        yield from some(problem)
 
 
 def _range(problem: Problem) -> dict[str, Any]:

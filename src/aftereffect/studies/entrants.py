@@ -13,7 +13,7 @@ from aftereffect.bandits.uniform import Uniform
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.losses.protocol import Losses
 from aftereffect.players.block_ucb import BlockUCB
-from aftereffect.players.catalogue import Problem, catalogue
+from aftereffect.players.catalogue import Problem, entries
 from aftereffect.players.default import default_player
 from aftereffect.players.naive import Naive
 from aftereffect.players.wrapper import CompositeLossWrapper
@@ -153,7 +153,7 @@ def _from_catalogue(cell: Cell, losses: Losses) -> Any:
         losses.low,
         losses.high,
     )
-    for entry in catalogue(problem):
+    for entry in entries(problem):
         if slug(entry.name) == name:
             return entry.player
     raise InvalidArgument(f"player.name must be one who can play here, but {name!r} cannot on {losses!r}")
