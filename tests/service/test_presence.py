@@ -72,3 +72,58 @@ def test_a_write_that_failed_does_not_count_as_a_file_that_vanished(tmp_path, mo
         assert not Path(tmp_path / "store.db-wal").exists()
         assert desk.perform(identity, Ask())["round"] == 1
         assert desk.perform(identity, Tell(1, 0.5))["status"] == "reported"
+
+
+def emptied(path: Path, _backup: Path) -> None:
+    path.write_bytes(b"")
+
+
+def copied_over(path: Path, backup: Path) -> None:
+    shutil.copyfile(backup, path)
+
+
+@pytest.mark.parametrize("change", [emptied, copied_over])
+def test_a_store_that_is_written_over_in_its_place_acknowledges_nothing_more(tmp_path, change):
+    file, backup = tmp_path / "store.db", tmp_path / "backup.db"
+    with Desk.open(f"sqlite:///{file}") as desk:
+        identity = desk.create(MAIL)["id"]
+        desk.backup(backup)
+        for t in range(1, 200):
+            desk.perform(identity, Ask())
+            desk.perform(identity, Tell(t, 0.5))
+        desk._writer.ledger.sweeper.sweep()
+        change(file, backup)
+        with pytest.raises(Refused, match="written over while it was open: nothing was kept"):
+            desk.perform(identity, Ask())
+        # What it would build on cannot be read any more, or is not believed.
+        with pytest.raises(Refused):
+            desk.perform(identity, Ask())
+
+
+def test_what_only_looks_like_writing_over_is_none(tmp_path):
+    file = tmp_path / "store.db"
+    with Desk.open(f"sqlite:///{file}") as desk:
+        identity = desk.create(MAIL)["id"]
+        for t in range(1, 50):
+            desk.perform(identity, Ask())
+            if t % 3 == 0:
+                desk._writer.ledger.sweeper.sweep()
+            os.utime(file)
+            desk.perform(identity, Tell(t, 0.5))
+        desk.ping()
+
+
+def test_a_link_that_comes_to_point_elsewhere_is_not_followed(tmp_path):
+    for name in ("old", "new"):
+        (tmp_path / name).mkdir()
+    link = tmp_path / "current"
+    link.symlink_to("old")
+    with Desk.open(f"sqlite:///{tmp_path / 'new' / 'store.db'}"):
+        pass
+    with Desk.open(f"sqlite:///{link / 'store.db'}") as desk:
+        link.unlink()
+        link.symlink_to("new")
+        identity = desk.create(MAIL)["id"]
+        desk._place.close()
+        assert desk.perform(identity, Ask())["round"] == 1
+        assert [one["id"] for one in desk.experiments()["items"]] == [identity]

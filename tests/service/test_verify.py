@@ -1,10 +1,15 @@
 """Verify finds whatever was altered behind the service's back, on both stores."""
 
+from typing import Any
+
 import pytest
+from sqlalchemy import Connection
 
 from aftereffect.service.commands import Amend, Ask, Away, Back, Pause, Resume, Tell
 from aftereffect.service.desk import Desk
+from aftereffect.service.errors import Refused
 from aftereffect.service.store import loading, verifying
+from aftereffect.service.store.jobs import Work
 
 SHOP = {"name": "Shop", "arms": ["low", "mid", "high"], "max_delay": 1, "seed": 3, "units": ["north", "south"]}
 ROUNDS = 60
@@ -29,8 +34,13 @@ def filled(desk: Desk) -> str:
 
 
 def alter(desk: Desk, statement: str) -> None:
-    with desk._place.writing.begin() as connection:
-        assert connection.exec_driver_sql(statement).rowcount > 0
+    # Through the writer, whose connection it is: it may be moving the log at this moment.
+    def act(connection: Connection) -> dict[str, Any]:
+        return {"rows": connection.exec_driver_sql(statement).rowcount}
+
+    (answer,) = desk._wait([("", Work(act))])
+    assert not isinstance(answer, Refused)
+    assert answer["rows"] > 0
 
 
 def test_what_was_not_altered_is_in_order(desk):

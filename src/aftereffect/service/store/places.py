@@ -10,7 +10,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +79,9 @@ class Place:
         self.file = Path(url.database or "").resolve() if self.is_sqlite else None
         self._presence = None if self.file is None else Presence(self.file)
         self.visit = None if self.file is None or not only_readable(self.file) else Visit(self.file)
+        if self.file is not None:
+            # By the path that the lock is at: a link may come to point elsewhere.
+            url = url.set(database=str(self.file))
         if self._presence is None:
             self.reading = _postgres(url, isolation_level="REPEATABLE READ")
             self.writing = _postgres(url, pool_size=2)
@@ -116,6 +119,10 @@ class Place:
         finally:
             # What was not committed is rolled back.
             connection.close()
+
+    def changing(self) -> AbstractContextManager[None]:
+        """Change the SQLite file itself inside, not its log."""
+        return nullcontext() if self._presence is None else self._presence.changing()
 
     def check(self, outcome: str = "nothing is kept any more") -> None:
         """Raise Unwritable if what is open is no longer what is there; outcome: what that means for the caller."""

@@ -16,8 +16,10 @@ from aftereffect.service.errors import Refused
 
 EVERY_S = 3.0
 """How far behind the answer may be."""
-PATIENCE_S = 10.0
-"""After so long without an end, a trial counts as failed."""
+PATIENCE_S = 60.0
+"""After so long without an end, a trial counts as failed: a long list may take a while before it."""
+WAIT_S = 1.0
+"""Who asks for a trial waits so long for its end, and then hears how the last one ended."""
 
 _OVER_ITSELF = "UPDATE alembic_version SET version_num = version_num"
 
@@ -44,10 +46,12 @@ class Pulse:
         if self._kept_at() > max(self._ended, now - EVERY_S):
             return
         if self._trying.acquire(blocking=False):
-            try:
-                if now - self._ended >= EVERY_S:
-                    self._try(now)
-            finally:
+            if now - self._ended >= EVERY_S:
+                self._began = now
+                trying = threading.Thread(target=self._try, name="aftereffect-pulse", daemon=True)
+                trying.start()
+                trying.join(WAIT_S)
+            else:
                 self._trying.release()
         elif now - self._began > PATIENCE_S:
             raise Refused("busy", f"the store has not finished a write for {now - self._began:.0f} s")
@@ -55,8 +59,7 @@ class Pulse:
             # A new one each time: an exception that is raised again grows by where it was.
             raise Refused(self._failure.code, self._failure.detail)
 
-    def _try(self, now: float) -> None:
-        self._began = now
+    def _try(self) -> None:
         try:
             self._write()
             self._failure = None
@@ -64,3 +67,4 @@ class Pulse:
             self._failure = refused
         finally:
             self._ended = time.monotonic()
+            self._trying.release()

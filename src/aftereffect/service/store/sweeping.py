@@ -45,7 +45,8 @@ class Sweeper:
             connection = self._place.writing.raw_connection()
             try:
                 cursor = connection.cursor()
-                cursor.execute("PRAGMA wal_checkpoint(PASSIVE)")
+                with self._place.changing():
+                    cursor.execute("PRAGMA wal_checkpoint(PASSIVE)")
                 cursor.close()
             finally:
                 connection.close()

@@ -188,17 +188,17 @@ class Writer:
         self.ledger.shrink(page)
         if self.ledger.sweeper.due(idle=False):
             self._keeper.submit(self.ledger.sweeper.sweep)
-        return _Flight(pieces, page, self._keeper.submit(self._keep, pieces, page))
+        kept = self._keeper.submit(self._keep, pieces, page)
+        # Only when it can be seen that it is done: the writer looks, and waits for this if it is not.
+        kept.add_done_callback(lambda _: self._queue.put(_LANDED))
+        return _Flight(pieces, page, kept)
 
     def _keep(self, pieces: Pieces, page: Page) -> Refused | None:
         """Write a portion and answer, in the keeper's thread: the writer may be busy with the next one."""
-        try:
-            problem = self.ledger.keep(page)
-            if problem is None:
-                _answer(pieces, page.answers)
-            return problem
-        finally:
-            self._queue.put(_LANDED)
+        problem = self.ledger.keep(page)
+        if problem is None:
+            _answer(pieces, page.answers)
+        return problem
 
     def _land(self, flight: _Flight | None) -> bool:
         """Wait until a portion is kept, or answer that it is not; return whether what builds on it can stand."""

@@ -97,7 +97,7 @@ def restore_backup(
         restore(source, database(store), tokens=not without_tokens)
         with Desk.open(store) as desk:
             found = [read(Verdict, one) for one in desk.verify()]
-            valid = sum(one["revoked_at"] is None for one in desk.tokens())
+            valid = 0 if without_tokens else sum(one["revoked_at"] is None for one in desk.tokens())
         data = {"items": [dict(one.data) for one in found], "tokens": valid}
         showing.show(form, data, [*showing.verdicts(found), *showing.restored_tokens(valid)])
         if not all(one.ok for one in found):
