@@ -3,7 +3,8 @@
     python benchmarks/service_load.py KIND PORT CLIENTS SECONDS [EXPERIMENTS A CLIENT]
 
 Kinds: `noop` posts to /noop; `rounds` asks and tells in turn, each client in its own experiment; `bulk`
-asks and tells all of a client's experiments in one request each. Prints one JSON object: requests, rounds
+asks and tells all of a client's experiments in one request each; `units` does too, experiments of 50 units each, and
+counts every unit's total. Prints one JSON object: requests, rounds
 (acknowledged totals), seconds, and the latencies of single requests in milliseconds. Any answer but 200
 ends the run with an error.
 """
@@ -19,6 +20,7 @@ from collections.abc import Generator
 
 ROUND = re.compile(rb'"round": ?(\d+)')
 LENGTH = re.compile(rb"content-length: ?(\d+)", re.IGNORECASE)
+UNITS = 50
 Script = Generator[bytes, bytes, None]
 """Yields requests, and is sent the body of each answer."""
 
@@ -131,9 +133,30 @@ def bulk(count: Count, experiments: list[str]) -> Script:
         count.rounds += len(experiments)
 
 
-def create(port: int) -> str:
+def units(count: Count, experiments: list[str]) -> Script:
+    """Ask for all, tell every unit of all."""
+    ask = request(
+        "POST", "/v1/bulk/ask", json.dumps({"items": [{"experiment": e} for e in experiments]}).encode()
+    )
+    while True:
+        answer = yield ask
+        numbers = [item["round"] for item in json.loads(answer)["items"]]
+        items = ",".join(
+            f'{{"experiment": "{e}", "round": {n}, "total": 0.5, "unit": "{unit}"}}'
+            for e, n in zip(experiments, numbers, strict=True)
+            for unit in range(1, UNITS + 1)
+        )
+        told = yield request("POST", "/v1/bulk/tell", b'{"items": [' + items.encode() + b"]}")
+        if b'"error"' in told:
+            raise RuntimeError(f"every total must be taken, but got {told[:300]!r}")
+        count.rounds += UNITS * len(experiments)
+
+
+def create(port: int, n_units: int = 1) -> str:
     """Create an experiment: four arms, effects over three rounds."""
-    body = {"name": "load", "arms": ["a", "b", "c", "d"], "low": 0.0, "high": 1.0, "max_delay": 2}
+    body: dict[str, object] = {"name": "load", "arms": ["a", "b", "c", "d"], "low": 0.0, "high": 1.0, "max_delay": 2}
+    if n_units > 1:
+        body["units"] = n_units
     made = urllib.request.Request(
         f"http://127.0.0.1:{port}/v1/experiments",
         json.dumps(body).encode(),
@@ -156,8 +179,10 @@ async def load(kind: str, port: int, clients: int, seconds: float, each: int) ->
             scripts.append(noop())
         elif kind == "rounds":
             scripts.append(rounds(count, create(port)))
-        else:
+        elif kind == "bulk":
             scripts.append(bulk(count, [create(port) for _ in range(each)]))
+        else:
+            scripts.append(units(count, [create(port, UNITS) for _ in range(each)]))
     loop = asyncio.get_running_loop()
     begun = time.perf_counter()
     made = []
