@@ -115,41 +115,24 @@ def rounds(count: Count, experiment: str) -> Script:
         count.rounds += 1
 
 
-def bulk(count: Count, experiments: list[str]) -> Script:
-    """Ask for all, tell all."""
-    ask = request(
-        "POST", "/v1/bulk/ask", json.dumps({"items": [{"experiment": e} for e in experiments]}).encode()
-    )
-    while True:
-        answer = yield ask
-        numbers = [item["round"] for item in json.loads(answer)["items"]]
-        items = ",".join(
-            f'{{"experiment": "{e}", "round": {n}, "total": 0.5}}'
-            for e, n in zip(experiments, numbers, strict=True)
-        )
-        told = yield request("POST", "/v1/bulk/tell", b'{"items": [' + items.encode() + b"]}")
-        if b'"error"' in told:
-            raise RuntimeError(f"every total must be taken, but got {told[:300]!r}")
-        count.rounds += len(experiments)
-
-
-def units(count: Count, experiments: list[str]) -> Script:
+def bulk(count: Count, experiments: list[str], n_units: int = 1) -> Script:
     """Ask for all, tell every unit of all."""
     ask = request(
         "POST", "/v1/bulk/ask", json.dumps({"items": [{"experiment": e} for e in experiments]}).encode()
     )
+    names = [""] if n_units == 1 else [f', "unit": "{unit}"' for unit in range(1, n_units + 1)]
     while True:
         answer = yield ask
         numbers = [item["round"] for item in json.loads(answer)["items"]]
         items = ",".join(
-            f'{{"experiment": "{e}", "round": {n}, "total": 0.5, "unit": "{unit}"}}'
+            f'{{"experiment": "{e}", "round": {n}, "total": 0.5{unit}}}'
             for e, n in zip(experiments, numbers, strict=True)
-            for unit in range(1, UNITS + 1)
+            for unit in names
         )
         told = yield request("POST", "/v1/bulk/tell", b'{"items": [' + items.encode() + b"]}")
         if b'"error"' in told:
             raise RuntimeError(f"every total must be taken, but got {told[:300]!r}")
-        count.rounds += UNITS * len(experiments)
+        count.rounds += len(names) * len(experiments)
 
 
 def create(port: int, n_units: int = 1) -> str:
@@ -179,10 +162,9 @@ async def load(kind: str, port: int, clients: int, seconds: float, each: int) ->
             scripts.append(noop())
         elif kind == "rounds":
             scripts.append(rounds(count, create(port)))
-        elif kind == "bulk":
-            scripts.append(bulk(count, [create(port) for _ in range(each)]))
         else:
-            scripts.append(units(count, [create(port, UNITS) for _ in range(each)]))
+            n_units = UNITS if kind == "units" else 1
+            scripts.append(bulk(count, [create(port, n_units) for _ in range(each)], n_units))
     loop = asyncio.get_running_loop()
     begun = time.perf_counter()
     made = []

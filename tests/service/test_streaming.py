@@ -126,6 +126,23 @@ def test_a_fault_while_keeping_is_answered(sqlite_url, portions, monkeypatch, ca
     assert "TypeError" in caplog.text
 
 
+def test_a_portion_that_ends_late_is_still_seen_to_end(sqlite_url, portions, monkeypatch):
+    """Between its last word and its end the thread that keeps may be held up; nobody may wait for another word."""
+    keep = writer.Writer._keep
+
+    def held_up(self, pieces, page):
+        problem = keep(self, pieces, page)
+        time.sleep(0.05)
+        return problem
+
+    monkeypatch.setattr(writer.Writer, "_keep", held_up)
+    with Desk.open(sqlite_url) as desk, ThreadPoolExecutor(1) as pool:
+        identity = desk.create(MAIL)["id"]
+        failing(monkeypatch, lambda: True)
+        answers = pool.submit(desk.perform_many, [(identity, Ask())] * 8).result(30)
+        assert set(codes(answers)) == {"busy"}
+
+
 def test_creations_and_tokens_may_come_between(sqlite_url, portions):
     with Desk.open(sqlite_url) as desk:
         identity = desk.create(MAIL)["id"]

@@ -371,6 +371,11 @@ def test_tokens_come_back_with_a_backup_and_it_is_said(store: str, tmp_path: Pat
     assert "token" not in ok("restore-backup", copy, "--store", none, "--without-tokens")
     assert told("token", "list", "--store", none)["items"] == []
     assert told("verify", "--store", none)[0]["ok"]
+    # A token that was there before is none of the backup's.
+    own = str(tmp_path / "own.db")
+    ok("token", "create", "own", "--scope", "play", "--store", own)
+    assert "token" not in ok("restore-backup", copy, "--store", own, "--without-tokens")
+    assert [one["name"] for one in told("token", "list", "--store", own)["items"]] == ["own"]
 
 
 def test_plan_says_what_carry_over_leads_to() -> None:
