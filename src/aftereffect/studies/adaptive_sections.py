@@ -146,7 +146,7 @@ def _against_paper(page: Page, cells: pl.DataFrame) -> list[str]:
         f"Against the paper's tuning: {geometric_mean(clear['ratio']):.3f} times its regret in the {clear.height:,} "
         f"cells with a gap of at least {CLEAR_GAP:g} and {MANY:g} updates an arm, "
         f"{geometric_mean(cells['ratio']):.3f} times in all {cells.height:,} (geometric means).",
-        f"In {above.height or 'no'} cell{'s' * (above.height != 1)} it is above 1.05 times the paper's regret by more "
+        f"In {above.height or 'no'} cell{'s' * (above.height > 1)} it is above 1.05 times the paper's regret by more "
         f"than {FAR:g} standard errors.",
     ]
 

@@ -17,13 +17,28 @@ from aftereffect.losses.seeds import TABLE, generator
 from aftereffect.losses.tables import Table
 
 SHAPES: dict[str, dict[str, Any]] = {
-    # The greatest regret over √(KT) that was found without delay: an arm hides in a level that flips every round.
+    # The greatest regrets over √(KT) that were found without delay: arms hide in a level that flips every round.
     "hidden": {
         "shares": [0.24, 0.13, 0.16, 0.42, 0.05],
         "levels": [[0.57, 0.61], [0.02, 0.13], [0.67, 0.77], [0.07, 1.0], [0.0, 0.0]],
         **{"noise": 0.1, "swing": 0.9, "period": 1},
     },
-    # The greatest over √(K(d+1)T) with delay: constant losses near 1, many arms worse by a little.
+    "covered": {
+        "shares": [0.09, 0.07, 0.84],
+        "levels": [
+            [0.0, 0.41, 0.41, 0.41, 0.43, 0.41],
+            [0.07, 0.41, 0.58, 0.41, 0.41, 0.43],
+            [0.0, 0.41, 0.41, 0.41, 0.43, 0.41],
+        ],
+        **{"noise": 1.0, "swing": 0.9, "period": 1},
+    },
+    # The greatest over √(K(d+1)T) with delay: two arms take turns under a level that flips now and then.
+    "turns": {
+        "shares": [0.055, 0.29, 0.12, 0.535],
+        "levels": [[0.0, 1.0, 1.0], [1.0, 0.0, 1.0], [0.0, 1.0, 1.0], [1.0, 0.0, 1.0]],
+        **{"noise": 0.03, "swing": 0.9, "period": 150},
+    },
+    # Nearly as great: constant losses near 1, many arms worse by a little.
     "near_one": {
         "shares": [0.1, 0.9],
         "levels": [[0.84, 0.93, 0.95, 1.0], [0.86, 0.93, 0.99, 1.0]],
