@@ -23,13 +23,13 @@ def ask(progress: Progress, command: Ask, at: str) -> Done:
     named = None if command.unit is None else checked_unit(progress, command.unit)
     played = progress.open
     if played is not None:
-        u = played.statuses.index(OPEN) if named is None else named
+        u = _first_open(played) if named is None else named
         return Done(answer(progress, played, u, named is None), None, [])
     played = progress.open_round(at)
     if progress.started_at is None:
         progress.started_at = at
     u = named or 0
-    rows = [played.row(progress.settings, v) for v in range(progress.n_units)]
+    progress.asked = rows = [played.row(progress.settings, v) for v in range(progress.n_units)]
     body: dict[str, Any] = {"arms": list(played.arms), "block": played.block}
     if played.arms is not played.drawn:
         body["drawn"] = list(played.drawn)
@@ -41,10 +41,14 @@ def ask(progress: Progress, command: Ask, at: str) -> Done:
 
 def answer(progress: Progress, played: Played, u: int, everybody: bool, row: Row | None = None) -> dict[str, Any]:
     """Return the row of a unit, with the arms of all units where several play and none was named."""
-    found = dict(row) if row is not None else played.row(progress.settings, u)
+    found = row.copy() if row is not None else played.row(progress.settings, u)
     found["warmup"] = played.warm
     found["state"] = progress.phase
     if everybody and progress.n_units > 1:
         settings = progress.settings
         found["arms"] = {unit: settings.arms[i] for unit, i in zip(settings.units, played.arms, strict=True)}
     return found
+
+
+def _first_open(played: Played) -> int:
+    return next(u for u, report in enumerate(played.reports) if report.status == OPEN)

@@ -46,6 +46,7 @@ def resume(progress: Progress, command: Resume, at: str) -> Done:
             # Nobody can say whether this round was played before the pause or after it.
             played.warm = True
             played.withheld = [True] * progress.n_units
+            progress.asked = []
             rows = [played.row(progress.settings, u) for u in range(progress.n_units)]
     return _done(progress, event("resume", at, {"warm_until": progress.warm_until}), rows)
 
@@ -81,7 +82,7 @@ def finish(progress: Progress, command: Finish, at: str) -> Done:
     rows: dict[tuple[int, str], Row] = {}
     played = progress.open
     if played is not None:
-        units = [u for u, status in enumerate(played.statuses) if status == OPEN]
+        units = [u for u, report in enumerate(played.reports) if report.status == OPEN]
         for u in units:
             progress.record(played, u, None, at)
         changed = close(progress, units[-1], body, at)

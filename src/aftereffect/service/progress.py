@@ -3,7 +3,6 @@
 Who may do what, and when, is decided in `experiment.py` before anything here is called.
 """
 
-import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -13,7 +12,7 @@ from aftereffect.service import learners
 from aftereffect.service.dates import Dates
 from aftereffect.service.outcome import Tally
 from aftereffect.service.planner import Plan, plan
-from aftereffect.service.rounds import MISSING, REPORTED, VOID, Memory, Played, Row
+from aftereffect.service.rounds import MISSING, REPORTED, VOID, WAITING, Memory, Played, Report, Row
 from aftereffect.service.settings import ExperimentSettings
 from aftereffect.service.standins import stand_in
 
@@ -23,10 +22,19 @@ COUNTS = ("reports", "missing", "void", "out_of_range", "amended", "substituted"
 class Progress:
     """The state of an experiment that runs.
 
-    open: the round that waits for reports; waiting: how many units it waits for. last: the latest round opened. block:
+    open: the round that waits for reports; waiting: how many units it waits for; asked: its rows as they were when it
+    was opened, empty if they have to be made anew. last: the latest round opened. block:
     its block, from 1; block_closed: that block has been learned from. tainted: the last round of each unit whose
     total holds effects of an arm and its stand-in. warm_until: the last round of the latest warm-up.
     """
+
+    # More names than Python keeps close together in a usual object; and every round looks at most of them.
+    __slots__ = (
+        *("settings", "n_units", "unit_index", "arm_index", "panel", "odds", "memory", "dates", "least", "most"),
+        *("phase", "open", "asked", "waiting", "last", "block", "block_start", "block_closed", "updates", "warm_until"),
+        *("tainted", "away", "spoiled", "plays", "counts", "tallies", "sum", "started_at", "finished_at", "lookup"),
+        *("_no", "_unknown", "_plan"),
+    )
 
     def __init__(self, settings: ExperimentSettings, panel: Panel | None = None) -> None:
         """Stand before round 1; panel: the learner, made from the settings if it is not given."""
@@ -39,6 +47,7 @@ class Progress:
         self.least, self.most = effects.total_bounds(span, settings.max_delay)
         self.phase = "draft" if settings.draft else "running"
         self.open: Played | None = None
+        self.asked: list[Row] = []
         self.waiting = 0
         self.last = 0
         self.block = 0
@@ -57,13 +66,18 @@ class Progress:
         self.finished_at: str | None = None
         self.unit_index = {name: u for u, name in enumerate(settings.units)}
         self.arm_index = {name: i for i, name in enumerate(settings.arms)}
+        # What most rounds have in common: nobody's total is withheld, or nothing is known of any unit yet.
+        self._no, self._unknown = (False,) * self.n_units, (None,) * self.n_units
         self.lookup: Callable[[int, str], Mapping[str, Any] | None] | None = None
         self.odds: list[float] = self.panel.probabilities.tolist()
+        self._plan: Plan | None = None
 
-    @functools.cached_property
+    @property
     def plan(self) -> Plan:
         """What was to be expected of this very learner before it started."""
-        return plan(self.settings, self.panel)
+        if self._plan is None:
+            self._plan = plan(self.settings, self.panel)
+        return self._plan
 
     def open_round_number(self) -> int | None:
         """Return the number of the round that waits for reports."""
@@ -83,13 +97,19 @@ class Progress:
         played.drawn = played.arms = drawn
         odds = self.odds
         played.odds = [odds[i] for i in drawn]
+        played.reports = [WAITING] * self.n_units
+        played.withheld = no = self._no
+        played.measured = no if t - start < d else self._unknown
+        played.fed = self._unknown
         if self.away:
             self._substitute(played)
         if self.spoiled and not played.draw:
             self._taint(played)
-        played.warm = t <= self.warm_until
-        played.withheld = [played.warm or t <= limit for limit in self.tainted]
-        played.open_for(self.n_units, t - start < d)
+        if t <= self.warm_until:
+            played.warm = True
+            played.withheld = [True] * self.n_units
+        elif self.spoiled:
+            played.withheld = [t <= limit for limit in self.tainted]
         for i in played.arms:
             self.plays[i] += 1
         self.open, self.waiting = played, self.n_units
@@ -103,12 +123,12 @@ class Progress:
         arm is charged what the others bring while it is away: it neither gains on them nor falls behind.
         """
         settings = self.settings
-        played.arms = list(played.drawn)
+        arms, odds = list(played.drawn), list(played.odds)
         for u, arm in enumerate(played.drawn):
             if arm in self.away:
-                found = stand_in(settings.seed or 0, played.block_start, u, self.odds, self.away)
-                played.arms[u], played.odds[u] = found
+                arms[u], odds[u] = stand_in(settings.seed or 0, played.block_start, u, self.odds, self.away)
                 self.counts["substituted"] += 1
+        played.arms, played.odds = arms, odds
 
     def _taint(self, played: Played) -> None:
         """Where another arm is played than in the round before, d totals are of both."""
@@ -126,7 +146,7 @@ class Progress:
     def record(self, played: Played, u: int, total: float | None, at: str) -> str:
         """Write a report into the open round."""
         status = self.status_of(total)
-        played.totals[u], played.statuses[u], played.told_at[u] = total, status, at
+        played.reports[u] = Report(total, status, at)
         self.count(status, total, 1)
         if status == VOID:
             self.counts["out_of_range"] += 1
@@ -149,8 +169,9 @@ class Progress:
         status = self.status_of(total)
         if played is not self.open and not played.withheld[u]:
             self.panel.amend(u, played.number, total)
-        self.recount(played.statuses[u], played.totals[u], status, total)
-        played.totals[u], played.statuses[u], played.told_at[u] = total, status, at
+        was = played.reports[u]
+        self.recount(was.status, was.total, status, total)
+        played.reports[u] = Report(total, status, at)
         return status
 
     def recount(self, before: str, was: float | None, status: str, total: float | None) -> None:
@@ -161,49 +182,61 @@ class Progress:
             self.counts["out_of_range"] += 1
         self.counts["amended"] += 1
 
+    def told(self, played: Played, u: int) -> Row:
+        """Return the row of a unit of the open round that has just been told."""
+        if not self.asked:
+            return played.row(self.settings, u)
+        # Nothing else has changed since it was asked for.
+        row = self.asked[u].copy()
+        row["total"], row["status"], row["told_at"] = played.reports[u]
+        return row
+
     def close_round(self, u: int) -> tuple[dict[str, Any], list[Row]]:
         """Tell the learner the round that is complete; u: the unit told last, whose row changes anyway."""
         played = self.open
         if played is None:
             raise RuntimeError("no round is open")
-        withheld = played.withheld
-        heard = [
-            None if hidden or status == MISSING else total
-            for total, status, hidden in zip(played.totals, played.statuses, withheld, strict=True)
-        ]
-        self.counts["withheld"] += sum(withheld)
+        heard = [report.total for report in played.reports]
+        if True in played.withheld:
+            heard = [None if hidden else total for total, hidden in zip(heard, played.withheld, strict=True)]
+            self.counts["withheld"] += sum(played.withheld)
         result = self.panel.tell(heard)
         self.open = None
-        changed = {(played.number, u): played}
-        outcome: dict[str, Any] = {"update": result.update}
         if result.update:
             played.update = True
-            played.fed = list(result.fed_losses)
+            played.fed = result.fed_losses
             self.updates += 1
             self.block_closed = True
             self.odds = self.panel.probabilities.tolist()
-            outcome["fed"] = list(played.fed)
-            changed |= self._measure(played, result.measured)
+            changed = self._measure(played, u, result.measured)
+            rows = [p.row(self.settings, v) for p, v in changed]
+            outcome: dict[str, Any] = {"update": True, "fed": list(played.fed)}
+        else:
+            rows, outcome = [self.told(played, u)], {"update": False}
+        self.asked = []
         if self.last == self.settings.horizon:
             self.phase = "finished"
-        return outcome, [p.row(self.settings, v) for (_, v), p in changed.items()]
+        return outcome, rows
 
-    def _measure(self, end: Played, measured: int) -> dict[tuple[int, int], Played]:
-        """Say of the block's rounds whether they were learned from, and keep what the last ones say about the arms."""
+    def _measure(self, end: Played, last: int, measured: int) -> list[tuple[Played, int]]:
+        """Say of the block's rounds whether they were learned from, and keep what the last ones say about the arms.
+
+        Return the rounds and units of which that says something new, `last`, the unit told last, before all others.
+        """
         first, rounds = end.number - measured + 1, self.memory.rounds
-        changed = {(end.number, u): end for u in range(self.n_units)}
-        for t in range(max(end.block_start, next(iter(rounds))), end.number + 1):
+        known = [fed is not None for fed in end.fed]
+        changed = [(end, last), *((end, u) for u in range(self.n_units) if u != last)]
+        end.measured = known
+        for t in range(max(end.block_start, next(iter(rounds))), end.number):
             played = rounds[t]
-            for u, fed in enumerate(end.fed):
-                known = t >= first and fed is not None
-                if played.measured[u] is not known:
-                    played.measured[u] = known
-                    changed[t, u] = played
+            before, played.measured = played.measured, known if t >= first else self._no
+            if before != played.measured:
+                changed += [(played, u) for u, was in enumerate(before) if was is not played.measured[u]]
         if first in rounds:
-            for u, fed in enumerate(end.fed):
-                if fed is not None:
+            for u, arm in enumerate(end.arms):
+                if known[u]:
                     whole = 0.0
                     for t in range(first, end.number + 1):
-                        whole += rounds[t].totals[u] or 0.0
-                    self.tallies[end.arms[u]].add(whole / measured)
+                        whole += rounds[t].reports[u].total or 0.0
+                    self.tallies[arm].add(whole / measured)
         return changed

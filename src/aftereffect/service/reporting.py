@@ -16,11 +16,11 @@ def tell(progress: Progress, command: Tell, at: str) -> Done:
     total = checked_total(command.total)
     number = checked_round(progress, command.round)
     played = progress.open
-    if played is None or played.number != number or played.statuses[u] != OPEN:
+    if played is None or played.number != number or played.reports[u].status != OPEN:
         return _again(progress, number, u, total)
     status = progress.record(played, u, total, at)
     body: dict[str, Any] = {"total": total, "status": status, "closed": progress.waiting == 0}
-    rows = close(progress, u, body, at) if progress.waiting == 0 else [played.row(progress.settings, u)]
+    rows = close(progress, u, body, at) if progress.waiting == 0 else [progress.told(played, u)]
     unit = progress.settings.units[u]
     return Done(_answer(progress, rows[0], False), event("tell", at, body, number, unit), rows)
 
@@ -103,4 +103,6 @@ def _recalled(progress: Progress, number: int, u: int) -> Row:
 
 
 def _answer(progress: Progress, row: Row, repeated: bool) -> dict[str, Any]:
-    return {**row, "repeated": repeated, "state": progress.phase, "open_round": progress.open_round_number()}
+    found = row.copy()
+    found["repeated"], found["state"], found["open_round"] = repeated, progress.phase, progress.open_round_number()
+    return found

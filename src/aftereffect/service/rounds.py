@@ -5,7 +5,8 @@ open → reported | missing | void (a total the range makes impossible). A withh
 learner takes it as missing: warm-up after a pause, or effects of two arms since one of them stands in for the other.
 """
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from aftereffect.service import sentences
 from aftereffect.service.settings import ExperimentSettings
@@ -20,56 +21,59 @@ ROW = (
 """The fields of a row."""
 
 
+class Report(NamedTuple):
+    """What a unit said of a round, and when."""
+
+    total: float | None
+    status: str
+    told_at: str | None
+
+
+WAITING = Report(None, OPEN, None)
+
+
 class Played:
-    """A round: lists run over the units; arms are indices.
+    """A round: sequences run over the units; arms are indices.
 
     drawn: what the learner drew; arms: what is played. odds: the probabilities the arms were drawn with. measured:
     whether the total was among those that were learned from at the end of its block, None while that is not known.
     fed: the loss each unit fed, if the round ended with an update.
+
+    Only `reports` is changed in place; the others are replaced, so that many rounds may share one.
     """
 
     __slots__ = (
         *("number", "block", "block_start", "asked_at", "date", "draw", "update", "warm"),
-        *("drawn", "arms", "odds", "withheld", "totals", "statuses", "told_at", "measured", "fed"),
+        *("drawn", "arms", "odds", "withheld", "reports", "measured", "fed"),
     )
 
-    drawn: list[int]
-    arms: list[int]
-    odds: list[float]
-    withheld: list[bool]
-    totals: list[float | None]
-    statuses: list[str]
-    told_at: list[str | None]
-    measured: list[bool | None]
-    fed: list[float | None]
+    drawn: Sequence[int]
+    arms: Sequence[int]
+    odds: Sequence[float]
+    withheld: Sequence[bool]
+    reports: list[Report]
+    measured: Sequence[bool | None]
+    fed: Sequence[float | None]
 
     def __init__(self, number: int, block: int, block_start: int, asked_at: str, date: str | None) -> None:
-        """Begin a round; who plays what is filled in by the one who asked, and `open_for`."""
+        """Begin a round; what runs over the units is filled in by the one who asked."""
         self.number, self.block, self.block_start = number, block, block_start
         self.asked_at, self.date = asked_at, date
         self.draw = number == block_start
         self.update = False
         self.warm = False
 
-    def open_for(self, n_units: int, washin: bool) -> None:
-        """Wait for a report from every unit; a wash-in round is never measured."""
-        self.totals = [None] * n_units
-        self.statuses = [OPEN] * n_units
-        self.told_at = [None] * n_units
-        self.measured = [False if washin else None] * n_units
-        self.fed = [None] * n_units
-
     def row(self, settings: ExperimentSettings, u: int) -> Row:
         """Return what people see of this round in unit u."""
         arm, drawn = self.arms[u], self.drawn[u]
-        names = settings.arms
+        total, status, told_at = self.reports[u]
         washin = self.number - self.block_start < settings.max_delay
         return {
             "round": self.number,
             "unit": settings.units[u],
-            "arm": names[arm],
-            "total": self.totals[u],
-            "status": self.statuses[u],
+            "arm": settings.arms[arm],
+            "total": total,
+            "status": status,
             "draw": self.draw,
             "block": self.block,
             "block_start": self.block_start,
@@ -82,21 +86,28 @@ class Played:
             "substituted": arm != drawn,
             "why": sentences.why(self, settings, u, washin),
             "asked_at": self.asked_at,
-            "told_at": self.told_at[u],
+            "told_at": told_at,
         }
 
     def state(self) -> list[Any]:
-        """Return the round as a JSON list."""
-        return [getattr(self, name) for name in self.__slots__]
+        """Return the round as a JSON list: what is one for all units, then lists over the units."""
+        over_units = (self.drawn, self.arms, self.odds, self.withheld, *zip(*self.reports, strict=True))
+        return [*(getattr(self, name) for name in PLAIN), *map(list, (*over_units, self.measured, self.fed))]
 
     @classmethod
     def from_state(cls, state: list[Any]) -> "Played":
         """Read back what `state` returned."""
-        number, block, block_start, asked_at, date = state[:5]
-        played = cls(number, block, block_start, asked_at, date)
-        for name, value in zip(cls.__slots__, state, strict=True):
-            setattr(played, name, list(value) if isinstance(value, list) else value)
+        *plain, drawn, arms, odds, withheld, totals, statuses, told_at, measured, fed = state
+        played = cls(*plain[:5])
+        for name, value in zip(PLAIN, plain, strict=True):
+            setattr(played, name, value)
+        played.drawn, played.arms, played.odds, played.withheld = drawn, arms, odds, withheld
+        played.reports = list(map(Report, totals, statuses, told_at))
+        played.measured, played.fed = measured, fed
         return played
+
+
+PLAIN = Played.__slots__[:8]
 
 
 class Memory:

@@ -1,40 +1,57 @@
 """What one transaction will write: new events with their hashes, changed rows, moved heads, due checkpoints."""
 
+import math
+from collections.abc import Collection
+from operator import itemgetter
 from sqlite3 import Cursor
 from typing import Any
 
 from sqlalchemy import Connection
 
 from aftereffect.service.rounds import Row
-from aftereffect.service.store import chain, statements
+from aftereffect.service.store import chain, schema, statements
 from aftereffect.service.store.loading import Held
 
 Values = tuple[Any, ...]
+Key = tuple[int, int, int]
+"""Of a round's row: the experiment's number, the round, the unit's index."""
+
+_FLAGS: dict[bool | None, int] = {False: 0, True: 1, None: statements.UNKNOWN}
+_plain = itemgetter("unit", "arm", "block", "block_start", "probability", "date", "why", "asked_at")
+_flags = itemgetter("draw", "washin", "substituted", "measured")
+_all = itemgetter(*schema.ROW_FIELDS)
 
 
 class Batch:
     """Collects what commands did; sealed, it is plain values that any thread may write.
 
-    touched: the experiments that are further in memory than in the store, until the batch is kept.
+    touched: the ids of the experiments that are further in memory than in the store, until the batch is kept.
     """
 
     def __init__(self) -> None:
         """Collect nothing yet."""
-        self.touched: dict[str, Held] = {}
         self._created: list[Values] = []
         self._events: list[Values] = []
-        # A row that changes twice is written once, as it was last.
-        self._rows: dict[tuple[int, int, int], Values] = {}
-        # Where experiments are now, by their number, and those among them whose state is to be saved.
-        self._heads: dict[int, Values] = {}
-        self._due: dict[int, Held] = {}
+        # Rounds that were opened; then those of which something was told; then those of which anything else changed. A
+        # row that changes twice in one of these ways is written once, as it was last.
+        self._opened: dict[Key, Row] = {}
+        self._reported: dict[Key, Row] = {}
+        self._changed: dict[Key, Row] = {}
+        # Where experiments are now, by their ids, and those among them whose state is to be saved.
+        self._heads: dict[str, Values] = {}
+        self._due: dict[str, Held] = {}
         self._checkpoints: list[Values] = []
+
+    @property
+    def touched(self) -> Collection[str]:
+        """See above."""
+        return self._heads.keys()
 
     def create(self, held: Held, name: str, settings: str) -> None:
         """Add a new experiment; what it does next moves its head."""
         status = held.experiment.progress.phase
         self._created.append((held.number, held.id, name, status, held.seq, held.head, held.created_at, settings))
-        self.touched[held.id] = held
+        self._heads[held.id] = (status, held.seq, held.head, held.number)
 
     def add(self, held: Held, event: dict[str, Any], rows: list[Row]) -> None:
         """Add what a command did to an experiment."""
@@ -42,19 +59,24 @@ class Batch:
         kind, round_, unit, at = event["kind"], event["round"], event["unit"], event["at"]
         body = chain.written(event["body"])
         head = chain.link(held.head, seq, kind, round_, unit, body, at)
-        self._events.append((number, seq, kind, round_, unit, body, at, head))
+        self._events.append((number, seq, kind, round_, unit or "", body, at, head))
         for row in rows:
-            values = held.round_values(row)
-            self._rows[values[:3]] = values
+            key = number, row["round"], held.units[row["unit"]]
+            if kind == "ask":
+                self._opened[key] = row
+            elif kind == "tell" and key not in self._changed:
+                self._reported[key] = row
+            else:
+                self._changed[key] = row
         held.seq, held.head = seq, head
-        self._heads[number] = (held.experiment.progress.phase, seq, head, number)
-        self.touched[held.id] = held
+        self._heads[held.id] = (held.experiment.progress.phase, seq, head, number)
         if seq >= held.due_from:
-            self._due[number] = held
+            self._due[held.id] = held
 
-    def row(self, number: int, round_: int, unit_index: int) -> Values | None:
+    def row(self, number: int, round_: int, unit_index: int) -> Row | None:
         """Return a row that is yet to be written."""
-        return self._rows.get((number, round_, unit_index))
+        key = number, round_, unit_index
+        return self._changed.get(key) or self._reported.get(key) or self._opened.get(key)
 
     def seal(self) -> None:
         """Take down the states that are due, before anything else happens to the experiments."""
@@ -67,7 +89,25 @@ class Batch:
         """Write everything inside a transaction; return how many rows went in."""
         statements.create.run(connection, self._created)
         statements.append.run(connection, self._events)
-        statements.put_rounds.run(connection, list(self._rows.values()))
-        statements.move_heads.run(connection, list(self._heads.values()))
+        statements.open_rounds.run(connection, [_opened(key, row) for key, row in self._opened.items()])
+        statements.report_rounds.run(connection, [_reported(key, row) for key, row in self._reported.items()])
+        statements.put_rounds.run(connection, [round_values(key, row) for key, row in self._changed.items()])
+        statements.move_heads.run(connection, [head for head in self._heads.values() if head[1] > 0])
         statements.put_checkpoints.run(connection, self._checkpoints)
-        return len(self._created) + len(self._events) + len(self._rows) + len(self._heads)
+        return len(self._created) + len(self._events) + len(self._heads) + len(self._opened) + len(self._reported)
+
+
+def _opened(key: Key, row: Row) -> Values:
+    draw, washin, substituted, measured = _flags(row)
+    return (*key, *_plain(row), +draw, +washin, +substituted, _FLAGS[measured])
+
+
+def _reported(key: Key, row: Row) -> Values:
+    fed = row["fed"]
+    learned = +row["update"], _FLAGS[row["measured"]], math.nan if fed is None else fed
+    return (row["total"], row["status"], row["told_at"], *learned, *key)
+
+
+def round_values(key: Key, row: Row) -> Values:
+    """Return a row of the domain as values of the table."""
+    return (*key, *_all(row))

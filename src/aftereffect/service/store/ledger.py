@@ -6,7 +6,7 @@ one order for all processes; those that another process has moved meanwhile are 
 """
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
@@ -236,7 +236,7 @@ class Ledger:
         """Forget who was idle longest; page: what it touched is not on the disk yet, and stays."""
         if len(self._held) <= self.most_held:
             return
-        stays = {} if page is None else page.batch.touched
+        stays: Collection[str] = () if page is None else page.batch.touched
         idle = sorted((held.used, identity) for identity, held in self._held.items() if identity not in stays)
         # Some more than must go, so that this is not done all the time.
         for _, identity in idle[: len(self._held) - self.most_held + self.most_held // 8]:

@@ -2,7 +2,6 @@
 
 import json
 import zlib
-from operator import itemgetter
 from typing import Any
 
 from sqlalchemy import Connection, Row, func, select
@@ -20,7 +19,6 @@ _head = select(schema.experiments)
 _checkpoint = select(schema.checkpoints)
 _events = select(schema.events).order_by(schema.events.c.seq)
 _last_round = select(func.max(schema.rounds.c.round))
-_fields = itemgetter(*schema.ROW_FIELDS)
 
 
 class Held:
@@ -50,10 +48,6 @@ class Held:
     def view(self) -> dict[str, Any]:
         """Return what people see, with id and date."""
         return {"id": self.id, **self.experiment.view(), "created_at": self.created_at}
-
-    def round_values(self, row: dict[str, Any]) -> tuple[Any, ...]:
-        """Return a row of the domain as values of the table."""
-        return (self.number, row["round"], self.units[row["unit"]], *_fields(row))
 
 
 def is_identity(text: object) -> bool:

@@ -41,7 +41,7 @@ class Lookup:
         for batch in self._source.batches:
             waiting = batch.row(number, round_, index)
             if waiting is not None:
-                return dict(zip(_FIELDS, (waiting[1], *waiting[3:]), strict=True))
+                return waiting
         if self._source.reader is None:
             return None
         where = schema.rounds.c

@@ -16,6 +16,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from aftereffect.service.errors import Corrupt
 from aftereffect.service.store import chain, schema
+from aftereffect.service.store.batch import round_values
 from aftereffect.service.store.loading import Held, find, first, take
 from aftereffect.service.store.paging import limited
 
@@ -126,14 +127,13 @@ class _Check:
             yield from found
 
     def _note(self, held: Held, changed: dict[str, Any]) -> None:
-        values = held.round_values(changed)
-        round_, unit = values[1], values[2]
+        round_, unit = changed["round"], held.units[changed["unit"]]
         before = self.latest.get(unit, 0)
         if round_ > before:
             if round_ != before + 1:
                 raise Corrupt(f"rounds must be numbered without gaps, but in the log round {round_} follows {before}")
             self.latest[unit] = round_
-        self.pending[round_, unit] = values
+        self.pending[round_, unit] = round_values((held.number, round_, unit), changed)
         self.differing.pop((round_, unit), None)
 
     def _compare_state(self, held: Held, saved: Row[Any]) -> None:

@@ -31,7 +31,7 @@ QUIET_S = 1.0
 """After so long without a command the log is moved into the file."""
 MANY = 1024
 """From how many waiting commands on they count as a long list."""
-SWITCH_S = 0.001
+SWITCH_S = 0.0001
 
 # What comes through the queue beside jobs: nothing more will, or a portion has been kept or not.
 _END, _LANDED = "end", "landed"
