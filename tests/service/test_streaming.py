@@ -14,8 +14,8 @@ from aftereffect.service.commands import Ask, Tell
 from aftereffect.service.desk import Desk
 from aftereffect.service.errors import Refused
 from aftereffect.service.store import loading, sweeping, writer
-from aftereffect.service.store.batch import Batch
 from aftereffect.service.store.ledger import Ledger
+from aftereffect.service.store.places import Place
 
 MAIL = {"name": "Mail", "arms": ["short", "long", "none"], "max_delay": 1, "seed": 7}
 
@@ -32,16 +32,15 @@ def codes(answers):
 
 
 def failing(monkeypatch, fails):
-    """Let those transactions fail, after everything is written, for which `fails` says so."""
-    write = Batch.write
+    """Let those transactions fail, at their end, for which `fails` says so."""
+    commit = Place._commit
 
-    def broken(self, connection):
-        count = write(self, connection)
+    def broken(self, act):
         if fails():
             raise OperationalError("COMMIT", None, OSError("the disk went away"))
-        return count
+        commit(self, act)
 
-    monkeypatch.setattr(Batch, "write", broken)
+    monkeypatch.setattr(Place, "_commit", broken)
 
 
 def test_a_long_list_gives_what_single_commands_give(sqlite_url, monkeypatch):
@@ -62,16 +61,16 @@ def test_a_long_list_gives_what_single_commands_give(sqlite_url, monkeypatch):
 
 
 def test_a_portion_is_answered_only_when_it_is_on_the_disk(sqlite_url, portions, monkeypatch):
-    write, held, seen = Batch.write, threading.Event(), threading.Event()
+    commit, held, seen = Place._commit, threading.Event(), threading.Event()
 
-    def slow(self, connection):
+    def slow(self, act):
         seen.set()
         assert held.wait(60)
-        return write(self, connection)
+        commit(self, act)
 
     with Desk.open(sqlite_url) as desk:
         identity = desk.create(MAIL)["id"]
-        monkeypatch.setattr(Batch, "write", slow)
+        monkeypatch.setattr(Place, "_commit", slow)
         with ThreadPoolExecutor(1) as other:
             commands = [(identity, command) for t in range(1, 11) for command in (Ask(), Tell(t, 0.5))]
             asking = other.submit(desk.perform_many, commands)
@@ -119,7 +118,7 @@ def test_a_fault_while_keeping_is_answered(sqlite_url, portions, monkeypatch, ca
     with Desk.open(sqlite_url) as desk:
         identity = desk.create(MAIL)["id"]
         with monkeypatch.context() as patched:
-            patched.setattr(Batch, "write", None)
+            patched.setattr(Place, "_commit", None)
             answers = desk.perform_many([(identity, Ask())] * 9)
             assert codes(answers) == ["busy"] * 9
         assert desk.perform(identity, Ask())["round"] == 1

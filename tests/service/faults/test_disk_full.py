@@ -5,11 +5,13 @@ short, then EFBIG), writes answered with ENOSPC, syncs answered with EIO (the la
 """
 
 import asyncio
+import contextlib
 import errno
 import resource
 import time
 from pathlib import Path
 
+import psutil
 from tests.service.faults.audit import audit
 from tests.service.faults.crowd import Crowd
 from tests.service.faults.harness import SOAK, progress, standstill, thirty_two
@@ -28,16 +30,23 @@ def break_disk(server: Server, fault: str) -> None:
     elif fault == "no sync":
         server.opened.fail(fdatasync=errno.EIO, fsync=errno.EIO)
     else:
-        _, hard = resource.prlimit(server.running.pid, resource.RLIMIT_FSIZE)
         # Half a page: a log that begins anew comes up short there, and one that goes on gets nothing in.
-        resource.prlimit(server.running.pid, resource.RLIMIT_FSIZE, (2048, hard))
+        limit_files(server, 2048)
 
 
 def mend_disk(server: Server) -> None:
     """Let everything be written again."""
     server.opened.fail()
+    limit_files(server, None)
+
+
+def limit_files(server: Server, size: int | None) -> None:
+    """Let no file get longer than this, in the server and in the process that writes for it; None: than it might."""
     _, hard = resource.prlimit(server.running.pid, resource.RLIMIT_FSIZE)
-    resource.prlimit(server.running.pid, resource.RLIMIT_FSIZE, (hard, hard))
+    # The server first: a process that it starts meanwhile has its limit.
+    for pid in (server.running.pid, *(child.pid for child in psutil.Process(server.running.pid).children())):
+        with contextlib.suppress(ProcessLookupError):
+            resource.prlimit(pid, resource.RLIMIT_FSIZE, (hard if size is None else size, hard))
 
 
 async def refused(server: Server, ledger: Ledger, fault: str) -> None:

@@ -7,5 +7,5 @@
     loading, lookup     an experiment, or an old round, from the store  verifying   everything replayed and compared
     reading, replicas   committed pages and views; paging: cursors      presence    what is open is still what is there
     pulse               a trial write for those who watch               visiting    what can only be read
-    backup, export, tokens
+    dictation, scribe   a process of its own that writes long lists     backup, export, tokens
 """

@@ -10,6 +10,7 @@ from sqlalchemy import Connection
 
 from aftereffect.service.rounds import Row
 from aftereffect.service.store import chain, schema, statements
+from aftereffect.service.store.dictation import Script
 from aftereffect.service.store.loading import Held
 
 Values = tuple[Any, ...]
@@ -85,7 +86,7 @@ class Batch:
             self._checkpoints.append((held.number, held.seq, held.head, state))
             held.saved()
 
-    def write(self, connection: Connection | Cursor) -> int:
+    def write(self, connection: Connection | Cursor | Script) -> int:
         """Write everything inside a transaction; return how many rows went in."""
         statements.create.run(connection, self._created)
         statements.append.run(connection, self._events)

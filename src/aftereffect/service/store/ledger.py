@@ -13,11 +13,12 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from aftereffect.service.errors import Refused
 from aftereffect.service.experiment import Experiment
-from aftereffect.service.store import chain
+from aftereffect.service.store import chain, statements
 from aftereffect.service.store.batch import Batch
+from aftereffect.service.store.dictation import Script
 from aftereffect.service.store.jobs import Answer, Creation, Item, Work
 from aftereffect.service.store.loading import Held, is_identity, load
-from aftereffect.service.store.lookup import Lookup, Source
+from aftereffect.service.store.lookup import Lookup, Source, Unsure
 from aftereffect.service.store.pages import Fault, Page
 from aftereffect.service.store.places import Place
 from aftereffect.service.store.reader import Reader
@@ -26,6 +27,8 @@ from aftereffect.service.store.troubles import refusal, worth_another_try
 
 MOST_HELD = 16_384
 """How many experiments stay in memory."""
+SOME = 256
+"""After so many commands of a long list what they did is set down, before it falls out of the processor's cache."""
 
 _LOCK = "SELECT id, seq, head FROM experiments WHERE id = ANY(%s) ORDER BY id FOR UPDATE"
 _NEXT = "SELECT nextval(pg_get_serial_sequence('experiments', 'number'))"
@@ -103,19 +106,23 @@ class Ledger:
         committed, and what `before` touched is in memory. Whatever fails is for the caller, who must let `before` land
         first: what has been thrown away can be taken up from the store only then.
         """
-        page = Page(items)
-        waiting = () if before is None else (before.batch,)
+        page = Page(items, Script())
         with Reader(self._place.reading) as reader:
-            self._try(reader, page, {}, waiting)
+            self._try(reader, page, {}, before)
         return page
 
     def keep(self, page: Page) -> Refused | None:
         """Write a page that was carried out in memory; return what is wrong, None when it is on the disk."""
         try:
-            if page.writes:
+            if page.script is not None and page.writes and self._place.dictates():
+                self._place.dictate(page.script)
+            elif page.writes:
                 with self._place.transaction() as connection:
-                    rows = page.batch.write(connection)
-                self.sweeper.count(rows or 1)
+                    if page.script is None:
+                        page.rows = page.batch.write(connection)
+                    else:
+                        statements.play(connection, page.script)
+            self.sweeper.count(page.rows)
         except SQLAlchemyError as error:
             self._place.writing.dispose()
             return refusal(error)
@@ -139,29 +146,33 @@ class Ledger:
         while True:
             page = Page(items)
             try:
-                self._try(reader, page, faults, ())
+                self._try(reader, page, faults, None)
                 return page
             except Fault as fault:
                 _log.exception("item %d of %d failed", fault.index, len(items))
                 faults[fault.index] = Refused("corrupt", f"the command failed: {type(fault.__cause__).__name__}")
 
-    def _try(
-        self, reader: Reader, page: Page, faults: dict[int, Refused], waiting: Sequence[Batch]
-    ) -> None:
-        self._source.reader, self._source.batches = reader, (page.batch, *waiting)
+    def _try(self, reader: Reader, page: Page, faults: dict[int, Refused], before: Page | None) -> None:
+        source, at, n = self._source, self._now(), len(page.items)
+        source.reader = reader
+        source.set_down = (page.set_down,) if before is None else (page.set_down, before.set_down)
+        self._clock += 1
+        some = n if page.script is None else SOME
         try:
-            self._each(reader, page, faults)
-            page.batch.seal()
+            for start in range(0, n, some):
+                source.batches = (page.batch,)
+                self._each(reader, page, range(start, min(start + some, n)), at, faults)
+                page.set_aside()
         except BaseException:
             self.forget(page)
             raise
         finally:
-            self._source.reader, self._source.batches = None, ()
+            source.reader, source.batches, source.set_down = None, (), ()
 
-    def _each(self, reader: Reader, page: Page, faults: dict[int, Refused]) -> None:
-        at, held_now, batch, answers = self._now(), self._held, page.batch, page.answers
-        self._clock = clock = self._clock + 1
-        for index, (identity, command) in enumerate(page.items):
+    def _each(self, reader: Reader, page: Page, wanted: range, at: str, faults: dict[int, Refused]) -> None:
+        held_now, batch, answers, clock = self._held, page.batch, page.answers, self._clock
+        for index in wanted:
+            identity, command = page.items[index]
             if faults and index in faults:
                 answers.append(faults[index])
                 continue
@@ -179,7 +190,7 @@ class Ledger:
                 answers.append(done.answer)
             except Refused as refused:
                 answers.append(refused)
-            except SQLAlchemyError:
+            except (SQLAlchemyError, Unsure):
                 raise
             except Exception as error:
                 self._held.pop(identity, None)
@@ -193,7 +204,7 @@ class Ledger:
         return self._create(connection, batch, identity, command, at)
 
     def _hold(self, held: Held) -> Held:
-        held.experiment.lookup = Lookup(self._source, held.number, held.units)
+        held.experiment.lookup = Lookup(self._source, held.id, held.number, held.units)
         self._held[held.id] = held
         return held
 
@@ -217,15 +228,15 @@ class Ledger:
     def failed(self, page: Page, problem: Refused) -> list[Answer]:
         """Answer a page that was not kept; on SQLite, answers that came from what is committed stand."""
         _log.warning("a batch of %d commands was not acknowledged: %s", len(page.items), problem.detail)
-        stands = not self.shared and len(page.answers) == len(page.items)
+        stands, touched = not self.shared and len(page.answers) == len(page.items), page.touched
         return [
-            page.answers[i] if stands and identity and identity not in page.batch.touched else problem
+            page.answers[i] if stands and identity and identity not in touched else problem
             for i, (identity, _) in enumerate(page.items)
         ]
 
     def forget(self, page: Page) -> None:
         """Throw away the experiments that a page touched."""
-        for identity in page.batch.touched:
+        for identity in page.touched:
             self._held.pop(identity, None)
 
     def forget_all(self) -> None:
@@ -236,7 +247,7 @@ class Ledger:
         """Forget who was idle longest; page: what it touched is not on the disk yet, and stays."""
         if len(self._held) <= self.most_held:
             return
-        stays: Collection[str] = () if page is None else page.batch.touched
+        stays: Collection[str] = () if page is None else page.touched
         idle = sorted((held.used, identity) for identity, held in self._held.items() if identity not in stays)
         # Some more than must go, so that this is not done all the time.
         for _, identity in idle[: len(self._held) - self.most_held + self.most_held // 8]:

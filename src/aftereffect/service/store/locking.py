@@ -70,6 +70,13 @@ class FileLock:
             os.pwrite(file, text, 0)
         self._file = file
 
+    @property
+    def file(self) -> int:
+        """The open lock file; whoever has it open too holds the lock too."""
+        if self._file is None:
+            raise RuntimeError("the lock is not held")
+        return self._file
+
     def release(self) -> None:
         """Let the next one in; the file stays, since removing it would let two in at once."""
         if self._file is not None:

@@ -1,8 +1,9 @@
 """A batch of commands on its way: carried out in memory, with answers that nobody has heard yet."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from aftereffect.service.store.batch import Batch
+from aftereffect.service.store.dictation import Script
 from aftereffect.service.store.jobs import Answer, Item, Work
 
 
@@ -16,15 +17,34 @@ class Fault(Exception):
 
 
 class Page:
-    """A batch of items that have been carried out in memory, with their answers, to be kept or thrown away."""
+    """A batch of items that have been carried out in memory, with their answers, to be kept or thrown away.
 
-    def __init__(self, items: Sequence[Item]) -> None:
+    batch: what they did. script: where it is put, little by little, if it is to be written by a process of its own;
+    rows: how many rows that makes. set_down: the ids of the experiments that are in there.
+    """
+
+    def __init__(self, items: Sequence[Item], script: Script | None = None) -> None:
         """Begin with nothing carried out."""
         self.items = items
         self.batch = Batch()
         self.answers: list[Answer] = []
+        self.script, self.rows = script, 0
+        self.set_down: set[str] = set()
+
+    @property
+    def touched(self) -> Collection[str]:
+        """The ids of the experiments that are further in memory than in the store."""
+        return self.set_down.union(self.batch.touched) if self.set_down else self.batch.touched
 
     @property
     def writes(self) -> bool:
         """Whether there is anything to keep."""
-        return bool(self.batch.touched) or any(isinstance(command, Work) for _, command in self.items)
+        return bool(self.touched) or any(isinstance(command, Work) for _, command in self.items)
+
+    def set_aside(self) -> None:
+        """Seal what was done so far and, if there is a script, put it there."""
+        self.batch.seal()
+        if self.script is not None:
+            self.rows += self.batch.write(self.script)
+            self.set_down.update(self.batch.touched)
+            self.batch = Batch()

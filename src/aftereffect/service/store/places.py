@@ -5,11 +5,12 @@ BEGIN IMMEDIATE; readers see the last commit and hold up nobody. Only the writin
 PostgreSQL: commits wait for the disk whatever the server's default; a lock is waited for, but not for ever.
 """
 
+import functools
 import math
 import os
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.pool import StaticPool
 
 from aftereffect.service.errors import Refused
+from aftereffect.service.store.dictation import Dictation, Script
 from aftereffect.service.store.presence import Presence, Unwritable
 from aftereffect.service.store.visiting import Visit, only_readable
 
@@ -27,6 +29,9 @@ PATIENCE_S = 10
 CACHE_KIB = 65_536
 STATEMENTS = 256
 """How many statements a SQLite connection keeps ready; the writer has one for each number of rows up to 40."""
+ALL = "journal_mode=WAL", "synchronous=FULL", "wal_autocheckpoint=0"
+WRITING = (*ALL, "foreign_keys=ON", f"cache_size=-{CACHE_KIB}")
+"""How connections to SQLite are set up, those that write in particular."""
 POOL = 16
 _BEGIN = "BEGIN IMMEDIATE"
 _DRIVER: dict[str, Any] = {"check_same_thread": False, "timeout": PATIENCE_S, "cached_statements": STATEMENTS}
@@ -68,13 +73,15 @@ class Place:
     """One store: its URL, the file it is in (SQLite only), an engine that reads and one that writes.
 
     visit: how a SQLite file is read that can only be read; None for all others, which can be written to.
-    kept_at: when `transaction` last kept something, by the clock `time.monotonic`.
+    kept_at: when something was last kept, by the clock `time.monotonic`. dictation: the process that writes long lists
+    to SQLite, if there is to be one.
     """
 
     def __init__(self, url: URL) -> None:
         """Connect to nothing yet."""
         self.url = url
         self.kept_at = -math.inf
+        self.dictation: Dictation | None = None
         self.is_sqlite = url.drivername == "sqlite"
         self.file = Path(url.database or "").resolve() if self.is_sqlite else None
         self._presence = None if self.file is None else Presence(self.file)
@@ -110,15 +117,34 @@ class Place:
             cursor: Any = connection.cursor()
             cursor.execute(_BEGIN)
             yield cursor
-            self.check("nothing was kept")
-            connection.commit()
-            self.check("it is not known whether this was kept")
-            self.kept_at = time.monotonic()
+            self._commit(connection.commit)
         except sqlite3.Error as error:
-            raise DBAPIError.instance(None, None, error, sqlite3.Error, dialect=self.writing.dialect) from error
+            raise self._translated(error) from error
         finally:
             # What was not committed is rolled back.
             connection.close()
+
+    def dictates(self) -> bool:
+        """Whether there is a process that writes what it is told; one is started where there can be."""
+        return self.dictation is not None and self.dictation.start()
+
+    def dictate(self, script: Script) -> None:
+        """Do as `transaction` does, in a process of its own."""
+        if self.dictation is None:
+            raise RuntimeError("dictates must be true first")
+        try:
+            self._commit(functools.partial(self.dictation.keep, script))
+        except sqlite3.Error as error:
+            raise self._translated(error) from error
+
+    def _commit(self, commit: Callable[[], None]) -> None:
+        self.check("nothing was kept")
+        commit()
+        self.check("it is not known whether this was kept")
+        self.kept_at = time.monotonic()
+
+    def _translated(self, error: sqlite3.Error) -> BaseException:
+        return DBAPIError.instance(None, None, error, sqlite3.Error, dialect=self.writing.dialect)
 
     def changing(self) -> AbstractContextManager[None]:
         """Change the SQLite file itself inside, not its log."""
@@ -131,6 +157,8 @@ class Place:
 
     def close(self) -> None:
         """Close all connections, the writing one last: whoever closes last moves the log into the file."""
+        if self.dictation is not None:
+            self.dictation.end()
         self.reading.dispose()
         self.writing.dispose()
         if self.visit is not None:
@@ -150,14 +178,9 @@ def _sqlite(url: URL, presence: Presence, *, reads: bool) -> Engine:
     def _prepare(connection: sqlite3.Connection, _record: object) -> None:
         # The driver's own idea of when a transaction begins would leave out reads and changes of tables.
         connection.isolation_level = None
-        connection.execute("PRAGMA journal_mode=WAL")
-        connection.execute("PRAGMA synchronous=FULL")
-        connection.execute("PRAGMA wal_autocheckpoint=0")
-        if reads:
-            connection.execute("PRAGMA query_only=ON")
-        else:
-            connection.execute("PRAGMA foreign_keys=ON")
-            connection.execute(f"PRAGMA cache_size=-{CACHE_KIB}")
+        for pragma in (*ALL, "query_only=ON") if reads else WRITING:
+            connection.execute(f"PRAGMA {pragma}")
+        if not reads:
             # To read anything opens the log too.
             connection.execute("SELECT 1 FROM sqlite_master").fetchall()
             presence.connected()

@@ -8,21 +8,17 @@ converts them. So where they are the rule they come as something else, and the d
 """
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from sqlalchemy import Connection, Table
 
 from aftereffect.service.store import schema
+from aftereffect.service.store.dictation import Script
+from aftereffect.service.store.scribe import Form, Rows
 
-_MOST_VALUES = 32_766  # SQLite's limit on the values of one statement
-# As many rows as clients that wait at one time are written by one statement, whatever their number.
-_SIZES = (2048, 1024, 256, 64, *range(40, 0, -1))
 UNKNOWN = 2
 """Stands for a truth value that is not known yet."""
-
-Values = tuple[Any, ...]
 
 
 class Column(NamedTuple):
@@ -59,39 +55,39 @@ def columns_of(names: Iterable[str]) -> list[Column]:
 
 
 class Statement:
-    """One statement with its values in rows; `before` and `after` stand around SQLite's list of rows."""
+    """One statement with its values in rows; `before` and `after` stand around SQLite's list of rows.
+
+    form: the statement on SQLite; number: its place in ALL.
+    """
 
     def __init__(self, columns: Sequence[Column], before: str, after: str, postgres: str) -> None:
-        """Keep the parts; the text for a number of rows is written when it is first needed."""
-        self._row = f"({','.join(column.sqlite for column in columns)})"
-        width = self._row.count("?")
-        self._sizes = [size for size in _SIZES if size * width <= _MOST_VALUES]
-        self._before, self._after, self._postgres = before, after, postgres
-        self._texts: dict[int, str] = {}
+        """Keep it, and put it into ALL."""
+        self.form = Form(before, f"({','.join(column.sqlite for column in columns)})", after)
+        self._postgres = postgres
+        self.number = len(ALL)
+        ALL.append(self)
 
-    def run(self, connection: Connection | sqlite3.Cursor, rows: Sequence[Values]) -> None:
+    def run(self, connection: Connection | sqlite3.Cursor | Script, rows: Rows) -> None:
         """Run the statement for all rows, in the transaction that the connection, or SQLite's own cursor, is in."""
         if not rows:
             return
-        if isinstance(connection, Connection) and connection.dialect.name == "postgresql":
-            connection.exec_driver_sql(self._postgres, list(rows))
-            return
-        execute = connection.exec_driver_sql if isinstance(connection, Connection) else connection.execute
-        for portion in self._portions(rows):
-            execute(self._text(len(portion)), tuple(chain.from_iterable(portion)))
+        if isinstance(connection, Script):
+            connection.note(self.number, rows)
+        elif not isinstance(connection, Connection):
+            self.form.run(connection.execute, rows)
+        elif connection.dialect.name == "postgresql":
+            connection.exec_driver_sql(self._postgres, [tuple(row) for row in rows])
+        else:
+            self.form.run(connection.exec_driver_sql, rows)
 
-    def _portions(self, rows: Sequence[Values]) -> Iterator[Sequence[Values]]:
-        done, n = 0, len(rows)
-        for size in self._sizes:
-            while n - done >= size:
-                yield rows[done : done + size]
-                done += size
 
-    def _text(self, size: int) -> str:
-        text = self._texts.get(size)
-        if text is None:
-            text = self._texts[size] = f"{self._before}{','.join([self._row] * size)}{self._after}"
-        return text
+ALL: list[Statement] = []
+
+
+def play(connection: sqlite3.Cursor, script: Script) -> None:
+    """Run what a script says."""
+    for number, rows in script:
+        ALL[number].run(connection, rows)
 
 
 def _insert(table: Table, columns: Sequence[Column], key: Sequence[str] = ()) -> Statement:

@@ -3,8 +3,8 @@
 It takes all commands that are waiting, runs them in memory, writes what they did in one transaction, and answers
 only when the database says that the transaction is on the disk. Thirty-two clients so share one sync.
 
-Long lists, on SQLite, are cut into portions: while one is being written, by a second thread, the next is run. If
-the first cannot be kept, the next, which built on it, is thrown away with it and run again.
+Long lists, on SQLite, are cut into portions: while one is being written, by a process of its own (`dictation.py`), the
+next is run. If the first cannot be kept, the next, which built on it, is thrown away with it and run again.
 """
 
 import gc
@@ -21,6 +21,7 @@ from typing import NamedTuple
 from aftereffect.service.errors import Refused
 from aftereffect.service.store.jobs import Answer, Item, Job, Work, deliver
 from aftereffect.service.store.ledger import Ledger
+from aftereffect.service.store.lookup import Unsure
 from aftereffect.service.store.pages import Page
 
 MOST_COMMANDS = 4096
@@ -31,7 +32,7 @@ QUIET_S = 1.0
 """After so long without a command the log is moved into the file."""
 MANY = 1024
 """From how many waiting commands on they count as a long list."""
-SWITCH_S = 0.0001
+SWITCH_S = 0.0003
 
 # What comes through the queue beside jobs: nothing more will, or a portion has been kept or not.
 _END, _LANDED = "end", "landed"
@@ -179,6 +180,8 @@ class Writer:
         """Run a portion in memory; None if that went wrong, and is to be tried, and answered, the plain way."""
         try:
             return self.ledger.prepare(items, None if flight is None else flight.page)
+        except Unsure:
+            return None
         except Exception:
             _log.exception("a portion of %d commands failed", len(items))
             return None
@@ -237,8 +240,8 @@ def _answer(pieces: Pieces, answers: list[Answer]) -> None:
 def _in_a_hurry() -> Iterator[None]:
     """For some hundredths of a second: no garbage collection, and threads that change over more often.
 
-    Every collection would walk through all experiments in memory; and the thread that keeps needs the interpreter
-    only between two statements, for a moment, but would wait five milliseconds each time.
+    Every collection would walk through all experiments in memory; and the threads that hand portions over, or answers
+    back, need the interpreter only for a moment, but would wait five milliseconds each time.
     """
     collecting, interval = gc.isenabled(), sys.getswitchinterval()
     gc.disable()

@@ -1,0 +1,257 @@
+"""Long lists are written by a process of their own: what it keeps, what it says, and what becomes of it."""
+
+import contextlib
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import orjson
+import psutil
+import pytest
+
+from aftereffect.service.commands import Ask, Tell
+from aftereffect.service.desk import Desk
+from aftereffect.service.errors import Refused
+from aftereffect.service.store import dictation, ledger, scribe, statements, writer
+from aftereffect.service.store.dictation import Script
+from aftereffect.service.store.locking import holder
+
+MAIL = {"name": "Mail", "arms": ["short", "long", "none"], "max_delay": 1, "seed": 7}
+
+
+@pytest.fixture(autouse=True)
+def portions(monkeypatch):
+    """Lists count as long from six commands on, go in portions of eight, and are set down after three."""
+    monkeypatch.setattr(writer, "MANY", 6)
+    monkeypatch.setattr(writer, "PORTION", 8)
+    monkeypatch.setattr(ledger, "SOME", 3)
+
+
+def played(identity, first, last):
+    return [(identity, command) for t in range(first, last + 1) for command in (Ask(), Tell(t, 0.1 * t % 1.0))]
+
+
+def scribes():
+    return [child for child in psutil.Process().children() if dictation.PROGRAM.name in " ".join(child.cmdline())]
+
+
+def codes(answers):
+    return [answer.code if isinstance(answer, Refused) else answer["round"] for answer in answers]
+
+
+def test_what_is_dictated_is_what_single_commands_write(sqlite_url, tmp_path):
+    alone = f"sqlite:///{tmp_path}/alone.db"
+    rows = {}
+    for url, long in ((sqlite_url, True), (alone, False)):
+        with Desk.open(url) as desk:
+            desk.now = lambda: "2026-01-01T00:00:00Z"
+            identity = desk.create({**MAIL, "units": 2})["id"]
+            commands = [
+                (identity, command)
+                for t in range(1, 41)
+                for command in (Ask(), Tell(t, None if t % 7 == 0 else 0.1 * t % 1.0, "1"), Tell(t, 5.0 * (t % 3), "2"))
+            ]
+            answers = desk.perform_many(commands) if long else [desk.perform(*command) for command in commands]
+            assert len(scribes()) == long
+            rows[long] = answers, desk.rounds(identity, limit=1000)["items"], desk.events(identity)["items"][0]["body"]
+            assert desk.verify(identity)[0] | {"experiment": "", "head": ""} == {
+                **{"experiment": "", "ok": True, "rounds": 40, "finding": None, "events": 120, "head": ""}
+            }
+    assert rows[True] == rows[False]
+    assert {row["status"] for row in rows[True][1]} == {"reported", "missing", "void"}
+    assert not scribes()
+
+
+def test_short_lists_start_no_process(sqlite_url):
+    with Desk.open(sqlite_url) as desk:
+        identity = desk.create(MAIL)["id"]
+        desk.perform_many(played(identity, 1, 2))
+        assert not scribes()
+
+
+def test_a_report_repeated_while_its_round_is_on_its_way_is_answered_from_the_store(sqlite_url, monkeypatch):
+    prepared = []
+    prepare = writer.Writer._prepared
+    monkeypatch.setattr(
+        writer.Writer, "_prepared", lambda *given: prepared.append(prepare(*given)) or prepared[-1]
+    )
+    with Desk.open(sqlite_url) as desk:
+        identity = desk.create({**MAIL, "max_delay": 0})["id"]
+        # Rounds 1 and 2 are no longer in memory when they are told again, and not yet in the store.
+        again = [(identity, Tell(1, 0.1)), (identity, Tell(2, 0.9))]
+        answers = desk.perform_many([*played(identity, 1, 12), *again, *played(identity, 13, 14)])
+        assert codes(answers) == [t for t in range(1, 13) for _ in range(2)] + [1, "conflict"] + [13, 13, 14, 14]
+        assert answers[24]["repeated"]
+        assert None in prepared
+        assert desk.verify(identity)[0]["ok"]
+
+
+def test_a_process_that_is_killed_is_told_of_and_another_takes_its_place(sqlite_url):
+    with Desk.open(sqlite_url) as desk:
+        identity = desk.create(MAIL)["id"]
+        desk.perform_many(played(identity, 1, 10))
+        (first,) = scribes()
+        first.kill()
+        first.wait()
+        answers = desk.perform_many(played(identity, 11, 14))
+        assert codes(answers) == ["busy"] * 8
+        assert "it is not known whether this was kept" in answers[0].detail
+        assert codes(desk.perform_many(played(identity, 11, 20))) == [t for t in range(11, 21) for _ in range(2)]
+        (second,) = scribes()
+        assert second.pid != first.pid
+        assert desk.verify(identity)[0]["ok"]
+
+
+def test_killed_at_any_moment_nothing_acknowledged_is_lost(sqlite_url):
+    with Desk.open(sqlite_url) as desk, ThreadPoolExecutor(1) as other:
+        ids = [desk.create({**MAIL, "seed": seed})["id"] for seed in range(4)]
+        told = dict.fromkeys(ids, 0)
+        stop = time.monotonic() + 3.0
+
+        def kill():
+            kills = 0
+            while time.monotonic() < stop:
+                time.sleep(0.12)
+                for each in scribes():
+                    with contextlib.suppress(psutil.NoSuchProcess):
+                        each.kill()
+                        kills += 1
+            return kills
+
+        killing = other.submit(kill)
+        while time.monotonic() < stop:
+            asked = desk.perform_many([(i, Ask()) for i in ids] * 3)[:4]
+            reports = [
+                (i, Tell(a["round"], 0.5)) for i, a in zip(ids, asked, strict=True) if not isinstance(a, Refused)
+            ]
+            for (i, tell), answer in zip(reports, desk.perform_many(reports * 3), strict=False):
+                if not isinstance(answer, Refused):
+                    told[i] = tell.round
+        assert killing.result() > 3
+        for identity, last in told.items():
+            assert last > 3
+            rows = desk.rounds(identity, limit=1000)["items"]
+            assert {row["status"] for row in rows[:last]} == {"reported"}
+        assert all(verdict["ok"] for verdict in desk.verify())
+
+
+def test_where_no_process_can_be_had_the_lists_are_written_all_the_same(sqlite_url, monkeypatch, caplog):
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    with Desk.open(sqlite_url) as desk:
+        identity = desk.create(MAIL)["id"]
+        assert codes(desk.perform_many(played(identity, 1, 20))) == [t for t in range(1, 21) for _ in range(2)]
+        assert desk.verify(identity)[0]["ok"]
+    assert caplog.text.count("long lists are written without a process of their own") == 1
+
+
+def test_a_process_that_cannot_open_the_file_is_not_asked_again(sqlite_url, monkeypatch, caplog):
+    with Desk.open(sqlite_url) as desk:
+        identity = desk.create(MAIL)["id"]
+        greeting = orjson.loads(desk._place.dictation._greeting)
+        desk._place.dictation._greeting = orjson.dumps(greeting | {"file": "/nowhere/shop.db"})
+        assert codes(desk.perform_many(played(identity, 1, 4))) == [t for t in range(1, 5) for _ in range(2)]
+        assert "unable to open database file" in caplog.text
+        assert not scribes()
+
+
+def test_errors_of_the_other_process_are_those_of_this_one(sqlite_url):
+    with Desk.open(sqlite_url) as desk:
+        identity = desk.create(MAIL)["id"]
+        desk.perform_many(played(identity, 1, 4))
+        script = Script()
+        statements.append.run(script, [(1, 1, "ask", 1, "", "{}", "now", "0" * 64)])
+        with pytest.raises(sqlite3.IntegrityError, match="UNIQUE constraint failed") as caught:
+            desk._place.dictation.keep(script)
+        assert caught.value.sqlite_errorname == "SQLITE_CONSTRAINT_UNIQUE"
+        # Nothing of it was kept, and all goes on.
+        assert codes(desk.perform_many(played(identity, 5, 8))) == [t for t in range(5, 9) for _ in range(2)]
+        assert desk.verify(identity)[0]["ok"]
+
+
+def test_a_script_is_read_back_as_it_was_noted():
+    script = Script()
+    rows = [(1, "é", None, 0.1 + 0.2, 5e-324, 2**53 + 1), (2, "", True, -0.0, 1.7976931348623157e308, -(2**63))]
+    script.note(3, rows)
+    script.note(0, [(float("nan"),)])
+    first, second = script
+    assert first == [3, [list(row) for row in rows]]
+    assert str(first[1][1][3]) == "-0.0"
+    # SQLite takes NaN for NULL, too.
+    assert second == [0, [[None]]]
+    assert orjson.loads(script.text()) == [first, second]
+
+
+def test_the_process_outlives_signals_that_stop_a_service(sqlite_url):
+    with Desk.open(sqlite_url) as desk:
+        identity = desk.create(MAIL)["id"]
+        desk.perform_many(played(identity, 1, 4))
+        (child,) = scribes()
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            child.send_signal(number)
+        assert codes(desk.perform_many(played(identity, 5, 8))) == [t for t in range(5, 9) for _ in range(2)]
+        assert [each.pid for each in scribes()] == [child.pid]
+
+
+OWNER = """
+import os, sys, time
+from aftereffect.service.commands import Ask, Tell
+from aftereffect.service.desk import Desk
+from aftereffect.service.store import writer
+writer.MANY, writer.PORTION = 6, 8
+desk = Desk.open(sys.argv[1])
+mail = desk.create({"name": "Mail", "arms": ["a", "b"], "max_delay": 1, "seed": 7})["id"]
+desk.perform_many([(mail, command) for t in range(1, 21) for command in (Ask(), Tell(t, 0.5))])
+print(os.getpid(), flush=True)
+time.sleep(600)
+"""
+
+
+def test_the_lock_is_held_until_the_process_that_writes_is_gone(sqlite_url):
+    """Its owner is killed while it is at a transaction: nobody else may have the store before that is over."""
+    file = Path(sqlite_url.removeprefix("sqlite:///"))
+    owner = subprocess.Popen([sys.executable, "-c", OWNER, sqlite_url], stdout=subprocess.PIPE, text=True)
+    try:
+        owner.stdout.readline()
+        (child,) = psutil.Process(owner.pid).children()
+        child.suspend()
+        owner.kill()
+        owner.wait()
+        assert holder(file) is not None
+        with pytest.raises(Refused, match="in use"):
+            Desk.open(sqlite_url, wait=0.3)
+        child.resume()
+        child.wait(60)
+        with Desk.open(sqlite_url) as desk:
+            assert [(verdict["ok"], verdict["rounds"]) for verdict in desk.verify()] == [(True, 20)]
+    finally:
+        owner.stdout.close()
+
+
+def test_a_store_that_is_replaced_takes_no_dictation(sqlite_url, tmp_path):
+    file = Path(sqlite_url.removeprefix("sqlite:///"))
+    with Desk.open(sqlite_url) as desk:
+        identity = desk.create(MAIL)["id"]
+        desk.perform_many(played(identity, 1, 4))
+        shutil.copy(file, tmp_path / "other.db")
+        os.replace(tmp_path / "other.db", file)
+        answers = desk.perform_many(played(identity, 5, 8))
+        assert codes(answers) == ["busy"] * 8
+        assert "was removed or replaced" in answers[0].detail
+
+
+def test_half_a_frame_is_no_frame(tmp_path):
+    path = tmp_path / "frames"
+    with path.open("wb") as target:
+        scribe.write(target, b'{"a":1}')
+        scribe.write(target, b"[1,2,3]")
+    path.write_bytes(path.read_bytes()[:-1])
+    with path.open("rb") as source:
+        assert scribe.read(source) == {"a": 1}
+        with pytest.raises(EOFError):
+            scribe.read(source)
