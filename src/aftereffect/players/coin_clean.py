@@ -56,6 +56,8 @@ class CoinCleanWrapper(CompositeLossWrapper):
     Reference: docs/theory/adaptive.md; Algorithm 1 of the paper feeds the last d+1 rounds of a longer block.
     """
 
+    __slots__ = ()
+
     _window: CleanStretch
 
     def __init__(self, bandit: Bandit, *, max_delay: int, coins: Any = None, **given: Any) -> None:

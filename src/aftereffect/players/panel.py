@@ -75,6 +75,8 @@ class Panel:
     Reference: Algorithm 1 of the paper, which knows one unit only; `regret_bound` has the proof for many.
     """
 
+    __slots__ = ("_arms", "_n_units", "_windows", "player")
+
     def __init__(self, player: CompositeLossWrapper, n_units: int) -> None:
         """Start before round 1."""
         self._join(player, n_units)

@@ -14,6 +14,8 @@ from aftereffect.players import coins as tables
 class DrawnCoins:
     """Bernoulli coins, drawn gap by gap from a stream (coins.py says how)."""
 
+    __slots__ = ("_end", "_known", "_next_update", "_place", "_quiet", "_rng", "_table", "bias")
+
     def __init__(self, bias: float, quiet: int, rng: WordState) -> None:
         """Take β, how many zeros an update needs before it, and the stream to draw from."""
         # numba's import costs a quarter of a second: here, not with the package.

@@ -18,6 +18,8 @@ class CleanStretch(CleanWindow):
     scale: C, by which the sum is divided before it is fed.
     """
 
+    __slots__ = ("_first", "scale")
+
     def __init__(self, span: effects.Effects, max_delay: int, out_of_range: str) -> None:
         """Take the range of one action's effect, d, and what to do with the impossible."""
         super().__init__(span, max_delay, out_of_range)

@@ -26,6 +26,8 @@ class Counts(NamedTuple):
 class CleanWindow:
     """The latest d+1 totals. `read` and `feed` look and count but change nothing; `put` does."""
 
+    __slots__ = ("_least", "_max_delay", "_most", "_span", "_totals", "counts", "out_of_range")
+
     def __init__(self, span: effects.Effects, max_delay: int, out_of_range: str) -> None:
         """Take the range of one action's effect, d, and what to do with the impossible."""
         self.out_of_range = checks.choice("out_of_range", out_of_range, OUT_OF_RANGE)

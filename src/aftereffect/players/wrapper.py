@@ -58,6 +58,13 @@ class CompositeLossWrapper:
     Reference: Algorithm 1, Definition 1 and Theorem 4 of the paper.
     """
 
+    # A service holds thousands of players, and asks each in turn: what they consist of is kept close together.
+    __slots__ = (
+        *("bandit", "coins", "direction", "effects", "high", "low", "seed"),
+        *("_arm", "_arm_stream", "_block_start", "_draw_next", "_drawn", "_max_delay", "_measured"),
+        *("_open", "_round", "_window"),
+    )
+
     def __init__(
         self,
         bandit: Bandit,

@@ -54,6 +54,8 @@ class Experiment:
     ('reported', 'tell', True)
     """
 
+    __slots__ = ("progress", "settings")
+
     def __init__(self, settings: ExperimentSettings) -> None:
         """Stand before round 1, as a draft or running."""
         self.settings = settings

@@ -147,10 +147,10 @@ class Progress:
         """Write a report into the open round."""
         status = self.status_of(total)
         played.reports[u] = Report(total, status, at)
+        self.waiting -= 1
         self.count(status, total, 1)
         if status == VOID:
             self.counts["out_of_range"] += 1
-        self.waiting -= 1
         return status
 
     def count(self, status: str, total: float | None, sign: int) -> None:

@@ -118,6 +118,8 @@ class Memory:
     in five million blocks, e^(−0.4(LONG − 1)); then what is forgotten stays unknown.
     """
 
+    __slots__ = ("_least", "_most", "_oldest", "rounds")
+
     CELLS = 4096
     LONG = 40
 

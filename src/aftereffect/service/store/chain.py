@@ -58,8 +58,8 @@ def link(
     """
     number = "null" if round_ is None else round_
     name = "null" if unit is None else _quoted(unit)
+    # A kind is a plain word.
     text = (
-        f'{previous}{{"at":{_quoted(at)},"body":{body},"kind":{_quoted(kind)},'
-        f'"round":{number},"seq":{seq},"unit":{name}}}'
+        f'{previous}{{"at":{_quoted(at)},"body":{body},"kind":"{kind}","round":{number},"seq":{seq},"unit":{name}}}'
     )
     return _sha256(text.encode()).hexdigest()

@@ -171,8 +171,7 @@ class Ledger:
 
     def _each(self, reader: Reader, page: Page, wanted: range, at: str, faults: dict[int, Refused]) -> None:
         held_now, batch, answers, clock = self._held, page.batch, page.answers, self._clock
-        for index in wanted:
-            identity, command = page.items[index]
+        for index, (identity, command) in zip(wanted, page.items[wanted.start : wanted.stop], strict=True):
             if faults and index in faults:
                 answers.append(faults[index])
                 continue
