@@ -145,12 +145,10 @@ class Progress:
 
     def record(self, played: Played, u: int, total: float | None, at: str) -> str:
         """Write a report into the open round."""
+        self.waiting -= 1
         status = self.status_of(total)
         played.reports[u] = Report(total, status, at)
-        self.waiting -= 1
         self.count(status, total, 1)
-        if status == VOID:
-            self.counts["out_of_range"] += 1
         return status
 
     def count(self, status: str, total: float | None, sign: int) -> None:
@@ -161,6 +159,8 @@ class Progress:
         self.counts["reports"] += sign
         if status == VOID:
             self.counts["void"] += sign
+            # How many came, not how many there are.
+            self.counts["out_of_range"] += sign > 0
         elif total is not None:
             self.sum += sign * total
 
@@ -178,8 +178,6 @@ class Progress:
         """Count a correction."""
         self.count(before, was, -1)
         self.count(status, total, 1)
-        if status == VOID:
-            self.counts["out_of_range"] += 1
         self.counts["amended"] += 1
 
     def told(self, played: Played, u: int) -> Row:

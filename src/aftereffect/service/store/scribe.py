@@ -12,6 +12,7 @@ processes, and the transaction at hand is to be finished first. It never closes 
 moves the log into the file, and that is not for this process to do.
 """
 
+import gc
 import os
 import signal
 import sqlite3
@@ -117,6 +118,8 @@ def main() -> None:
     """Take dictation until there is none."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
+    # Nothing here is in circles.
+    gc.disable()
     book: Book | None = None
     try:
         while True:
