@@ -82,7 +82,7 @@ def test_items_that_mean_nothing_are_answered_at_their_place():
     raw = b'{"items": [{"round": 1}, {"experiment": "a"}, 7, {"id": "b", "unit": 2}]}'
     read = bulk.reading(raw, bulk.ASK, 10)
     assert read.orders == [("a", Ask()), ("b", Ask("2"))]
-    text, refused = bulk.answering(read, [{"round": 1}, Refused("not_found", "no b")])
+    text, refused = bulk.answering(read, [bulk.answered("a", {"round": 1}), Refused("not_found", "no b")])
     assert refused == 3
     found = [item.get("error", {}).get("code", item.get("round")) for item in json.loads(text)["items"]]
     assert found == ["invalid", 1, "invalid", "not_found"]

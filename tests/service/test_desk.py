@@ -14,6 +14,7 @@ import pytest
 from sqlalchemy.exc import OperationalError
 
 from aftereffect.service import desk as desk_module
+from aftereffect.service.api.bulk import answered
 from aftereffect.service.commands import Amend, Ask, Finish, Pause, Resume, Start, Tell
 from aftereffect.service.desk import Desk
 from aftereffect.service.errors import Corrupt, Refused
@@ -278,10 +279,13 @@ def test_event_loops_get_the_same_answers(desk):
             await desk.aperform(made["id"], Tell(t, t % 4 / 4))
         with pytest.raises(Refused, match="must be open"):
             await desk.aperform(made["id"], Tell(99, 0.5))
-        (answer,) = await desk.aperform_many([(made["id"], Ask())])
-        assert isinstance(answer, dict)
-        assert await desk.aperform_many([]) == []
-        return answer["round"], arms
+        items = [(made["id"], Ask()), (made["id"], Tell(99, 0.5))]
+        answer, refused = await desk.aperform_many(items, lambda id, answer: f"{id} {answer['round']}".encode())
+        assert isinstance(refused, Refused)
+        assert await desk.aperform_many([], answered) == []
+        identity, number = answer.split()
+        assert identity.decode() == made["id"]
+        return int(number), arms
 
     async def crowd() -> list[tuple[int, list[str]]]:
         return await asyncio.gather(*(client(i) for i in range(32)))

@@ -1,5 +1,6 @@
 """Long lists on SQLite: the next portion runs while the last is being written, and nothing is said too early."""
 
+import asyncio
 import gc
 import random
 import sys
@@ -245,3 +246,22 @@ def test_whatever_fails_what_was_acknowledged_is_there(sqlite_url, portions, mon
                 assert told.get((identity, row["round"]), row["total"]) == row["total"]
             assert max((r for i, r in told if i == identity), default=0) <= len(rows)
         assert all(verdict["ok"] for verdict in desk.verify())
+
+
+def test_lists_that_are_answered_in_different_forms_come_between_each_other(sqlite_url, portions):
+    def text(identity, answer):
+        return f"{identity} {answer['round']}".encode()
+
+    async def both(desk, one, two):
+        commands = [command for t in range(1, 21) for command in (Ask(), Tell(t, 0.5))]
+        sent = desk.aperform_many([(one, command) for command in commands], text)
+        plain = asyncio.to_thread(desk.perform_many, [(two, command) for command in commands])
+        other = desk.aperform_many([(one, Tell(99, 0.5)), (two, Tell(99, 0.5))], lambda *_: b"")
+        return await asyncio.gather(sent, plain, other)
+
+    with Desk.open(sqlite_url) as desk:
+        one, two = desk.create(MAIL)["id"], desk.create(MAIL)["id"]
+        sent, plain, refused = asyncio.run(both(desk, one, two))
+        assert sent == [f"{one} {t}".encode() for t in range(1, 21) for _ in range(2)]
+        assert codes(plain) == [t for t in range(1, 21) for _ in range(2)]
+        assert codes(refused) == ["not_open"] * 2

@@ -7,10 +7,10 @@ at a time; on one PostgreSQL database there may be many, in many processes.
 
 import asyncio
 import secrets
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from sqlalchemy import text
 
@@ -20,7 +20,7 @@ from aftereffect.service.settings import checked_settings
 from aftereffect.service.store import backup, export, migrating, reading, statements, tokens, verifying
 from aftereffect.service.store.backup import restore_backup
 from aftereffect.service.store.dictation import Dictation
-from aftereffect.service.store.jobs import Answer, Creation, Item, Job, Work
+from aftereffect.service.store.jobs import Answer, Creation, Form, Item, Job, Outcome, Sent, Work
 from aftereffect.service.store.ledger import Ledger
 from aftereffect.service.store.locking import FileLock
 from aftereffect.service.store.places import STATEMENTS, WRITING, Place, checked_url
@@ -131,9 +131,12 @@ class Desk:
         """Do as `perform` does, for an event loop."""
         return _one(await self._answers([(id, command)]))
 
-    async def aperform_many(self, items: Iterable[tuple[str, Command]]) -> list[Answer]:
-        """Do as `perform_many` does, for an event loop."""
-        return await self._answers(list(items))
+    async def aperform_many(self, items: Iterable[tuple[str, Command]], form: Form) -> list[Sent]:
+        """Do as `perform_many` does, for an event loop, with answers in the form they are sent in.
+
+        They are put into it one by one, as they come: of a long list all answers together fit into no cache.
+        """
+        return cast(list[Sent], await self._answers(list(items), form))
 
     def experiment(self, id: str) -> dict[str, Any]:
         """Return the view of an experiment as it is committed, with id and created_at."""
@@ -213,12 +216,12 @@ class Desk:
             return []
         job = Job(items)
         self._writer.put(job)
-        return job.result()
+        return cast(list[Answer], job.result())
 
-    async def _answers(self, items: list[Item]) -> list[Answer]:
+    async def _answers(self, items: list[Item], form: Form | None = None) -> list[Outcome]:
         if not items:
             return []
-        job = Job(items, asyncio.get_running_loop())
+        job = Job(items, asyncio.get_running_loop(), form)
         self._writer.put(job)
         return await job.promise()
 
@@ -228,8 +231,8 @@ def _creation(settings: Mapping[str, Any]) -> Item:
     return "".join(secrets.choice(_CHARACTERS) for _ in range(20)), Creation(seeded)
 
 
-def _one(answers: list[Answer]) -> dict[str, Any]:
+def _one(answers: Sequence[Outcome]) -> dict[str, Any]:
     (answer,) = answers
     if isinstance(answer, Refused):
         raise answer
-    return answer
+    return cast(dict[str, Any], answer)

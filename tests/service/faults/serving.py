@@ -33,6 +33,7 @@ from aftereffect.service.config import Config
 from aftereffect.service.desk import Desk
 from aftereffect.service.errors import Refused
 from aftereffect.service.serving import serve
+from aftereffect.service.store.jobs import Form, Sent
 
 BEHIND = 0.15
 
@@ -52,12 +53,12 @@ class Broken:
         """Carry out one command, as the kind breaks it."""
         raise NotImplementedError
 
-    async def aperform_many(self, commands: list[tuple[str, Command]]) -> list[dict[str, Any] | Refused]:
+    async def aperform_many(self, commands: list[tuple[str, Command]], form: Form) -> list[Sent]:
         """Carry out one by one, each as `aperform` does."""
-        answers: list[dict[str, Any] | Refused] = []
+        answers: list[Sent] = []
         for experiment, command in commands:
             try:
-                answers.append(await self.aperform(experiment, command))
+                answers.append(form(experiment, await self.aperform(experiment, command)))
             except Refused as refused:
                 answers.append(refused)
         return answers

@@ -22,7 +22,7 @@ from aftereffect.service.api.telemetry import Telemetry
 from aftereffect.service.api.usual import Order
 from aftereffect.service.config import Config
 from aftereffect.service.desk import Desk
-from aftereffect.service.store.jobs import Answer
+from aftereffect.service.store.jobs import Sent
 
 MANY = 256
 """From so many items on their answers are written in a thread, and other requests go on."""
@@ -89,20 +89,28 @@ def unanswered(experiment: Any, error: Exception) -> dict[str, Any]:
     return {"experiment": named, "error": problem_of(error)}
 
 
-def answering(read: Reading, outcomes: list[Answer]) -> tuple[bytes, int]:
+def answered(experiment: str, answer: dict[str, Any]) -> bytes:
+    """Return the text of an item's answer.
+
+    >>> answered("x", {"round": 1, "arm": "a"})
+    b'{"experiment":"x","round":1,"arm":"a"}'
+    """
+    return b'{"experiment":' + encoded(experiment) + b"," + encoded(answer)[1:]
+
+
+def answering(read: Reading, outcomes: list[Sent]) -> tuple[bytes, int]:
     """Return the text of all answers, in the order of the items, and how many were refused."""
-    answers: list[dict[str, Any]] = []
+    answers: list[bytes] = []
     refused = len(read.unread)
     for (experiment, _), outcome in zip(read.orders, outcomes, strict=True):
-        if isinstance(outcome, Exception):
-            refused += 1
-            answers.append(unanswered(experiment, outcome))
-        else:
-            outcome["experiment"] = experiment
+        if isinstance(outcome, bytes):
             answers.append(outcome)
+        else:
+            refused += 1
+            answers.append(encoded(unanswered(experiment, outcome)))
     for place, problem in read.unread.items():
-        answers.insert(place, problem)
-    return encoded({"items": answers}), refused
+        answers.insert(place, encoded(problem))
+    return b'{"items":[' + b",".join(answers) + b"]}", refused
 
 
 class Bulk:
@@ -126,7 +134,7 @@ class Bulk:
             read = reading(call.raw, kind, most)
         else:
             read = await run_in_threadpool(reading, call.raw, kind, most)
-        outcomes = await self.desk.aperform_many(read.orders) if read.orders else []
+        outcomes = await self.desk.aperform_many(read.orders, answered)
         if len(outcomes) < MANY:
             content, refused = answering(read, outcomes)
         else:

@@ -12,6 +12,11 @@ from aftereffect.service.errors import Refused
 from aftereffect.service.settings import ExperimentSettings
 
 Answer = dict[str, Any] | Refused
+Sent = bytes | Refused
+Outcome = Answer | Sent
+"""What became of an item: its answer, as it is or in the form it is sent in, or why there is none."""
+Form = Callable[[str, dict[str, Any]], bytes]
+"""Puts the answer of an experiment, whose id comes first, into the form it is sent in."""
 
 
 class Creation(NamedTuple):
@@ -32,26 +37,28 @@ Item = tuple[str, Command | Creation | Work]
 class Job:
     """Items to run, in order, and who waits for the answers: a thread, or a task of an event loop.
 
-    started: how many of the items have been taken up.
+    form: the form of the answers, None for answers as they are. started: how many of the items have been taken up.
     """
 
-    __slots__ = ("_future", "_promise", "answers", "items", "loop", "started")
+    __slots__ = ("_future", "_promise", "answers", "form", "items", "loop", "started")
 
-    def __init__(self, items: Sequence[Item], loop: asyncio.AbstractEventLoop | None = None) -> None:
+    def __init__(
+        self, items: Sequence[Item], loop: asyncio.AbstractEventLoop | None = None, form: Form | None = None
+    ) -> None:
         """Make what the one who waits can wait for."""
-        self.items, self.loop = items, loop
-        self.answers: list[Answer] = []
+        self.items, self.loop, self.form = items, loop, form
+        self.answers: list[Outcome] = []
         self.started = 0
-        self._future: Future[list[Answer]] | None = Future() if loop is None else None
-        self._promise: asyncio.Future[list[Answer]] | None = None if loop is None else loop.create_future()
+        self._future: Future[list[Outcome]] | None = Future() if loop is None else None
+        self._promise: asyncio.Future[list[Outcome]] | None = None if loop is None else loop.create_future()
 
-    def result(self) -> list[Answer]:
+    def result(self) -> list[Outcome]:
         """Wait, in a thread, until all is on the disk."""
         if self._future is None:
             raise RuntimeError("this job was made for an event loop")
         return self._future.result()
 
-    async def promise(self) -> list[Answer]:
+    async def promise(self) -> list[Outcome]:
         """Wait, in an event loop, until all is on the disk."""
         if self._promise is None:
             raise RuntimeError("this job was made for a thread")

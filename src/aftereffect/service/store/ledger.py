@@ -16,7 +16,7 @@ from aftereffect.service.experiment import Experiment
 from aftereffect.service.store import chain, statements
 from aftereffect.service.store.batch import Batch
 from aftereffect.service.store.dictation import Script
-from aftereffect.service.store.jobs import Answer, Creation, Item, Work
+from aftereffect.service.store.jobs import Answer, Creation, Form, Item, Outcome, Work
 from aftereffect.service.store.loading import Held, is_identity, load
 from aftereffect.service.store.lookup import Lookup, Source, Unsure
 from aftereffect.service.store.pages import Fault, Page
@@ -56,12 +56,12 @@ class Ledger:
         self.sweeper = Sweeper(place)
         self._last_number: int | None = None
 
-    def run(self, items: Sequence[Item]) -> list[Answer]:
+    def run(self, items: Sequence[Item], form: Form | None = None) -> list[Outcome]:
         """Carry out the items in order and return their answers once all of it is on the disk."""
         if self.shared or any(isinstance(command, Work) for _, command in items):
-            return self._run_inside(items)
+            return self._run_inside(items, form)
         with Reader(self._place.reading) as reader:
-            page = self._carry_out(reader, items)
+            page = self._carry_out(reader, items, form)
         try:
             problem = self.keep(page)
         except BaseException:
@@ -72,16 +72,16 @@ class Ledger:
             return self.failed(page, problem)
         return page.answers
 
-    def _run_inside(self, items: Sequence[Item]) -> list[Answer]:
+    def _run_inside(self, items: Sequence[Item], form: Form | None) -> list[Outcome]:
         """Carry out the items inside the transaction that keeps them: other processes wait for it."""
-        page, again = Page(items), True
+        page, again = Page(items, form), True
         committing = False
         while True:
             try:
                 with self._place.writing.connect() as connection:
                     if self.shared:
                         self._lock(connection, {identity for identity, _ in items})
-                    page = self._carry_out(Reader(connection), items)
+                    page = self._carry_out(Reader(connection), items, form)
                     if page.writes:
                         rows = page.batch.write(connection)
                         committing = True
@@ -99,14 +99,14 @@ class Ledger:
                 raise
             return page.answers
 
-    def prepare(self, items: Sequence[Item], before: Page | None) -> Page:
+    def prepare(self, items: Sequence[Item], form: Form | None, before: Page | None) -> Page:
         """Carry out items in memory only, after those of a page that is being kept at this moment.
 
         Only where this process alone writes. What is not in memory is read by another connection: it shows what is
         committed, and what `before` touched is in memory. Whatever fails is for the caller, who must let `before` land
         first: what has been thrown away can be taken up from the store only then.
         """
-        page = Page(items, Script())
+        page = Page(items, form, Script())
         with Reader(self._place.reading) as reader:
             self._try(reader, page, {}, before)
         return page
@@ -140,11 +140,11 @@ class Ledger:
             if held is not None and (held.seq, held.head) != heads.get(identity):
                 del self._held[identity]
 
-    def _carry_out(self, reader: Reader, items: Sequence[Item]) -> Page:
+    def _carry_out(self, reader: Reader, items: Sequence[Item], form: Form | None) -> Page:
         """Run the items; one that makes the code fail is left out, and the others are run once more."""
         faults: dict[int, Refused] = {}
         while True:
-            page = Page(items)
+            page = Page(items, form)
             try:
                 self._try(reader, page, faults, None)
                 return page
@@ -170,7 +170,7 @@ class Ledger:
             source.reader, source.batches, source.set_down = None, (), ()
 
     def _each(self, reader: Reader, page: Page, wanted: range, at: str, faults: dict[int, Refused]) -> None:
-        held_now, batch, answers, clock = self._held, page.batch, page.answers, self._clock
+        held_now, batch, answers, form, clock = self._held, page.batch, page.answers, page.form, self._clock
         for index, (identity, command) in zip(wanted, page.items[wanted.start : wanted.stop], strict=True):
             if faults and index in faults:
                 answers.append(faults[index])
@@ -186,7 +186,7 @@ class Ledger:
                 done = held.experiment.do(command, at)
                 if done.event is not None:
                     batch.add(held, done.event, done.rows)
-                answers.append(done.answer)
+                answers.append(done.answer if form is None else form(identity, done.answer))
             except Refused as refused:
                 answers.append(refused)
             except (SQLAlchemyError, Unsure):
@@ -224,7 +224,7 @@ class Ledger:
         self._last_number += 1
         return self._last_number
 
-    def failed(self, page: Page, problem: Refused) -> list[Answer]:
+    def failed(self, page: Page, problem: Refused) -> list[Outcome]:
         """Answer a page that was not kept; on SQLite, answers that came from what is committed stand."""
         _log.warning("a batch of %d commands was not acknowledged: %s", len(page.items), problem.detail)
         stands, touched = not self.shared and len(page.answers) == len(page.items), page.touched

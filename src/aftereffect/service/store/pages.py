@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 
 from aftereffect.service.store.batch import Batch
 from aftereffect.service.store.dictation import Script
-from aftereffect.service.store.jobs import Answer, Item, Work
+from aftereffect.service.store.jobs import Form, Item, Outcome, Work
 
 
 class Fault(Exception):
@@ -19,15 +19,15 @@ class Fault(Exception):
 class Page:
     """A batch of items that have been carried out in memory, with their answers, to be kept or thrown away.
 
-    batch: what they did. script: where it is put, little by little, if it is to be written by a process of its own;
-    rows: how many rows that makes. set_down: the ids of the experiments that are in there.
+    form: the form of the answers. batch: what the items did. script: where that is put, little by little, if it is to
+    be written by a process of its own; rows: how many rows it makes; set_down: the ids of the experiments in there.
     """
 
-    def __init__(self, items: Sequence[Item], script: Script | None = None) -> None:
+    def __init__(self, items: Sequence[Item], form: Form | None, script: Script | None = None) -> None:
         """Begin with nothing carried out."""
-        self.items = items
+        self.items, self.form = items, form
         self.batch = Batch()
-        self.answers: list[Answer] = []
+        self.answers: list[Outcome] = []
         self.script, self.rows = script, 0
         self.set_down: set[str] = set()
 

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from aftereffect.service.errors import Refused
-from aftereffect.service.store.jobs import Answer, Item, Job, Work, deliver
+from aftereffect.service.store.jobs import Form, Item, Job, Outcome, Work, deliver
 from aftereffect.service.store.ledger import Ledger
 from aftereffect.service.store.lookup import Unsure
 from aftereffect.service.store.pages import Page
@@ -117,10 +117,12 @@ class Writer:
             wait = False
 
     def _take(self, room: int) -> Pieces:
-        """Take up to `room` of the items that wait."""
+        """Take up to `room` of the items that wait, all to be answered in the same form."""
         pieces: Pieces = []
         while self._waiting and room > 0:
             job = self._waiting[0]
+            if pieces and job.form is not pieces[0][0].form:
+                break
             start, stop = job.started, min(len(job.items), job.started + room)
             pieces.append((job, start, stop))
             job.started, room = stop, room - (stop - start)
@@ -132,7 +134,7 @@ class Writer:
         """Run one transaction's worth, and answer."""
         items = _items(pieces)
         try:
-            answers = self.ledger.run(items)
+            answers = self.ledger.run(items, pieces[0][0].form)
         except Exception as error:
             answers = self._broken(len(items), error)
         _answer(pieces, answers)
@@ -152,11 +154,12 @@ class Writer:
                 flight = None
                 self._serve(pieces)
                 continue
-            page = self._prepared(items, flight)
+            form = pieces[0][0].form
+            page = self._prepared(items, form, flight)
             landed = self._land(flight)
             if page is not None and not landed:
                 self.ledger.forget(page)
-                page = self._prepared(items, None)
+                page = self._prepared(items, form, None)
             flight = None
             if page is None:
                 self._serve(pieces)
@@ -176,10 +179,10 @@ class Writer:
         self._land(flight)
         return None
 
-    def _prepared(self, items: list[Item], flight: _Flight | None) -> Page | None:
+    def _prepared(self, items: list[Item], form: Form | None, flight: _Flight | None) -> Page | None:
         """Run a portion in memory; None if that went wrong, and is to be tried, and answered, the plain way."""
         try:
-            return self.ledger.prepare(items, None if flight is None else flight.page)
+            return self.ledger.prepare(items, form, None if flight is None else flight.page)
         except Unsure:
             return None
         except Exception:
@@ -217,7 +220,7 @@ class Writer:
             _answer(flight.pieces, self.ledger.failed(flight.page, problem))
         return problem is None
 
-    def _broken(self, count: int, error: Exception) -> list[Answer]:
+    def _broken(self, count: int, error: Exception) -> list[Outcome]:
         """Answer after a fault of this code; the thread that everybody waits for goes on."""
         _log.error("a batch of %d commands failed", count, exc_info=error)
         self.ledger.forget_all()
@@ -228,7 +231,7 @@ def _items(pieces: Pieces) -> list[Item]:
     return [item for job, start, stop in pieces for item in job.items[start:stop]]
 
 
-def _answer(pieces: Pieces, answers: list[Answer]) -> None:
+def _answer(pieces: Pieces, answers: list[Outcome]) -> None:
     at = 0
     for job, start, stop in pieces:
         job.answers.extend(answers[at : at + stop - start])
