@@ -1,6 +1,7 @@
 """Long lists are written by a process of their own: what it keeps, what it says, and what becomes of it."""
 
 import contextlib
+import multiprocessing
 import os
 import shutil
 import signal
@@ -35,6 +36,13 @@ def portions(monkeypatch):
 
 def played(identity, first, last):
     return [(identity, command) for t in range(first, last + 1) for command in (Ask(), Tell(t, 0.1 * t % 1.0))]
+
+
+def wait_until(holds):
+    begun = time.monotonic()
+    while not holds():
+        time.sleep(0.01)
+        assert time.monotonic() - begun < 60
 
 
 def scribes():
@@ -92,20 +100,34 @@ def test_a_report_repeated_while_its_round_is_on_its_way_is_answered_from_the_st
         assert desk.verify(identity)[0]["ok"]
 
 
-def test_a_process_that_is_killed_is_told_of_and_another_takes_its_place(sqlite_url):
-    with Desk.open(sqlite_url) as desk:
+def test_a_process_that_is_killed_at_its_work_is_told_of_and_another_takes_its_place(sqlite_url):
+    with Desk.open(sqlite_url) as desk, ThreadPoolExecutor(1) as other:
         identity = desk.create(MAIL)["id"]
         desk.perform_many(played(identity, 1, 10))
         (first,) = scribes()
+        first.suspend()
+        asking = other.submit(desk.perform_many, played(identity, 11, 14))
+        with pytest.raises(TimeoutError):
+            asking.result(0.3)
         first.kill()
-        first.wait()
-        answers = desk.perform_many(played(identity, 11, 14))
+        answers = asking.result(60)
         assert codes(answers) == ["busy"] * 8
         assert "it is not known whether this was kept" in answers[0].detail
         assert codes(desk.perform_many(played(identity, 11, 20))) == [t for t in range(11, 21) for _ in range(2)]
         (second,) = scribes()
         assert second.pid != first.pid
         assert desk.verify(identity)[0]["ok"]
+
+
+def test_a_process_that_is_killed_while_idle_is_replaced_and_nobody_hears_of_it(sqlite_url):
+    with Desk.open(sqlite_url) as desk:
+        identity = desk.create(MAIL)["id"]
+        desk.perform_many(played(identity, 1, 10))
+        (first,) = scribes()
+        first.kill()
+        wait_until(lambda: first.status() == psutil.STATUS_ZOMBIE)
+        assert codes(desk.perform_many(played(identity, 11, 14))) == [t for t in range(11, 15) for _ in range(2)]
+        assert [each.pid for each in scribes()] != [first.pid]
 
 
 def test_killed_at_any_moment_nothing_acknowledged_is_lost(sqlite_url):
@@ -150,14 +172,84 @@ def test_where_no_process_can_be_had_the_lists_are_written_all_the_same(sqlite_u
     assert caplog.text.count("long lists are written without a process of their own") == 1
 
 
-def test_a_process_that_cannot_open_the_file_is_not_asked_again(sqlite_url, monkeypatch, caplog):
+def test_a_process_that_cannot_open_the_file_is_not_asked_again_soon(sqlite_url, caplog):
     with Desk.open(sqlite_url) as desk:
         identity = desk.create(MAIL)["id"]
-        greeting = orjson.loads(desk._place.dictation._greeting)
-        desk._place.dictation._greeting = orjson.dumps(greeting | {"file": "/nowhere/shop.db"})
-        assert codes(desk.perform_many(played(identity, 1, 4))) == [t for t in range(1, 5) for _ in range(2)]
-        assert "unable to open database file" in caplog.text
+        told = desk._place.dictation
+        file, told._file = told._file, Path("/nowhere/shop.db")
+        for t in (1, 5):
+            assert codes(desk.perform_many(played(identity, t, t + 3))) == [t + i // 2 for i in range(8)]
+        assert caplog.text.count("unable to open database file") == 1
         assert not scribes()
+        told._not_before = time.monotonic()
+        told._file = file
+        desk.perform_many(played(identity, 9, 12))
+        assert len(scribes()) == 1
+        assert desk.verify(identity)[0]["ok"]
+
+
+@pytest.mark.parametrize("body", ["print()", "print('hello')", "import sys; sys.stdout.write('x' * 100)"])
+def test_what_is_printed_when_a_python_starts_is_not_taken_for_an_answer(sqlite_url, tmp_path, monkeypatch, body):
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "sitecustomize.py").write_text(body)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"), prepend=os.pathsep)
+    with Desk.open(sqlite_url) as desk:
+        identity = desk.create(MAIL)["id"]
+        assert codes(desk.perform_many(played(identity, 1, 4))) == [t for t in range(1, 5) for _ in range(2)]
+        assert len(scribes()) == 1
+
+
+def test_one_that_says_nothing_is_not_waited_for(sqlite_url, tmp_path, monkeypatch, caplog):
+    program = tmp_path / "deaf.py"
+    program.write_text("import time; time.sleep(600)")
+    monkeypatch.setattr(dictation, "PROGRAM", program)
+    monkeypatch.setattr(dictation, "GREETING_S", 0.2)
+    monkeypatch.setattr(dictation, "ENDING_S", 0.2)
+    with Desk.open(sqlite_url) as desk:
+        identity = desk.create(MAIL)["id"]
+        assert codes(desk.perform_many(played(identity, 1, 4))) == [t for t in range(1, 5) for _ in range(2)]
+        assert not scribes()
+    assert "it says nothing" in caplog.text
+
+
+def test_a_process_forked_meanwhile_holds_up_nobody(sqlite_url):
+    """It has the other end of the pipe open, too, and so the end of the pipe never comes."""
+    with Desk.open(sqlite_url) as desk:
+        identity = desk.create(MAIL)["id"]
+        desk.perform_many(played(identity, 1, 4))
+        forked = multiprocessing.get_context("fork").Process(target=time.sleep, args=(600,))
+        forked.start()
+        begun = time.monotonic()
+    assert time.monotonic() - begun < dictation.ENDING_S / 2
+    assert forked.is_alive()
+    forked.kill()
+    forked.join()
+
+
+def test_a_path_that_is_no_text_can_be_dictated_to(tmp_path):
+    folder = os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9")
+    os.mkdir(folder)
+    with Desk.open(f"{folder}/shop.db") as desk:
+        identity = desk.create(MAIL)["id"]
+        assert codes(desk.perform_many(played(identity, 1, 4))) == [t for t in range(1, 5) for _ in range(2)]
+        assert len(scribes()) == 1
+
+
+def test_the_lock_is_passed_on_where_standard_streams_are_closed(sqlite_url):
+    closed = "import os; os.close(0); os.close(1)\n"
+    said = 'os.write(2, b".\\n")'
+    script = closed + OWNER.replace("print(os.getpid(), flush=True)", said)
+    owner = subprocess.Popen([sys.executable, "-c", script, sqlite_url], stderr=subprocess.PIPE)
+    try:
+        owner.stderr.readline()
+        (child,) = psutil.Process(owner.pid).children()
+        file = Path(sqlite_url.removeprefix("sqlite:///"))
+        held = [os.readlink(fd) for fd in Path(f"/proc/{child.pid}/fd").iterdir()]
+        assert f"{file}.lock" in held
+    finally:
+        owner.kill()
+        owner.wait()
+        owner.stderr.close()
 
 
 def test_errors_of_the_other_process_are_those_of_this_one(sqlite_url):
@@ -215,7 +307,7 @@ time.sleep(600)
 def test_the_lock_is_held_until_the_process_that_writes_is_gone(sqlite_url):
     """Its owner is killed while it is at a transaction: nobody else may have the store before that is over."""
     file = Path(sqlite_url.removeprefix("sqlite:///"))
-    owner = subprocess.Popen([sys.executable, "-c", OWNER, sqlite_url], stdout=subprocess.PIPE, text=True)
+    owner = subprocess.Popen([sys.executable, "-c", OWNER, sqlite_url], stdout=subprocess.PIPE)
     try:
         owner.stdout.readline()
         (child,) = psutil.Process(owner.pid).children()

@@ -2,6 +2,8 @@
 
 import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -127,3 +129,27 @@ def test_a_link_that_comes_to_point_elsewhere_is_not_followed(tmp_path):
         desk._place.close()
         assert desk.perform(identity, Ask())["round"] == 1
         assert [one["id"] for one in desk.experiments()["items"]] == [identity]
+
+
+LOOKING = """
+import sqlite3, sys
+connection = sqlite3.connect(sys.argv[1])
+print(connection.execute("SELECT count(*) FROM events").fetchone()[0])
+connection.close()
+"""
+
+
+def test_somebody_who_looks_into_the_file_removes_nothing(sqlite_url):
+    """Whoever closes a SQLite file last removes its log, so he must be able to see that he is not the last."""
+    file = Path(sqlite_url.removeprefix("sqlite:///"))
+    log = Path(f"{file}-wal")
+    with Desk.open(sqlite_url) as desk:
+        mail = desk.create(MAIL)["id"]
+        for t in range(1, 4):
+            desk.perform(mail, Ask())
+            before = log.stat()
+            looked = subprocess.run([sys.executable, "-c", LOOKING, str(file)], capture_output=True, check=True)
+            assert int(looked.stdout) == 2 * t - 1
+            assert (log.stat().st_ino, log.stat().st_size) == (before.st_ino, before.st_size)
+            assert desk.perform(mail, Tell(t, 0.5))["status"] == "reported"
+        assert desk.verify(mail)[0]["ok"]

@@ -23,7 +23,7 @@ from aftereffect.service.store.dictation import Dictation
 from aftereffect.service.store.jobs import Answer, Creation, Form, Item, Job, Outcome, Sent, Work
 from aftereffect.service.store.ledger import Ledger
 from aftereffect.service.store.locking import FileLock
-from aftereffect.service.store.places import STATEMENTS, WRITING, Place, checked_url
+from aftereffect.service.store.places import PATIENCE_S, STATEMENTS, WRITING, Place, checked_url
 from aftereffect.service.store.pulse import Pulse, trial
 from aftereffect.service.store.replicas import Replicas
 from aftereffect.service.store.troubles import guarded
@@ -61,7 +61,8 @@ class Desk:
         self._place, self._lock = place, lock
         if lock is not None and place.file is not None:
             forms = [statement.form for statement in statements.ALL]
-            place.dictation = Dictation(place.file, WRITING, STATEMENTS, forms, lock.file)
+            settings = {"pragmas": WRITING, "patience": PATIENCE_S, "ready": STATEMENTS}
+            place.dictation = Dictation(place.file, lock.file, forms, **settings)
         self._writer = Writer(Ledger(place, lambda: self.now()))
         self._replicas = Replicas(place.reading)
         self._doorkeeper = tokens.Doorkeeper(place.reading)

@@ -7,22 +7,29 @@ last transaction.
 
 import contextlib
 import logging
+import math
+import os
+import select
 import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import orjson
 
 from aftereffect.service.store import scribe
+from aftereffect.service.store.locking import beyond_standard
 from aftereffect.service.store.presence import Unwritable
 
 PROGRAM = Path(scribe.__file__)
+GREETING_S, ENDING_S, AGAIN_S = 10.0, 10.0, 60.0
+"""How long to wait for the first answer, and for the end; and after which time to try again where none could be had."""
 _GONE = (
-    "the process that writes the store is gone, and it is not known whether this was kept; ask and tell again: to "
-    "repeat them is safe"
+    "the process that writes the store is gone, and it is not known whether this was kept (ask and tell again: to "
+    "repeat them is safe)"
 )
 _log = logging.getLogger(__name__)
 
@@ -51,67 +58,90 @@ class Script:
 class Dictation:
     """The process that writes one SQLite file, and what is said to it. Used by one thread at a time.
 
-    file, pragmas, ready: what to open, how, and how many statements to keep ready. lock: the open lock file.
+    lock: the open lock file. settings: how to open the database (`scribe.Book`).
     """
 
-    def __init__(self, file: Path, pragmas: Sequence[str], ready: int, forms: Sequence[scribe.Form], lock: int) -> None:
+    def __init__(self, file: Path, lock: int, forms: Sequence[scribe.Form], **settings: Any) -> None:
         """Start nothing yet."""
-        parts = [form.parts for form in forms]
-        self._greeting = orjson.dumps({"file": str(file), "pragmas": pragmas, "ready": ready, "forms": parts})
-        self._lock = lock
+        self._file, self._lock = file, lock
+        self._greeting = orjson.dumps({**settings, "forms": [form.parts for form in forms]})
         self._process: subprocess.Popen[bytes] | None = None
-        # Whether such a process can be had at all, as far as is known.
-        self._able = PROGRAM.is_file() and bool(sys.executable)
+        self._replies: IO[bytes] | None = None
+        # No process could be had the last time: it is tried again after that moment.
+        self._not_before = -math.inf
 
     def start(self) -> bool:
         """Have a process that is ready; return False if none can be had."""
-        if self._process is None and self._able:
+        if self._process is not None and self._process.poll() is not None:
+            self.end()
+        if self._process is None and time.monotonic() >= self._not_before:
             try:
-                self._process = self._started()
-                self._say(self._greeting)
-            except (OSError, Unwritable, sqlite3.Error) as error:
+                self._start()
+                self._say(self._greeting, GREETING_S)
+            except Exception as error:
                 _log.warning("long lists are written without a process of their own: %s", error)
                 self.end()
-                self._able = False
+                self._not_before = time.monotonic() + AGAIN_S
         return self._process is not None
 
-    def _started(self) -> subprocess.Popen[bytes]:
-        # In a session of its own: what is typed at a terminal is not for it.
-        return subprocess.Popen(
-            [sys.executable, "-P", str(PROGRAM)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            pass_fds=(self._lock,),
-            start_new_session=True,
-        )
+    def _start(self) -> None:
+        if not (sys.executable and PROGRAM.is_file()):
+            raise OSError("there is no Python to run it with")
+        # What other code prints when a Python starts goes to standard output, so answers come by a way of their own.
+        ours, theirs = map(beyond_standard, os.pipe())
+        self._replies = os.fdopen(ours, "rb")
+        try:
+            # In a session of its own: what is typed at a terminal is not for it.
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", str(PROGRAM), str(self._file), str(theirs)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                pass_fds=(self._lock, theirs),
+                start_new_session=True,
+            )
+        finally:
+            os.close(theirs)
 
     def keep(self, script: Script) -> None:
         """Have a script written in one transaction; return when it is on the disk, or raise what went wrong."""
         self._say(script.text())
 
-    def _say(self, text: bytes) -> None:
-        process = self._process
-        if process is None or process.stdin is None or process.stdout is None:
+    def _say(self, text: bytes, patience: float | None = None) -> None:
+        """Send a frame and take the answer; whatever goes wrong ends the process, since it may be out of step."""
+        process, replies = self._process, self._replies
+        if process is None or process.stdin is None or replies is None:
             raise RuntimeError("start must come before keep")
         try:
             scribe.write(process.stdin, text)
-            problem = scribe.read(process.stdout)
-        except (OSError, EOFError):
+            if not select.select([replies], [], [], patience)[0]:
+                raise EOFError("it says nothing")
+            problem = scribe.read(replies)
+        except (OSError, EOFError, ValueError) as error:
             self.end()
-            raise Unwritable(_GONE) from None
+            raise Unwritable(f"{_GONE}: {error}") from None
+        except BaseException:
+            self.end()
+            raise
         if problem is not None:
             self.end()
             raise _error(problem)
 
     def end(self) -> None:
-        """End the process, which finishes what it is at; the next transaction starts another."""
-        process, self._process = self._process, None
-        if process is not None:
-            for pipe in (process.stdin, process.stdout):
-                with contextlib.suppress(OSError):
-                    if pipe is not None:
-                        pipe.close()
-            process.wait()
+        """End the process; the next transaction starts another."""
+        process, replies, self._process, self._replies = self._process, self._replies, None, None
+        if process is not None and process.stdin is not None:
+            # Told as well, because a process that this one has forked may hold the pipe open, too.
+            with contextlib.suppress(OSError, ValueError):
+                scribe.write(process.stdin, b"null")
+            with contextlib.suppress(OSError):
+                process.stdin.close()
+            try:
+                process.wait(ENDING_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        if replies is not None:
+            replies.close()
 
 
 def _error(problem: dict[str, Any]) -> sqlite3.Error:

@@ -44,6 +44,7 @@ class FileLock:
             raise Refused(
                 "busy", f"store must be in a folder that can be written to, but {self.path}: {error.strerror}"
             ) from None
+        file = beyond_standard(file)
         if not _trusted(file, self._database):
             os.close(file)
             raise Refused(
@@ -84,6 +85,19 @@ class FileLock:
                 os.ftruncate(self._file, 0)
             os.close(self._file)
             self._file = None
+
+
+def beyond_standard(file: int) -> int:
+    """Return a descriptor of the same file that is none of the standard streams, which another process has its own of.
+
+    It would be one of them if the stream is closed: the system gives the lowest number that is free.
+    """
+    if file > 2:
+        return file
+    try:
+        return fcntl.fcntl(file, fcntl.F_DUPFD_CLOEXEC, 3)
+    finally:
+        os.close(file)
 
 
 def holder(database: Path) -> dict[str, Any] | None:

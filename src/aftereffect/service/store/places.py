@@ -162,6 +162,8 @@ class Place:
             self.dictation.end()
         self.reading.dispose()
         self.writing.dispose()
+        if self._presence is not None:
+            self._presence.close()
         if self.visit is not None:
             self.visit.close()
 

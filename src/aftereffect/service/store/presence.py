@@ -8,8 +8,13 @@ those of the old file.
 
 Only `Sweeper` changes the database file itself, everything else goes into its log. So its size and time are those after
 the last sweep. Where they are not, its first bytes decide: somebody may have touched it and changed nothing.
+
+These are read through one descriptor, opened before SQLite opens the file and closed after it has closed it. To close
+any descriptor of a file drops all locks that the process has on it (POSIX), SQLite's too; and without them the next
+one who only looks into the file would take himself for the last, and remove the log under the server.
 """
 
+import contextlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -36,6 +41,7 @@ class Presence:
     def __init__(self, file: Path) -> None:
         """Know nothing yet."""
         self._names = [str(file), *(f"{file}{ending}" for ending in COMPANIONS)]
+        self._file: int | None = None
         self._seen: list[Identity] | None = None
         self._connected = False
         self._lost: str | None = None
@@ -48,6 +54,9 @@ class Presence:
         """Before a connection is made: refuse where it would be to another file than the first was."""
         if self._seen is not None:
             self.check("nothing was kept")
+        if self._file is None:
+            with contextlib.suppress(OSError):
+                self._file = os.open(self._names[0], os.O_RDONLY | os.O_CLOEXEC)
 
     def connected(self) -> None:
         """Take note of the files: the connection that writes has been made, and has them open."""
@@ -57,6 +66,12 @@ class Presence:
     def closed(self) -> None:
         """Take note that it is closed: whoever closes last removes the companions."""
         self._connected = False
+
+    def close(self) -> None:
+        """Let go of the file, after all connections to it have been closed."""
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
 
     @contextmanager
     def changing(self) -> Iterator[None]:
@@ -90,7 +105,7 @@ class Presence:
         stamp = _stamp(self._names[0])
         if turn % 2 == 1 or before is None or stamp in (before, None):
             return False
-        head = _head(self._names[0])
+        head = self._first_bytes()
         if turn != self._turn:
             return False
         if stamp is not None and stamp[0] >= before[0] and head == self._head:
@@ -99,7 +114,13 @@ class Presence:
         return True
 
     def _note(self) -> None:
-        self._stamp, self._head = _stamp(self._names[0]), _head(self._names[0])
+        self._stamp, self._head = _stamp(self._names[0]), self._first_bytes()
+
+    def _first_bytes(self) -> bytes:
+        try:
+            return b"" if self._file is None else os.pread(self._file, HEAD, 0)
+        except OSError:
+            return b""
 
 
 def _identity(name: str) -> Identity:
@@ -117,12 +138,3 @@ def _stamp(name: str) -> tuple[int, int] | None:
     except OSError:
         return None
     return found.st_size, found.st_mtime_ns
-
-
-def _head(name: str) -> bytes:
-    """Return the first bytes of a file."""
-    try:
-        with open(name, "rb") as file:
-            return file.read(HEAD)
-    except OSError:
-        return b""

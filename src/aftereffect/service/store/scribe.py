@@ -1,19 +1,20 @@
 """A process that writes to a SQLite file what is dictated to it: a program of its own, which knows nothing else.
 
-    python -P scribe.py        reads from its standard input, answers on its standard output
+    python -P scribe.py FILE REPLIES       is told on its standard input, answers on the descriptor REPLIES
 
 Python lets one thread run at a time; a second process runs beside it. Both ways go frames: eight bytes of length, then
-JSON. The first frame says what to open, {"file", "pragmas", "ready", "forms"}; each one after it is a transaction, a
-list of [form, rows]. The answer to each is null when it is done (a transaction: on the disk), or else what went wrong:
-{"kind", "said", "code", "name"}, and nothing was kept.
+JSON. The first frame says how to open the file, {"pragmas", "patience", "ready", "forms"}; each one after it is a
+transaction, a list of [form, rows]. The answer to each is null when it is done (a transaction: on the disk), or else
+what went wrong: {"kind", "said", "code", "name"}, and nothing was kept.
 
-It ends when nobody dictates any more, and only then: whoever stops a service sends the same signal to all of its
-processes, and the transaction at hand is to be finished first. It never closes its connection: the last one to do so
-moves the log into the file, and that is not for this process to do.
+It ends when it is told null, or when nobody dictates any more, and only then: whoever stops a service sends the same
+signal to all of its processes, and the transaction at hand is to be finished first. It never closes its connection:
+the last one to do so moves the log into the file, and that is not for this process to do.
 """
 
 import gc
 import os
+import select
 import signal
 import sqlite3
 import sys
@@ -24,6 +25,8 @@ from typing import IO, Any
 import orjson
 
 LENGTH = 8
+LOOK_S = 0.5
+"""How often to look whether the parent is still there."""
 MOST_VALUES = 32_766
 """SQLite's limit on the values of one statement."""
 # As many rows as clients that wait at one time are written by one statement, whatever their number.
@@ -83,11 +86,16 @@ def _exactly(source: IO[bytes], size: int) -> bytes:
 
 
 class Book:
-    """The SQLite file, and the forms of what is written to it."""
+    """The SQLite file, and the forms of what is written to it.
 
-    def __init__(self, file: str, pragmas: Sequence[str], ready: int, forms: Sequence[tuple[str, str, str]]) -> None:
+    patience: how many seconds to wait for a lock; ready: how many statements to keep ready.
+    """
+
+    def __init__(
+        self, file: str, pragmas: Sequence[str], patience: float, ready: int, forms: Sequence[tuple[str, str, str]]
+    ) -> None:
         """Open a file that is there."""
-        self._connection = sqlite3.connect(file, isolation_level=None, cached_statements=ready)
+        self._connection = sqlite3.connect(file, timeout=patience, isolation_level=None, cached_statements=ready)
         for pragma in pragmas:
             self._connection.execute(f"PRAGMA {pragma}")
         # To read anything opens the log too.
@@ -114,25 +122,40 @@ def trouble(error: sqlite3.Error) -> dict[str, Any]:
     return {"kind": type(error).__name__, "said": str(error), "code": code, "name": name}
 
 
+def dictated(source: IO[bytes], parent: int) -> Any:
+    """Return the next frame's content, None when there will be none: the parent says so, or is gone.
+
+    A process that it has forked may hold the other end of the pipe open, so this looks at the parent, too.
+    """
+    while not select.select([source], [], [], LOOK_S)[0]:
+        if os.getppid() != parent:
+            return None
+    try:
+        return read(source)
+    except EOFError:
+        return None
+
+
 def main() -> None:
     """Take dictation until there is none."""
+    parent = os.getppid()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     # Nothing here is in circles.
     gc.disable()
     book: Book | None = None
     try:
-        while True:
-            asked = read(sys.stdin.buffer)
-            problem = None
-            try:
-                if book is None:
-                    book = Book(**asked)
-                else:
-                    book.keep(asked)
-            except sqlite3.Error as error:
-                problem = trouble(error)
-            write(sys.stdout.buffer, orjson.dumps(problem))
+        with open(int(sys.argv[2]), "wb") as replies:
+            while (asked := dictated(sys.stdin.buffer, parent)) is not None:
+                problem = None
+                try:
+                    if book is None:
+                        book = Book(sys.argv[1], **asked)
+                    else:
+                        book.keep(asked)
+                except sqlite3.Error as error:
+                    problem = trouble(error)
+                write(replies, orjson.dumps(problem))
     finally:
         # Not by the usual way, which would close the connection.
         os._exit(0)

@@ -7,18 +7,15 @@ Long lists, on SQLite, are cut into portions: while one is being written, by a p
 next is run. If the first cannot be kept, the next, which built on it, is thrown away with it and run again.
 """
 
-import gc
 import logging
 import queue
-import sys
 import threading
 from collections import deque
-from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from typing import NamedTuple
 
 from aftereffect.service.errors import Refused
+from aftereffect.service.store.haste import in_a_hurry
 from aftereffect.service.store.jobs import Form, Item, Job, Outcome, Work, deliver
 from aftereffect.service.store.ledger import Ledger
 from aftereffect.service.store.lookup import Unsure
@@ -32,7 +29,6 @@ QUIET_S = 1.0
 """After so long without a command the log is moved into the file."""
 MANY = 1024
 """From how many waiting commands on they count as a long list."""
-SWITCH_S = 0.0003
 
 # What comes through the queue beside jobs: nothing more will, or a portion has been kept or not.
 _END, _LANDED = "end", "landed"
@@ -61,6 +57,8 @@ class Writer:
         self._gate = threading.Lock()
         self._closed = False
         self._keeper = ThreadPoolExecutor(1, "aftereffect-keeper")
+        # Both threads now: one that cannot be had later would leave everybody waiting.
+        self._keeper.submit(int).result()
         self._thread = threading.Thread(target=self._loop, name="aftereffect-writer", daemon=True)
         self._thread.start()
 
@@ -84,7 +82,7 @@ class Writer:
         while self._going or self._waiting:
             self._collect(wait=not self._waiting)
             if self._many and not self.ledger.shared:
-                with _in_a_hurry():
+                with in_a_hurry:
                     self._stream()
             elif self._waiting:
                 self._serve(self._take(MOST_COMMANDS))
@@ -237,21 +235,3 @@ def _answer(pieces: Pieces, answers: list[Outcome]) -> None:
         job.answers.extend(answers[at : at + stop - start])
         at += stop - start
     deliver(job for job, _, stop in pieces if stop == len(job.items))
-
-
-@contextmanager
-def _in_a_hurry() -> Iterator[None]:
-    """For some hundredths of a second: no garbage collection, and threads that change over more often.
-
-    Every collection would walk through all experiments in memory; and the threads that hand portions over, or answers
-    back, need the interpreter only for a moment, but would wait five milliseconds each time.
-    """
-    collecting, interval = gc.isenabled(), sys.getswitchinterval()
-    gc.disable()
-    sys.setswitchinterval(min(interval, SWITCH_S))
-    try:
-        yield
-    finally:
-        sys.setswitchinterval(interval)
-        if collecting:
-            gc.enable()
