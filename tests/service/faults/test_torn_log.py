@@ -21,7 +21,7 @@ from aftereffect.core.errors import AftereffectError
 from aftereffect.service.commands import Ask, Tell
 from aftereffect.service.desk import Desk
 
-ROUNDS = 100
+ROUNDS = 300
 FLIPS = 200 if SOAK else 24
 
 
