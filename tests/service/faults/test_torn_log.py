@@ -84,14 +84,14 @@ def test_a_torn_log_leaves_a_clean_beginning_and_the_loss_is_seen(
     log = copied(played, tmp_path)
     rng = np.random.default_rng(seed)
     size = log.stat().st_size
-    # Torn anywhere in its second half; or a page of it never written; so that the experiment itself is there.
+    # Torn anywhere in its second half; or two pages never written; so that the experiment itself is there.
     place = int(rng.integers(size // 2, size))
     with log.open("r+b") as file:
         if seed % 2:
             file.truncate(place)
         else:
             file.seek(place)
-            file.write(bytes(min(4096, size - place)))
+            file.write(bytes(min(2 * 8192, size - place)))
     desk = Desk.open(url(tmp_path))
     rows = rows_of(desk, experiment)
     last = desk.experiment(experiment)["round"]
