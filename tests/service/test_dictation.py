@@ -3,6 +3,7 @@
 import contextlib
 import multiprocessing
 import os
+import random
 import shutil
 import signal
 import sqlite3
@@ -16,7 +17,7 @@ import orjson
 import psutil
 import pytest
 
-from aftereffect.service.commands import Ask, Tell
+from aftereffect.service.commands import Amend, Ask, Away, Back, Finish, Pause, Resume, Tell
 from aftereffect.service.desk import Desk
 from aftereffect.service.errors import Refused
 from aftereffect.service.store import dictation, ledger, scribe, statements, writer
@@ -31,7 +32,7 @@ def portions(monkeypatch):
     """Lists count as long from six commands on, go in portions of eight, and are set down after three."""
     monkeypatch.setattr(writer, "MANY", 6)
     monkeypatch.setattr(writer, "PORTION", 8)
-    monkeypatch.setattr(ledger, "SOME", 3)
+    monkeypatch.setattr(ledger, "SET_DOWN_AFTER", 3)
 
 
 def played(identity, first, last):
@@ -74,6 +75,90 @@ def test_what_is_dictated_is_what_single_commands_write(sqlite_url, tmp_path):
     assert rows[True] == rows[False]
     assert {row["status"] for row in rows[True][1]} == {"reported", "missing", "void"}
     assert not scribes()
+
+
+KINDS = (Pause(), Resume(), Away("long"), Back("long"), Ask(), Ask("2"))
+
+
+def any_commands(rng, n):
+    """Commands of all kinds, most of them possible where they stand."""
+    commands, t = [], 1
+    for _ in range(n):
+        kind = rng.random()
+        if kind < 0.55:
+            commands += [Ask(), Tell(t, rng.choice([0.25, 0.5, None, 9.0]), "1"), Tell(t, rng.random(), "2")]
+            t += 1
+        elif kind < 0.75:
+            commands.append(Amend(max(1, t - rng.randrange(4)), rng.choice([0.75, None]), rng.choice("12")))
+        elif kind < 0.85:
+            commands.append(Tell(rng.randrange(1, t + 1), 0.5, rng.choice("12")))
+        else:
+            commands.append(rng.choice(KINDS))
+            if commands[-1] == Pause():
+                commands.append(Resume())
+    return [*commands, Finish()]
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("max_delay", [0, 2])
+def test_whatever_a_list_holds_it_does_what_single_commands_do(tmp_path, seed, max_delay):
+    found = {}
+    for long in (True, False):
+        with Desk.open(f"sqlite:///{tmp_path}/{long}.db") as desk:
+            desk.now = lambda: "2026-01-01T00:00:00Z"
+            identity = desk.create({**MAIL, "units": 2, "max_delay": max_delay})["id"]
+            items = [(identity, command) for command in any_commands(random.Random(seed), 60)]
+            lists = [items] if long else [[item] for item in items]
+            answers = [answer for each in lists for answer in desk.perform_many(each)]
+            shown = [vars(answer) if isinstance(answer, Refused) else answer for answer in answers]
+            events = [{**event, "hash": ""} for event in desk.events(identity, limit=1000)["items"]]
+            found[long] = shown, desk.rounds(identity, limit=1000)["items"], events
+            assert desk.verify(identity)[0]["ok"]
+            assert len(scribes()) == long
+    assert found[True] == found[False]
+
+
+def test_a_report_after_another_change_in_one_transaction_is_kept(sqlite_url):
+    with Desk.open(sqlite_url) as desk:
+        identity = desk.create(MAIL)["id"]
+        commands = [Ask(), Pause(), Resume(), Tell(1, 0.5)]
+        *_, answer = desk.perform_many([(identity, command) for command in commands])
+        assert "warm-up" in answer["why"]
+        (row,) = desk.rounds(identity)["items"]
+        assert (row["status"], row["why"]) == ("reported", answer["why"])
+        assert desk.verify(identity)[0]["ok"]
+
+
+def test_a_report_repeated_later_in_its_own_portion_is_answered_again(sqlite_url, monkeypatch):
+    monkeypatch.setattr(writer, "PORTION", 2048)
+    with Desk.open(sqlite_url) as desk:
+        identity = desk.create({**MAIL, "max_delay": 0})["id"]
+        *_, answer = desk.perform_many([*played(identity, 1, 12), (identity, Tell(1, 0.1))])
+        assert (answer["repeated"], answer["total"]) == (True, 0.1)
+        assert desk.verify(identity)[0]["ok"]
+
+
+def test_a_store_that_is_removed_is_not_made_again(sqlite_url):
+    file = Path(sqlite_url.removeprefix("sqlite:///"))
+    with Desk.open(sqlite_url) as desk:
+        identity = desk.create(MAIL)["id"]
+        for ending in ("", "-wal", "-shm"):
+            os.remove(f"{file}{ending}")
+        answers = desk.perform_many(played(identity, 1, 4))
+        assert codes(answers) == ["busy"] * 8
+        assert "was removed or replaced" in answers[0].detail
+        assert not file.exists()
+        # Nor by the process itself, if it is started at the wrong moment.
+        assert not desk._place.dictation.start()
+        assert not file.exists()
+
+
+def test_new_stores_have_large_pages(sqlite_url):
+    with Desk.open(sqlite_url) as desk:
+        desk.create(MAIL)
+    connection = sqlite3.connect(sqlite_url.removeprefix("sqlite:///"))
+    assert connection.execute("PRAGMA page_size").fetchone() == (8192,)
+    connection.close()
 
 
 def test_short_lists_start_no_process(sqlite_url):
@@ -292,7 +377,7 @@ def test_the_process_outlives_signals_that_stop_a_service(sqlite_url):
 
 OWNER = """
 import os, sys, time
-from aftereffect.service.commands import Ask, Tell
+from aftereffect.service.commands import Amend, Ask, Away, Back, Finish, Pause, Resume, Tell
 from aftereffect.service.desk import Desk
 from aftereffect.service.store import writer
 writer.MANY, writer.PORTION = 6, 8

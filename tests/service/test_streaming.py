@@ -15,6 +15,7 @@ from aftereffect.service.commands import Ask, Tell
 from aftereffect.service.desk import Desk
 from aftereffect.service.errors import Refused
 from aftereffect.service.store import loading, sweeping, writer
+from aftereffect.service.store.jobs import Job
 from aftereffect.service.store.ledger import Ledger
 from aftereffect.service.store.places import Place
 
@@ -248,20 +249,35 @@ def test_whatever_fails_what_was_acknowledged_is_there(sqlite_url, portions, mon
         assert all(verdict["ok"] for verdict in desk.verify())
 
 
-def test_lists_that_are_answered_in_different_forms_come_between_each_other(sqlite_url, portions):
+def test_lists_that_are_answered_in_different_forms_wait_together_and_come_apart(sqlite_url, portions, monkeypatch):
+    commit, held, seen = Place._commit, threading.Event(), threading.Event()
+
+    def slow(self, act):
+        seen.set()
+        assert held.wait(60)
+        commit(self, act)
+
     def text(identity, answer):
         return f"{identity} {answer['round']}".encode()
 
-    async def both(desk, one, two):
-        commands = [command for t in range(1, 21) for command in (Ask(), Tell(t, 0.5))]
-        sent = desk.aperform_many([(one, command) for command in commands], text)
-        plain = asyncio.to_thread(desk.perform_many, [(two, command) for command in commands])
-        other = desk.aperform_many([(one, Tell(99, 0.5)), (two, Tell(99, 0.5))], lambda *_: b"")
-        return await asyncio.gather(sent, plain, other)
+    async def all_of_them(desk, one, two):
+        commands = [command for t in range(1, 6) for command in (Ask(), Tell(t, 0.5))]
+        first = asyncio.create_task(asyncio.to_thread(desk.perform, two, Ask()))
+        assert await asyncio.to_thread(seen.wait, 60)
+        # All of these are in the queue when the first has been kept.
+        sent = asyncio.create_task(desk.aperform_many([(one, command) for command in commands[:3]], text))
+        await asyncio.sleep(0)
+        job = Job([(two, Tell(1, 0.5))])
+        desk._writer.put(job)
+        more = asyncio.create_task(desk.aperform_many([(one, command) for command in commands[3:]], text))
+        await asyncio.sleep(0)
+        held.set()
+        return await first, await sent, await asyncio.to_thread(job.result), await more
 
     with Desk.open(sqlite_url) as desk:
         one, two = desk.create(MAIL)["id"], desk.create(MAIL)["id"]
-        sent, plain, refused = asyncio.run(both(desk, one, two))
-        assert sent == [f"{one} {t}".encode() for t in range(1, 21) for _ in range(2)]
-        assert codes(plain) == [t for t in range(1, 21) for _ in range(2)]
-        assert codes(refused) == ["not_open"] * 2
+        monkeypatch.setattr(Place, "_commit", slow)
+        first, sent, plain, more = asyncio.run(all_of_them(desk, one, two))
+        assert first["round"] == 1
+        assert sent + more == [f"{one} {t}".encode() for t in range(1, 6) for _ in range(2)]
+        assert codes(plain) == [1]

@@ -195,7 +195,7 @@ class Panel:
         return PanelRound(t, self._arms.copy(), player._drawn, update, fed, measured)
 
     def _tell_alone(self, total: Any) -> PanelRound:
-        """Let the player itself do it, in half the time."""
+        """End a round of the only unit: the player itself does it, in half the time, and keeps the arm."""
         try:
             t, arm, drawn, update, fed = self.player.tell(total)
         except InvalidTotal as error:

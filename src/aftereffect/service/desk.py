@@ -23,7 +23,7 @@ from aftereffect.service.store.dictation import Dictation
 from aftereffect.service.store.jobs import Answer, Creation, Form, Item, Job, Outcome, Sent, Work
 from aftereffect.service.store.ledger import Ledger
 from aftereffect.service.store.locking import FileLock
-from aftereffect.service.store.places import PATIENCE_S, STATEMENTS, WRITING, Place, checked_url
+from aftereffect.service.store.places import PATIENCE_S, STATEMENTS, WRITING_PRAGMAS, Place, checked_url
 from aftereffect.service.store.pulse import Pulse, trial
 from aftereffect.service.store.replicas import Replicas
 from aftereffect.service.store.troubles import guarded
@@ -60,9 +60,9 @@ class Desk:
         self.now: Callable[[], str] = utc_now
         self._place, self._lock = place, lock
         if lock is not None and place.file is not None:
-            forms = [statement.form for statement in statements.ALL]
-            settings = {"pragmas": WRITING, "patience": PATIENCE_S, "ready": STATEMENTS}
-            place.dictation = Dictation(place.file, lock.file, forms, **settings)
+            templates = [statement.template for statement in statements.ALL]
+            settings = {"pragmas": WRITING_PRAGMAS, "patience": PATIENCE_S, "ready": STATEMENTS}
+            place.dictation = Dictation(place.file, lock.file, templates, **settings)
         self._writer = Writer(Ledger(place, lambda: self.now()))
         self._replicas = Replicas(place.reading)
         self._doorkeeper = tokens.Doorkeeper(place.reading)

@@ -23,9 +23,9 @@ class Progress:
     """The state of an experiment that runs.
 
     open: the round that waits for reports; waiting: how many units it waits for; asked: its rows as they were when it
-    was opened, empty if they have to be made anew. last: the latest round opened. block:
-    its block, from 1; block_closed: that block has been learned from. tainted: the last round of each unit whose
-    total holds effects of an arm and its stand-in. warm_until: the last round of the latest warm-up.
+    was opened, empty if they have to be made anew. last: the latest round opened. block: its block, from 1;
+    block_closed: that block has been learned from. tainted: the last round of each unit whose total holds effects of
+    an arm and its stand-in. warm_until: the last round of the latest warm-up.
     """
 
     # More names than Python keeps close together in a usual object; and every round looks at most of them.
@@ -159,7 +159,7 @@ class Progress:
         self.counts["reports"] += sign
         if status == VOID:
             self.counts["void"] += sign
-            # How many came, not how many there are.
+            # Of those out of range it is counted how many came, also if they were corrected since.
             self.counts["out_of_range"] += sign > 0
         elif total is not None:
             self.sum += sign * total

@@ -32,6 +32,10 @@ class Report(NamedTuple):
 WAITING = Report(None, OPEN, None)
 
 
+PLAIN = ("number", "block", "block_start", "asked_at", "date", "draw", "update", "warm")
+"""What is one for all units in a round that was played."""
+
+
 class Played:
     """A round: sequences run over the units; arms are indices.
 
@@ -42,10 +46,7 @@ class Played:
     Only `reports` is changed in place; the others are replaced, so that many rounds may share one.
     """
 
-    __slots__ = (
-        *("number", "block", "block_start", "asked_at", "date", "draw", "update", "warm"),
-        *("drawn", "arms", "odds", "withheld", "reports", "measured", "fed"),
-    )
+    __slots__ = (*PLAIN, "drawn", "arms", "odds", "withheld", "reports", "measured", "fed")
 
     drawn: Sequence[int]
     arms: Sequence[int]
@@ -105,9 +106,6 @@ class Played:
         played.reports = list(map(Report, totals, statuses, told_at))
         played.measured, played.fed = measured, fed
         return played
-
-
-PLAIN = Played.__slots__[:8]
 
 
 class Memory:

@@ -18,16 +18,13 @@ Key = tuple[int, int, int]
 """Of a round's row: the experiment's number, the round, the unit's index."""
 
 _FLAGS: dict[bool | None, int] = {False: 0, True: 1, None: statements.UNKNOWN}
-_plain = itemgetter("unit", "arm", "block", "block_start", "probability", "date", "why", "asked_at")
+_as_asked = itemgetter("unit", "arm", "block", "block_start", "probability", "date", "why", "asked_at")
 _flags = itemgetter("draw", "washin", "substituted", "measured")
 _all = itemgetter(*schema.ROW_FIELDS)
 
 
 class Batch:
-    """Collects what commands did; sealed, it is plain values that any thread may write.
-
-    touched: the ids of the experiments that are further in memory than in the store, until the batch is kept.
-    """
+    """Collects what commands did; sealed, it is plain values that any thread may write."""
 
     def __init__(self) -> None:
         """Collect nothing yet."""
@@ -45,7 +42,7 @@ class Batch:
 
     @property
     def touched(self) -> Collection[str]:
-        """See above."""
+        """The ids of the experiments that are further in memory than in the store, until the batch is kept."""
         return self._heads.keys()
 
     def create(self, held: Held, name: str, settings: str) -> None:
@@ -93,14 +90,16 @@ class Batch:
         statements.open_rounds.run(connection, [_opened(key, row) for key, row in self._opened.items()])
         statements.report_rounds.run(connection, [_reported(key, row) for key, row in self._reported.items()])
         statements.put_rounds.run(connection, [round_values(key, row) for key, row in self._changed.items()])
+        # A new experiment's is where it was put.
         statements.move_heads.run(connection, [head for head in self._heads.values() if head[1] > 0])
         statements.put_checkpoints.run(connection, self._checkpoints)
-        return len(self._created) + len(self._events) + len(self._heads) + len(self._opened) + len(self._reported)
+        of_rounds = len(self._opened) + len(self._reported) + len(self._changed)
+        return len(self._created) + len(self._events) + len(self._heads) + of_rounds
 
 
 def _opened(key: Key, row: Row) -> Values:
     draw, washin, substituted, measured = _flags(row)
-    return (*key, *_plain(row), +draw, +washin, +substituted, _FLAGS[measured])
+    return (*key, *_as_asked(row), +draw, +washin, +substituted, _FLAGS[measured])
 
 
 def _reported(key: Key, row: Row) -> Values:

@@ -41,16 +41,16 @@ class Script:
         """Have nothing yet."""
         self._parts: list[bytes] = []
 
-    def note(self, form: int, rows: scribe.Rows) -> None:
-        """Add rows for a form of statement, by its number."""
-        self._parts.append(orjson.dumps((form, rows)))
+    def note(self, template: int, rows: scribe.Rows) -> None:
+        """Add rows for a statement's template, by its number."""
+        self._parts.append(orjson.dumps((template, rows)))
 
     def text(self) -> bytes:
         """Return all of it as a frame's JSON."""
         return b"[" + b",".join(self._parts) + b"]"
 
     def __iter__(self) -> Iterator[tuple[int, scribe.Rows]]:
-        """Read it back: forms and rows, in the order they came."""
+        """Read it back: templates and rows, in the order they came."""
         for part in self._parts:
             yield orjson.loads(part)
 
@@ -61,10 +61,10 @@ class Dictation:
     lock: the open lock file. settings: how to open the database (`scribe.Book`).
     """
 
-    def __init__(self, file: Path, lock: int, forms: Sequence[scribe.Form], **settings: Any) -> None:
+    def __init__(self, file: Path, lock: int, templates: Sequence[scribe.Template], **settings: Any) -> None:
         """Start nothing yet."""
         self._file, self._lock = file, lock
-        self._greeting = orjson.dumps({**settings, "forms": [form.parts for form in forms]})
+        self._greeting = orjson.dumps({**settings, "templates": [template.parts for template in templates]})
         self._process: subprocess.Popen[bytes] | None = None
         self._replies: IO[bytes] | None = None
         # No process could be had the last time: it is tried again after that moment.
@@ -113,7 +113,7 @@ class Dictation:
             raise RuntimeError("start must come before keep")
         try:
             scribe.write(process.stdin, text)
-            if not select.select([replies], [], [], patience)[0]:
+            if not _ready(replies, patience):
                 raise EOFError("it says nothing")
             problem = scribe.read(replies)
         except (OSError, EOFError, ValueError) as error:
@@ -142,6 +142,14 @@ class Dictation:
                 process.wait()
         if replies is not None:
             replies.close()
+
+
+def _ready(source: IO[bytes], patience: float | None) -> bool:
+    """Wait until there is something to read, for so many seconds at most."""
+    # Not `select`, which cannot look at descriptors beyond 1,023.
+    watch = select.poll()
+    watch.register(source, select.POLLIN)
+    return bool(watch.poll(None if patience is None else 1000.0 * patience))
 
 
 def _error(problem: dict[str, Any]) -> sqlite3.Error:

@@ -16,7 +16,8 @@ Sent = bytes | Refused
 Outcome = Answer | Sent
 """What became of an item: its answer, as it is or in the form it is sent in, or why there is none."""
 Form = Callable[[str, dict[str, Any]], bytes]
-"""Puts the answer of an experiment, whose id comes first, into the form it is sent in."""
+"""Puts the answer of an experiment, whose id comes first, into the form it is sent in. Lists share a transaction only
+if they have the very same one, so it should be a function of a module."""
 
 
 class Creation(NamedTuple):

@@ -13,7 +13,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from aftereffect.service.errors import Refused
 from aftereffect.service.experiment import Experiment
-from aftereffect.service.store import chain, statements
+from aftereffect.service.store import chain
 from aftereffect.service.store.batch import Batch
 from aftereffect.service.store.dictation import Script
 from aftereffect.service.store.jobs import Answer, Creation, Form, Item, Outcome, Work
@@ -27,7 +27,7 @@ from aftereffect.service.store.troubles import refusal, worth_another_try
 
 MOST_HELD = 16_384
 """How many experiments stay in memory."""
-SOME = 256
+SET_DOWN_AFTER = 256
 """After so many commands of a long list what they did is set down, before it falls out of the processor's cache."""
 
 _LOCK = "SELECT id, seq, head FROM experiments WHERE id = ANY(%s) ORDER BY id FOR UPDATE"
@@ -113,20 +113,25 @@ class Ledger:
 
     def keep(self, page: Page) -> Refused | None:
         """Write a page that was carried out in memory; return what is wrong, None when it is on the disk."""
+        if not page.writes:
+            return None
         try:
-            if page.script is not None and page.writes and self._place.dictates():
+            if page.script is not None and self._place.dictates():
                 self._place.dictate(page.script)
-            elif page.writes:
-                with self._place.transaction() as connection:
-                    if page.script is None:
-                        page.rows = page.batch.write(connection)
-                    else:
-                        statements.play(connection, page.script)
-            self.sweeper.count(page.rows)
+            else:
+                self._write(page)
         except SQLAlchemyError as error:
-            self._place.writing.dispose()
             return refusal(error)
+        self.sweeper.count(page.rows)
         return None
+
+    def _write(self, page: Page) -> None:
+        try:
+            with self._place.transaction() as connection:
+                page.write(connection)
+        except SQLAlchemyError:
+            self._place.writing.dispose()
+            raise
 
     def _lock(self, connection: Connection, identities: Iterable[str]) -> None:
         """Lock the experiments of a batch, and forget those that another process has moved.
@@ -155,23 +160,25 @@ class Ledger:
     def _try(self, reader: Reader, page: Page, faults: dict[int, Refused], before: Page | None) -> None:
         source, at, n = self._source, self._now(), len(page.items)
         source.reader = reader
-        source.set_down = (page.set_down,) if before is None else (page.set_down, before.set_down)
+        source.on_their_way = (page.on_their_way,) if before is None else (page.on_their_way, before.on_their_way)
         self._clock += 1
-        some = n if page.script is None else SOME
+        some = n if page.script is None else SET_DOWN_AFTER
         try:
             for start in range(0, n, some):
                 source.batches = (page.batch,)
-                self._each(reader, page, range(start, min(start + some, n)), at, faults)
-                page.set_aside()
+                self._each(reader, page, start, page.items[start : start + some], at, faults)
+                page.seal()
         except BaseException:
             self.forget(page)
             raise
         finally:
-            source.reader, source.batches, source.set_down = None, (), ()
+            source.reader, source.batches, source.on_their_way = None, (), ()
 
-    def _each(self, reader: Reader, page: Page, wanted: range, at: str, faults: dict[int, Refused]) -> None:
+    def _each(
+        self, reader: Reader, page: Page, start: int, items: Sequence[Item], at: str, faults: dict[int, Refused]
+    ) -> None:
         held_now, batch, answers, form, clock = self._held, page.batch, page.answers, page.form, self._clock
-        for index, (identity, command) in zip(wanted, page.items[wanted.start : wanted.stop], strict=True):
+        for index, (identity, command) in enumerate(items, start):
             if faults and index in faults:
                 answers.append(faults[index])
                 continue
@@ -200,20 +207,17 @@ class Ledger:
     ) -> Answer:
         if isinstance(command, Work):
             return command.act(connection)
-        return self._create(connection, batch, identity, command, at)
+        settings = chain.canonical(command.settings.to_json())
+        head, experiment = chain.genesis(identity, settings, at), Experiment(command.settings)
+        held = Held(self._number(connection), identity, at, experiment, 0, head)
+        held.used = self._clock
+        batch.create(self._hold(held), command.settings.name, settings)
+        return held.view()
 
     def _hold(self, held: Held) -> Held:
         held.experiment.lookup = Lookup(self._source, held.id, held.number, held.units)
         self._held[held.id] = held
         return held
-
-    def _create(self, connection: Connection, batch: Batch, identity: str, creation: Creation, at: str) -> Answer:
-        settings = chain.canonical(creation.settings.to_json())
-        head, experiment = chain.genesis(identity, settings, at), Experiment(creation.settings)
-        held = Held(self._number(connection), identity, at, experiment, 0, head)
-        held.used = self._clock
-        batch.create(self._hold(held), creation.settings.name, settings)
-        return held.view()
 
     def _number(self, connection: Connection) -> int:
         """Return the next experiment's number; one that is not kept in the end is left out."""

@@ -20,14 +20,14 @@ class Unsure(Exception):
 class Source:
     """Where rows are found at the moment: in batches that are yet to be kept, the latest first, then in the store.
 
-    set_down: the ids of experiments of which something is on its way to the store.
+    on_their_way: the ids of experiments of which something is on its way to the store.
     """
 
     def __init__(self) -> None:
         """Find nothing yet."""
         self.reader: Reader | None = None
         self.batches: Sequence[Batch] = ()
-        self.set_down: Sequence[Collection[str]] = ()
+        self.on_their_way: Sequence[Collection[str]] = ()
 
 
 class Lookup:
@@ -50,7 +50,7 @@ class Lookup:
             waiting = batch.row(number, round_, index)
             if waiting is not None:
                 return waiting
-        if any(self._id in ids for ids in self._source.set_down):
+        if any(self._id in ids for ids in self._source.on_their_way):
             raise Unsure
         if self._source.reader is None:
             return None

@@ -29,10 +29,10 @@ PATIENCE_S = 10
 CACHE_KIB = 65_536
 STATEMENTS = 256
 """How many statements a SQLite connection keeps ready; the writer has one for each number of rows up to 40."""
-ALL = "journal_mode=WAL", "synchronous=FULL", "wal_autocheckpoint=0"
-WRITING = ("page_size=8192", *ALL, "foreign_keys=ON", f"cache_size=-{CACHE_KIB}")
-"""How connections to SQLite are set up, those that write in particular; a file keeps the size of page it was made with,
-and with larger ones there is less to do to write a long list."""
+PRAGMAS = "journal_mode=WAL", "synchronous=FULL", "wal_autocheckpoint=0"
+"""How a connection to SQLite is set up."""
+WRITING_PRAGMAS = ("page_size=8192", *PRAGMAS, "foreign_keys=ON", f"cache_size=-{CACHE_KIB}")
+"""How one that writes is. A file keeps the size of page it was made with; with large ones a long list is less work."""
 POOL = 16
 _BEGIN = "BEGIN IMMEDIATE"
 _DRIVER: dict[str, Any] = {"check_same_thread": False, "timeout": PATIENCE_S, "cached_statements": STATEMENTS}
@@ -126,8 +126,15 @@ class Place:
             connection.close()
 
     def dictates(self) -> bool:
-        """Whether there is a process that writes what it is told; one is started where there can be."""
-        return self.dictation is not None and self.dictation.start()
+        """Whether there is a process that writes what it is told; one is started where there can be.
+
+        This process's own connection is there beside it: what it has open is what is looked at around a commit.
+        """
+        if self.dictation is None:
+            return False
+        self.writing.raw_connection().close()
+        self.check("nothing was kept")
+        return self.dictation.start()
 
     def dictate(self, script: Script) -> None:
         """Do as `transaction` does, in a process of its own."""
@@ -181,7 +188,7 @@ def _sqlite(url: URL, presence: Presence, *, reads: bool) -> Engine:
     def _prepare(connection: sqlite3.Connection, _record: object) -> None:
         # The driver's own idea of when a transaction begins would leave out reads and changes of tables.
         connection.isolation_level = None
-        for pragma in (*ALL, "query_only=ON") if reads else WRITING:
+        for pragma in (*PRAGMAS, "query_only=ON") if reads else WRITING_PRAGMAS:
             connection.execute(f"PRAGMA {pragma}")
         if not reads:
             # To read anything opens the log too.

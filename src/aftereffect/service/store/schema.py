@@ -107,7 +107,6 @@ tokens = Table(
 # The order in which tables can be filled: a row's experiment comes before it; those of the record, then tokens.
 TABLES = (experiments, events, rounds, checkpoints, tokens)
 
-EVENT_COLUMNS = tuple(column.name for column in events.columns)
 ROUND_COLUMNS = tuple(column.name for column in rounds.columns)
 # What a row of the domain holds beside its key.
 ROW_FIELDS = ROUND_COLUMNS[3:]

@@ -3,9 +3,9 @@
     python -P scribe.py FILE REPLIES       is told on its standard input, answers on the descriptor REPLIES
 
 Python lets one thread run at a time; a second process runs beside it. Both ways go frames: eight bytes of length, then
-JSON. The first frame says how to open the file, {"pragmas", "patience", "ready", "forms"}; each one after it is a
-transaction, a list of [form, rows]. The answer to each is null when it is done (a transaction: on the disk), or else
-what went wrong: {"kind", "said", "code", "name"}, and nothing was kept.
+JSON. The first frame says how to open the file, {"pragmas", "patience", "ready", "templates"}; each one after it is a
+transaction, a list of [template, rows]. The answer to each is null when it is done (a transaction: on the disk), or
+else what went wrong: {"kind", "said", "code", "name"}, and nothing was kept.
 
 It ends when it is told null, or when nobody dictates any more, and only then: whoever stops a service sends the same
 signal to all of its processes, and the transaction at hand is to be finished first. It never closes its connection:
@@ -18,6 +18,8 @@ import select
 import signal
 import sqlite3
 import sys
+import traceback
+import urllib.parse
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import IO, Any
@@ -35,7 +37,7 @@ SIZES = (2048, 1024, 256, 64, *range(40, 0, -1))
 Rows = Sequence[Sequence[Any]]
 
 
-class Form:
+class Template:
     """An SQL statement for any number of rows: what stands before their list, one row with ? for values, and after."""
 
     def __init__(self, before: str, row: str, after: str) -> None:
@@ -86,34 +88,35 @@ def _exactly(source: IO[bytes], size: int) -> bytes:
 
 
 class Book:
-    """The SQLite file, and the forms of what is written to it.
+    """The SQLite file, and the templates of what is written to it.
 
     patience: how many seconds to wait for a lock; ready: how many statements to keep ready.
     """
 
     def __init__(
-        self, file: str, pragmas: Sequence[str], patience: float, ready: int, forms: Sequence[tuple[str, str, str]]
+        self, file: str, pragmas: Sequence[str], patience: float, ready: int, templates: Sequence[tuple[str, str, str]]
     ) -> None:
-        """Open a file that is there."""
-        self._connection = sqlite3.connect(file, timeout=patience, isolation_level=None, cached_statements=ready)
+        """Open a file that is there; where there is none, none is made."""
+        where = f"file:{urllib.parse.quote(os.fsencode(file))}?mode=rw"
+        self._connection = sqlite3.connect(
+            where, timeout=patience, isolation_level=None, cached_statements=ready, uri=True
+        )
         for pragma in pragmas:
             self._connection.execute(f"PRAGMA {pragma}")
         # To read anything opens the log too.
         self._connection.execute("SELECT 1 FROM sqlite_master").fetchall()
-        self._forms = [Form(*parts) for parts in forms]
+        self._templates = [Template(*parts) for parts in templates]
 
     def keep(self, dictated: Sequence[tuple[int, Rows]]) -> None:
-        """Run statements in one transaction, which is on the disk afterwards, or not there at all."""
-        connection = self._connection
-        connection.execute("BEGIN IMMEDIATE")
-        try:
-            for form, rows in dictated:
-                self._forms[form].run(connection.execute, rows)
-            connection.execute("COMMIT")
-        except sqlite3.Error:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            raise
+        """Run statements in one transaction, which is on the disk afterwards, or not there at all.
+
+        After an error nothing more is dictated: a connection whose sync has failed is not to be trusted.
+        """
+        execute = self._connection.execute
+        execute("BEGIN IMMEDIATE")
+        for number, rows in dictated:
+            self._templates[number].run(execute, rows)
+        execute("COMMIT")
 
 
 def trouble(error: sqlite3.Error) -> dict[str, Any]:
@@ -156,8 +159,11 @@ def main() -> None:
                 except sqlite3.Error as error:
                     problem = trouble(error)
                 write(replies, orjson.dumps(problem))
+    except BaseException:
+        traceback.print_exc()
     finally:
         # Not by the usual way, which would close the connection.
+        sys.stderr.flush()
         os._exit(0)
 
 

@@ -15,7 +15,7 @@ from sqlalchemy import Connection, Table
 
 from aftereffect.service.store import schema
 from aftereffect.service.store.dictation import Script
-from aftereffect.service.store.scribe import Form, Rows
+from aftereffect.service.store.scribe import Rows, Template
 
 UNKNOWN = 2
 """Stands for a truth value that is not known yet."""
@@ -57,12 +57,12 @@ def columns_of(names: Iterable[str]) -> list[Column]:
 class Statement:
     """One statement with its values in rows; `before` and `after` stand around SQLite's list of rows.
 
-    form: the statement on SQLite; number: its place in ALL.
+    template: the statement on SQLite; number: its place in ALL, by which scripts name it.
     """
 
     def __init__(self, columns: Sequence[Column], before: str, after: str, postgres: str) -> None:
         """Keep it, and put it into ALL."""
-        self.form = Form(before, f"({','.join(column.sqlite for column in columns)})", after)
+        self.template = Template(before, f"({','.join(column.sqlite for column in columns)})", after)
         self._postgres = postgres
         self.number = len(ALL)
         ALL.append(self)
@@ -74,11 +74,11 @@ class Statement:
         if isinstance(connection, Script):
             connection.note(self.number, rows)
         elif not isinstance(connection, Connection):
-            self.form.run(connection.execute, rows)
+            self.template.run(connection.execute, rows)
         elif connection.dialect.name == "postgresql":
             connection.exec_driver_sql(self._postgres, [tuple(row) for row in rows])
         else:
-            self.form.run(connection.exec_driver_sql, rows)
+            self.template.run(connection.exec_driver_sql, rows)
 
 
 ALL: list[Statement] = []
@@ -138,6 +138,7 @@ open_rounds = _insert(
         Column("update", "FALSE", "FALSE"),
     ],
 )
+# What was told, and learned, of rounds that have been opened; one that is missing is for `verify` to find.
 report_rounds = _update(
     schema.rounds,
     [
