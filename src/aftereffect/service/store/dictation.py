@@ -27,6 +27,7 @@ from aftereffect.service.store.presence import Unwritable
 PROGRAM = Path(scribe.__file__)
 GREETING_S, ENDING_S, AGAIN_S = 10.0, 10.0, 60.0
 """How long to wait for the first answer, and for the end; and after which time to try again where none could be had."""
+LOOK_MS = 500.0
 _GONE = (
     "the process that writes the store is gone, and it is not known whether this was kept (ask and tell again: to "
     "repeat them is safe)"
@@ -106,14 +107,14 @@ class Dictation:
         """Have a script written in one transaction; return when it is on the disk, or raise what went wrong."""
         self._say(script.text())
 
-    def _say(self, text: bytes, patience: float | None = None) -> None:
+    def _say(self, text: bytes, patience: float = math.inf) -> None:
         """Send a frame and take the answer; whatever goes wrong ends the process, since it may be out of step."""
         process, replies = self._process, self._replies
         if process is None or process.stdin is None or replies is None:
             raise RuntimeError("start must come before keep")
         try:
             scribe.write(process.stdin, text)
-            if not _ready(replies, patience):
+            if not _answers(process, replies, patience):
                 raise EOFError("it says nothing")
             problem = scribe.read(replies)
         except (OSError, EOFError, ValueError) as error:
@@ -144,12 +145,17 @@ class Dictation:
             replies.close()
 
 
-def _ready(source: IO[bytes], patience: float | None) -> bool:
-    """Wait until there is something to read, for so many seconds at most."""
+def _answers(process: subprocess.Popen[bytes], replies: IO[bytes], patience: float) -> bool:
+    """Wait until there is something to read, or its end, for so many seconds at most, and while the process lives."""
+    ends = time.monotonic() + patience
     # Not `select`, which cannot look at descriptors beyond 1,023.
     watch = select.poll()
-    watch.register(source, select.POLLIN)
-    return bool(watch.poll(None if patience is None else 1000.0 * patience))
+    watch.register(replies, select.POLLIN)
+    while not watch.poll(LOOK_MS):
+        # A process that was forked at the wrong moment may hold the pipe open, and its end never comes.
+        if process.poll() is not None or time.monotonic() >= ends:
+            return bool(watch.poll(0))
+    return True
 
 
 def _error(problem: dict[str, Any]) -> sqlite3.Error:

@@ -159,11 +159,13 @@ def main() -> None:
                 except sqlite3.Error as error:
                     problem = trouble(error)
                 write(replies, orjson.dumps(problem))
+    except BrokenPipeError:
+        # Nobody is there any more to hear the answer.
+        pass
     except BaseException:
         traceback.print_exc()
     finally:
         # Not by the usual way, which would close the connection.
-        sys.stderr.flush()
         os._exit(0)
 
 
