@@ -45,6 +45,19 @@ def failing(monkeypatch, fails):
     monkeypatch.setattr(Place, "_commit", broken)
 
 
+def holding_commits(monkeypatch):
+    """Hold every commit up; return what says that one has come, and what lets them go on."""
+    commit, seen, going = Place._commit, threading.Event(), threading.Event()
+
+    def slow(self, act):
+        seen.set()
+        assert going.wait(60)
+        commit(self, act)
+
+    monkeypatch.setattr(Place, "_commit", slow)
+    return seen, going
+
+
 def test_a_long_list_gives_what_single_commands_give(sqlite_url, monkeypatch):
     kept = []
     keep = Ledger.keep
@@ -63,16 +76,9 @@ def test_a_long_list_gives_what_single_commands_give(sqlite_url, monkeypatch):
 
 
 def test_a_portion_is_answered_only_when_it_is_on_the_disk(sqlite_url, portions, monkeypatch):
-    commit, held, seen = Place._commit, threading.Event(), threading.Event()
-
-    def slow(self, act):
-        seen.set()
-        assert held.wait(60)
-        commit(self, act)
-
     with Desk.open(sqlite_url) as desk:
         identity = desk.create(MAIL)["id"]
-        monkeypatch.setattr(Place, "_commit", slow)
+        seen, held = holding_commits(monkeypatch)
         with ThreadPoolExecutor(1) as other:
             commands = [(identity, command) for t in range(1, 11) for command in (Ask(), Tell(t, 0.5))]
             asking = other.submit(desk.perform_many, commands)
@@ -250,17 +256,10 @@ def test_whatever_fails_what_was_acknowledged_is_there(sqlite_url, portions, mon
 
 
 def test_lists_that_are_answered_in_different_forms_wait_together_and_come_apart(sqlite_url, portions, monkeypatch):
-    commit, held, seen = Place._commit, threading.Event(), threading.Event()
-
-    def slow(self, act):
-        seen.set()
-        assert held.wait(60)
-        commit(self, act)
-
     def text(identity, answer):
         return f"{identity} {answer['round']}".encode()
 
-    async def all_of_them(desk, one, two):
+    async def all_of_them(desk, one, two, seen, held):
         commands = [command for t in range(1, 6) for command in (Ask(), Tell(t, 0.5))]
         first = asyncio.create_task(asyncio.to_thread(desk.perform, two, Ask()))
         assert await asyncio.to_thread(seen.wait, 60)
@@ -276,8 +275,8 @@ def test_lists_that_are_answered_in_different_forms_wait_together_and_come_apart
 
     with Desk.open(sqlite_url) as desk:
         one, two = desk.create(MAIL)["id"], desk.create(MAIL)["id"]
-        monkeypatch.setattr(Place, "_commit", slow)
-        first, sent, plain, more = asyncio.run(all_of_them(desk, one, two))
+        seen, held = holding_commits(monkeypatch)
+        first, sent, plain, more = asyncio.run(all_of_them(desk, one, two, seen, held))
         assert first["round"] == 1
         assert sent + more == [f"{one} {t}".encode() for t in range(1, 6) for _ in range(2)]
         assert codes(plain) == [1]

@@ -17,13 +17,12 @@ from sqlalchemy import text
 from aftereffect.service.commands import Command
 from aftereffect.service.errors import Refused
 from aftereffect.service.settings import checked_settings
-from aftereffect.service.store import backup, export, migrating, reading, statements, tokens, verifying
+from aftereffect.service.store import backup, export, migrating, reading, tokens, verifying
 from aftereffect.service.store.backup import restore_backup
-from aftereffect.service.store.dictation import Dictation
 from aftereffect.service.store.jobs import Answer, Creation, Form, Item, Job, Outcome, Sent, Work
 from aftereffect.service.store.ledger import Ledger
 from aftereffect.service.store.locking import FileLock
-from aftereffect.service.store.places import PATIENCE_S, STATEMENTS, WRITING_PRAGMAS, Place, checked_url
+from aftereffect.service.store.places import Place, checked_url
 from aftereffect.service.store.pulse import Pulse, trial
 from aftereffect.service.store.replicas import Replicas
 from aftereffect.service.store.troubles import guarded
@@ -59,10 +58,8 @@ class Desk:
         """Take over a store that is locked and up to date."""
         self.now: Callable[[], str] = utc_now
         self._place, self._lock = place, lock
-        if lock is not None and place.file is not None:
-            templates = [statement.template for statement in statements.ALL]
-            settings = {"pragmas": WRITING_PRAGMAS, "patience": PATIENCE_S, "ready": STATEMENTS}
-            place.dictation = Dictation(place.file, lock.file, templates, **settings)
+        if lock is not None:
+            place.have_dictation(lock.file)
         self._writer = Writer(Ledger(place, lambda: self.now()))
         self._replicas = Replicas(place.reading)
         self._doorkeeper = tokens.Doorkeeper(place.reading)

@@ -216,20 +216,19 @@ class Progress:
             self.phase = "finished"
         return outcome, rows
 
-    def _measure(self, end: Played, last: int, measured: int) -> list[tuple[Played, int]]:
+    def _measure(self, end: Played, told_last: int, measured: int) -> list[tuple[Played, int]]:
         """Say of the block's rounds whether they were learned from, and keep what the last ones say about the arms.
 
-        Return the rounds and units of which that says something new, `last`, the unit told last, before all others.
+        Return the rounds and units of which that says something new, the unit told last before all others.
         """
         first, rounds = end.number - measured + 1, self.memory.rounds
         known = [fed is not None for fed in end.fed]
-        changed = [(end, last), *((end, u) for u in range(self.n_units) if u != last)]
+        changed = [(end, told_last), *((end, u) for u in range(self.n_units) if u != told_last)]
         end.measured = known
         for t in range(max(end.block_start, next(iter(rounds))), end.number):
             played = rounds[t]
             before, played.measured = played.measured, known if t >= first else self._no
-            if before != played.measured:
-                changed += [(played, u) for u, was in enumerate(before) if was is not played.measured[u]]
+            changed += [(played, u) for u, was in enumerate(before) if was is not played.measured[u]]
         if first in rounds:
             for u, arm in enumerate(end.arms):
                 if known[u]:

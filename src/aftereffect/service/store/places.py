@@ -20,6 +20,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.pool import StaticPool
 
 from aftereffect.service.errors import Refused
+from aftereffect.service.store import statements
 from aftereffect.service.store.dictation import Dictation, Script
 from aftereffect.service.store.presence import Presence, Unwritable
 from aftereffect.service.store.visiting import Visit, only_readable
@@ -124,6 +125,13 @@ class Place:
         finally:
             # What was not committed is rolled back.
             connection.close()
+
+    def have_dictation(self, lock: int) -> None:
+        """Let long lists be written by a process of its own; lock: the open lock file, which it is to hold too."""
+        if self.file is not None:
+            templates = [statement.template for statement in statements.ALL]
+            settings = {"pragmas": WRITING_PRAGMAS, "patience": PATIENCE_S, "ready": STATEMENTS}
+            self.dictation = Dictation(self.file, lock, templates, **settings)
 
     def dictates(self) -> bool:
         """Whether there is a process that writes what it is told; one is started where there can be.
