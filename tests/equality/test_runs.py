@@ -123,3 +123,30 @@ def test_seeds(losses: ae.Losses) -> None:
     one, again, other = (ae.simulate(player, losses, runs=20, seed=seed) for seed in (5, 5, 6))
     same(one, again, 20)
     assert not np.isin(other.regret, one.regret).all()
+
+
+def test_calls_with_one_seed_share_out_the_runs_of_one_simulation() -> None:
+    losses = ae.spreads.random_split(ae.tables.iid(400, [0.3, 0.6], seed=1), max_delay=2, seed=2)
+    player = ae.default_player(2, 2, seed=0)
+    whole = ae.simulate(player, losses, runs=5, seed=9, states=True, progress=False)
+    first, rest = (
+        ae.simulate(player, losses, runs=runs, first_run=start, seed=9, states=True, progress=False)
+        for start, runs in ((0, 2), (2, 3))
+    )
+    np.testing.assert_array_equal(np.concatenate([first.regrets, rest.regrets]), whole.regrets)
+    assert whole.states is not None
+    assert first.states is not None
+    assert rest.states is not None
+    np.testing.assert_array_equal(np.concatenate([first.states, rest.states]), whole.states)
+    # States change nothing, and are kept on demand only.
+    without = ae.simulate(player, losses, runs=5, seed=9, progress=False)
+    assert without.states is None
+    np.testing.assert_array_equal(without.regrets, whole.regrets)
+
+
+def test_uniform_play_has_the_mean_of_the_arms() -> None:
+    losses = ae.spreads.random_split(ae.tables.iid(400, [0.3, 0.6, 0.5], seed=1), max_delay=2, seed=2)
+    player = ae.CompositeLossWrapper.tuned(n_arms=3, max_delay=2, horizon=400)
+    found = ae.simulate(player, losses, runs=2, seed=9, checkpoints=[100, 400], progress=False)
+    sums = np.cumsum(losses.arm_totals(), axis=0)[[99, 399]]
+    np.testing.assert_allclose(found.uniform_regrets, [sums.mean(axis=1) - sums.min(axis=1)], rtol=1e-9)

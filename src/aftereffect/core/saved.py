@@ -19,10 +19,18 @@ from aftereffect.core.errors import InvalidState
 VERSION = 1
 
 
-def digest(fields: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of the canonical JSON text of `fields` (sorted keys, no spaces)."""
-    text = json.dumps(fields, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()
+def canonical(value: Any) -> str:
+    """Return the one JSON text of a value: sorted keys, no spaces.
+
+    >>> canonical({"name": "split", "gap": 0.2})
+    '{"gap":0.2,"name":"split"}'
+    """
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def digest(value: Any) -> str:
+    """Return the SHA-256 of a value's canonical JSON text, in hexadecimal."""
+    return hashlib.sha256(canonical(value).encode()).hexdigest()
 
 
 def seal(kind: str, fields: Mapping[str, Any]) -> dict[str, Any]:

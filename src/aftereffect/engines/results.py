@@ -50,8 +50,9 @@ class Simulation:
 
     engine: which engine ran. rounds: the checkpoints. regrets: (runs, checkpoints), each against the best arm
     of that prefix. pseudo_regrets: the same for Σ_t (μ(I_t) − μ*), None where the losses do not know their
-    means. updates: (runs,). arm_sums: (instances, K), what always playing each arm adds up to.
-    traces: the blocks of every run, if asked for.
+    means. updates: (runs,). arm_sums: (instances, K), what always playing each arm adds up to. uniform_regrets:
+    (instances, checkpoints), the expected regret of uniform play. traces, states: the blocks of every run and its
+    base's last state in kernel form, if asked for.
     """
 
     engine: str
@@ -63,8 +64,10 @@ class Simulation:
     pseudo_regrets: FloatArray | None
     updates: NDArray[np.int64]
     arm_sums: FloatArray
+    uniform_regrets: FloatArray
     seed: int
     traces: list[Blocks] | None = field(default=None, repr=False)
+    states: FloatArray | None = field(default=None, repr=False)
 
     @property
     def runs(self) -> int:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from aftereffect.core import checks, kernel
+from aftereffect.core.checks import FloatArray
 from aftereffect.core.errors import CoinsExhausted, InvalidArgument
 from aftereffect.engines.blocks import simulate_blocks
 from aftereffect.engines.labelled import simulate_labelled, simulate_labelled_loop
@@ -30,8 +31,10 @@ def simulate(
     *,
     checkpoints: int | str | ArrayLike = 64,
     instances: int = 1,
+    first_run: int = 0,
     threads: int | None = None,
     trace: bool = False,
+    states: bool = False,
     progress: bool | None = None,
 ) -> Simulation:
     """Simulate `runs` independent runs of a player and return their regrets.
@@ -44,8 +47,10 @@ def simulate(
         "loop" (any player), or "auto", the first of these that is exact here.
     checkpoints: where curves are recorded: how many, evenly spaced; "linear", "log"; or the rounds themselves.
     instances: redraw stochastic losses so many times; runs are shared out evenly.
+    first_run: the number of the first run, so that several calls with one seed can share out the runs.
     threads: how many threads, all cores by default. Results do not depend on it.
     trace: keep every run's blocks (arms, fed losses).
+    states: keep the last state of every run's base in kernel form; the block engine alone has it.
     progress: show a progress bar; by default on long simulations at a terminal.
 
     >>> import aftereffect as ae
@@ -60,6 +65,7 @@ def simulate(
     runs = checks.integer("runs", runs, low=1)
     seed = checks.integer("seed", seed, low=0)
     instances = checks.integer("instances", instances, low=1)
+    first_run = checks.integer("first_run", first_run, low=0)
     checks.choice("engine", engine, ENGINES)
     if not isinstance(losses, Losses):
         raise InvalidArgument(
@@ -84,24 +90,33 @@ def simulate(
             known = known and world.means is not None
             share = runs // instances
             gaps = np.zeros(losses.n_arms) if world.means is None else mean_gaps(world)
-            plan = Plan(player, world, seed, k * share, share, points, gaps, trace, threads, advanced)
-            outcome = run_engine(chosen, plan)
-            best = outcome.arm_sums.max(axis=1) if losses.effects.maximize else outcome.arm_sums.min(axis=1)
-            sign = -1.0 if losses.effects.maximize else 1.0
-            outcomes.append(outcome._replace(losses=sign * (outcome.losses - best)))
+            first = first_run + k * share
+            plan = Plan(player, world, seed, first, share, points, gaps, trace, threads, advanced, states)
+            outcomes.append(run_engine(chosen, plan))
+    kept = [outcome.states for outcome in outcomes if outcome.states is not None]
     return Simulation(
         engine=chosen,
         player=repr(player),
         n_arms=losses.n_arms,
         max_delay=losses.max_delay,
         rounds=points,
-        regrets=np.concatenate([outcome.losses for outcome in outcomes]),
+        regrets=np.concatenate([_regret(losses, outcome, outcome.losses) for outcome in outcomes]),
         pseudo_regrets=np.concatenate([outcome.pseudo for outcome in outcomes]) if known else None,
         updates=np.concatenate([outcome.updates for outcome in outcomes]),
         arm_sums=np.array([outcome.arm_sums[-1] for outcome in outcomes]),
+        uniform_regrets=np.array([_regret(losses, outcome, outcome.arm_sums.mean(axis=1)) for outcome in outcomes]),
         seed=seed,
         traces=[blocks for outcome in outcomes for blocks in outcome.traces or []] if trace else None,
+        states=np.concatenate(kept) if kept else None,
     )
+
+
+def _regret(losses: Losses, outcome: Outcome, sums: FloatArray) -> FloatArray:
+    """Return how much worse these sums at the checkpoints are than the best arm's."""
+    maximize = losses.effects.maximize
+    best = outcome.arm_sums.max(axis=1) if maximize else outcome.arm_sums.min(axis=1)
+    regret: FloatArray = best - sums if maximize else sums - best
+    return regret
 
 
 def fits(player: Any, losses: Losses) -> None:
