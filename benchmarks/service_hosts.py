@@ -33,7 +33,7 @@ uvicorn.run(app, host="127.0.0.1", port=int(sys.argv[1]), log_level="warning", a
 SERVICE = """
 import sys
 from aftereffect.service.config import Config
-from aftereffect.service.serving import serve
+from aftereffect.service.api.server import serve
 serve(Config(port=int(sys.argv[1]), store=sys.argv[2], log_level="error"), ready=lambda _: None)
 """
 FILL = """

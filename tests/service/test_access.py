@@ -6,7 +6,7 @@ import pytest
 from starlette.routing import Route
 from tests.service.calling import SETTINGS, Api, api, problem
 
-from aftereffect.service.api.access import SCOPES
+from aftereffect.service.api.auth import SCOPES
 from aftereffect.service.api.operations import OPERATIONS, Operation
 from aftereffect.service.api.telemetry import JsonLines
 from aftereffect.service.config import Config

@@ -17,7 +17,7 @@ from tests.service.calling import api, problem
 from tests.service.leafing import made, post
 
 from aftereffect.core.errors import InvalidArgument
-from aftereffect.service.api.strictness import parse
+from aftereffect.service.api.body import parse
 from aftereffect.service.commands import Ask, Tell
 from aftereffect.service.dashboard.guarding import safe_place
 from aftereffect.service.desk import Desk, restore_backup

@@ -20,7 +20,7 @@ from tests.service.calling import SETTINGS, Api, api
 from tests.service.running import server
 
 from aftereffect.service.api import lists, shapes
-from aftereffect.service.api.describing import example_of, openapi, template
+from aftereffect.service.api.openapi import example_of, openapi, template
 from aftereffect.service.api.operations import OPERATIONS
 from aftereffect.service.config import Config
 

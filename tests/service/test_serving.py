@@ -18,12 +18,12 @@ from tests.service.calling import SETTINGS, problem
 
 import aftereffect
 from aftereffect.core.errors import InvalidArgument
+from aftereffect.service.api.server import address_of, serve
 from aftereffect.service.config import Config
 from aftereffect.service.desk import Desk
 from aftereffect.service.errors import Refused
-from aftereffect.service.serving import address_of, serve
 
-PROGRAM = "from aftereffect.service import config, serving; serving.serve(config.Config())"
+PROGRAM = "from aftereffect.service.api.server import Config, serve; serve(Config())"
 HERE = str(Path(aftereffect.__file__).parents[1])
 # No proxy, and time for a server on a busy machine.
 PLAIN: dict[str, Any] = {"trust_env": False, "timeout": 60}

@@ -5,7 +5,7 @@ import json
 import pytest
 from tests.service.calling import SETTINGS, Api, api
 
-from aftereffect.service.api.strictness import MAX_DEPTH, parse
+from aftereffect.service.api.body import MAX_DEPTH, parse
 from aftereffect.service.errors import Refused
 
 # What stands for a number in a body, as raw JSON (or what claims to be).

@@ -12,8 +12,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from aftereffect.service.api import describing, problems, reference
-from aftereffect.service.api.access import Access
+from aftereffect.service.api import openapi, problems, reference
+from aftereffect.service.api.auth import Access
 from aftereffect.service.api.bulk import Bulk
 from aftereffect.service.api.endpoint import Call, Endpoint, Handler
 from aftereffect.service.api.gate import Gate, Traffic
@@ -34,7 +34,7 @@ class About:
     def __init__(self, desk: Desk, config: Config) -> None:
         """Write the documents."""
         self.desk = desk
-        self.document = describing.openapi(config)
+        self.document = openapi.openapi(config)
         self._openapi = json.dumps(self.document, ensure_ascii=False).encode()
         self._page = reference.page().encode()
 
@@ -110,7 +110,7 @@ def create_app(desk: Desk, config: Config | None = None) -> FastAPI:
         handler: Handler = next(getattr(each, operation.name) for each in handlers if hasattr(each, operation.name))
         path = operation.path
         if path not in endpoints:
-            endpoints[path] = Endpoint(describing.template(path), settings, access, telemetry)
+            endpoints[path] = Endpoint(openapi.template(path), settings, access, telemetry)
             app.router.routes.append(Route(path, endpoints[path]))
         endpoints[path].add(operation, handler)
     app.include_router(router(desk, settings))

@@ -12,12 +12,12 @@ from starlette.responses import Response
 from aftereffect.core.errors import AftereffectError
 from aftereffect.service import commands
 from aftereffect.service.api import usual
+from aftereffect.service.api.body import object_of, parse, refuse, round_of, total_of, unit_of
 from aftereffect.service.api.encoding import Json, encoded
 from aftereffect.service.api.endpoint import READ_APART, Call
 from aftereffect.service.api.limits import items_of
 from aftereffect.service.api.problems import problem_of
 from aftereffect.service.api.routes import experiment_id
-from aftereffect.service.api.strictness import object_of, parse, refuse, round_of, total_of, unit_of
 from aftereffect.service.api.telemetry import Telemetry
 from aftereffect.service.api.usual import Order
 from aftereffect.service.config import Config

@@ -15,12 +15,12 @@ from starlette.types import Receive, Scope, Send
 from aftereffect.core.checks import shown
 from aftereffect.core.errors import AftereffectError
 from aftereffect.service.api import problems
-from aftereffect.service.api.access import Access
+from aftereffect.service.api.auth import Access
+from aftereffect.service.api.body import parse, refuse
 from aftereffect.service.api.gate import HEADERS, ROUTE
 from aftereffect.service.api.limits import query_of, read_body
 from aftereffect.service.api.operations import Operation
 from aftereffect.service.api.problems import Rejected
-from aftereffect.service.api.strictness import parse, refuse
 from aftereffect.service.api.telemetry import Telemetry
 from aftereffect.service.api.usual import fields
 from aftereffect.service.config import Config

@@ -11,7 +11,7 @@ from typing import Any
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from aftereffect.service.api import problems
-from aftereffect.service.api.access import Access
+from aftereffect.service.api.auth import Access
 from aftereffect.service.api.limits import Rate
 from aftereffect.service.api.telemetry import UNMATCHED, Telemetry
 from aftereffect.service.config import Config

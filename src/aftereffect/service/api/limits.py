@@ -15,8 +15,8 @@ from urllib.parse import parse_qsl
 from starlette.types import Receive
 
 from aftereffect.core.checks import shown
+from aftereffect.service.api.body import refuse
 from aftereffect.service.api.problems import Rejected
-from aftereffect.service.api.strictness import refuse
 from aftereffect.service.errors import Refused
 
 DIGITS = re.compile(r"[0-9]{1,19}", re.ASCII)

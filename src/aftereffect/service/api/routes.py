@@ -1,6 +1,6 @@
 """The handlers: each reads a request, says it to the desk as a command or a question, and answers in JSON.
 
-They hold no rules. What a request may look like is said by `strictness.py`, `limits.py` and `settings.py`, what it
+They hold no rules. What a request may look like is said by `body.py`, `limits.py` and `settings.py`, what it
 does by the domain; a refusal is raised through them and answered by `Endpoint`.
 """
 
@@ -13,11 +13,11 @@ from starlette.responses import Response
 
 from aftereffect.core.checks import choice, shown
 from aftereffect.service import commands
-from aftereffect.service.api.access import SCOPES
+from aftereffect.service.api.auth import SCOPES
+from aftereffect.service.api.body import object_of, refuse, round_of, total_of, unit_of
 from aftereffect.service.api.encoding import Json, encoded
 from aftereffect.service.api.endpoint import Call
 from aftereffect.service.api.limits import count, cursor
-from aftereffect.service.api.strictness import object_of, refuse, round_of, total_of, unit_of
 from aftereffect.service.api.telemetry import Telemetry
 from aftereffect.service.config import Config
 from aftereffect.service.desk import Desk

@@ -1,6 +1,6 @@
 """What goes over the wire, as models with examples: the OpenAPI document is made of them.
 
-Requests are read by `strictness.py`, which is stricter and faster than a model; the tests hold both to each other.
+Requests are read by `body.py`, which is stricter and faster than a model; the tests hold both to each other.
 Answers may have further fields than are listed here.
 """
 

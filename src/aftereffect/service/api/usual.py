@@ -1,6 +1,6 @@
 """Bodies of the usual form, read fast: one object of a few numbers and texts, or ten thousand of them in a list.
 
-The fast reader is as strict as `strictness.py` but for two things: of a key that comes twice it takes the last, and an
+The fast reader is as strict as `body.py` but for two things: of a key that comes twice it takes the last, and an
 integer beyond 64 bits it takes for a float. So the quotation marks are counted, and large totals are not taken here.
 Whatever is not of the usual form, all of it or one item, is left to the reader that can say what is wrong with it.
 """
@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from aftereffect.service.api.strictness import MAX_INTEGER, UNIT_LENGTH
+from aftereffect.service.api.body import MAX_INTEGER, UNIT_LENGTH
 from aftereffect.service.commands import Ask, Command, Tell
 
 Order = tuple[str, Command]

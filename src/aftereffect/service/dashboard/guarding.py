@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from fastapi import Request
 
-from aftereffect.service.api.access import COOKIE, scopes_of_request
+from aftereffect.service.api.auth import COOKIE, scopes_of_request
 from aftereffect.service.config import Config
 from aftereffect.service.errors import Refused
 

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 
-from aftereffect.service.api.access import COOKIE, LONGEST_TOKEN
+from aftereffect.service.api.auth import COOKIE, LONGEST_TOKEN
 from aftereffect.service.config import Config
 from aftereffect.service.dashboard import forms
 from aftereffect.service.dashboard.guarding import LONGEST_PLACE, check_own_page, may, safe_place

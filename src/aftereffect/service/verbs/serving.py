@@ -30,11 +30,11 @@ def serve(
     with speaking(form):
         from pydantic import ValidationError
 
+        from aftereffect.service.api.server import announce
+        from aftereffect.service.api.server import serve as run
         from aftereffect.service.config import Config
         from aftereffect.service.demonstration import ensure
         from aftereffect.service.desk import Desk
-        from aftereffect.service.serving import announce
-        from aftereffect.service.serving import serve as run
 
         try:
             config = Config(host=host, port=port, store=database(store))
