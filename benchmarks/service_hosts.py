@@ -38,7 +38,7 @@ serve(Config(port=int(sys.argv[1]), store=sys.argv[2], log_level="error"), ready
 """
 FILL = """
 import sys
-from aftereffect.service.commands import Ask, Tell
+from aftereffect.service.experiment.commands import Ask, Tell
 from aftereffect.service.desk import Desk
 store, experiments, rounds, long = sys.argv[1], *map(int, sys.argv[2:])
 desk = Desk.open(store)

@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 import httpx
 from tests.service.calling import BASE, Api
 
-from aftereffect.service.commands import Ask, Tell
+from aftereffect.service.experiment.commands import Ask, Tell
 
 OWN = {"Origin": BASE}
 MAIL = {"name": "Mailings", "arms": ["letter", "email"], "low": 0, "high": 50, "max_delay": 1, "seed": 7}

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from aftereffect.service import commands
-from aftereffect.service.commands import Ask, Tell
 from aftereffect.service.errors import Refused
-from aftereffect.service.experiment import Experiment
+from aftereffect.service.experiment import commands
+from aftereffect.service.experiment.commands import Ask, Tell
+from aftereffect.service.experiment.experiment import Experiment
 from aftereffect.service.settings import checked_settings
 
 AT = "2026-03-01T08:00:00+00:00"

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from aftereffect.service.commands import Ask, Tell
 from aftereffect.service.desk import Desk, restore_backup
 from aftereffect.service.errors import Refused
+from aftereffect.service.experiment.commands import Ask, Tell
 
 MAIL = {"name": "Mail", "arms": ["short", "long"], "max_delay": 1, "seed": 7}
 

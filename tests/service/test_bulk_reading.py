@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from aftereffect.service.api import bulk, usual
 from aftereffect.service.api.body import object_of, parse
 from aftereffect.service.api.limits import items_of
-from aftereffect.service.commands import Ask, Tell
 from aftereffect.service.errors import Refused
+from aftereffect.service.experiment.commands import Ask, Tell
 
 KINDS = {"ask": bulk.ASK, "tell": bulk.TELL}
 

@@ -10,9 +10,9 @@ import pytest
 from tests.service.calling import Api, api
 from tests.service.leafing import FORM, Page, get, identity, made, played, post
 
-from aftereffect.service.commands import Ask, Pause
 from aftereffect.service.dashboard import charts, promising, timeline
 from aftereffect.service.dashboard.rendering import rounded
+from aftereffect.service.experiment.commands import Ask, Pause
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import pytest
 from tests.service.calling import BASE, api
 from tests.service.leafing import FORM, get, identity, made, post
 
-from aftereffect.service.commands import Ask, Pause, Tell
+from aftereffect.service.experiment.commands import Ask, Pause, Tell
 
 
 @pytest.fixture

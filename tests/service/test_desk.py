@@ -15,9 +15,9 @@ from sqlalchemy.exc import OperationalError
 
 from aftereffect.service import desk as desk_module
 from aftereffect.service.api.bulk import answered
-from aftereffect.service.commands import Amend, Ask, Finish, Pause, Resume, Start, Tell
 from aftereffect.service.desk import Desk
 from aftereffect.service.errors import Corrupt, Refused
+from aftereffect.service.experiment.commands import Amend, Ask, Finish, Pause, Resume, Start, Tell
 from aftereffect.service.store import loading
 from aftereffect.service.store.batch import Batch
 from aftereffect.service.store.troubles import refusal

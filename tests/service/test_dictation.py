@@ -17,9 +17,9 @@ import orjson
 import psutil
 import pytest
 
-from aftereffect.service.commands import Amend, Ask, Away, Back, Finish, Pause, Resume, Tell
 from aftereffect.service.desk import Desk
 from aftereffect.service.errors import Refused
+from aftereffect.service.experiment.commands import Amend, Ask, Away, Back, Finish, Pause, Resume, Tell
 from aftereffect.service.store import dictation, ledger, scribe, statements, writer
 from aftereffect.service.store.dictation import Script
 from aftereffect.service.store.locking import holder
@@ -377,7 +377,7 @@ def test_the_process_outlives_signals_that_stop_a_service(sqlite_url):
 
 OWNER = """
 import os, sys, time
-from aftereffect.service.commands import Amend, Ask, Away, Back, Finish, Pause, Resume, Tell
+from aftereffect.service.experiment.commands import Amend, Ask, Away, Back, Finish, Pause, Resume, Tell
 from aftereffect.service.desk import Desk
 from aftereffect.service.store import writer
 writer.MANY, writer.PORTION = 6, 8

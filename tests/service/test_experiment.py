@@ -6,8 +6,8 @@ import pytest
 from tests.service.playing import ARMS, AT, made, play, refused, repeated
 
 import aftereffect as ae
-from aftereffect.service.commands import Amend, Ask, Tell
-from aftereffect.service.rounds import ROW
+from aftereffect.service.experiment.commands import Amend, Ask, Tell
+from aftereffect.service.experiment.rounds import ROW
 
 
 @pytest.mark.parametrize(

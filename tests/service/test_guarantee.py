@@ -8,9 +8,9 @@ import pytest
 from tests.service.playing import AT, made, play, to_open_block
 
 from aftereffect.core.errors import AftereffectError
-from aftereffect.service.commands import Amend, Away, Pause, Resume
 from aftereffect.service.dashboard import promising
-from aftereffect.service.experiment import Experiment
+from aftereffect.service.experiment.commands import Amend, Away, Pause, Resume
+from aftereffect.service.experiment.experiment import Experiment
 
 
 def given(experiment: Experiment) -> dict[str, Any]:

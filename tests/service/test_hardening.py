@@ -18,12 +18,12 @@ from tests.service.leafing import made, post
 
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.service.api.body import parse
-from aftereffect.service.commands import Ask, Tell
 from aftereffect.service.dashboard.guarding import safe_place
 from aftereffect.service.desk import Desk, restore_backup
-from aftereffect.service.durations import days
 from aftereffect.service.errors import Refused
+from aftereffect.service.experiment.commands import Ask, Tell
 from aftereffect.service.local import open_local
+from aftereffect.service.settings import days
 from aftereffect.service.store import backup, locking
 from aftereffect.service.store.locking import FileLock, holder, lock_path
 

@@ -10,9 +10,9 @@ from sqlalchemy import event
 from sqlalchemy.exc import OperationalError
 from tests.service.calling import api, problem
 
-from aftereffect.service.commands import Ask
 from aftereffect.service.desk import Desk
 from aftereffect.service.errors import Refused
+from aftereffect.service.experiment.commands import Ask
 from aftereffect.service.store import pulse
 
 MAIL = {"name": "Mail", "arms": ["short", "long"], "max_delay": 1, "seed": 7}

@@ -6,9 +6,8 @@ import statistics
 
 import pytest
 
-from aftereffect.service.dates import Dates, moment
-from aftereffect.service.outcome import Tally, table, winner
-from aftereffect.service.standins import stand_in
+from aftereffect.service.experiment.outcome import Tally, table, winner
+from aftereffect.service.experiment.state import Dates, moment, stand_in
 
 
 def tally(*values: float) -> Tally:

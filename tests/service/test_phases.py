@@ -4,7 +4,7 @@
 import pytest
 from tests.service.playing import AT, made, play, refused, repeated, to_open_block
 
-from aftereffect.service.commands import Amend, Ask, Away, Back, Finish, Pause, Resume, Start, Tell
+from aftereffect.service.experiment.commands import Amend, Ask, Away, Back, Finish, Pause, Resume, Start, Tell
 
 
 def test_out_of_range_is_void_counted_and_alarmed_above_one_percent() -> None:

@@ -8,11 +8,9 @@ import pytest
 
 from aftereffect import AdaptiveTsallis, CompositeLossWrapper
 from aftereffect.core.errors import InvalidArgument
-from aftereffect.service.durations import days, rounds_of_carry_over, said
 from aftereffect.service.errors import Refused
-from aftereffect.service.planner import Plan, plan
-from aftereffect.service.planning import planned
-from aftereffect.service.settings import checked_settings
+from aftereffect.service.experiment.plan import Plan, plan, planned
+from aftereffect.service.settings import checked_settings, days, rounds_of_carry_over, said
 
 
 def settled(n_arms: int, d: int, **changes: object) -> Plan:

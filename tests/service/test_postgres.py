@@ -10,14 +10,14 @@ import psycopg
 import pytest
 from sqlalchemy import event
 
-from aftereffect.service.commands import Ask, Tell
 from aftereffect.service.desk import Desk
 from aftereffect.service.errors import Refused
+from aftereffect.service.experiment.commands import Ask, Tell
 
 MAIL = {"name": "Mail", "arms": ["short", "long"], "max_delay": 1, "seed": 7}
 CLIENT = """
 import sys
-from aftereffect.service.commands import Ask, Tell
+from aftereffect.service.experiment.commands import Ask, Tell
 from aftereffect.service.desk import Desk
 from aftereffect.service.errors import Refused
 url, ids, rounds = sys.argv[1], sys.argv[2].split(","), int(sys.argv[3])

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from tests.service.shell import ROOT
 
-from aftereffect.service.commands import Ask, Tell
 from aftereffect.service.desk import Desk
 from aftereffect.service.errors import Refused
+from aftereffect.service.experiment.commands import Ask, Tell
 from aftereffect.service.store.locking import FileLock
 from aftereffect.service.store.visiting import Visit
 

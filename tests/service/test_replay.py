@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from tests.service.playing import AT, made, play, refused, repeated
 
-from aftereffect.service import commands
-from aftereffect.service.commands import Amend, Ask, Away, Back, Finish, Pause, Resume, Start, Tell
 from aftereffect.service.errors import Corrupt, Refused
-from aftereffect.service.experiment import Experiment
-from aftereffect.service.rounds import Memory
+from aftereffect.service.experiment import commands
+from aftereffect.service.experiment.commands import Amend, Ask, Away, Back, Finish, Pause, Resume, Start, Tell
+from aftereffect.service.experiment.experiment import Experiment
+from aftereffect.service.experiment.rounds import Memory
 
 
 def test_rounds_beyond_memory_are_looked_up_or_refused() -> None:

@@ -16,9 +16,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 import aftereffect as ae
 from aftereffect.core.effects import effects, total_bounds
-from aftereffect.service.commands import Amend, Ask, Away, Back, Command, Finish, Pause, Resume, Start, Tell
 from aftereffect.service.errors import Refused
-from aftereffect.service.experiment import Done, Experiment
+from aftereffect.service.experiment.commands import Amend, Ask, Away, Back, Command, Finish, Pause, Resume, Start, Tell
+from aftereffect.service.experiment.experiment import Done, Experiment
 from aftereffect.service.settings import checked_settings
 
 SOAK = os.environ.get("AFTEREFFECT_SOAK") == "1"

@@ -11,9 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from sqlalchemy.exc import OperationalError
 
-from aftereffect.service.commands import Ask, Tell
 from aftereffect.service.desk import Desk
 from aftereffect.service.errors import Refused
+from aftereffect.service.experiment.commands import Ask, Tell
 from aftereffect.service.store import loading, sweeping, writer
 from aftereffect.service.store.jobs import Job
 from aftereffect.service.store.ledger import Ledger

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection
 
-from aftereffect.service.commands import Amend, Ask, Away, Back, Pause, Resume, Tell
 from aftereffect.service.desk import Desk
 from aftereffect.service.errors import Refused
+from aftereffect.service.experiment.commands import Amend, Ask, Away, Back, Pause, Resume, Tell
 from aftereffect.service.store import loading, verifying
 from aftereffect.service.store.jobs import Work
 

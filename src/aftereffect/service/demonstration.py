@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from aftereffect.service.commands import Amend, Ask, Command, Tell
 from aftereffect.service.desk import Desk
 from aftereffect.service.errors import Refused
+from aftereffect.service.experiment.commands import Amend, Ask, Command, Tell
 
 NAME = "Demonstration: mailings in four regions"
 REGIONS = ("north", "east", "south", "west")

@@ -14,8 +14,8 @@ from typing import Any, Self, cast
 
 from sqlalchemy import text
 
-from aftereffect.service.commands import Command
 from aftereffect.service.errors import Refused
+from aftereffect.service.experiment.commands import Command
 from aftereffect.service.settings import checked_settings
 from aftereffect.service.store import backup, export, migrating, reading, tokens, verifying
 from aftereffect.service.store.backup import restore_backup
@@ -45,7 +45,7 @@ class Desk:
     now: the clock, a callable that returns ISO text in UTC; may be replaced.
 
     >>> import tempfile
-    >>> from aftereffect.service.commands import Ask, Tell
+    >>> from aftereffect.service.experiment.commands import Ask, Tell
     >>> with tempfile.TemporaryDirectory() as folder, Desk.open(f"sqlite:///{folder}/shop.db") as desk:
     ...     mail = desk.create({"name": "Mail", "arms": ["short", "long"], "max_delay": 1, "seed": 7})["id"]
     ...     asked = desk.perform(mail, Ask())

@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Self
 
 from aftereffect.core.checks import integer, shown
-from aftereffect.service import commands
 from aftereffect.service.choosing import LOOKS_LIKE_AN_ID
 from aftereffect.service.desk import Desk
 from aftereffect.service.errors import Refused
+from aftereffect.service.experiment import commands
+from aftereffect.service.experiment.plan import planned
 from aftereffect.service.opening import RETRIES, file_of
-from aftereffect.service.planning import planned
 from aftereffect.service.protocol import Service
 from aftereffect.service.replies import Json, Overview, Page, Report, Row, Turn, Verdict, read, read_page
 from aftereffect.service.store.locking import holder

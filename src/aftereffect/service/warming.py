@@ -6,8 +6,8 @@ command before it takes the lock of a file that others may be waiting for.
 
 from typing import Any
 
-from aftereffect.service.commands import Ask, Tell
-from aftereffect.service.experiment import Experiment
+from aftereffect.service.experiment.commands import Ask, Tell
+from aftereffect.service.experiment.experiment import Experiment
 from aftereffect.service.settings import checked_settings
 
 _LEARNERS: tuple[dict[str, Any], ...] = ({}, {"player": "paper", "horizon": 100})

@@ -29,10 +29,10 @@ from tests.service.faults.gate import install
 
 from aftereffect.service.api.app import create_app
 from aftereffect.service.api.server import serve
-from aftereffect.service.commands import Amend, Ask, Command, Tell
 from aftereffect.service.config import Config
 from aftereffect.service.desk import Desk
 from aftereffect.service.errors import Refused
+from aftereffect.service.experiment.commands import Amend, Ask, Command, Tell
 from aftereffect.service.store.jobs import Form, Sent
 
 BEHIND = 0.15

@@ -18,8 +18,8 @@ from tests.service.faults.harness import SOAK
 from tests.service.faults.ledger import Ledger
 
 from aftereffect.core.errors import AftereffectError
-from aftereffect.service.commands import Ask, Tell
 from aftereffect.service.desk import Desk
+from aftereffect.service.experiment.commands import Ask, Tell
 
 ROUNDS = 300
 FLIPS = 200 if SOAK else 24

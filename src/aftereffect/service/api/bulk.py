@@ -10,7 +10,6 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from aftereffect.core.errors import AftereffectError
-from aftereffect.service import commands
 from aftereffect.service.api import usual
 from aftereffect.service.api.body import object_of, parse, refuse, round_of, total_of, unit_of
 from aftereffect.service.api.encoding import Json, encoded
@@ -22,6 +21,7 @@ from aftereffect.service.api.telemetry import Telemetry
 from aftereffect.service.api.usual import Order
 from aftereffect.service.config import Config
 from aftereffect.service.desk import Desk
+from aftereffect.service.experiment import commands
 from aftereffect.service.store.jobs import Sent
 
 MANY = 256

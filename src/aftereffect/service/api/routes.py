@@ -12,7 +12,6 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from aftereffect.core.checks import choice, shown
-from aftereffect.service import commands
 from aftereffect.service.api.auth import SCOPES
 from aftereffect.service.api.body import object_of, refuse, round_of, total_of, unit_of
 from aftereffect.service.api.encoding import Json, encoded
@@ -22,7 +21,8 @@ from aftereffect.service.api.telemetry import Telemetry
 from aftereffect.service.config import Config
 from aftereffect.service.desk import Desk
 from aftereffect.service.errors import Refused
-from aftereffect.service.planning import QUESTION, planned
+from aftereffect.service.experiment import commands
+from aftereffect.service.experiment.plan import QUESTION, planned
 
 ID = re.compile(r"[A-Za-z0-9_-]{1,100}", re.ASCII)
 STATES = ("draft", "running", "paused", "finished")

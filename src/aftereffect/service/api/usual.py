@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 
 from aftereffect.service.api.body import MAX_INTEGER, UNIT_LENGTH
-from aftereffect.service.commands import Ask, Command, Tell
+from aftereffect.service.experiment.commands import Ask, Command, Tell
 
 Order = tuple[str, Command]
 Found = tuple[list[Order], int] | None

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 from fastapi import APIRouter, Depends, Request, Response
 
-from aftereffect.service.commands import Amend, Ask, Away, Back, Command, Finish, Pause, Resume, Start, Tell
 from aftereffect.service.config import Config
 from aftereffect.service.dashboard import forms
 from aftereffect.service.dashboard.guarding import May, may, writing
 from aftereffect.service.dashboard.reading import open_rows
 from aftereffect.service.dashboard.routing import see_other
 from aftereffect.service.errors import Refused
+from aftereffect.service.experiment.commands import Amend, Ask, Away, Back, Command, Finish, Pause, Resume, Start, Tell
 
 if TYPE_CHECKING:
     from aftereffect.service.desk import Desk

@@ -14,7 +14,7 @@ from aftereffect.service.dashboard.guarding import May, check_reading, may, writ
 from aftereffect.service.dashboard.rendering import page
 from aftereffect.service.dashboard.routing import problem_of, see_other
 from aftereffect.service.errors import Refused
-from aftereffect.service.planner import Plan, plan
+from aftereffect.service.experiment.plan import Plan, plan
 from aftereffect.service.settings import checked_settings
 
 if TYPE_CHECKING:

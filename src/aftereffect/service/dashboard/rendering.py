@@ -7,7 +7,7 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from aftereffect.service.dashboard.assets import address, left_out
-from aftereffect.service.figures import amount
+from aftereffect.service.experiment.figures import amount
 
 # No inline script or style is allowed, from anyone; a chart's script styles elements through the object model, which
 # needs no permission. `no-referrer` would make browsers send "Origin: null" with a page's own forms.

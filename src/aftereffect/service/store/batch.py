@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from aftereffect.service.rounds import Row
+from aftereffect.service.experiment.rounds import Row
 from aftereffect.service.store import chain, schema, statements
 from aftereffect.service.store.dictation import Script
 from aftereffect.service.store.loading import Held

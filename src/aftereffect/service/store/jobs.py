@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
 
-from aftereffect.service.commands import Command
 from aftereffect.service.errors import Refused
+from aftereffect.service.experiment.commands import Command
 from aftereffect.service.settings import ExperimentSettings
 
 Answer = dict[str, Any] | Refused

@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
 from aftereffect.service.errors import Refused
-from aftereffect.service.experiment import Experiment
+from aftereffect.service.experiment.experiment import Experiment
 from aftereffect.service.store import chain
 from aftereffect.service.store.batch import Batch
 from aftereffect.service.store.dictation import Script

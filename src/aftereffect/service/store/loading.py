@@ -8,7 +8,7 @@ from sqlalchemy import Connection, Row, func, select
 
 from aftereffect.core.errors import AftereffectError
 from aftereffect.service.errors import Corrupt, Refused
-from aftereffect.service.experiment import Experiment
+from aftereffect.service.experiment.experiment import Experiment
 from aftereffect.service.settings import ExperimentSettings
 from aftereffect.service.store import chain, schema
 

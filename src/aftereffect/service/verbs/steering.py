@@ -5,8 +5,8 @@ from typing import Annotated
 import typer
 
 from aftereffect.service.choosing import chosen
+from aftereffect.service.experiment.plan import planned
 from aftereffect.service.opening import DEFAULT_STORE, opened
-from aftereffect.service.planning import planned
 from aftereffect.service.verbs import showing, words
 from aftereffect.service.verbs.exits import Format, speaking
 from aftereffect.service.verbs.options import (

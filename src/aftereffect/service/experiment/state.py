@@ -3,18 +3,83 @@
 Who may do what, and when, is decided in `experiment.py` before anything here is called.
 """
 
-from collections.abc import Callable, Mapping
+import datetime
+import functools
+import hashlib
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from aftereffect.core import effects
+from aftereffect.core import effects, saved
+from aftereffect.core.errors import AftereffectError
 from aftereffect.players.panel import Panel
-from aftereffect.service import learners
-from aftereffect.service.dates import Dates
-from aftereffect.service.outcome import Tally
-from aftereffect.service.planner import Plan, plan
-from aftereffect.service.rounds import MISSING, REPORTED, VOID, WAITING, Memory, Played, Report, Row
+from aftereffect.players.restore import restore
+from aftereffect.service.errors import Corrupt
+from aftereffect.service.experiment import commands, learner
+from aftereffect.service.experiment.outcome import Tally
+from aftereffect.service.experiment.plan import Plan, plan
+from aftereffect.service.experiment.rounds import MISSING, REPORTED, VOID, WAITING, Memory, Played, Report, Row
 from aftereffect.service.settings import ExperimentSettings
-from aftereffect.service.standins import stand_in
+
+
+def stand_in(
+    seed: int, block_start: int, unit: int, probabilities: Sequence[float], away: Collection[int]
+) -> tuple[int, float]:
+    """Return an arm that is there, and the probability it was chosen with."""
+    present = [i for i in range(len(probabilities)) if i not in away]
+    whole = sum(probabilities[i] for i in present)
+    # A learner that has all but given up on every arm that is there leaves no shares to go by.
+    shares = [probabilities[i] / whole if whole > 0.0 else 1.0 / len(present) for i in present]
+    words = hashlib.sha256(f"stand-in:{seed}:{block_start}:{unit}".encode()).digest()
+    left = int.from_bytes(words[:6], "big") / 2**48
+    for arm, share in zip(present, shares, strict=True):
+        if left < share:
+            return arm, share
+        left -= share
+    return present[-1], shares[-1]
+
+_LAST = datetime.date.max.toordinal()
+
+
+class Dates:
+    """start: the date of round 1, None to take the day on which a round is asked for. round_length: in days."""
+
+    __slots__ = ("_first", "_length", "paused_at", "shift")
+
+    def __init__(self, start: str | None, round_length: float) -> None:
+        """Begin without pauses."""
+        self._first = None if start is None else datetime.date.fromisoformat(start).toordinal()
+        self._length = round_length
+        self.shift = 0
+        self.paused_at: str | None = None
+
+    def of(self, number: int, at: str) -> str | None:
+        """Return the date of a round that is asked for at a moment; None if there is no such date."""
+        if self._first is None:
+            return at[:10] if moment(at) is not None else None
+        day = self._first + int((number - 1) * self._length) + self.shift
+        return datetime.date.fromordinal(day).isoformat() if day <= _LAST else None
+
+    def pause(self, at: str) -> None:
+        """Note when a pause began."""
+        self.paused_at = at
+
+    def resume(self, at: str) -> None:
+        """Move all later rounds on by the whole days the pause took."""
+        begun, ended = moment(self.paused_at or ""), moment(at)
+        if begun is not None and ended is not None:
+            self.shift += max((ended - begun).days, 0)
+        self.paused_at = None
+
+
+@functools.lru_cache(256)
+def moment(at: str) -> datetime.datetime | None:
+    """Return an ISO time, None if the text is none; a time without a zone is taken as UTC."""
+    try:
+        found = datetime.datetime.fromisoformat(at)
+    except ValueError:
+        return None
+    return found if found.tzinfo is not None else found.replace(tzinfo=datetime.UTC)
+
 
 COUNTS = ("reports", "missing", "void", "out_of_range", "amended", "substituted", "withheld")
 
@@ -40,7 +105,7 @@ class Progress:
         """Stand before round 1; panel: the learner, made from the settings if it is not given."""
         n_arms, self.n_units = len(settings.arms), len(settings.units)
         self.settings = settings
-        self.panel = learners.build(settings) if panel is None else panel
+        self.panel = learner.build(settings) if panel is None else panel
         self.memory = Memory(settings.max_delay, self.n_units)
         self.dates = Dates(settings.start_date, settings.round_length)
         span = effects.effects(settings.direction, settings.low, settings.high)
@@ -237,3 +302,71 @@ class Progress:
                         whole += rounds[t].reports[u].total or 0.0
                     self.tallies[arm].add(whole / measured)
         return changed
+
+
+KIND = "Experiment"
+# What is saved as it is.
+PLAIN = (
+    *("phase", "last", "block", "block_start", "block_closed", "updates", "warm_until", "spoiled"),
+    *("sum", "started_at", "finished_at", "plays"),
+)
+FIELDS = ("settings", "panel", *PLAIN, "tainted", "away", "counts", "tallies", "rounds", "open", "dates")
+
+
+def saved_state(progress: Progress) -> dict[str, Any]:
+    """Return all there is to know, with kind, version and digest."""
+    fields = {name: getattr(progress, name) for name in PLAIN}
+    dates = progress.dates
+    return saved.seal(
+        KIND,
+        {
+            **fields,
+            "plays": list(progress.plays),
+            "settings": progress.settings.to_json(),
+            "panel": progress.panel.state(),
+            "tainted": {str(u): limit for u, limit in enumerate(progress.tainted) if limit},
+            "away": sorted(progress.away),
+            "counts": [progress.counts[name] for name in COUNTS],
+            "tallies": [tally.state() for tally in progress.tallies],
+            "rounds": progress.memory.state(),
+            "open": None if progress.open is None else progress.waiting,
+            "dates": [dates.shift, dates.paused_at],
+        },
+    )
+
+
+def resumed(found: Mapping[str, Any]) -> Progress:
+    """Return an experiment's progress as it was when its state was taken."""
+    try:
+        fields = saved.unseal(found, KIND, FIELDS)
+        progress = Progress(ExperimentSettings.from_json(fields["settings"]), restore(fields["panel"]))
+        for name in PLAIN:
+            setattr(progress, name, fields[name])
+        progress.plays = list(fields["plays"])
+        for u, limit in fields["tainted"].items():
+            progress.tainted[int(u)] = limit
+        progress.away = set(fields["away"])
+        progress.counts = dict(zip(COUNTS, fields["counts"], strict=True))
+        progress.tallies = [Tally(*numbers) for numbers in fields["tallies"]]
+        progress.memory.resume(fields["rounds"])
+        if fields["open"] is not None:
+            progress.open, progress.waiting = progress.memory.rounds[progress.last], fields["open"]
+        progress.dates.shift, progress.dates.paused_at = fields["dates"]
+    except Corrupt:
+        raise
+    except (AftereffectError, AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        raise Corrupt(f"a state must hold what state() saved, but {error}") from None
+    return progress
+
+
+def command_of(event: Mapping[str, Any]) -> commands.Command:
+    """Return the command a stored event came from."""
+    kind, body = event["kind"], event["body"]
+    fields: dict[str, Any] = {"kind": kind}
+    if kind == "ask":
+        fields["unit"] = event["unit"]
+    elif kind in ("tell", "amend"):
+        fields |= {"round": event["round"], "total": body["total"], "unit": event["unit"]}
+    elif kind in ("away", "back"):
+        fields["arm"] = body["arm"]
+    return commands.from_json(fields)

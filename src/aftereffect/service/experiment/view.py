@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from aftereffect.service import outcome
-from aftereffect.service.alarms import alarms
-from aftereffect.service.guarantee import guarantee
-from aftereffect.service.progress import Progress
+from aftereffect.service.experiment import outcome
+from aftereffect.service.experiment.alarms import alarms
+from aftereffect.service.experiment.guarantee import guarantee
+from aftereffect.service.experiment.state import Progress
 
 
 def view(progress: Progress) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """What somebody should look at: sentences, the gravest first; an empty list when all is well."""
 
-from aftereffect.service.figures import amount, counted
-from aftereffect.service.progress import Progress
+from aftereffect.service.experiment.figures import amount, counted
+from aftereffect.service.experiment.state import Progress
 
 OUT_OF_RANGE = 0.01
 """The share of reports out of range above which the range is probably wrong."""

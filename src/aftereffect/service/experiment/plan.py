@@ -1,18 +1,21 @@
 """What a carry-over means before the first round: block lengths, decisions per quarter, when the guarantee speaks.
 
-All of it is about the learner that will play (`learners.py`). The default player's block lasts at least d+1 rounds and
+All of it is about the learner that will play (`learner.py`). The default player's block lasts at least d+1 rounds and
 1/(β(1−β)^d) on average, about e(d+1), or 3.7(d+1) where effects are gains; the paper's at least 2d+1 and about
 e(2d+1) (Definition 1). The guarantee says something once it is below what any way of playing can lose.
 """
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from aftereffect.core.checks import integer, shown
+from aftereffect.core.errors import AftereffectError
 from aftereffect.players.panel import Panel
-from aftereffect.service import learners
-from aftereffect.service.durations import LEFT_OVER, said
-from aftereffect.service.figures import amount, counted
-from aftereffect.service.learners import Rhythm
-from aftereffect.service.settings import ExperimentSettings
+from aftereffect.service.errors import Refused
+from aftereffect.service.experiment import learner
+from aftereffect.service.experiment.figures import amount, counted
+from aftereffect.service.experiment.learner import Rhythm
+from aftereffect.service.settings import LEFT_OVER, MOST_ARMS, ExperimentSettings, checked_settings, said
 
 QUARTER = 365.25 / 4
 
@@ -42,7 +45,7 @@ def plan(settings: ExperimentSettings, panel: Panel | None = None) -> Plan:
     >>> plan(checked_settings({"name": "Mail", "arms": ["A", "B", "C"], "max_delay": 7})).shortest_block
     8
     """
-    found = learners.rhythm(learners.build(settings.seeded(0)) if panel is None else panel)
+    found = learner.rhythm(learner.build(settings.seeded(0)) if panel is None else panel)
     per_quarter = QUARTER / (found.mean_block * settings.round_length)
     sentences = [*_rhythm(settings, found), *_pace(settings, per_quarter), *_promise(settings, found)]
     blocks = found.shortest_block, found.mean_block
@@ -105,7 +108,7 @@ def _promise(settings: ExperimentSettings, found: Rhythm) -> list[str]:
     elif since is None and settings.player == "default":
         lines.append("The guarantee never says anything: it promises no more than any way of playing.")
     elif since is None:
-        needed = learners.tuned_from(settings)
+        needed = learner.tuned_from(settings)
         lines.append(
             "With rates for this horizon the guarantee never says anything: it promises no more than any way of "
             f"playing. That takes a horizon of {needed:,} rounds or more. Learning starts earlier."
@@ -127,3 +130,35 @@ def _promise(settings: ExperimentSettings, found: Rhythm) -> list[str]:
     elif T is not None and since is not None and since > T:
         lines.append(f"The horizon of {counted(T, 'round')} ends before the guarantee says anything.")
     return lines
+
+
+QUESTION = (
+    *("arms", "n_arms", "max_delay", "carry_over", "round_length", "horizon", "units"),
+    *("direction", "low", "high", "player", "tuning"),
+)
+"""What a plan can depend on. Arms by name, or how many: as arms or as n_arms."""
+
+
+def planned(question: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the plan for a question: arms or n_arms; max_delay or carry_over and the rest as in settings.
+
+    >>> planned({"n_arms": 3, "carry_over": {"window": "7 days"}})["shortest_block"]
+    8
+    """
+    unknown = sorted(str(key) for key in question if key not in QUESTION)
+    if unknown:
+        raise Refused("invalid", f"a plan has no {shown(unknown[0])}; it has {', '.join(QUESTION)}")
+    arms, numbered = question.get("arms"), question.get("n_arms")
+    if (arms is None) == (numbered is None):
+        raise Refused(
+            "invalid", f"exactly one of arms and n_arms must be given, but got {shown(arms)} and {shown(numbered)}"
+        )
+    if not isinstance(arms, list | tuple):
+        name, count = ("n_arms", numbered) if arms is None else ("arms", arms)
+        try:
+            K = integer(name, count, low=2, high=MOST_ARMS)
+        except AftereffectError as error:
+            raise Refused("invalid", str(error)) from None
+        arms = [str(arm + 1) for arm in range(K)]
+    rest = {key: value for key, value in question.items() if key not in ("arms", "n_arms")}
+    return plan(checked_settings({**rest, "name": "plan", "arms": arms})).to_json()

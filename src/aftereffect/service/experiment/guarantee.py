@@ -10,9 +10,9 @@ from typing import Any
 
 from aftereffect.core.errors import AftereffectError
 from aftereffect.players.certificate import Certificate
-from aftereffect.service import learners
-from aftereffect.service.figures import amount, counted
-from aftereffect.service.progress import Progress
+from aftereffect.service.experiment import learner
+from aftereffect.service.experiment.figures import amount, counted
+from aftereffect.service.experiment.state import Progress
 
 
 def guarantee(progress: Progress) -> dict[str, Any]:
@@ -24,7 +24,7 @@ def guarantee(progress: Progress) -> dict[str, Any]:
     """
     settings, panel, units = progress.settings, progress.panel, progress.n_units
     rounds = settings.horizon or max(panel.rounds_played, 1)
-    trivial = learners.trivial(panel, rounds)
+    trivial = learner.trivial(panel, rounds)
     found: dict[str, Any] = {
         "value": None,
         "per_round": None,
