@@ -39,21 +39,21 @@ serve(Config(port=int(sys.argv[1]), store=sys.argv[2], log_level="error"), ready
 FILL = """
 import sys
 from aftereffect.service.experiment.commands import Ask, Tell
-from aftereffect.service.desk import Desk
-store, experiments, rounds, long = sys.argv[1], *map(int, sys.argv[2:])
-desk = Desk.open(store)
+from aftereffect.service.store.store import Store
+url, experiments, rounds, long = sys.argv[1], *map(int, sys.argv[2:])
+store = Store.open(url)
 settings = {"name": "stored", "arms": ["a", "b", "c", "d"], "max_delay": 2}
-ids = [desk.create(settings)["id"] for _ in range(experiments)]
+ids = [store.create(settings)["id"] for _ in range(experiments)]
 def play(ids, first, last):
     waiting = []
     for number in range(first, last + 1):
         waiting += [(i, c) for i in ids for c in (Ask(), Tell(number, 0.5))]
         if len(waiting) >= 4096 or number == last:
-            desk.perform_many(waiting)
+            store.perform_many(waiting)
             waiting = []
 play(ids, 1, rounds)
 play(ids[:1], rounds + 1, rounds + long)
-desk.close()
+store.close()
 print(ids[0])
 """
 

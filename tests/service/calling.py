@@ -1,4 +1,4 @@
-"""For tests of the REST API: the app on a real desk, called in this process through ASGI, without a socket."""
+"""For tests of the REST API: the app on a real store, called in this process through ASGI, without a socket."""
 
 import asyncio
 import contextlib
@@ -10,7 +10,7 @@ import httpx
 
 from aftereffect.service.api.app import create_app
 from aftereffect.service.config import Config
-from aftereffect.service.desk import Desk
+from aftereffect.service.store.store import Store
 
 BASE = "http://127.0.0.1:8000"
 SETTINGS = {"name": "Mailings", "arms": ["letter", "email", "nothing"], "low": 0, "high": 50, "max_delay": 1, "seed": 7}
@@ -19,9 +19,9 @@ SETTINGS = {"name": "Mailings", "arms": ["letter", "email", "nothing"], "low": 0
 class Api:
     """A client of one app; methods answer with `httpx.Response`."""
 
-    def __init__(self, desk: Desk, config: Config, runner: asyncio.Runner) -> None:
-        self.desk, self.config, self.runner = desk, config, runner
-        self.app = create_app(desk, config)
+    def __init__(self, store: Store, config: Config, runner: asyncio.Runner) -> None:
+        self.store, self.config, self.runner = store, config, runner
+        self.app = create_app(store, config)
 
     def __call__(self, method: str, path: str, **options: Any) -> httpx.Response:
         return self.runner.run(self.sent(method, path, **options))
@@ -48,20 +48,20 @@ class Api:
 
     def snapshot(self) -> list[Any]:
         """Return all that is stored, as answers."""
-        found = self.desk.experiments(limit=1000)["items"]
-        rows = [self.desk.rounds(one["id"], limit=1000)["items"] for one in found]
-        return [found, rows, self.desk.tokens()]
+        found = self.store.experiments(limit=1000)["items"]
+        rows = [self.store.rounds(one["id"], limit=1000)["items"] for one in found]
+        return [found, rows, self.store.tokens()]
 
 
 @contextlib.contextmanager
 def api(folder: Path, **config: Any) -> Iterator[Api]:
-    """Open a desk on a new SQLite file and yield a client of its app."""
-    desk = Desk.open(f"sqlite:///{folder / 'service.db'}")
+    """Open a store on a new SQLite file and yield a client of its app."""
+    store = Store.open(f"sqlite:///{folder / 'service.db'}")
     try:
         with asyncio.Runner() as runner:
-            yield Api(desk, Config(**config), runner)
+            yield Api(store, Config(**config), runner)
     finally:
-        desk.close()
+        store.close()
 
 
 def problem(response: httpx.Response, status: int, code: str) -> str:

@@ -14,7 +14,7 @@ import psutil
 import psycopg
 import pytest
 
-from aftereffect.service.desk import Desk
+from aftereffect.service.store.store import Store
 
 _numbers = itertools.count(1)
 
@@ -97,9 +97,9 @@ def store_url(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def desk(store_url: str) -> Iterator[Desk]:
-    """An open desk on an empty store of each kind."""
-    with Desk.open(store_url) as opened:
+def store(store_url: str) -> Iterator[Store]:
+    """An open, empty store of each kind."""
+    with Store.open(store_url) as opened:
         yield opened
 
 

@@ -44,7 +44,7 @@ def get(call: Api, path: str, **options) -> Page:
 
 
 def made(call: Api, **changes) -> str:
-    return "/experiments/" + call.desk.create({**MAIL, **changes})["id"]
+    return "/experiments/" + call.store.create({**MAIL, **changes})["id"]
 
 
 def identity(path: str) -> str:
@@ -53,9 +53,9 @@ def identity(path: str) -> str:
 
 def played(call: Api, rounds: int, **changes) -> str:
     path = made(call, **changes)
-    units = call.desk.experiment(identity(path))["units"]
+    units = call.store.experiment(identity(path))["units"]
     for number in range(1, rounds + 1):
-        call.desk.perform(identity(path), Ask())
+        call.store.perform(identity(path), Ask())
         for unit in units:
-            call.desk.perform(identity(path), Tell(number, float(number % 5), unit))
+            call.store.perform(identity(path), Tell(number, float(number % 5), unit))
     return path

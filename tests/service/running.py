@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from aftereffect.service.api.app import create_app
 from aftereffect.service.config import Config
-from aftereffect.service.desk import Desk
+from aftereffect.service.store.store import Store
 from aftereffect.service.verbs import mount
 
 app = typer.Typer(pretty_exceptions_enable=False)
@@ -41,9 +41,9 @@ def server(store: str, access: str = "auto") -> Iterator[str]:
     with contextlib.ExitStack() as stack:
         listening = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
         address = f"http://127.0.0.1:{listening.getsockname()[1]}"
-        desk = Desk.open(config.store, address=address)
-        stack.callback(desk.close)
-        running = uvicorn.Server(uvicorn.Config(create_app(desk, config), log_config=None, lifespan="off"))
+        store = Store.open(config.store, address=address)
+        stack.callback(store.close)
+        running = uvicorn.Server(uvicorn.Config(create_app(store, config), log_config=None, lifespan="off"))
         thread = threading.Thread(target=running.run, args=([listening],))
         thread.start()
         try:

@@ -23,12 +23,12 @@ def call(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def tokens(call: Api):
-    return {scope: call.desk.create_token(scope, [scope]) for scope in SCOPES}
+    return {scope: call.store.create_token(scope, [scope]) for scope in SCOPES}
 
 
 @pytest.fixture(scope="module")
 def experiment(call: Api):
-    return call.desk.create(SETTINGS)["id"]
+    return call.store.create(SETTINGS)["id"]
 
 
 def sent(call: Api, operation: Operation, experiment: str, token: str | None, cookie: bool = False):
@@ -80,7 +80,7 @@ def test_bad_headers_are_refused(call: Api, experiment, header):
 
 
 def test_a_revoked_token_ends(call: Api, experiment):
-    token = call.desk.create_token("short-lived", ["admin"])
+    token = call.store.create_token("short-lived", ["admin"])
     listed = call("GET", "/v1/tokens", headers=bearer(token)).json()["items"]
     [identity] = [one["id"] for one in listed if one["name"] == "short-lived"]
     assert call("DELETE", f"/v1/tokens/{identity}", headers=bearer(token)).status_code == 204
@@ -102,7 +102,7 @@ def test_a_token_is_shown_once_and_works(call: Api, tokens):
 
 def test_a_token_is_never_in_a_log(call: Api, tmp_path, caplog, capfd, monkeypatch):
     with caplog.at_level(logging.DEBUG), api(tmp_path, host="0.0.0.0", log_requests=True) as other:
-        canary = other.desk.create_token("canary", ["admin"])
+        canary = other.store.create_token("canary", ["admin"])
         headers = bearer(canary)
         other("POST", "/v1/experiments", json=SETTINGS, headers=headers)
         other("POST", "/v1/experiments", json={"name": canary}, headers=headers)
@@ -113,7 +113,7 @@ def test_a_token_is_never_in_a_log(call: Api, tmp_path, caplog, capfd, monkeypat
         def broken(*_, **__):
             raise RuntimeError("a fault")
 
-        monkeypatch.setattr(other.desk, "experiment", broken)
+        monkeypatch.setattr(other.store, "experiment", broken)
         problem(other("GET", "/v1/experiments/abc", headers=headers), 500, "internal")
         metrics = other("GET", "/metrics", headers=headers).text
     # The client of this test logs what it sends; the service must not.
@@ -166,7 +166,7 @@ def test_writes_from_other_sites_are_refused(tmp_path, headers, status):
     with api(tmp_path) as local:
         answer = local("POST", "/v1/experiments", json=SETTINGS, headers=headers)
         assert answer.status_code == status
-        assert len(local.desk.experiments()["items"]) == (status == 201)
+        assert len(local.store.experiments()["items"]) == (status == 201)
         assert local("GET", "/v1/experiments", headers=headers).status_code == 200
         assert not [name for name in answer.headers if name.startswith("access-control")]
 

@@ -5,74 +5,74 @@ from pathlib import Path
 
 import pytest
 
-from aftereffect.service.desk import Desk, restore_backup
 from aftereffect.service.errors import Refused
 from aftereffect.service.experiment.commands import Ask, Tell
+from aftereffect.service.store.store import Store, restore_backup
 
 MAIL = {"name": "Mail", "arms": ["short", "long"], "max_delay": 1, "seed": 7}
 
 
-def play(desk: Desk, identity: str, first: int, last: int) -> None:
+def play(store: Store, identity: str, first: int, last: int) -> None:
     for t in range(first, last + 1):
-        desk.perform_many([(identity, Ask()), (identity, Tell(t, t % 4 / 4))])
+        store.perform_many([(identity, Ask()), (identity, Tell(t, t % 4 / 4))])
 
 
-def everything(desk: Desk) -> list[object]:
-    made = desk.experiments()["items"]
-    return [made, *([desk.rounds(one["id"], limit=1000), desk.events(one["id"], limit=1000)] for one in made)]
+def everything(store: Store) -> list[object]:
+    made = store.experiments()["items"]
+    return [made, *([store.rounds(one["id"], limit=1000), store.events(one["id"], limit=1000)] for one in made)]
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
-def test_a_backup_restores_to_either_store_and_goes_on(desk, kind, tmp_path, request):
-    first, second = desk.create(MAIL)["id"], desk.create({**MAIL, "seed": 8})["id"]
-    play(desk, first, 1, 80)
-    play(desk, second, 1, 5)
-    token = desk.create_token("t", ["read"])
-    desk.backup(tmp_path / "copy.db")
+def test_a_backup_restores_to_either_store_and_goes_on(store, kind, tmp_path, request):
+    first, second = store.create(MAIL)["id"], store.create({**MAIL, "seed": 8})["id"]
+    play(store, first, 1, 80)
+    play(store, second, 1, 5)
+    token = store.create_token("t", ["read"])
+    store.backup(tmp_path / "copy.db")
     target = f"sqlite:///{tmp_path / 'new.db'}" if kind == "sqlite" else request.getfixturevalue("other_postgres_url")
     restore_backup(tmp_path / "copy.db", target)
-    with Desk.open(target) as other:
-        assert everything(other) == everything(desk)
+    with Store.open(target) as other:
+        assert everything(other) == everything(store)
         assert all(verdict["ok"] for verdict in other.verify())
         assert other.scopes_of(token) == {"read"}
-        play(desk, first, 81, 100)
+        play(store, first, 81, 100)
         play(other, first, 81, 100)
-        mine, theirs = (each.events(first, after=160, limit=1000)["items"] for each in (desk, other))
+        mine, theirs = (each.events(first, after=160, limit=1000)["items"] for each in (store, other))
         assert [event["body"] for event in mine] == [event["body"] for event in theirs]
         assert other.create(MAIL)["id"] not in (first, second)
     assert sorted(path.name for path in tmp_path.iterdir() if path.name.startswith(".")) == []
 
 
-def test_a_backup_is_a_store_that_can_be_opened(desk, tmp_path):
-    identity = desk.create(MAIL)["id"]
-    play(desk, identity, 1, 20)
-    desk.backup(tmp_path / "copy.db")
-    with Desk.open(f"sqlite:///{tmp_path / 'copy.db'}") as copy:
-        assert everything(copy) == everything(desk)
+def test_a_backup_is_a_store_that_can_be_opened(store, tmp_path):
+    identity = store.create(MAIL)["id"]
+    play(store, identity, 1, 20)
+    store.backup(tmp_path / "copy.db")
+    with Store.open(f"sqlite:///{tmp_path / 'copy.db'}") as copy:
+        assert everything(copy) == everything(store)
 
 
-def test_a_backup_taken_under_load_is_a_moment(desk, tmp_path):
-    identity = desk.create(MAIL)["id"]
-    play(desk, identity, 1, 50)
+def test_a_backup_taken_under_load_is_a_moment(store, tmp_path):
+    identity = store.create(MAIL)["id"]
+    play(store, identity, 1, 50)
     stop = threading.Event()
 
     def load() -> None:
         t = 51
         while not stop.is_set():
-            play(desk, identity, t, t)
+            play(store, identity, t, t)
             t += 1
 
     writer = threading.Thread(target=load)
     writer.start()
     try:
         for i in range(5):
-            desk.backup(tmp_path / f"copy{i}.db")
+            store.backup(tmp_path / f"copy{i}.db")
     finally:
         stop.set()
         writer.join()
     seen = []
     for i in range(5):
-        with Desk.open(f"sqlite:///{tmp_path / f'copy{i}.db'}") as copy:
+        with Store.open(f"sqlite:///{tmp_path / f'copy{i}.db'}") as copy:
             (verdict,) = copy.verify()
             assert verdict["ok"], verdict
             seen.append(verdict["rounds"])
@@ -80,29 +80,29 @@ def test_a_backup_taken_under_load_is_a_moment(desk, tmp_path):
     assert seen[0] >= 50
 
 
-def test_nothing_is_overwritten(desk, tmp_path):
-    desk.create(MAIL)
+def test_nothing_is_overwritten(store, tmp_path):
+    store.create(MAIL)
     path = tmp_path / "copy.db"
     path.write_text("my letters")
     with pytest.raises(Refused, match="must not exist yet"):
-        desk.backup(path)
+        store.backup(path)
     assert path.read_text() == "my letters"
     path.unlink()
-    desk.backup(path)
+    store.backup(path)
     taken = tmp_path / "taken.db"
-    with Desk.open(f"sqlite:///{taken}") as other:
+    with Store.open(f"sqlite:///{taken}") as other:
         kept = other.create(MAIL)
         with pytest.raises(Refused, match="in use"):
             restore_backup(path, f"sqlite:///{taken}", wait=0.0)
     with pytest.raises(Refused, match="empty store, but it holds experiments"):
         restore_backup(path, f"sqlite:///{taken}")
-    with Desk.open(f"sqlite:///{taken}") as other:
+    with Store.open(f"sqlite:///{taken}") as other:
         assert other.experiment(kept["id"]) == kept
 
 
-def test_a_folder_that_is_not_there_is_named(desk, tmp_path):
+def test_a_folder_that_is_not_there_is_named(store, tmp_path):
     with pytest.raises(Refused, match="folder that is there"):
-        desk.backup(tmp_path / "nowhere" / "copy.db")
+        store.backup(tmp_path / "nowhere" / "copy.db")
 
 
 @pytest.mark.parametrize("content", [b"", b"not a database at all" * 50, None])
@@ -115,7 +115,7 @@ def test_what_is_no_backup_is_refused(tmp_path: Path, content):
     assert not (tmp_path / "new.db").exists()
 
 
-def test_a_backup_is_not_restored_over_itself(desk, tmp_path):
-    desk.backup(tmp_path / "copy.db")
+def test_a_backup_is_not_restored_over_itself(store, tmp_path):
+    store.backup(tmp_path / "copy.db")
     with pytest.raises(Refused, match="another file than source"):
         restore_backup(tmp_path / "copy.db", f"sqlite:///{tmp_path / 'copy.db'}")

@@ -6,7 +6,7 @@ from tests.service.browser import window
 from tests.service.running import server
 
 from aftereffect.service.client import Client
-from aftereffect.service.desk import Desk
+from aftereffect.service.store.store import Store
 
 CHARTS = ("timeline", "totals", "probabilities", "outcome")
 FOLLOW = "http://elsewhere.example/"
@@ -184,8 +184,8 @@ def test_a_form_on_another_site_changes_nothing(browser, address):
 
 def test_a_login_is_kept_where_scripts_cannot_read_it(browser, tmp_path):
     store = f"sqlite:///{tmp_path / 'store.db'}"
-    with Desk.open(store) as desk:
-        token = desk.create_token("owner", ["admin"])
+    with Store.open(store) as opened:
+        token = opened.create_token("owner", ["admin"])
     with server(store, access="required") as address, window(browser, address) as seen:
         path = played(address, 30, token)
         page = seen.go(path)

@@ -1,4 +1,4 @@
-"""How the dashboard looks in a real Chromium: on a phone and a desk, in the light and in the dark, to tired eyes."""
+"""How the dashboard looks in a real Chromium: on a phone and a store, in the light and in the dark, to tired eyes."""
 
 import time
 

@@ -24,10 +24,10 @@ def call(tmp_path):
 def every_page(call: Api) -> list[str]:
     """An address of each kind of page: all states, one unit and several, with and without rounds."""
     several = played(call, 12, units=["north", "south"])
-    call.desk.perform(identity(several), Ask())
+    call.store.perform(identity(several), Ask())
     finished = played(call, 9, horizon=9)
     paused = played(call, 3)
-    call.desk.perform(identity(paused), Pause())
+    call.store.perform(identity(paused), Pause())
     one = played(call, 40, start_date="2026-01-01")
     return [
         "/",
@@ -87,7 +87,7 @@ def test_the_first_page_without_experiments_leads_to_the_form(call):
 
 def test_the_list_shows_state_round_and_what_is_waited_for(call):
     path = played(call, 2, name="Letters <i>or</i> mail")
-    call.desk.perform(identity(path), Ask())
+    call.store.perform(identity(path), Ask())
     made(call, name="Later", draft=True)
     words = get(call, "/").words
     for expected in ("Letters <i>or</i> mail", "the total of round 3", "Later", "its start", "running", "draft"):
@@ -211,7 +211,7 @@ def test_the_outcome_and_its_equal_split_are_those_of_hand_work():
 def test_the_page_shows_the_certificate_term_by_term(call):
     path = played(call, 50)
     words = Page(call("GET", path).text).words
-    view = call.desk.experiment(identity(path))
+    view = call.store.experiment(identity(path))
     assert "The certificate so far" in words
     for sentence in (*view["guarantee"]["paragraphs"], *view["plan"]["sentences"]):
         assert sentence in words
@@ -222,14 +222,14 @@ def test_the_page_shows_the_certificate_term_by_term(call):
 def test_the_charts_data_agrees_with_the_rounds(call):
     path = played(call, 50, units=["north", "south"])
     data = call("GET", f"{path}/charts.json?unit=south").json()
-    rows = [one for one in call.desk.rounds(identity(path), limit=1000)["items"] if one["unit"] == "south"]
+    rows = [one for one in call.store.rounds(identity(path), limit=1000)["items"] if one["unit"] == "south"]
     names = [lane["name"] for lane in data["lanes"]]
     assert [(number, names[lane], total) for number, lane, total, *_ in data["totals"]] == [
         (one["round"], one["arm"], one["total"]) for one in rows
     ]
     assert [number for number, _ in data["updates"]] == [one["round"] for one in rows if one["update"]]
     assert sum(last - first + 1 for *_, first, last in data["bars"]) == 50
-    view = call.desk.experiment(identity(path))
+    view = call.store.experiment(identity(path))
     assert data["outcome"]["own"][-1] == pytest.approx(view["sum_of_totals"])
     assert {arm["name"]: arm["values"][-1] for arm in data["chances"]["arms"]} == view["probabilities"]
     assert {len(arm["values"]) for arm in data["chances"]["arms"]} == {len(data["chances"]["rounds"])}

@@ -36,7 +36,7 @@ def test_only_own_pages_send_forms(call, headers, status):
     path = made(call)
     kind = {"Content-Type": "application/x-www-form-urlencoded"}
     assert call("POST", f"{path}/ask", content="", headers={**kind, **headers}).status_code == status
-    assert call.desk.experiment(identity(path))["round"] == (1 if status == 303 else 0)
+    assert call.store.experiment(identity(path))["round"] == (1 if status == 303 else 0)
 
 
 def test_without_a_token_there_is_only_the_login(guarded):
@@ -49,12 +49,12 @@ def test_without_a_token_there_is_only_the_login(guarded):
         assert post(guarded, f"{path}/{word}", {"round": "1"}).headers["location"].startswith("/login")
     for place in ("/experiments/new", "/experiments/plan"):
         assert post(guarded, place, FORM).headers["location"].startswith("/login")
-    assert guarded.desk.experiment(identity(path))["round"] == 0
-    assert len(guarded.desk.experiments()["items"]) == 1
+    assert guarded.store.experiment(identity(path))["round"] == 0
+    assert len(guarded.store.experiments()["items"]) == 1
 
 
 def test_a_login_sets_a_cookie_that_scripts_and_other_sites_cannot_use(guarded):
-    token = guarded.desk.create_token("reader", ["read"])
+    token = guarded.store.create_token("reader", ["read"])
     wrong = post(guarded, "/login", {"token": "x" + token, "next": "/"})
     assert wrong.status_code == 401
     assert "set-cookie" not in wrong.headers
@@ -85,16 +85,16 @@ def test_a_page_offers_and_takes_what_the_token_allows(guarded, scope, level):
         "start": 2,
         "finish": 2,
     }
-    headers = {"Cookie": f"aftereffect_token={guarded.desk.create_token(scope, [scope])}"}
+    headers = {"Cookie": f"aftereffect_token={guarded.store.create_token(scope, [scope])}"}
     fields = {"round": "1", "total": "1", "corrected": "1", "arm": "email", "move": "away"}
     for word, least in needed.items():
         path = made(guarded, draft=word == "start")
         if word in ("tell", "missing", "amend"):
-            guarded.desk.perform(identity(path), Ask())
+            guarded.store.perform(identity(path), Ask())
         if word == "amend":
-            guarded.desk.perform(identity(path), Tell(1, 2.0))
+            guarded.store.perform(identity(path), Tell(1, 2.0))
         if word == "resume":
-            guarded.desk.perform(identity(path), Pause())
+            guarded.store.perform(identity(path), Pause())
         page = get(guarded, path, headers=headers)
         assert (f"{path}/{word}" in {form.get("action") for form in page.all("form")}) == (level >= least), word
         assert post(guarded, f"{path}/{word}", fields, headers=headers).status_code == (

@@ -21,7 +21,7 @@ def test_a_round_is_opened_reported_and_shown_without_a_script(call):
     opened = post(call, f"{path}/ask")
     assert (opened.status_code, opened.headers["location"]) == (303, path)
     page = get(call, path)
-    arm = call.desk.rounds(identity(path))["items"][0]["arm"]
+    arm = call.store.rounds(identity(path))["items"][0]["arm"]
     assert re.search(rf"Play\s+{arm}", page.words)
     assert f"{arm} was drawn with probability 0.500 for block 1" in page.words
     told = post(call, f"{path}/tell", {"round": "1", "total": " 12.5 "})
@@ -29,7 +29,7 @@ def test_a_round_is_opened_reported_and_shown_without_a_script(call):
     page = get(call, told.headers["location"])
     assert "The report is saved." in page.words
     assert "Open round 2" in page.words
-    row = call.desk.rounds(identity(path))["items"][0]
+    row = call.store.rounds(identity(path))["items"][0]
     assert (row["total"], row["status"]) == (12.5, "reported")
 
 
@@ -41,7 +41,7 @@ def test_a_report_sent_twice_counts_once_and_another_value_is_a_conflict(call):
     refused = post(call, f"{path}/tell", {"round": "1", "total": "4"})
     assert refused.status_code == 409
     assert "round 1 was reported as 3.0 and now 4.0 came" in Page(refused.text).words
-    assert call.desk.experiment(identity(path))["sum_of_totals"] == 3.0
+    assert call.store.experiment(identity(path))["sum_of_totals"] == 3.0
 
 
 @pytest.mark.parametrize(
@@ -56,14 +56,14 @@ def test_a_total_that_is_no_plain_number_is_refused_and_kept_in_the_form(call, t
     assert "must be a number like 8421 or 0.5" in page.words
     (field,) = [field for field in page.all("input") if field.get("id") == "field-total"]
     assert (field["value"], field["aria-invalid"]) == (text, "true")
-    assert call.desk.experiment(identity(path))["open_round"] == 1
+    assert call.store.experiment(identity(path))["open_round"] == 1
 
 
 def test_a_round_is_closed_as_missing(call):
     path = made(call)
     post(call, f"{path}/ask")
     assert post(call, f"{path}/missing", {"round": "1"}).headers["location"] == f"{path}?done=missing"
-    assert call.desk.experiment(identity(path))["counts"]["missing"] == 1
+    assert call.store.experiment(identity(path))["counts"]["missing"] == 1
     assert post(call, f"{path}/missing", {"round": "1"}).status_code == 409
 
 
@@ -84,7 +84,7 @@ def test_units_report_one_by_one_and_the_rest_is_missing(call):
     assert (fields["total-0"], fields["total-2"]) == ("7", "x")
     assert post(call, f"{path}/tell", {"round": "1"}).status_code == 422
     assert post(call, f"{path}/missing", {"round": "1"}).status_code == 303
-    rows = call.desk.rounds(identity(path))["items"]
+    rows = call.store.rounds(identity(path))["items"]
     assert [(row["unit"], row["total"], row["status"]) for row in rows] == [
         ("north", None, "missing"),
         ("<south>", 2.5, "reported"),
@@ -102,7 +102,7 @@ def test_a_round_of_the_open_block_is_corrected_and_an_older_one_is_not(call):
     assert (
         post(call, f"{path}/amend", {"round": "1", "corrected": "4"}).headers["location"] == f"{path}?done=amended"
     )
-    assert call.desk.experiment(identity(path))["sum_of_totals"] == 5.0
+    assert call.store.experiment(identity(path))["sum_of_totals"] == 5.0
     old = played(call, 60)
     refused = post(call, f"{old}/amend", {"round": "1", "corrected": "9"})
     assert refused.status_code == 409
@@ -119,7 +119,7 @@ def test_an_experiment_is_started_paused_resumed_and_finished(call):
         ("finish", "finished", "finished"),
     ):
         assert post(call, f"{path}/{word}").headers["location"] == f"{path}?done={done}"
-        assert call.desk.experiment(identity(path))["state"] == state
+        assert call.store.experiment(identity(path))["state"] == state
     refused = post(call, f"{path}/ask")
     assert refused.status_code == 409
     assert "it is finished" in Page(refused.text).words
@@ -128,10 +128,10 @@ def test_an_experiment_is_started_paused_resumed_and_finished(call):
 def test_an_arm_goes_away_and_comes_back(call):
     path = made(call)
     assert post(call, f"{path}/arms", {"arm": "email", "move": "away"}).headers["location"] == f"{path}?done=away"
-    assert call.desk.experiment(identity(path))["away"] == ["email"]
+    assert call.store.experiment(identity(path))["away"] == ["email"]
     assert "(away)" in get(call, path).words
     assert post(call, f"{path}/arms", {"arm": "email", "move": "back"}).status_code == 303
-    assert call.desk.experiment(identity(path))["away"] == []
+    assert call.store.experiment(identity(path))["away"] == []
 
 
 def test_the_plan_is_shown_before_anything_starts(call):
@@ -142,7 +142,7 @@ def test_the_plan_is_shown_before_anything_starts(call):
     # and 365.25 / 4 / 28.6 = 3.19 decisions in a quarter.
     for expected in ("7 rounds", "8 rounds", "28.6 rounds", "3.19", "attribution window"):
         assert expected in words
-    assert call.desk.experiments()["items"] == []
+    assert call.store.experiments()["items"] == []
     fields = {
         field["name"]: field["value"] for field in Page(shown.text).all("input") if field.get("type") == "text"
     }
@@ -159,7 +159,7 @@ def test_a_form_makes_the_experiment_it_says(call):
     }
     created = post(call, "/experiments/new", {**FORM, **further})
     assert created.status_code == 303
-    view = call.desk.experiment(identity(created.headers["location"].partition("?")[0]))
+    view = call.store.experiment(identity(created.headers["location"].partition("?")[0]))
     expected = {"arms": ["9.90", "10.90"], "units": ["north", "south"], "max_delay": 7, "high": 20.0, "low": 0.0}
     expected |= {
         "horizon": 500,
@@ -172,7 +172,7 @@ def test_a_form_makes_the_experiment_it_says(call):
     draft = post(
         call, "/experiments/new", {**FORM, "carry": "half_life", "length": "2", "draft": "yes", "units": "3"}
     )
-    view = call.desk.experiment(identity(draft.headers["location"].partition("?")[0]))
+    view = call.store.experiment(identity(draft.headers["location"].partition("?")[0]))
     # 2 log2(20) = 8.64 days until 5% are left.
     assert (view["state"], view["max_delay"], view["units"]) == ("draft", 9, ["1", "2", "3"])
 
@@ -180,9 +180,9 @@ def test_a_form_makes_the_experiment_it_says(call):
 def test_a_form_sent_twice_makes_one_experiment(call):
     places = {post(call, "/experiments/new", {**FORM, "once": "key"}).headers["location"] for _ in range(2)}
     assert len(places) == 1
-    assert len(call.desk.experiments()["items"]) == 1
+    assert len(call.store.experiments()["items"]) == 1
     post(call, "/experiments/new", {**FORM, "once": "another"})
-    assert len(call.desk.experiments()["items"]) == 2
+    assert len(call.store.experiments()["items"]) == 2
 
 
 @pytest.mark.parametrize(
@@ -211,7 +211,7 @@ def test_a_wrong_field_is_named_beside_it(call, changes, field, words):
     (marked,) = [a for tag in ("input", "textarea") for a in page.all(tag) if a.get("aria-invalid")]
     assert (marked["id"], marked["aria-describedby"].split()[-1]) == (f"field-{field}", f"wrong-{field}")
     assert f"#field-{field}" in {link["href"] for link in page.all("a")}
-    assert call.desk.experiments()["items"] == []
+    assert call.store.experiments()["items"] == []
 
 
 @pytest.mark.parametrize(
@@ -232,7 +232,7 @@ def test_a_body_that_is_no_sane_form_changes_nothing(call, kind, body, status):
     post(call, f"{path}/ask")
     found = call("POST", f"{path}/tell", content=body, headers={"Content-Type": kind, **OWN})
     assert found.status_code == status
-    assert call.desk.experiment(identity(path))["counts"]["reports"] == 0
+    assert call.store.experiment(identity(path))["counts"]["reports"] == 0
 
 
 def test_a_form_means_what_it_says_and_nothing_is_guessed():

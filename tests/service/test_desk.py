@@ -1,4 +1,4 @@
-"""The desk, on SQLite and PostgreSQL alike: writes are durable, answered one by one; reads show what is committed."""
+"""The store, on SQLite and PostgreSQL alike: writes are durable, answered one by one; reads show what is committed."""
 
 import asyncio
 import csv
@@ -13,215 +13,215 @@ import polars as pl
 import pytest
 from sqlalchemy.exc import OperationalError
 
-from aftereffect.service import desk as desk_module
 from aftereffect.service.api.bulk import answered
-from aftereffect.service.desk import Desk
 from aftereffect.service.errors import Corrupt, Refused
 from aftereffect.service.experiment.commands import Amend, Ask, Finish, Pause, Resume, Start, Tell
 from aftereffect.service.store import loading
+from aftereffect.service.store import store as store_module
 from aftereffect.service.store.batch import Batch
+from aftereffect.service.store.store import Store
 from aftereffect.service.store.troubles import refusal
 
 MAIL = {"name": "Mail", "arms": ["short", "long", "none"], "max_delay": 1, "seed": 7}
 
 
-def play(desk: Desk, identity: str, rounds: int) -> list[str]:
+def play(store: Store, identity: str, rounds: int) -> list[str]:
     """Play rounds with totals 0, 1/4, 1/2, 3/4, 0, ...; return the arms."""
     arms = []
     for _ in range(rounds):
-        asked = desk.perform(identity, Ask())
+        asked = store.perform(identity, Ask())
         arms.append(asked["arm"])
-        desk.perform(identity, Tell(asked["round"], asked["round"] % 4 / 4))
+        store.perform(identity, Tell(asked["round"], asked["round"] % 4 / 4))
     return arms
 
 
-def test_a_new_experiment_runs_and_has_an_id(desk):
-    made = desk.create(MAIL)
+def test_a_new_experiment_runs_and_has_an_id(store):
+    made = store.create(MAIL)
     assert len(made["id"]) == 20
     assert (made["state"], made["name"], made["round"]) == ("running", "Mail", 0)
-    assert desk.experiment(made["id"]) == made
+    assert store.experiment(made["id"]) == made
     assert made["created_at"].endswith("Z")
 
 
-def test_settings_are_checked_before_anything_is_stored(desk):
+def test_settings_are_checked_before_anything_is_stored(store):
     with pytest.raises(Refused, match="arms must"):
-        desk.create({**MAIL, "arms": ["one"]})
-    assert desk.experiments()["items"] == []
+        store.create({**MAIL, "arms": ["one"]})
+    assert store.experiments()["items"] == []
 
 
-def test_a_seed_is_drawn_where_none_is_given(desk):
-    seeds = {desk.create({**MAIL, "seed": None})["seed"] for _ in range(3)}
+def test_a_seed_is_drawn_where_none_is_given(store):
+    seeds = {store.create({**MAIL, "seed": None})["seed"] for _ in range(3)}
     assert len(seeds) == 3
 
 
-def test_the_same_seed_plays_the_same_on_a_desk_that_is_closed_and_opened(store_url):
-    with Desk.open(store_url) as desk:
-        one, two = desk.create(MAIL)["id"], desk.create(MAIL)["id"]
-        straight = play(desk, one, 90)
-        broken = play(desk, two, 31)
-    with Desk.open(store_url) as desk:
-        broken += play(desk, two, 40)
-    with Desk.open(store_url) as desk:
-        broken += play(desk, two, 19)
+def test_the_same_seed_plays_the_same_on_a_store_that_is_closed_and_opened(store_url):
+    with Store.open(store_url) as store:
+        one, two = store.create(MAIL)["id"], store.create(MAIL)["id"]
+        straight = play(store, one, 90)
+        broken = play(store, two, 31)
+    with Store.open(store_url) as store:
+        broken += play(store, two, 40)
+    with Store.open(store_url) as store:
+        broken += play(store, two, 19)
         assert broken == straight
-        assert [verdict["ok"] for verdict in desk.verify()] == [True, True]
-        first, second = (desk.events(i, limit=1000)["items"] for i in (one, two))
+        assert [verdict["ok"] for verdict in store.verify()] == [True, True]
+        first, second = (store.events(i, limit=1000)["items"] for i in (one, two))
         assert [event["body"] for event in first] == [event["body"] for event in second]
 
 
 def test_an_open_round_is_the_same_after_a_restart(store_url):
-    with Desk.open(store_url) as desk:
-        identity = desk.create(MAIL)["id"]
-        play(desk, identity, 3)
-        asked = desk.perform(identity, Ask())
-    with Desk.open(store_url) as desk:
-        assert desk.perform(identity, Ask()) == asked
-        assert desk.experiment(identity)["open_round"] == 4
+    with Store.open(store_url) as store:
+        identity = store.create(MAIL)["id"]
+        play(store, identity, 3)
+        asked = store.perform(identity, Ask())
+    with Store.open(store_url) as store:
+        assert store.perform(identity, Ask()) == asked
+        assert store.experiment(identity)["open_round"] == 4
 
 
-def test_the_clock_can_be_set(desk):
-    desk.now = lambda: "2031-05-06T07:08:09.000Z"
-    identity = desk.create(MAIL)["id"]
-    assert desk.perform(identity, Ask())["asked_at"] == "2031-05-06T07:08:09.000Z"
-    assert desk.experiment(identity)["created_at"] == "2031-05-06T07:08:09.000Z"
+def test_the_clock_can_be_set(store):
+    store.now = lambda: "2031-05-06T07:08:09.000Z"
+    identity = store.create(MAIL)["id"]
+    assert store.perform(identity, Ask())["asked_at"] == "2031-05-06T07:08:09.000Z"
+    assert store.experiment(identity)["created_at"] == "2031-05-06T07:08:09.000Z"
 
 
-def test_repeats_store_nothing_and_conflicts_change_nothing(desk):
-    identity = desk.create(MAIL)["id"]
-    desk.perform(identity, Ask())
-    desk.perform(identity, Ask())
-    desk.perform(identity, Tell(1, 0.5))
-    again = desk.perform(identity, Tell(1, 0.5))
+def test_repeats_store_nothing_and_conflicts_change_nothing(store):
+    identity = store.create(MAIL)["id"]
+    store.perform(identity, Ask())
+    store.perform(identity, Ask())
+    store.perform(identity, Tell(1, 0.5))
+    again = store.perform(identity, Tell(1, 0.5))
     assert again["repeated"] is True
     with pytest.raises(Refused, match=r"reported as 0\.5"):
-        desk.perform(identity, Tell(1, 0.25))
-    assert [event["kind"] for event in desk.events(identity)["items"]] == ["ask", "tell"]
+        store.perform(identity, Tell(1, 0.25))
+    assert [event["kind"] for event in store.events(identity)["items"]] == ["ask", "tell"]
 
 
-def test_a_very_old_report_repeated_is_found_in_the_store(desk):
-    identity = desk.create({**MAIL, "max_delay": 0})["id"]
-    play(desk, identity, 200)
-    assert desk.perform(identity, Tell(1, 0.25))["repeated"] is True
+def test_a_very_old_report_repeated_is_found_in_the_store(store):
+    identity = store.create({**MAIL, "max_delay": 0})["id"]
+    play(store, identity, 200)
+    assert store.perform(identity, Tell(1, 0.25))["repeated"] is True
     with pytest.raises(Refused, match=r"round 1 was reported as 0\.25"):
-        desk.perform(identity, Tell(1, 0.5))
+        store.perform(identity, Tell(1, 0.5))
 
 
-def test_an_old_round_is_found_even_if_it_is_still_to_be_written(desk):
-    identity = desk.create({**MAIL, "max_delay": 0})["id"]
+def test_an_old_round_is_found_even_if_it_is_still_to_be_written(store):
+    identity = store.create({**MAIL, "max_delay": 0})["id"]
     commands = [command for t in range(1, 201) for command in (Ask(), Tell(t, 0.25))]
-    answers = desk.perform_many([(identity, command) for command in [*commands, Tell(1, 0.25), Tell(1, 0.5)]])
+    answers = store.perform_many([(identity, command) for command in [*commands, Tell(1, 0.25), Tell(1, 0.5)]])
     assert answers[-2]["repeated"] is True
     assert isinstance(answers[-1], Refused)
-    assert desk.verify(identity)[0]["ok"]
+    assert store.verify(identity)[0]["ok"]
 
 
 @pytest.mark.parametrize("identity", ["", "nobody", "x" * 33, "a\0b", "\ud800", "ä"])
-def test_an_unknown_experiment_is_not_found_anywhere(desk, identity):
+def test_an_unknown_experiment_is_not_found_anywhere(store, identity):
     for call in (
-        lambda: desk.perform(identity, Ask()),
-        lambda: desk.experiment(identity),
-        lambda: desk.rounds(identity),
-        lambda: desk.events(identity),
-        lambda: desk.series(identity),
-        lambda: desk.export(identity, "csv"),
-        lambda: desk.verify(identity),
-        lambda: desk.experiments(after=identity),
+        lambda: store.perform(identity, Ask()),
+        lambda: store.experiment(identity),
+        lambda: store.rounds(identity),
+        lambda: store.events(identity),
+        lambda: store.series(identity),
+        lambda: store.export(identity, "csv"),
+        lambda: store.verify(identity),
+        lambda: store.experiments(after=identity),
     ):
         with pytest.raises(Refused) as refused:
             call()
         assert refused.value.code == "not_found"
 
 
-def test_many_commands_are_answered_one_by_one(desk):
-    one, two = desk.create(MAIL)["id"], desk.create({**MAIL, "draft": True})["id"]
+def test_many_commands_are_answered_one_by_one(store):
+    one, two = store.create(MAIL)["id"], store.create({**MAIL, "draft": True})["id"]
     commands = [(one, Ask()), (two, Ask()), ("nobody", Ask()), (one, Tell(1, 0.5)), (one, Tell(9, 0.5))]
-    answers = desk.perform_many(commands)
+    answers = store.perform_many(commands)
     codes = [answer.code if isinstance(answer, Refused) else "done" for answer in answers]
     assert codes == ["done", "wrong_state", "not_found", "done", "not_open"]
-    assert desk.perform_many([]) == []
+    assert store.perform_many([]) == []
 
 
-def test_lists_longer_than_a_transaction_are_answered_in_order(desk, monkeypatch):
+def test_lists_longer_than_a_transaction_are_answered_in_order(store, monkeypatch):
     monkeypatch.setattr("aftereffect.service.store.writer.MOST_COMMANDS", 7)
-    identity = desk.create(MAIL)["id"]
+    identity = store.create(MAIL)["id"]
     commands = [command for t in range(1, 31) for command in (Ask(), Tell(t, 0.5))]
-    answers = desk.perform_many([(identity, command) for command in commands])
+    answers = store.perform_many([(identity, command) for command in commands])
     assert [answer["round"] for answer in answers] == [t for t in range(1, 31) for _ in range(2)]
 
 
-def test_states_follow_the_commands(desk):
-    identity = desk.create({**MAIL, "draft": True})["id"]
+def test_states_follow_the_commands(store):
+    identity = store.create({**MAIL, "draft": True})["id"]
     for command, state in ((Start(), "running"), (Pause(), "paused"), (Resume(), "running"), (Finish(), "finished")):
-        desk.perform(identity, command)
-        assert desk.experiment(identity)["state"] == state
-        assert [item["id"] for item in desk.experiments(state=state)["items"]] == [identity]
-    assert desk.experiments(state="draft")["items"] == []
-    assert desk.verify(identity)[0]["ok"]
+        store.perform(identity, command)
+        assert store.experiment(identity)["state"] == state
+        assert [item["id"] for item in store.experiments(state=state)["items"]] == [identity]
+    assert store.experiments(state="draft")["items"] == []
+    assert store.verify(identity)[0]["ok"]
 
 
-def test_experiments_come_in_pages(desk):
-    made = [desk.create({**MAIL, "name": f"n{i}"})["id"] for i in range(5)]
-    first = desk.experiments(limit=2)
-    second = desk.experiments(after=first["next"], limit=2)
-    third = desk.experiments(after=second["next"], limit=2)
+def test_experiments_come_in_pages(store):
+    made = [store.create({**MAIL, "name": f"n{i}"})["id"] for i in range(5)]
+    first = store.experiments(limit=2)
+    second = store.experiments(after=first["next"], limit=2)
+    third = store.experiments(after=second["next"], limit=2)
     assert [item["id"] for page in (first, second, third) for item in page["items"]] == made
     assert third["next"] is None
     assert third["items"][0]["arms"] == MAIL["arms"]
 
 
-def test_rounds_come_in_pages_by_round_and_unit(desk):
-    identity = desk.create({**MAIL, "units": ["b", "a", "c"]})["id"]
+def test_rounds_come_in_pages_by_round_and_unit(store):
+    identity = store.create({**MAIL, "units": ["b", "a", "c"]})["id"]
     for t in range(1, 4):
-        desk.perform(identity, Ask())
+        store.perform(identity, Ask())
         for unit in ("c", "a", "b"):
-            desk.perform(identity, Tell(t, 0.5, unit))
-    first = desk.rounds(identity, limit=4)
+            store.perform(identity, Tell(t, 0.5, unit))
+    first = store.rounds(identity, limit=4)
     assert [(row["round"], row["unit"]) for row in first["items"]] == [(1, "b"), (1, "a"), (1, "c"), (2, "b")]
     assert first["next"] == "2.0"
-    second = desk.rounds(identity, after="2.0", limit=2)
+    second = store.rounds(identity, after="2.0", limit=2)
     assert [(row["round"], row["unit"]) for row in second["items"]] == [(2, "a"), (2, "c")]
     assert second["next"] == "2"
-    assert desk.rounds(identity, after=2)["next"] is None
-    assert len(desk.rounds(identity, after=0)["items"]) == 9
-    assert desk.rounds(identity, after=3)["items"] == []
+    assert store.rounds(identity, after=2)["next"] is None
+    assert len(store.rounds(identity, after=0)["items"]) == 9
+    assert store.rounds(identity, after=3)["items"] == []
 
 
 @pytest.mark.parametrize("limit", [0, 1001, True, 1.0, "7"])
-def test_pages_have_a_limit(desk, limit):
-    identity = desk.create(MAIL)["id"]
-    for call in (desk.experiments, partial(desk.rounds, identity), partial(desk.events, identity)):
+def test_pages_have_a_limit(store, limit):
+    identity = store.create(MAIL)["id"]
+    for call in (store.experiments, partial(store.rounds, identity), partial(store.events, identity)):
         with pytest.raises(Refused, match="limit must be"):
             call(limit=limit)
 
 
-def test_the_log_comes_in_pages(desk):
-    identity = desk.create(MAIL)["id"]
-    play(desk, identity, 3)
-    first = desk.events(identity, limit=4)
-    second = desk.events(identity, after=first["next"], limit=4)
+def test_the_log_comes_in_pages(store):
+    identity = store.create(MAIL)["id"]
+    play(store, identity, 3)
+    first = store.events(identity, limit=4)
+    second = store.events(identity, after=first["next"], limit=4)
     assert [event["seq"] for event in (*first["items"], *second["items"])] == [1, 2, 3, 4, 5, 6]
     assert second["next"] is None
     assert first["items"][1]["body"]["total"] == 0.25
 
 
-def test_a_row_is_what_the_answer_said(desk):
-    identity = desk.create(MAIL)["id"]
-    asked = desk.perform(identity, Ask())
-    (row,) = desk.rounds(identity)["items"]
+def test_a_row_is_what_the_answer_said(store):
+    identity = store.create(MAIL)["id"]
+    asked = store.perform(identity, Ask())
+    (row,) = store.rounds(identity)["items"]
     assert {name: asked[name] for name in row} == row
-    told = desk.perform(identity, Tell(1, 0.1))
-    (row,) = desk.rounds(identity)["items"]
+    told = store.perform(identity, Tell(1, 0.1))
+    (row,) = store.rounds(identity)["items"]
     assert {name: told[name] for name in row} == row
     assert row["total"] == 0.1
     assert isinstance(row["draw"], bool)
 
 
-def test_series_are_the_columns_of_the_last_rows(desk):
-    identity = desk.create(MAIL)["id"]
-    play(desk, identity, 12)
-    desk.perform(identity, Ask())
-    rows = desk.rounds(identity)["items"]
-    whole = desk.series(identity)
+def test_series_are_the_columns_of_the_last_rows(store):
+    identity = store.create(MAIL)["id"]
+    play(store, identity, 12)
+    store.perform(identity, Ask())
+    rows = store.rounds(identity)["items"]
+    whole = store.series(identity)
     for name in ("round", "arm", "total", "status", "washin", "measured", "update", "probability"):
         assert whole[name] == [row[name] for row in rows]
     draws = [row["round"] for row in rows if row["draw"]]
@@ -230,32 +230,32 @@ def test_series_are_the_columns_of_the_last_rows(desk):
         if row["draw"]:
             odds = whole["odds"]["probabilities"][row["arm"]]
             assert odds[draws.index(row["round"])] == row["probability"]
-    assert desk.series(identity, last=5)["round"] == [9, 10, 11, 12, 13]
+    assert store.series(identity, last=5)["round"] == [9, 10, 11, 12, 13]
 
 
-def test_exports_hold_every_row(desk):
-    identity = desk.create({**MAIL, "arms": ["=1+1", "long"]})["id"]
-    play(desk, identity, 20)
-    rows = desk.rounds(identity)["items"]
-    table = pl.read_parquet(io.BytesIO(desk.export(identity, "parquet")))
+def test_exports_hold_every_row(store):
+    identity = store.create({**MAIL, "arms": ["=1+1", "long"]})["id"]
+    play(store, identity, 20)
+    rows = store.rounds(identity)["items"]
+    table = pl.read_parquet(io.BytesIO(store.export(identity, "parquet")))
     assert table.to_dicts() == rows
-    read = list(csv.DictReader(io.StringIO(desk.export(identity, "csv").decode())))
+    read = list(csv.DictReader(io.StringIO(store.export(identity, "csv").decode())))
     assert [float(row["total"]) for row in read] == [row["total"] for row in rows]
     assert {row["arm"] for row in read} == {"'=1+1", "long"}
     with pytest.raises(Refused, match="form must be one of"):
-        desk.export(identity, "xml")
+        store.export(identity, "xml")
 
 
-def test_many_threads_on_one_experiment_leave_no_gap(desk):
-    identity = desk.create(MAIL)["id"]
+def test_many_threads_on_one_experiment_leave_no_gap(store):
+    identity = store.create(MAIL)["id"]
     rounds: list[int] = []
     guard = threading.Lock()
 
     def client(_: int) -> None:
         for _ in range(10):
-            asked = desk.perform(identity, Ask())
+            asked = store.perform(identity, Ask())
             try:
-                told = desk.perform(identity, Tell(asked["round"], 0.5))
+                told = store.perform(identity, Tell(asked["round"], 0.5))
             except Refused:
                 continue
             if not told["repeated"]:
@@ -264,25 +264,25 @@ def test_many_threads_on_one_experiment_leave_no_gap(desk):
 
     with ThreadPoolExecutor(16) as crowd:
         list(crowd.map(client, range(16)))
-    stored = [row["round"] for row in desk.rounds(identity, limit=1000)["items"]]
+    stored = [row["round"] for row in store.rounds(identity, limit=1000)["items"]]
     assert stored == list(range(1, len(stored) + 1))
     assert sorted(rounds) == stored
-    assert desk.verify(identity)[0]["ok"]
+    assert store.verify(identity)[0]["ok"]
 
 
-def test_event_loops_get_the_same_answers(desk):
+def test_event_loops_get_the_same_answers(store):
     async def client(i: int) -> tuple[int, list[str]]:
-        made = await desk.acreate({**MAIL, "seed": i})
+        made = await store.acreate({**MAIL, "seed": i})
         arms = []
         for t in range(1, 6):
-            arms.append((await desk.aperform(made["id"], Ask()))["arm"])
-            await desk.aperform(made["id"], Tell(t, t % 4 / 4))
+            arms.append((await store.aperform(made["id"], Ask()))["arm"])
+            await store.aperform(made["id"], Tell(t, t % 4 / 4))
         with pytest.raises(Refused, match="must be open"):
-            await desk.aperform(made["id"], Tell(99, 0.5))
+            await store.aperform(made["id"], Tell(99, 0.5))
         items = [(made["id"], Ask()), (made["id"], Tell(99, 0.5))]
-        answer, refused = await desk.aperform_many(items, lambda id, answer: f"{id} {answer['round']}".encode())
+        answer, refused = await store.aperform_many(items, lambda id, answer: f"{id} {answer['round']}".encode())
         assert isinstance(refused, Refused)
-        assert await desk.aperform_many([], answered) == []
+        assert await store.aperform_many([], answered) == []
         identity, number = answer.split()
         assert identity.decode() == made["id"]
         return int(number), arms
@@ -292,31 +292,31 @@ def test_event_loops_get_the_same_answers(desk):
 
     found = asyncio.run(crowd())
     assert {number for number, _ in found} == {6}
-    twin = desk.create({**MAIL, "seed": 5})["id"]
-    assert play(desk, twin, 5) == found[5][1]
+    twin = store.create({**MAIL, "seed": 5})["id"]
+    assert play(store, twin, 5) == found[5][1]
 
 
-def test_a_request_given_up_holds_up_nobody(desk):
-    identity = desk.create(MAIL)["id"]
+def test_a_request_given_up_holds_up_nobody(store):
+    identity = store.create(MAIL)["id"]
 
     async def hasty() -> None:
-        task = asyncio.ensure_future(desk.aperform(identity, Ask()))
+        task = asyncio.ensure_future(store.aperform(identity, Ask()))
         await asyncio.sleep(0)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
 
     asyncio.run(hasty())
-    assert desk.perform(identity, Ask())["round"] == 1
+    assert store.perform(identity, Ask())["round"] == 1
 
 
-def test_a_closed_desk_refuses(store_url):
-    desk = Desk.open(store_url)
-    identity = desk.create(MAIL)["id"]
-    desk.close()
+def test_a_closed_store_refuses(store_url):
+    store = Store.open(store_url)
+    identity = store.create(MAIL)["id"]
+    store.close()
     with pytest.raises(Refused, match="closed"):
-        desk.perform(identity, Ask())
-    desk.close()
+        store.perform(identity, Ask())
+    store.close()
 
 
 def _failing(monkeypatch: pytest.MonkeyPatch, failures: list[str]) -> None:
@@ -332,22 +332,22 @@ def _failing(monkeypatch: pytest.MonkeyPatch, failures: list[str]) -> None:
     monkeypatch.setattr(Batch, "write", broken)
 
 
-def test_what_was_not_kept_is_not_acknowledged_and_is_taken_back(desk, monkeypatch):
-    one, two = desk.create(MAIL)["id"], desk.create(MAIL)["id"]
-    play(desk, one, 3)
-    asked = desk.perform(two, Ask())
-    before = desk.experiment(one), desk.events(one), desk.rounds(one)
+def test_what_was_not_kept_is_not_acknowledged_and_is_taken_back(store, monkeypatch):
+    one, two = store.create(MAIL)["id"], store.create(MAIL)["id"]
+    play(store, one, 3)
+    asked = store.perform(two, Ask())
+    before = store.experiment(one), store.events(one), store.rounds(one)
     _failing(monkeypatch, ["once"])
-    answers = desk.perform_many([(one, Ask()), (one, Ask()), (one, Tell(4, 0.5))])
+    answers = store.perform_many([(one, Ask()), (one, Ask()), (one, Tell(4, 0.5))])
     assert [answer.code for answer in answers] == ["busy"] * 3
-    assert (desk.experiment(one), desk.events(one), desk.rounds(one)) == before
-    assert desk.perform(one, Ask())["round"] == 4
-    assert desk.perform(two, Ask()) == asked
-    assert [verdict["ok"] for verdict in desk.verify()] == [True, True]
+    assert (store.experiment(one), store.events(one), store.rounds(one)) == before
+    assert store.perform(one, Ask())["round"] == 4
+    assert store.perform(two, Ask()) == asked
+    assert [verdict["ok"] for verdict in store.verify()] == [True, True]
 
 
-def test_views_never_show_what_is_not_committed(desk, monkeypatch):
-    identity = desk.create(MAIL)["id"]
+def test_views_never_show_what_is_not_committed(store, monkeypatch):
+    identity = store.create(MAIL)["id"]
     written, go_on = threading.Event(), threading.Event()
     write = Batch.write
 
@@ -359,20 +359,20 @@ def test_views_never_show_what_is_not_committed(desk, monkeypatch):
 
     monkeypatch.setattr(Batch, "write", slow)
     with ThreadPoolExecutor(1) as other:
-        asking = other.submit(desk.perform, identity, Ask())
+        asking = other.submit(store.perform, identity, Ask())
         assert written.wait(60)
         # The command has been run in memory and written, not committed; reads do not wait for it.
-        assert desk.experiment(identity)["round"] == 0
-        assert desk.rounds(identity)["items"] == []
-        assert desk.events(identity)["items"] == []
-        assert desk.series(identity)["round"] == []
+        assert store.experiment(identity)["round"] == 0
+        assert store.rounds(identity)["items"] == []
+        assert store.events(identity)["items"] == []
+        assert store.series(identity)["round"] == []
         go_on.set()
         assert asking.result()["round"] == 1
-    assert desk.experiment(identity)["round"] == 1
+    assert store.experiment(identity)["round"] == 1
 
 
-def test_a_fault_in_one_command_spoils_no_other(desk, monkeypatch, caplog):
-    one, two = desk.create(MAIL)["id"], desk.create(MAIL)["id"]
+def test_a_fault_in_one_command_spoils_no_other(store, monkeypatch, caplog):
+    one, two = store.create(MAIL)["id"], store.create(MAIL)["id"]
     whole = loading.Experiment.do
 
     def faulty(self, command, at):
@@ -383,104 +383,104 @@ def test_a_fault_in_one_command_spoils_no_other(desk, monkeypatch, caplog):
 
     monkeypatch.setattr(loading.Experiment, "do", faulty)
     commands = [(one, Ask()), (two, Ask()), (one, Tell(1, 0.125)), (one, Tell(1, 0.5)), (two, Tell(1, 1.0))]
-    found = [answer.code if isinstance(answer, Refused) else answer["round"] for answer in desk.perform_many(commands)]
+    found = [answer.code if isinstance(answer, Refused) else answer["round"] for answer in store.perform_many(commands)]
     assert found == [1, 1, "corrupt", 1, 1]
-    assert [row["total"] for row in desk.rounds(one)["items"]] == [0.5]
-    assert [verdict["ok"] for verdict in desk.verify()] == [True, True]
+    assert [row["total"] for row in store.rounds(one)["items"]] == [0.5]
+    assert [verdict["ok"] for verdict in store.verify()] == [True, True]
     assert "ZeroDivisionError" in caplog.text
 
 
-def test_a_fault_of_the_writer_itself_does_not_end_it(desk, monkeypatch, caplog):
-    identity = desk.create(MAIL)["id"]
+def test_a_fault_of_the_writer_itself_does_not_end_it(store, monkeypatch, caplog):
+    identity = store.create(MAIL)["id"]
     monkeypatch.setattr("aftereffect.service.store.ledger.Ledger._carry_out", None)
     with pytest.raises(Refused, match="the service failed: TypeError"):
-        desk.perform(identity, Ask())
+        store.perform(identity, Ask())
     monkeypatch.undo()
-    assert desk.perform(identity, Ask())["round"] == 1
+    assert store.perform(identity, Ask())["round"] == 1
     assert "a batch of 1 commands failed" in caplog.text
 
 
-def test_experiments_beyond_what_fits_in_memory_are_taken_up_again(desk):
-    desk._writer.ledger.most_held = 2
-    made = [desk.create({**MAIL, "seed": i})["id"] for i in range(4)]
+def test_experiments_beyond_what_fits_in_memory_are_taken_up_again(store):
+    store._writer.ledger.most_held = 2
+    made = [store.create({**MAIL, "seed": i})["id"] for i in range(4)]
     for t in range(1, 6):
-        answers = desk.perform_many([(identity, Ask()) for identity in made])
+        answers = store.perform_many([(identity, Ask()) for identity in made])
         assert [answer["round"] for answer in answers] == [t] * 4
-        desk.perform_many([(identity, Tell(t, 0.5)) for identity in made])
-    assert all(verdict["ok"] for verdict in desk.verify())
+        store.perform_many([(identity, Tell(t, 0.5)) for identity in made])
+    assert all(verdict["ok"] for verdict in store.verify())
 
 
-def test_checkpoints_are_never_older_than_they_may_be(desk, monkeypatch):
+def test_checkpoints_are_never_older_than_they_may_be(store, monkeypatch):
     monkeypatch.setattr(loading, "EVERY", 16)
-    identity = desk.create(MAIL)["id"]
+    identity = store.create(MAIL)["id"]
     for t in range(1, 41):
-        desk.perform_many([(identity, Ask()), (identity, Tell(t, 0.5))])
-        with desk._place.reading.connect() as connection:
+        store.perform_many([(identity, Ask()), (identity, Tell(t, 0.5))])
+        with store._place.reading.connect() as connection:
             seq = connection.exec_driver_sql("SELECT max(seq) FROM checkpoints").scalar() or 0
         assert 2 * t - seq < 16
 
 
-def test_an_amendment_moves_the_row(desk):
-    identity = desk.create(MAIL)["id"]
-    play(desk, identity, 1)
-    desk.perform(identity, Amend(1, 0.75))
-    assert desk.rounds(identity)["items"][0]["total"] == 0.75
-    assert desk.verify(identity)[0]["ok"]
+def test_an_amendment_moves_the_row(store):
+    identity = store.create(MAIL)["id"]
+    play(store, identity, 1)
+    store.perform(identity, Amend(1, 0.75))
+    assert store.rounds(identity)["items"][0]["total"] == 0.75
+    assert store.verify(identity)[0]["ok"]
 
 
-def test_tokens_are_shown_once_and_can_be_revoked(desk):
-    token = desk.create_token("till", ["play", "read"])
+def test_tokens_are_shown_once_and_can_be_revoked(store):
+    token = store.create_token("till", ["play", "read"])
     assert len(token) >= 43
-    assert desk.scopes_of(token) == {"read", "play"}
-    (listed,) = desk.tokens()
+    assert store.scopes_of(token) == {"read", "play"}
+    (listed,) = store.tokens()
     assert listed["name"] == "till"
     assert listed["scopes"] == ["read", "play"]
     assert token not in json.dumps(listed)
-    with desk._place.reading.connect() as connection:
+    with store._place.reading.connect() as connection:
         stored = connection.exec_driver_sql("SELECT * FROM tokens").one()
     assert token not in " ".join(map(str, stored))
-    desk.revoke_token(listed["id"])
-    assert desk.scopes_of(token) is None
-    desk.revoke_token(listed["id"])
+    store.revoke_token(listed["id"])
+    assert store.scopes_of(token) is None
+    store.revoke_token(listed["id"])
     with pytest.raises(Refused, match="no token"):
-        desk.revoke_token("nothing")
+        store.revoke_token("nothing")
 
 
 @pytest.mark.parametrize("token", ["", "ae_", "ae_" + "x" * 43, "\ud800", "ae_\ud800\0", None])
-def test_a_token_nobody_made_opens_nothing(desk, token):
-    assert desk.scopes_of(token) is None
+def test_a_token_nobody_made_opens_nothing(store, token):
+    assert store.scopes_of(token) is None
 
 
 @pytest.mark.parametrize("scopes", [[], ["write"], "read", None, [1]])
-def test_scopes_are_checked(desk, scopes):
+def test_scopes_are_checked(store, scopes):
     with pytest.raises(Refused, match="scopes must"):
-        desk.create_token("x", scopes)
-    assert desk.tokens() == []
+        store.create_token("x", scopes)
+    assert store.tokens() == []
 
 
 def test_the_default_clock_is_utc_to_the_millisecond():
-    now = desk_module.utc_now()
+    now = store_module.utc_now()
     assert len(now) == len("2026-01-01T00:00:00.000Z")
     assert now.endswith("Z")
 
 
-def test_errors_of_the_database_in_reads_are_refusals(desk, monkeypatch):
+def test_errors_of_the_database_in_reads_are_refusals(store, monkeypatch):
     def broken(*_):
         raise OperationalError("SELECT", {}, Exception("gone"))
 
     monkeypatch.setattr("aftereffect.service.store.reading.rounds", broken)
     with pytest.raises(Refused, match="did not answer, try again: gone"):
-        desk.rounds("x")
+        store.rounds("x")
 
 
 def test_a_log_that_is_broken_is_not_gone_on_with(store_url):
-    with Desk.open(store_url) as desk:
-        identity = desk.create(MAIL)["id"]
-        play(desk, identity, 5)
-    with Desk.open(store_url) as desk:
-        with desk._place.writing.begin() as connection:
+    with Store.open(store_url) as store:
+        identity = store.create(MAIL)["id"]
+        play(store, identity, 5)
+    with Store.open(store_url) as store:
+        with store._place.writing.begin() as connection:
             connection.exec_driver_sql("DELETE FROM events WHERE seq = 10")
-        for call in (lambda: desk.perform(identity, Ask()), lambda: desk.experiment(identity)):
+        for call in (lambda: store.perform(identity, Ask()), lambda: store.experiment(identity)):
             with pytest.raises(Corrupt, match="must end at event 10"):
                 call()
 

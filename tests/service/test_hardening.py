@@ -19,13 +19,13 @@ from tests.service.leafing import made, post
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.service.api.body import parse
 from aftereffect.service.dashboard.guarding import safe_place
-from aftereffect.service.desk import Desk, restore_backup
 from aftereffect.service.errors import Refused
 from aftereffect.service.experiment.commands import Ask, Tell
 from aftereffect.service.local import open_local
 from aftereffect.service.settings import days
 from aftereffect.service.store import backup, locking
 from aftereffect.service.store.locking import FileLock, holder, lock_path
+from aftereffect.service.store.store import Store, restore_backup
 
 SOON = 20.0
 """Seconds for what takes milliseconds; what these tests guard against took minutes or more."""
@@ -53,7 +53,7 @@ def test_a_place_to_go_on_to_is_read_in_linear_time_and_short(tmp_path):
         assert guarded("GET", "/login", params={"next": longest}).status_code == 200
         assert guarded("GET", "/login", params={"next": longest + "a"}).status_code == 422
         assert guarded("GET", "/experiments/" + "a" * 600).headers["location"] == "/login?next=%2F"
-        token = guarded.desk.create_token("reader", ["read"])
+        token = guarded.store.create_token("reader", ["read"])
         assert post(guarded, "/login", {"token": token, "next": longest}).headers["location"] == longest
         assert post(guarded, "/login", {"token": token, "next": longest + "a"}).headers["location"] == "/"
 
@@ -113,7 +113,7 @@ def test_a_slow_form_is_refused_and_a_strangers_is_not_even_read(tmp_path):
             assert guarded("POST", place, content=dripping(), headers=kind).headers["location"].startswith("/login")
         foreign = {**kind, "Origin": "http://elsewhere.example"}
         assert guarded("POST", "/login", content=dripping(), headers=foreign).status_code == 403
-        player = {**kind, "Cookie": f"aftereffect_token={guarded.desk.create_token('till', ['play'])}"}
+        player = {**kind, "Cookie": f"aftereffect_token={guarded.store.create_token('till', ['play'])}"}
         assert guarded("POST", f"{path}/pause", content=dripping(), headers=player).status_code == 403
         assert read == []
         slow = guarded("POST", "/login", content=dripping(), headers=kind)
@@ -123,7 +123,7 @@ def test_a_slow_form_is_refused_and_a_strangers_is_not_even_read(tmp_path):
 @pytest.mark.parametrize("word", ["start", "pause", "resume", "finish", "away", "back"])
 def test_to_steer_needs_the_same_scope_by_page_and_by_request(tmp_path, word):
     with api(tmp_path, access="required") as guarded:
-        path, token = made(guarded), guarded.desk.create_token("till", ["play"])
+        path, token = made(guarded), guarded.store.create_token("till", ["play"])
         form = {"away": "arms", "back": "arms"}.get(word, word)
         page = post(guarded, f"{path}/{form}", {"arm": "email", "move": word}, headers={
             "Cookie": f"aftereffect_token={token}"
@@ -146,17 +146,17 @@ def test_beside_the_names_given_the_machines_own_address_is_answered(tmp_path, b
 
 def test_behind_tls_the_cookie_is_secure(tmp_path):
     with api(tmp_path, access="required", allowed_hosts="shop.example") as guarded:
-        fields = {"token": guarded.desk.create_token("reader", ["read"])}
+        fields = {"token": guarded.store.create_token("reader", ["read"])}
         for scheme, secure in (("http", False), ("https", True)):
             sent = {"Host": "shop.example", "Origin": f"{scheme}://shop.example"}
             cookie = post(guarded, "/login", fields, headers=sent).headers["set-cookie"].lower()
             assert ("; secure" in cookie) == secure
 
 
-def test_backups_and_restored_stores_are_their_owners_alone(desk, tmp_path):
+def test_backups_and_restored_stores_are_their_owners_alone(store, tmp_path):
     before = os.umask(0)
     try:
-        desk.backup(tmp_path / "copy.db")
+        store.backup(tmp_path / "copy.db")
         restore_backup(tmp_path / "copy.db", f"sqlite:///{tmp_path / 'new.db'}")
     finally:
         os.umask(before)
@@ -169,8 +169,8 @@ def test_a_new_store_is_its_owners_alone_and_one_that_is_there_stays_as_it_is(tm
     before, file = os.umask(0), tmp_path / "store.db"
     try:
         for wanted in (0o600, 0o640):
-            with Desk.open(f"sqlite:///{file}") as desk:
-                desk.create({"name": "n", "arms": ["a", "b"], "max_delay": 0})
+            with Store.open(f"sqlite:///{file}") as store:
+                store.create({"name": "n", "arms": ["a", "b"], "max_delay": 0})
                 assert {path.name: mode(path) for path in tmp_path.iterdir()} == {
                     "store.db": wanted, "store.db-wal": wanted, "store.db-shm": wanted, "store.db.lock": 0o600
                 }
@@ -184,18 +184,18 @@ def test_a_planted_link_is_not_written_through(sqlite_url, tmp_path, monkeypatch
     letter.write_text("dear reader")
     planted.symlink_to(letter)
     monkeypatch.setattr(backup, "_beside", lambda target: planted)
-    with Desk.open(sqlite_url) as desk, pytest.raises(Refused, match="could not be written"):
-        desk.backup(tmp_path / "copy.db")
+    with Store.open(sqlite_url) as store, pytest.raises(Refused, match="could not be written"):
+        store.backup(tmp_path / "copy.db")
     assert letter.read_text() == "dear reader"
     assert not (tmp_path / "copy.db").exists()
 
 
 def test_names_in_a_csv_file_are_quoted_and_no_formulas(sqlite_url):
-    with Desk.open(sqlite_url) as desk:
+    with Store.open(sqlite_url) as store:
         made_of = {"name": "a", "arms": ["=1+1", '@x "y"'], "units": ["-2", "north"], "max_delay": 0, "seed": 1}
-        identity = desk.create(made_of)["id"]
-        desk.perform_many([(identity, Ask()), (identity, Tell(1, 0.25, "-2")), (identity, Tell(1, None, "north"))])
-        data = desk.export(identity, "csv")
+        identity = store.create(made_of)["id"]
+        store.perform_many([(identity, Ask()), (identity, Tell(1, 0.25, "-2")), (identity, Tell(1, None, "north"))])
+        data = store.export(identity, "csv")
     rows = list(csv.DictReader(io.StringIO(data.decode())))
     assert [row["unit"] for row in rows] == ["'-2", "north"]
     assert {row["arm"] for row in rows} <= {"'=1+1", "'@x \"y\""}

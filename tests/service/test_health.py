@@ -10,10 +10,10 @@ from sqlalchemy import event
 from sqlalchemy.exc import OperationalError
 from tests.service.calling import api, problem
 
-from aftereffect.service.desk import Desk
 from aftereffect.service.errors import Refused
 from aftereffect.service.experiment.commands import Ask
 from aftereffect.service.store import pulse
+from aftereffect.service.store.store import Store
 
 MAIL = {"name": "Mail", "arms": ["short", "long"], "max_delay": 1, "seed": 7}
 
@@ -24,7 +24,7 @@ def at_once(monkeypatch):
     monkeypatch.setattr(pulse, "EVERY_S", 0.0)
 
 
-def break_disk(desk: Desk) -> Callable[[], None]:
+def break_disk(store: Store) -> Callable[[], None]:
     """Let no commit come to its end; return what mends that."""
 
     def no_room(_: object) -> None:
@@ -32,39 +32,39 @@ def break_disk(desk: Desk) -> Callable[[], None]:
         cause.sqlite_errorname = "SQLITE_FULL"
         raise OperationalError("COMMIT", None, cause)
 
-    event.listen(desk._place.writing, "commit", no_room)
-    return lambda: event.remove(desk._place.writing, "commit", no_room)
+    event.listen(store._place.writing, "commit", no_room)
+    return lambda: event.remove(store._place.writing, "commit", no_room)
 
 
-def test_a_store_that_can_only_be_read_is_not_well_until_it_can_be_written(desk, at_once):
-    identity = desk.create(MAIL)["id"]
-    desk.ping()
-    mend = break_disk(desk)
+def test_a_store_that_can_only_be_read_is_not_well_until_it_can_be_written(store, at_once):
+    identity = store.create(MAIL)["id"]
+    store.check_health()
+    mend = break_disk(store)
     for _ in range(2):
         with pytest.raises(Refused, match="nothing was kept") as refused:
-            desk.ping()
+            store.check_health()
         assert refused.value.code == "full"
-    assert desk.experiment(identity)["id"] == identity
+    assert store.experiment(identity)["id"] == identity
     mend()
-    desk.ping()
-    assert desk.perform(identity, Ask())["round"] == 1
+    store.check_health()
+    assert store.perform(identity, Ask())["round"] == 1
 
 
 def test_a_file_that_is_gone_is_not_well(tmp_path):
-    with Desk.open(f"sqlite:///{tmp_path / 'store.db'}") as desk:
-        desk.create(MAIL)
-        desk.ping()
+    with Store.open(f"sqlite:///{tmp_path / 'store.db'}") as store:
+        store.create(MAIL)
+        store.check_health()
         Path(tmp_path / "store.db-wal").unlink()
         with pytest.raises(Refused, match="removed or replaced"):
-            desk.ping()
+            store.check_health()
 
 
-def test_a_trial_changes_nothing(desk, at_once):
-    identity = desk.create(MAIL)["id"]
-    before = desk.events(identity), desk.experiments(), desk.verify()
+def test_a_trial_changes_nothing(store, at_once):
+    identity = store.create(MAIL)["id"]
+    before = store.events(identity), store.experiments(), store.verify()
     for _ in range(3):
-        desk.ping()
-    assert (desk.events(identity), desk.experiments(), desk.verify()) == before
+        store.check_health()
+    assert (store.events(identity), store.experiments(), store.verify()) == before
 
 
 class Clock:
@@ -147,7 +147,7 @@ def test_a_writer_that_hangs_holds_up_one_who_asks_and_no_more(clock):
 def test_healthz_says_that_writes_fail(tmp_path, at_once):
     with api(tmp_path) as call:
         assert call("GET", "/healthz").status_code == 200
-        mend = break_disk(call.desk)
+        mend = break_disk(call.store)
         problem(call("GET", "/healthz"), 503, "busy")
         mend()
         assert call("GET", "/healthz").status_code == 200
@@ -160,7 +160,7 @@ def test_healthz_answers_to_any_name_and_says_nothing_else(tmp_path, at_once, ca
         sent = {"host": host}
         well = call("GET", "/healthz", headers=sent)
         assert (well.status_code, well.json()) == (200, {"status": "ok"})
-        break_disk(call.desk)
+        break_disk(call.store)
         ill = call("GET", "/healthz", headers=sent)
         assert "the store must answer and take writes" in problem(ill, 503, "busy")
         assert "disk" not in ill.text

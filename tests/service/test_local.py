@@ -14,10 +14,10 @@ from tests.service.running import command, server
 
 from aftereffect.service.client import Client
 from aftereffect.service.demonstration import CORRECTED_DAY, EFFECTS, MOST, NAME, REGIONS, World, ensure
-from aftereffect.service.desk import Desk
 from aftereffect.service.errors import Refused
 from aftereffect.service.local import Local, open_local
 from aftereffect.service.store.locking import holder, lock_path
+from aftereffect.service.store.store import Store
 
 SETTINGS = {"name": "mailings", "arms": ["letter", "email"], "high": 50.0, "max_delay": 2, "seed": 7}
 TODAY = datetime.date(2026, 3, 1)
@@ -38,7 +38,7 @@ def played(store: str, rounds: int = 9) -> str:
 
 
 def test_another_process_is_waited_for(store: str) -> None:
-    first = Desk.open(store)
+    first = Store.open(store)
     timer = threading.Timer(0.5, first.close)
     begun = time.monotonic()
     timer.start()
@@ -49,7 +49,7 @@ def test_another_process_is_waited_for(store: str) -> None:
 
 
 def test_waiting_ends_with_the_name_of_who_has_it(store: str) -> None:
-    with Desk.open(store), pytest.raises(Refused, match="store is in use by process") as caught:
+    with Store.open(store), pytest.raises(Refused, match="store is in use by process") as caught:
         open_local(store, wait=0.1)
     assert caught.value.code == "busy"
 
@@ -72,7 +72,7 @@ def test_what_must_be_compiled_is_compiled_before_others_have_to_wait(store: str
 
 def test_whoever_waits_for_long_is_told_for_whom(store: str, monkeypatch, caplog) -> None:
     monkeypatch.setattr("aftereffect.service.store.locking.NOTICE_S", 0.2)
-    with Desk.open(store):
+    with Store.open(store):
         with pytest.raises(Refused):
             open_local(store, wait=0.1)
         assert caplog.text == ""
@@ -84,7 +84,7 @@ def test_whoever_waits_for_long_is_told_for_whom(store: str, monkeypatch, caplog
 
 def test_a_server_that_comes_while_waiting_is_spoken_to(store: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever has the file gives no address when looked at, and one when the wait is over."""
-    first = Desk.open(store)
+    first = Store.open(store)
 
     seen: list[dict[str, Any] | None] = []
 
@@ -158,21 +158,21 @@ def test_a_backup_taken_beside_a_server_is_a_store_itself(store: str, tmp_path: 
 
 def test_the_demonstration_is_made_once_and_ends_today(store: str) -> None:
     days = CORRECTED_DAY + 10
-    with Desk.open(store) as desk:
-        clock = desk.now
-        made = ensure(desk, TODAY, days)
-        assert ensure(desk, TODAY, days) == made
-        assert desk.now is clock
-        view = desk.experiment(made)
+    with Store.open(store) as opened:
+        clock = opened.now
+        made = ensure(opened, TODAY, days)
+        assert ensure(opened, TODAY, days) == made
+        assert opened.now is clock
+        view = opened.experiment(made)
         assert (view["name"], view["open_round"], view["state"]) == (NAME, days + 1, "running")
         assert view["counts"]["amended"] == 1
         assert 0 < view["counts"]["missing"] < 40
         assert view["alarms"] == []
-        rows = desk.rounds(made, after=str(days), limit=1000)["items"]
+        rows = opened.rounds(made, after=str(days), limit=1000)["items"]
         assert [row["unit"] for row in rows] == list(REGIONS)
         assert {row["date"] for row in rows} == {TODAY.isoformat()}
         assert {row["status"] for row in rows} == {"open"}
-        assert desk.verify(made)[0]["ok"]
+        assert opened.verify(made)[0]["ok"]
 
 
 def test_the_demonstration_has_orders_that_arrive_late_and_are_within_its_range() -> None:

@@ -10,25 +10,25 @@ from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
-from aftereffect.service.desk import Desk, restore_backup
 from aftereffect.service.errors import Refused
 from aftereffect.service.store import migrating, schema
 from aftereffect.service.store.backup import backup
 from aftereffect.service.store.places import Place, checked_url
+from aftereffect.service.store.store import Store, restore_backup
 
 
 def test_the_migrations_lead_to_the_schema(store_url):
-    with Desk.open(store_url) as desk, desk._place.writing.connect() as connection:
+    with Store.open(store_url) as store, store._place.writing.connect() as connection:
         context = MigrationContext.configure(connection, opts={"compare_type": True})
         assert compare_metadata(context, schema.metadata) == []
 
 
 def test_opening_again_changes_nothing(store_url):
-    with Desk.open(store_url) as desk:
-        made = desk.create({"name": "n", "arms": ["a", "b"], "max_delay": 0})
-    with Desk.open(store_url) as desk:
-        assert desk.experiment(made["id"]) == made
-        with desk._place.writing.connect() as connection:
+    with Store.open(store_url) as store:
+        made = store.create({"name": "n", "arms": ["a", "b"], "max_delay": 0})
+    with Store.open(store_url) as store:
+        assert store.experiment(made["id"]) == made
+        with store._place.writing.connect() as connection:
             assert migrating.version(connection) == migrating.NEWEST
 
 
@@ -40,10 +40,10 @@ def test_the_newest_version_is_the_last_step():
 
 
 def test_a_store_of_a_newer_release_is_refused_and_left_alone(store_url):
-    with Desk.open(store_url) as desk, desk._place.writing.begin() as connection:
+    with Store.open(store_url) as store, store._place.writing.begin() as connection:
         connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
     with pytest.raises(Refused, match="version 0001 or older, but it is of 9999"):
-        Desk.open(store_url)
+        Store.open(store_url)
     place = Place(checked_url(store_url))
     with place.writing.connect() as connection:
         assert migrating.version(connection) == "9999"
@@ -59,13 +59,13 @@ def test_an_upgrade_that_fails_leaves_nothing_behind(store_url, monkeypatch):
 
     monkeypatch.setattr(migrating, "_run_steps", broken)
     with pytest.raises(RuntimeError, match="power cut"):
-        Desk.open(store_url)
+        Store.open(store_url)
     monkeypatch.undo()
     place = Place(checked_url(store_url))
     with place.writing.connect() as connection:
         assert migrating.version(connection) is None
     place.close()
-    Desk.open(store_url, wait=0.0).close()
+    Store.open(store_url, wait=0.0).close()
 
 
 LETTERS = "CREATE TABLE letters (words TEXT); INSERT INTO letters VALUES ('dear reader');"
@@ -80,13 +80,13 @@ def test_somebody_elses_file_is_refused_and_left_as_it_is(tmp_path, script, log)
     with closing(sqlite3.connect(file)) as connection:
         connection.execute(f"PRAGMA journal_mode={log}")
         connection.executescript(script)
-    with Desk.open(f"sqlite:///{tmp_path / 'store.db'}") as desk:
-        desk.backup(tmp_path / "copy.db")
+    with Store.open(f"sqlite:///{tmp_path / 'store.db'}") as store:
+        store.backup(tmp_path / "copy.db")
     before, beside = file.read_bytes(), sorted(path.name for path in tmp_path.iterdir())
     place = Place(checked_url(str(file)))
     rule = r"store must be a store of this service or an empty database, but '.*letters\.db' holds something else"
     for act in (
-        lambda: Desk.open(f"sqlite:///{file}"),
+        lambda: Store.open(f"sqlite:///{file}"),
         lambda: restore_backup(tmp_path / "copy.db", f"sqlite:///{file}"),
         lambda: backup(place, tmp_path / "letters_copy.db"),
     ):
@@ -100,7 +100,7 @@ def test_somebody_elses_database_is_refused_and_left_as_it_is(fresh_postgres_url
     with psycopg.connect(fresh_postgres_url, autocommit=True) as connection:
         connection.execute("CREATE TABLE letters (words TEXT)")
         with pytest.raises(Refused, match=r"but 'fresh_.*' holds something else \(letters\)"):
-            Desk.open(fresh_postgres_url)
+            Store.open(fresh_postgres_url)
         found = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
     assert found == [("letters",)]
 
@@ -111,6 +111,6 @@ def test_tables_that_are_only_in_the_log_are_seen_too(tmp_path):
         connection.execute("PRAGMA journal_mode=WAL")
         connection.executescript(LETTERS)
         with pytest.raises(Refused, match="holds something else"):
-            Desk.open(f"sqlite:///{file}")
+            Store.open(f"sqlite:///{file}")
         found = connection.execute("SELECT name FROM sqlite_master").fetchall()
     assert found == [("letters",)]

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from aftereffect.service.desk import Desk
 from aftereffect.service.errors import Refused
 from aftereffect.service.experiment.commands import Ask, Tell
+from aftereffect.service.store.store import Store
 
 MAIL = {"name": "Mail", "arms": ["short", "long"], "max_delay": 1, "seed": 7}
 
@@ -33,26 +33,26 @@ def moved_away(path: Path) -> None:
 @pytest.mark.parametrize("ending", ["", "-wal", "-shm"])
 def test_what_goes_into_a_file_without_a_name_is_not_acknowledged(tmp_path, ending, change):
     file = tmp_path / "store.db"
-    with Desk.open(f"sqlite:///{file}") as desk:
-        identity = desk.create(MAIL)["id"]
-        desk.perform(identity, Ask())
+    with Store.open(f"sqlite:///{file}") as store:
+        identity = store.create(MAIL)["id"]
+        store.perform(identity, Ask())
         change(Path(f"{file}{ending}"))
         # Again and again: a new connection would be to another file.
         for _ in range(3):
             with pytest.raises(Refused, match="removed or replaced while it was open: nothing was kept") as refused:
-                desk.perform(identity, Tell(1, 0.5))
+                store.perform(identity, Tell(1, 0.5))
             assert refused.value.status == 503
             with pytest.raises(Refused, match="removed or replaced"):
-                desk.create_token("t", ["read"])
+                store.create_token("t", ["read"])
         if change is removed:
             assert not Path(f"{file}{ending}").exists()
 
 
 def test_a_file_that_vanishes_during_the_commit_is_noticed_before_the_answer(tmp_path, monkeypatch):
     file = tmp_path / "store.db"
-    with Desk.open(f"sqlite:///{file}") as desk:
-        identity = desk.create(MAIL)["id"]
-        check = desk._place.check
+    with Store.open(f"sqlite:///{file}") as store:
+        identity = store.create(MAIL)["id"]
+        check = store._place.check
 
         def late(outcome):
             if outcome == "nothing was kept":
@@ -61,19 +61,19 @@ def test_a_file_that_vanishes_during_the_commit_is_noticed_before_the_answer(tmp
             else:
                 check(outcome)
 
-        monkeypatch.setattr(desk._place, "check", late)
+        monkeypatch.setattr(store._place, "check", late)
         with pytest.raises(Refused, match="it is not known whether this was kept"):
-            desk.perform(identity, Ask())
+            store.perform(identity, Ask())
 
 
 def test_a_write_that_failed_does_not_count_as_a_file_that_vanished(tmp_path, monkeypatch):
     """Its connection is closed, and if it was the last one the companions go with it."""
-    with Desk.open(f"sqlite:///{tmp_path / 'store.db'}") as desk:
-        identity = desk.create(MAIL)["id"]
-        desk._place.close()
+    with Store.open(f"sqlite:///{tmp_path / 'store.db'}") as store:
+        identity = store.create(MAIL)["id"]
+        store._place.close()
         assert not Path(tmp_path / "store.db-wal").exists()
-        assert desk.perform(identity, Ask())["round"] == 1
-        assert desk.perform(identity, Tell(1, 0.5))["status"] == "reported"
+        assert store.perform(identity, Ask())["round"] == 1
+        assert store.perform(identity, Tell(1, 0.5))["status"] == "reported"
 
 
 def emptied(path: Path, _backup: Path) -> None:
@@ -87,32 +87,32 @@ def copied_over(path: Path, backup: Path) -> None:
 @pytest.mark.parametrize("change", [emptied, copied_over])
 def test_a_store_that_is_written_over_in_its_place_acknowledges_nothing_more(tmp_path, change):
     file, backup = tmp_path / "store.db", tmp_path / "backup.db"
-    with Desk.open(f"sqlite:///{file}") as desk:
-        identity = desk.create(MAIL)["id"]
-        desk.backup(backup)
+    with Store.open(f"sqlite:///{file}") as store:
+        identity = store.create(MAIL)["id"]
+        store.backup(backup)
         for t in range(1, 200):
-            desk.perform(identity, Ask())
-            desk.perform(identity, Tell(t, 0.5))
-        desk._writer.ledger.sweeper.sweep()
+            store.perform(identity, Ask())
+            store.perform(identity, Tell(t, 0.5))
+        store._writer.ledger.sweeper.sweep()
         change(file, backup)
         with pytest.raises(Refused, match="written over while it was open: nothing was kept"):
-            desk.perform(identity, Ask())
+            store.perform(identity, Ask())
         # What it would build on cannot be read any more, or is not believed.
         with pytest.raises(Refused):
-            desk.perform(identity, Ask())
+            store.perform(identity, Ask())
 
 
 def test_what_only_looks_like_writing_over_is_none(tmp_path):
     file = tmp_path / "store.db"
-    with Desk.open(f"sqlite:///{file}") as desk:
-        identity = desk.create(MAIL)["id"]
+    with Store.open(f"sqlite:///{file}") as store:
+        identity = store.create(MAIL)["id"]
         for t in range(1, 50):
-            desk.perform(identity, Ask())
+            store.perform(identity, Ask())
             if t % 3 == 0:
-                desk._writer.ledger.sweeper.sweep()
+                store._writer.ledger.sweeper.sweep()
             os.utime(file)
-            desk.perform(identity, Tell(t, 0.5))
-        desk.ping()
+            store.perform(identity, Tell(t, 0.5))
+        store.check_health()
 
 
 def test_a_link_that_comes_to_point_elsewhere_is_not_followed(tmp_path):
@@ -120,15 +120,15 @@ def test_a_link_that_comes_to_point_elsewhere_is_not_followed(tmp_path):
         (tmp_path / name).mkdir()
     link = tmp_path / "current"
     link.symlink_to("old")
-    with Desk.open(f"sqlite:///{tmp_path / 'new' / 'store.db'}"):
+    with Store.open(f"sqlite:///{tmp_path / 'new' / 'store.db'}"):
         pass
-    with Desk.open(f"sqlite:///{link / 'store.db'}") as desk:
+    with Store.open(f"sqlite:///{link / 'store.db'}") as store:
         link.unlink()
         link.symlink_to("new")
-        identity = desk.create(MAIL)["id"]
-        desk._place.close()
-        assert desk.perform(identity, Ask())["round"] == 1
-        assert [one["id"] for one in desk.experiments()["items"]] == [identity]
+        identity = store.create(MAIL)["id"]
+        store._place.close()
+        assert store.perform(identity, Ask())["round"] == 1
+        assert [one["id"] for one in store.experiments()["items"]] == [identity]
 
 
 LOOKING = """
@@ -143,13 +143,13 @@ def test_somebody_who_looks_into_the_file_removes_nothing(sqlite_url):
     """Whoever closes a SQLite file last removes its log, so he must be able to see that he is not the last."""
     file = Path(sqlite_url.removeprefix("sqlite:///"))
     log = Path(f"{file}-wal")
-    with Desk.open(sqlite_url) as desk:
-        mail = desk.create(MAIL)["id"]
+    with Store.open(sqlite_url) as store:
+        mail = store.create(MAIL)["id"]
         for t in range(1, 4):
-            desk.perform(mail, Ask())
+            store.perform(mail, Ask())
             before = log.stat()
             looked = subprocess.run([sys.executable, "-c", LOOKING, str(file)], capture_output=True, check=True)
             assert int(looked.stdout) == 2 * t - 1
             assert (log.stat().st_ino, log.stat().st_size) == (before.st_ino, before.st_size)
-            assert desk.perform(mail, Tell(t, 0.5))["status"] == "reported"
-        assert desk.verify(mail)[0]["ok"]
+            assert store.perform(mail, Tell(t, 0.5))["status"] == "reported"
+        assert store.verify(mail)[0]["ok"]

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from tests.service.shell import ROOT
 
-from aftereffect.service.desk import Desk
 from aftereffect.service.errors import Refused
 from aftereffect.service.experiment.commands import Ask, Tell
 from aftereffect.service.store.locking import FileLock
+from aftereffect.service.store.store import Store
 from aftereffect.service.store.visiting import Visit
 
 MAIL = {"name": "Mail", "arms": ["short", "long"], "max_delay": 1, "seed": 7}
@@ -60,9 +60,9 @@ def lock_up(folder: Path) -> dict[str, bytes]:
 
 
 def filled(folder: Path) -> str:
-    with Desk.open(f"sqlite:///{folder / 'store.db'}") as desk:
-        identity = str(desk.create(MAIL)["id"])
-        desk.perform_many([(identity, Ask()), (identity, Tell(1, 0.5))])
+    with Store.open(f"sqlite:///{folder / 'store.db'}") as store:
+        identity = str(store.create(MAIL)["id"])
+        store.perform_many([(identity, Ask()), (identity, Tell(1, 0.5))])
     return identity
 
 
@@ -91,8 +91,8 @@ def test_what_only_reads_works_and_what_writes_is_refused(folder: Path, tmp_path
         assert (refused[0], refused[1]) == (5, "")
         assert "can only be read, nothing was kept" in refused[2]
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
-    with Desk.open(f"sqlite:///{copy}") as desk:
-        assert desk.verify()[0]["rounds"] == 1
+    with Store.open(f"sqlite:///{copy}") as store:
+        assert store.verify()[0]["rounds"] == 1
 
 
 def test_a_server_does_not_start_on_one(folder: Path) -> None:
@@ -106,8 +106,8 @@ def test_a_server_does_not_start_on_one(folder: Path) -> None:
 def test_a_log_that_was_left_behind_is_read_too(folder: Path, tmp_path: Path) -> None:
     """Copied as a killed process leaves it: the second round is in the log alone."""
     identity = filled(folder)
-    with Desk.open(f"sqlite:///{folder / 'store.db'}") as desk:
-        desk.perform_many([(identity, Ask()), (identity, Tell(2, 0.5))])
+    with Store.open(f"sqlite:///{folder / 'store.db'}") as store:
+        store.perform_many([(identity, Ask()), (identity, Tell(2, 0.5))])
         files = {path.name: path.read_bytes() for path in folder.iterdir()}
     for name, content in files.items():
         (folder / name).write_bytes(content)

@@ -20,8 +20,8 @@ import aftereffect
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.service.api.server import address_of, serve
 from aftereffect.service.config import Config
-from aftereffect.service.desk import Desk
 from aftereffect.service.errors import Refused
+from aftereffect.service.store.store import Store
 
 PROGRAM = "from aftereffect.service.api.server import Config, serve; serve(Config())"
 HERE = str(Path(aftereffect.__file__).parents[1])
@@ -87,11 +87,8 @@ def test_a_stop_finishes_and_lets_go_of_the_store(tmp_path):
     assert {"method": "POST", "route": "/v1/experiments", "status": 201}.items() <= next(
         line for line in lines if line["message"] == "request"
     ).items()
-    desk = Desk.open(store, wait=0.1)
-    try:
-        assert desk.rounds(made)["items"][0]["arm"] == asked["arm"]
-    finally:
-        desk.close()
+    with Store.open(store, wait=0.1) as opened:
+        assert opened.rounds(made)["items"][0]["arm"] == asked["arm"]
 
 
 def test_it_listens_elsewhere_only_with_tokens(tmp_path):
@@ -100,9 +97,8 @@ def test_it_listens_elsewhere_only_with_tokens(tmp_path):
         serve(Config(host="0.0.0.0", access="off", store=store, port=0))
     with pytest.raises(Refused, match="aftereffect token create NAME --scope admin"):
         serve(Config(host="0.0.0.0", store=store, port=0))
-    desk = Desk.open(store)
-    token = desk.create_token("first", ["admin"])
-    desk.close()
+    with Store.open(store) as opened:
+        token = opened.create_token("first", ["admin"])
     with process(store, host="0.0.0.0") as (_, address):
         assert address.startswith("http://127.0.0.1:")
         problem(httpx.get(f"{address}/v1/experiments", **PLAIN), 401, "unauthorized")
@@ -112,10 +108,9 @@ def test_it_listens_elsewhere_only_with_tokens(tmp_path):
 
 def test_a_revoked_token_is_not_a_token(tmp_path):
     store = f"sqlite:///{tmp_path / 'service.db'}"
-    desk = Desk.open(store)
-    desk.create_token("first", ["admin"])
-    desk.revoke_token(desk.tokens()[0]["id"])
-    desk.close()
+    with Store.open(store) as opened:
+        opened.create_token("first", ["admin"])
+        opened.revoke_token(opened.tokens()[0]["id"])
     with pytest.raises(Refused, match=r"must have a token before it listens on '127.0.0.1'"):
         serve(Config(access="required", store=store, port=0))
 

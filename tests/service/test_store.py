@@ -15,10 +15,10 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.exc import OperationalError
 
-from aftereffect.service.desk import Desk
 from aftereffect.service.errors import Refused
 from aftereffect.service.store import chain, paging, places, schema, statements
 from aftereffect.service.store.locking import FileLock, holder
+from aftereffect.service.store.store import Store
 
 HOLD = """
 import sys
@@ -60,16 +60,16 @@ def test_canonical_text_has_no_nan():
         chain.canonical({"total": float("nan")})
 
 
-def test_a_second_desk_on_a_file_waits_and_then_says_who_has_it(sqlite_url):
-    with Desk.open(sqlite_url, address="http://127.0.0.1:8321"):
+def test_a_second_store_on_a_file_waits_and_then_says_who_has_it(sqlite_url):
+    with Store.open(sqlite_url, address="http://127.0.0.1:8321"):
         start = time.monotonic()
         with pytest.raises(Refused, match=r"server at http://127\.0\.0\.1:8321") as refused:
-            Desk.open(sqlite_url, wait=0.3)
+            Store.open(sqlite_url, wait=0.3)
         assert time.monotonic() - start >= 0.3
         assert refused.value.code == "busy"
         assert refused.value.extra == {"address": "http://127.0.0.1:8321", "pid": os.getpid()}
         assert refused.value.status == 503
-    Desk.open(sqlite_url, wait=0.0).close()
+    Store.open(sqlite_url, wait=0.0).close()
 
 
 def holding(database: Path, address: str) -> subprocess.Popen[str]:
@@ -112,7 +112,7 @@ def test_a_killed_holder_leaves_no_lock(tmp_path):
 
 def test_a_folder_that_is_not_there_is_refused(tmp_path):
     with pytest.raises(Refused, match="folder that can be written to"):
-        Desk.open(f"sqlite:///{tmp_path}/nowhere/store.db")
+        Store.open(f"sqlite:///{tmp_path}/nowhere/store.db")
 
 
 @pytest.mark.parametrize("address", ["mysql://x/y", "sqlite://", "sqlite:///:memory:", "sqlite:///a.db?mode=ro", "://"])
@@ -139,8 +139,8 @@ def test_sqlite_syncs_every_commit_and_only_the_writer_moves_the_log(sqlite_url)
 
 def test_the_reading_connections_cannot_write(sqlite_url):
     with (
-        Desk.open(sqlite_url) as desk,
-        desk._place.reading.connect() as connection,
+        Store.open(sqlite_url) as store,
+        store._place.reading.connect() as connection,
         pytest.raises(OperationalError, match="readonly"),
     ):
         connection.exec_driver_sql("DELETE FROM experiments")
@@ -148,7 +148,7 @@ def test_the_reading_connections_cannot_write(sqlite_url):
 
 @pytest.mark.parametrize("count", [0, 1, 5, 64, 341, 1500])
 def test_statements_take_any_number_of_rows(sqlite_url, count):
-    with Desk.open(sqlite_url) as desk, desk._place.writing.begin() as connection:
+    with Store.open(sqlite_url) as store, store._place.writing.begin() as connection:
         rows = [(i + 1, f"id{i}", "n", "", 0, "", "now", "{}") for i in range(count)]
         statements.create.run(connection, rows)
         statements.move_heads.run(connection, [("running", i, f"h{i}", i + 1) for i in range(count)])
@@ -167,7 +167,7 @@ def test_cursors_that_are_none_are_refused(after):
 
 
 def _open_and_close(url: str) -> None:
-    Desk.open(url, wait=30.0).close()
+    Store.open(url, wait=30.0).close()
 
 
 def test_eight_processes_may_open_a_new_store_together(store_url):
@@ -178,29 +178,29 @@ def test_eight_processes_may_open_a_new_store_together(store_url):
     for one in crowd:
         one.join()
     assert [one.exitcode for one in crowd] == [0] * 8
-    with Desk.open(store_url) as desk:
-        assert desk.experiments() == {"items": [], "next": None}
+    with Store.open(store_url) as store:
+        assert store.experiments() == {"items": [], "next": None}
 
 
 def test_a_file_that_is_no_database_is_named_as_such(tmp_path: Path):
     path = tmp_path / "store.db"
     path.write_bytes(b"this is a letter to my aunt" * 100)
     with pytest.raises(Refused, match="not a database") as refused:
-        Desk.open(f"sqlite:///{path}")
+        Store.open(f"sqlite:///{path}")
     assert refused.value.code == "corrupt"
     # The lock has been let go.
     path.unlink()
-    Desk.open(f"sqlite:///{path}", wait=0.0).close()
+    Store.open(f"sqlite:///{path}", wait=0.0).close()
 
 
 def test_the_log_is_moved_into_the_file_when_there_is_time(sqlite_url, monkeypatch):
     monkeypatch.setattr("aftereffect.service.store.sweeping.LOG_ROWS_IDLE", 1)
-    with Desk.open(sqlite_url) as desk:
+    with Store.open(sqlite_url) as store:
         for i in range(3):
-            desk.create({"name": f"n{i}", "arms": ["a", "b"], "max_delay": 0})
-        desk.ping()
+            store.create({"name": f"n{i}", "arms": ["a", "b"], "max_delay": 0})
+        store.check_health()
         # Only what has been moved is there for one who does not read the log.
-        file = sqlite3.connect(f"file:{desk._place.file}?immutable=1", uri=True)
+        file = sqlite3.connect(f"file:{store._place.file}?immutable=1", uri=True)
         moved = file.execute("SELECT count(*) FROM experiments").fetchone()[0]
         file.close()
         assert moved >= 2

@@ -11,13 +11,13 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from sqlalchemy.exc import OperationalError
 
-from aftereffect.service.desk import Desk
 from aftereffect.service.errors import Refused
 from aftereffect.service.experiment.commands import Ask, Tell
 from aftereffect.service.store import loading, sweeping, writer
 from aftereffect.service.store.jobs import Job
 from aftereffect.service.store.ledger import Ledger
 from aftereffect.service.store.places import Place
+from aftereffect.service.store.store import Store
 
 MAIL = {"name": "Mail", "arms": ["short", "long", "none"], "max_delay": 1, "seed": 7}
 
@@ -62,46 +62,46 @@ def test_a_long_list_gives_what_single_commands_give(sqlite_url, monkeypatch):
     kept = []
     keep = Ledger.keep
     monkeypatch.setattr(Ledger, "keep", lambda self, page: kept.append(len(page.items)) or keep(self, page))
-    with Desk.open(sqlite_url) as desk:
-        one, two = desk.create(MAIL)["id"], desk.create(MAIL)["id"]
+    with Store.open(sqlite_url) as store:
+        one, two = store.create(MAIL)["id"], store.create(MAIL)["id"]
         commands = [command for t in range(1, 1501) for command in (Ask(), Tell(t, t % 4 / 4))]
         kept.clear()
-        answers = desk.perform_many([(one, command) for command in commands])
+        answers = store.perform_many([(one, command) for command in commands])
         assert kept == [2048, 952]
         assert codes(answers) == [t for t in range(1, 1501) for _ in range(2)]
-        singly = [desk.perform(two, command) for command in commands[:100]]
+        singly = [store.perform(two, command) for command in commands[:100]]
         assert [answer["arm"] for answer in singly] == [answer["arm"] for answer in answers[:100]]
-        assert [verdict["ok"] for verdict in desk.verify()] == [True, True]
-        assert desk.experiment(one)["round"] == 1500
+        assert [verdict["ok"] for verdict in store.verify()] == [True, True]
+        assert store.experiment(one)["round"] == 1500
 
 
 def test_a_portion_is_answered_only_when_it_is_on_the_disk(sqlite_url, portions, monkeypatch):
-    with Desk.open(sqlite_url) as desk:
-        identity = desk.create(MAIL)["id"]
+    with Store.open(sqlite_url) as store:
+        identity = store.create(MAIL)["id"]
         seen, held = holding_commits(monkeypatch)
         with ThreadPoolExecutor(1) as other:
             commands = [(identity, command) for t in range(1, 11) for command in (Ask(), Tell(t, 0.5))]
-            asking = other.submit(desk.perform_many, commands)
+            asking = other.submit(store.perform_many, commands)
             assert seen.wait(60)
             time.sleep(0.1)
             assert not asking.done()
-            assert desk.experiment(identity)["round"] == 0
+            assert store.experiment(identity)["round"] == 0
             held.set()
             assert codes(asking.result()) == [t for t in range(1, 11) for _ in range(2)]
 
 
 def test_what_builds_on_a_portion_that_was_not_kept_is_run_again(sqlite_url, portions, monkeypatch):
-    with Desk.open(sqlite_url) as desk:
-        one, two = desk.create(MAIL)["id"], desk.create(MAIL)["id"]
+    with Store.open(sqlite_url) as store:
+        one, two = store.create(MAIL)["id"], store.create(MAIL)["id"]
         left = ["fail"]
         failing(monkeypatch, lambda: bool(left and left.pop()))
         first = [(one, Ask()), (one, Tell(1, 0.5)), (one, Ask()), (one, Tell(2, 0.5))]
         second = [(one, Tell(2, 0.5)), (one, Ask()), (two, Ask()), (two, Tell(1, 0.25))]
-        answers = desk.perform_many([*first, *second])
+        answers = store.perform_many([*first, *second])
         # The second portion saw rounds 1 and 2 in memory; they were not kept, so it is run on what is there.
         assert codes(answers) == ["busy"] * 4 + ["not_open", 1, 1, 1]
-        assert [row["status"] for row in desk.rounds(one)["items"]] == ["open"]
-        assert [verdict["ok"] for verdict in desk.verify()] == [True, True]
+        assert [row["status"] for row in store.rounds(one)["items"]] == ["open"]
+        assert [verdict["ok"] for verdict in store.verify()] == [True, True]
 
 
 def test_a_fault_in_a_later_portion_waits_for_the_one_before(sqlite_url, portions, monkeypatch, caplog):
@@ -114,22 +114,22 @@ def test_a_fault_in_a_later_portion_waits_for_the_one_before(sqlite_url, portion
         return done
 
     monkeypatch.setattr(loading.Experiment, "do", faulty)
-    with Desk.open(sqlite_url) as desk:
-        identity = desk.create(MAIL)["id"]
+    with Store.open(sqlite_url) as store:
+        identity = store.create(MAIL)["id"]
         commands = [Ask(), Tell(1, 0.5), Ask(), Tell(2, 0.5), Ask(), Tell(3, 0.125), Tell(3, 0.5), Ask()]
-        assert codes(desk.perform_many([(identity, c) for c in commands])) == [1, 1, 2, 2, 3, "corrupt", 3, 4]
-        assert desk.verify(identity)[0]["ok"]
+        assert codes(store.perform_many([(identity, c) for c in commands])) == [1, 1, 2, 2, 3, "corrupt", 3, 4]
+        assert store.verify(identity)[0]["ok"]
     assert "ZeroDivisionError" in caplog.text
 
 
 def test_a_fault_while_keeping_is_answered(sqlite_url, portions, monkeypatch, caplog):
-    with Desk.open(sqlite_url) as desk:
-        identity = desk.create(MAIL)["id"]
+    with Store.open(sqlite_url) as store:
+        identity = store.create(MAIL)["id"]
         with monkeypatch.context() as patched:
             patched.setattr(Place, "_commit", None)
-            answers = desk.perform_many([(identity, Ask())] * 9)
+            answers = store.perform_many([(identity, Ask())] * 9)
             assert codes(answers) == ["busy"] * 9
-        assert desk.perform(identity, Ask())["round"] == 1
+        assert store.perform(identity, Ask())["round"] == 1
     assert "TypeError" in caplog.text
 
 
@@ -143,40 +143,40 @@ def test_a_portion_that_ends_late_is_still_seen_to_end(sqlite_url, portions, mon
         return problem
 
     monkeypatch.setattr(writer.Writer, "_keep", held_up)
-    with Desk.open(sqlite_url) as desk, ThreadPoolExecutor(1) as pool:
-        identity = desk.create(MAIL)["id"]
+    with Store.open(sqlite_url) as store, ThreadPoolExecutor(1) as pool:
+        identity = store.create(MAIL)["id"]
         failing(monkeypatch, lambda: True)
-        answers = pool.submit(desk.perform_many, [(identity, Ask())] * 8).result(30)
+        answers = pool.submit(store.perform_many, [(identity, Ask())] * 8).result(30)
         assert set(codes(answers)) == {"busy"}
 
 
 def test_creations_and_tokens_may_come_between(sqlite_url, portions):
-    with Desk.open(sqlite_url) as desk:
-        identity = desk.create(MAIL)["id"]
+    with Store.open(sqlite_url) as store:
+        identity = store.create(MAIL)["id"]
         stop = threading.Event()
 
         def tokens():
             while not stop.is_set():
-                desk.create_token("t", ["read"])
-                desk.create(MAIL)
+                store.create_token("t", ["read"])
+                store.create(MAIL)
 
         with ThreadPoolExecutor(2) as others:
             made = [others.submit(tokens) for _ in range(2)]
             commands = [(identity, command) for t in range(1, 101) for command in (Ask(), Tell(t, 0.5))]
             for at in range(0, 200, 20):
-                assert all(isinstance(answer, dict) for answer in desk.perform_many(commands[at : at + 20]))
+                assert all(isinstance(answer, dict) for answer in store.perform_many(commands[at : at + 20]))
             stop.set()
             for each in made:
                 each.result()
-        assert all(verdict["ok"] for verdict in desk.verify())
-        assert len(desk.tokens()) >= 2
+        assert all(verdict["ok"] for verdict in store.verify())
+        assert len(store.tokens()) >= 2
 
 
 def test_garbage_collection_and_thread_switching_are_as_before(sqlite_url, portions):
     before = gc.isenabled(), sys.getswitchinterval()
-    with Desk.open(sqlite_url) as desk:
-        identity = desk.create(MAIL)["id"]
-        desk.perform_many([(identity, Ask())] * 20)
+    with Store.open(sqlite_url) as store:
+        identity = store.create(MAIL)["id"]
+        store.perform_many([(identity, Ask())] * 20)
     assert (gc.isenabled(), sys.getswitchinterval()) == before
 
 
@@ -194,26 +194,26 @@ def test_clients_that_never_let_up_let_neither_log_nor_memory_grow(sqlite_url, p
     monkeypatch.setattr(
         sweeping.Sweeper, "sweep", lambda self: swept.append(threading.current_thread().name) or sweep(self)
     )
-    with Desk.open(sqlite_url) as desk:
-        ids = [desk.create({**MAIL, "seed": seed})["id"] for seed in range(12)]
-        desk._writer.ledger.most_held = 5
+    with Store.open(sqlite_url) as store:
+        ids = [store.create({**MAIL, "seed": seed})["id"] for seed in range(12)]
+        store._writer.ledger.most_held = 5
         # One list, one stream: nothing of this is done in between streams.
-        answers = desk.perform_many([(i, c) for t in range(1, 6) for i in ids for c in (Ask(), Tell(t, 0.5))])
+        answers = store.perform_many([(i, c) for t in range(1, 6) for i in ids for c in (Ask(), Tell(t, 0.5))])
         assert codes(answers) == [t for t in range(1, 6) for _ in range(24)]
         # A portion touches two experiments; neither is forgotten before it is kept.
         assert max(held) <= 5
         assert swept.count("aftereffect-keeper_0") >= 5
-        assert all(verdict["ok"] for verdict in desk.verify())
+        assert all(verdict["ok"] for verdict in store.verify())
 
 
 def test_what_is_on_its_way_to_the_disk_is_not_forgotten(sqlite_url, portions):
-    with Desk.open(sqlite_url) as desk:
-        ids = [desk.create({**MAIL, "seed": seed})["id"] for seed in range(6)]
-        desk._writer.ledger.most_held = 1
+    with Store.open(sqlite_url) as store:
+        ids = [store.create({**MAIL, "seed": seed})["id"] for seed in range(6)]
+        store._writer.ledger.most_held = 1
         for t in range(1, 4):
-            answers = desk.perform_many([(i, c) for i in ids for c in (Ask(), Tell(t, 0.5))])
+            answers = store.perform_many([(i, c) for i in ids for c in (Ask(), Tell(t, 0.5))])
             assert codes(answers) == [t] * 12
-        assert all(verdict["ok"] for verdict in desk.verify())
+        assert all(verdict["ok"] for verdict in store.verify())
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -221,11 +221,11 @@ def test_whatever_fails_what_was_acknowledged_is_there(sqlite_url, portions, mon
     rng = random.Random(seed)
     failing(monkeypatch, lambda: rng.random() < 0.3)
     told: dict[tuple[str, int], float] = {}
-    with Desk.open(sqlite_url) as desk:
+    with Store.open(sqlite_url) as store:
         ids = []
         while len(ids) < 3:
             try:
-                ids.append(desk.create({**MAIL, "seed": len(ids)})["id"])
+                ids.append(store.create({**MAIL, "seed": len(ids)})["id"])
             except Refused:
                 continue
         latest = dict.fromkeys(ids, 1)
@@ -236,7 +236,7 @@ def test_whatever_fails_what_was_acknowledged_is_there(sqlite_url, portions, mon
                 identity = rng.choice(ids)
                 guess = max(1, latest[identity] + rng.choice([-1, 0, 0, 0, 1]))
                 commands.append((identity, Ask() if rng.random() < 0.5 else Tell(guess, rng.choice([0.25, 0.5]))))
-            for (identity, command), answer in zip(commands, desk.perform_many(commands), strict=True):
+            for (identity, command), answer in zip(commands, store.perform_many(commands), strict=True):
                 if isinstance(answer, Refused):
                     refused += answer.code == "busy"
                 elif isinstance(command, Ask):
@@ -247,36 +247,36 @@ def test_whatever_fails_what_was_acknowledged_is_there(sqlite_url, portions, mon
         assert refused > 0
         assert len(told) > 30
         for identity in ids:
-            rows = desk.rounds(identity, limit=1000)["items"]
+            rows = store.rounds(identity, limit=1000)["items"]
             assert [row["round"] for row in rows] == list(range(1, len(rows) + 1))
             for row in rows:
                 assert told.get((identity, row["round"]), row["total"]) == row["total"]
             assert max((r for i, r in told if i == identity), default=0) <= len(rows)
-        assert all(verdict["ok"] for verdict in desk.verify())
+        assert all(verdict["ok"] for verdict in store.verify())
 
 
 def test_lists_that_are_answered_in_different_forms_wait_together_and_come_apart(sqlite_url, portions, monkeypatch):
     def text(identity, answer):
         return f"{identity} {answer['round']}".encode()
 
-    async def all_of_them(desk, one, two, seen, held):
+    async def all_of_them(store, one, two, seen, held):
         commands = [command for t in range(1, 6) for command in (Ask(), Tell(t, 0.5))]
-        first = asyncio.create_task(asyncio.to_thread(desk.perform, two, Ask()))
+        first = asyncio.create_task(asyncio.to_thread(store.perform, two, Ask()))
         assert await asyncio.to_thread(seen.wait, 60)
         # All of these are in the queue when the first has been kept.
-        sent = asyncio.create_task(desk.aperform_many([(one, command) for command in commands[:3]], text))
+        sent = asyncio.create_task(store.aperform_many([(one, command) for command in commands[:3]], text))
         await asyncio.sleep(0)
         job = Job([(two, Tell(1, 0.5))])
-        desk._writer.put(job)
-        more = asyncio.create_task(desk.aperform_many([(one, command) for command in commands[3:]], text))
+        store._writer.put(job)
+        more = asyncio.create_task(store.aperform_many([(one, command) for command in commands[3:]], text))
         await asyncio.sleep(0)
         held.set()
         return await first, await sent, await asyncio.to_thread(job.result), await more
 
-    with Desk.open(sqlite_url) as desk:
-        one, two = desk.create(MAIL)["id"], desk.create(MAIL)["id"]
+    with Store.open(sqlite_url) as store:
+        one, two = store.create(MAIL)["id"], store.create(MAIL)["id"]
         seen, held = holding_commits(monkeypatch)
-        first, sent, plain, more = asyncio.run(all_of_them(desk, one, two, seen, held))
+        first, sent, plain, more = asyncio.run(all_of_them(store, one, two, seen, held))
         assert first["round"] == 1
         assert sent + more == [f"{one} {t}".encode() for t in range(1, 6) for _ in range(2)]
         assert codes(plain) == [1]

@@ -60,7 +60,7 @@ def test_a_fault_is_a_problem_that_tells_nothing(call: Api, monkeypatch, caplog)
     def broken(*_, **__):
         raise RuntimeError("the secret is 7261")
 
-    monkeypatch.setattr(call.desk, "experiment", broken)
+    monkeypatch.setattr(call.store, "experiment", broken)
     answer = call("GET", UNKNOWN)
     problem(answer, 500, "internal")
     assert "7261" not in answer.text
@@ -84,7 +84,7 @@ def test_a_store_in_trouble_says_so_and_is_logged(call: Api, monkeypatch, caplog
     async def troubled(*_):
         raise refusal
 
-    monkeypatch.setattr(call.desk, "aperform", troubled)
+    monkeypatch.setattr(call.store, "aperform", troubled)
     with caplog.at_level(logging.ERROR):
         answer = call("POST", f"{path}/ask")
     assert problem(answer, status, refusal.code) == refusal.detail

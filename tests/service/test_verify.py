@@ -5,19 +5,19 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection
 
-from aftereffect.service.desk import Desk
 from aftereffect.service.errors import Refused
 from aftereffect.service.experiment.commands import Amend, Ask, Away, Back, Pause, Resume, Tell
 from aftereffect.service.store import loading, verifying
 from aftereffect.service.store.jobs import Work
+from aftereffect.service.store.store import Store
 
 SHOP = {"name": "Shop", "arms": ["low", "mid", "high"], "max_delay": 1, "seed": 3, "units": ["north", "south"]}
 ROUNDS = 60
 
 
-def filled(desk: Desk) -> str:
+def filled(store: Store) -> str:
     """Make an experiment with everything that can happen to one."""
-    identity: str = desk.create(SHOP)["id"]
+    identity: str = store.create(SHOP)["id"]
     for t in range(1, ROUNDS + 1):
         commands = [Ask(), Tell(t, None if t % 7 == 0 else 0.5, "north"), Tell(t, t % 4 / 4, "south")]
         if t == 20:
@@ -26,30 +26,30 @@ def filled(desk: Desk) -> str:
             commands += [Away("mid")]
         if t == 40:
             commands += [Back("mid")]
-        answers = desk.perform_many([(identity, command) for command in commands])
+        answers = store.perform_many([(identity, command) for command in commands])
         assert all(isinstance(answer, dict) for answer in answers), answers
         # Accepted while the block is open, refused otherwise; either will do here.
-        desk.perform_many([(identity, Amend(t, 0.75, "north"))])
+        store.perform_many([(identity, Amend(t, 0.75, "north"))])
     return identity
 
 
-def alter(desk: Desk, statement: str) -> None:
+def alter(store: Store, statement: str) -> None:
     # Through the writer, whose connection it is: it may be moving the log at this moment.
     def act(connection: Connection) -> dict[str, Any]:
         return {"rows": connection.exec_driver_sql(statement).rowcount}
 
-    (answer,) = desk._wait([("", Work(act))])
+    (answer,) = store._wait([("", Work(act))])
     assert not isinstance(answer, Refused)
     assert answer["rows"] > 0
 
 
-def test_what_was_not_altered_is_in_order(desk):
-    identity = filled(desk)
-    (verdict,) = desk.verify(identity)
+def test_what_was_not_altered_is_in_order(store):
+    identity = filled(store)
+    (verdict,) = store.verify(identity)
     assert (verdict["ok"], verdict["rounds"], verdict["finding"]) == (True, ROUNDS, None)
-    last = desk.events(identity, after=verdict["events"] - 1)["items"]
+    last = store.events(identity, after=verdict["events"] - 1)["items"]
     assert [event["hash"] for event in last] == [verdict["head"]]
-    kinds = {event["kind"] for event in desk.events(identity, limit=1000)["items"]}
+    kinds = {event["kind"] for event in store.events(identity, limit=1000)["items"]}
     assert kinds == {"ask", "tell", "amend", "pause", "resume", "away", "back"}
 
 
@@ -88,65 +88,65 @@ ALTERATIONS = [
 
 
 @pytest.mark.parametrize("portion", [5000, 10])
-def test_every_alteration_is_found(desk, monkeypatch, portion):
+def test_every_alteration_is_found(store, monkeypatch, portion):
     monkeypatch.setattr(verifying, "_FLUSH", portion)
     monkeypatch.setattr(loading, "EVERY", 64)
-    desk.create(SHOP)
-    identity = filled(desk)
+    store.create(SHOP)
+    identity = filled(store)
     saved = {}
-    with desk._place.reading.connect() as connection:
+    with store._place.reading.connect() as connection:
         for table in ("experiments", "events", "rounds", "checkpoints"):
             saved[table] = connection.exec_driver_sql(f"SELECT * FROM {table}").all()
     for statement, finding in ALTERATIONS:
-        alter(desk, statement)
-        verdicts = {verdict["experiment"]: verdict for verdict in desk.verify()}
+        alter(store, statement)
+        verdicts = {verdict["experiment"]: verdict for verdict in store.verify()}
         verdict = verdicts[identity]
         assert not verdict["ok"], statement
         assert finding in verdict["finding"], (statement, verdict["finding"])
-        _put_back(desk, saved)
-    assert all(verdict["ok"] for verdict in desk.verify())
+        _put_back(store, saved)
+    assert all(verdict["ok"] for verdict in store.verify())
 
 
-def _put_back(desk: Desk, saved: dict[str, list[tuple[object, ...]]]) -> None:
-    mark = "?" if desk._place.is_sqlite else "%s"
-    with desk._place.writing.begin() as connection:
+def _put_back(store: Store, saved: dict[str, list[tuple[object, ...]]]) -> None:
+    mark = "?" if store._place.is_sqlite else "%s"
+    with store._place.writing.begin() as connection:
         for table in reversed(saved):
             connection.exec_driver_sql(f"DELETE FROM {table}")
         for table, rows in saved.items():
             if rows:
-                override = "OVERRIDING SYSTEM VALUE " if table == "experiments" and not desk._place.is_sqlite else ""
+                override = "OVERRIDING SYSTEM VALUE " if table == "experiments" and not store._place.is_sqlite else ""
                 marks = ",".join([mark] * len(rows[0]))
                 connection.exec_driver_sql(f"INSERT INTO {table} {override}VALUES ({marks})", [tuple(r) for r in rows])
 
 
-def test_a_forged_event_with_a_right_hash_is_found_by_replaying(desk):
+def test_a_forged_event_with_a_right_hash_is_found_by_replaying(store):
     from aftereffect.service.store import chain
 
-    identity = desk.create({**SHOP, "units": None})["id"]
-    desk.perform(identity, Ask())
-    (event,) = desk.events(identity)["items"]
+    identity = store.create({**SHOP, "units": None})["id"]
+    store.perform(identity, Ask())
+    (event,) = store.events(identity)["items"]
     body = {**event["body"], "arms": [(event["body"]["arms"][0] + 1) % 3]}
-    with desk._place.reading.connect() as connection:
+    with store._place.reading.connect() as connection:
         row = connection.exec_driver_sql("SELECT settings, created_at FROM experiments").one()
     before = chain.genesis(identity, row.settings, row.created_at)
     text = chain.canonical(body)
     head = chain.link(before, 1, "ask", 1, None, text, event["at"])
-    alter(desk, f"UPDATE events SET body = '{text.replace('%', '%%')}', hash = '{head}'")
-    alter(desk, f"UPDATE experiments SET head = '{head}'")
-    (verdict,) = desk.verify(identity)
+    alter(store, f"UPDATE events SET body = '{text.replace('%', '%%')}', hash = '{head}'")
+    alter(store, f"UPDATE experiments SET head = '{head}'")
+    (verdict,) = store.verify(identity)
     assert not verdict["ok"]
     assert "event 1" in verdict["finding"]
     assert "replayed" in verdict["finding"]
 
 
-def test_verdicts_come_in_pages_that_end_after_a_while(desk, monkeypatch):
-    made = [desk.create({**SHOP, "seed": seed})["id"] for seed in range(5)]
-    everything = desk.verify()
+def test_verdicts_come_in_pages_that_end_after_a_while(store, monkeypatch):
+    made = [store.create({**SHOP, "seed": seed})["id"] for seed in range(5)]
+    everything = store.verify()
     assert [verdict["experiment"] for verdict in everything] == made
-    assert desk.verify_page() == {"items": everything, "next": None}
-    first = desk.verify_page(limit=2)
+    assert store.verify_page() == {"items": everything, "next": None}
+    first = store.verify_page(limit=2)
     assert first == {"items": everything[:2], "next": made[1]}
-    assert desk.verify_page(after=made[1], limit=3) == {"items": everything[2:], "next": None}
+    assert store.verify_page(after=made[1], limit=3) == {"items": everything[2:], "next": None}
     monkeypatch.setattr(verifying, "PAGE_S", 0.0)
-    assert desk.verify_page(after=made[2]) == {"items": everything[3:4], "next": made[3]}
-    assert desk.verify_page(after=made[3]) == {"items": everything[4:], "next": None}
+    assert store.verify_page(after=made[2]) == {"items": everything[3:4], "next": made[3]}
+    assert store.verify_page(after=made[3]) == {"items": everything[4:], "next": None}

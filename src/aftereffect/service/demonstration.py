@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from aftereffect.service.desk import Desk
 from aftereffect.service.errors import Refused
 from aftereffect.service.experiment.commands import Amend, Ask, Command, Tell
+from aftereffect.service.store.store import Store
 
 NAME = "Demonstration: mailings in four regions"
 REGIONS = ("north", "east", "south", "west")
@@ -52,26 +52,26 @@ class World:
         return seen
 
 
-def ensure(desk: Desk, today: datetime.date | None = None, days: int = DAYS) -> str:
+def ensure(store: Store, today: datetime.date | None = None, days: int = DAYS) -> str:
     """Return the id of the demonstration experiment; make it if it is not there, ending on `today`."""
     after: str | None = None
     while True:
-        page = desk.experiments(after=after, limit=1000)
+        page = store.experiments(after=after, limit=1000)
         for one in page["items"]:
             if one["name"] == NAME:
                 return str(one["id"])
         after = page["next"]
         if after is None:
-            return fill(desk, datetime.date.today() if today is None else today, days)
+            return fill(store, datetime.date.today() if today is None else today, days)
 
 
-def fill(desk: Desk, today: datetime.date, days: int = DAYS) -> str:
+def fill(store: Store, today: datetime.date, days: int = DAYS) -> str:
     """Make the experiment and play `days` rounds, one a day up to yesterday; today's round is left open."""
     first = today - datetime.timedelta(days=days)
-    clock = desk.now
+    clock = store.now
     try:
-        _set_clock(desk, first, 8)
-        made = desk.create(
+        _set_clock(store, first, 8)
+        made = store.create(
             {
                 "name": NAME,
                 "arms": list(EFFECTS),
@@ -83,23 +83,23 @@ def fill(desk: Desk, today: datetime.date, days: int = DAYS) -> str:
                 "start_date": first.isoformat(),
             }
         )
-        _play(desk, str(made["id"]), first, days)
+        _play(store, str(made["id"]), first, days)
     finally:
-        desk.now = clock
+        store.now = clock
     return str(made["id"])
 
 
-def _play(desk: Desk, experiment: str, first: datetime.date, days: int) -> None:
+def _play(store: Store, experiment: str, first: datetime.date, days: int) -> None:
     world = World(SEED)
-    turn = desk.perform(experiment, Ask())
+    turn = store.perform(experiment, Ask())
     for day in range(1, days + 1):
         totals = world.day(turn["arms"])
         told: list[Command] = [Tell(day, total, region) for region, total in totals.items()]
         if day == CORRECTED_DAY and (right := totals[REGIONS[0]]) is not None:
             # The first figure of the day had two digits swapped; noticed before the day was closed.
             told[:1] = [Tell(day, right + 9.0, REGIONS[0]), Amend(day, right, REGIONS[0])]
-        _set_clock(desk, first + datetime.timedelta(days=day), 8)
-        turn = _all_done(desk.perform_many([(experiment, command) for command in [*told, Ask()]]))[-1]
+        _set_clock(store, first + datetime.timedelta(days=day), 8)
+        turn = _all_done(store.perform_many([(experiment, command) for command in [*told, Ask()]]))[-1]
 
 
 def _all_done(answers: list[Any]) -> list[dict[str, Any]]:
@@ -109,6 +109,6 @@ def _all_done(answers: list[Any]) -> list[dict[str, Any]]:
     return answers
 
 
-def _set_clock(desk: Desk, day: datetime.date, hour: int) -> None:
+def _set_clock(store: Store, day: datetime.date, hour: int) -> None:
     moment = f"{day.isoformat()}T{hour:02}:00:00.000Z"
-    desk.now = lambda: moment
+    store.now = lambda: moment

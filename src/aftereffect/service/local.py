@@ -1,4 +1,4 @@
-"""The service without a server: the methods of `Client` on a database, through the desk that a server would use.
+"""The service without a server: the methods of `Client` on a database, through the store that a server would use.
 
 One process writes a SQLite file. If a server has it, `open_local` answers with a `Client` of that server, whose
 address is in the lock file; if another command has it, it waits.
@@ -9,7 +9,6 @@ from typing import Any, Self
 
 from aftereffect.core.checks import integer, shown
 from aftereffect.service.choosing import LOOKS_LIKE_AN_ID
-from aftereffect.service.desk import Desk
 from aftereffect.service.errors import Refused
 from aftereffect.service.experiment import commands
 from aftereffect.service.experiment.plan import planned
@@ -17,6 +16,7 @@ from aftereffect.service.opening import RETRIES, file_of
 from aftereffect.service.protocol import Service
 from aftereffect.service.replies import Json, Overview, Page, Report, Row, Turn, Verdict, read, read_page
 from aftereffect.service.store.locking import holder
+from aftereffect.service.store.store import Store
 from aftereffect.service.warming import warm_up
 
 WAIT = 30.0
@@ -63,14 +63,14 @@ def _client(address: str, token: str | None) -> Service:
 class Local:
     """The service in a database of this machine; close it, or use it in a `with` statement."""
 
-    def __init__(self, desk: Desk) -> None:
-        """Take an open desk; closing this closes it."""
-        self.desk = desk
+    def __init__(self, store: Store) -> None:
+        """Take an open store; closing this closes it."""
+        self.store = store
 
     @classmethod
     def open(cls, store: str, wait: float = WAIT) -> Self:
         """Open a database, made if there is none; refused if another process has its file for too long."""
-        return cls(Desk.open(store, wait=wait))
+        return cls(Store.open(store, wait=wait))
 
     def __enter__(self) -> Self:
         """Return the service itself."""
@@ -82,19 +82,19 @@ class Local:
 
     def close(self) -> None:
         """Close the database and let go of its lock."""
-        self.desk.close()
+        self.store.close()
 
     def create(self, **settings: Any) -> Overview:
         """Make an experiment."""
-        return read(Overview, self.desk.create(settings))
+        return read(Overview, self.store.create(settings))
 
     def experiment(self, experiment: str) -> Overview:
         """Return one experiment."""
-        return read(Overview, self.desk.experiment(_id(experiment)))
+        return read(Overview, self.store.experiment(_id(experiment)))
 
     def experiments(self, after: str | None = None, limit: int = 100, state: str | None = None) -> Page:
         """Return a page of experiments."""
-        return read_page(Overview, self.desk.experiments(after=after, limit=limit, state=state))
+        return read_page(Overview, self.store.experiments(after=after, limit=limit, state=state))
 
     def ask(self, experiment: str, unit: str | int | None = None) -> Turn:
         """Open the next round, or return the open one."""
@@ -136,23 +136,23 @@ class Local:
 
     def rounds(self, experiment: str, after: str | int | None = None, limit: int = 100) -> Page:
         """Return a page of the record, a row for each unit and round."""
-        return read_page(Row, self.desk.rounds(_id(experiment), None if after is None else str(after), limit))
+        return read_page(Row, self.store.rounds(_id(experiment), None if after is None else str(after), limit))
 
     def events(self, experiment: str, after: int = 0, limit: int = 100) -> Json:
         """Return a page of the log, as it is stored."""
-        return self.desk.events(_id(experiment), after, limit)
+        return self.store.events(_id(experiment), after, limit)
 
     def export(self, experiment: str, form: str = "csv") -> bytes:
         """Return the record as a CSV or Parquet file."""
-        return self.desk.export(_id(experiment), form)
+        return self.store.export(_id(experiment), form)
 
     def verify(self, experiment: str | None = None) -> list[Verdict]:
         """Replay the log of one experiment, or of all, and compare bit for bit with what is stored."""
-        return [read(Verdict, found) for found in self.desk.verify(None if experiment is None else _id(experiment))]
+        return [read(Verdict, found) for found in self.store.verify(None if experiment is None else _id(experiment))]
 
     def series(self, experiment: str, last: int = 2000) -> Json:
         """Return the columns behind the charts, over the latest `last` rows."""
-        return self.desk.series(_id(experiment), last)
+        return self.store.series(_id(experiment), last)
 
     def bulk_ask(self, items: Iterable[Mapping[str, Any] | str]) -> list[Turn | Refused]:
         """Ask for many experiments at once: ids, or {"experiment", "unit"}; each is answered on its own."""
@@ -170,23 +170,23 @@ class Local:
 
     def create_token(self, name: str, scopes: Sequence[str]) -> Json:
         """Make a token; the answer is the only place where it is ever shown."""
-        return {"name": name, "scopes": list(scopes), "token": self.desk.create_token(name, scopes)}
+        return {"name": name, "scopes": list(scopes), "token": self.store.create_token(name, scopes)}
 
     def tokens(self) -> list[Json]:
         """List the tokens: names, scopes, dates, never the tokens themselves."""
-        return list(self.desk.tokens())
+        return list(self.store.tokens())
 
     def revoke_token(self, token_id: str) -> None:
         """Make a token worthless."""
-        self.desk.revoke_token(_id(token_id))
+        self.store.revoke_token(_id(token_id))
 
     def _performed(self, experiment: str, command: commands.Command) -> Json:
-        return {"experiment": experiment, **self.desk.perform(_id(experiment), command)}
+        return {"experiment": experiment, **self.store.perform(_id(experiment), command)}
 
     def _performed_many(self, orders: Sequence[Order | Refused]) -> list[Json | Refused]:
         """Carry out what can be read, in one write, and return everything in its place."""
         sent = [order for order in orders if not isinstance(order, Refused)]
-        answers = iter(zip(sent, self.desk.perform_many(sent), strict=True))
+        answers = iter(zip(sent, self.store.perform_many(sent), strict=True))
         found: list[Json | Refused] = []
         for order in orders:
             if isinstance(order, Refused):
@@ -197,7 +197,7 @@ class Local:
         return found
 
     def _changed(self, experiment: str, command: commands.Command) -> Overview:
-        self.desk.perform(_id(experiment), command)
+        self.store.perform(_id(experiment), command)
         return self.experiment(experiment)
 
 

@@ -2,7 +2,7 @@
 
     python serving.py STORE PORT VARIANT [DESCRIPTOR OF THE GATE'S CHANNEL]
 
-Broken variants stand between the API and the desk, or between the desk and its file, and touch nothing
+Broken variants stand between the API and the store, or between the store and its file, and touch nothing
 inside either:
 
 - `ack_before_commit`: works on a copy of the store, and brings it to its place several times a second;
@@ -30,24 +30,24 @@ from tests.service.faults.gate import install
 from aftereffect.service.api.app import create_app
 from aftereffect.service.api.server import serve
 from aftereffect.service.config import Config
-from aftereffect.service.desk import Desk
 from aftereffect.service.errors import Refused
 from aftereffect.service.experiment.commands import Amend, Ask, Command, Tell
 from aftereffect.service.store.jobs import Form, Sent
+from aftereffect.service.store.store import Store
 
 BEHIND = 0.15
 
 
 class Broken:
-    """A desk that hands everything on, except what its kind breaks."""
+    """A store that hands everything on, except what its kind breaks."""
 
-    def __init__(self, desk: Desk) -> None:
-        """Stand before a desk."""
-        self._desk, self._rng = desk, np.random.default_rng(6)
+    def __init__(self, store: Store) -> None:
+        """Stand before a store."""
+        self._store, self._rng = store, np.random.default_rng(6)
 
     def __getattr__(self, name: str) -> Any:
         """Hand on whatever is not broken."""
-        return getattr(self._desk, name)
+        return getattr(self._store, name)
 
     async def aperform(self, experiment: str, command: Command) -> dict[str, Any]:
         """Carry out one command, as the kind breaks it."""
@@ -67,17 +67,17 @@ class Broken:
 class CountedTwice(Broken):
     """Books a repeated total for the next round."""
 
-    def __init__(self, desk: Desk) -> None:
-        super().__init__(desk)
+    def __init__(self, store: Store) -> None:
+        super().__init__(store)
         self._seen: dict[tuple[str, Command], dict[str, Any]] = {}
 
     async def aperform(self, experiment: str, command: Command) -> dict[str, Any]:
         before = self._seen.get((experiment, command))
         if isinstance(command, Tell) and before is not None:
-            opened = await self._desk.aperform(experiment, Ask(command.unit))
-            await self._desk.aperform(experiment, Tell(opened["round"], command.total, opened["unit"]))
+            opened = await self._store.aperform(experiment, Ask(command.unit))
+            await self._store.aperform(experiment, Tell(opened["round"], command.total, opened["unit"]))
             return before
-        answer = await self._desk.aperform(experiment, command)
+        answer = await self._store.aperform(experiment, command)
         if isinstance(command, Tell):
             self._seen[experiment, command] = answer
         return answer
@@ -88,31 +88,31 @@ class LastWins(Broken):
 
     async def aperform(self, experiment: str, command: Command) -> dict[str, Any]:
         try:
-            return await self._desk.aperform(experiment, command)
+            return await self._store.aperform(experiment, command)
         except Refused as refused:
             if refused.code != "conflict" or not isinstance(command, Tell):
                 raise
-            return await self._desk.aperform(experiment, Amend(*command))
+            return await self._store.aperform(experiment, Amend(*command))
 
 
 class AsksAnew(Broken):
     """Opens another round at every ask."""
 
     async def aperform(self, experiment: str, command: Command) -> dict[str, Any]:
-        answer = await self._desk.aperform(experiment, command)
+        answer = await self._store.aperform(experiment, command)
         if not isinstance(command, Ask) or self._rng.random() < 0.8:
             return answer
-        await self._desk.aperform(experiment, Tell(answer["round"], None, answer["unit"]))
-        return await self._desk.aperform(experiment, command)
+        await self._store.aperform(experiment, Tell(answer["round"], None, answer["unit"]))
+        return await self._store.aperform(experiment, command)
 
 
 class ForgetsArms(Broken):
     """Names an arm drawn at that moment."""
 
     async def aperform(self, experiment: str, command: Command) -> dict[str, Any]:
-        answer = await self._desk.aperform(experiment, command)
+        answer = await self._store.aperform(experiment, command)
         if isinstance(command, Ask):
-            arms = self._desk.experiment(experiment)["arms"]
+            arms = self._store.experiment(experiment)["arms"]
             answer = {**answer, "arm": str(self._rng.choice(arms))}
         return answer
 
@@ -167,8 +167,8 @@ def main(store: str, port: str, variant: str, channel: str = "") -> None:
     if variant not in KINDS:
         serve(config)
         return
-    desk: Any = KINDS[variant](Desk.open(store))
-    uvicorn.run(create_app(desk, config), host="127.0.0.1", port=config.port, log_level="warning")
+    opened: Any = KINDS[variant](Store.open(store))
+    uvicorn.run(create_app(opened, config), host="127.0.0.1", port=config.port, log_level="warning")
 
 
 if __name__ == "__main__":

@@ -18,8 +18,8 @@ from tests.service.faults.harness import SOAK
 from tests.service.faults.ledger import Ledger
 
 from aftereffect.core.errors import AftereffectError
-from aftereffect.service.desk import Desk
 from aftereffect.service.experiment.commands import Ask, Tell
+from aftereffect.service.store.store import Store
 
 ROUNDS = 300
 FLIPS = 200 if SOAK else 24
@@ -29,12 +29,12 @@ def url(folder: Path) -> str:
     return f"sqlite:///{folder / 'store.db'}"
 
 
-def rows_of(desk: Desk, experiment: str) -> list[dict[str, Any]]:
+def rows_of(store: Store, experiment: str) -> list[dict[str, Any]]:
     """Read all round rows."""
     items: list[dict[str, Any]] = []
     after: Any = 0
     while after is not None:
-        page = desk.rounds(experiment, after=after, limit=1000)
+        page = store.rounds(experiment, after=after, limit=1000)
         items, after = items + page["items"], page["next"]
     return items
 
@@ -43,20 +43,20 @@ def rows_of(desk: Desk, experiment: str) -> list[dict[str, Any]]:
 def played(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Ledger, str]:
     """A folder with a store as a killed server leaves it, all in the log; its ledger; the experiment."""
     live, left = tmp_path_factory.mktemp("live"), tmp_path_factory.mktemp("left")
-    desk = Desk.open(url(live))
+    store = Store.open(url(live))
     ledger = Ledger()
     rng = np.random.default_rng(8)
-    experiment = desk.create({"name": "torn", "arms": ARMS, "max_delay": 1, "seed": 1})["id"]
+    experiment = store.create({"name": "torn", "arms": ARMS, "max_delay": 1, "seed": 1})["id"]
     ledger.created(experiment)
     for _ in range(ROUNDS):
-        key = ledger.asked(experiment, desk.perform(experiment, Ask()), ledger.closed(experiment))
+        key = ledger.asked(experiment, store.perform(experiment, Ask()), ledger.closed(experiment))
         total = float(rng.random())
         ledger.sending(key, total)
-        desk.perform(experiment, Tell(key.round, total))
+        store.perform(experiment, Tell(key.round, total))
         ledger.told(key, total)
     for file in ("store.db", "store.db-wal"):
         shutil.copyfile(live / file, left / file)
-    desk.close()
+    store.close()
     return left, ledger, experiment
 
 
@@ -70,10 +70,10 @@ def copied(played: tuple[Path, Ledger, str], folder: Path) -> Path:
 def test_the_whole_log_gives_everything_back(played: tuple[Path, Ledger, str], tmp_path: Path) -> None:
     _, ledger, experiment = played
     copied(played, tmp_path)
-    desk = Desk.open(url(tmp_path))
-    assert rows_against(ledger, experiment, rows_of(desk, experiment)) == []
-    assert all(result["ok"] for result in desk.verify(experiment))
-    desk.close()
+    store = Store.open(url(tmp_path))
+    assert rows_against(ledger, experiment, rows_of(store, experiment)) == []
+    assert all(result["ok"] for result in store.verify(experiment))
+    store.close()
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -92,39 +92,39 @@ def test_a_torn_log_leaves_a_clean_beginning_and_the_loss_is_seen(
         else:
             file.seek(place)
             file.write(bytes(min(2 * 8192, size - place)))
-    desk = Desk.open(url(tmp_path))
-    rows = rows_of(desk, experiment)
-    last = desk.experiment(experiment)["round"]
+    store = Store.open(url(tmp_path))
+    rows = rows_of(store, experiment)
+    last = store.experiment(experiment)["round"]
     findings = rows_against(ledger, experiment, rows)
     assert 0 < last < ROUNDS
     assert gaps(1, rows, last) == []
     # Every round that is gone is named, and no other kind of harm was done.
     assert {finding.partition(":")[0] for finding in findings} == {"lost"}
     assert sum("no row" in finding for finding in findings) == ROUNDS - last
-    assert all(result["ok"] for result in desk.verify(experiment))
+    assert all(result["ok"] for result in store.verify(experiment))
     # A client that kept its last answer sees it at once.
     before = len(ledger.problems)
-    ledger.asked(experiment, desk.perform(experiment, Ask()), ledger.closed(experiment))
+    ledger.asked(experiment, store.perform(experiment, Ask()), ledger.closed(experiment))
     assert [problem.partition(":")[0] for problem in ledger.problems[before:]] == ["lost"]
-    desk.close()
+    store.close()
 
 
 def seen(folder: Path, experiment: str) -> dict[str, Any] | str:
     """Return all that people are shown of an experiment, or in words that damage was noticed."""
     try:
-        desk = Desk.open(url(folder))
+        store = Store.open(url(folder))
     except AftereffectError as refused:
         return str(refused)
     try:
-        findings = [result for result in desk.verify() if not result["ok"]]
+        findings = [result for result in store.verify() if not result["ok"]]
         if findings:
             return str(findings)
-        events = desk.events(experiment, after=0, limit=1000)
-        return {"view": desk.experiment(experiment), "rows": rows_of(desk, experiment), "events": events}
+        events = store.events(experiment, after=0, limit=1000)
+        return {"view": store.experiment(experiment), "rows": rows_of(store, experiment), "events": events}
     except AftereffectError as refused:
         return str(refused)
     finally:
-        desk.close()
+        store.close()
 
 
 def test_no_damage_to_the_file_goes_unnoticed(played: tuple[Path, Ledger, str], tmp_path: Path) -> None:

@@ -1,1 +1,1 @@
-"""The REST API of the decision service: `app.create_app(desk, config)`; the routes are listed in `operations.py`."""
+"""The REST API of the decision service: `app.create_app(store, config)`; the routes are listed in `operations.py`."""

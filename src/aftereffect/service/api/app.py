@@ -1,4 +1,4 @@
-"""`create_app(desk, config)`: the service as an ASGI app: the REST API, the dashboard, and the gate around both."""
+"""`create_app(store, config)`: the service as an ASGI app: the REST API, the dashboard, and the gate around both."""
 
 import json
 import logging
@@ -22,8 +22,8 @@ from aftereffect.service.api.routes import Routes, answer
 from aftereffect.service.api.telemetry import Telemetry
 from aftereffect.service.config import Config
 from aftereffect.service.dashboard.pages import router
-from aftereffect.service.desk import Desk
 from aftereffect.service.errors import Refused
+from aftereffect.service.store.store import Store
 
 _log = logging.getLogger(__name__)
 
@@ -31,9 +31,9 @@ _log = logging.getLogger(__name__)
 class About:
     """The handlers of routes about the service itself, made once."""
 
-    def __init__(self, desk: Desk, config: Config) -> None:
+    def __init__(self, store: Store, config: Config) -> None:
         """Write the documents."""
-        self.desk = desk
+        self.store = store
         self.document = openapi.openapi(config)
         self._openapi = json.dumps(self.document, ensure_ascii=False).encode()
         self._page = reference.page().encode()
@@ -41,7 +41,7 @@ class About:
     async def health(self, call: Call) -> Response:
         """Say whether the store answers and can be written to, and no more: anybody may ask, by any name."""
         try:
-            await run_in_threadpool(self.desk.ping)
+            await run_in_threadpool(self.store.check_health)
         except Refused as refused:
             _log.warning("not well: %s", refused.detail)
             raise Refused("busy", "the store must answer and take writes, but does not; the log says why") from None
@@ -95,16 +95,16 @@ class App(FastAPI):
         return None
 
 
-def create_app(desk: Desk, config: Config | None = None) -> FastAPI:
-    """Return the service for a desk. Whoever opened the desk closes it."""
+def create_app(store: Store, config: Config | None = None) -> FastAPI:
+    """Return the service for a store. Whoever opened the store closes it."""
     settings = Config() if config is None else config
-    access, traffic = Access(desk, settings), Traffic(settings)
+    access, traffic = Access(store, settings), Traffic(settings)
     telemetry = Telemetry(settings.log_requests, lambda: traffic.in_flight)
-    about = About(desk, settings)
+    about = About(store, settings)
     app = App(title="Aftereffect", openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
-    app.state.access, app.state.telemetry, app.state.desk = access, telemetry, desk
+    app.state.access, app.state.telemetry, app.state.store = access, telemetry, store
     app.state.body_seconds = settings.body_seconds
-    handlers = (Routes(desk, settings, telemetry), Bulk(desk, settings, telemetry), about)
+    handlers = (Routes(store, settings, telemetry), Bulk(store, settings, telemetry), about)
     endpoints: dict[str, Endpoint] = {}
     for operation in OPERATIONS:
         handler: Handler = next(getattr(each, operation.name) for each in handlers if hasattr(each, operation.name))
@@ -113,7 +113,7 @@ def create_app(desk: Desk, config: Config | None = None) -> FastAPI:
             endpoints[path] = Endpoint(openapi.template(path), settings, access, telemetry)
             app.router.routes.append(Route(path, endpoints[path]))
         endpoints[path].add(operation, handler)
-    app.include_router(router(desk, settings))
+    app.include_router(router(store, settings))
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(RequestValidationError, _form_error)
     app.add_middleware(Gate, access=access, telemetry=telemetry, traffic=traffic)

@@ -12,8 +12,8 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import HTTPConnection, cookie_parser
 
 from aftereffect.service.config import Config
-from aftereffect.service.desk import Desk
 from aftereffect.service.errors import Refused
+from aftereffect.service.store.store import Store
 
 SCOPES = ("read", "play", "admin")
 ALL = frozenset(SCOPES)
@@ -61,10 +61,10 @@ def token_of(headers: Headers) -> str | None:
 class Access:
     """Decides on requests."""
 
-    def __init__(self, desk: Desk, config: Config) -> None:
+    def __init__(self, store: Store, config: Config) -> None:
         """Take the names the service answers to from the configuration."""
         self.required = config.access_required
-        self._desk = desk
+        self._store = store
         self._further = frozenset(name.lower() for name in config.allowed_hosts)
         own = LOOPBACK_NAMES | {config.host.strip("[]").lower()} - ANY_ADDRESS
         # Commands on this machine, and those who ask for its health, use its address whatever names are given.
@@ -99,7 +99,7 @@ class Access:
         if not self.required:
             return ALL
         token = token_of(headers)
-        found = None if token is None else self._desk.scopes_of(token)
+        found = None if token is None else self._store.scopes_of(token)
         return NOBODY if found is None else included(found)
 
     async def check(self, headers: Headers, scope: str) -> None:

@@ -20,9 +20,9 @@ from aftereffect.service.api.routes import experiment_id
 from aftereffect.service.api.telemetry import Telemetry
 from aftereffect.service.api.usual import Order
 from aftereffect.service.config import Config
-from aftereffect.service.desk import Desk
 from aftereffect.service.experiment import commands
 from aftereffect.service.store.jobs import Sent
+from aftereffect.service.store.store import Store
 
 MANY = 256
 """From so many items on their answers are written in a thread, and other requests go on."""
@@ -116,9 +116,9 @@ def answering(read: Reading, outcomes: list[Sent]) -> tuple[bytes, int]:
 class Bulk:
     """The handlers of the bulk routes."""
 
-    def __init__(self, desk: Desk, config: Config, telemetry: Telemetry) -> None:
-        """Answer for a desk."""
-        self.desk, self.config, self.telemetry = desk, config, telemetry
+    def __init__(self, store: Store, config: Config, telemetry: Telemetry) -> None:
+        """Answer for a store."""
+        self.store, self.config, self.telemetry = store, config, telemetry
 
     async def bulk_ask(self, call: Call) -> Response:
         """Ask for many experiments."""
@@ -134,7 +134,7 @@ class Bulk:
             read = reading(call.raw, kind, most)
         else:
             read = await run_in_threadpool(reading, call.raw, kind, most)
-        outcomes = await self.desk.aperform_many(read.orders, answered)
+        outcomes = await self.store.aperform_many(read.orders, answered)
         if len(outcomes) < MANY:
             content, refused = answering(read, outcomes)
         else:

@@ -1,4 +1,4 @@
-"""The handlers: each reads a request, says it to the desk as a command or a question, and answers in JSON.
+"""The handlers: each reads a request, says it to the store as a command or a question, and answers in JSON.
 
 They hold no rules. What a request may look like is said by `body.py`, `limits.py` and `settings.py`, what it
 does by the domain; a refusal is raised through them and answered by `Endpoint`.
@@ -19,10 +19,10 @@ from aftereffect.service.api.endpoint import Call
 from aftereffect.service.api.limits import count, cursor
 from aftereffect.service.api.telemetry import Telemetry
 from aftereffect.service.config import Config
-from aftereffect.service.desk import Desk
 from aftereffect.service.errors import Refused
 from aftereffect.service.experiment import commands
 from aftereffect.service.experiment.plan import QUESTION, planned
+from aftereffect.service.store.store import Store
 
 ID = re.compile(r"[A-Za-z0-9_-]{1,100}", re.ASCII)
 STATES = ("draft", "running", "paused", "finished")
@@ -59,13 +59,13 @@ def settings_of(body: Mapping[str, Any]) -> Mapping[str, Any]:
 class Routes:
     """A handler for each operation, by its name."""
 
-    def __init__(self, desk: Desk, config: Config, telemetry: Telemetry) -> None:
-        """Answer for a desk."""
-        self.desk, self.config, self.telemetry = desk, config, telemetry
+    def __init__(self, store: Store, config: Config, telemetry: Telemetry) -> None:
+        """Answer for a store."""
+        self.store, self.config, self.telemetry = store, config, telemetry
 
     async def create(self, call: Call) -> Response:
         """Make an experiment."""
-        made = await self.desk.acreate(settings_of(call.body or {}))
+        made = await self.store.acreate(settings_of(call.body or {}))
         return answer(made, 201, {"Location": f"/v1/experiments/{made['id']}"})
 
     async def experiments(self, call: Call) -> Response:
@@ -73,11 +73,11 @@ class Routes:
         after, limit = cursor(call.query.get("after")), self._limit(call)
         state = call.query.get("state")
         wanted = None if state is None else choice("state", state, STATES)
-        return answer(await run_in_threadpool(self.desk.experiments, after=after, limit=limit, state=wanted))
+        return answer(await run_in_threadpool(self.store.experiments, after=after, limit=limit, state=wanted))
 
     async def experiment(self, call: Call) -> Response:
         """Show one experiment."""
-        return answer(await run_in_threadpool(self.desk.experiment, experiment_id(call.path["id"])))
+        return answer(await run_in_threadpool(self.store.experiment, experiment_id(call.path["id"])))
 
     async def ask(self, call: Call) -> Response:
         """Open the next round, or return the open one."""
@@ -119,35 +119,35 @@ class Routes:
     async def rounds(self, call: Call) -> Response:
         """List rounds, a page at a time."""
         where, after, limit = experiment_id(call.path["id"]), cursor(call.query.get("after")), self._limit(call)
-        return answer(await run_in_threadpool(self.desk.rounds, where, after=after, limit=limit))
+        return answer(await run_in_threadpool(self.store.rounds, where, after=after, limit=limit))
 
     async def events(self, call: Call) -> Response:
         """List events, a page at a time."""
         where, limit = experiment_id(call.path["id"]), self._limit(call)
         after = count("after", call.query.get("after"), 0, 0, 2**63 - 1)
-        return answer(await run_in_threadpool(self.desk.events, where, after=after, limit=limit))
+        return answer(await run_in_threadpool(self.store.events, where, after=after, limit=limit))
 
     async def series(self, call: Call) -> Response:
         """Return the columns behind the charts."""
         where, last = experiment_id(call.path["id"]), count("last", call.query.get("last"), 2000, 1, LAST)
-        return answer(await run_in_threadpool(self.desk.series, where, last=last))
+        return answer(await run_in_threadpool(self.store.series, where, last=last))
 
     async def export(self, call: Call) -> Response:
         """Return the record as a file."""
         where, form = experiment_id(call.path["id"]), choice("format", call.query.get("format", "csv"), tuple(FORMATS))
-        content = await run_in_threadpool(self.desk.export, where, form)
+        content = await run_in_threadpool(self.store.export, where, form)
         headers = {"Content-Disposition": f'attachment; filename="{where}.{form}"', "Content-Type": FORMATS[form]}
         return Response(content, headers=headers)
 
     async def verify(self, call: Call) -> Response:
         """Replay the log."""
-        found = await run_in_threadpool(self.desk.verify, experiment_id(call.path["id"]))
+        found = await run_in_threadpool(self.store.verify, experiment_id(call.path["id"]))
         return answer(found[0])
 
     async def verify_all(self, call: Call) -> Response:
         """Replay every log, a page at a time."""
         after, limit = cursor(call.query.get("after")), self._limit(call)
-        return answer(await run_in_threadpool(self.desk.verify_page, after=after, limit=limit))
+        return answer(await run_in_threadpool(self.store.verify_page, after=after, limit=limit))
 
     async def plan(self, call: Call) -> Response:
         """Return what a carry-over leads to."""
@@ -160,19 +160,19 @@ class Routes:
         name, scopes = body["name"], body["scopes"]
         if not isinstance(scopes, list):
             refuse(f"scopes must be a list of scopes, but got {shown(scopes)}")
-        token = await run_in_threadpool(self.desk.create_token, name, scopes)
+        token = await run_in_threadpool(self.store.create_token, name, scopes)
         return answer({"name": name, "scopes": [scope for scope in SCOPES if scope in scopes], "token": token}, 201)
 
     async def tokens(self, call: Call) -> Response:
         """List tokens."""
-        return answer({"items": await run_in_threadpool(self.desk.tokens)})
+        return answer({"items": await run_in_threadpool(self.store.tokens)})
 
     async def revoke_token(self, call: Call) -> Response:
         """Make a token worthless."""
         token = call.path["token"]
         if not ID.fullmatch(token):
             raise Refused("not_found", f"token must be the id of a token, but got {shown(token)}")
-        await run_in_threadpool(self.desk.revoke_token, token)
+        await run_in_threadpool(self.store.revoke_token, token)
         return Response(status_code=204)
 
     async def metrics(self, call: Call) -> Response:
@@ -185,13 +185,13 @@ class Routes:
 
     async def _perform(self, call: Call, command: commands.Command) -> Response:
         where = experiment_id(call.path["id"])
-        return answer({"experiment": where, **await self.desk.aperform(where, command)})
+        return answer({"experiment": where, **await self.store.aperform(where, command)})
 
     async def _change(self, call: Call, command: commands.Command) -> Response:
         object_of(call.body or {}, "the body", ())
         where = experiment_id(call.path["id"])
-        await self.desk.aperform(where, command)
-        return answer(await run_in_threadpool(self.desk.experiment, where))
+        await self.store.aperform(where, command)
+        return answer(await run_in_threadpool(self.store.experiment, where))
 
 
 def _report(call: Call) -> tuple[int, float | None, str | None]:

@@ -1,4 +1,4 @@
-"""`serve(config)`: opens the desk, answers requests until told to stop, and closes the desk.
+"""`serve(config)`: opens the store, answers requests until told to stop, and closes the store.
 
 A stop (SIGINT, SIGTERM) takes no new requests, finishes those in work, and only then lets go of the database. Whatever
 was acknowledged is durable anyway; a kill loses nothing but answers on their way.
@@ -19,8 +19,8 @@ from aftereffect.service.api.app import create_app
 from aftereffect.service.api.heads import BoundedHeads
 from aftereffect.service.api.telemetry import configure_logging
 from aftereffect.service.config import Config
-from aftereffect.service.desk import Desk
 from aftereffect.service.errors import Refused
+from aftereffect.service.store.store import Store
 from aftereffect.service.warming import warm_up
 
 ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
@@ -44,11 +44,11 @@ def serve(config: Config, ready: Callable[[str], None] = announce) -> None:
     with _stopping(), _listening(config) as listener:
         address = address_of(config, listener)
         warm_up()
-        desk = Desk.open(config.store, address=address)
+        store = Store.open(config.store, address=address)
         try:
-            check_tokens(desk, config)
+            check_tokens(store, config)
             configure_logging(config.log_level)
-            server = _server(desk, config)
+            server = _server(store, config)
             # What was made until now stays; to walk through it for garbage, again and again, would stall requests.
             gc.collect()
             gc.freeze()
@@ -58,7 +58,7 @@ def serve(config: Config, ready: Callable[[str], None] = announce) -> None:
         except KeyboardInterrupt:
             pass
         finally:
-            desk.close()
+            store.close()
 
 
 def check_reach(config: Config) -> None:
@@ -71,9 +71,9 @@ def check_reach(config: Config) -> None:
         raise InvalidArgument("store must be a database to serve from, but got the address of a server")
 
 
-def check_tokens(desk: Desk, config: Config) -> None:
+def check_tokens(store: Store, config: Config) -> None:
     """Refuse to ask for tokens when there is none, and say how to make the first."""
-    valid = [token for token in desk.tokens() if token.get("revoked_at") is None]
+    valid = [token for token in store.tokens() if token.get("revoked_at") is None]
     if config.access_required and not valid:
         raise Refused(
             "unauthorized",
@@ -88,9 +88,9 @@ def address_of(config: Config, listener: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def _server(desk: Desk, config: Config) -> uvicorn.Server:
+def _server(store: Store, config: Config) -> uvicorn.Server:
     settings = uvicorn.Config(
-        create_app(desk, config),
+        create_app(store, config),
         log_config=None,
         # Uvicorn's own lines would hold queries; the gate logs and counts requests.
         access_log=False,
@@ -127,7 +127,7 @@ def _listening(config: Config) -> Iterator[socket.socket]:
 
 @contextmanager
 def _stopping() -> Iterator[None]:
-    """Let SIGTERM end by an exception, so that the desk is closed: uvicorn, when done, sends it again."""
+    """Let SIGTERM end by an exception, so that the store is closed: uvicorn, when done, sends it again."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -1,1 +1,1 @@
-"""The dashboard: pages for people, at `/`, on top of the Desk. Reading and reporting work without JavaScript."""
+"""The dashboard: pages for people, at `/`, on top of the Store. Reading and reporting work without JavaScript."""

@@ -15,7 +15,7 @@ from aftereffect.service.errors import Refused
 from aftereffect.service.experiment.commands import Amend, Ask, Away, Back, Command, Finish, Pause, Resume, Start, Tell
 
 if TYPE_CHECKING:
-    from aftereffect.service.desk import Desk
+    from aftereffect.service.store.store import Store
 
 Fields = Annotated[dict[str, str], Depends(forms.fields)]
 Refusal = Callable[[str, May, Refused, str, Mapping[str, str]], Response]
@@ -37,10 +37,10 @@ class Wrong(Exception):
         self.refusal, self.field = refusal, field
 
 
-def reports(desk: "Desk", experiment_id: str, given: Mapping[str, str]) -> list[tuple[str, Command]]:
+def reports(store: "Store", experiment_id: str, given: Mapping[str, str]) -> list[tuple[str, Command]]:
     """Return the fields and commands of the form for the open round: `total` for one unit, `total-3` for the fourth."""
     number = _whole("round", given)
-    units = desk.experiment(experiment_id)["units"]
+    units = store.experiment(experiment_id)["units"]
     names = ["total"] if len(units) == 1 else [f"total-{i}" for i in range(len(units))]
     found: list[tuple[str, Command]] = []
     for field, unit in zip(names, units, strict=True):
@@ -52,15 +52,15 @@ def reports(desk: "Desk", experiment_id: str, given: Mapping[str, str]) -> list[
     return found
 
 
-def gaps(desk: "Desk", experiment_id: str, given: Mapping[str, str]) -> list[tuple[str, Command]]:
+def gaps(store: "Store", experiment_id: str, given: Mapping[str, str]) -> list[tuple[str, Command]]:
     """Return the commands that close the rest of the open round as missing; none if it is closed already."""
     number = _whole("round", given)
-    view = desk.experiment(experiment_id)
+    view = store.experiment(experiment_id)
     if view["open_round"] != number:
         raise Wrong(
             Refused("not_open", f"round must be the open one to be closed as missing, but got {number}"), ""
         )
-    waiting = [row["unit"] for row in open_rows(desk, view) if row["status"] == "open"]
+    waiting = [row["unit"] for row in open_rows(store, view) if row["status"] == "open"]
     return [("", Tell(number, None, unit)) for unit in waiting]
 
 
@@ -78,21 +78,21 @@ def _whole(name: str, given: Mapping[str, str]) -> int:
         raise Wrong(refusal, name) from None
 
 
-def carry_out(desk: "Desk", experiment_id: str, commands: list[tuple[str, Command]]) -> None:
+def carry_out(store: "Store", experiment_id: str, commands: list[tuple[str, Command]]) -> None:
     """Carry out all commands, and then complain about the first that was refused."""
-    answers = desk.perform_many([(experiment_id, command) for _, command in commands])
+    answers = store.perform_many([(experiment_id, command) for _, command in commands])
     for (field, _), answer in zip(commands, answers, strict=True):
         if isinstance(answer, Refused):
             raise Wrong(answer, field)
 
 
-def add_actions(routes: APIRouter, desk: "Desk", config: Config, refused: Refusal) -> None:
+def add_actions(routes: APIRouter, store: "Store", config: Config, refused: Refusal) -> None:
     """Add a route for each button. refused: shows the page again, with the reason and what was filled in."""
 
     def act(request: Request, experiment_id: str, given: Mapping[str, str], word: str) -> Response:
         allowed = may(request, config)
         try:
-            done = _acted(desk, experiment_id, given, word)
+            done = _acted(store, experiment_id, given, word)
         except Wrong as wrong:
             return refused(experiment_id, allowed, wrong.refusal, wrong.field, given)
         except Refused as refusal:
@@ -119,26 +119,26 @@ def _route(act: Callable[[Request, str, Mapping[str, str], str], Response], word
     return answer
 
 
-def _acted(desk: "Desk", experiment_id: str, given: Mapping[str, str], word: str) -> str:
+def _acted(store: "Store", experiment_id: str, given: Mapping[str, str], word: str) -> str:
     """Do what a form asks; return the word for the page's message."""
     if word == "ask":
-        desk.perform(experiment_id, Ask())
+        store.perform(experiment_id, Ask())
         return ""
     if word == "tell":
-        carry_out(desk, experiment_id, reports(desk, experiment_id, given))
+        carry_out(store, experiment_id, reports(store, experiment_id, given))
         return "told"
     if word == "missing":
-        carry_out(desk, experiment_id, gaps(desk, experiment_id, given))
+        carry_out(store, experiment_id, gaps(store, experiment_id, given))
         return "missing"
     if word == "amend":
         total = _number("corrected", "total", given.get("corrected", ""))
-        desk.perform(experiment_id, Amend(_whole("round", given), total, given.get("unit") or None))
+        store.perform(experiment_id, Amend(_whole("round", given), total, given.get("unit") or None))
         return "amended"
     if word == "arms":
         away = given.get("move") != "back"
         arm = given.get("arm", "")
-        desk.perform(experiment_id, Away(arm) if away else Back(arm))
+        store.perform(experiment_id, Away(arm) if away else Back(arm))
         return "away" if away else "back"
     command, done = MOVES[word]
-    desk.perform(experiment_id, command)
+    store.perform(experiment_id, command)
     return done

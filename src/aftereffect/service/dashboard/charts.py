@@ -19,13 +19,13 @@ NORMAL_95 = 1.96
 MOST_LANES = 30
 
 
-def charts(desk: Reads, experiment_id: str, unit: str) -> Json:
+def charts(store: Reads, experiment_id: str, unit: str) -> Json:
     """Return everything the charts of an experiment show, for one unit where it matters."""
-    view = desk.experiment(experiment_id)
+    view = store.experiment(experiment_id)
     units = view["units"]
     if unit and unit not in units:
         raise Refused("not_found", f"unit must be one of the experiment's, but got {unit!r}")
-    rows, odds = latest(desk, view)
+    rows, odds = latest(store, view)
     own = [row for row in rows if row["unit"] == (unit or units[0])]
     lanes = lanes_of(own, view["arms"])
     place = {lane["name"]: i for i, lane in enumerate(lanes)}

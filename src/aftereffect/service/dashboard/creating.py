@@ -18,7 +18,7 @@ from aftereffect.service.experiment.plan import Plan, plan
 from aftereffect.service.settings import checked_settings
 
 if TYPE_CHECKING:
-    from aftereffect.service.desk import Desk
+    from aftereffect.service.store.store import Store
 
 REMEMBERED = 1_000
 Fields = Annotated[dict[str, str], Depends(forms.fields)]
@@ -32,13 +32,13 @@ class Once:
         self._lock = threading.Lock()
         self._made: OrderedDict[str, str] = OrderedDict()
 
-    def create(self, desk: "Desk", key: str, settings: Mapping[str, Any]) -> str:
+    def create(self, store: "Store", key: str, settings: Mapping[str, Any]) -> str:
         """Return the id of the experiment that the form with this key made, now or before."""
         with self._lock:
             known = self._made.get(key)
             if known is not None:
                 return known
-            made: str = desk.create(settings)["id"]
+            made: str = store.create(settings)["id"]
             if key:
                 self._made[key] = made
                 if len(self._made) > REMEMBERED:
@@ -64,7 +64,7 @@ def shown(
     return page("new.html", status=200 if refusal is None else refusal.status, may=allowed, here="new", **values)
 
 
-def add_forms(routes: APIRouter, desk: "Desk", config: Config) -> None:
+def add_forms(routes: APIRouter, store: "Store", config: Config) -> None:
     """Add the form's routes."""
     once, guard = Once(), [Depends(writing(config, "admin"))]
 
@@ -90,7 +90,7 @@ def add_forms(routes: APIRouter, desk: "Desk", config: Config) -> None:
     def create(request: Request, given: Fields) -> Response:
         allowed = may(request, config)
         try:
-            made = once.create(desk, given.get("once", ""), forms.settings(given))
+            made = once.create(store, given.get("once", ""), forms.settings(given))
         except Refused as refusal:
             return shown(allowed, given, None, refusal)
         return see_other(f"/experiments/{made}?done={'drafted' if given.get('draft') else 'created'}")

@@ -16,7 +16,7 @@ from aftereffect.service.dashboard.signing import add_login
 from aftereffect.service.errors import Refused
 
 if TYPE_CHECKING:
-    from aftereffect.service.desk import Desk
+    from aftereffect.service.store.store import Store
 
 LIST_LENGTH = 25
 STATES = (
@@ -44,23 +44,23 @@ MESSAGES = {
 Place = Annotated[str, Query(max_length=200)]
 
 
-def router(desk: "Desk", config: Config) -> APIRouter:
+def router(store: "Store", config: Config) -> APIRouter:
     """Return the dashboard's routes."""
     routes = APIRouter(route_class=PageRoute, include_in_schema=False)
     add_assets(routes)
-    add_login(routes, desk, config)
+    add_login(routes, store, config)
 
     @routes.get("/")
     def experiments(request: Request, after: Place = "", state: Place = "") -> Response:
         allowed = may(request, config)
         check_reading(allowed)
         wanted = state if state in dict(STATES) else ""
-        found = desk.experiments(after=after or None, limit=LIST_LENGTH, state=wanted or None)
-        items = [presenting.listed(desk.experiment(item["id"])) for item in found["items"]]
+        found = store.experiments(after=after or None, limit=LIST_LENGTH, state=wanted or None)
+        items = [presenting.listed(store.experiment(item["id"])) for item in found["items"]]
         values = {"items": items, "next": found["next"], "after": after, "state": wanted, "states": STATES}
         return page("list.html", may=allowed, here="list", **values)
 
-    creating.add_forms(routes, desk, config)
+    creating.add_forms(routes, store, config)
 
     @routes.get("/experiments/{experiment_id}")
     def experiment(
@@ -73,30 +73,30 @@ def router(desk: "Desk", config: Config) -> APIRouter:
     ) -> Response:
         allowed = may(request, config)
         check_reading(allowed)
-        view = desk.experiment(experiment_id)
+        view = store.experiment(experiment_id)
         return shown(
-            desk, view, allowed, unit=unit, before=before, correct=correct, message=MESSAGES.get(done, "")
+            store, view, allowed, unit=unit, before=before, correct=correct, message=MESSAGES.get(done, "")
         )
 
     @routes.get("/experiments/{experiment_id}/charts.json")
     def chart_data(request: Request, experiment_id: str, unit: Place = "") -> Response:
         if not may(request, config).read:
             raise Refused("unauthorized", "the charts need a login")
-        return JSONResponse(charts.charts(desk, experiment_id, unit), headers=HEADERS)
+        return JSONResponse(charts.charts(store, experiment_id, unit), headers=HEADERS)
 
     def refused(
         experiment_id: str, allowed: May, refusal: Refused, field: str, kept: Mapping[str, str]
     ) -> Response:
-        view = desk.experiment(experiment_id)
+        view = store.experiment(experiment_id)
         correct = 1 if field in ("round", "corrected") else None
-        return shown(desk, view, allowed, problem=problem_of(refusal, field), kept=kept, correct=correct)
+        return shown(store, view, allowed, problem=problem_of(refusal, field), kept=kept, correct=correct)
 
-    acting.add_actions(routes, desk, config, refused)
+    acting.add_actions(routes, store, config, refused)
     return routes
 
 
 def shown(
-    desk: reading.Reads,
+    store: reading.Reads,
     view: Mapping[str, Any],
     allowed: May,
     *,
@@ -108,9 +108,9 @@ def shown(
     kept: Mapping[str, str] | None = None,
 ) -> Response:
     """Return an experiment's page. problem, kept: why a form was refused, and what it held."""
-    open_rows = reading.open_rows(desk, view)
+    open_rows = reading.open_rows(store, view)
     it = presenting.experiment(view, open_rows, unit)
-    table = reading.table(desk, view, before)
+    table = reading.table(store, view, before)
     closed = view["state"] == "finished" or any(
         row["update"] and row["block"] == view["block"] for row in table.rows
     )
@@ -124,7 +124,7 @@ def shown(
         dated=any(row["date"] for row in table.rows),
         newer=table.newer,
         older=table.older,
-        timeline=timeline.timeline(reading.of_unit(desk, view, it["unit"]), view["arms"]),
+        timeline=timeline.timeline(reading.of_unit(store, view, it["unit"]), view["arms"]),
         outcome_words=charts.outcome_words(view),
         means=presenting.means(view),
         correct=correct,

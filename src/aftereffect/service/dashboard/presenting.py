@@ -1,4 +1,4 @@
-"""An experiment as a page shows it: the Desk's view and round rows, put into words. No I/O here."""
+"""An experiment as a page shows it: the Store's view and round rows, put into words. No I/O here."""
 
 import urllib.parse
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What a page needs from the Desk: the open round, a page of the table, the rounds of one unit for the timeline."""
+"""What a page needs from the Store: the open round, a page of the table, the rounds of one unit for the timeline."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
@@ -12,7 +12,7 @@ CHART_FIELDS = ("round", "unit", "arm", "total", "status", "block", "washin", "m
 
 
 class Reads(Protocol):
-    """The part of the Desk that a page reads from."""
+    """The part of the Store that a page reads from."""
 
     def experiment(self, id: str, /) -> Json:
         """Return an experiment's view."""
@@ -32,43 +32,43 @@ class RoundsPage(NamedTuple):
     older: int | None
 
 
-def open_rows(desk: Reads, view: Mapping[str, Any]) -> list[Json]:
+def open_rows(store: Reads, view: Mapping[str, Any]) -> list[Json]:
     """Return the rows of the open round, one a unit."""
     if view["open_round"] is None:
         return []
-    return _between(desk, view, view["open_round"], view["open_round"])
+    return _between(store, view, view["open_round"], view["open_round"])
 
 
-def table(desk: Reads, view: Mapping[str, Any], before: int | None) -> RoundsPage:
+def table(store: Reads, view: Mapping[str, Any], before: int | None) -> RoundsPage:
     """Return the rounds before `before`, or the latest."""
     step = max(1, PAGE_ROWS // len(view["units"]))
     end = view["round"] if before is None else min(before - 1, view["round"])
     start = max(1, end - step + 1)
-    rows = _between(desk, view, start, end)
+    rows = _between(store, view, start, end)
     units = {unit: i for i, unit in enumerate(view["units"])}
     rows.sort(key=lambda row: (-row["round"], units[row["unit"]]))
     newer = min(end + step, view["round"]) + 1 if end < view["round"] else None
     return RoundsPage(rows, newer, start if start > 1 else None)
 
 
-def of_unit(desk: Reads, view: Mapping[str, Any], unit: str) -> list[Json]:
+def of_unit(store: Reads, view: Mapping[str, Any], unit: str) -> list[Json]:
     """Return the latest rounds of one unit, as many as the timeline shows and one question to the store can give."""
     count = max(1, min(TIMELINE_ROUNDS, MOST_ROWS // len(view["units"])))
-    rows = _between(desk, view, max(1, view["round"] - count + 1), view["round"])
+    rows = _between(store, view, max(1, view["round"] - count + 1), view["round"])
     return [row for row in rows if row["unit"] == unit]
 
 
-def latest(desk: Reads, view: Mapping[str, Any]) -> tuple[list[Json], Json]:
+def latest(store: Reads, view: Mapping[str, Any]) -> tuple[list[Json], Json]:
     """Return the latest rounds of all units, in order, and the chances at the draws among them."""
-    series = desk.series(view["id"], last=min(CHART_ROWS, CHART_ROUNDS * len(view["units"])))
+    series = store.series(view["id"], last=min(CHART_ROWS, CHART_ROUNDS * len(view["units"])))
     columns = {name: series[name] for name in CHART_FIELDS}
     rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
     return rows, series["odds"]
 
 
-def _between(desk: Reads, view: Mapping[str, Any], first: int, last: int) -> list[Json]:
+def _between(store: Reads, view: Mapping[str, Any], first: int, last: int) -> list[Json]:
     if last < first:
         return []
     limit = min(MOST_ROWS, (last - first + 1) * len(view["units"]))
-    found: list[Json] = desk.rounds(view["id"], after=first - 1, limit=limit)["items"]
+    found: list[Json] = store.rounds(view["id"], after=first - 1, limit=limit)["items"]
     return found

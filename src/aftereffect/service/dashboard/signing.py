@@ -13,13 +13,13 @@ from aftereffect.service.dashboard.routing import NOTHING, problem_of, see_other
 from aftereffect.service.errors import Refused
 
 if TYPE_CHECKING:
-    from aftereffect.service.desk import Desk
+    from aftereffect.service.store.store import Store
 
 Fields = Annotated[dict[str, str], Depends(forms.fields)]
 DAYS_14 = 14 * 86_400
 
 
-def add_login(routes: APIRouter, desk: "Desk", config: Config) -> None:
+def add_login(routes: APIRouter, store: "Store", config: Config) -> None:
     """Add the login's routes."""
 
     @routes.get("/login")
@@ -32,7 +32,7 @@ def add_login(routes: APIRouter, desk: "Desk", config: Config) -> None:
     def login(request: Request, given: Fields) -> Response:
         token, place = given.get("token", "").strip(), safe_place(given.get("next", "/"))
         fits = 0 < len(token) <= LONGEST_TOKEN and token.isascii() and token.isprintable()
-        if not fits or desk.scopes_of(token) is None:
+        if not fits or store.scopes_of(token) is None:
             refusal = Refused("unauthorized", "the token must be valid, but is unknown or revoked")
             problem = problem_of(refusal, "token")
             return page("login.html", status=401, may=NOTHING, here="login", next=place, problem=problem)

@@ -2,7 +2,7 @@
 
 Every collection would walk through all experiments in memory; and the threads that hand portions over, or answers back,
 need the interpreter only for a moment, but would wait five milliseconds each time. Both are the whole process's: the
-first list that begins sets them, and the last one that ends sets them back, whatever desks they are of.
+first list that begins sets them, and the last one that ends sets them back, whatever stores they are of.
 """
 
 import gc

@@ -91,13 +91,13 @@ def restore_backup(
 ) -> None:
     """Fill a new or empty store from a backup, and verify it."""
     with speaking(form):
-        from aftereffect.service.desk import Desk
-        from aftereffect.service.desk import restore_backup as restore
+        from aftereffect.service.store.store import Store
+        from aftereffect.service.store.store import restore_backup as restore
 
         restore(source, database(store), tokens=not without_tokens)
-        with Desk.open(store) as desk:
-            found = [read(Verdict, one) for one in desk.verify()]
-            valid = 0 if without_tokens else sum(one["revoked_at"] is None for one in desk.tokens())
+        with Store.open(store) as opened:
+            found = [read(Verdict, one) for one in opened.verify()]
+            valid = 0 if without_tokens else sum(one["revoked_at"] is None for one in opened.tokens())
         data = {"items": [dict(one.data) for one in found], "tokens": valid}
         showing.show(form, data, [*showing.verdicts(found), *showing.restored_tokens(valid)])
         if not all(one.ok for one in found):

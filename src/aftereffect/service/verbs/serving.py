@@ -34,7 +34,7 @@ def serve(
         from aftereffect.service.api.server import serve as run
         from aftereffect.service.config import Config
         from aftereffect.service.demonstration import ensure
-        from aftereffect.service.desk import Desk
+        from aftereffect.service.store.store import Store
 
         try:
             config = Config(host=host, port=port, store=database(store))
@@ -43,11 +43,8 @@ def serve(
             name = ".".join(str(part) for part in first["loc"])
             raise InvalidArgument(f"{name}: {first['msg']}, but got {first['input']!r}") from None
         if demo:
-            desk = Desk.open(config.store)
-            try:
-                ensure(desk)
-            finally:
-                desk.close()
+            with Store.open(config.store) as opened:
+                ensure(opened)
         run(config, ready=announce if form is Format.TABLE else _announce_as_json)
 
 

@@ -1,7 +1,7 @@
-"""The Desk: everything that can be done with a store of experiments, from threads and from event loops.
+"""The Store: everything that can be done with a store of experiments, from threads and from event loops.
 
 Writes are durable when they return, and one writer thread carries them out in groups (`store/writer.py`). Reads show
-what is committed, and hold up no write. Any number of threads may use one desk. On one SQLite file there is one desk
+what is committed, and hold up no write. Any number of threads may use one store. On one SQLite file there is one store
 at a time; on one PostgreSQL database there may be many, in many processes.
 """
 
@@ -28,7 +28,7 @@ from aftereffect.service.store.replicas import Replicas
 from aftereffect.service.store.troubles import guarded
 from aftereffect.service.store.writer import Writer
 
-__all__ = ["Desk", "restore_backup"]
+__all__ = ["Store", "restore_backup"]
 
 # Nothing to misread: no l, o, 0, 1. Twenty of these 32 characters are 100 random bits.
 _CHARACTERS = "abcdefghijkmnpqrstuvwxyz23456789"
@@ -39,18 +39,18 @@ def utc_now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-class Desk:
-    """An open store. Get one from `Desk.open`, and close it, or use it in a `with` statement.
+class Store:
+    """An open store. Get one from `Store.open`, and close it, or use it in a `with` statement.
 
     now: the clock, a callable that returns ISO text in UTC; may be replaced.
 
     >>> import tempfile
     >>> from aftereffect.service.experiment.commands import Ask, Tell
-    >>> with tempfile.TemporaryDirectory() as folder, Desk.open(f"sqlite:///{folder}/shop.db") as desk:
-    ...     mail = desk.create({"name": "Mail", "arms": ["short", "long"], "max_delay": 1, "seed": 7})["id"]
-    ...     asked = desk.perform(mail, Ask())
-    ...     told = desk.perform(mail, Tell(asked["round"], 0.5))
-    ...     desk.rounds(mail)["items"][0]["total"], desk.verify(mail)[0]["ok"]
+    >>> with tempfile.TemporaryDirectory() as folder, Store.open(f"sqlite:///{folder}/shop.db") as store:
+    ...     mail = store.create({"name": "Mail", "arms": ["short", "long"], "max_delay": 1, "seed": 7})["id"]
+    ...     asked = store.perform(mail, Ask())
+    ...     told = store.perform(mail, Tell(asked["round"], 0.5))
+    ...     store.rounds(mail)["items"][0]["total"], store.verify(mail)[0]["ok"]
     (0.5, True)
     """
 
@@ -70,7 +70,7 @@ class Desk:
         """Open a store, made if there is none, and bring its tables up to date.
 
         url: sqlite:///PATH or postgresql://...; wait: how many seconds to wait for whoever has a SQLite file;
-        address: where a server can be reached while this desk is open, for others to read in the lock file. A SQLite
+        address: where a server can be reached while this store is open, for others to read in the lock file. A SQLite
         file that can only be read is opened for that; every write is refused. A server does not start on one.
         """
         place = Place(checked_url(url))
@@ -102,7 +102,7 @@ class Desk:
             self._lock.release()
 
     def __enter__(self) -> Self:
-        """Return the desk itself."""
+        """Return the store itself."""
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -201,7 +201,7 @@ class Desk:
         with guarded():
             return self._doorkeeper.scopes_of(token)
 
-    def ping(self) -> None:
+    def check_health(self) -> None:
         """See that the database answers and keeps what is written, or raise Refused."""
         with guarded():
             self._place.check()
