@@ -15,7 +15,7 @@ import typer
 
 import aftereffect as ae
 from aftereffect import comparison, demonstration
-from aftereffect.service.verbs import mount
+from aftereffect.service.cli import mount
 from aftereffect.studies.backtest import backtest
 from aftereffect.studies.commands import study
 

@@ -11,9 +11,9 @@ import uvicorn
 from typer.testing import CliRunner
 
 from aftereffect.service.api.app import create_app
+from aftereffect.service.cli import mount
 from aftereffect.service.config import Config
 from aftereffect.service.store.store import Store
-from aftereffect.service.verbs import mount
 
 app = typer.Typer(pretty_exceptions_enable=False)
 mount(app)

@@ -10,8 +10,8 @@ import pytest
 from tests.service.calling import Api, api
 from tests.service.leafing import FORM, Page, get, identity, made, played, post
 
-from aftereffect.service.dashboard import charts, promising, timeline
-from aftereffect.service.dashboard.rendering import rounded
+from aftereffect.service.dashboard import charts, views
+from aftereffect.service.dashboard.views import rounded
 from aftereffect.service.experiment.commands import Ask, Pause
 
 
@@ -167,7 +167,7 @@ def test_the_timeline_is_drawn_where_hand_work_puts_it():
         row(14, measured=True, update=True),
         row(15, arm="B", block=2, washin=True),
     ]
-    drawn = timeline.timeline(rows, ["B", "C", "A"])
+    drawn = charts.timeline(rows, ["B", "C", "A"])
     second, first = drawn["lanes"]
     assert (second["name"], second["colour"], first["name"], first["colour"]) == ("B", 0, "A", 2)
     # Five rounds: each a fifth of the width.
@@ -216,7 +216,7 @@ def test_the_page_shows_the_certificate_term_by_term(call):
     for sentence in (*view["guarantee"]["paragraphs"], *view["plan"]["sentences"]):
         assert sentence in words
     for name, term in view["guarantee"]["certificate"]["terms"].items():
-        assert (f"{promising.TERMS[name]}{rounded(term)}" in words) == (term != 0.0), name
+        assert (f"{views.TERMS[name]}{rounded(term)}" in words) == (term != 0.0), name
 
 
 def test_the_charts_data_agrees_with_the_rounds(call):

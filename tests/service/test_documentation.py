@@ -15,7 +15,7 @@ import typer
 from tests.service import running
 from tests.service.shell import ROOT, Shell
 
-from aftereffect.service.demonstration import NAME
+from aftereffect.service.demo import NAME
 
 PAGE = ROOT / "docs" / "service.md"
 BLOCK = re.compile(r"^```(console|python)\n(.*?)^```$", re.DOTALL | re.MULTILINE)

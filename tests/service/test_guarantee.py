@@ -8,7 +8,7 @@ import pytest
 from tests.service.playing import AT, made, play, to_open_block
 
 from aftereffect.core.errors import AftereffectError
-from aftereffect.service.dashboard import promising
+from aftereffect.service.dashboard import views
 from aftereffect.service.experiment.commands import Amend, Away, Pause, Resume
 from aftereffect.service.experiment.experiment import Experiment
 
@@ -65,7 +65,7 @@ def test_the_certificate_is_the_panels_and_comes_to_say_something_before_the_wor
     assert told < found["informative_from"] == own.worst_case_from
     assert f"That says something: regret can be {told},000,000 at most." in found["words"]
     assert re.search(r"\de[+-]\d", found["words"]) is None
-    page = promising.certificate(found)
+    page = views.certificate(found)
     assert page is not None
     assert (page["informative"], page["words"].startswith("It says something: it is below")) == (True, True)
 
@@ -82,7 +82,7 @@ def test_reports_that_are_missing_void_or_held_back_have_their_price() -> None:
     assert "3 reports were missing, void or held back" in found["words"]
     assert ", 30 of it for reports that were missing, void or held back." in found["words"]
     assert "Totals out of range: 1. So the range or max_delay is wrong, and neither holds." in found["words"]
-    page = promising.certificate(found)
+    page = views.certificate(found)
     assert page is not None
     assert page["terms"][-1] == ("Reports missing, void or held back", "30")
     assert page["reached"] == pytest.approx(4 / found["certificate"]["value"])
@@ -112,7 +112,7 @@ def test_an_arm_away_makes_both_void() -> None:
     assert found["words"].startswith("Void: an arm has been away, and the proofs know no such thing.")
     assert [words.startswith("Void") for words in found["paragraphs"]] == [True, True, False]
     assert "That says" not in found["words"]
-    page = promising.certificate(found)
+    page = views.certificate(found)
     assert page is not None
     assert page["words"].startswith("Void, it would be below")
 

@@ -18,7 +18,7 @@ from tests.service.leafing import made, post
 
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.service.api.body import parse
-from aftereffect.service.dashboard.guarding import safe_place
+from aftereffect.service.dashboard.auth import safe_place
 from aftereffect.service.errors import Refused
 from aftereffect.service.experiment.commands import Ask, Tell
 from aftereffect.service.local import open_local

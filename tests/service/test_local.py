@@ -13,7 +13,7 @@ import pytest
 from tests.service.running import command, server
 
 from aftereffect.service.client import Client
-from aftereffect.service.demonstration import CORRECTED_DAY, EFFECTS, MOST, NAME, REGIONS, World, ensure
+from aftereffect.service.demo import CORRECTED_DAY, EFFECTS, MOST, NAME, REGIONS, World, ensure
 from aftereffect.service.errors import Refused
 from aftereffect.service.local import Local, open_local
 from aftereffect.service.store.locking import holder, lock_path
@@ -56,7 +56,7 @@ def test_waiting_ends_with_the_name_of_who_has_it(store: str) -> None:
 
 def test_what_must_be_compiled_is_compiled_before_others_have_to_wait(store: str, monkeypatch) -> None:
     seen: list[object] = []
-    monkeypatch.setattr("aftereffect.service.local.warm_up", lambda: seen.append(holder(Path(store))))
+    monkeypatch.setattr("aftereffect.service.warming.warm_up", lambda: seen.append(holder(Path(store))))
     open_local(store).close()
     assert seen == [None]
     open_local(store, plays=False).close()
@@ -93,7 +93,7 @@ def test_a_server_that_comes_while_waiting_is_spoken_to(store: str, monkeypatch:
         lock_path(database).write_text('{"pid": 1, "address": "http://127.0.0.1:9"}', encoding="utf-8")
         return seen[-1]
 
-    monkeypatch.setattr("aftereffect.service.local.holder", look)
+    monkeypatch.setattr("aftereffect.service.store.locking.holder", look)
     found = open_local(store, wait=0.1)
     assert seen[0] == {"pid": os.getpid(), "address": None}
     assert isinstance(found, Client)

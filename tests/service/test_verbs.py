@@ -16,10 +16,10 @@ import pytest
 from tests.service.running import Ended, command, server
 from tests.service.shell import ROOT
 
+from aftereffect.service.cli import VERBS
+from aftereffect.service.cli.output import exit_status
+from aftereffect.service.client import ProblemError
 from aftereffect.service.errors import CODES, Refused
-from aftereffect.service.verbs import VERBS
-from aftereffect.service.verbs.exits import exit_status
-from aftereffect.service.wire import ProblemError
 
 INIT = ("init", "mailings", "--arm", "letter", "--arm", "email", "--high", "50", "--window", "2 days", "--seed", "7")
 
@@ -430,7 +430,7 @@ def test_without_the_extra_plan_works_and_the_others_say_what_to_install(tmp_pat
     absent = ("sqlalchemy", "alembic", "fastapi", "starlette", "uvicorn", "pydantic_settings", "httpx", "polars")
     program = (
         f"import sys; sys.modules.update(dict.fromkeys({absent!r})); import typer; "
-        "from aftereffect.service.verbs import mount; app = typer.Typer(); mount(app); "
+        "from aftereffect.service.cli import mount; app = typer.Typer(); mount(app); "
         "app(sys.argv[1:], prog_name='aftereffect')"
     )
 

@@ -7,8 +7,7 @@ import httpx
 import pytest
 
 from aftereffect import InvalidArgument
-from aftereffect.service.client import Client, ProblemError
-from aftereffect.service.wire import LONGEST_WAIT, Wire
+from aftereffect.service.client import LONGEST_WAIT, Client, ProblemError, Wire
 
 Handler = Callable[[httpx.Request], httpx.Response]
 

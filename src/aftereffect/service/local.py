@@ -1,23 +1,25 @@
-"""The service without a server: the methods of `Client` on a database, through the store that a server would use.
+"""The service without a server: the methods of `Client` on a database, and how a store is found and opened.
 
-One process writes a SQLite file. If a server has it, `open_local` answers with a `Client` of that server, whose
-address is in the lock file; if another command has it, it waits.
+A store is a path, a database URL or a server's address. Nothing is created unless asked for: `aftereffect ask` in the
+wrong folder must say so, not make an empty store. One process writes a SQLite file. If a server has it, `open_local`
+answers with a `Client` of that server, whose address is in the lock file; if another command has it, it waits.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Self
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
 
 from aftereffect.core.checks import integer, shown
-from aftereffect.service.choosing import LOOKS_LIKE_AN_ID
 from aftereffect.service.errors import Refused
 from aftereffect.service.experiment import commands
-from aftereffect.service.experiment.plan import planned
-from aftereffect.service.opening import RETRIES, file_of
 from aftereffect.service.protocol import Service
 from aftereffect.service.replies import Json, Overview, Page, Report, Row, Turn, Verdict, read, read_page
-from aftereffect.service.store.locking import holder
-from aftereffect.service.store.store import Store
-from aftereffect.service.warming import warm_up
+
+if TYPE_CHECKING:
+    from aftereffect.service.store.store import Store
 
 WAIT = 30.0
 
@@ -32,6 +34,8 @@ def open_local(store: str, token: str | None = None, wait: float = WAIT, *, play
     """
     address = _address(store)
     if address is None and plays:
+        from aftereffect.service.warming import warm_up
+
         # Not while others wait for the lock: eight commands that compile one after the other take a minute.
         warm_up()
         address = _address(store)
@@ -49,6 +53,8 @@ def open_local(store: str, token: str | None = None, wait: float = WAIT, *, play
 
 def _address(store: str) -> str | None:
     """Return where the server is that has a store's file, None if none does."""
+    from aftereffect.service.store.locking import holder
+
     file = file_of(store)
     held = None if file is None else holder(file.resolve())
     return held["address"] or None if held is not None else None
@@ -63,13 +69,15 @@ def _client(address: str, token: str | None) -> Service:
 class Local:
     """The service in a database of this machine; close it, or use it in a `with` statement."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: "Store") -> None:
         """Take an open store; closing this closes it."""
         self.store = store
 
     @classmethod
     def open(cls, store: str, wait: float = WAIT) -> Self:
         """Open a database, made if there is none; refused if another process has its file for too long."""
+        from aftereffect.service.store.store import Store
+
         return cls(Store.open(store, wait=wait))
 
     def __enter__(self) -> Self:
@@ -166,6 +174,8 @@ class Local:
 
     def plan(self, n_arms: int, **question: Any) -> Json:
         """Return what a choice of carry-over leads to, before anything starts."""
+        from aftereffect.service.experiment.plan import planned
+
         return planned({"n_arms": n_arms, **question})
 
     def create_token(self, name: str, scopes: Sequence[str]) -> Json:
@@ -232,3 +242,123 @@ def _tell(item: Mapping[str, Any]) -> commands.Command:
 
 def _unit(unit: str | int | None) -> str | None:
     return None if unit is None else str(unit)
+
+
+DEFAULT_STORE = "aftereffect.db"
+SQLITE = "sqlite:///"
+# A person at a terminal would rather know after a second than wait.
+RETRIES = 3
+
+
+def is_server(store: str) -> bool:
+    """Say whether a store is the address of a server.
+
+    >>> is_server("http://127.0.0.1:8000"), is_server("shop.db")
+    (True, False)
+    """
+    return store.lower().startswith(("http://", "https://"))
+
+
+def database(store: str) -> str:
+    """Return a store that must be a database itself: a path or a URL, not a server."""
+    if not store.strip() or "\0" in store:
+        raise Refused("invalid", f"store must be a path, a database URL or a server's address, but got {shown(store)}")
+    if is_server(store):
+        raise Refused("invalid", f"store must be the database itself for this, not a server, but got {shown(store)}")
+    return store
+
+
+def file_of(store: str) -> Path | None:
+    """Return the SQLite file behind a database, None for databases that are no file.
+
+    >>> file_of("sqlite:////srv/shop.db"), file_of("postgresql://localhost/shop")
+    (PosixPath('/srv/shop.db'), None)
+    """
+    if store.startswith(SQLITE):
+        return Path(store.removeprefix(SQLITE))
+    return None if "://" in store else Path(store)
+
+
+def existing(store: str) -> str:
+    """Return a database, refused if it would have to be made first."""
+    file = file_of(database(store))
+    if file is not None and not file.exists():
+        raise Refused(
+            "not_found", f"store must exist, but there is no file {str(file)!r}; `aftereffect init` makes one"
+        )
+    return store
+
+
+def open_service(store: str, token: str | None = None, *, create: bool = False, plays: bool = True) -> Service:
+    """Return the service in a store; where a server holds the file, the server is spoken to.
+
+    `token` defaults to AFTEREFFECT_TOKEN. With `create`, a SQLite file that is not there is made. `plays`: experiments
+    are going to be played or replayed.
+    """
+    secret = token if token is not None else os.environ.get("AFTEREFFECT_TOKEN") or None
+    if is_server(store):
+        from aftereffect.service.client import Client
+
+        return Client(store, secret, retries=RETRIES)
+    place = database(store) if create else existing(store)
+    return open_local(place, secret, plays=plays)
+
+
+@contextmanager
+def opened(store: str, *, create: bool = False, plays: bool = True) -> Iterator[Service]:
+    """Open the service in a store, as `open_service` does, and close it afterwards."""
+    service = open_service(store, create=create, plays=plays)
+    try:
+        yield service
+    finally:
+        service.close()
+
+
+LOOKS_LIKE_AN_ID = re.compile(r"[A-Za-z0-9_-]{1,100}", re.ASCII)
+PAGE = 1000
+LISTED = 20
+
+
+def everything(service: Service) -> Iterator[Overview]:
+    """Yield all experiments, page by page."""
+    after: str | None = None
+    while True:
+        page = service.experiments(after=after, limit=PAGE)
+        yield from page.items
+        after = page.next
+        if after is None:
+            return
+
+
+def chosen(service: Service, reference: str | None) -> str:
+    """Return the id of the experiment with this id or name; without a reference, of the only one there is.
+
+    An id wins over a name. A name that several bear, or no name where several are, is refused with their ids.
+    """
+    if reference is None:
+        found = list(everything(service))
+        if not found:
+            raise Refused("not_found", "the store holds no experiment yet; `aftereffect init` makes one")
+        if len(found) > 1:
+            raise Refused("invalid", f"EXPERIMENT must say which of {len(found)} experiments: {_listed(found)}")
+        return found[0].id
+    if LOOKS_LIKE_AN_ID.fullmatch(reference):
+        try:
+            return service.experiment(reference).id
+        except Refused as refusal:
+            if refusal.status != 404:
+                raise
+    named = [one for one in everything(service) if one.name == reference]
+    if not named:
+        raise Refused("not_found", f"EXPERIMENT must be the id or name of an experiment, but got {shown(reference)}")
+    if len(named) > 1:
+        raise Refused(
+            "invalid",
+            f"EXPERIMENT must be an id where several experiments are named {reference!r}: {_listed(named)}",
+        )
+    return named[0].id
+
+
+def _listed(found: list[Overview]) -> str:
+    shown = ", ".join(f"{one.id} ({one.name}, {one.state})" for one in found[:LISTED])
+    return shown if len(found) <= LISTED else f"{shown} and {len(found) - LISTED} more"

@@ -21,7 +21,7 @@ from aftereffect.service.api.operations import ASK, OPERATIONS, ROUND
 from aftereffect.service.api.routes import Routes, answer
 from aftereffect.service.api.telemetry import Telemetry
 from aftereffect.service.config import Config
-from aftereffect.service.dashboard.pages import router
+from aftereffect.service.dashboard.routes import router
 from aftereffect.service.errors import Refused
 from aftereffect.service.store.store import Store
 

@@ -81,9 +81,7 @@ def number(name: str, text: str) -> float:
     """
     stripped = text.strip()
     if not _NUMBER.fullmatch(stripped) or abs(found := float(stripped)) == float("inf"):
-        raise Refused(
-            "invalid", f"{name} must be a number like 8421 or 0.5, without commas, but got {shown(text)}"
-        )
+        raise Refused("invalid", f"{name} must be a number like 8421 or 0.5, without commas, but got {shown(text)}")
     return found
 
 

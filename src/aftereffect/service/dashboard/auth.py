@@ -1,14 +1,19 @@
-"""Who sees a page and may press a button: scopes, the login cookie, and forms that only own pages may send."""
+"""Sign-in, and who may see and do what."""
 
 import re
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
-from fastapi import Request
+from fastapi import APIRouter, Depends, Query, Request, Response
 
-from aftereffect.service.api.auth import COOKIE, scopes_of_request
+from aftereffect.service.api.auth import COOKIE, LONGEST_TOKEN, scopes_of_request
 from aftereffect.service.config import Config
+from aftereffect.service.dashboard import forms
+from aftereffect.service.dashboard.views import page, problem_of, see_other
 from aftereffect.service.errors import Refused
+
+if TYPE_CHECKING:
+    from aftereffect.service.store.store import Store
 
 LONGEST_PLACE = 500
 _PLACE = re.compile(r"/(?:[A-Za-z0-9_.~%-]+(?:/[A-Za-z0-9_.~%-]+)*/?)?", re.ASCII)
@@ -21,6 +26,9 @@ class May(NamedTuple):
     play: bool
     manage: bool
     leave: bool
+
+
+NOTHING = May(read=False, play=False, manage=False, leave=False)
 
 
 class LoginNeeded(Exception):
@@ -70,9 +78,7 @@ def check_own_page(request: Request) -> None:
     else:
         own = origin is not None and origin.partition("://")[2].lower() == request.headers.get("host", "").lower()
     if not own:
-        raise Refused(
-            "forbidden", "a form must be sent from a page of this service, but this one came from elsewhere"
-        )
+        raise Refused("forbidden", "a form must be sent from a page of this service, but this one came from elsewhere")
 
 
 def safe_place(place: str) -> str:
@@ -83,3 +89,38 @@ def safe_place(place: str) -> str:
     """
     fits = len(place) <= LONGEST_PLACE and _PLACE.fullmatch(place) is not None
     return place if fits else "/"
+
+
+Fields = Annotated[dict[str, str], Depends(forms.fields)]
+DAYS_14 = 14 * 86_400
+
+
+def add_login(routes: APIRouter, store: "Store", config: Config) -> None:
+    """Add the login's routes."""
+
+    @routes.get("/login")
+    def form(request: Request, next: Annotated[str, Query(max_length=LONGEST_PLACE)] = "/") -> Response:
+        if may(request, config).read:
+            return see_other(safe_place(next))
+        return page("login.html", may=NOTHING, here="login", next=safe_place(next), problem=None)
+
+    @routes.post("/login", dependencies=[Depends(check_own_page)])
+    def login(request: Request, given: Fields) -> Response:
+        token, place = given.get("token", "").strip(), safe_place(given.get("next", "/"))
+        fits = 0 < len(token) <= LONGEST_TOKEN and token.isascii() and token.isprintable()
+        if not fits or store.scopes_of(token) is None:
+            refusal = Refused("unauthorized", "the token must be valid, but is unknown or revoked")
+            problem = problem_of(refusal, "token")
+            return page("login.html", status=401, may=NOTHING, here="login", next=place, problem=problem)
+        answer = see_other(place)
+        # Behind something that speaks TLS the request itself is plain; the browser still says how it got here.
+        secure = "https" in (request.url.scheme, request.headers.get("origin", "").partition("://")[0].lower())
+        answer.set_cookie(COOKIE, token, max_age=DAYS_14, httponly=True, samesite="strict", secure=secure, path="/")
+        return answer
+
+    @routes.post("/logout")
+    def logout(request: Request) -> Response:
+        check_own_page(request)
+        answer = see_other("/login")
+        answer.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict")
+        return answer

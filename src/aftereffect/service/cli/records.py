@@ -7,12 +7,11 @@ from typing import Annotated
 import typer
 
 from aftereffect.core.errors import InvalidArgument
-from aftereffect.service.choosing import chosen
-from aftereffect.service.opening import DEFAULT_STORE, database, existing, opened
+from aftereffect.service.cli import output
+from aftereffect.service.cli.arguments import Experiment, Form, Store
+from aftereffect.service.cli.output import CORRUPT, Format, speaking
+from aftereffect.service.local import DEFAULT_STORE, chosen, database, existing, opened
 from aftereffect.service.replies import Verdict, read
-from aftereffect.service.verbs import showing
-from aftereffect.service.verbs.exits import CORRUPT, Format, speaking
-from aftereffect.service.verbs.options import Experiment, Form, Store
 
 
 class Kind(StrEnum):
@@ -56,7 +55,7 @@ def verify(experiment: Experiment = None, store: Store = DEFAULT_STORE, form: Fo
     """Replay the log and compare with what is stored, bit for bit. Without a name: every experiment."""
     with speaking(form), opened(store) as service:
         found = service.verify(None if experiment is None else chosen(service, experiment))
-        showing.show(form, [dict(one.data) for one in found], showing.verdicts(found))
+        output.show(form, [dict(one.data) for one in found], output.verdicts(found))
         if not all(one.ok for one in found):
             raise typer.Exit(CORRUPT)
 
@@ -78,7 +77,7 @@ def backup(
         finally:
             place.close()
         size = target.stat().st_size
-        showing.show(form, {"file": str(target), "bytes": size}, [f"Backed up to {target}: {size:,} bytes"])
+        output.show(form, {"file": str(target), "bytes": size}, [f"Backed up to {target}: {size:,} bytes"])
 
 
 def restore_backup(
@@ -99,6 +98,6 @@ def restore_backup(
             found = [read(Verdict, one) for one in opened.verify()]
             valid = 0 if without_tokens else sum(one["revoked_at"] is None for one in opened.tokens())
         data = {"items": [dict(one.data) for one in found], "tokens": valid}
-        showing.show(form, data, [*showing.verdicts(found), *showing.restored_tokens(valid)])
+        output.show(form, data, [*output.verdicts(found), *output.restored_tokens(valid)])
         if not all(one.ok for one in found):
             raise typer.Exit(CORRUPT)

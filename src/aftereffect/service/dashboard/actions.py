@@ -1,18 +1,22 @@
-"""The buttons of an experiment's page: each form becomes commands, and is answered by going back to the page."""
+"""Forms that change something."""
 
+import secrets
+import threading
 import urllib.parse
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Depends, Request, Response
 
 from aftereffect.service.config import Config
 from aftereffect.service.dashboard import forms
-from aftereffect.service.dashboard.guarding import May, may, writing
-from aftereffect.service.dashboard.reading import open_rows
-from aftereffect.service.dashboard.routing import see_other
+from aftereffect.service.dashboard.auth import May, check_reading, may, writing
+from aftereffect.service.dashboard.views import open_rows, page, problem_of, see_other
 from aftereffect.service.errors import Refused
 from aftereffect.service.experiment.commands import Amend, Ask, Away, Back, Command, Finish, Pause, Resume, Start, Tell
+from aftereffect.service.experiment.plan import Plan, plan
+from aftereffect.service.settings import checked_settings
 
 if TYPE_CHECKING:
     from aftereffect.service.store.store import Store
@@ -57,9 +61,7 @@ def gaps(store: "Store", experiment_id: str, given: Mapping[str, str]) -> list[t
     number = _whole("round", given)
     view = store.experiment(experiment_id)
     if view["open_round"] != number:
-        raise Wrong(
-            Refused("not_open", f"round must be the open one to be closed as missing, but got {number}"), ""
-        )
+        raise Wrong(Refused("not_open", f"round must be the open one to be closed as missing, but got {number}"), "")
     waiting = [row["unit"] for row in open_rows(store, view) if row["status"] == "open"]
     return [("", Tell(number, None, unit)) for unit in waiting]
 
@@ -142,3 +144,76 @@ def _acted(store: "Store", experiment_id: str, given: Mapping[str, str], word: s
     command, done = MOVES[word]
     store.perform(experiment_id, command)
     return done
+
+
+REMEMBERED = 1_000
+
+
+class Once:
+    """Remembers which forms were taken, so that one sent twice (a second click, a reload) makes one experiment."""
+
+    def __init__(self) -> None:
+        """Remember nothing yet."""
+        self._lock = threading.Lock()
+        self._made: OrderedDict[str, str] = OrderedDict()
+
+    def create(self, store: "Store", key: str, settings: Mapping[str, Any]) -> str:
+        """Return the id of the experiment that the form with this key made, now or before."""
+        with self._lock:
+            known = self._made.get(key)
+            if known is not None:
+                return known
+            made: str = store.create(settings)["id"]
+            if key:
+                self._made[key] = made
+                if len(self._made) > REMEMBERED:
+                    self._made.popitem(last=False)
+            return made
+
+
+def planned(given: Mapping[str, str]) -> Plan:
+    """Return the plan for a form; it need not have a name yet."""
+    settings = checked_settings(forms.settings({**given, "name": given.get("name", "").strip() or "A plan"}))
+    return plan(settings)
+
+
+def shown(
+    allowed: May, given: Mapping[str, str], found: Plan | None = None, refusal: Refused | None = None
+) -> Response:
+    """Return the form's page, with what was filled in."""
+    kept = {**forms.BLANK, **given}
+    kept["once"] = given.get("once") or secrets.token_urlsafe(16)
+    problem = None if refusal is None else problem_of(refusal, forms.field_of(refusal))
+    more = any(kept[name] != forms.BLANK[name] for name in ("units", "horizon", "start_date", "player", "seed"))
+    values = {"kept": {**kept, "more": more}, "plan": found, "problem": problem}
+    return page("new.html", status=200 if refusal is None else refusal.status, may=allowed, here="new", **values)
+
+
+def add_forms(routes: APIRouter, store: "Store", config: Config) -> None:
+    """Add the form's routes."""
+    once, guard = Once(), [Depends(writing(config, "admin"))]
+
+    @routes.get("/experiments/new")
+    def blank(request: Request) -> Response:
+        allowed = may(request, config)
+        check_reading(allowed)
+        if not allowed.manage:
+            raise Refused("forbidden", "the token must have the scope 'admin' to create an experiment, but has not")
+        return shown(allowed, {})
+
+    @routes.post("/experiments/plan", dependencies=guard)
+    def preview(request: Request, given: Fields) -> Response:
+        allowed = may(request, config)
+        try:
+            return shown(allowed, given, planned(given))
+        except Refused as refusal:
+            return shown(allowed, given, None, refusal)
+
+    @routes.post("/experiments/new", dependencies=guard)
+    def create(request: Request, given: Fields) -> Response:
+        allowed = may(request, config)
+        try:
+            made = once.create(store, given.get("once", ""), forms.settings(given))
+        except Refused as refusal:
+            return shown(allowed, given, None, refusal)
+        return see_other(f"/experiments/{made}?done={'drafted' if given.get('draft') else 'created'}")

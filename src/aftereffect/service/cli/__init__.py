@@ -8,10 +8,22 @@ from collections.abc import Callable
 
 import typer
 
-from aftereffect.service.verbs.playing import amend, ask, init, status, tell
-from aftereffect.service.verbs.records import backup, export, restore_backup, verify
-from aftereffect.service.verbs.serving import serve, token
-from aftereffect.service.verbs.steering import away, back, finish, pause, plan, resume, start
+from aftereffect.service.cli.experiments import (
+    amend,
+    ask,
+    away,
+    back,
+    finish,
+    init,
+    pause,
+    plan,
+    resume,
+    start,
+    status,
+    tell,
+)
+from aftereffect.service.cli.records import backup, export, restore_backup, verify
+from aftereffect.service.cli.server import serve, token
 
 __all__ = ["mount"]
 

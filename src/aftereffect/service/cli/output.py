@@ -1,14 +1,36 @@
-"""Answers as text: a few plain lines a person can act on, or the JSON that the server would send."""
+"""What a command prints, and the status it ends with."""
 
+import errno
 import json
+import logging
+import os
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from enum import StrEnum
 from typing import Any
 
 import typer
 
+from aftereffect.core.errors import AftereffectError
+from aftereffect.service.errors import Refused
 from aftereffect.service.replies import Json, Overview, Report, Turn, Verdict
-from aftereffect.service.verbs.exits import Format
+
+# What the system says of a path that cannot be used; anything else (no space, a dying disk) is not the path's fault.
+PATHS = {errno.ENOENT: "not_found"} | dict.fromkeys(
+    (errno.EACCES, errno.EPERM, errno.EISDIR, errno.ENOTDIR, errno.EROFS, errno.ENAMETOOLONG), "invalid"
+)
+DONE, UNEXPECTED, INVALID, NOT_FOUND, CONFLICT, UNAVAILABLE, CORRUPT = range(7)
+LEDGER = "aftereffect.service.store.ledger"
+BY_STATUS = {404: NOT_FOUND, 409: CONFLICT, 429: UNAVAILABLE, 502: UNAVAILABLE, 503: UNAVAILABLE, 504: UNAVAILABLE}
+
+
+class Format(StrEnum):
+    """How a verb answers."""
+
+    TABLE = "table"
+    JSON = "json"
 
 
 def show(form: Format, data: Json | Sequence[Json], lines: Iterable[str]) -> None:
@@ -116,9 +138,7 @@ def status(view: Overview) -> list[str]:
     """Show an experiment: where it is, what it has learned, what is guaranteed, what needs attention."""
     where = f"round {view.round}" + (", open: report it" if view.open_round is not None else "")
     updates = "" if view.updates is None else f", {view.updates} updates"
-    rows = [
-        [arm, f"{100 * view.probabilities.get(arm, 0.0):.1f}%", str(view.plays.get(arm, 0))] for arm in view.arms
-    ]
+    rows = [[arm, f"{100 * view.probabilities.get(arm, 0.0):.1f}%", str(view.plays.get(arm, 0))] for arm in view.arms]
     others = {word: number for word, number in view.counts.items() if number and word != "reports"}
     counts = [f"{number} {word.replace('_', ' ')}" for word, number in others.items()]
     lines = [f"{view.name} ({view.id}): {view.state}, {where}{updates}"]
@@ -169,3 +189,79 @@ def tokens(found: Sequence[Mapping[str, Any]]) -> list[str]:
         for one in found
     ]
     return columns(["id", "name", "scopes", "state"], rows)
+
+
+def exit_status(error: AftereffectError) -> int:
+    """Return the exit status an error ends in.
+
+    >>> exit_status(Refused("conflict", "round 3 was reported with another total"))
+    4
+    """
+    if not isinstance(error, Refused):
+        return INVALID
+    if error.code == "corrupt":
+        return CORRUPT
+    if error.code == "full":
+        return UNAVAILABLE
+    return BY_STATUS.get(error.status, INVALID if error.status < 500 else UNEXPECTED)
+
+
+def refusal(error: OSError) -> Refused:
+    """Return what to say of a file, or an output, that cannot be written or read.
+
+    >>> refusal(OSError(errno.ENOSPC, "No space left on device", "all.csv")).detail
+    "'all.csv' could not be written or read: No space left on device"
+    """
+    what = "the output" if error.filename is None else repr(str(error.filename))
+    words = f"{what} could not be written or read: {error.strerror or error}"
+    return Refused(PATHS.get(error.errno or 0, "full"), words)
+
+
+def _give_up_output() -> None:
+    """Throw away what could not be printed: the interpreter would try once more, and fail with a status of its own."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+
+
+def _ended(error: AftereffectError, form: Format) -> typer.Exit:
+    """Say what was refused; return the end of the command."""
+    if form is Format.JSON:
+        problem = error if isinstance(error, Refused) else Refused("invalid", str(error))
+        typer.echo(json.dumps(problem.problem(), ensure_ascii=False), err=True)
+    else:
+        words = error.detail if isinstance(error, Refused) else str(error)
+        typer.echo(f"aftereffect: {words}", err=True)
+    return typer.Exit(exit_status(error))
+
+
+@contextmanager
+def speaking(form: Format = Format.TABLE) -> Iterator[None]:
+    """Turn what is refused inside into a message on standard error and its exit status."""
+    # What is refused is said once, here, and a program that reads JSON gets nothing else to read.
+    logger = logging.getLogger("aftereffect" if form is Format.JSON else LEDGER)
+    if not logger.handlers:
+        logger.addHandler(logging.NullHandler())
+    try:
+        yield
+    except AftereffectError as error:
+        raise _ended(error, form) from None
+    except OSError as error:
+        # A reader that has gone away wants no message.
+        if error.errno == errno.EPIPE:
+            raise
+        _give_up_output()
+        raise _ended(refusal(error), form) from None
+    except ModuleNotFoundError as error:
+        # Only packages of the extra may be absent; anything else is a fault of ours and stays visible.
+        if error.name is None or error.name.split(".")[0] == "aftereffect":
+            raise
+        typer.echo(
+            f"aftereffect: the decision service needs {error.name}; install the extra: "
+            "pip install 'aftereffect[service]'",
+            err=True,
+        )
+        raise typer.Exit(INVALID) from None

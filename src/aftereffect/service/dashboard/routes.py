@@ -1,18 +1,18 @@
-"""The pages: the list of experiments, one experiment, the form for a new one, the login; `router` puts all together."""
+"""The pages."""
 
-from collections.abc import Mapping
+import urllib.parse
+from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
-from fastapi.responses import JSONResponse
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, RedirectResponse
+from fastapi.routing import APIRoute
 
 from aftereffect.service.config import Config
-from aftereffect.service.dashboard import acting, charts, creating, presenting, reading, timeline
-from aftereffect.service.dashboard.assets import add_assets
-from aftereffect.service.dashboard.guarding import May, check_reading, may
-from aftereffect.service.dashboard.rendering import HEADERS, page
-from aftereffect.service.dashboard.routing import PageRoute, problem_of
-from aftereffect.service.dashboard.signing import add_login
+from aftereffect.service.dashboard import actions, charts, views
+from aftereffect.service.dashboard.auth import NOTHING, LoginNeeded, May, add_login, check_reading, may, safe_place
+from aftereffect.service.dashboard.views import HEADERS, content, packed, page, problem_of, see_other
 from aftereffect.service.errors import Refused
 
 if TYPE_CHECKING:
@@ -56,11 +56,11 @@ def router(store: "Store", config: Config) -> APIRouter:
         check_reading(allowed)
         wanted = state if state in dict(STATES) else ""
         found = store.experiments(after=after or None, limit=LIST_LENGTH, state=wanted or None)
-        items = [presenting.listed(store.experiment(item["id"])) for item in found["items"]]
+        items = [views.listed(store.experiment(item["id"])) for item in found["items"]]
         values = {"items": items, "next": found["next"], "after": after, "state": wanted, "states": STATES}
         return page("list.html", may=allowed, here="list", **values)
 
-    creating.add_forms(routes, store, config)
+    actions.add_forms(routes, store, config)
 
     @routes.get("/experiments/{experiment_id}")
     def experiment(
@@ -74,9 +74,7 @@ def router(store: "Store", config: Config) -> APIRouter:
         allowed = may(request, config)
         check_reading(allowed)
         view = store.experiment(experiment_id)
-        return shown(
-            store, view, allowed, unit=unit, before=before, correct=correct, message=MESSAGES.get(done, "")
-        )
+        return shown(store, view, allowed, unit=unit, before=before, correct=correct, message=MESSAGES.get(done, ""))
 
     @routes.get("/experiments/{experiment_id}/charts.json")
     def chart_data(request: Request, experiment_id: str, unit: Place = "") -> Response:
@@ -84,19 +82,17 @@ def router(store: "Store", config: Config) -> APIRouter:
             raise Refused("unauthorized", "the charts need a login")
         return JSONResponse(charts.charts(store, experiment_id, unit), headers=HEADERS)
 
-    def refused(
-        experiment_id: str, allowed: May, refusal: Refused, field: str, kept: Mapping[str, str]
-    ) -> Response:
+    def refused(experiment_id: str, allowed: May, refusal: Refused, field: str, kept: Mapping[str, str]) -> Response:
         view = store.experiment(experiment_id)
         correct = 1 if field in ("round", "corrected") else None
         return shown(store, view, allowed, problem=problem_of(refusal, field), kept=kept, correct=correct)
 
-    acting.add_actions(routes, store, config, refused)
+    actions.add_actions(routes, store, config, refused)
     return routes
 
 
 def shown(
-    store: reading.Reads,
+    store: views.Reads,
     view: Mapping[str, Any],
     allowed: May,
     *,
@@ -108,27 +104,79 @@ def shown(
     kept: Mapping[str, str] | None = None,
 ) -> Response:
     """Return an experiment's page. problem, kept: why a form was refused, and what it held."""
-    open_rows = reading.open_rows(store, view)
-    it = presenting.experiment(view, open_rows, unit)
-    table = reading.table(store, view, before)
-    closed = view["state"] == "finished" or any(
-        row["update"] and row["block"] == view["block"] for row in table.rows
-    )
+    open_rows = views.open_rows(store, view)
+    it = views.experiment(view, open_rows, unit)
+    table = views.table(store, view, before)
+    closed = view["state"] == "finished" or any(row["update"] and row["block"] == view["block"] for row in table.rows)
     return page(
         "experiment.html",
         status=200 if problem is None else problem["status"],
         it=it,
         may=allowed,
         here="experiment",
-        rows=[presenting.round_row(row, view, closed) for row in table.rows],
+        rows=[views.round_row(row, view, closed) for row in table.rows],
         dated=any(row["date"] for row in table.rows),
         newer=table.newer,
         older=table.older,
-        timeline=timeline.timeline(reading.of_unit(store, view, it["unit"]), view["arms"]),
+        timeline=charts.timeline(views.of_unit(store, view, it["unit"]), view["arms"]),
         outcome_words=charts.outcome_words(view),
-        means=presenting.means(view),
+        means=views.means(view),
         correct=correct,
         message=message,
         problem=problem,
         kept=kept or {},
     )
+
+
+def login_first(request: Request) -> RedirectResponse:
+    """Send the reader to the login form, and back afterwards."""
+    wanted = safe_place(request.url.path) if request.method == "GET" else "/"
+    return see_other("/login?" + urllib.parse.urlencode({"next": wanted}))
+
+
+class PageRoute(APIRoute):
+    """A route whose refusals are pages."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Wrap the route's handler."""
+        inner = super().get_route_handler()
+
+        async def answer(request: Request) -> Response:
+            try:
+                return await inner(request)
+            except LoginNeeded:
+                return login_first(request)
+            except Refused as refusal:
+                found = refusal
+            except RequestValidationError:
+                found = Refused("invalid", "the address must name a page, but one of its parts is no number")
+            return page("problem.html", status=found.status, problem=problem_of(found), may=NOTHING, here="")
+
+        return answer
+
+
+TYPES = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml"}
+NAMES = ("dashboard.css", "plotly.css", "page.js", "charts.js", "mark.svg", "plotly.min.js")
+YEAR = 31_536_000
+
+
+def add_assets(router: APIRouter) -> None:
+    """Add a route for each file, and none for anything else: no name ever becomes a path."""
+    for name in NAMES:
+        router.add_api_route(f"/static/{name}", _route(name), methods=["GET"], include_in_schema=False)
+
+
+def _route(name: str) -> Callable[[Request], Response]:
+    def answer(request: Request) -> Response:
+        headers = {
+            "X-Content-Type-Options": "nosniff",
+            "Cross-Origin-Resource-Policy": "same-origin",
+            "Vary": "Accept-Encoding",
+            "Cache-Control": f"public, max-age={YEAR}, immutable" if request.url.query else "no-cache",
+        }
+        kind = TYPES[name.rsplit(".", 1)[-1]]
+        if "gzip" in request.headers.get("accept-encoding", ""):
+            return Response(packed(name), media_type=kind, headers={**headers, "Content-Encoding": "gzip"})
+        return Response(content(name), media_type=kind, headers=headers)
+
+    return answer

@@ -6,10 +6,10 @@ from typing import Annotated
 import typer
 
 from aftereffect.core.errors import InvalidArgument
-from aftereffect.service.opening import DEFAULT_STORE, database, is_server, opened
-from aftereffect.service.verbs import showing
-from aftereffect.service.verbs.exits import Format, speaking
-from aftereffect.service.verbs.options import Form, Store
+from aftereffect.service.cli import output
+from aftereffect.service.cli.arguments import Form, Store
+from aftereffect.service.cli.output import Format, speaking
+from aftereffect.service.local import DEFAULT_STORE, database, is_server, opened
 
 token = typer.Typer(name="token", help="Who may use the server: make, list and revoke tokens.", no_args_is_help=True)
 
@@ -33,7 +33,7 @@ def serve(
         from aftereffect.service.api.server import announce
         from aftereffect.service.api.server import serve as run
         from aftereffect.service.config import Config
-        from aftereffect.service.demonstration import ensure
+        from aftereffect.service.demo import ensure
         from aftereffect.service.store.store import Store
 
         try:
@@ -43,8 +43,8 @@ def serve(
             name = ".".join(str(part) for part in first["loc"])
             raise InvalidArgument(f"{name}: {first['msg']}, but got {first['input']!r}") from None
         if demo:
-            with Store.open(config.store) as opened:
-                ensure(opened)
+            with Store.open(config.store) as opened_store:
+                ensure(opened_store)
         run(config, ready=announce if form is Format.TABLE else _announce_as_json)
 
 
@@ -66,7 +66,7 @@ def create(
     """Make a token and show it, this once: it is stored as a hash only."""
     with speaking(form), opened(store, create=not is_server(store), plays=False) as service:
         made = service.create_token(name, scope)
-        showing.show(form, made, [str(made["token"])])
+        output.show(form, made, [str(made["token"])])
 
 
 @token.command("list")
@@ -74,7 +74,7 @@ def list_tokens(store: Store = DEFAULT_STORE, form: Form = Format.TABLE) -> None
     """List tokens: id, name, scopes."""
     with speaking(form), opened(store, plays=False) as service:
         found = service.tokens()
-        showing.show(form, {"items": [dict(one) for one in found]}, showing.tokens(found))
+        output.show(form, {"items": [dict(one) for one in found]}, output.tokens(found))
 
 
 @token.command()
@@ -86,4 +86,4 @@ def revoke(
     """Make a token worthless, at once."""
     with speaking(form), opened(store, plays=False) as service:
         service.revoke_token(token_id)
-        showing.show(form, {"revoked": token_id}, [f"Token {token_id} is revoked."])
+        output.show(form, {"revoked": token_id}, [f"Token {token_id} is revoked."])

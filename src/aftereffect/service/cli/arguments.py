@@ -1,15 +1,14 @@
-"""From the words on a command line to settings, rounds and totals.
-
-Range checks are the domain's (`settings.py`), so that they are the same for a command, a request and a form; here is
-only what a command line adds: numbers written as text, an EXPERIMENT that may be left out, lists with commas.
-"""
+"""Arguments and options of the commands, and how their texts become settings, rounds and totals."""
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from aftereffect.core.checks import shown
 from aftereffect.core.errors import InvalidArgument
+from aftereffect.service.cli.output import Format
 
 MISSING = "missing"
 
@@ -51,7 +50,7 @@ def round_number(text: str) -> int:
 
 
 def finite(name: str, text: str) -> float:
-    """Return a finite number written as text; no underscores, no words."""
+    """Return a finite number written as text; no underscores, no arguments."""
     try:
         number = float(text) if text.isascii() and "_" not in text else math.nan
     except ValueError:
@@ -105,3 +104,32 @@ def settings(carried: Mapping[str, Any], units: str | None, rest: Mapping[str, A
     """Return the settings of an experiment, without what was left to its default."""
     optional = {key: value for key, value in {**rest, "units": unit_list(units)}.items() if value is not None}
     return {**carried, **optional}
+
+
+Store = Annotated[
+    str,
+    typer.Option("--store", envvar="AFTEREFFECT_STORE", help="A file, a database URL, or a server's address."),
+]
+Form = Annotated[Format, typer.Option("--format", "-f", help="Answer as text or as JSON.")]
+Experiment = Annotated[
+    str | None, typer.Argument(metavar="[EXPERIMENT]", help="Its id or name; not needed where there is only one.")
+]
+Unit = Annotated[str | None, typer.Option("--unit", help="Which unit, where there are several.")]
+Reported = Annotated[
+    list[str],
+    typer.Argument(metavar="[EXPERIMENT] ROUND TOTAL", help="Which round, and its total; or the word missing."),
+]
+Away = Annotated[list[str], typer.Argument(metavar="[EXPERIMENT] ARM", help="Which arm.")]
+Window = Annotated[str | None, typer.Option(help='Effects are over after this long: "7 days", "2 weeks".')]
+HalfLife = Annotated[
+    str | None,
+    typer.Option(
+        help='Half of an effect is over after this long: "3 days". Counted until 5% of it is left; what comes later '
+        "breaks the guarantee's assumption by that much."
+    ),
+]
+MaxDelay = Annotated[int | None, typer.Option(help="d: how many rounds after its own an effect can still arrive.")]
+RoundLength = Annotated[str | None, typer.Option(help='How long a round is: "1 day", "1 week"; by default a day.')]
+Direction = Annotated[str, typer.Option(help="maximize or minimize.")]
+Player = Annotated[str, typer.Option(help="default, or paper (needs a horizon).")]
+Horizon = Annotated[int | None, typer.Option(help="How many rounds in all; open-ended by default.")]
