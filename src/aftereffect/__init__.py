@@ -42,7 +42,7 @@ from aftereffect.players.linear import LinearBandit
 from aftereffect.players.naive import Naive
 from aftereffect.players.panel import Panel, PanelRound
 from aftereffect.players.protocol import Player
-from aftereffect.players.restore import restore
+from aftereffect.players.registry import restore
 from aftereffect.players.wrapper import CompositeLossWrapper
 
 if TYPE_CHECKING:

@@ -82,8 +82,6 @@ def compare(
     from rich.console import Console
     from rich.progress import track
 
-    from aftereffect.players.catalogue import catalogue
-
     console = Console()
     draws = math.gcd(runs, 20) if instances is None else instances
     losses, problem = comparison.one_good_arm(arms, max_delay, horizon, gap, spread, seed)
@@ -93,12 +91,12 @@ def compare(
         f"{runs} runs of {horizon:,} rounds on {draws} draws of the losses."
     )
     rows = []
-    for entry in track(catalogue(problem), "comparing", console=console, transient=True):
+    for row in track(comparison.contenders(problem), "comparing", console=console, transient=True):
         # Once for the compiler, so that the time is the engine's.
-        ae.simulate(entry.player, losses, runs=1, seed=seed, progress=False)
+        ae.simulate(row.player, losses, runs=1, seed=seed, progress=False)
         begun = time.perf_counter()
-        simulation = ae.simulate(entry.player, losses, runs=runs, seed=seed, instances=draws, progress=False)
-        rows.append((entry, simulation, time.perf_counter() - begun))
+        simulation = ae.simulate(row.player, losses, runs=runs, seed=seed, instances=draws, progress=False)
+        rows.append((row, simulation, time.perf_counter() - begun))
     comparison.print_comparison(console, rows)
     if missing := comparison.left_out(problem):
         console.print(missing)

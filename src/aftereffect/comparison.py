@@ -1,19 +1,41 @@
 """Every player on one problem: what `aftereffect compare` plays and prints."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 import aftereffect as ae
 from aftereffect.core import checks
-from aftereffect.players.catalogue import Entry, Problem
+from aftereffect.players import registry
+from aftereffect.players.registry import Problem
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 SPREADS = ("delays", "split", "fading")
 LAW = {"mean delay": "mean", "delay variance": "var", "coefficients": "all"}
+REASONS = {"short delay": "for delays of at most 1", "coefficients": "for known coefficients: --spread fading"}
+
+
+class Row(NamedTuple):
+    """A player of the comparison: its label, what it needs, whether it sees labels, and itself."""
+
+    label: str
+    needs: tuple[str, ...]
+    labelled: bool
+    player: Any
+
+
+def contenders(problem: Problem) -> list[Row]:
+    """Return every player that can play the problem, tuned to it."""
+    rows = []
+    for name, settings in registry.COMPARED:
+        entry = registry.find(name)
+        if not entry.lacks(problem, settings):
+            player = entry.build(problem, **settings)
+            rows.append(Row(entry.label(settings), entry.needs(settings), entry.labelled, player))
+    return rows
 
 
 def one_good_arm(
@@ -42,7 +64,7 @@ def one_good_arm(
     return losses, Problem(arms, max_delay, horizon, mean, variance, coefficients)
 
 
-def print_comparison(console: "Console", rows: Sequence[tuple[Entry, ae.Simulation, float]]) -> None:
+def print_comparison(console: "Console", rows: Sequence[tuple[Row, ae.Simulation, float]]) -> None:
     """Print each player's regret, time and assumptions, the labelled ones apart; it fits 80 columns."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
@@ -53,14 +75,12 @@ def print_comparison(console: "Console", rows: Sequence[tuple[Entry, ae.Simulati
         table.add_column(heading, justify="right", no_wrap=True)
     for heading in ("d", "T", "law", "iid", "labels"):
         table.add_column(heading, justify="center", no_wrap=True)
-    for k, (entry, simulation, seconds) in enumerate(rows):
+    for k, (row, simulation, seconds) in enumerate(rows):
         numbers = (f"{simulation.mean_regret:,.0f}", f"{simulation.standard_error:,.0f}", f"{seconds:.2f} s")
-        law = "+".join(short for need, short in LAW.items() if need in entry.needs)
-        marks = {need: "•" if need in entry.needs else "" for need in ("max_delay", "horizon", "labels")}
-        iid = "•" if "stochastic losses" in entry.needs else ""
-        apart = k + 1 < len(rows) and "labels" in {*rows[k + 1][0].needs} - {*entry.needs}
-        row = (*numbers, marks["max_delay"], marks["horizon"], law, iid, marks["labels"])
-        table.add_row(entry.name, *row, end_section=apart)
+        law = "+".join(short for need, short in LAW.items() if need in row.needs)
+        d, T, iid = ("•" if need in row.needs else "" for need in ("max_delay", "horizon", "stochastic losses"))
+        apart = k + 1 < len(rows) and rows[k + 1][0].labelled and not row.labelled
+        table.add_row(row.label, *numbers, d, T, law, iid, "•" if row.labelled else "", end_section=apart)
     console.print(table)
     console.print(
         "What each has to know or assume: d the longest delay, T the horizon, the law of delays, losses drawn iid, "
@@ -71,8 +91,8 @@ def print_comparison(console: "Console", rows: Sequence[tuple[Entry, ae.Simulati
 def left_out(problem: Problem) -> str:
     """Say which players the problem has no room for, and why; nothing if all of them play."""
     reasons = []
-    if problem.max_delay > 1:
-        reasons.append("blinded bandit (for delays of at most 1)")
-    if problem.coefficients is None:
-        reasons.append("linear composite (for known coefficients: --spread fading)")
+    for name, settings in registry.COMPARED:
+        entry = registry.find(name)
+        if lacking := entry.lacks(problem, settings):
+            reasons.append(f"{entry.label(settings)} ({REASONS[lacking[0]]})")
     return f"Not here: {', '.join(reasons)}." if reasons else ""

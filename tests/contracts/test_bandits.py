@@ -13,7 +13,7 @@ from tests.contracts.kits import BanditRow
 import aftereffect as ae
 from aftereffect.bandits.kernelform import KernelBandit
 from aftereffect.core import checks, random, saved
-from aftereffect.players import restore
+from aftereffect.players import registry
 
 
 class HedgedLeader:
@@ -83,8 +83,8 @@ def test_contract(case: Callable[[BanditRow], None], row: BanditRow) -> None:
 
 def test_every_bandit_has_a_row() -> None:
     exported = {thing for thing in vars(ae).values() if isinstance(thing, type) and issubclass(thing, KernelBandit)}
-    assert exported == set(restore.BANDITS), "what is exported can be restored"
-    assert {type(row.make()) for row in BANDITS.values()} == {*restore.BANDITS, HedgedLeader}
+    assert exported == set(registry.BANDITS), "what is exported can be restored"
+    assert {type(row.make()) for row in BANDITS.values()} == {*registry.BANDITS, HedgedLeader}
 
 
 KERNELS = [name for name in BANDITS if name != "plain Python"]

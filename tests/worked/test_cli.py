@@ -10,7 +10,6 @@ import aftereffect as ae
 from aftereffect import comparison
 from aftereffect.cli import main
 from aftereffect.core.version import VERSION
-from aftereffect.players.catalogue import catalogue
 
 PAPER = """\
 coins   1  0  1  0  0  0  0  1 |0  0  1  0  0  0  0  0  0  1 |0  0  0  0  1 |
@@ -119,7 +118,7 @@ def test_compare_says_who_cannot_play() -> None:
         "linear composite (for known coefficients: --spread fading)."
     )
     # The sentence and the table must not contradict each other.
-    names = [{entry.name for entry in catalogue(problem)} for problem in (everyone, fewer)]
+    names = [{row.label for row in comparison.contenders(problem)} for problem in (everyone, fewer)]
     assert names[0] - names[1] == {"blinded bandit", "linear composite"}
 
 

@@ -20,7 +20,7 @@ from aftereffect.players.kernelform import KernelPlayer
 from aftereffect.players.linear_composite import LinearComposite
 from aftereffect.players.minibatch import MiniBatch
 from aftereffect.players.naive import Naive
-from aftereffect.players.restore import restore
+from aftereffect.players.registry import restore
 
 K = 3
 NOT_A_BANDIT: Any = 3

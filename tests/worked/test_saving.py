@@ -13,7 +13,7 @@ import pytest
 
 import aftereffect as ae
 from aftereffect.core import saved
-from aftereffect.players import restore as restoring
+from aftereffect.players import registry
 
 COINS = [t % 7 in (0, 5) for t in range(400)]
 
@@ -153,7 +153,8 @@ def resealed(state: dict[str, Any], **changes: Any) -> dict[str, Any]:
 GOOD = player("drawn").state()
 EXP3 = ae.Exp3(2, 0.5).state()
 LACKING = {k: v for k, v in GOOD.items() if k != "round"}
-KINDS = sorted([*restoring.PLAYERS, *(cls.__name__ for cls in restoring.BANDITS)])
+PLAYERS = {entry.player.__name__ for entry in registry.PLAYERS.values()} | {"Panel"}
+KINDS = sorted([*PLAYERS, *(cls.__name__ for cls in registry.BANDITS)])
 ALTERED = "digest must match the fields (an altered state?), but got "
 HELD = "state must hold what state() saved, but "
 

@@ -18,6 +18,7 @@ from aftereffect.engines.progress import watching
 from aftereffect.engines.results import Simulation
 from aftereffect.engines.rounds import simulate_rounds
 from aftereffect.losses.protocol import Losses
+from aftereffect.players.labelled.protocol import LabelledPlayer
 
 ENGINES = ("auto", "loop", "rounds", "blocks")
 
@@ -165,7 +166,7 @@ def run_engine(engine: str, plan: Plan) -> Outcome:
         raise CoinsExhausted(f"coins must have a value for every round, but ended before round {len(given) + 1}")
     if engine == "blocks":
         return simulate_blocks(plan, template.kernel())
-    labelled = "labels" in getattr(template, "needs", ())
+    labelled = isinstance(template, LabelledPlayer)
     if engine == "rounds":
         return (simulate_labelled if labelled else simulate_rounds)(plan, template.kernel())
     return (simulate_labelled_loop if labelled else simulate_loop)(plan)

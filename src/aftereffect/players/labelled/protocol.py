@@ -49,8 +49,8 @@ class LabelledPlayer(Protocol):
         ...
 
     @property
-    def needs(self) -> tuple[str, ...]:
-        """What it has to know or assume, with "labels": by that word the simulator knows what to tell it."""
+    def outstanding(self) -> tuple[int, ...]:
+        """The rounds, ascending, whose losses have not been reported; a Player has no such attribute."""
         ...
 
     def ask(self) -> int:

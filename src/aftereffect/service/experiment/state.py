@@ -12,7 +12,7 @@ from typing import Any
 from aftereffect.core import effects, saved
 from aftereffect.core.errors import AftereffectError
 from aftereffect.players.panel import Panel
-from aftereffect.players.restore import restore
+from aftereffect.players.registry import restore
 from aftereffect.service.errors import Corrupt
 from aftereffect.service.experiment import commands, learner
 from aftereffect.service.experiment.outcome import Tally

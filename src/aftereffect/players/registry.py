@@ -1,0 +1,356 @@
+"""Every player by its Python name: its label in tables, what it needs to know, the settings it takes, how it is built.
+
+The one place where players are registered. `aftereffect compare`, study files, backtests, `restore` and the
+documentation read it. A new player is one module and one entry below.
+
+    entry = find("CompositeLossWrapper")
+    entry.label({"base": "exp3"})               'wrapper, Exp3'
+    entry.needs({"base": "exp3"})               ('max_delay', 'horizon')
+    entry.lacks(problem, {"base": "exp3"})      what it needs and the problem does not tell; empty: it can play
+    entry.build(problem, seed=0, base="exp3")   the unplayed player, tuned to the problem
+
+Labels, needs and settings are known without building a player.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from aftereffect import theory
+from aftereffect.bandits.adaptive_tsallis import AdaptiveTsallis
+from aftereffect.bandits.exp3 import Exp3
+from aftereffect.bandits.exp3_ix import Exp3IX
+from aftereffect.bandits.log_barrier import LogBarrier
+from aftereffect.bandits.protocol import Bandit
+from aftereffect.bandits.tsallis import TsallisFTRL
+from aftereffect.bandits.tsallis_inf import ESTIMATORS, TsallisINF
+from aftereffect.bandits.ucb1 import UCB1
+from aftereffect.bandits.uniform import Uniform
+from aftereffect.core import checks, saved
+from aftereffect.core.errors import AftereffectError, InvalidArgument, InvalidState
+from aftereffect.players import labelled, rivals
+from aftereffect.players.coin_clean import CoinCleanWrapper
+from aftereffect.players.default import default_player
+from aftereffect.players.labelled.kernelform import LabelledKernelPlayer
+from aftereffect.players.labelled.zimmert_seldin import TUNINGS
+from aftereffect.players.naive import Naive
+from aftereffect.players.panel import Panel
+from aftereffect.players.window import OUT_OF_RANGE
+from aftereffect.players.wrapper import CompositeLossWrapper
+
+Check = Callable[[str, Any], Any]
+Settings = Mapping[str, Any]
+NONE: Mapping[str, Any] = MappingProxyType({})
+
+BASES = {"tsallis": "Tsallis FTRL", "exp3": "Exp3", "tsallis_inf": "Tsallis-INF", "ucb1": "UCB1", "uniform": "uniform"}
+"""The base algorithms that settings may name, and their labels."""
+
+
+class Problem(NamedTuple):
+    """What a player may know of a problem before it plays; None where that is not known.
+
+    max_delay: the longest delay that the player is told. mean_delay, delay_variance: of the delay after which a unit
+    of effect arrives. coefficients: of a linear composite loss.
+    """
+
+    n_arms: int
+    max_delay: int
+    horizon: int
+    mean_delay: float | None = None
+    delay_variance: float | None = None
+    coefficients: Sequence[float] | None = None
+    direction: str = "minimize"
+    low: float = 0.0
+    high: float = 1.0
+
+
+# The needs that a problem may fail to meet. Every problem tells "max_delay" and "horizon"; "stochastic losses" are an
+# assumption: without them a player can play, but has no guarantee.
+CONDITIONS: Mapping[str, Callable[[Problem], bool]] = {
+    "short delay": lambda problem: problem.max_delay <= 1,
+    "mean delay": lambda problem: problem.mean_delay is not None,
+    "delay variance": lambda problem: problem.delay_variance is not None,
+    "coefficients": lambda problem: problem.coefficients is not None,
+}
+
+
+class Entry(NamedTuple):
+    """A registered player.
+
+    player: the class of the player that is built.
+    title: its label, with {base} and {tuning} for the settings of these names.
+    told: the fields of the problem that it is built with, besides n_arms, direction, low and high.
+    assumptions: what it needs to know or assume, where that does not depend on the base.
+    settings: the settings it takes, each with its check; defaults: of those that the title shows.
+    bases: the base algorithms it may have, and what it needs with each.
+    make: what to call, all by keyword, if not the class. alias: what a user writes, if not the name of the class.
+    """
+
+    player: type
+    title: str
+    told: tuple[str, ...] = ()
+    assumptions: tuple[str, ...] = ()
+    settings: Mapping[str, Check] = NONE
+    defaults: Mapping[str, str] = NONE
+    bases: Mapping[str, tuple[str, ...]] = NONE
+    make: Callable[..., Any] | None = None
+    alias: str = ""
+
+    @property
+    def name(self) -> str:
+        """The Python name."""
+        return self.alias or self.player.__name__
+
+    @property
+    def labelled(self) -> bool:
+        """Whether the player is told which round each loss belongs to."""
+        return issubclass(self.player, LabelledKernelPlayer)
+
+    def checked(self, settings: Settings) -> dict[str, Any]:
+        """Return the settings as plain JSON values, or raise an error that names the setting ("player.base")."""
+        clean = {}
+        for key, value in settings.items():
+            if key not in self.settings:
+                listed = ", ".join(self.settings) or "none"
+                raise InvalidArgument(
+                    f"player.{key} must be a setting of {self.name!r} (it has {listed}), but it is not"
+                )
+            clean[key] = self.settings[key](f"player.{key}", value)
+        return clean
+
+    def label(self, settings: Settings = NONE) -> str:
+        """Return the player's name in tables, followed by the settings that are not part of it."""
+        shown = {key: settings.get(key, usual) for key, usual in self.defaults.items()}
+        rest = {key: value for key, value in settings.items() if key not in shown}
+        uniform = shown.get("base") == "uniform"
+        title = "uniform play" if uniform else self.title.format(**{k: BASES.get(v, v) for k, v in shown.items()})
+        return ", ".join([title, *setting_words(rest)])
+
+    def needs(self, settings: Settings = NONE) -> tuple[str, ...]:
+        """Return what the player has to know or assume."""
+        return self.bases[settings.get("base", self.defaults["base"])] if self.bases else self.assumptions
+
+    def lacks(self, problem: Problem, settings: Settings = NONE) -> tuple[str, ...]:
+        """Return the needs that the problem does not meet; if there are none, the player can play it."""
+        return tuple(need for need in self.needs(settings) if need in CONDITIONS and not CONDITIONS[need](problem))
+
+    def build(self, problem: Problem, seed: int = 0, **settings: Any) -> Any:
+        """Return the unplayed player, tuned to the problem."""
+        clean = self.checked(settings)
+        if lacking := self.lacks(problem, clean):
+            raise InvalidArgument(f"problem must have what {self.name} needs, {', '.join(lacking)}, but got {problem}")
+        fields = ("n_arms", *self.told, "direction", "low", "high")
+        make: Callable[..., Any] = self.make or self.player
+        return make(**{name: getattr(problem, name) for name in fields}, seed=seed, **clean)
+
+
+def setting_words(settings: Settings) -> list[str]:
+    """Return settings as labels have them.
+
+    >>> setting_words({"learning_rate_factor": 2.0})
+    ['learning rate factor 2']
+    """
+    words = []
+    for key, value in settings.items():
+        text = f"{value:g}" if isinstance(value, float) else str(value).replace("_", " ")
+        words.append(f"{key.replace('_', ' ')} {text}")
+    return words
+
+
+def _real(low: float | None = None, above: float | None = None) -> Check:
+    return lambda name, value: checks.real(name, value, low=low, above=above)
+
+
+def _choice(*options: str) -> Check:
+    return lambda name, value: checks.choice(name, value, options)
+
+
+def _wrapper(
+    n_arms: int,
+    max_delay: int,
+    horizon: int,
+    base: str = "tsallis",
+    tuning: str = "corollary",
+    estimator: str = "reduced_variance",
+    learning_rate_factor: float = 1.0,
+    update_probability_factor: float = 1.0,
+    **others: Any,
+) -> CompositeLossWrapper:
+    """Return Algorithm 1 at the rates of Corollary 7 or, with tuning="best", those of the smallest Theorem 4."""
+    coins = theory.best_update_probability(max_delay) * update_probability_factor
+    if coins > 1.0:
+        raise InvalidArgument(f"update_probability_factor must keep β at most 1, but β would be {coins!r}")
+    bandit: Bandit
+    if base == "tsallis":
+        eta = theory.corollary_learning_rate(max_delay, horizon)
+        if tuning == "best":
+            eta = theory.tuning(n_arms, max_delay, horizon).learning_rate
+        bandit = TsallisFTRL(n_arms, learning_rate=learning_rate_factor * eta)
+    elif base == "exp3":
+        eta = theory.exp3_learning_rate(n_arms, max_delay, horizon)
+        bandit = Exp3(n_arms, learning_rate=learning_rate_factor * eta)
+    elif base == "tsallis_inf":
+        bandit = TsallisINF(n_arms, estimator=estimator)
+    else:
+        bandit = UCB1(n_arms) if base == "ucb1" else Uniform(n_arms)
+    return CompositeLossWrapper(bandit, max_delay=max_delay, coins=coins, **others)
+
+
+def _naive(
+    n_arms: int, max_delay: int, horizon: int, low: float, high: float, base: str = "exp3", **others: Any
+) -> Naive:
+    """Return naive play with the rate that suits its base under immediate feedback."""
+    bandit: Bandit
+    if base == "exp3":
+        bandit = Exp3(n_arms, learning_rate=math.sqrt(2.0 * math.log(n_arms) / (n_arms * horizon)))
+    else:
+        bandit = UCB1(n_arms) if base == "ucb1" else TsallisINF(n_arms, estimator="reduced_variance")
+    # A naive player's range is a total's: d+1 effects may arrive at once.
+    parts = max_delay + 1
+    return Naive(bandit, low=parts * min(low, 0.0), high=parts * max(high, 0.0), **others)
+
+
+def _bold(n_arms: int, max_delay: int, horizon: int, **others: Any) -> labelled.BOLD:
+    rate = math.sqrt(2.0 * math.log(n_arms) * (max_delay + 1) / (n_arms * horizon))
+    return labelled.BOLD(Exp3(n_arms, learning_rate=rate), max_delay=max_delay, **others)
+
+
+def _qpmd(n_arms: int, **others: Any) -> labelled.QPMD:
+    return labelled.QPMD(UCB1(n_arms), **others)
+
+
+_POLICY = {"out_of_range": _choice(*OUT_OF_RANGE)}
+_IID = ("stochastic losses",)
+_DELAY, _HORIZON, _SIZES = ("max_delay",), ("horizon",), ("max_delay", "horizon")
+_WRAPPER = {
+    "base": _choice(*BASES),
+    "tuning": _choice("corollary", "best"),
+    "estimator": _choice(*ESTIMATORS),
+    "learning_rate_factor": _real(above=0.0),
+    "update_probability_factor": _real(above=0.0),
+}
+_WRAPPED = {"tsallis": _SIZES, "exp3": _SIZES, "tsallis_inf": _DELAY, "ucb1": (*_DELAY, *_IID), "uniform": ()}
+_NAIVE = {"exp3": _HORIZON, "ucb1": _IID, "tsallis_inf": ()}
+_MEAN = ("horizon", "mean_delay")
+
+_ENTRIES = (
+    Entry(
+        CompositeLossWrapper,
+        "wrapper, {base}",
+        _SIZES,
+        settings=_WRAPPER | _POLICY,
+        defaults={"base": "tsallis"},
+        bases=_WRAPPED,
+        make=_wrapper,
+    ),
+    Entry(CoinCleanWrapper, "default player", _DELAY, _DELAY, _POLICY, make=default_player, alias="default_player"),
+    Entry(rivals.DoublingWrapper, "wrapper, doubling T", _DELAY, _DELAY, _POLICY),
+    Entry(rivals.UnknownDelayWrapper, "wrapper, unknown d", _HORIZON, (*_HORIZON, *_IID)),
+    Entry(rivals.CLW2018, "CLW 2018", _SIZES, _SIZES, make=rivals.CLW2018.tuned),
+    Entry(rivals.FixedBlock, "fixed blocks", _SIZES, _SIZES, make=rivals.FixedBlock.tuned),
+    Entry(rivals.MiniBatch, "mini-batches", _SIZES, _HORIZON, make=rivals.MiniBatch.tuned),
+    Entry(rivals.Blinded, "blinded bandit", _SIZES, (*_SIZES, "short delay"), make=rivals.Blinded.tuned),
+    Entry(rivals.BlockUCB, "UCB on clean windows", _DELAY, (*_DELAY, *_IID), {"width": _real(low=0.0)}),
+    Entry(rivals.ARSUCB, "ARS-UCB", (), _IID),
+    Entry(rivals.ARSExp3, "ARS-Exp3"),
+    Entry(rivals.ODAAF, "ODAAF", _MEAN, ("horizon", "mean delay", *_IID)),
+    Entry(rivals.ODAAFB, "ODAAF-B", (*_MEAN, *_DELAY), ("max_delay", "horizon", "mean delay", *_IID)),
+    Entry(rivals.ODAAFV, "ODAAF-V", (*_MEAN, "delay_variance"), ("horizon", "mean delay", "delay variance", *_IID)),
+    Entry(
+        rivals.LinearComposite,
+        "linear composite",
+        ("horizon", "coefficients"),
+        ("coefficients", "horizon"),
+        make=rivals.LinearComposite.tuned,
+    ),
+    Entry(
+        Naive,
+        "naive {base}",
+        _SIZES,
+        settings={"base": _choice(*_NAIVE)},
+        defaults={"base": "exp3"},
+        bases=_NAIVE,
+        make=_naive,
+    ),
+    Entry(labelled.DelayedExp3, "delayed Exp3", _SIZES, _SIZES, make=labelled.DelayedExp3.tuned),
+    Entry(labelled.BOLD, "BOLD, Exp3", _SIZES, _DELAY, make=_bold),
+    Entry(labelled.QPMD, "QPM-D, UCB1", _DELAY, _IID, make=_qpmd),
+    Entry(labelled.DelayedUCB1, "delayed UCB1", (), _IID),
+    Entry(
+        labelled.ZimmertSeldin2020,
+        "Zimmert-Seldin, {tuning}",
+        _DELAY,
+        settings={"tuning": _choice(*TUNINGS)},
+        defaults={"tuning": "simple"},
+    ),
+)
+PLAYERS: Mapping[str, Entry] = {entry.name: entry for entry in _ENTRIES}
+
+COMPARED: tuple[tuple[str, dict[str, Any]], ...] = (
+    *(("CompositeLossWrapper", {"base": base}) for base in ("tsallis", "exp3", "tsallis_inf", "ucb1")),
+    *((name, {}) for name, entry in PLAYERS.items() if not entry.bases and not entry.labelled),
+    *(("Naive", {"base": base}) for base in ("exp3", "ucb1")),
+    ("CompositeLossWrapper", {"base": "uniform"}),
+    *((name, {}) for name, entry in PLAYERS.items() if entry.labelled),
+    ("ZimmertSeldin2020", {"tuning": "advanced"}),
+)
+"""The players of `aftereffect compare`, with their settings: anonymous feedback, naive and uniform play, labelled."""
+
+
+def find(name: Any) -> Entry:
+    """Return the player registered under a name."""
+    if not isinstance(name, str) or name not in PLAYERS:
+        raise InvalidArgument(f"player.name must be one of {', '.join(PLAYERS)}, but got {checks.shown(name)}")
+    return PLAYERS[name]
+
+
+def build(name: str, problem: Problem, seed: int = 0, **settings: Any) -> Any:
+    """Return the unplayed player of that name, tuned to the problem.
+
+    >>> build("BlockUCB", Problem(n_arms=3, max_delay=2, horizon=1000), width=0.3).width
+    0.3
+    """
+    return find(name).build(problem, seed, **settings)
+
+
+BANDITS: tuple[type, ...] = (TsallisFTRL, AdaptiveTsallis, LogBarrier, Exp3, Uniform, TsallisINF, Exp3IX, UCB1)
+# What can be restored, and the field of its state that holds the restored object inside it (or the number of arms).
+_INSIDE = {CompositeLossWrapper: "bandit", CoinCleanWrapper: "bandit", Naive: "bandit", Panel: "player"}
+_SAVED: dict[str, Any] = {cls.__name__: cls for cls in (*(entry.player for entry in PLAYERS.values()), Panel)}
+
+
+def restore(state: Mapping[str, Any], classes: Iterable[type] = ()) -> Any:
+    """Return the player or bandit that `state()` described; it goes on bit for bit, in another process too.
+
+    classes: bandit classes of your own that may be in the state; each needs `state()`, whose field "kind" is
+        the name of the class, and a class method `from_state(state)`.
+
+    >>> from aftereffect import CompositeLossWrapper, restore
+    >>> player = CompositeLossWrapper.tuned(n_arms=3, max_delay=2, horizon=1000, seed=1)
+    >>> twin = restore(player.state())
+    >>> twin.ask() == player.ask()
+    True
+    """
+    known = {cls.__name__: cls for cls in (*BANDITS, *classes)}
+    try:
+        return _restored(state, known)
+    except InvalidState:
+        raise
+    except AftereffectError as error:
+        raise InvalidState(f"state must hold what state() saved, but {error}") from None
+
+
+def _restored(state: Mapping[str, Any], known: Mapping[str, Any]) -> Any:
+    """Return the player or base algorithm that a state describes, from the inside out."""
+    kind = saved.kind_of(state)
+    if kind in known:
+        return known[kind].from_state(state)
+    if kind not in _SAVED:
+        raise InvalidState(f"kind must be one of {sorted([*_SAVED, *known])} or given in classes, but got {kind!r}")
+    cls = _SAVED[kind]
+    field = _INSIDE.get(cls, "subject")
+    if field not in state:
+        raise InvalidState(f"state of kind {kind!r} must have the field {field!r}, but it is missing")
+    inside = state[field]
+    return cls.from_state(state, _restored(inside, known) if isinstance(inside, Mapping) else inside)
