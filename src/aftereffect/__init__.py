@@ -16,6 +16,7 @@ from aftereffect.bandits.tsallis import TsallisFTRL
 from aftereffect.bandits.tsallis_inf import TsallisINF
 from aftereffect.bandits.ucb1 import UCB1
 from aftereffect.bandits.uniform import Uniform
+from aftereffect.core import VERSION
 from aftereffect.core.errors import (
     AftereffectError,
     BadDistribution,
@@ -26,10 +27,7 @@ from aftereffect.core.errors import (
     InvalidTotal,
     OutOfTurn,
 )
-from aftereffect.core.records import Round
-from aftereffect.core.version import VERSION
-from aftereffect.engines.results import Simulation, compare
-from aftereffect.engines.simulate import simulate
+from aftereffect.engines.simulation import Simulation, compare, simulate
 from aftereffect.losses import spreads, tables
 from aftereffect.losses.composite import CompositeLosses
 from aftereffect.losses.hard import hard
@@ -41,7 +39,7 @@ from aftereffect.players.default import default_player
 from aftereffect.players.linear import LinearBandit
 from aftereffect.players.naive import Naive
 from aftereffect.players.panel import Panel, PanelRound
-from aftereffect.players.protocol import Player
+from aftereffect.players.protocol import Player, Round
 from aftereffect.players.registry import restore
 from aftereffect.players.wrapper import CompositeLossWrapper
 

@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 import aftereffect as ae
-from aftereffect import comparison, demonstration
+from aftereffect import player_tables
 from aftereffect.service.cli import mount
 from aftereffect.studies.backtest import backtest
 from aftereffect.studies.commands import study
@@ -63,7 +63,7 @@ def demo(
     from rich.console import Console
 
     console = Console()
-    path = demonstration.demonstrate(console, out)
+    path = player_tables.demonstrate(console, out)
     console.print(f"Report, with figures and every number: {path}", highlight=False, soft_wrap=True)
 
 
@@ -73,7 +73,7 @@ def compare(
     max_delay: Annotated[int, typer.Option(help="d: how many rounds late an effect can arrive.", min=0)] = 10,
     horizon: Annotated[int, typer.Option(help="T: rounds in a run.", min=1)] = 20_000,
     gap: Annotated[float, typer.Option(help="How much better the best arm's mean loss of 0.5 - gap is.")] = 0.2,
-    spread: Annotated[str, typer.Option(help="How losses arrive: " + ", ".join(comparison.SPREADS) + ".")] = "delays",
+    spread: Annotated[str, typer.Option(help=f"How losses arrive: {', '.join(player_tables.SPREADS)}.")] = "delays",
     runs: Annotated[int, typer.Option(help="Runs of each player.", min=2)] = 100,
     instances: Annotated[int | None, typer.Option(help="Draws of the losses; runs are shared out.", min=1)] = None,
     seed: Annotated[int, typer.Option(help="Of everything.", min=0)] = 0,
@@ -84,21 +84,21 @@ def compare(
 
     console = Console()
     draws = math.gcd(runs, 20) if instances is None else instances
-    losses, problem = comparison.one_good_arm(arms, max_delay, horizon, gap, spread, seed)
+    losses, problem = player_tables.one_good_arm(arms, max_delay, horizon, gap, spread, seed)
     means = ", ".join(f"{mean:g}" for mean in sorted({*losses.means} if losses.means is not None else ()))
     console.print(
         f"{arms} arms with means {means}; effects arrive up to {max_delay} rounds late ({spread}). "
         f"{runs} runs of {horizon:,} rounds on {draws} draws of the losses."
     )
     rows = []
-    for row in track(comparison.contenders(problem), "comparing", console=console, transient=True):
+    for row in track(player_tables.contenders(problem), "comparing", console=console, transient=True):
         # Once for the compiler, so that the time is the engine's.
         ae.simulate(row.player, losses, runs=1, seed=seed, progress=False)
         begun = time.perf_counter()
         simulation = ae.simulate(row.player, losses, runs=runs, seed=seed, instances=draws, progress=False)
         rows.append((row, simulation, time.perf_counter() - begun))
-    comparison.print_comparison(console, rows)
-    if missing := comparison.left_out(problem):
+    player_tables.print_comparison(console, rows)
+    if missing := player_tables.left_out(problem):
         console.print(missing)
 
 

@@ -11,7 +11,7 @@ from tests.contracts import kits
 from tests.contracts.kits import BanditRow
 
 import aftereffect as ae
-from aftereffect.bandits.kernelform import KernelBandit
+from aftereffect.bandits.kernel_bandit import KernelBandit
 from aftereffect.core import checks, random, saved
 from aftereffect.players import registry
 

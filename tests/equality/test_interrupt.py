@@ -26,7 +26,7 @@ print("not interrupted")
 SLOW = """
 import time
 import aftereffect as ae
-from aftereffect.engines import progress
+from aftereffect.engines import plan
 
 class Slow(ae.Naive):
     def kernel(self):
@@ -37,7 +37,7 @@ class Slow(ae.Naive):
             time.sleep(0.15)
         return played
 
-progress.PATIENCE = {patience}
+plan.PATIENCE = {patience}
 losses = ae.spreads.geometric(ae.tables.iid(3 * 4096, [0.2, 0.8], seed=1), 1.0, 2)
 sim = ae.simulate(Slow(ae.Uniform(2)), losses, runs=1, progress={progress})
 print(sim.engine)

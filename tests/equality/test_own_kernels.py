@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import aftereffect as ae
-from aftereffect.bandits.kernelform import KernelBandit
+from aftereffect.bandits.kernel_bandit import KernelBandit
 from aftereffect.core import kernel
 from aftereffect.core.random import scan
 
@@ -119,7 +119,7 @@ def test_own_losses_in_every_engine(blocks_agree: Any) -> None:
 FIXED = """
 from typing import NamedTuple
 import aftereffect as ae
-from aftereffect.bandits.kernelform import KernelBandit
+from aftereffect.bandits.kernel_bandit import KernelBandit
 from aftereffect.core import kernel
 from choices import chosen
 

@@ -10,7 +10,7 @@ from fractions import Fraction
 import pytest
 
 from aftereffect.bandits.exp3 import Exp3
-from aftereffect.engines.simulate import simulate
+from aftereffect.engines.simulation import simulate
 from aftereffect.losses.spreads import at_once
 from aftereffect.players.clw2018 import CLW2018
 from aftereffect.players.coins import update_rounds

@@ -12,7 +12,7 @@ import pytest
 import aftereffect as ae
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.engines.plan import Plan
-from aftereffect.engines.simulate import checkpoint_rounds, run_engine
+from aftereffect.engines.simulation import checkpoint_rounds, run_engine
 from aftereffect.losses import spreads, tables
 from aftereffect.studies.adaptive_sections import compared, nominal_gap
 from aftereffect.studies.builders import build

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from aftereffect import demonstration
+from aftereffect import player_tables
 from aftereffect.cli import app
 from aftereffect.studies import Study
 
@@ -31,7 +31,7 @@ def little() -> Study:
 def told(little: Study, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path, Path]:
     folder = tmp_path_factory.mktemp("demo")
     console = Console(width=100, record=True)
-    path = demonstration.demonstrate(console, folder, little)
+    path = player_tables.demonstrate(console, folder, little)
     return console.export_text(), path, folder
 
 
@@ -60,7 +60,7 @@ def test_the_report_is_where_it_says_and_nothing_runs_twice(told: tuple[str, Pat
     assert "Who does best where" in path.read_text(encoding="utf-8")
     before = pl.read_parquet(folder / "times.parquet")
     again = Console(width=100, record=True)
-    demonstration.demonstrate(again, folder, little)
+    player_tables.demonstrate(again, folder, little)
     assert pl.read_parquet(folder / "times.parquet").equals(before)
     assert again.export_text() == told[0]
 
@@ -69,13 +69,13 @@ def test_the_command_says_where_the_report_is(tmp_path: Path, monkeypatch: pytes
     def quickly(console: Any, folder: Path) -> Path:
         return folder / "report.html"
 
-    monkeypatch.setattr(demonstration, "demonstrate", quickly)
+    monkeypatch.setattr(player_tables, "demonstrate", quickly)
     done = CliRunner().invoke(app, ["demo", "--out", str(tmp_path / "there")])
     assert done.exit_code == 0
     assert done.output == f"Report, with figures and every number: {tmp_path}/there/report.html\n"
 
 
 def test_the_kinds_are_the_instances_of_the_study() -> None:
-    cells = Study.load(demonstration.NAME, quick=True).cells()
-    listed = [name for names in demonstration.KINDS.values() for name in names]
+    cells = Study.load(player_tables.NAME, quick=True).cells()
+    listed = [name for names in player_tables.KINDS.values() for name in names]
     assert sorted(listed) == sorted({cell["instance"]["name"] for cell in cells})

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from tests.contracts.kits import taught
 
 import aftereffect as ae
-from aftereffect.bandits import adaptive_kernel as kernel_functions
-from aftereffect.bandits.adaptive_passes import COST, RATE
+from aftereffect.bandits import adaptive_tsallis as kernel_functions
+from aftereffect.bandits.adaptive_tsallis import COST, RATE
 from aftereffect.core import kernel
 from aftereffect.core.jit import compiled
 

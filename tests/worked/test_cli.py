@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 import aftereffect as ae
-from aftereffect import comparison
+from aftereffect import player_tables
 from aftereffect.cli import main
-from aftereffect.core.version import VERSION
+from aftereffect.core import VERSION
 
 PAPER = """\
 coins   1  0  1  0  0  0  0  1 |0  0  1  0  0  0  0  0  0  1 |0  0  0  0  1 |
@@ -79,7 +79,7 @@ def test_version_is_the_projects(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == f"{ae.__version__}\n"
     # What is installed says the same, and comes from the same line.
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))
-    assert project["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "aftereffect.core.version.VERSION"}
+    assert project["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "aftereffect.core.VERSION"}
     assert ae.__version__ == VERSION
 
 
@@ -110,15 +110,15 @@ def test_compare_prints_every_player_with_what_it_needs(capsys: pytest.CaptureFi
 
 
 def test_compare_says_who_cannot_play() -> None:
-    _, everyone = comparison.one_good_arm(2, 1, 10, 0.2, "fading", 0)
-    _, fewer = comparison.one_good_arm(2, 3, 10, 0.2, "delays", 0)
-    assert comparison.left_out(everyone) == ""
-    assert comparison.left_out(fewer) == (
+    _, everyone = player_tables.one_good_arm(2, 1, 10, 0.2, "fading", 0)
+    _, fewer = player_tables.one_good_arm(2, 3, 10, 0.2, "delays", 0)
+    assert player_tables.left_out(everyone) == ""
+    assert player_tables.left_out(fewer) == (
         "Not here: blinded bandit (for delays of at most 1), "
         "linear composite (for known coefficients: --spread fading)."
     )
     # The sentence and the table must not contradict each other.
-    names = [{row.label for row in comparison.contenders(problem)} for problem in (everyone, fewer)]
+    names = [{row.label for row in player_tables.contenders(problem)} for problem in (everyone, fewer)]
     assert names[0] - names[1] == {"blinded bandit", "linear composite"}
 
 

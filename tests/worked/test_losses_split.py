@@ -9,9 +9,9 @@ from scipy import stats
 from aftereffect.core.jit import compiled
 from aftereffect.core.random import ARMS, COINS, stream
 from aftereffect.losses import random_split
-from aftereffect.losses.laws import draw_delays
+from aftereffect.losses.delay_laws import draw_delays
 from aftereffect.losses.seeds import children, sequence
-from aftereffect.losses.split import hashed_uniform
+from aftereffect.losses.spreads import hashed_uniform
 
 T, K = 23, 3
 VALUES = np.random.default_rng(0).random((T, K))

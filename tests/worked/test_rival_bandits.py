@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from aftereffect import CompositeLosses, CompositeLossWrapper, Exp3, restore, simulate
 from aftereffect.bandits.exp3_ix import Exp3IX
-from aftereffect.bandits.kernelform import KernelBandit
+from aftereffect.bandits.kernel_bandit import KernelBandit
 from aftereffect.bandits.tsallis_inf import ESTIMATORS, TsallisINF
 from aftereffect.bandits.ucb1 import UCB1
 from aftereffect.core import saved

@@ -9,7 +9,7 @@ import pytest
 
 from aftereffect.bandits.exp3 import Exp3
 from aftereffect.core.errors import AftereffectError, InvalidArgument, InvalidTotal, OutOfTurn
-from aftereffect.engines.simulate import simulate
+from aftereffect.engines.simulation import simulate
 from aftereffect.losses.composite import CompositeLosses
 from aftereffect.players.ars import ARSUCB, ARSExp3
 from aftereffect.players.blinded import Blinded

@@ -7,9 +7,9 @@ import pytest
 
 from aftereffect.core import random
 from aftereffect.core.jit import compiled
-from aftereffect.engines.simulate import simulate
+from aftereffect.engines.simulation import simulate
 from aftereffect.losses.composite import CompositeLosses
-from aftereffect.losses.delayed import delayed
+from aftereffect.losses.spreads import delayed
 from aftereffect.losses.tables import iid
 from aftereffect.players.ars import ARSUCB, ARSExp3, block_size
 from aftereffect.players.block_ucb import BlockUCB

@@ -10,8 +10,7 @@ from aftereffect.bandits.exp3 import Exp3
 from aftereffect.bandits.tsallis import TsallisFTRL
 from aftereffect.core import random
 from aftereffect.core.jit import compiled
-from aftereffect.engines.results import compare
-from aftereffect.engines.simulate import simulate
+from aftereffect.engines.simulation import compare, simulate
 from aftereffect.losses.composite import CompositeLosses
 from aftereffect.players.blinded import Blinded
 from aftereffect.players.clw2018 import CLW2018

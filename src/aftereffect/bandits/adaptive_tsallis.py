@@ -12,25 +12,382 @@ The rate grows by what each update costs: with z = ẑ − c for a shift c (FTRL
     cost = Σ z(i)² q(i)^{3/2} / (η (1 + s(i))),  s(i) = z(i)√q(i)/η > −1,      η += ϱ·cost/h,
 
 with h = 2(√K − 1), ϱ = 5/2. For the arms not played a bound of 1/(1 + s) that is the same for all of them will do, so
-that two moments of their baselines give the cost (adaptive_kernel.py). Nothing is tuned to a horizon, and
+that two moments of their baselines give the cost. Nothing is tuned to a horizon, and
 E[regret] ≤ hη₁ + 4.43√(K Σv²), which is hη₁ + 4.43√(KN) for losses in [0, 1]; the sum of costs bounds the regret of the
-run at hand on average.
-docs/theory/adaptive.md has the proofs.
+run at hand on average. docs/theory/adaptive.md has the proofs.
+
+The kernel. With L counted from the leader's on, q(i)^(−1/2) = y(i) = L(i)/η + u, as in tsallis.py. All that concerns
+the arm played J is a few numbers: with x its loss beyond its baseline, ẑ(J) − b(J) = x·y², and s(J) = x·y/η at shift
+b(J). Of the other arms two moments of their baselines are enough, for the cost as for a good guess at the next
+multiplier: so an update needs few divisions besides two an arm.
+
+- *Loops that divide do nothing else*: so the compiler takes several arms at once, to the same last bit.
+- *Sums go over even and odd arms side by side*, for each addition waits for the one before. Their order is fixed, so
+  that results are the same on every machine.
+- *The last step needs no division*, as in tsallis.py, with one term more: up to |v| = 1e−4 the error is (v/y)⁴.
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from aftereffect import theory
-from aftereffect.bandits.adaptive_kernel import AdaptiveParams
-from aftereffect.bandits.adaptive_passes import COST, MOVED, PENALTY, RATE, SEEN, SQUARES
-from aftereffect.bandits.kernelform import KernelBandit
-from aftereffect.core import checks
+from aftereffect.bandits.kernel_bandit import KernelBandit
+from aftereffect.core import checks, kernel
+from aftereffect.core.kernel import helper
+from aftereffect.core.random import scan
+from aftereffect.theory.adaptive import ADAPTIVE_GROWTH
 
 FIRST_RATE = 1.5
 MEMORY = 20.0
+LAST_SHIFT = 1e-4
+# Up to here a term less will do.
+SHORT_SHIFT = 3e-6
+MOST = 1e300
+
+# state: q in [0, K), L in [K, 2K), √q in [2K, 3K), in [3K, 4K) baselines or estimates ẑ while an update lasts, and from
+# 4K on these numbers: η, 1/η, u, Σ q^{3/2}, Σ q², the mean of what is usual, and what there has been so far.
+RATE, INVERSE, LEVEL, CUBES, FOURTHS, MEAN, SEEN, COST, PENALTY, MOVED, SQUARES, NUMBERS = range(12)
+
+
+class AdaptiveParams(NamedTuple):
+    """first_rate: η₁. memory: over how many updates the prediction averages."""
+
+    first_rate: float
+    memory: float
+
+
+def size(n_arms: int) -> int:
+    """Four numbers an arm, and some more."""
+    return 4 * n_arms + NUMBERS
+
+
+def start(params: AdaptiveParams, n_arms: int, state: kernel.FloatState) -> None:
+    """No losses yet: q uniform, u = √K, η = η₁."""
+    own = 4 * n_arms
+    for i in range(own + NUMBERS):
+        state[i] = 0.0
+    root = math.sqrt(1.0 / n_arms)
+    for i in range(n_arms):
+        state[i] = 1.0 / n_arms
+        state[2 * n_arms + i] = root
+    state[own + RATE] = params.first_rate
+    state[own + INVERSE] = 1.0 / params.first_rate
+    state[own + LEVEL] = math.sqrt(n_arms)
+    state[own + CUBES] = root
+    state[own + FOURTHS] = 1.0 / n_arms
+
+
+def draw(params: AdaptiveParams, n_arms: int, state: kernel.FloatState, u: float) -> int:
+    """Return the arm whose stretch of the running sum of q holds u."""
+    return scan(state, n_arms, u)
+
+
+def update(params: AdaptiveParams, n_arms: int, state: kernel.FloatState, arm: int, loss: float) -> None:
+    """Learn from a loss in [0, 1]."""
+    update_sum(params, n_arms, state, arm, loss, 1.0, 0.0, 1.0)
+
+
+@helper
+def update_sum(
+    params: AdaptiveParams,
+    n_arms: int,
+    state: kernel.FloatState,
+    arm: int,
+    loss: float,
+    weight: float,
+    offset: float,
+    top: float,
+) -> None:
+    """Learn from a loss in [0, top] that is expected to be `offset` plus `weight` times what is usual."""
+    behind, roots, z, numbers = parts(n_arms, state)
+    eta, inverse, u = numbers[RATE], numbers[INVERSE], numbers[LEVEL]
+    expected = max(offset + numbers[MEAN] * weight, 0.0)
+    q, r = state[arm], roots[arm]
+    y = behind[arm] * inverse + u
+    b = baseline(y, expected, inverse, top)
+    predict(n_arms, state, expected, top)
+    x = loss - b
+    behind[arm] = min(behind[arm] + x * y * y, MOST)
+    pull, others, least = gathered(n_arms, state, b)
+    # Shifts are counted from b(J). At that one 1/(1 + s(i)) ≤ 2 for every arm but J.
+    steep = y * inverse
+    wide = 1.0 + x * steep
+    otherwise = x * (x * steep / wide) + 2.0 * others * inverse
+    # Nearly the best shift is the mean of the estimates by weights w = q^{3/2}/(1 + s), with J's s only.
+    played = q * r
+    rest = max(numbers[CUBES] - played, 0.0)
+    gap = x * rest - q * pull
+    below = rest * wide + played
+    each = 1.0 / below
+    shift = (pull * wide + r * x) * each
+    # What is left of x there, x − shift·q(J); s(J), and 1/(1 + s(J)) by a division that need not wait for the first.
+    left = gap * wide * each
+    s = gap * wide * steep * each
+    light = below / (below + gap * wide * steep)
+    # For the other arms: Σ w(shift − b(i) + b(J)), and Σ w(b(i) − b(J) − shift)².
+    lag = gap * r * each
+    spread = max(others + shift * (lag - pull), 0.0)
+    # Their s ≥ −(b(J) + shift)·max √q/η, and max √q = 1/u: so much is 1/(1 + s) at most.
+    heavy = u / (u - max(b + shift, 0.0) * inverse)
+    if light > 0.0 and 0.0 < heavy <= 2.0:
+        cost = min(left * s * light + heavy * (spread * inverse), otherwise)
+    else:
+        z[arm] = b + x * y * y
+        cost = charged(n_arms, state, b + shift, otherwise)
+    rate = eta + cost * (0.5 * ADAPTIVE_GROWTH / (math.sqrt(n_arms) - 1.0))
+    # The next multiplier: one step from there towards Σ q/(1 + s)² = 1, the others' part to second order; and it
+    # follows the rate, by 1/Σ w(1 + s)⁻³.
+    slope = 3.0 * (numbers[FOURTHS] - q * q) / rest
+    excess = 2.0 * lag * inverse + slope * spread * inverse * inverse - q * (1.0 - light * light)
+    near = 1.0 / (rest + slope * lag * inverse + played * light * light * light)
+    level = u * eta - b - shift + eta * excess * (0.5 + 0.375 * excess) * near
+    learn(n_arms, state, least, least + level + (rate - eta) * near, rate, cost, top)
+    follow(params, numbers, (loss - offset) / weight)
+
+
+def update_many(
+    params: AdaptiveParams, n_arms: int, state: kernel.FloatState, arms: kernel.IntState, losses: kernel.FloatState
+) -> None:
+    """Learn from the losses of several units, each in [0, 1]."""
+    update_many_sums(params, n_arms, state, arms, losses, 1.0, 0.0, 1.0)
+
+
+@helper
+def update_many_sums(
+    params: AdaptiveParams,
+    n_arms: int,
+    state: kernel.FloatState,
+    arms: kernel.IntState,
+    losses: kernel.FloatState,
+    weight: float,
+    offset: float,
+    top: float,
+) -> None:
+    """Learn from the average of the units' estimates; see `update_sum`."""
+    behind, roots, z, numbers = parts(n_arms, state)
+    units = arms.shape[0]
+    eta = numbers[RATE]
+    predict(n_arms, state, max(offset + numbers[MEAN] * weight, 0.0), top)
+    lowest = z[0]
+    for i in range(1, n_arms):
+        lowest = min(lowest, z[i])
+    mean = 0.0
+    for m in range(units):
+        mean += losses[m] / units
+    pull = 0.0
+    whole = 0.0
+    for i in range(n_arms):
+        # What the units that played arm i lost beyond its baseline.
+        beyond = 0.0
+        for m in range(units):
+            if arms[m] == i:
+                beyond += losses[m] - z[i]
+        if beyond != 0.0:
+            z[i] = min(z[i] + beyond / (units * state[i]), MOST)
+        # For an average the lowest baseline is a shift with every s(i) > −1.
+        w = state[i] * roots[i] / (eta + (z[i] - lowest) * roots[i])
+        pull += w * z[i]
+        whole += w
+    shift = pull / whole
+    cost = charged(n_arms, state, shift, charged(n_arms, state, lowest, math.inf))
+    rate = eta + cost * (0.5 * ADAPTIVE_GROWTH / (math.sqrt(n_arms) - 1.0))
+    least = math.inf
+    for i in range(n_arms):
+        behind[i] = min(behind[i] + z[i], MOST)
+        least = min(least, behind[i])
+    # Where the multiplier would be to first order: it follows the estimates' mean, and the rate.
+    level = least + numbers[LEVEL] * eta - shift + (rate - eta) / numbers[CUBES]
+    learn(n_arms, state, least, level, rate, cost, top)
+    follow(params, numbers, (mean - offset) / weight)
+
+
+@helper
+def follow(params: AdaptiveParams, numbers: kernel.FloatState, value: float) -> None:
+    """Move the mean towards what was seen: an average at first, later over the last `memory` updates or so."""
+    numbers[SEEN] += 1.0
+    numbers[MEAN] += (value - numbers[MEAN]) / min(numbers[SEEN], params.memory)
+
+
+def probabilities(params: AdaptiveParams, n_arms: int, state: kernel.FloatState, q: kernel.FloatState) -> None:
+    """Copy q."""
+    for i in range(n_arms):
+        q[i] = state[i]
+
+
+# The passes over the arms in an update.
+
+
+@helper
+def parts(
+    n_arms: int, state: kernel.FloatState
+) -> tuple[kernel.FloatState, kernel.FloatState, kernel.FloatState, kernel.FloatState]:
+    """Return the state from L, √q, the baselines and the numbers on; from q on it is the state itself."""
+    return state[n_arms:], state[2 * n_arms :], state[3 * n_arms :], state[4 * n_arms :]
+
+
+@helper
+def predict(n_arms: int, state: kernel.FloatState, expected: float, top: float) -> None:
+    """Write every arm's baseline."""
+    behind, _, z, numbers = parts(n_arms, state)
+    inverse, u = numbers[INVERSE], numbers[LEVEL]
+    for i in range(n_arms):
+        z[i] = baseline(behind[i] * inverse + u, expected, inverse, top)
+
+
+@helper
+def baseline(y: float, expected: float, inverse: float, top: float) -> float:
+    """Return what is expected, as far as the rate can bear a loss of 0 instead; y = q^(−1/2)."""
+    # The cap is taken a hair lower: rounding must not bring 1 + s to 0.
+    return min(expected, (1.0 - 1e-9) * top / (1.0 + top * inverse * y))
+
+
+@helper
+def gathered(n_arms: int, state: kernel.FloatState, b: float) -> tuple[float, float, float]:
+    """Add the baselines to L; return Σ w(b(i) − b) and Σ w(b(i) − b)², w = q^{3/2}, and min L."""
+    behind, roots, z, _ = parts(n_arms, state)
+    pull_a = pull_b = others_a = others_b = 0.0
+    least_a = least_b = MOST
+    for k in range(n_arms // 2):
+        i = 2 * k
+        x = z[i] - b
+        a = state[i] * roots[i] * x
+        pull_a += a
+        others_a += a * x
+        behind[i] += z[i]
+        least_a = min(least_a, behind[i])
+        x = z[i + 1] - b
+        a = state[i + 1] * roots[i + 1] * x
+        pull_b += a
+        others_b += a * x
+        behind[i + 1] += z[i + 1]
+        least_b = min(least_b, behind[i + 1])
+    if n_arms % 2 == 1:
+        i = n_arms - 1
+        x = z[i] - b
+        a = state[i] * roots[i] * x
+        pull_a += a
+        others_a += a * x
+        behind[i] += z[i]
+        least_a = min(least_a, behind[i])
+    return pull_a + pull_b, others_a + others_b, min(least_a, least_b)
+
+
+@helper
+def charged(n_arms: int, state: kernel.FloatState, shift: float, otherwise: float) -> float:
+    """Return the cost at a shift, Σ z²q^{3/2}/(η(1 + s)), if that is allowed and less than another shift's."""
+    _, roots, z, numbers = parts(n_arms, state)
+    eta = numbers[RATE]
+    cost = 0.0
+    room = eta
+    for i in range(n_arms):
+        # In an order that cannot overflow.
+        x = z[i] - shift
+        reach = x * roots[i]
+        room = min(room, eta + reach)
+        cost += x * state[i] * (reach / (eta + reach))
+    # NaN compares false.
+    return cost if room > 0.0 and cost < otherwise else otherwise
+
+
+@helper
+def learn(
+    n_arms: int, state: kernel.FloatState, least: float, level: float, rate: float, cost: float, top: float
+) -> None:
+    """Take L from its least on, solve Σ (L/η + u)⁻² = 1 from the guess given as in tsallis.py, and keep account."""
+    behind, roots, z, numbers = parts(n_arms, state)
+    inverse = 1.0 / rate
+    u = level * inverse
+    for i in range(n_arms):
+        behind[i] -= least
+    # The baselines' place holds 1/y on the way.
+    fifths = 0.0
+    for _ in range(100):
+        # NaN compares false: an overflow in the guess starts from the safe end too.
+        if not u >= 1.0:
+            u = 1.0
+        for i in range(n_arms):
+            z[i] = 1.0 / (behind[i] * inverse + u)
+        whole, mass, cubes, fourths = powers(n_arms, z)
+        # Series reversal of Σ (y+v)⁻² = 1, that is mass − 2·cubes·v + 3·fourths·v² − 4·fifths·v³ = 1.
+        half = 0.5 / cubes
+        first = (mass - 1.0) * half
+        bend = 3.0 * fourths * half
+        v = first + first * first * bend
+        # √q's place is free by now.
+        if SHORT_SHIFT < abs(v) <= LAST_SHIFT:
+            for i in range(n_arms):
+                roots[i] = z[i] * z[i] * (z[i] * z[i]) * z[i]
+            fifths = added(n_arms, roots)
+            v += first * first * first * (2.0 * bend * bend - 4.0 * fifths * half)
+        if abs(v) <= LAST_SHIFT:
+            break
+        u += mass * (math.sqrt(mass) - 1.0) / cubes
+    for i in range(n_arms):
+        a = v * z[i]
+        r = z[i] - z[i] * a * (1.0 - a + a * a)
+        roots[i] = r
+        z[i] = max(r * r - state[i], 0.0)
+        state[i] = r * r
+    moved = added(n_arms, z)
+    whole -= v * (mass - v * (cubes - v * fourths))
+    numbers[PENALTY] += 2.0 * (rate - numbers[RATE]) * max(whole - 1.0, 0.0)
+    numbers[RATE] = rate
+    numbers[INVERSE] = inverse
+    numbers[LEVEL] = u + v
+    numbers[CUBES] = cubes - 3.0 * v * (fourths - 2.0 * v * fifths)
+    numbers[FOURTHS] = fourths - 4.0 * v * fifths
+    numbers[COST] += cost
+    numbers[MOVED] += moved
+    numbers[SQUARES] += top * top
+
+
+@helper
+def added(n_arms: int, x: kernel.FloatState) -> float:
+    """Return the sum of the first K numbers."""
+    even = odd = 0.0
+    for k in range(n_arms // 2):
+        even += x[2 * k]
+        odd += x[2 * k + 1]
+    return even + odd + (x[n_arms - 1] if n_arms % 2 == 1 else 0.0)
+
+
+@helper
+def powers(n_arms: int, r: kernel.FloatState) -> tuple[float, float, float, float]:
+    """Return Σr, Σr², Σr³, Σr⁴ for the first K numbers r."""
+    one_a = one_b = two_a = two_b = three_a = three_b = four_a = four_b = 0.0
+    for k in range(n_arms // 2):
+        a = r[2 * k]
+        b = r[2 * k + 1]
+        aa = a * a
+        bb = b * b
+        aaa = aa * a
+        bbb = bb * b
+        one_a += a
+        one_b += b
+        two_a += aa
+        two_b += bb
+        three_a += aaa
+        three_b += bbb
+        four_a += aa * aa
+        four_b += bb * bb
+    if n_arms % 2 == 1:
+        a = r[n_arms - 1]
+        aa = a * a
+        aaa = aa * a
+        one_a += a
+        two_a += aa
+        three_a += aaa
+        four_a += aa * aa
+    return one_a + one_b, two_a + two_b, three_a + three_b, four_a + four_b
+
+
+kernel.register(
+    AdaptiveParams,
+    kernel.BanditKernel(size, start, draw, update, probabilities, update_many, update_sum, update_many_sums),
+)
 
 
 class AdaptiveTsallis(KernelBandit):

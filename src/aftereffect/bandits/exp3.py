@@ -11,7 +11,7 @@ import math
 from typing import NamedTuple
 
 from aftereffect import theory
-from aftereffect.bandits.kernelform import KernelBandit
+from aftereffect.bandits.kernel_bandit import KernelBandit
 from aftereffect.core import checks, kernel
 from aftereffect.core.kernel import helper
 from aftereffect.core.random import scan

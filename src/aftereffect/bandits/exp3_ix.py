@@ -12,7 +12,7 @@ import math
 from typing import NamedTuple
 
 from aftereffect.bandits import exp3
-from aftereffect.bandits.kernelform import KernelBandit
+from aftereffect.bandits.kernel_bandit import KernelBandit
 from aftereffect.core import checks, kernel
 
 

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aftereffect import theory
-from aftereffect.bandits.kernelform import KernelBandit
+from aftereffect.bandits.kernel_bandit import KernelBandit
 from aftereffect.core import checks, kernel
 from aftereffect.core.kernel import helper
 from aftereffect.core.random import scan

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aftereffect.bandits import tsallis
-from aftereffect.bandits.kernelform import KernelBandit
+from aftereffect.bandits.kernel_bandit import KernelBandit
 from aftereffect.bandits.tsallis import solve
 from aftereffect.core import checks, kernel
 from aftereffect.core.kernel import helper

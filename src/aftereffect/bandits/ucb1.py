@@ -9,7 +9,7 @@ its regret is of order Σ_i (ln n)/Δ_i.
 import math
 from typing import NamedTuple
 
-from aftereffect.bandits.kernelform import KernelBandit
+from aftereffect.bandits.kernel_bandit import KernelBandit
 from aftereffect.core import checks, kernel
 
 

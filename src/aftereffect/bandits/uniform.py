@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from aftereffect.bandits.kernelform import KernelBandit
+from aftereffect.bandits.kernel_bandit import KernelBandit
 from aftereffect.core import checks, kernel
 
 

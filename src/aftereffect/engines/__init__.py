@@ -1,1 +1,1 @@
-"""Simulators: `loop.py`, the obvious one; `blocks.py` and `rounds.py`, compiled. `simulate.py` picks."""
+"""Simulators: `loop.py`, the obvious one; `blocks.py` and `rounds.py`, compiled. `simulation.py` picks one."""

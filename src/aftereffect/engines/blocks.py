@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from aftereffect.core import kernel, random
 from aftereffect.core.checks import FloatArray
-from aftereffect.engines import chunks
-from aftereffect.engines.plan import Blocks, Outcome, Plan
+from aftereffect.engines.plan import Advanced, Blocks, Outcome, Plan, share_out, tile_rounds, tiles
 from aftereffect.engines.prepared import prepare_owed, prepare_rows
 from aftereffect.players.coins import next_update
 
@@ -164,13 +163,13 @@ def simulate_blocks(plan: Plan, player: Any) -> Outcome:
     size = kernel.BANDITS[type(player.base)].size(n_arms)
     kept = np.zeros((plan.runs, size)) if plan.states else None
 
-    def work(first: int, count: int, advanced: chunks.Advanced) -> None:
+    def work(first: int, count: int, advanced: Advanced) -> None:
         part = slice(first, first + count)
         states = np.zeros((count, size))
         words = random.streams(plan.seed, plan.first_run + first, count)
         begin(player, n_arms, horizon, plan.checkpoints, plan.trace, states, words, lanes[part])
-        tile = chunks.tile_rounds(horizon, n_arms, shortest, TILE_BYTES, count)
-        for until, length in chunks.tiles(horizon, tile):
+        tile = tile_rounds(horizon, n_arms, shortest, TILE_BYTES, count)
+        for until, length in tiles(horizon, tile):
             advance(
                 *(player, n_arms, horizon, until, rows, plan.checkpoints, sums, owed, plan.gaps, states, words),
                 *(lanes[part], losses[part], pseudo[part], trace[part]),
@@ -179,7 +178,7 @@ def simulate_blocks(plan: Plan, player: Any) -> Outcome:
         if kept is not None:
             kept[part] = states
 
-    chunks.share_out(plan, work)
+    share_out(plan, work)
     updates = lanes[:, UPDATES].astype(np.int64)
     traces = None
     if plan.trace:

@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from aftereffect.core import kernel, random
 from aftereffect.core.checks import FloatArray
 from aftereffect.core.errors import InvalidArgument
-from aftereffect.engines import chunks
-from aftereffect.engines.plan import Outcome, Plan
+from aftereffect.engines.plan import Advanced, Outcome, Plan, share_out, tiles
 from aftereffect.engines.prepared import arm_sums_at
 from aftereffect.engines.rounds import CHECKPOINT, DONE, GAP, LANE, LOSS, TILE, UPDATES, rounds_as_blocks
 
@@ -155,7 +154,7 @@ def simulate_labelled(plan: Plan, player: Any) -> Outcome:
     size = kernel.LABELLED[type(player)].size(player, n_arms)
     tile = min(horizon, TILE)
 
-    def work(first: int, count: int, advanced: chunks.Advanced) -> None:
+    def work(first: int, count: int, advanced: Advanced) -> None:
         part = slice(first, first + count)
         states = np.zeros((count, size))
         words = random.streams(plan.seed, plan.first_run + first, count)
@@ -164,7 +163,7 @@ def simulate_labelled(plan: Plan, player: Any) -> Outcome:
         wholes, known = np.zeros((count, delay + 1)), np.zeros((tile, n_arms))
         delays = np.empty((tile, n_arms), dtype=np.int64)
         begin(player, n_arms, states)
-        for until, length in chunks.tiles(horizon, tile):
+        for until, length in tiles(horizon, tile):
             delays.fill(-1)
             advance(
                 *(player, world.params, n_arms, delay, until, plan.checkpoints, plan.gaps, states, words),
@@ -172,7 +171,7 @@ def simulate_labelled(plan: Plan, player: Any) -> Outcome:
             )
             advanced(count * length)
 
-    chunks.share_out(plan, work)
+    share_out(plan, work)
     updates = lanes[:, UPDATES].astype(np.int64)
     traces = [rounds_as_blocks(played) for played in trace] if plan.trace else None
     return Outcome(losses, pseudo, updates, arm_sums_at(plan.losses, plan.checkpoints), traces)

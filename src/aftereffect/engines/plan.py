@@ -1,6 +1,16 @@
-"""What an engine is asked to do, and what it gives back."""
+"""What an engine is asked to do (`Plan`), what it gives back (`Outcome`), and how the work is shared out.
 
-from collections.abc import Callable
+Runs are shared out over threads in chunks, rounds over time in tiles. Compiled code runs without the GIL, so threads
+are enough. Between tiles a chunk reports its progress and checks whether to stop, so that Ctrl-C takes effect within
+one tile.
+"""
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -9,6 +19,15 @@ from numpy.typing import NDArray
 
 from aftereffect.core.checks import FloatArray
 from aftereffect.losses.protocol import Losses
+
+# More runs in a chunk share more of each tile; their states must still fit the second-level cache.
+MOST_RUNS = 1024
+# A tile is also a step between looks at the stop sign: so many arms updated, some tens of milliseconds.
+MOST_TILE_WORK = 1 << 23
+
+Advanced = Callable[[int], None]
+# A progress bar appears only after so many seconds, unless it was asked for.
+PATIENCE = 1.0
 
 
 class Stopped(Exception):
@@ -61,3 +80,97 @@ class Outcome(NamedTuple):
     arm_sums: FloatArray
     traces: list[Blocks] | None
     states: FloatArray | None = None
+
+
+def tile_rounds(horizon: int, n_arms: int, shortest_block: int, cache_bytes: int, runs: int) -> int:
+    """Return how many rounds a tile should have: what fits the cache if many runs share it, else as many as may be."""
+    longest = max(1, MOST_TILE_WORK * shortest_block // (runs * n_arms))
+    if runs >= 8:
+        # D and W of a round are 16 bytes an arm.
+        longest = min(longest, max(16, cache_bytes // (16 * n_arms)))
+    return min(horizon, longest)
+
+
+def tiles(horizon: int, tile: int) -> Iterator[tuple[int, int]]:
+    """Yield the last round of each tile and its length."""
+    for first in range(0, horizon, tile):
+        until = min(first + tile, horizon)
+        yield until, until - first
+
+
+def spread_over(threads: int, work: Callable[[int, Callable[[], None]], None], count: int) -> None:
+    """Call work(k, go_on) for k = 0..count−1 on so many threads.
+
+    `work` calls go_on() now and then: it raises `Stopped` once another call failed or the main thread was interrupted.
+    """
+    stop = threading.Event()
+
+    def go_on() -> None:
+        if stop.is_set():
+            raise Stopped
+
+    with ThreadPoolExecutor(threads) as pool:
+        futures = [pool.submit(work, k, go_on) for k in range(count)]
+        try:
+            # Wake up now and then: a wait without end would not see Ctrl-C.
+            while wait(futures, timeout=0.1, return_when=FIRST_EXCEPTION).not_done:
+                if any(future.done() and future.exception() for future in futures):
+                    break
+        finally:
+            # On the way out of an error or a Ctrl-C nothing new starts, and what runs ends at its next look.
+            stop.set()
+            for future in futures:
+                future.cancel()
+    errors = [future.exception() for future in futures if not future.cancelled()]
+    # A call that was told to stop is not the cause.
+    for error in sorted((e for e in errors if e is not None), key=lambda e: isinstance(e, Stopped)):
+        raise error
+
+
+def share_out(plan: Plan, work: Callable[[int, int, Advanced], None]) -> None:
+    """Call work(first run, number of runs, advanced) for chunks of runs, on `plan.threads` threads."""
+    waves = -(-plan.runs // (plan.threads * MOST_RUNS))
+    size = -(-plan.runs // (plan.threads * waves))
+
+    def chunk(k: int, go_on: Callable[[], None]) -> None:
+        def advanced(rounds: int) -> None:
+            go_on()
+            plan.advanced(rounds)
+
+        work(k * size, min(size, plan.runs - k * size), advanced)
+
+    spread_over(plan.threads, chunk, -(-plan.runs // size))
+
+
+@contextmanager
+def progress_bar(total: int, progress: bool | None) -> Iterator[Callable[[int], None]]:
+    """Yield a function that takes the number of rounds just simulated; threads may call it.
+
+    progress: True shows a bar at once, False never, None where standard error is a terminal and the work
+    takes longer than a second.
+    """
+    if progress is False or (progress is None and not sys.stderr.isatty()):
+        yield lambda rounds: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("simulating"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    bar = Progress(*columns, console=Console(stderr=True), transient=True)
+    task = bar.add_task("", total=total)
+    lock = threading.Lock()
+    begun = time.monotonic()
+    shown = False
+
+    def advanced(rounds: int) -> None:
+        nonlocal shown
+        with lock:
+            if not shown and (progress or time.monotonic() - begun > PATIENCE):
+                bar.start()
+                shown = True
+            bar.advance(task, rounds)
+
+    try:
+        yield advanced
+    finally:
+        bar.stop()

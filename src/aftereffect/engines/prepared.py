@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from aftereffect.core import kernel
 from aftereffect.core.checks import FloatArray
-from aftereffect.engines import chunks
+from aftereffect.engines.plan import spread_over
 from aftereffect.losses.protocol import Losses
 
 CHUNK = 2048
@@ -165,7 +165,7 @@ def prepare_rows(losses: Losses, max_delay: int, threads: int) -> Rows:
             count = min(CHUNK, losses.horizon - first)
             fill(losses.params, arm, first, count, delay, max_delay, scratch, carry, rows)
 
-    chunks.spread_over(threads, fill_arm, losses.n_arms)
+    spread_over(threads, fill_arm, losses.n_arms)
     rows.flags.writeable = False
     made = Rows(rows, max_delay)
     _rows[losses] = made
@@ -191,7 +191,7 @@ def prepare_owed(losses: Losses, rows: FloatArray, checkpoints: NDArray[np.int64
             end = min(first + CHUNK, losses.horizon)
             fill(losses.params, arm, first, end, checkpoints, delay, play, owed)
 
-    chunks.spread_over(threads, fill_arm, losses.n_arms)
+    spread_over(threads, fill_arm, losses.n_arms)
     # From the play of m rounds before to the last m plays.
     np.cumsum(owed, axis=1, out=owed)
     found = Owed(rows[checkpoints, 0, :] - owed[:, delay, :], owed)

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from aftereffect.core import kernel, random
 from aftereffect.core.checks import FloatArray
 from aftereffect.core.errors import InvalidTotal
-from aftereffect.engines import chunks
-from aftereffect.engines.plan import Blocks, Outcome, Plan
+from aftereffect.engines.plan import Advanced, Blocks, Outcome, Plan, share_out, tiles
 from aftereffect.engines.prepared import arm_sums_at
 
 TILE = 512
@@ -95,13 +94,13 @@ def simulate_rounds(plan: Plan, player: Any) -> Outcome:
     size = kernel.PLAYERS[type(player)].size(player, n_arms)
     tile = min(horizon, TILE)
 
-    def work(first: int, count: int, advanced: chunks.Advanced) -> None:
+    def work(first: int, count: int, advanced: Advanced) -> None:
         part = slice(first, first + count)
         states = np.zeros((count, size))
         words = random.streams(plan.seed, plan.first_run + first, count)
         pending = np.zeros((count, tile + world.max_delay))
         begin(player, n_arms, states)
-        for until, length in chunks.tiles(horizon, tile):
+        for until, length in tiles(horizon, tile):
             refused = advance(
                 *(player, world.params, n_arms, world.max_delay, until, plan.checkpoints, plan.gaps, states, words),
                 *(lanes[part], pending, losses[part], pseudo[part], trace[part]),
@@ -115,7 +114,7 @@ def simulate_rounds(plan: Plan, player: Any) -> Outcome:
                 )
             advanced(count * length)
 
-    chunks.share_out(plan, work)
+    share_out(plan, work)
     updates = lanes[:, UPDATES].astype(np.int64)
     traces = [rounds_as_blocks(played) for played in trace] if plan.trace else None
     return Outcome(losses, pseudo, updates, arm_sums_at(plan.losses, plan.checkpoints), traces)

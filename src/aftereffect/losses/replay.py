@@ -8,30 +8,76 @@ kinds of history give it:
     log      one arm a round: what the others would have done is unknown. `History.resample` draws, for every round and
              arm, one of that arm's recorded plays at random. That is a bootstrap: it keeps how an arm's effect varies
              and arrives, and loses how it depends on the season or on who was targeted.
+
+Which record a resampled play is made of is hashed from (key, t, i) as it is needed, so that any number of rounds takes
+no more memory than the records. Averages of many records would be too slow to make anew in every run: they are stored.
 """
 
 import math
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from aftereffect.core import checks
+from aftereffect.core import checks, kernel
+from aftereffect.core.checks import FloatArray
 from aftereffect.core.effects import Effects
 from aftereffect.core.effects import effects as checked_range
 from aftereffect.core.errors import InvalidLosses
 from aftereffect.losses.composite import TOLERANCE, CompositeLosses, Dense, check_parts, extreme_parts
 from aftereffect.losses.protocol import Losses
-from aftereffect.losses.resampled import Resampled, fill_averages
 from aftereffect.losses.seeds import CHILDREN, sequence
-from aftereffect.losses.weighted import kernels, linear_composite
+from aftereffect.losses.spreads import hashed_uniform, kernels, linear_composite
 
 MARGIN = 0.1
 """By what share of the recorded range an inferred range is wider: the next play may do more than any so far."""
 
 RECORDS = CHILDREN + 1
 """What a seed is used for here: which recorded plays are drawn (`seeds.py`)."""
+
+
+class Resampled(NamedTuple):
+    """records[n, s]: recorded plays, arm by arm; those of arm i are records[starts[i]:starts[i + 1]].
+
+    key: where the hash starts that picks one of them for each round and arm.
+    """
+
+    records: FloatArray
+    starts: NDArray[np.int64]
+    key: np.uint64
+
+
+@kernel.helper
+def picked(starts: NDArray[np.int64], key: np.uint64, arm: int, count: int) -> int:
+    """Return the row of one of the arm's records, all equally likely: pick number `count` of this key."""
+    size = starts[arm + 1] - starts[arm]
+    return int(starts[arm] + int(hashed_uniform(key, count) * size))
+
+
+def spread(params: Any, t: int, arm: int, pending: FloatArray, at: int) -> None:
+    """Add the components of the record that was picked."""
+    row = picked(params.starts, params.key, arm, t * (len(params.starts) - 1) + arm)
+    for s in range(params.records.shape[1]):
+        pending[at + s] += params.records[row, s]
+
+
+kernel.register(Resampled, kernel.LossKernel(spread))
+
+
+def fill_averages(
+    records: FloatArray, starts: NDArray[np.int64], key: np.uint64, batch: int, values: FloatArray
+) -> None:
+    """Write into values[t, i, :], which are zeros, the average of `batch` records of arm i."""
+    rounds, n_arms, parts = values.shape
+    for t in range(rounds):
+        for arm in range(n_arms):
+            for j in range(batch):
+                row = picked(starts, key, arm, (t * n_arms + arm) * batch + j)
+                for s in range(parts):
+                    values[t, arm, s] += records[row, s]
+            for s in range(parts):
+                values[t, arm, s] /= batch
 
 
 class History:

@@ -2,20 +2,40 @@
 
     at_once            all in the round of the play
     delayed            all, some rounds later: a fixed delay, one a round, or one a round and arm
-    randomly_delayed   the same, with delays drawn from a law (`laws.py`)
+    randomly_delayed   the same, with delays drawn from a law (`delay_laws.py`)
     anonymous_iid      Bernoulli rewards with independent delays
     geometric          fading with a half-life (adstock)
     kernels            a fixed kernel per arm
     linear_composite   the same coefficients for every arm
     random_split       cut uniformly on the simplex, anew for each round and arm
 
-Each takes a `Table` or a plain (T, K) array, and the keywords `direction`, `low` and `high`; a Table has its
-own range, which these may widen.
+Each takes a `Table` or a plain (T, K) array, and the keywords `direction`, `low` and `high`; a Table has its own range,
+which these may widen. Delays and cuts are chosen with the losses, before play begins.
+
+Three kernels do the work. `Delayed` adds a whole effect in one round: the delayed anonymous feedback of Section 1.
+`Weighted` adds table[t, i] · weights[i, s] for s = 0..d, the linear composite losses of Section 2 among them. `Split`
+cuts an effect into Dirichlet(1, ..., 1) parts: exponential numbers E_s = −ln U_s over their sum. It stores none of
+them, since U_s is hashed from (key, t, i, s): word (tK + i)(d+1) + s of the splitmix64 sequence that starts at `key`.
+
+Reference: Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014.
 """
 
-from aftereffect.losses.delayed import anonymous_iid, at_once, delayed, randomly_delayed
-from aftereffect.losses.split import random_split
-from aftereffect.losses.weighted import geometric, kernels, linear_composite
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from aftereffect.core import checks, kernel
+from aftereffect.core.checks import FloatArray
+from aftereffect.core.errors import InvalidLosses
+from aftereffect.losses.composite import TOLERANCE, extreme_parts
+from aftereffect.losses.delay_laws import draw_delays, largest_delay
+from aftereffect.losses.protocol import Losses
+from aftereffect.losses.seeds import DELAYS, SPLIT, children, generator, sequence
+from aftereffect.losses.tables import Table, as_table, iid
 
 __all__ = [
     "anonymous_iid",
@@ -27,3 +47,354 @@ __all__ = [
     "random_split",
     "randomly_delayed",
 ]
+
+Law = str | tuple[str | float, ...]
+
+_GOLDEN, _MIX1, _MIX2 = (np.uint64(n) for n in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
+_12, _27, _30, _31 = (np.uint64(n) for n in (12, 27, 30, 31))
+
+# A product of 16 numbers of at least 2^-53 is far above the least double: one logarithm serves them all.
+GROUP = 16
+
+
+class Delayed(NamedTuple):
+    """values[t, i]: whole effects. delays[t, i], or delays[t, 0] for all arms: how much later they arrive."""
+
+    values: FloatArray
+    delays: NDArray[np.int32]
+
+
+class Weighted(NamedTuple):
+    """values[t, i]: whole effects. weights[i, s]: the share of arm i that arrives s rounds later."""
+
+    values: FloatArray
+    weights: FloatArray
+
+
+class Split(NamedTuple):
+    """values[t, i]: whole effects. key: where the hash starts. max_delay: d."""
+
+    values: FloatArray
+    key: np.uint64
+    max_delay: int
+
+
+def spread_delayed(params: Any, t: int, arm: int, pending: FloatArray, at: int) -> None:
+    """Add the whole effect in the one round in which it arrives."""
+    column = arm if params.delays.shape[1] > 1 else 0
+    pending[at + params.delays[t, column]] += params.values[t, arm]
+
+
+def spread_weighted(params: Any, t: int, arm: int, pending: FloatArray, at: int) -> None:
+    """Add values[t, arm] · weights[arm, s] for s = 0..d."""
+    value = params.values[t, arm]
+    for s in range(params.weights.shape[1]):
+        pending[at + s] += value * params.weights[arm, s]
+
+
+@kernel.helper
+def hashed_uniform(key: np.uint64, count: int) -> float:
+    """Return number `count` of the key's uniform numbers, each the midpoint of one of 2^52 cells of (0, 1).
+
+    For compiled code only: NumPy warns when uint64 wraps around, as it does here on purpose.
+    """
+    z = key + np.uint64(count + 1) * _GOLDEN
+    z = (z ^ (z >> _30)) * _MIX1
+    z = (z ^ (z >> _27)) * _MIX2
+    z ^= z >> _31
+    return float(z >> _12) * 2.220446049250313e-16 + 1.1102230246251565e-16
+
+
+def spread_split(params: Any, t: int, arm: int, pending: FloatArray, at: int) -> None:
+    """Add values[t, arm] · E_s / (E_0 + ... + E_d)."""
+    parts = params.max_delay + 1
+    first = (t * params.values.shape[1] + arm) * parts
+    whole = 0.0
+    for begin in range(0, parts, GROUP):
+        product = 1.0
+        for s in range(begin, min(begin + GROUP, parts)):
+            product *= hashed_uniform(params.key, first + s)
+        whole -= math.log(product)
+    scale = -params.values[t, arm] / whole
+    for s in range(parts):
+        pending[at + s] += scale * math.log(hashed_uniform(params.key, first + s))
+
+
+kernel.register(Delayed, kernel.LossKernel(spread_delayed))
+kernel.register(Weighted, kernel.LossKernel(spread_weighted))
+kernel.register(Split, kernel.LossKernel(spread_split))
+
+
+def at_once(
+    table: Table | ArrayLike,
+    max_delay: int = 0,
+    *,
+    direction: str = "minimize",
+    low: float | None = None,
+    high: float | None = None,
+) -> Losses:
+    """Charge everything in the round of the play; `max_delay` is only what players are told.
+
+    >>> at_once([[0.5, 1.0], [0.25, 0.0]]).totals([1, 0])
+    array([1.  , 0.25])
+    """
+    return delayed(table, 0, max_delay, direction=direction, low=low, high=high)
+
+
+def delayed(
+    table: Table | ArrayLike,
+    delays: int | Sequence[int] | NDArray[Any],
+    max_delay: int | None = None,
+    *,
+    direction: str = "minimize",
+    low: float | None = None,
+    high: float | None = None,
+) -> Losses:
+    """Charge the whole effect of a play some rounds later.
+
+    delays: one for all plays, or an array of shape (T,) or (T, K). max_delay: by default the longest of them.
+
+    >>> delayed([[0.5, 1.0], [0.25, 0.0], [0.0, 0.0]], [2, 0, 0]).totals([1, 0, 0])
+    array([0.  , 0.25, 1.  ])
+    """
+    whole = as_table(table, low, high)
+    checked = _checked_delays(delays, whole.values.shape)
+    longest = int(checked.max())
+    max_delay = longest if max_delay is None else checks.integer("max_delay", max_delay, low=0)
+    if longest > max_delay:
+        raise InvalidLosses(f"delays must be at most max_delay={max_delay}, but the longest is {longest}")
+    again = partial(_delayed_again, whole, checked, max_delay, direction)
+    return _losses(Delayed(whole.values, checked), whole, max_delay, direction, again if whole.recipe else None)
+
+
+def randomly_delayed(
+    table: Table | ArrayLike,
+    max_delay: int | None,
+    seed: int,
+    *,
+    law: Law = "uniform",
+    per_arm: bool = False,
+    direction: str = "minimize",
+    low: float | None = None,
+    high: float | None = None,
+) -> Losses:
+    """Draw each round's delay (with `per_arm`, each arm's too) independently from `law`, cut at `max_delay`.
+
+    law: see `delay_laws.py`; "uniform" alone means uniform on 0..max_delay. max_delay may be None if the law is
+    bounded.
+    """
+    whole = as_table(table, low, high)
+    horizon, n_arms = whole.values.shape
+    longest = largest_delay(law, max_delay)
+    drawn = draw_delays(law, longest, (horizon, n_arms if per_arm else 1), generator(seed, DELAYS))
+    again = partial(
+        _drawn_again, randomly_delayed, whole, max_delay=longest, law=law, per_arm=per_arm, direction=direction
+    )
+    return _losses(Delayed(whole.values, checks.owned(drawn)), whole, longest, direction, again)
+
+
+def anonymous_iid(
+    horizon: int,
+    means: ArrayLike,
+    delay_law: Law,
+    seed: int,
+    *,
+    max_delay: int | None = None,
+    direction: str = "maximize",
+) -> Losses:
+    """Draw Bernoulli rewards (or losses) and their delays, all independent: stochastic anonymous feedback.
+
+    Reference: Pike-Burke, Agrawal, Szepesvári and Grünewälder, "Bandits with delayed, aggregated anonymous
+    feedback", ICML 2018; its experiments have means (0.5, 0.6), T = 250,000 and delays with mean 25 or 50.
+
+    >>> losses = anonymous_iid(1000, [0.5, 0.6], ("uniform", 0, 50), seed=1)
+    >>> losses.max_delay, losses.direction, losses.means
+    (50, 'maximize', array([0.5, 0.6]))
+    """
+    for_table, for_delays = children(seed, 2)
+    table = iid(horizon, means, for_table)
+    return randomly_delayed(table, max_delay, for_delays, law=delay_law, direction=direction)
+
+
+def geometric(
+    table: Table | ArrayLike,
+    half_life: float,
+    max_delay: int | None = None,
+    *,
+    direction: str = "minimize",
+    low: float | None = None,
+    high: float | None = None,
+) -> Losses:
+    """Let effects fade as adstock does: the weight of delay s is proportional to 2^(-s/half_life).
+
+    The weights are cut at d = `max_delay` and add up to 1. By default d is the least that cuts off less than
+    1% of the mass: the smallest d with 2^(-(d+1)/half_life) < 0.01.
+
+    >>> geometric([[1.0, 0.0]], half_life=1.0, max_delay=2).components()[0, :, 0] * 7
+    array([4., 2., 1.])
+    """
+    half_life = checks.real("half_life", half_life, above=0.0)
+    if max_delay is None:
+        # Beyond this the weights alone would fill the memory.
+        checks.real("half_life without max_delay", half_life, high=1e6)
+    chosen = math.floor(half_life * math.log2(100.0)) if max_delay is None else max_delay
+    delays = np.arange(checks.integer("max_delay", chosen, low=0) + 1)
+    weights = np.exp2(-delays / half_life)
+    return linear_composite(table, weights / weights.sum(), direction=direction, low=low, high=high)
+
+
+def linear_composite(
+    table: Table | ArrayLike,
+    coefficients: ArrayLike,
+    *,
+    direction: str = "minimize",
+    low: float | None = None,
+    high: float | None = None,
+) -> Losses:
+    """Let every arm have the same coefficients a_0..a_d: the total of round t is Σ_s a_s ℓ_{t-s}(i_{t-s}).
+
+    Coefficients may be negative or exceed 1, as long as no contiguous part of an effect leaves the range.
+
+    Reference: Dekel, Ding, Koren and Peres, "Online learning with composite loss functions", COLT 2014.
+
+    >>> linear_composite([[0.5, 1.0]], [0.75, 0.25]).components()[0]
+    array([[0.375, 0.75 ],
+           [0.125, 0.25 ]])
+    """
+    row = checks.array("coefficients", coefficients, shape=("d+1",), error=InvalidLosses)
+    whole = as_table(table, low, high)
+    return _weighted(np.repeat(row[np.newaxis, :], whole.values.shape[1], axis=0), "coefficients", direction, whole)
+
+
+def kernels(
+    table: Table | ArrayLike,
+    weights: ArrayLike,
+    *,
+    direction: str = "minimize",
+    low: float | None = None,
+    high: float | None = None,
+) -> Losses:
+    """Give each arm its own kernel: `weights` of shape (K, d+1), none negative, rows that sum to at most 1.
+
+    >>> kernels([[0.5, 1.0]], [[1.0, 0.0], [0.25, 0.75]]).components()[0]
+    array([[0.5 , 0.25],
+           [0.  , 0.75]])
+    """
+    whole = as_table(table, low, high)
+    rows = checks.array("weights", weights, shape=(whole.values.shape[1], "d+1"), error=InvalidLosses)
+    if (rows < 0.0).any():
+        i, s = (int(n) for n in np.argwhere(rows < 0.0)[0])
+        raise InvalidLosses(f"weights must not be negative, but weights[{i}, {s}] is {float(rows[i, s])!r}")
+    sums = rows.sum(axis=1)
+    if (sums > 1.0 + TOLERANCE).any():
+        i = int(sums.argmax())
+        raise InvalidLosses(f"weights[i] must sum to at most 1, but weights[{i}] sums to {float(sums[i])!r}")
+    return _weighted(rows, "weights", direction, whole)
+
+
+def random_split(
+    table: Table | ArrayLike,
+    max_delay: int,
+    seed: int,
+    *,
+    direction: str = "minimize",
+    low: float | None = None,
+    high: float | None = None,
+) -> Losses:
+    """Cut each effect into d+1 parts, uniformly at random on the simplex.
+
+    >>> parts = random_split([[1.0, 0.5]], max_delay=4, seed=3).components()[0]
+    >>> parts.shape, parts.sum(axis=0).round(12)
+    ((5, 2), array([1. , 0.5]))
+    """
+    whole = as_table(table, low, high)
+    max_delay = checks.integer("max_delay", max_delay, low=0)
+    key = sequence(seed, SPLIT).generate_state(1, np.uint64)[0]
+    again = partial(_drawn_again, random_split, whole, max_delay=max_delay, direction=direction)
+    return _losses(Split(whole.values, key, max_delay), whole, max_delay, direction, again)
+
+
+def _checked_delays(delays: int | Sequence[int] | NDArray[Any], shape: tuple[int, ...]) -> NDArray[np.int32]:
+    """Return the delays as int32 of shape (T, 1) or (T, K)."""
+    given = np.asarray(delays)
+    if given.dtype.kind not in "iu" or given.shape not in ((), shape[:1], shape):
+        raise InvalidLosses(
+            f"delays must be whole numbers of shape (), {shape[:1]} or {shape}, "
+            f"but got {given.dtype} of shape {given.shape}"
+        )
+    wrong = (given < 0) | (given > np.iinfo(np.int32).max)
+    if wrong.any():
+        raise InvalidLosses(f"delays must lie in 0..2147483647, but got {int(given[wrong].flat[0])}")
+    full = given if given.shape == shape else np.broadcast_to(given, shape[:1])[:, np.newaxis]
+    return checks.frozen(full.astype(np.int32))
+
+
+def _weighted(weights: FloatArray, name: str, direction: str, table: Table) -> Losses:
+    """Return weighted losses after checking that every contiguous part of every effect lies in the range."""
+    if weights.shape[1] < 1:
+        raise InvalidLosses(f"{name} must hold a number for delay 0 at least, but got none")
+    again = partial(_weighted_again, weights, name, direction, table) if table.recipe else None
+    params = Weighted(table.values, checks.frozen(weights))
+    losses = _losses(params, table, weights.shape[1] - 1, direction, again, weights.sum(axis=1))
+    lo, hi, _ = losses.effects
+    # A part of an effect is a value times a sum of neighbouring weights: look at the extremes of both.
+    least, most = (parts[0] for parts in extreme_parts(weights.T[np.newaxis]))
+    ends = np.array([table.values.min(axis=0), table.values.max(axis=0)])
+    parts = np.concatenate([ends * least, ends * most])
+    margin = TOLERANCE * (hi - lo)
+    outside = (parts < lo - margin) | (parts > hi + margin)
+    if outside.any():
+        e, i = (int(n) for n in np.argwhere(outside)[0])
+        raise InvalidLosses(
+            f"{name} must keep every contiguous part of an effect in [{lo:g}, {hi:g}], "
+            f"but a part of an effect of arm {i} is {float(parts[e, i])!r}"
+        )
+    return losses
+
+
+def _losses(
+    params: Any,
+    table: Table,
+    max_delay: int,
+    direction: str,
+    recipe: Callable[[int], Losses] | None,
+    shares: FloatArray | None = None,
+) -> Losses:
+    """Return the losses of a table in kernel form; `shares`: how much of each arm's effect arrives in all, if not 1."""
+    horizon, n_arms = table.values.shape
+    return Losses(
+        params,
+        horizon=horizon,
+        max_delay=max_delay,
+        n_arms=n_arms,
+        direction=direction,
+        low=table.low,
+        high=table.high,
+        means=table.means if table.means is None or shares is None else table.means * shares,
+        recipe=recipe,
+    )
+
+
+# Redrawing. A table drawn anew keeps the range it was given here.
+
+
+def _redrawn(table: Table, seed: int) -> Table:
+    return as_table(table.redraw(seed), table.low, table.high)
+
+
+def _delayed_again(table: Table, delays: NDArray[np.int32], max_delay: int, direction: str, seed: int) -> Losses:
+    """Redraw the table under the same delays."""
+    fresh = _redrawn(table, seed)
+    again = partial(_delayed_again, table, delays, max_delay, direction)
+    return _losses(Delayed(fresh.values, delays), fresh, max_delay, direction, again)
+
+
+def _weighted_again(weights: FloatArray, name: str, direction: str, table: Table, seed: int) -> Losses:
+    """Redraw the table under the same weights."""
+    return _weighted(weights, name, direction, _redrawn(table, seed))
+
+
+def _drawn_again(build: Callable[..., Losses], table: Table, seed: int, **settings: Any) -> Losses:
+    """Redraw delays or cuts, and the table where it has a recipe."""
+    for_table, for_spread = children(seed, 2)
+    return build(_redrawn(table, for_table) if table.recipe else table, seed=for_spread, **settings)

@@ -4,7 +4,7 @@ import math
 from typing import Any
 
 from aftereffect.bandits.exp3 import Exp3
-from aftereffect.bandits.kernelform import KernelBandit
+from aftereffect.bandits.kernel_bandit import KernelBandit
 from aftereffect.bandits.tsallis import TsallisFTRL
 from aftereffect.core import checks
 from aftereffect.core.errors import InvalidArgument

@@ -10,7 +10,7 @@ asks for 2d zeros in place of one, and for the last d+1 totals in place of one.
 
 from typing import Any, ClassVar, NamedTuple, Self
 
-from aftereffect.bandits.kernelform import KernelBandit
+from aftereffect.bandits.kernel_bandit import KernelBandit
 from aftereffect.core import checks, effects, kernel, random
 from aftereffect.core.kernel import DREW, FED, OWN
 from aftereffect.players.bases import kernel_base, tuned_base

@@ -12,7 +12,7 @@ import math
 from typing import Any, ClassVar, NamedTuple, Self
 
 from aftereffect.bandits.exp3 import Exp3
-from aftereffect.bandits.kernelform import KernelBandit
+from aftereffect.bandits.kernel_bandit import KernelBandit
 from aftereffect.core import checks, effects, kernel, random
 from aftereffect.core.kernel import DREW, FED, OWN
 from aftereffect.players.bases import kernel_base

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 from aftereffect import theory
-from aftereffect.bandits.kernelform import KernelBandit
+from aftereffect.bandits.kernel_bandit import KernelBandit
 from aftereffect.bandits.protocol import Bandit
 from aftereffect.core import checks, effects
 from aftereffect.core.errors import InvalidArgument

@@ -10,7 +10,7 @@ in the first d rounds of a block are never seen, and an oblivious adversary can 
 from typing import Any, ClassVar, NamedTuple, Self
 
 from aftereffect import theory
-from aftereffect.bandits.kernelform import KernelBandit
+from aftereffect.bandits.kernel_bandit import KernelBandit
 from aftereffect.core import checks, effects, kernel, random
 from aftereffect.core.kernel import DREW, FED, OWN
 from aftereffect.players.bases import kernel_base, tuned_base

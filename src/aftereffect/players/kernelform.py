@@ -6,11 +6,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from aftereffect.bandits.kernelform import KernelBandit
+from aftereffect.bandits.kernel_bandit import KernelBandit
 from aftereffect.core import checks, kernel, random, saved
 from aftereffect.core.errors import InvalidArgument, InvalidState, InvalidTotal, OutOfTurn
-from aftereffect.core.records import Round
 from aftereffect.players import turns
+from aftereffect.players.protocol import Round
 
 FIELDS = ("subject", "settings", "seed", "streams", "numbers", "round", "open", "arm")
 

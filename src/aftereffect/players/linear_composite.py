@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from aftereffect.bandits.kernelform import KernelBandit
+from aftereffect.bandits.kernel_bandit import KernelBandit
 from aftereffect.core import checks, effects, kernel, random
 from aftereffect.core.checks import FloatArray
 from aftereffect.core.errors import InvalidArgument

@@ -8,7 +8,7 @@ with the horizon instead, until that does not matter: regret of order T^{2/3}, f
 import math
 from typing import Any, ClassVar, NamedTuple, Self
 
-from aftereffect.bandits.kernelform import KernelBandit
+from aftereffect.bandits.kernel_bandit import KernelBandit
 from aftereffect.core import checks, effects, kernel, random
 from aftereffect.core.kernel import DREW, FED, OWN
 from aftereffect.players.bases import kernel_base, tuned_base

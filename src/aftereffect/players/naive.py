@@ -11,13 +11,13 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from aftereffect.bandits.kernelform import KernelBandit
+from aftereffect.bandits.kernel_bandit import KernelBandit
 from aftereffect.bandits.protocol import Bandit
 from aftereffect.core import checks, effects, kernel, random, saved
 from aftereffect.core.errors import InvalidArgument, OutOfTurn
 from aftereffect.core.kernel import DREW, FED, OWN
-from aftereffect.core.records import Round
 from aftereffect.players import turns
+from aftereffect.players.protocol import Round
 
 FIELDS = ("direction", "low", "high", "seed", "bandit", "arm_stream", "round", "open", "arm")
 

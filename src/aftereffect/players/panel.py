@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from aftereffect import theory
 from aftereffect.bandits.adaptive_tsallis import AdaptiveTsallis
-from aftereffect.bandits.kernelform import KernelBandit
+from aftereffect.bandits.kernel_bandit import KernelBandit
 from aftereffect.core import checks, saved
 from aftereffect.core.errors import InvalidArgument, InvalidState, InvalidTotal, OutOfTurn
 from aftereffect.players import certificate as certificates

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from aftereffect.bandits.kernelform import KernelBandit
+from aftereffect.bandits.kernel_bandit import KernelBandit
 from aftereffect.bandits.protocol import Bandit
 from aftereffect.core import checks
 from aftereffect.core.errors import BadDistribution, InvalidArgument, InvalidState, InvalidTotal

@@ -16,13 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aftereffect import theory
-from aftereffect.bandits.kernelform import KernelBandit
+from aftereffect.bandits.kernel_bandit import KernelBandit
 from aftereffect.bandits.protocol import Bandit
 from aftereffect.core import checks, effects, random, saved
 from aftereffect.core.errors import InvalidArgument, OutOfTurn
-from aftereffect.core.records import Round
 from aftereffect.players import certificate as certificates
 from aftereffect.players import turns, wrapper_theory
+from aftereffect.players.protocol import Round
 from aftereffect.players.sequences import DrawnCoins, make_coins, restore_coins
 from aftereffect.players.window import OUT_OF_RANGE, CleanWindow, Counts
 from aftereffect.players.wrapper_kernel import WrapperParams

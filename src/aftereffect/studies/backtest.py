@@ -16,8 +16,7 @@ import typer
 
 from aftereffect.core import checks
 from aftereffect.core.errors import InvalidArgument
-from aftereffect.engines.results import Simulation, compare
-from aftereffect.engines.simulate import simulate
+from aftereffect.engines.simulation import Simulation, compare, simulate
 from aftereffect.losses.protocol import Losses
 from aftereffect.losses.replay import MARGIN
 from aftereffect.players.catalogue import Entry, Problem, catalogue

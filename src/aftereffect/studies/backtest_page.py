@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from aftereffect.core.version import VERSION
-from aftereffect.engines.results import Z95, standard_error
+from aftereffect.core import VERSION
+from aftereffect.engines.simulation import Z95, standard_error
 from aftereffect.studies.backtest import Backtest, Score, amount
 from aftereffect.studies.figures import Drawing, band, legend_above, looks, panels, save, styled
 from aftereffect.studies.page import Page

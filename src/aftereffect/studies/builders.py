@@ -11,8 +11,8 @@ import numpy as np
 
 from aftereffect.core.checks import FloatArray
 from aftereffect.losses import hard, published_gap, spreads, tables
+from aftereffect.losses.delay_laws import checked_law
 from aftereffect.losses.hard import noise_scale
-from aftereffect.losses.laws import checked_law
 from aftereffect.losses.protocol import Losses
 from aftereffect.losses.seeds import children
 from aftereffect.losses.tables import Table

@@ -13,24 +13,16 @@ measure, runs or checkpoints meet the same losses and the same random streams: a
 """
 
 import hashlib
-import json
 from collections.abc import Iterable
 from typing import Any
+
+from aftereffect.core.saved import canonical
 
 Cell = dict[str, Any]
 
 MEASURES = ("regret", "stability")
 SHARED = ("instance", "n_arms", "max_delay", "horizon", "seed")
 """What cells of a group have in common: all that their losses depend on."""
-
-
-def canonical(value: Any) -> str:
-    """Return the one JSON text of a value: sorted keys, no spaces.
-
-    >>> canonical({"name": "split", "gap": 0.2})
-    '{"gap":0.2,"name":"split"}'
-    """
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
 
 
 def cell_id(cell: Cell) -> str:

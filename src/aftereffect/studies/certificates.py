@@ -7,8 +7,7 @@ states, which hold all its terms but one: the stretch that is open at T depends 
 from typing import Any
 
 from aftereffect import theory
-from aftereffect.bandits.adaptive_passes import COST, MOVED, PENALTY
-from aftereffect.bandits.adaptive_tsallis import AdaptiveTsallis
+from aftereffect.bandits.adaptive_tsallis import COST, MOVED, PENALTY, AdaptiveTsallis
 from aftereffect.core.checks import FloatArray
 from aftereffect.losses.protocol import Losses
 from aftereffect.players.coin_clean import CoinCleanWrapper

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from aftereffect import theory
-from aftereffect.engines.results import Z95
+from aftereffect.engines.simulation import Z95
 from aftereffect.studies import views
 from aftereffect.studies.figures import Drawing, Look, band, legend_above, looks, panels, styled
 

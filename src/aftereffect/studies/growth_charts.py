@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from aftereffect.core.checks import FloatArray
-from aftereffect.engines.results import Z95
+from aftereffect.engines.simulation import Z95
 from aftereffect.studies.charts import log_axes, ticked
 from aftereffect.studies.figures import Drawing, legend_above, looks, panels, styled
 from aftereffect.studies.fits import Local, PowerLaw

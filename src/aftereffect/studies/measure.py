@@ -22,8 +22,7 @@ from aftereffect import theory
 from aftereffect.core.checks import FloatArray
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.engines.plan import Outcome, Plan
-from aftereffect.engines.results import standard_error
-from aftereffect.engines.simulate import checkpoint_rounds, choose, fits, mean_gaps, run_engine
+from aftereffect.engines.simulation import checkpoint_rounds, choose, fits, mean_gaps, run_engine, standard_error
 from aftereffect.losses.protocol import Losses
 from aftereffect.players.wrapper import CompositeLossWrapper
 from aftereffect.studies.builders import Draws

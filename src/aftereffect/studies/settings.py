@@ -22,8 +22,8 @@ from typing import Any
 
 from aftereffect.core import checks
 from aftereffect.core.errors import InvalidArgument
+from aftereffect.losses.delay_laws import checked_law
 from aftereffect.losses.hard import NOISES
-from aftereffect.losses.laws import checked_law
 from aftereffect.losses.tables import LAWS
 from aftereffect.players.window import OUT_OF_RANGE
 from aftereffect.studies.pieces import SHAPES

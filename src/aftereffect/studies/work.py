@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from aftereffect.core.version import VERSION
+from aftereffect.core import VERSION
 from aftereffect.studies.builders import Draws
 from aftereffect.studies.cells import Cell, cell_id
 from aftereffect.studies.measure import Columns, Played, measure, summary

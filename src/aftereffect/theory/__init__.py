@@ -1,15 +1,13 @@
 """The paper's statements as functions, one per definition, lemma, theorem or corollary.
 
-    adaptive    FTRL whose rate follows its costs, and the wrapper around it: certificates, worst cases
-    blocks      how often the wrapper updates (Definition 1)
-    window      sums over windows of d+1 rounds (Lemmas 2 and 11)
-    multiplier  what FTRL with Tsallis entropy plays (Lemmas 12 and 13)
+    updates     when the wrapper updates and what its windows hold (Definition 1, Lemmas 2 and 11)
     stability   how little an update moves a base algorithm (Theorem 5, Lemma 14)
     regret      the bounds of base algorithms and wrapper (Theorems 4 and 6)
-    sharp       Theorem 4 with smaller constants, and what it needs to know of the bases
-    sharp_tuning  the same for the paper's two bases, with the β and η that go with it
     tuning      β, η and the bound they give (Corollary 7)
+    sharp       Theorem 4 with smaller constants, and the β and η that go with it
     rates       the table of Section 1, and the lower bound (Theorem 10)
+    multiplier  what FTRL with Tsallis entropy plays (Lemmas 12 and 13)
+    adaptive    FTRL whose rate follows its costs, and the wrapper around it: certificates, worst cases
     sizes       the checks of K, d and T that the others share
 """
 
@@ -23,30 +21,21 @@ from aftereffect.theory.adaptive import (
     window_certificate,
     window_worst_case,
 )
-from aftereffect.theory.blocks import (
-    best_update_probability,
-    block_length_law,
-    expected_updates,
-    mean_block_length,
-    update_rate,
-)
 from aftereffect.theory.multiplier import multiplier, multiplier_variation_bound, tsallis_distribution
 from aftereffect.theory.rates import Rates, lower_bound, lower_bound_rate, rates
 from aftereffect.theory.regret import exp3_regret_bound, tsallis_regret_bound, wrapper_regret_bound
 from aftereffect.theory.sharp import (
     SharpTerms,
     exp3_stability_sharp,
+    exp3_tuning_sharp,
+    exp3_wrapper_bound,
     price_factor,
     sharp_terms,
     tsallis_regret_bound_sharp,
     tsallis_stability_sharp,
-    wrapper_regret_bound_sharp,
-)
-from aftereffect.theory.sharp_tuning import (
-    exp3_tuning_sharp,
-    exp3_wrapper_bound,
     tsallis_tuning_sharp,
     tsallis_wrapper_bound,
+    wrapper_regret_bound_sharp,
 )
 from aftereffect.theory.sizes import Tuning, most_updates
 from aftereffect.theory.stability import exp3_stability, tsallis_stability
@@ -58,7 +47,15 @@ from aftereffect.theory.tuning import (
     tuned_bound,
     tuning,
 )
-from aftereffect.theory.window import accountants_sums, window_bound
+from aftereffect.theory.updates import (
+    accountants_sums,
+    best_update_probability,
+    block_length_law,
+    expected_updates,
+    mean_block_length,
+    update_rate,
+    window_bound,
+)
 
 __all__ = [
     "Rates",

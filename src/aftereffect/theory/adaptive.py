@@ -13,9 +13,9 @@ import math
 
 from aftereffect.core import checks
 from aftereffect.core.errors import InvalidArgument
-from aftereffect.theory.blocks import update_rate
 from aftereffect.theory.sharp import sharp_terms
 from aftereffect.theory.sizes import most_updates, sizes
+from aftereffect.theory.updates import update_rate
 
 ADAPTIVE_GROWTH = 2.5
 """ϱ: the rate grows by ϱ/h times what an update costs."""

@@ -5,8 +5,8 @@ from typing import Any
 
 from aftereffect.core import checks
 from aftereffect.core.errors import InvalidArgument
-from aftereffect.theory.blocks import update_rate
 from aftereffect.theory.sizes import most_updates
+from aftereffect.theory.updates import update_rate
 
 
 def tsallis_regret_bound(n_arms: int, rounds: int, learning_rate: float | None = None) -> float:

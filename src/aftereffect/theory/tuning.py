@@ -3,15 +3,15 @@
 import math
 
 from aftereffect.core import checks
-from aftereffect.theory.blocks import best_update_probability, update_rate
 from aftereffect.theory.regret import tsallis_regret_bound, wrapper_regret_bound
-from aftereffect.theory.sharp_tuning import tsallis_tuning_sharp
+from aftereffect.theory.sharp import tsallis_tuning_sharp
 from aftereffect.theory.sizes import Tuning, most_updates, sizes
 from aftereffect.theory.stability import tsallis_stability
+from aftereffect.theory.updates import best_update_probability, update_rate
 
 FORMS = ("printed", "sharp")
 """The forms of the wrapper's regret bound that can be minimised. "printed": Theorem 4. "sharp": the same algorithm
-with smaller constants, see `sharp` and `sharp_tuning`."""
+with smaller constants, see `sharp`."""
 
 
 def corollary_learning_rate(max_delay: int, horizon: int) -> float:

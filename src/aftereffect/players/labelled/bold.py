@@ -6,7 +6,7 @@ when a round begins, so d+1 copies of the base suffice.
 
 from typing import Any, ClassVar, NamedTuple
 
-from aftereffect.bandits.kernelform import KernelBandit
+from aftereffect.bandits.kernel_bandit import KernelBandit
 from aftereffect.bandits.protocol import Bandit
 from aftereffect.core import checks, effects, kernel, random
 from aftereffect.core.kernel import DREW, FED, OWN

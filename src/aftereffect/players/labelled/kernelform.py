@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from aftereffect.bandits.kernelform import KernelBandit
+from aftereffect.bandits.kernel_bandit import KernelBandit
 from aftereffect.core import checks, effects, kernel, random, saved
 from aftereffect.core.errors import InvalidArgument, InvalidState, InvalidTotal, OutOfTurn
 from aftereffect.players import turns

@@ -7,7 +7,7 @@ all; what is paid for is only the plays made while it waits, an additive price.
 
 from typing import Any, ClassVar, NamedTuple
 
-from aftereffect.bandits.kernelform import KernelBandit
+from aftereffect.bandits.kernel_bandit import KernelBandit
 from aftereffect.core import checks, effects, kernel, random
 from aftereffect.core.kernel import DREW, FED, OWN, helper
 from aftereffect.players.bases import kernel_base

@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from aftereffect.core.version import VERSION
+from aftereffect.core import VERSION
 from aftereffect.service.api import problems, shapes
 from aftereffect.service.api.operations import OPERATIONS, Operation
 from aftereffect.service.config import Config

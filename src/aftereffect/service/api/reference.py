@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from aftereffect.core.version import VERSION
+from aftereffect.core import VERSION
 from aftereffect.service.api.openapi import ABOUT, example_of, template
 from aftereffect.service.api.operations import OPERATIONS, Operation
 from aftereffect.service.errors import CODES

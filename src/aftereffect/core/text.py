@@ -1,0 +1,26 @@
+"""Numbers as text for people."""
+
+import math
+
+
+def amount(value: float) -> str:
+    """Return a number for a sentence: whole from 1,000 on, else to three or four significant digits.
+
+    >>> amount(340_000.0), amount(1234.56), amount(12.345), amount(0.5), amount(0.0000123), amount(0.0)
+    ('340,000', '1,235', '12.35', '0.5', '0.0000123', '0')
+    >>> amount(-4.0), amount(2e18), amount(math.inf)
+    ('-4', '2e+18', 'without limit')
+    """
+    if not math.isfinite(value):
+        return "without limit"
+    size = abs(value)
+    if size == 0.0:
+        return "0"
+    if not 1e-9 <= size < 1e15:
+        return f"{value:.3g}"
+    if size >= 999.95:
+        return f"{value:,.0f}"
+    if size >= 1.0:
+        return f"{value:.4g}"
+    # Three digits after the zeros.
+    return f"{value:.{2 - math.floor(math.log10(size))}f}".rstrip("0")

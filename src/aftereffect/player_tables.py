@@ -1,0 +1,192 @@
+"""Tables of every player: on one problem (`aftereffect compare`), and on every kind of losses (`aftereffect demo`).
+
+The demo is the quick setting of the study `rivals`, so that everything it shows can be looked up in its report, run
+again at full size, or changed. To compare two simulations of your own, see `aftereffect.compare`.
+"""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+import aftereffect as ae
+from aftereffect.core import checks
+from aftereffect.players import registry
+from aftereffect.players.registry import Problem
+from aftereffect.studies import Study
+
+if TYPE_CHECKING:
+    import polars as pl
+    from rich.console import Console
+    from rich.table import Table
+
+SPREADS = ("delays", "split", "fading")
+LAW = {"mean delay": "mean", "delay variance": "var", "coefficients": "all"}
+REASONS = {"short delay": "for delays of at most 1", "coefficients": "for known coefficients: --spread fading"}
+NAME = "rivals"
+KINDS = {
+    "one good arm": ("split", "delays", "fixed", "geometric", "immediate", "anonymous"),
+    "late bills": ("late_bills",),
+    "moving arms": ("switching", "drifting", "seasonal"),
+    "adversary": ("constrained", "hard", "stacked"),
+}
+"""The columns of the table, and the study's instances in each."""
+OURS, NAIVE = "default player", "naive Exp3"
+
+
+class Row(NamedTuple):
+    """A player of the comparison: its label, what it needs, whether it sees labels, and itself."""
+
+    label: str
+    needs: tuple[str, ...]
+    labelled: bool
+    player: Any
+
+
+def contenders(problem: Problem) -> list[Row]:
+    """Return every player that can play the problem, tuned to it."""
+    rows = []
+    for name, settings in registry.COMPARED:
+        entry = registry.find(name)
+        if not entry.lacks(problem, settings):
+            player = entry.build(problem, **settings)
+            rows.append(Row(entry.label(settings), entry.needs(settings), entry.labelled, player))
+    return rows
+
+
+def one_good_arm(
+    arms: int, max_delay: int, horizon: int, gap: float, spread: str, seed: int
+) -> tuple[ae.Losses, Problem]:
+    """Return losses of one good arm among equals, spread as asked, and what a player may know of them."""
+    gap = checks.real("gap", gap, low=0.0, high=0.5)
+    checks.choice("spread", spread, SPREADS)
+    # In the middle: whoever tries arms in order, or has seen nothing and plays the first, gains nothing by it.
+    means = [0.5] * arms
+    means[arms // 2] -= gap
+    table = ae.tables.iid(horizon, means=means, seed=seed)
+    lags = np.arange(max_delay + 1)
+    weights = np.full(max_delay + 1, 1.0 / (max_delay + 1))
+    if spread == "delays":
+        losses = ae.spreads.randomly_delayed(table, max_delay, seed=seed)
+    elif spread == "split":
+        losses = ae.spreads.random_split(table, max_delay, seed=seed)
+    else:
+        weights = 0.5 ** (lags / max(max_delay / 4, 0.25))
+        weights /= weights.sum()
+        losses = ae.spreads.linear_composite(table, weights)
+    mean = float(weights @ lags)
+    coefficients = weights.tolist() if spread == "fading" else None
+    variance = float(weights @ (lags - mean) ** 2)
+    return losses, Problem(arms, max_delay, horizon, mean, variance, coefficients)
+
+
+def print_comparison(console: "Console", rows: Sequence[tuple[Row, ae.Simulation, float]]) -> None:
+    """Print each player's regret, time and assumptions, the labelled ones apart; it fits 80 columns."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    table.add_column("player", no_wrap=True)
+    for heading in ("regret", "±", "time"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for heading in ("d", "T", "law", "iid", "labels"):
+        table.add_column(heading, justify="center", no_wrap=True)
+    for k, (row, simulation, seconds) in enumerate(rows):
+        numbers = (f"{simulation.mean_regret:,.0f}", f"{simulation.standard_error:,.0f}", f"{seconds:.2f} s")
+        law = "+".join(short for need, short in LAW.items() if need in row.needs)
+        d, T, iid = ("•" if need in row.needs else "" for need in ("max_delay", "horizon", "stochastic losses"))
+        apart = k + 1 < len(rows) and rows[k + 1][0].labelled and not row.labelled
+        table.add_row(row.label, *numbers, d, T, law, iid, "•" if row.labelled else "", end_section=apart)
+    console.print(table)
+    console.print(
+        "What each has to know or assume: d the longest delay, T the horizon, the law of delays, losses drawn iid, "
+        "labels that say which round a loss is from (nobody has these here)."
+    )
+
+
+def left_out(problem: Problem) -> str:
+    """Say which players the problem has no room for, and why; nothing if all of them play."""
+    reasons = []
+    for name, settings in registry.COMPARED:
+        entry = registry.find(name)
+        if lacking := entry.lacks(problem, settings):
+            reasons.append(f"{entry.label(settings)} ({REASONS[lacking[0]]})")
+    return f"Not here: {', '.join(reasons)}." if reasons else ""
+
+
+def demonstrate(console: "Console", folder: Path, study: Study | None = None) -> Path:
+    """Run the study in a folder, unless it is finished there, print table and verdict, and return the report's path.
+
+    study: another one with some of its instances and players, for who has less time still.
+    """
+    study = Study.load(NAME, quick=True) if study is None else study
+    sizes = sorted({(cell["n_arms"], cell["max_delay"], cell["horizon"]) for cell in study.cells()})
+    players = len({str(cell["player"]) for cell in study.cells()})
+    console.print(
+        f"{players} players, {len(study.cells()):,} cells of {study.runs} runs, K = {sizes[0][0]}, "
+        f"d = {' and '.join(str(d) for _, d, _ in sizes)}, T = {sizes[0][2]:,}. The first time it compiles them all.",
+        highlight=False,
+    )
+    results = study.run(folder)
+    from aftereffect.studies.report import write_report
+
+    console.print(table(results.rows))
+    console.print(verdict(results.rows), highlight=False)
+    for cell, failure in results.failures.items():
+        console.print(f"cell {cell} failed: {failure.get('message')}", highlight=False)
+    return write_report(study, results, folder)
+
+
+def table(rows: "pl.DataFrame") -> "Table":
+    """Return regret per 1,000 rounds by player and kind of losses, the best on the first kind at the top."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    from aftereffect.studies import views
+    from aftereffect.studies.sections import number
+
+    shown = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    shown.add_column("regret per 1,000 rounds", no_wrap=True)
+    for kind in KINDS:
+        shown.add_column(kind, justify="right")
+    shown.add_column("needs", no_wrap=True)
+    means = by_kind(rows)
+    for who in sorted(means, key=lambda who: (who in views.labelled(), means[who][0])):
+        needs = "labels" if who in views.labelled() else "one law" if who in views.needing("stochastic losses") else ""
+        shown.add_row(who, *(number(mean) for mean in means[who]), needs)
+    return shown
+
+
+def by_kind(rows: "pl.DataFrame") -> dict[str, list[float]]:
+    """Return each player's mean regret per 1,000 rounds on each kind; NaN where it has no room on all of its cells.
+
+    Who has no room on all cells of any kind is left out.
+    """
+    import polars as pl
+
+    from aftereffect.studies import views
+
+    finals = views.finals(views.readable(rows))
+    found: dict[str, list[float]] = {}
+    for who in views.names(finals, "who"):
+        found[who] = []
+        for instances in KINDS.values():
+            here = finals.filter(pl.col("instance").is_in(instances))
+            mine = here.filter(pl.col("who") == who)
+            whole = mine.height == here.select("instance", *views.SIZES).n_unique()
+            each = (1000.0 * mine["regret"] / mine["horizon"]).to_numpy()
+            found[who].append(float(each.mean()) if whole and mine.height else math.nan)
+    return {who: row for who, row in found.items() if not all(math.isnan(mean) for mean in row)}
+
+
+def verdict(rows: "pl.DataFrame") -> str:
+    """Say in one sentence what the table shows."""
+    means = by_kind(rows)
+    ours, naive, control = (means[who][:2] for who in (OURS, NAIVE, "uniform play"))
+    return (
+        f"The {OURS} has {ours[0] / control[0]:.0%} of the regret of choosing blindly where one arm is good, and "
+        f"{ours[1] / control[1]:.0%} where bad arms bill late; {NAIVE}, which blames each total on the arm just "
+        f"played, has {naive[0] / control[0]:.0%} and {naive[1] / control[1]:.0%}."
+    )
