@@ -91,7 +91,7 @@ def test_a_missing_round_stays_missing_until_it_is_amended() -> None:
     repeated(experiment, Tell(1, 0.5))
 
 
-@pytest.mark.parametrize("total", [float("nan"), float("inf"), True, "0.5", 2**63, [], {}])
+@pytest.mark.parametrize("total", [float("nan"), float("inf"), True, "0.5", [], {}])
 def test_what_is_no_total_is_refused(total: Any) -> None:
     experiment = made()
     experiment.do(Ask(), AT)

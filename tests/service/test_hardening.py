@@ -16,7 +16,6 @@ import pytest
 from tests.service.calling import api, problem
 from tests.service.leafing import made, post
 
-from aftereffect.core.errors import InvalidArgument
 from aftereffect.service.api.body import parse
 from aftereffect.service.dashboard.auth import safe_place
 from aftereffect.service.errors import Refused
@@ -92,9 +91,9 @@ def test_a_key_that_comes_twice_among_many_is_found_at_once():
 
 @pytest.mark.parametrize("words", [" " * 50_000 + "!", "a" * 50_000 + "!", "1 " + "s" * 97 + "!", "1 day" + " " * 96])
 def test_words_for_a_length_of_time_are_read_in_no_time(words):
-    with quick(), pytest.raises(InvalidArgument, match="window must be a number of days or words"):
-        days("window", words)
-    assert (days("window", " an hour "), days("window", "Week"), days("window", "2days")) == (1 / 24, 7.0, 2.0)
+    with quick(), pytest.raises(ValueError, match="must be a number of days or words"):
+        days(words)
+    assert (days(" an hour "), days("Week"), days("2days")) == (1 / 24, 7.0, 2.0)
 
 
 def test_a_slow_form_is_refused_and_a_strangers_is_not_even_read(tmp_path):

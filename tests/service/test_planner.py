@@ -7,10 +7,10 @@ import re
 import pytest
 
 from aftereffect import AdaptiveTsallis, CompositeLossWrapper
-from aftereffect.core.errors import InvalidArgument
 from aftereffect.service.errors import Refused
-from aftereffect.service.experiment.plan import Plan, plan, planned
-from aftereffect.service.settings import checked_settings, days, rounds_of_carry_over, said
+from aftereffect.service.experiment.plan import plan, planned
+from aftereffect.service.messages import Plan
+from aftereffect.service.settings import CarryOver, checked_settings, days, duration
 
 
 def settled(n_arms: int, d: int, **changes: object) -> Plan:
@@ -26,45 +26,46 @@ def settled(n_arms: int, d: int, **changes: object) -> Plan:
     ],
 )
 def test_lengths_of_time(words: object, length: float) -> None:
-    assert days("window", words) == pytest.approx(length, rel=1e-15)
+    assert days(words) == pytest.approx(length, rel=1e-15)
 
 
 @pytest.mark.parametrize(
     "words", ["", "7", "7 moons", "-1 day", "days 7", True, 0, -1, math.nan, 1e9, "999999999 years", None]
 )
 def test_what_is_no_length_of_time(words: object) -> None:
-    with pytest.raises(InvalidArgument, match="window must"):
-        days("window", words)
+    with pytest.raises(ValueError, match="must be"):
+        days(words)
 
 
 def test_lengths_are_said_in_words_that_read_back() -> None:
     for length in (1.0, 7.0, 14.0, 2.0, 0.5, 1 / 1440):
-        assert days("x", said(length)) == pytest.approx(length, rel=1e-12)
+        assert days(duration(length)) == pytest.approx(length, rel=1e-12)
 
 
 @pytest.mark.parametrize(
     ("arguments", "rounds"),
     [
         ({"window": "7 days"}, 7),
-        ({"window": "7 days", "round_days": 7}, 1),
-        ({"window": "8 days", "round_days": 7}, 2),
-        ({"window": "9 weeks", "round_days": "1 week"}, 9),
-        ({"window": "1 day", "round_days": "1 hour"}, 24),
-        ({"window": 0.3, "round_days": 0.1}, 3),
+        ({"window": "7 days", "round_length": 7}, 1),
+        ({"window": "8 days", "round_length": 7}, 2),
+        ({"window": "9 weeks", "round_length": "1 week"}, 9),
+        ({"window": "1 day", "round_length": "1 hour"}, 24),
+        ({"window": 0.3, "round_length": 0.1}, 3),
         # 2^(−8/2) = 6.25% is still to come after 8 days of a half-life of 2, 2^(−9/2) = 4.4% after 9.
         ({"half_life": 2}, 9),
-        ({"half_life": "1 week", "round_days": "1 week"}, 5),
+        ({"half_life": "1 week", "round_length": "1 week"}, 5),
     ],
 )
 def test_rounds_of_a_carry_over(arguments: dict, rounds: int) -> None:
-    assert rounds_of_carry_over(**arguments) == rounds
+    length = days(arguments.pop("round_length", 1))
+    assert CarryOver(**arguments).rounds(length) == rounds
 
 
 def test_a_carry_over_needs_exactly_one_way_and_an_end() -> None:
-    with pytest.raises(InvalidArgument, match="exactly one of window and half_life"):
-        rounds_of_carry_over()
-    with pytest.raises(InvalidArgument, match="at most 10000 rounds, but got 36500"):
-        rounds_of_carry_over(window=36_500)
+    with pytest.raises(Refused, match="carry_over must have exactly one of window and half_life"):
+        planned({"arms": 2, "carry_over": {}})
+    with pytest.raises(Refused, match="max_delay must be at most 10000, but carry_over reaches 36500 rounds"):
+        planned({"arms": 2, "carry_over": {"window": 36_500}})
 
 
 @pytest.mark.parametrize("d", [0, 1, 2])
@@ -182,7 +183,7 @@ def test_a_question_is_answered_by_number_or_by_name() -> None:
 @pytest.mark.parametrize(
     ("bad", "words"),
     [
-        ({"n_arms": 1}, "n_arms must be at least 2, but got 1"),
+        ({"n_arms": 1}, "arms must be at least 2, but got 1"),
         ({"n_arms": None}, "exactly one of arms and n_arms must be given"),
         ({"arms": 3}, "exactly one of arms and n_arms must be given"),
         ({"n_arms": None, "arms": 1001}, "arms must be at most 1000, but got 1001"),
@@ -190,7 +191,7 @@ def test_a_question_is_answered_by_number_or_by_name() -> None:
         ({"horizon": 0}, "horizon must be at least 1"),
         ({"units": 0}, "units must be at least 1"),
         ({"round_length": 0}, "round_length must be greater than 0"),
-        ({"name": "x"}, "a plan has no 'name'"),
+        ({"name": "x"}, "a plan must have no other keys than .*, but got 'name'"),
     ],
 )
 def test_bad_questions_are_refused(bad: dict, words: str) -> None:

@@ -25,24 +25,24 @@ def test_null_stands_for_the_default() -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"name": ""}, "name must have 1 to 200 characters, but got 0"),
-        ({"name": "x" * 201}, "name must have 1 to 200 characters, but got 201"),
+        ({"name": ""}, "name must have 1 or more characters, but got 0"),
+        ({"name": "x" * 201}, "name must have at most 200 characters, but got 201"),
         ({"name": None}, "name must be given, but it is missing"),
         ({"name": 3}, "name must be text, but got 3"),
         ({"name": "a\x00b"}, "name must not be blank or hold control characters or lone surrogates, but got 'a\\x00b'"),
-        ({"name": "a\ud800"}, "name must not be blank or hold control characters or lone surrogates"),
+        ({"name": "a\ud800"}, "name must be text without lone surrogates, but got 'a\\ud800'"),
         ({"name": " \t"}, "name must not be blank"),
-        ({"arms": ["a"]}, "arms must have 2 to 1000 names, but got 1"),
-        ({"arms": [str(i) for i in range(1001)]}, "arms must have 2 to 1000 names, but got 1001"),
+        ({"arms": ["a"]}, "arms must have 2 or more items, but got 1"),
+        ({"arms": [str(i) for i in range(1001)]}, "arms must have at most 1000 items, but got 1001"),
         ({"arms": ["a", "b", "a"]}, "arms must be distinct, but got 'a' twice"),
-        ({"arms": "ab"}, "arms must be a list of names, but got 'ab'"),
+        ({"arms": "ab"}, "arms must be a list, but got 'ab'"),
         ({"arms": ["a", 1]}, "arms[1] must be text, but got 1"),
-        ({"arms": ["a", "b" * 101]}, "arms[1] must have 1 to 100 characters, but got 101"),
+        ({"arms": ["a", "b" * 101]}, "arms[1] must have at most 100 characters, but got 101"),
         ({"low": True}, "low must be a finite number, but got True"),
         ({"high": float("nan")}, "high must be a finite number, but got nan"),
         ({"high": float("inf")}, "high must be a finite number, but got inf"),
         ({"high": "1"}, "high must be a finite number, but got '1'"),
-        ({"high": 2**63}, "high must lie within ±(2**63 - 1), but got 9223372036854775808"),
+        ({"high": 10**400}, "high must be a finite number, but got 1000"),
         ({"low": 2}, "low must be less than high, but got low=2.0 and high=1.0"),
         ({"max_delay": -1}, "max_delay must be at least 0, but got -1"),
         ({"max_delay": 10_001}, "max_delay must be at most 10000, but got 10001"),
@@ -54,29 +54,29 @@ def test_null_stands_for_the_default() -> None:
         ({"max_delay": None, "carry_over": {}}, "carry_over must have exactly one of window and half_life"),
         ({"max_delay": None, "carry_over": {"window": 7, "half_life": 2}}, "exactly one of window and half_life"),
         ({"max_delay": None, "carry_over": {"window": "long"}}, "window must be a number of days or words like"),
-        ({"max_delay": None, "carry_over": {"days": 7}}, "carry_over may have window or half_life, and round_length"),
+        ({"max_delay": None, "carry_over": {"days": 7}}, "carry_over must have no other keys than"),
         (
             {"max_delay": None, "round_length": 2, "carry_over": {"window": 7, "round_length": 1}},
-            "round_length must be the same in carry_over, but got 2 and 1",
+            "round_length must be the same in carry_over, but got 2 days and 1",
         ),
         ({"direction": "up"}, "direction must be one of 'maximize', 'minimize', but got 'up'"),
         ({"horizon": 0}, "horizon must be at least 1, but got 0"),
         ({"horizon": 2**63}, "horizon must be at most 9223372036854775807"),
         ({"units": 0}, "units must be at least 1, but got 0"),
         ({"units": 1001}, "units must be at most 1000, but got 1001"),
-        ({"units": []}, "units must have 1 to 1000 names, but got 0"),
+        ({"units": []}, "units must have 1 or more items, but got 0"),
         ({"units": ["x", "x"]}, "units must be distinct, but got 'x' twice"),
         ({"units": 1000, "max_delay": 100}, "units times (max_delay + 1) must be at most 100000"),
         ({"player": "best"}, "player must be one of 'default', 'paper', but got 'best'"),
         ({"player": "paper"}, "horizon must be given for player 'paper'"),
-        ({"tuning": {"horizon": 1}}, "tuning must be empty, since there is nothing to tune, for player 'default', but"),
+        ({"tuning": {"base": "exp3"}}, "tuning must be empty, since there is nothing to tune, for player 'default'"),
         (
-            {"tuning": {"speed": 1}, "player": "paper", "horizon": 9},
+            {"tuning": {"speed": "high"}, "player": "paper", "horizon": 9},
             "tuning may have base, form for player 'paper', but got 'speed'",
         ),
         (
             {"tuning": {"base": "ucb"}, "player": "paper", "horizon": 9},
-            "tuning.base must be one of 'tsallis', 'exp3', but got 'ucb'",
+            "tuning must have one of 'tsallis', 'exp3' as base, but got 'ucb'",
         ),
         ({"tuning": 1}, "tuning must be a mapping, but got 1"),
         ({"seed": -1}, "seed must be at least 0, but got -1"),
@@ -84,9 +84,9 @@ def test_null_stands_for_the_default() -> None:
         ({"draft": 1}, "draft must be true or false, but got 1"),
         ({"start_date": "2026-02-30"}, "start_date must be a date like 2026-01-31, but got '2026-02-30'"),
         ({"start_date": "20260131"}, "start_date must be a date like 2026-01-31"),
-        ({"round_length": 0}, "round_length must be greater than 0, but got 0.0"),
+        ({"round_length": 0}, "round_length must be greater than 0 and at most 36525 days, but got 0"),
         ({"round_length": "a blink"}, "round_length must be a number of days or words like"),
-        ({"colour": "red"}, "settings have no 'colour'"),
+        ({"colour": "red"}, "settings must have no other keys than 'arms', 'low'"),
     ],
 )
 def test_what_breaks_a_rule_is_refused_with_argument_rule_and_value(changes: dict, words: str) -> None:
@@ -103,13 +103,13 @@ def test_settings_must_be_a_mapping() -> None:
 
 def test_units_by_number_and_by_name() -> None:
     assert checked_settings({**LEAST, "units": 3}).units == ("1", "2", "3")
-    assert checked_settings({**LEAST, "units": ["north", "south"]}).units == ("north", "south")
+    assert checked_settings({**LEAST, "units": ["north", 7]}).units == ("north", "7")
 
 
 def test_carry_over_in_words_gives_rounds_and_keeps_the_words() -> None:
     words = {"window": "2 weeks", "round_length": "1 week"}
     settings = checked_settings({"name": "x", "arms": ["a", "b"], "carry_over": words})
-    assert (settings.max_delay, settings.round_length, settings.carry_over) == (2, 7.0, words)
+    assert (settings.max_delay, settings.round_length, settings.words()) == (2, 7.0, words)
 
 
 @pytest.mark.parametrize(

@@ -387,7 +387,7 @@ def test_plan_says_what_carry_over_leads_to() -> None:
     gains, costs = told("plan", "--max-delay", "7"), told("plan", "--max-delay", "7", "--direction", "minimize")
     assert costs["mean_block"] < gains["mean_block"]
     assert refused(2, "plan", "--arms", "1", "--max-delay", "2").err == (
-        "aftereffect: n_arms must be at least 2, but got 1\n"
+        "aftereffect: arms must be at least 2, but got 1\n"
     )
 
 

@@ -1,7 +1,10 @@
 """What the service refuses, and how it says so: a code, an HTTP status and a sentence (RFC 9457, problem details)."""
 
-from typing import Any
+from typing import Any, TypeVar
 
+from pydantic import BaseModel, ValidationError
+
+from aftereffect.core.checks import shown
 from aftereffect.core.errors import AftereffectError
 
 CODES: dict[str, tuple[int, str]] = {
@@ -32,7 +35,6 @@ class Refused(AftereffectError):
     """
 
     def __init__(self, code: str, detail: str, **extra: Any) -> None:
-        """Look up status and title."""
         super().__init__(detail)
         self.code = code
         self.status, self.title = CODES[code]
@@ -55,5 +57,68 @@ class Corrupt(Refused):
     """A log, a state or a row that cannot have been written by this service."""
 
     def __init__(self, detail: str, **extra: Any) -> None:
-        """Refuse with code "corrupt"."""
         super().__init__("corrupt", detail, **extra)
+
+
+Model = TypeVar("Model", bound=BaseModel)
+
+RULES = {
+    "missing": "must be given",
+    "string_type": "must be text",
+    "string_unicode": "must be text without lone surrogates",
+    "string_too_short": "must have {min_length} or more characters",
+    "string_too_long": "must have at most {max_length} characters",
+    "int_type": "must be an int",
+    "float_type": "must be a finite number",
+    "finite_number": "must be a finite number",
+    "bool_type": "must be true or false",
+    "tuple_type": "must be a list",
+    "list_type": "must be a list",
+    "too_short": "must have {min_length} or more items",
+    "too_long": "must have at most {max_length} items",
+    "dict_type": "must be a mapping",
+    "model_type": "must be a mapping",
+    "literal_error": "must be one of {expected}",
+    "greater_than_equal": "must be at least {ge}",
+    "less_than_equal": "must be at most {le}",
+    "greater_than": "must be greater than {gt}",
+}
+"""The rule behind each type of pydantic's errors, with the fields of its context."""
+
+
+def checked(kind: type[Model], given: Any, what: str = "the body") -> Model:
+    """Return `given` as a model of this kind, or raise Refused with the first rule it breaks; `what` names it."""
+    try:
+        return kind.model_validate(given)
+    except ValidationError as error:
+        raise Refused("invalid", sentence(error, kind, what)) from None
+
+
+def sentence(error: ValidationError, kind: type[BaseModel], what: str = "the body") -> str:
+    """Return argument, rule and value of the first error of a validation.
+
+    >>> class Person(BaseModel):
+    ...     age: int
+    >>> try:
+    ...     Person(age="old")
+    ... except ValidationError as error:
+    ...     sentence(error, Person)
+    "age must be a valid integer, unable to parse string as an integer, but got 'old'"
+    """
+    first = error.errors(include_url=False)[0]
+    where, context, value = first["loc"], first.get("ctx", {}), first["input"]
+    name = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in where).removeprefix(".") or what
+    if first["type"] == "value_error":
+        # One of our own validators: of a field it states the rule, of the whole model the complete sentence.
+        return f"{name} {context['error']}" if where else str(context["error"])
+    if first["type"] == "missing":
+        return f"{name} must be given, but it is missing"
+    if first["type"] == "extra_forbidden":
+        *outer, key = where
+        known = "those it is documented with" if outer else ", ".join(map(repr, kind.model_fields))
+        return f"{'.'.join(map(str, outer)) or what} must have no other keys than {known}, but got {shown(key)}"
+    if first["type"] == "literal_error":
+        context["expected"] = context["expected"].replace(" or ", ", ")
+    rule = RULES.get(first["type"], first["msg"].replace("Input should", "must")).format(**context)
+    length = context.get("actual_length", len(value) if first["type"].startswith("string_too") else None)
+    return f"{name} {rule}, but got {shown(value) if length is None else length}"

@@ -21,7 +21,7 @@ from aftereffect.service.api.telemetry import Telemetry
 from aftereffect.service.config import Config
 from aftereffect.service.errors import Refused
 from aftereffect.service.experiment import commands
-from aftereffect.service.experiment.plan import QUESTION, planned
+from aftereffect.service.experiment.plan import planned
 from aftereffect.service.store.store import Store
 
 ID = re.compile(r"[A-Za-z0-9_-]{1,100}", re.ASCII)
@@ -44,18 +44,6 @@ def experiment_id(value: Any) -> str:
     return value
 
 
-def settings_of(body: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the settings in a request: as they are, but a unit's name may be sent as an integer everywhere.
-
-    >>> settings_of({"units": [1, "north"]})
-    {'units': ['1', 'north']}
-    """
-    units = body.get("units")
-    if not isinstance(units, list):
-        return body
-    return {**body, "units": [str(unit) if type(unit) is int else unit for unit in units]}
-
-
 class Routes:
     """A handler for each operation, by its name."""
 
@@ -65,7 +53,7 @@ class Routes:
 
     async def create(self, call: Call) -> Response:
         """Make an experiment."""
-        made = await self.store.acreate(settings_of(call.body or {}))
+        made = await self.store.acreate(call.body or {})
         return answer(made, 201, {"Location": f"/v1/experiments/{made['id']}"})
 
     async def experiments(self, call: Call) -> Response:
@@ -151,7 +139,7 @@ class Routes:
 
     async def plan(self, call: Call) -> Response:
         """Return what a carry-over leads to."""
-        question = settings_of(object_of(call.body or {}, "the body", QUESTION))
+        question = call.body or {}
         return answer(await run_in_threadpool(planned, question))
 
     async def create_token(self, call: Call) -> Response:

@@ -15,7 +15,8 @@ from aftereffect.service.dashboard.auth import May, check_reading, may, writing
 from aftereffect.service.dashboard.views import open_rows, page, problem_of, see_other
 from aftereffect.service.errors import Refused
 from aftereffect.service.experiment.commands import Amend, Ask, Away, Back, Command, Finish, Pause, Resume, Start, Tell
-from aftereffect.service.experiment.plan import Plan, plan
+from aftereffect.service.experiment.plan import plan
+from aftereffect.service.messages import Plan
 from aftereffect.service.settings import checked_settings
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from aftereffect.service.experiment import commands, view
 from aftereffect.service.experiment.commands import Amend, Ask, Away, Back, Command, Finish, Pause, Resume, Start, Tell
 from aftereffect.service.experiment.rounds import MISSING, OPEN, ROW, Played, Row
 from aftereffect.service.experiment.state import Progress, command_of, resumed, saved_state
-from aftereffect.service.settings import LARGEST, ExperimentSettings, number
+from aftereffect.service.settings import LARGEST, ExperimentSettings
 
 FEW = 16
 """Up to so many probabilities stand in an event as they are, more as their SHA-256."""
@@ -54,7 +54,7 @@ def checked_total(total: Any) -> float | None:
     if total is None:
         return None
     try:
-        return number("total", total)
+        return checks.real("total", total)
     except AftereffectError as error:
         raise Refused("invalid", str(error)) from None
 

@@ -8,7 +8,6 @@ An experiment is replayed with the learner its settings give, arm by arm and bit
 not change under experiments that run: a better player gets a name of its own.
 """
 
-import dataclasses
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -19,27 +18,26 @@ from aftereffect.players.coin_clean import CoinCleanWrapper
 from aftereffect.players.default import default_player
 from aftereffect.players.panel import Panel
 from aftereffect.players.wrapper import CompositeLossWrapper
-from aftereffect.service.settings import ExperimentSettings
+from aftereffect.service.settings import Design
 
 FAR = 2**44
 """No experiment lasts so many rounds: a bound that says nothing until then never will."""
 
 
-def build(settings: ExperimentSettings) -> Panel:
-    """Return the unplayed learner of an experiment; the same settings and seed give the same learner."""
-    if settings.seed is None:
-        raise InvalidArgument("seed must be drawn before the learner is built, but got None")
-    sizes: dict[str, Any] = {"n_arms": len(settings.arms), "max_delay": settings.max_delay, "seed": settings.seed}
-    span: dict[str, Any] = {"direction": settings.direction, "low": settings.low, "high": settings.high}
+def build(design: Design, seed: int) -> Panel:
+    """Return the unplayed learner of an experiment; the same design and seed give the same learner."""
+    sizes: dict[str, Any] = {"n_arms": len(design.arms), "max_delay": design.max_delay, "seed": seed}
+    span: dict[str, Any] = {"direction": design.direction, "low": design.low, "high": design.high}
+    tuning: dict[str, Any] = {**design.tuning}
     player: CompositeLossWrapper
-    if settings.player == "default":
+    if design.player == "default":
         player = default_player(**sizes, **span, out_of_range="void")
-    elif settings.horizon is None:
+    elif design.horizon is None:
         raise InvalidArgument("horizon must be given for player 'paper', whose rates depend on it, but got None")
     else:
         tuned = CompositeLossWrapper.tuned
-        player = tuned(horizon=settings.horizon, **sizes, **span, **settings.tuning, out_of_range="void")
-    return Panel(player, len(settings.units))
+        player = tuned(horizon=design.horizon, **sizes, **span, **tuning, out_of_range="void")
+    return Panel(player, len(design.units))
 
 
 def shortest_block(player: str, max_delay: int) -> int:
@@ -89,14 +87,14 @@ def trivial(panel: Panel, rounds: int) -> float:
     return panel.n_units * (rounds * (span.hi - span.lo))
 
 
-def tuned_from(settings: ExperimentSettings) -> int:
+def tuned_from(design: Design) -> int:
     """Return the horizon from which on a learner with these settings, tuned for it, has a bound that says something."""
 
     def below(T: int) -> bool:
-        panel = build(dataclasses.replace(settings, horizon=T, seed=0))
+        panel = build(design.model_copy(update={"horizon": T}), 0)
         return panel.regret_bound(T) < trivial(panel, T)
 
-    return lasting_from(below, 2 * settings.max_delay + 1)
+    return lasting_from(below, 2 * design.max_delay + 1)
 
 
 def lasting_from(below: Callable[[int], bool], period: int) -> int:

@@ -10,14 +10,15 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from aftereffect.core import effects, saved
-from aftereffect.core.errors import AftereffectError
+from aftereffect.core.errors import AftereffectError, InvalidArgument
 from aftereffect.players.panel import Panel
 from aftereffect.players.registry import restore
 from aftereffect.service.errors import Corrupt
 from aftereffect.service.experiment import commands, learner
 from aftereffect.service.experiment.outcome import Tally
-from aftereffect.service.experiment.plan import Plan, plan
+from aftereffect.service.experiment.plan import plan
 from aftereffect.service.experiment.rounds import MISSING, REPORTED, VOID, WAITING, Memory, Played, Report, Row
+from aftereffect.service.messages import Plan
 from aftereffect.service.settings import ExperimentSettings
 
 
@@ -105,7 +106,9 @@ class Progress:
         """Stand before round 1; panel: the learner, made from the settings if it is not given."""
         n_arms, self.n_units = len(settings.arms), len(settings.units)
         self.settings = settings
-        self.panel = learner.build(settings) if panel is None else panel
+        if panel is None and settings.seed is None:
+            raise InvalidArgument("seed must be drawn before the learner is built, but got None")
+        self.panel = learner.build(settings, settings.seed or 0) if panel is None else panel
         self.memory = Memory(settings.max_delay, self.n_units)
         self.dates = Dates(settings.start_date, settings.round_length)
         span = effects.effects(settings.direction, settings.low, settings.high)

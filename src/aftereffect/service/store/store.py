@@ -14,8 +14,9 @@ from typing import Any, Self, cast
 
 from sqlalchemy import text
 
-from aftereffect.service.errors import Refused
+from aftereffect.service.errors import Refused, checked
 from aftereffect.service.experiment.commands import Command
+from aftereffect.service.messages import NewToken
 from aftereffect.service.settings import checked_settings
 from aftereffect.service.store import backup, export, migrating, reading, tokens, verifying
 from aftereffect.service.store.backup import restore_backup
@@ -182,7 +183,8 @@ class Store:
 
     def create_token(self, name: str, scopes: Iterable[str]) -> str:
         """Make a token for these scopes and return it; it is never shown again."""
-        token, act = tokens.creation(*tokens.checked(name, scopes), self.now())
+        new = checked(NewToken, {"name": name, "scopes": scopes}, "a token")
+        token, act = tokens.creation(new.name, list(new.scopes), self.now())
         _one(self._wait([("", Work(act))]))
         return token
 

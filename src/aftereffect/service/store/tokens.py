@@ -7,18 +7,14 @@ import hashlib
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from sqlalchemy import Connection, Engine, insert, select, update
 
-from aftereffect.core import checks
-from aftereffect.core.errors import AftereffectError
 from aftereffect.service.errors import Refused
-from aftereffect.service.settings import text
 from aftereffect.service.store import schema
 
-SCOPES = ("read", "play", "admin")
 PREFIX = "ae_"
 REMEMBERED_S = 1.0
 """How long another process's revocation may go unnoticed."""
@@ -29,22 +25,6 @@ _tokens = schema.tokens.c
 def hashed(token: str) -> str:
     """Return what the store keeps of a token."""
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def checked(name: Any, scopes: Any) -> tuple[str, list[str]]:
-    """Return a token's name and its scopes in order, or refuse."""
-    try:
-        name = text("name", name, longest=200)
-        if isinstance(scopes, str) or not isinstance(scopes, Iterable):
-            raise Refused("invalid", f"scopes must be a list of {', '.join(SCOPES)}, but got {checks.shown(scopes)}")
-        wanted = {checks.choice("scopes", scope, SCOPES) for scope in scopes}
-    except Refused:
-        raise
-    except AftereffectError as error:
-        raise Refused("invalid", str(error)) from None
-    if not wanted:
-        raise Refused("invalid", f"scopes must hold at least one of {', '.join(SCOPES)}, but got none")
-    return name, [scope for scope in SCOPES if scope in wanted]
 
 
 def creation(name: str, scopes: list[str], now: str) -> tuple[str, Callable[[Connection], dict[str, Any]]]:
