@@ -105,7 +105,7 @@ def test_an_experiment_is_planned_made_and_reported_without_javascript(browser, 
         page.get_by_label("Arms").fill("red\nblue")
         page.get_by_label("Length").fill("2 days")
         page.get_by_role("button", name="Show the plan").click()
-        plan = page.get_by_role("region", name="The plan").inner_text()
+        plan = page.get_by_role("region", name="Plan").inner_text()
         assert "3 rounds" in plan
         assert "attribution window" in plan
         assert page.get_by_label("Name", exact=True).input_value() == "Windows"
@@ -191,7 +191,7 @@ def test_a_login_is_kept_where_scripts_cannot_read_it(browser, tmp_path):
         page = seen.go(path)
         assert page.url.startswith(f"{address}/login")
         page.get_by_label("Token").fill(token)
-        page.get_by_role("button", name="Log in").click()
+        page.get_by_role("button", name="Sign in").click()
         page.wait_for_url(address + path)
         seen.drawn()
         (cookie,) = page.context.cookies()
@@ -200,7 +200,7 @@ def test_a_login_is_kept_where_scripts_cannot_read_it(browser, tmp_path):
         with page.expect_download() as download:
             page.get_by_role("link", name="Export as CSV").click()
         assert download.value.failure() is None
-        page.get_by_role("button", name="Log out").click()
+        page.get_by_role("button", name="Sign out").click()
         page.get_by_label("Token").wait_for()
         assert page.context.cookies() == []
         assert seen.faults() == []

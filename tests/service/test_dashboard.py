@@ -81,7 +81,7 @@ def test_every_page_is_sane_for_keyboard_and_screen_reader(call):
 
 def test_the_first_page_without_experiments_leads_to_the_form(call):
     page = get(call, "/")
-    assert "Nothing here yet" in page.words
+    assert "No experiments yet" in page.words
     assert {"/experiments/new"} <= {link["href"] for link in page.all("a")}
 
 
@@ -141,8 +141,8 @@ def test_files_are_packed_kept_and_the_wheels_own(call):
     assert packed.headers["content-encoding"] == "gzip"
     assert packed.headers["cache-control"] == "no-cache"
     assert packed.headers["content-type"].startswith("text/css")
-    assert call("GET", "/static/..%2fpages.py").status_code == 404
-    assert call("GET", "/static/pages.py").status_code == 404
+    assert call("GET", "/static/..%2froutes.py").status_code == 404
+    assert call("GET", "/static/routes.py").status_code == 404
     assert len(gzip.compress(script.content)) < 2_000_000
 
 
@@ -202,17 +202,17 @@ def test_the_outcome_and_its_equal_split_are_those_of_hand_work():
     assert found["own"] == [5.0, 5.0, 5.0, 9.0]
     assert found["equal"] == [6.0, 6.0, 6.0, 8.0]
     assert found["high"][-1] == pytest.approx(4 * 2.49)
-    assert "so this is 0.25 a report better, within what chance explains" in found["words"]
+    assert "so this is 0.25 per report better, a difference within the margin of error" in views.outcome_words(view)
     view["measured"]["B"]["windows"] = 1
     assert charts.outcome(rows, view)["equal"] is None
-    assert "cannot be estimated yet: B has fewer than two" in charts.outcome_words(view)
+    assert "cannot be estimated yet: B has fewer than two" in views.outcome_words(view)
 
 
 def test_the_page_shows_the_certificate_term_by_term(call):
     path = played(call, 50)
     words = Page(call("GET", path).text).words
     view = call.store.experiment(identity(path))
-    assert "The certificate so far" in words
+    assert "Certificate so far" in words
     for sentence in (*view["guarantee"]["paragraphs"], *view["plan"]["sentences"]):
         assert sentence in words
     for name, term in view["guarantee"]["certificate"]["terms"].items():
@@ -231,8 +231,8 @@ def test_the_charts_data_agrees_with_the_rounds(call):
     assert sum(last - first + 1 for *_, first, last in data["bars"]) == 50
     view = call.store.experiment(identity(path))
     assert data["outcome"]["own"][-1] == pytest.approx(view["sum_of_totals"])
-    assert {arm["name"]: arm["values"][-1] for arm in data["chances"]["arms"]} == view["probabilities"]
-    assert {len(arm["values"]) for arm in data["chances"]["arms"]} == {len(data["chances"]["rounds"])}
+    assert {arm["name"]: arm["values"][-1] for arm in data["probabilities"]["arms"]} == view["probabilities"]
+    assert {len(arm["values"]) for arm in data["probabilities"]["arms"]} == {len(data["probabilities"]["rounds"])}
     assert call("GET", f"{path}/charts.json?unit=nowhere").status_code == 404
 
 
@@ -245,5 +245,8 @@ def test_the_table_of_rounds_has_pages_that_meet(call):
         seen += [int(number) for number in re.findall(r'<th scope="row">(\d+)</th>', found)]
         places += re.findall(r'href="(\S+\?before=\d+)#rounds">Older', found)
     assert seen == list(range(70, 0, -1))
+    learned = [one["update"] for one in call.store.rounds(identity(path), limit=1000)["items"]]
+    shown = "".join(call("GET", place).text for place in places)
+    assert (shown.count("<td>update</td>"), shown.count("missing data")) == (sum(learned), 0)
     newer = re.findall(r'href="(\S+\?before=\d+)#rounds">Newer', call("GET", places[-1]).text)
     assert call("GET", newer[0]).text == call("GET", places[-2]).text

@@ -25,7 +25,7 @@ def test_a_round_is_opened_reported_and_shown_without_a_script(call):
     assert re.search(rf"Play\s+{arm}", page.words)
     assert f"{arm} was drawn with probability 0.500 for block 1" in page.words
     told = post(call, f"{path}/tell", {"round": "1", "total": " 12.5 "})
-    assert (told.status_code, told.headers["location"]) == (303, f"{path}?done=told")
+    assert (told.status_code, told.headers["location"]) == (303, f"{path}?done=tell")
     page = get(call, told.headers["location"])
     assert "The report is saved." in page.words
     assert "Open round 2" in page.words
@@ -70,13 +70,13 @@ def test_a_round_is_closed_as_missing(call):
 def test_units_report_one_by_one_and_the_rest_is_missing(call):
     path = made(call, units=["north", "<south>", "west"])
     post(call, f"{path}/ask")
-    assert "3 units of 3 still to be reported" in get(call, path).words
+    assert "3 of 3 units not reported yet" in get(call, path).words
     assert (
         post(call, f"{path}/tell", {"round": "1", "total-1": "2.5", "total-0": "", "total-2": " "}).status_code
         == 303
     )
     page = get(call, path)
-    assert "2 units of 3 still to be reported" in page.words
+    assert "2 of 3 units not reported yet" in page.words
     assert {f["name"] for f in page.all("input") if f["name"].startswith("total")} == {"total-0", "total-2"}
     wrong = post(call, f"{path}/tell", {"round": "1", "total-0": "7", "total-2": "x"})
     assert wrong.status_code == 422
@@ -100,7 +100,7 @@ def test_a_round_of_the_open_block_is_corrected_and_an_older_one_is_not(call):
     links = [link["href"] for link in get(call, path).all("a") if "correct=" in link["href"]]
     assert links == [f"{path}?correct=2#correct", f"{path}?correct=1#correct"]
     assert (
-        post(call, f"{path}/amend", {"round": "1", "corrected": "4"}).headers["location"] == f"{path}?done=amended"
+        post(call, f"{path}/amend", {"round": "1", "corrected": "4"}).headers["location"] == f"{path}?done=amend"
     )
     assert call.store.experiment(identity(path))["sum_of_totals"] == 5.0
     old = played(call, 60)
@@ -113,12 +113,14 @@ def test_a_round_of_the_open_block_is_corrected_and_an_older_one_is_not(call):
 def test_an_experiment_is_started_paused_resumed_and_finished(call):
     path = made(call, draft=True)
     for word, done, state in (
-        ("start", "started", "running"),
-        ("pause", "paused", "paused"),
-        ("resume", "resumed", "running"),
-        ("finish", "finished", "finished"),
+        ("start", "is running.", "running"),
+        ("pause", "is paused.", "paused"),
+        ("resume", "is running again.", "running"),
+        ("finish", "is finished.", "finished"),
     ):
-        assert post(call, f"{path}/{word}").headers["location"] == f"{path}?done={done}"
+        location = post(call, f"{path}/{word}").headers["location"]
+        assert location.startswith(path)
+        assert f"The experiment {done}" in get(call, location).words
         assert call.store.experiment(identity(path))["state"] == state
     refused = post(call, f"{path}/ask")
     assert refused.status_code == 409
@@ -127,7 +129,7 @@ def test_an_experiment_is_started_paused_resumed_and_finished(call):
 
 def test_an_arm_goes_away_and_comes_back(call):
     path = made(call)
-    assert post(call, f"{path}/arms", {"arm": "email", "move": "away"}).headers["location"] == f"{path}?done=away"
+    assert post(call, f"{path}/arms", {"arm": "email", "move": "away"}).status_code == 303
     assert call.store.experiment(identity(path))["away"] == ["email"]
     assert "(away)" in get(call, path).words
     assert post(call, f"{path}/arms", {"arm": "email", "move": "back"}).status_code == 303

@@ -67,7 +67,7 @@ def test_the_certificate_is_the_panels_and_comes_to_say_something_before_the_wor
     assert re.search(r"\de[+-]\d", found["words"]) is None
     page = views.certificate(found)
     assert page is not None
-    assert (page["informative"], page["words"].startswith("It says something: it is below")) == (True, True)
+    assert (page["informative"], page["words"].startswith("Informative: it is below")) == (True, True)
 
 
 def test_reports_that_are_missing_void_or_held_back_have_their_price() -> None:
@@ -84,7 +84,7 @@ def test_reports_that_are_missing_void_or_held_back_have_their_price() -> None:
     assert "Totals out of range: 1. So the range or max_delay is wrong, and neither holds." in found["words"]
     page = views.certificate(found)
     assert page is not None
-    assert page["terms"][-1] == ("Reports missing, void or held back", "30")
+    assert page["terms"][-1] == ("Reports missing, void or withheld", "30")
     assert page["reached"] == pytest.approx(4 / found["certificate"]["value"])
 
 
@@ -114,7 +114,7 @@ def test_an_arm_away_makes_both_void() -> None:
     assert "That says" not in found["words"]
     page = views.certificate(found)
     assert page is not None
-    assert page["words"].startswith("Void, it would be below")
+    assert page["words"].startswith("Void; it would be below")
 
 
 def test_for_several_units_it_is_the_sum_against_one_arm() -> None:

@@ -17,7 +17,7 @@ from tests.service.calling import api, problem
 from tests.service.leafing import made, post
 
 from aftereffect.service.api.body import parse
-from aftereffect.service.dashboard.auth import safe_place
+from aftereffect.service.dashboard.auth import safe_path
 from aftereffect.service.errors import Refused
 from aftereffect.service.experiment.commands import Ask, Tell
 from aftereffect.service.local import open_local
@@ -43,9 +43,9 @@ def mode(path: Path) -> int:
 
 def test_a_place_to_go_on_to_is_read_in_linear_time_and_short(tmp_path):
     with quick():
-        assert safe_place("/" + "a" * 499 + "!") == safe_place("/" + "a/" * 200 + "!") == "/"
+        assert safe_path("/" + "a" * 499 + "!") == safe_path("/" + "a/" * 200 + "!") == "/"
     longest = "/" + "a" * 499
-    assert (safe_place(longest), safe_place(longest + "a"), safe_place("/a//b"), safe_place("/a/b/")) == (
+    assert (safe_path(longest), safe_path(longest + "a"), safe_path("/a//b"), safe_path("/a/b/")) == (
         longest, "/", "/", "/a/b/"
     )
     with api(tmp_path, access="required") as guarded:

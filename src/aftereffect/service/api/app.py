@@ -103,7 +103,7 @@ def create_app(store: Store, config: Config | None = None) -> FastAPI:
     about = About(store, settings)
     app = App(title="Aftereffect", openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
     app.state.access, app.state.telemetry, app.state.store = access, telemetry, store
-    app.state.body_seconds = settings.body_seconds
+    app.state.body_seconds, app.state.config = settings.body_seconds, settings
     handlers = (Routes(store, settings, telemetry), Bulk(store, settings, telemetry), about)
     endpoints: dict[str, Endpoint] = {}
     for operation in OPERATIONS:
@@ -113,7 +113,7 @@ def create_app(store: Store, config: Config | None = None) -> FastAPI:
             endpoints[path] = Endpoint(openapi.template(path), settings, access, telemetry)
             app.router.routes.append(Route(path, endpoints[path]))
         endpoints[path].add(operation, handler)
-    app.include_router(router(store, settings))
+    app.include_router(router)
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(RequestValidationError, _form_error)
     app.add_middleware(Gate, access=access, telemetry=telemetry, traffic=traffic)

@@ -1,220 +1,180 @@
-"""Forms that change something."""
+"""Forms that change something: the buttons of an experiment's page, and the form for a new experiment.
+
+A form of an experiment's page becomes commands. When they are carried out, the browser is sent back to the page; when
+one is refused, the page is shown again with the reason and what was filled in.
+"""
 
 import secrets
 import threading
 import urllib.parse
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Any
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import APIRouter, Depends, Response
 
-from aftereffect.service.config import Config
 from aftereffect.service.dashboard import forms
-from aftereffect.service.dashboard.auth import May, check_reading, may, writing
-from aftereffect.service.dashboard.views import open_rows, page, problem_of, see_other
+from aftereffect.service.dashboard.auth import Anyone, Manager, May, Open, PageRoute, Reader, manager, player, see_other
+from aftereffect.service.dashboard.charts import View
+from aftereffect.service.dashboard.forms import Fields
+from aftereffect.service.dashboard.views import experiment_page, open_rows, page, path_of, problem_of
 from aftereffect.service.errors import Refused
 from aftereffect.service.experiment.commands import Amend, Ask, Away, Back, Command, Finish, Pause, Resume, Start, Tell
 from aftereffect.service.experiment.plan import plan
 from aftereffect.service.messages import Plan
 from aftereffect.service.settings import checked_settings
+from aftereffect.service.store.store import Store
 
-if TYPE_CHECKING:
-    from aftereffect.service.store.store import Store
+router = APIRouter(route_class=PageRoute, include_in_schema=False)
+REMEMBERED = 1_000
+"""How many forms for new experiments are remembered, so that one sent twice makes one experiment."""
 
-Fields = Annotated[dict[str, str], Depends(forms.fields)]
-Refusal = Callable[[str, May, Refused, str, Mapping[str, str]], Response]
-PLAYS = ("ask", "tell", "missing", "amend")
-MOVES: dict[str, tuple[Command, str]] = {
-    "start": (Start(), "started"),
-    "pause": (Pause(), "paused"),
-    "resume": (Resume(), "resumed"),
-    "finish": (Finish(), "finished"),
-}
+Form = Mapping[str, str]
+# The field a command comes from, and the command.
+Orders = list[tuple[str, Command]]
 
 
 class Wrong(Exception):
     """A refusal, with the field it is about."""
 
     def __init__(self, refusal: Refused, field: str) -> None:
-        """Keep both."""
         super().__init__(str(refusal))
         self.refusal, self.field = refusal, field
 
 
-def reports(store: "Store", experiment_id: str, given: Mapping[str, str]) -> list[tuple[str, Command]]:
-    """Return the fields and commands of the form for the open round: `total` for one unit, `total-3` for the fourth."""
-    number = _whole("round", given)
-    units = store.experiment(experiment_id)["units"]
-    names = ["total"] if len(units) == 1 else [f"total-{i}" for i in range(len(units))]
-    found: list[tuple[str, Command]] = []
-    for field, unit in zip(names, units, strict=True):
-        text = given.get(field, "")
-        if text.strip() or field == "total":
-            found.append((field, Tell(number, _number(field, "total", text), unit)))
-    if not found:
-        raise Wrong(Refused("invalid", "one total at least must be given, but all are empty"), "")
-    return found
-
-
-def gaps(store: "Store", experiment_id: str, given: Mapping[str, str]) -> list[tuple[str, Command]]:
-    """Return the commands that close the rest of the open round as missing; none if it is closed already."""
-    number = _whole("round", given)
-    view = store.experiment(experiment_id)
-    if view["open_round"] != number:
-        raise Wrong(Refused("not_open", f"round must be the open one to be closed as missing, but got {number}"), "")
-    waiting = [row["unit"] for row in open_rows(store, view) if row["status"] == "open"]
-    return [("", Tell(number, None, unit)) for unit in waiting]
-
-
-def _number(field: str, name: str, text: str) -> float:
+def _read(reads: Callable[[str, str], Any], name: str, text: str, field: str) -> Any:
     try:
-        return forms.number(name, text)
+        return reads(name, text)
     except Refused as refusal:
         raise Wrong(refusal, field) from None
 
 
-def _whole(name: str, given: Mapping[str, str]) -> int:
-    try:
-        return forms.whole(name, given.get(name, ""))
-    except Refused as refusal:
-        raise Wrong(refusal, name) from None
+def _round(form: Form) -> int:
+    number: int = _read(forms.whole, "round", form.get("round", ""), "round")
+    return number
 
 
-def carry_out(store: "Store", experiment_id: str, commands: list[tuple[str, Command]]) -> None:
-    """Carry out all commands, and then complain about the first that was refused."""
-    answers = store.perform_many([(experiment_id, command) for _, command in commands])
-    for (field, _), answer in zip(commands, answers, strict=True):
-        if isinstance(answer, Refused):
-            raise Wrong(answer, field)
+def tell(store: Store, view: View, form: Form) -> Orders:
+    """Report the open round: field `total` for one unit, `total-3` for the fourth of several."""
+    number, units = _round(form), view["units"]
+    names = ["total"] if len(units) == 1 else [f"total-{i}" for i in range(len(units))]
+    found: Orders = []
+    for field, unit in zip(names, units, strict=True):
+        text = form.get(field, "")
+        if text.strip() or field == "total":
+            found.append((field, Tell(number, _read(forms.number, "total", text, field), unit)))
+    if not found:
+        raise Wrong(Refused("invalid", "at least one total must be given, but all are empty"), "")
+    return found
 
 
-def add_actions(routes: APIRouter, store: "Store", config: Config, refused: Refusal) -> None:
-    """Add a route for each button. refused: shows the page again, with the reason and what was filled in."""
+def missing(store: Store, view: View, form: Form) -> Orders:
+    """Close the rest of the open round as missing."""
+    number = _round(form)
+    if view["open_round"] != number:
+        raise Wrong(Refused("not_open", f"round must be the open one to be closed as missing, but got {number}"), "")
+    return [("", Tell(number, None, row["unit"])) for row in open_rows(store, view) if row["status"] == "open"]
 
-    def act(request: Request, experiment_id: str, given: Mapping[str, str], word: str) -> Response:
-        allowed = may(request, config)
+
+def amend(store: Store, view: View, form: Form) -> Orders:
+    """Correct a reported round."""
+    total = _read(forms.number, "total", form.get("corrected", ""), "corrected")
+    return [("", Amend(_round(form), total, form.get("unit") or None))]
+
+
+def arms(store: Store, view: View, form: Form) -> Orders:
+    """Mark an arm as away, or as back."""
+    arm = form.get("arm", "")
+    return [("", Back(arm) if form.get("move") == "back" else Away(arm))]
+
+
+def add_action(name: str, guard: Callable[..., May], orders: Command | Callable[[Store, View, Form], Orders]) -> None:
+    """Add the route of a button. orders: a command, or what reads the commands from the form."""
+
+    @router.post(f"/experiments/{{experiment_id}}/{name}", name=name, dependencies=[Depends(guard)])
+    def answer(store: Open, experiment_id: str, allowed: Anyone, form: Fields) -> Response:
+        refusal, field = None, ""
         try:
-            done = _acted(store, experiment_id, given, word)
+            given = orders(store, store.experiment(experiment_id), form) if callable(orders) else [("", orders)]
+            done = store.perform_many([(experiment_id, command) for _, command in given])
+            refused = [(each, field) for (field, _), each in zip(given, done, strict=True) if isinstance(each, Refused)]
+            refusal, field = refused[0] if refused else (None, "")
         except Wrong as wrong:
-            return refused(experiment_id, allowed, wrong.refusal, wrong.field, given)
-        except Refused as refusal:
-            if refusal.code == "not_found":
-                raise
-            return refused(experiment_id, allowed, refusal, "", given)
-        query = {"done": done} if done else {}
-        if word == "amend" and given.get("unit"):
-            query["unit"] = given["unit"]
-        place = f"/experiments/{urllib.parse.quote(experiment_id, safe='')}"
-        return see_other(place + (f"?{urllib.parse.urlencode(query)}" if query else ""))
-
-    for word in (*PLAYS, "arms", *MOVES):
-        # To play is one scope, to steer another: the same as by REST.
-        guard = [Depends(writing(config, "play" if word in PLAYS else "admin"))]
-        path = f"/experiments/{{experiment_id}}/{word}"
-        routes.add_api_route(path, _route(act, word), methods=["POST"], dependencies=guard)
+            refusal, field = wrong.refusal, wrong.field
+        if refusal is not None:
+            return experiment_page(store, experiment_id, allowed, refusal=refusal, field=field, kept=form)
+        query = {"done": name} | ({"unit": form["unit"]} if form.get("unit") else {})
+        return see_other(path_of(experiment_id) + ("" if name == "ask" else f"?{urllib.parse.urlencode(query)}"))
 
 
-def _route(act: Callable[[Request, str, Mapping[str, str], str], Response], word: str) -> Callable[..., Response]:
-    def answer(request: Request, experiment_id: str, given: Fields) -> Response:
-        return act(request, experiment_id, given, word)
-
-    return answer
-
-
-def _acted(store: "Store", experiment_id: str, given: Mapping[str, str], word: str) -> str:
-    """Do what a form asks; return the word for the page's message."""
-    if word == "ask":
-        store.perform(experiment_id, Ask())
-        return ""
-    if word == "tell":
-        carry_out(store, experiment_id, reports(store, experiment_id, given))
-        return "told"
-    if word == "missing":
-        carry_out(store, experiment_id, gaps(store, experiment_id, given))
-        return "missing"
-    if word == "amend":
-        total = _number("corrected", "total", given.get("corrected", ""))
-        store.perform(experiment_id, Amend(_whole("round", given), total, given.get("unit") or None))
-        return "amended"
-    if word == "arms":
-        away = given.get("move") != "back"
-        arm = given.get("arm", "")
-        store.perform(experiment_id, Away(arm) if away else Back(arm))
-        return "away" if away else "back"
-    command, done = MOVES[word]
-    store.perform(experiment_id, command)
-    return done
-
-
-REMEMBERED = 1_000
+# Playing is one scope, managing another: the same as by REST.
+add_action("ask", player, Ask())
+add_action("tell", player, tell)
+add_action("missing", player, missing)
+add_action("amend", player, amend)
+add_action("arms", manager, arms)
+add_action("start", manager, Start())
+add_action("pause", manager, Pause())
+add_action("resume", manager, Resume())
+add_action("finish", manager, Finish())
 
 
 class Once:
     """Remembers which forms were taken, so that one sent twice (a second click, a reload) makes one experiment."""
 
     def __init__(self) -> None:
-        """Remember nothing yet."""
         self._lock = threading.Lock()
-        self._made: OrderedDict[str, str] = OrderedDict()
+        self._made: OrderedDict[tuple[Store, str], str] = OrderedDict()
 
-    def create(self, store: "Store", key: str, settings: Mapping[str, Any]) -> str:
+    def create(self, store: Store, key: str, settings: Mapping[str, Any]) -> str:
         """Return the id of the experiment that the form with this key made, now or before."""
         with self._lock:
-            known = self._made.get(key)
+            known = self._made.get((store, key))
             if known is not None:
                 return known
             made: str = store.create(settings)["id"]
             if key:
-                self._made[key] = made
+                self._made[store, key] = made
                 if len(self._made) > REMEMBERED:
                     self._made.popitem(last=False)
             return made
 
 
-def planned(given: Mapping[str, str]) -> Plan:
-    """Return the plan for a form; it need not have a name yet."""
-    settings = checked_settings(forms.settings({**given, "name": given.get("name", "").strip() or "A plan"}))
-    return plan(settings)
+once = Once()
 
 
-def shown(
-    allowed: May, given: Mapping[str, str], found: Plan | None = None, refusal: Refused | None = None
-) -> Response:
-    """Return the form's page, with what was filled in."""
-    kept = {**forms.BLANK, **given}
-    kept["once"] = given.get("once") or secrets.token_urlsafe(16)
+def new_page(allowed: May, form: Form, found: Plan | None = None, refusal: Refused | None = None) -> Response:
+    """Return the page of the form, with what was filled in."""
+    kept: dict[str, Any] = {**forms.BLANK, **form, "once": form.get("once") or secrets.token_urlsafe(16)}
+    kept["more"] = any(kept[name] != forms.BLANK[name] for name in ("units", "horizon", "start_date", "player", "seed"))
     problem = None if refusal is None else problem_of(refusal, forms.field_of(refusal))
-    more = any(kept[name] != forms.BLANK[name] for name in ("units", "horizon", "start_date", "player", "seed"))
-    values = {"kept": {**kept, "more": more}, "plan": found, "problem": problem}
-    return page("new.html", status=200 if refusal is None else refusal.status, may=allowed, here="new", **values)
+    status = 200 if refusal is None else refusal.status
+    return page("new.html", allowed, status=status, here="new", kept=kept, plan=found, problem=problem)
 
 
-def add_forms(routes: APIRouter, store: "Store", config: Config) -> None:
-    """Add the form's routes."""
-    once, guard = Once(), [Depends(writing(config, "admin"))]
+@router.get("/experiments/new")
+def new(allowed: Reader) -> Response:
+    """Show the form for a new experiment."""
+    if not allowed.manage:
+        raise Refused("forbidden", "the token must have the scope 'admin' to create an experiment, but has not")
+    return new_page(allowed, {})
 
-    @routes.get("/experiments/new")
-    def blank(request: Request) -> Response:
-        allowed = may(request, config)
-        check_reading(allowed)
-        if not allowed.manage:
-            raise Refused("forbidden", "the token must have the scope 'admin' to create an experiment, but has not")
-        return shown(allowed, {})
 
-    @routes.post("/experiments/plan", dependencies=guard)
-    def preview(request: Request, given: Fields) -> Response:
-        allowed = may(request, config)
-        try:
-            return shown(allowed, given, planned(given))
-        except Refused as refusal:
-            return shown(allowed, given, None, refusal)
+@router.post("/experiments/plan")
+def preview(allowed: Manager, form: Fields) -> Response:
+    """Show the form with its plan; it need not have a name yet."""
+    try:
+        named = {**form, "name": form.get("name", "").strip() or "A plan"}
+        return new_page(allowed, form, plan(checked_settings(forms.settings(named))))
+    except Refused as refusal:
+        return new_page(allowed, form, None, refusal)
 
-    @routes.post("/experiments/new", dependencies=guard)
-    def create(request: Request, given: Fields) -> Response:
-        allowed = may(request, config)
-        try:
-            made = once.create(store, given.get("once", ""), forms.settings(given))
-        except Refused as refusal:
-            return shown(allowed, given, None, refusal)
-        return see_other(f"/experiments/{made}?done={'drafted' if given.get('draft') else 'created'}")
+
+@router.post("/experiments/new")
+def create(store: Open, allowed: Manager, form: Fields) -> Response:
+    """Create an experiment."""
+    try:
+        made = once.create(store, form.get("once", ""), forms.settings(form))
+    except Refused as refusal:
+        return new_page(allowed, form, None, refusal)
+    return see_other(f"{path_of(made)}?done={'drafted' if form.get('draft') else 'created'}")

@@ -1,12 +1,15 @@
-"""What a form's fields mean: an urlencoded body read strictly, numbers read without guessing, settings put together."""
+"""What a form's fields mean: an urlencoded body read strictly, and its texts as numbers and settings.
+
+Only what a form adds is checked here: that a text is a number. The rules of an experiment are those of its settings.
+"""
 
 import asyncio
 import re
 import urllib.parse
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import Request
+from fastapi import Depends, Request
 
 from aftereffect.core.checks import shown
 from aftereffect.service.errors import Refused
@@ -17,19 +20,9 @@ _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,4})?", re.ASCII)
 _WHOLE = re.compile(r"[+-]?\d{1,30}", re.ASCII)
 
 BLANK = {
-    "name": "",
-    "arms": "",
-    "carry": "window",
-    "length": "",
-    "round_length": "1",
-    "direction": "maximize",
-    "low": "0",
-    "high": "1",
-    "units": "",
-    "horizon": "",
-    "start_date": "",
-    "player": "default",
-    "seed": "",
+    **{"name": "", "arms": "", "direction": "maximize", "low": "0", "high": "1"},
+    **{"carry": "window", "length": "", "round_length": "1"},
+    **{"units": "", "horizon": "", "start_date": "", "player": "default", "seed": ""},
 }
 """The form for a new experiment as it is first shown."""
 
@@ -38,23 +31,23 @@ _FIELDS = {name: name for name in BLANK} | dict.fromkeys(_LENGTHS, "length")
 
 
 async def fields(request: Request) -> dict[str, str]:
-    """Return the fields of a form; one that comes twice, or is not UTF-8, is refused."""
+    """Return the fields of a form; a body that is not UTF-8, or has a field twice, is refused."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/x-www-form-urlencoded":
         raise Refused("invalid", f"Content-Type must be application/x-www-form-urlencoded, but got {shown(kind)}")
     seconds: float = request.app.state.body_seconds
+    body = bytearray()
     try:
         async with asyncio.timeout(seconds):
-            body = await _received(request)
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > MOST_BYTES:
+                    raise Refused("too_large", f"a form must have at most {MOST_BYTES} bytes")
     except TimeoutError:
         raise Refused("invalid", f"a form must arrive within {seconds:g} seconds, but this one did not") from None
     try:
         pairs = urllib.parse.parse_qsl(
-            body.decode("ascii"),
-            keep_blank_values=True,
-            encoding="utf-8",
-            errors="strict",
-            max_num_fields=MOST_FIELDS,
+            body.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=MOST_FIELDS
         )
     except ValueError:
         raise Refused("invalid", f"a form must be urlencoded UTF-8 with at most {MOST_FIELDS} fields") from None
@@ -64,17 +57,11 @@ async def fields(request: Request) -> dict[str, str]:
     return found
 
 
-async def _received(request: Request) -> bytes:
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > MOST_BYTES:
-            raise Refused("too_large", f"a form must have at most {MOST_BYTES} bytes")
-    return bytes(body)
+Fields = Annotated[dict[str, str], Depends(fields)]
 
 
 def number(name: str, text: str) -> float:
-    """Return a number as people write it with a point. A comma may part thousands or decimals, so it is not guessed at.
+    """Return a number written with a decimal point; a comma is ambiguous and refused.
 
     >>> number("total", " 8421.5 ")
     8421.5
@@ -91,14 +78,13 @@ def whole(name: str, text: str) -> int:
     >>> whole("round", "17")
     17
     """
-    stripped = text.strip()
-    if not _WHOLE.fullmatch(stripped):
+    if not _WHOLE.fullmatch(text.strip()):
         raise Refused("invalid", f"{name} must be a whole number, but got {shown(text)}")
-    return int(stripped)
+    return int(text)
 
 
 def lines(text: str) -> list[str]:
-    """Return the lines of a text area that are not empty, without blanks at their ends.
+    """Return the lines of a text area that are not empty, without surrounding blanks.
 
     >>> lines(" A \\r\\n\\r\\nB")
     ['A', 'B']
@@ -107,43 +93,40 @@ def lines(text: str) -> list[str]:
 
 
 def settings(form: Mapping[str, str]) -> dict[str, Any]:
-    """Return the settings that the form for a new experiment means, yet to be checked."""
-    given = {**BLANK, **form}
+    """Return the settings that the form for a new experiment describes, not validated yet."""
+    given = {name: text.strip() for name, text in {**BLANK, **form}.items()}
     found: dict[str, Any] = {
-        "name": given["name"].strip(),
+        **{key: given[key] for key in ("name", "direction", "player")},
         "arms": lines(given["arms"]),
-        "direction": given["direction"],
-        "player": given["player"],
         "low": number("low", given["low"]),
         "high": number("high", given["high"]),
-        "round_length": _span("round_length", given["round_length"]),
-        "draft": bool(form.get("draft")),
+        "round_length": _duration("round_length", given["round_length"]),
+        "draft": bool(given.get("draft")),
     }
-    if given["carry"] == "rounds":
+    carry = given["carry"]
+    if carry == "rounds":
         found["max_delay"] = whole("max_delay", given["length"])
-    elif given["carry"] in ("window", "half_life"):
-        found["carry_over"] = {given["carry"]: _span(given["carry"], given["length"])}
+    elif carry in ("window", "half_life"):
+        found["carry_over"] = {carry: _duration(carry, given["length"])}
     else:
-        raise Refused("invalid", f"carry must be window, half_life or rounds, but got {shown(given['carry'])}")
+        raise Refused("invalid", f"carry must be window, half_life or rounds, but got {shown(carry)}")
     for name in ("horizon", "seed"):
-        if given[name].strip():
+        if given[name]:
             found[name] = whole(name, given[name])
-    if given["start_date"].strip():
-        found["start_date"] = given["start_date"].strip()
+    if given["start_date"]:
+        found["start_date"] = given["start_date"]
     units = lines(given["units"])
-    if len(units) == 1 and units[0].isascii() and units[0].isdigit():
-        found["units"] = whole("units", units[0])
-    elif units:
-        found["units"] = units
+    if units:
+        one_number = len(units) == 1 and units[0].isascii() and units[0].isdigit()
+        found["units"] = whole("units", units[0]) if one_number else units
     return found
 
 
-def _span(name: str, text: str) -> float | str:
-    """Return a length of time: a number of days, or the words as they are."""
-    stripped = text.strip()
-    if not stripped:
+def _duration(name: str, text: str) -> float | str:
+    """Return a duration: a number of days, or the words as they are."""
+    if not text:
         raise Refused("invalid", f"{name} must be given, but it is empty")
-    return float(stripped) if _NUMBER.fullmatch(stripped) else stripped
+    return float(text) if _NUMBER.fullmatch(text) else text
 
 
 def field_of(refusal: Refused) -> str:

@@ -1,4 +1,7 @@
-"""What the pages show."""
+"""The pages: what they need from the store, put into words and figures, and rendered by the templates.
+
+Everything a template shows is escaped, and a page may load nothing but this server's own style and scripts.
+"""
 
 import gzip
 import hashlib
@@ -9,335 +12,16 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
-from fastapi.responses import HTMLResponse, RedirectResponse
+from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from aftereffect.service.dashboard import charts
+from aftereffect.service.dashboard.charts import COLOURS, Json, View, colour_of
 from aftereffect.service.errors import Refused
-from aftereffect.service.experiment.figures import amount
-
-COLOURS = 8
-"""Arms with a colour of their own; later ones share a grey."""
-SHOWN_SHARES = 8
-MOST_MEANS = 20
-
-
-def colour_of(arms: Sequence[str], arm: str | None) -> int:
-    """Return the number of an arm's colour."""
-    return min(arms.index(arm), COLOURS) if arm in arms else COLOURS
-
-
-def in_short(view: Mapping[str, Any]) -> str:
-    """Return one line on what an experiment is."""
-    parts = ["Larger is better" if view["direction"] == "maximize" else "Smaller is better"]
-    parts.append(counted(len(view["arms"]), "arm"))
-    if len(view["units"]) > 1:
-        parts.append(counted(len(view["units"]), "unit"))
-    d = view["max_delay"]
-    parts.append(f"effects last {counted(d, 'more round')}" if d else "effects arrive at once")
-    parts.append(f"{whole(view['horizon'])} rounds in all" if view["horizon"] else "open-ended")
-    return " · ".join(parts)
-
-
-def waiting(view: Mapping[str, Any]) -> str:
-    """Say what an experiment waits for."""
-    if view["state"] == "draft":
-        return "its start"
-    if view["state"] == "finished":
-        return "nothing"
-    if view["open_round"] is not None:
-        return f"the total of round {whole(view['open_round'])}"
-    return "being resumed" if view["state"] == "paused" else f"round {whole(view['round'] + 1)} to be opened"
-
-
-def listed(view: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an experiment as a line of the list."""
-    likely = max(view["probabilities"].items(), key=lambda pair: pair[1])
-    ahead = likely[1] > 1.0 / len(view["arms"]) + 1e-9
-    leader = {"name": likely[0], "share": likely[1], "colour": colour_of(view["arms"], likely[0])}
-    return {
-        **{key: view[key] for key in ("id", "name", "state", "round", "horizon", "alarms")},
-        "summary": in_short(view),
-        "waiting": waiting(view),
-        "leader": leader if ahead else None,
-    }
-
-
-def shares(view: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the arms' probabilities, the largest first; what is beyond the first eight is summed."""
-    away = set(view.get("away") or ())
-    ranked = sorted(view["probabilities"].items(), key=lambda pair: -pair[1])
-    most = SHOWN_SHARES if len(ranked) > SHOWN_SHARES + 1 else len(ranked)
-    entries = [
-        {"name": name, "share": share, "colour": colour_of(view["arms"], name), "away": name in away}
-        for name, share in ranked[:most]
-    ]
-    if ranked[most:]:
-        rest = sum(share for _, share in ranked[most:])
-        name = f"{whole(len(ranked) - most)} other arms together"
-        entries.append({"name": name, "share": rest, "colour": COLOURS, "away": False})
-    return entries
-
-
-def means(view: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return what was measured of each arm, the best first; arms that were never played are left out."""
-    best = -1.0 if view["direction"] == "maximize" else 1.0
-    played = [(arm, seen) for arm, seen in view["measured"].items() if view["plays"][arm]]
-    played.sort(key=lambda pair: (pair[1]["mean"] is None, best * (pair[1]["mean"] or 0.0)))
-    return [
-        {
-            "name": arm,
-            "colour": colour_of(view["arms"], arm),
-            "plays": view["plays"][arm],
-            "windows": seen["windows"],
-            "mean": "" if seen["mean"] is None else rounded(seen["mean"]),
-            "error": "" if seen["standard_error"] is None else rounded(seen["standard_error"]),
-        }
-        for arm, seen in played[:MOST_MEANS]
-    ]
-
-
-def told(row: Mapping[str, Any]) -> str:
-    """Say what was reported."""
-    if row["status"] == "open":
-        return "open"
-    if row["status"] == "missing":
-        return "missing"
-    return exact(row["total"]) + (" (void: out of range)" if row["status"] == "void" else "")
-
-
-def part(row: Mapping[str, Any]) -> str:
-    """Say which part of its block a round is in."""
-    if row["measured"]:
-        return "measured"
-    if row["washin"]:
-        return "wash-in"
-    return "not known yet" if row["measured"] is None else "not measured"
-
-
-def round_row(row: Mapping[str, Any], view: Mapping[str, Any], closed: bool = False) -> dict[str, Any]:
-    """Return a round of a unit as the table or the open round shows it. closed: the latest block is learned from."""
-    return {
-        **row,
-        "place": view["units"].index(row["unit"]) if row["unit"] in view["units"] else 0,
-        "colour": colour_of(view["arms"], row["arm"]),
-        "told": told(row),
-        "part": part(row),
-        "starts": row["round"] == row["block_start"] and view["max_delay"] > 0,
-        "amendable": row["block"] == view["block"] and row["status"] != "open" and not closed,
-        "block_words": f"{whole(row['block'])}, {'drawn' if row['draw'] else 'stays'}",
-        "learned": "" if not row["update"] else "update" if row["fed"] is not None else "nothing, a gap",
-        "tags": tags(row),
-    }
-
-
-def tags(row: Mapping[str, Any]) -> list[str]:
-    """Return short facts about the open round."""
-    since = row["round"] - row["block_start"] + 1
-    measured = "wash-in: not measured" if row["washin"] else "may be measured"
-    drawn = "newly drawn" if row["draw"] else f"stays, round {whole(since)} of its block"
-    return [drawn, f"block {whole(row['block'])}", f"chance {percent(row['probability'])}", measured]
-
-
-def range_words(view: Mapping[str, Any]) -> str:
-    """Say which totals are possible: d + 1 rounds' actions can each bring an effect between low and high."""
-    rounds = view["max_delay"] + 1
-    least, most = rounds * min(view["low"], 0.0), rounds * max(view["high"], 0.0)
-    return (
-        f"Between {rounded(least)} and {rounded(most)}: the effects of up to {counted(rounds, 'action')} meet in "
-        "a round. A total outside is void, and counted."
-    )
-
-
-COUNTED = {
-    "missing": "Missing reports",
-    "void": "Out of range, void",
-    "amended": "Corrected reports",
-    "substituted": "Stand-ins played",
-    "withheld": "Held back from learning",
-}
-
-
-def settings(view: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the settings, in words."""
-    return [
-        ("Effect of one action", f"{exact(view['low'])} to {exact(view['high'])}"),
-        ("Better is", "larger" if view["direction"] == "maximize" else "smaller"),
-        ("Carry-over", counted(view["max_delay"], "round")),
-        ("Rounds in all", whole(view["horizon"]) if view["horizon"] else "open-ended"),
-        ("Player", "default" if view["player"] == "default" else "as published"),
-        ("Seed", str(view["seed"])),
-        ("Created (UTC)", str(view.get("created_at") or "").replace("T", " ")[:16]),
-        ("Id", str(view["id"])),
-    ]
-
-
-def resume_words(view: Mapping[str, Any]) -> str:
-    """Say what a pause costs."""
-    d = view["max_delay"]
-    if not d:
-        return "A pause costs nothing: no effect outlasts its round."
-    warm = f"{counted(d, 'round')} after it {'is' if d == 1 else 'are'} played"
-    return f"Effects fade in a pause, so the first {warm} and recorded but not learned from."
-
-
-def experiment(view: Mapping[str, Any], open_rows: Sequence[Mapping[str, Any]], unit: str | None) -> dict[str, Any]:
-    """Return everything a page says about an experiment. open_rows: its open round; unit: whose charts are wanted."""
-    units, arms = view["units"], view["arms"]
-    away = set(view.get("away") or ())
-    winner = view["winner"]
-    copied = (
-        "name",
-        "state",
-        "round",
-        "open_round",
-        "horizon",
-        "max_delay",
-        "block",
-        "updates",
-        "units",
-        "alarms",
-    )
-    left = sum(row["status"] == "open" for row in open_rows)
-    return {
-        **{key: view[key] for key in copied},
-        "path": f"/experiments/{urllib.parse.quote(view['id'], safe='')}",
-        "plan": view["plan"],
-        "unit": unit if unit in units else units[0],
-        "arms": [{"name": arm, "away": arm in away} for arm in arms],
-        "summary": in_short(view),
-        "shares": shares(view),
-        "counts": [(COUNTED[key], n) for key, n in view["counts"].items() if n and key in COUNTED],
-        "open": [round_row(row, view) for row in open_rows],
-        "open_words": f"{counted(left, 'unit')} of {whole(len(units))} still to be reported.",
-        "range_words": range_words(view),
-        "resume_words": resume_words(view),
-        "guarantee": guarantee(view),
-        "settings": settings(view),
-        "winner": winner and {**winner, "colour": colour_of(arms, winner["arm"])},
-    }
-
-
-TERMS = {
-    "ends": "Across the first and last rounds",
-    "drift": "Chances moved while effects were on their way",
-    "first rate": "The rate to begin with",
-    "penalty": "The rate has grown",
-    "cost": "Estimates are noisy",
-    "open stretch": "Seen, not yet learned from",
-    "missing": "Reports missing, void or held back",
-}
-"""What the terms of a certificate are for."""
-
-
-def guarantee(view: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the guarantee: its words and figures, and what the run so far says of itself."""
-    given = view["guarantee"]
-    start = given["informative_from"]
-    facts = [("Worst case speaks from round", "never" if start is None else whole(start))]
-    if given["value"] is not None and given["informative"]:
-        facts.append((f"Over {counted(given['horizon'], 'round')}", rounded(given["value"])))
-        facts.append(("A round", rounded(given["per_round"])))
-    return {
-        **{key: given[key] for key in ("void", "paragraphs", "informative_from", "informative")},
-        "facts": facts if given["value"] is not None else [],
-        "reached": view["round"] / start if start else 0.0,
-        "certificate": certificate(given),
-    }
-
-
-def certificate(given: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the certificate so far, term by term, and how near it is to saying something."""
-    found = given["certificate"]
-    if found is None or found["value"] is None:
-        return None
-    most = found["trivial"] or 0.0
-    share = most / found["value"] if found["value"] > 0.0 else 1.0
-    words = "It says something: it is below" if found["informative"] else "It says nothing yet: it is not below"
-    if given["void"]:
-        words = "Void, it would be below" if found["value"] < most else "Void, and not below"
-    return {
-        "value": rounded(found["value"]),
-        "terms": [(TERMS[name], rounded(term)) for name, term in found["terms"].items() if term],
-        "informative": found["informative"],
-        "most": rounded(most),
-        "reached": share,
-        "words": f"{words} {rounded(most)}, the most that regret can be after {counted(found['rounds'], 'round')}.",
-        "near": f"{percent(min(share, 1.0))} of the way to a figure that says something",
-    }
-
-
-Json = dict[str, Any]
-PAGE_ROWS = 30
-TIMELINE_ROUNDS = 150
-MOST_ROWS = 1000
-CHART_ROUNDS, CHART_ROWS = 2000, 20_000
-CHART_FIELDS = ("round", "unit", "arm", "total", "status", "block", "washin", "measured", "update", "date")
-
-
-class Reads(Protocol):
-    """The part of the Store that a page reads from."""
-
-    def experiment(self, id: str, /) -> Json:
-        """Return an experiment's view."""
-
-    def rounds(self, id: str, /, after: str | int | None = None, limit: int = 100) -> Json:
-        """Return round rows after a cursor, in order of rounds and units."""
-
-    def series(self, id: str, /, last: int = 2000) -> Json:
-        """Return the columns behind the charts, over the latest rows."""
-
-
-class RoundsPage(NamedTuple):
-    """Rows of the table, the latest first, and where its neighbours begin; None if there are none."""
-
-    rows: list[Json]
-    newer: int | None
-    older: int | None
-
-
-def open_rows(store: Reads, view: Mapping[str, Any]) -> list[Json]:
-    """Return the rows of the open round, one a unit."""
-    if view["open_round"] is None:
-        return []
-    return _between(store, view, view["open_round"], view["open_round"])
-
-
-def table(store: Reads, view: Mapping[str, Any], before: int | None) -> RoundsPage:
-    """Return the rounds before `before`, or the latest."""
-    step = max(1, PAGE_ROWS // len(view["units"]))
-    end = view["round"] if before is None else min(before - 1, view["round"])
-    start = max(1, end - step + 1)
-    rows = _between(store, view, start, end)
-    units = {unit: i for i, unit in enumerate(view["units"])}
-    rows.sort(key=lambda row: (-row["round"], units[row["unit"]]))
-    newer = min(end + step, view["round"]) + 1 if end < view["round"] else None
-    return RoundsPage(rows, newer, start if start > 1 else None)
-
-
-def of_unit(store: Reads, view: Mapping[str, Any], unit: str) -> list[Json]:
-    """Return the latest rounds of one unit, as many as the timeline shows and one question to the store can give."""
-    count = max(1, min(TIMELINE_ROUNDS, MOST_ROWS // len(view["units"])))
-    rows = _between(store, view, max(1, view["round"] - count + 1), view["round"])
-    return [row for row in rows if row["unit"] == unit]
-
-
-def latest(store: Reads, view: Mapping[str, Any]) -> tuple[list[Json], Json]:
-    """Return the latest rounds of all units, in order, and the chances at the draws among them."""
-    series = store.series(view["id"], last=min(CHART_ROWS, CHART_ROUNDS * len(view["units"])))
-    columns = {name: series[name] for name in CHART_FIELDS}
-    rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
-    return rows, series["odds"]
-
-
-def _between(store: Reads, view: Mapping[str, Any], first: int, last: int) -> list[Json]:
-    if last < first:
-        return []
-    limit = min(MOST_ROWS, (last - first + 1) * len(view["units"]))
-    found: list[Json] = store.rounds(view["id"], after=first - 1, limit=limit)["items"]
-    return found
-
+from aftereffect.service.experiment.figures import amount, counted
+from aftereffect.service.store.store import Store
 
 # No inline script or style is allowed, from anyone; a chart's script styles elements through the object model, which
 # needs no permission. `no-referrer` would make browsers send "Origin: null" with a page's own forms.
@@ -353,6 +37,28 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
+LIST_LENGTH, TABLE_ROWS, TIMELINE_ROUNDS, MOST_ROWS = 25, 30, 150, 1000
+CHART_ROUNDS, CHART_ROWS = 2000, 20_000
+CHART_FIELDS = ("round", "unit", "arm", "total", "status", "block", "washin", "measured", "update", "date")
+MOST_SHARES, MOST_MEANS = 8, 20
+STATES = {"": "All", "running": "Running", "paused": "Paused", "draft": "Drafts", "finished": "Finished"}
+COUNTS = {
+    "missing": "Missing reports",
+    "void": "Out of range, void",
+    "amended": "Corrected reports",
+    "substituted": "Substitutes played",
+    "withheld": "Not used for learning",
+}
+TERMS = {
+    "ends": "First and last rounds",
+    "drift": "Probabilities that changed while effects were pending",
+    "first rate": "Initial learning rate",
+    "penalty": "Growth of the learning rate",
+    "cost": "Variance of the estimates",
+    "open stretch": "Observed, not yet learned from",
+    "missing": "Reports missing, void or withheld",
+}
+"""The terms of a certificate, in words."""
 
 
 def rounded(value: float | None) -> str:
@@ -363,9 +69,7 @@ def rounded(value: float | None) -> str:
     """
     if value is None:
         return "none"
-    if 100.0 <= abs(value) < 1e15:
-        return f"{value:,.0f}"
-    return amount(float(f"{value:.3g}"))
+    return f"{value:,.0f}" if 100.0 <= abs(value) < 1e15 else amount(float(f"{value:.3g}"))
 
 
 def exact(value: float | None) -> str:
@@ -374,10 +78,7 @@ def exact(value: float | None) -> str:
     >>> exact(8421.0), exact(0.1), exact(-1234567.25), exact(1e22)
     ('8,421', '0.1', '-1,234,567.25', '1e+22')
     """
-    if value is None:
-        return ""
-    text = f"{float(value):,}"
-    return text.removesuffix(".0")
+    return "" if value is None else f"{float(value):,}".removesuffix(".0")
 
 
 def percent(share: float) -> str:
@@ -388,9 +89,7 @@ def percent(share: float) -> str:
     """
     if 0.0 < share < 0.005:
         return "<1%"
-    if 0.995 <= share < 1.0:
-        return ">99%"
-    return f"{100.0 * share:.0f}%"
+    return ">99%" if 0.995 <= share < 1.0 else f"{100.0 * share:.0f}%"
 
 
 def width(share: float) -> str:
@@ -411,20 +110,11 @@ def whole(value: float) -> str:
     return f"{value:,.0f}"
 
 
-def counted(value: float, noun: str) -> str:
-    """Return a count with its noun.
-
-    >>> counted(1, "round"), counted(0, "alarm"), counted(54.36, "round")
-    ('1 round', '0 alarms', '54.4 rounds')
-    """
-    return f"{whole(value) if float(value).is_integer() else rounded(value)} {noun}{'' if value == 1 else 's'}"
-
-
 @cache
-def content(name: str) -> bytes:
-    """Return a file's bytes; `name` is one of NAMES."""
+def asset(name: str) -> bytes:
+    """Return the bytes of a file of `static/`, or of plotly's script as its wheel carries it."""
     if name == "plotly.min.js":
-        # Looked up without importing plotly, which takes longer than a page.
+        # Located without importing plotly, which takes longer than a page.
         found = importlib.util.find_spec("plotly")
         if found is None or found.origin is None:
             raise FileNotFoundError("plotly.min.js must be in the plotly package, but plotly is not installed")
@@ -433,25 +123,25 @@ def content(name: str) -> bytes:
 
 
 @cache
-def packed(name: str) -> bytes:
+def packed_asset(name: str) -> bytes:
     """Return a file's bytes, compressed once: plotly's script is 4.8 MB, and a third of that packed."""
-    return gzip.compress(content(name), 6, mtime=0)
+    return gzip.compress(asset(name), 6, mtime=0)
 
 
 @cache
-def address(name: str) -> str:
-    """Return a file's address, with its digest so that a browser may keep it for good."""
-    return f"/static/{name}?{hashlib.sha256(content(name)).hexdigest()[:12]}"
+def asset_url(name: str) -> str:
+    """Return a file's address, with its digest so that a browser may cache it for good."""
+    return f"/static/{name}?{hashlib.sha256(asset(name)).hexdigest()[:12]}"
 
 
 @cache
-def left_out() -> tuple[str, ...]:
+def plotly_styles() -> tuple[str, ...]:
     """Return the ids of style elements that plotly's script writes into a page that does not have them.
 
     They belong to maps, which are not drawn here. A page with an element of that id gets no style written into it, and
-    so needs no permission for styles within it.
+    so needs no permission for inline styles.
     """
-    found = re.findall(rb'getElementById\("([0-9a-f]{64})"\)', content("plotly.min.js"))
+    found = re.findall(rb'getElementById\("([0-9a-f]{64})"\)', asset("plotly.min.js"))
     return tuple(sorted({name.decode() for name in found}))
 
 
@@ -465,45 +155,198 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    filters = {
-        "rounded": rounded,
-        "exact": exact,
-        "percent": percent,
-        "width": width,
-        "whole": whole,
-        "counted": counted,
-    }
-    found.filters.update(filters)
-    found.globals.update(asset=address, left_out=left_out)
+    for each in (rounded, exact, percent, width, whole, counted):
+        found.filters[each.__name__] = each
+    found.globals.update(asset=asset_url, plotly_styles=plotly_styles, colour_of=colour_of)
     return found
 
 
-def page(template: str, *, status: int = 200, **values: Any) -> HTMLResponse:
-    """Return a rendered page with the headers every page has."""
-    body = environment().get_template(template).render(**values)
+def page(template: str, may: Any, *, status: int = 200, **values: Any) -> HTMLResponse:
+    """Return a rendered page with the headers every page has. may: what the reader may do."""
+    body = environment().get_template(template).render(may=may, **values)
     return HTMLResponse(body, status_code=status, headers=HEADERS)
 
 
-def problem_of(refusal: Refused, field: str = "") -> dict[str, Any]:
-    """Return a refusal as the templates show it. field: the form's field it is about."""
+def problem_of(refusal: Refused, field: str = "") -> Json:
+    """Return a refusal as the templates show it. field: the form's field it is about.
+
+    >>> problem_of(Refused("invalid", "total must be finite"))["detail"]
+    'Total must be finite.'
+    """
+    detail = refusal.detail[:1].upper() + refusal.detail[1:]
     return {
-        "title": "That cannot be taken as it is" if refusal.code == "invalid" else refusal.title,
-        "detail": sentence(refusal.detail),
+        "title": "This was not accepted" if refusal.code == "invalid" else refusal.title,
+        "detail": detail if detail.endswith((".", "!", "?")) else detail + ".",
         "field": field,
-        "status": refusal.status,
     }
 
 
-def sentence(words: str) -> str:
-    """Return words as a sentence.
-
-    >>> sentence("total must be finite")
-    'Total must be finite.'
-    """
-    first = words[:1].upper() + words[1:]
-    return first if first.endswith((".", "!", "?")) else first + "."
+def path_of(experiment_id: str) -> str:
+    """Return the path of an experiment's page."""
+    return f"/experiments/{urllib.parse.quote(experiment_id, safe='')}"
 
 
-def see_other(place: str) -> RedirectResponse:
-    """Return the answer to a form that was taken: go there, and a reload sends nothing again."""
-    return RedirectResponse(place, status_code=303, headers=HEADERS)
+def list_page(store: Store, may: Any, after: str, state: str) -> HTMLResponse:
+    """Return the list of experiments."""
+    wanted = state if state in STATES else ""
+    found = store.experiments(after=after or None, limit=LIST_LENGTH, state=wanted or None)
+    items = []
+    for item in found["items"]:
+        view = store.experiment(item["id"])
+        likeliest, share = max(view["probabilities"].items(), key=lambda pair: pair[1])
+        ahead = share > 1.0 / len(view["arms"]) + 1e-9
+        items.append({**view, "path": path_of(view["id"]), "likeliest": likeliest if ahead else None, "share": share})
+    values = {"items": items, "next": found["next"], "after": after, "state": wanted, "states": STATES}
+    return page("list.html", may, here="list", **values)
+
+
+def experiment_page(
+    store: Store,
+    experiment_id: str,
+    may: Any,
+    *,
+    unit: str = "",
+    before: int | None = None,
+    correct: int | None = None,
+    message: str = "",
+    refusal: Refused | None = None,
+    field: str = "",
+    kept: Mapping[str, str] | None = None,
+) -> HTMLResponse:
+    """Return an experiment's page. refusal, field, kept: why a form was refused, where, and what it held."""
+    view = store.experiment(experiment_id)
+    units = view["units"]
+    shown_unit = unit if unit in units else units[0]
+    rows, newer, older = table(store, view, before)
+    latest = _between(store, view, view["round"] - max(1, min(TIMELINE_ROUNDS, MOST_ROWS // len(units))) + 1)
+    closed = view["state"] == "finished" or any(row["update"] and row["block"] == view["block"] for row in rows)
+    it = {
+        **view,
+        "path": path_of(view["id"]),
+        "unit": shown_unit,
+        "shares": shares(view),
+        "counted": [(COUNTS[key], n) for key, n in view["counts"].items() if n and key in COUNTS],
+        "open": open_rows(store, view),
+        "closed_block": view["block"] if closed else None,
+        "certificate": certificate(view["guarantee"]),
+    }
+    return page(
+        "experiment.html",
+        may,
+        status=200 if refusal is None else refusal.status,
+        it=it,
+        here="experiment",
+        rows=rows,
+        newer=newer,
+        older=older,
+        timeline=charts.timeline([row for row in latest if row["unit"] == shown_unit], view["arms"]),
+        outcome_words=outcome_words(view),
+        means=means(view),
+        correct=1 if field in ("round", "corrected") else correct,
+        message=message,
+        problem=None if refusal is None else problem_of(refusal, field),
+        kept=kept or {},
+    )
+
+
+def chart_data(store: Store, experiment_id: str, unit: str) -> Json:
+    """Return what the charts show, over the latest rounds; for one unit where it matters."""
+    view = store.experiment(experiment_id)
+    units = view["units"]
+    if unit and unit not in units:
+        raise Refused("not_found", f"unit must be one of the experiment's, but got {unit!r}")
+    series = store.series(experiment_id, last=min(CHART_ROWS, CHART_ROUNDS * len(units)))
+    columns = zip(*(series[name] for name in CHART_FIELDS), strict=True)
+    rows = [dict(zip(CHART_FIELDS, values, strict=True)) for values in columns]
+    return charts.charts(view, rows, series["odds"], unit or units[0])
+
+
+def open_rows(store: Store, view: View) -> list[Json]:
+    """Return the rows of the open round, one a unit."""
+    return [] if view["open_round"] is None else _between(store, view, view["open_round"])
+
+
+def table(store: Store, view: View, before: int | None) -> tuple[list[Json], int | None, int | None]:
+    """Return the rounds before `before`, or the latest, newest first; and where the newer and older pages end."""
+    step = max(1, TABLE_ROWS // len(view["units"]))
+    end = view["round"] if before is None else min(before - 1, view["round"])
+    start = max(1, end - step + 1)
+    rows = _between(store, view, start, end)
+    units = {unit: i for i, unit in enumerate(view["units"])}
+    rows.sort(key=lambda row: (-row["round"], units[row["unit"]]))
+    newer = min(end + step, view["round"]) + 1 if end < view["round"] else None
+    return rows, newer, start if start > 1 else None
+
+
+def _between(store: Store, view: View, first: int, last: int | None = None) -> list[Json]:
+    """Return the rows of the rounds from `first` to `last`, by default the latest."""
+    first, last = max(first, 1), view["round"] if last is None else last
+    if last < first:
+        return []
+    limit = min(MOST_ROWS, (last - first + 1) * len(view["units"]))
+    found: list[Json] = store.rounds(view["id"], after=first - 1, limit=limit)["items"]
+    return found
+
+
+def shares(view: View) -> list[Json]:
+    """Return the arms' probabilities, the largest first; those beyond the first eight are summed."""
+    ranked = sorted(view["probabilities"].items(), key=lambda pair: -pair[1])
+    most = MOST_SHARES if len(ranked) > MOST_SHARES + 1 else len(ranked)
+    entries = [
+        {"name": name, "share": share, "colour": colour_of(view["arms"], name), "away": name in view["away"]}
+        for name, share in ranked[:most]
+    ]
+    if ranked[most:]:
+        rest = sum(share for _, share in ranked[most:])
+        name = f"{len(ranked) - most:,} other arms together"
+        entries.append({"name": name, "share": rest, "colour": COLOURS, "away": False})
+    return entries
+
+
+def means(view: View) -> Sequence[tuple[str, int, Json]]:
+    """Return arm, plays and measured windows of the arms that were played, the best first."""
+    sign = -1.0 if view["direction"] == "maximize" else 1.0
+    played = [(arm, view["plays"][arm], seen) for arm, seen in view["measured"].items() if view["plays"][arm]]
+    played.sort(key=lambda entry: (entry[2]["mean"] is None, sign * (entry[2]["mean"] or 0.0)))
+    return played[:MOST_MEANS]
+
+
+def certificate(guarantee: View) -> Json | None:
+    """Return the certificate so far, term by term, and how far it is from being informative."""
+    found = guarantee["certificate"]
+    if found is None or found["value"] is None:
+        return None
+    most = found["trivial"] or 0.0
+    share = most / found["value"] if found["value"] > 0.0 else 1.0
+    words = "Informative: it is below" if found["informative"] else "Not informative yet: it is not below"
+    if guarantee["void"]:
+        words = "Void; it would be below" if found["value"] < most else "Void, and not below"
+    return {
+        "value": rounded(found["value"]),
+        "terms": [(TERMS.get(name, name), rounded(term)) for name, term in found["terms"].items() if term],
+        "informative": found["informative"],
+        "reached": share,
+        "words": f"{words} {rounded(most)}, the largest possible regret after {counted(found['rounds'], 'round')}.",
+        "near": f"{percent(min(share, 1.0))} of the way to an informative certificate",
+    }
+
+
+def outcome_words(view: View) -> str:
+    """Say how the outcome compares with an equal split."""
+    reports = view["counts"]["reports"] - view["counts"]["void"]
+    if not reports:
+        return "Nothing has been reported yet."
+    mean = view["sum_of_totals"] / reports
+    begin = f"{rounded(view['sum_of_totals'])} in total, {rounded(mean)} per report over {counted(reports, 'report')}."
+    split = charts.equal_split(view)
+    if split is None:
+        fewer = [arm for arm, seen in view["measured"].items() if seen["windows"] < 2]
+        who = f"{fewer[0]} has" if len(fewer) == 1 else f"{len(fewer)} arms have"
+        return f"{begin} An equal split cannot be estimated yet: {who} fewer than two measured windows."
+    gap, margin = mean - split[0], charts.NORMAL_95 * split[1]
+    verdict = "better" if (gap > 0 if view["direction"] == "maximize" else gap < 0) else "worse"
+    chance = "" if abs(gap) > margin else ", a difference within the margin of error"
+    return (
+        f"{begin} Playing every arm equally often would have given about {rounded(split[0])} per report "
+        f"(± {rounded(margin)}), so this is {rounded(abs(gap))} per report {verdict}{chance}."
+    )

@@ -1,5 +1,5 @@
-/* Draws the charts with plotly from the page's JSON. Colours are read from the style sheet, so that charts follow it into
-   the dark. Everything here is also in the page as words or as a table. */
+/* Draws the charts with plotly from the page's JSON. Colours are read from the style sheet, so that charts follow the
+   colour scheme. Everything here is also in the page as text or as a table. */
 "use strict";
 
 (() => {
@@ -98,7 +98,7 @@
         hovertext: rows.map((row) => `${plain(arm.name)}<br>round ${row[0]}${row[4] ? `, ${row[4]}` : ""}<br>${figure(row[2])}`),
       });
     });
-    // An impossible total would squeeze all others: it is marked at the edge, and told in words.
+    // A void total would compress the scale of all others: it is marked at the edge, its value in the hover text.
     const impossible = data.totals.filter((row) => row[3] === "void");
     if (impossible.length) {
       traces.push({
@@ -112,13 +112,13 @@
       type: "rect", xref: "x", yref: "paper", x0: row[0] - 0.5, x1: row[0] + 0.5, y0: 0, y1: 1,
       fillcolor: colour("--sunk"), line: { width: 0 }, layer: "below",
     }));
-    const words = `Totals of rounds ${data.totals[0]?.[0]} to ${data.totals.at(-1)?.[0]}; the table of rounds holds the same numbers.`;
+    const words = `Totals of rounds ${data.totals[0]?.[0]} to ${data.totals.at(-1)?.[0]}; the table of rounds has the same numbers.`;
     return draw("chart-totals", traces, { showlegend: traces.length <= 8, shapes: gone.slice(0, 300), xaxis: rounds(data), yaxis: { range: [least - (least < 0 ? room : 0), most + 1.6 * room] } }, words);
   };
 
-  const chances = (data) => {
-    const { rounds: drawn, arms } = data.chances;
-    // The log keeps the chances at every draw of up to sixteen arms; of more there is only the present.
+  const probabilities = (data) => {
+    const { rounds: drawn, arms } = data.probabilities;
+    // The log keeps the probabilities at every draw for up to sixteen arms; for more, only the current ones are known.
     const known = arms[0].values.length === drawn.length && drawn.length > 1;
     document.getElementById("chart-probabilities").closest("section").hidden = !known;
     if (!known) return null;
@@ -128,11 +128,11 @@
       hovertext: arm.values.map((value, i) => `${plain(arm.name)}<br>from round ${drawn[i]} on: ${(100 * value).toFixed(1)}%`),
     }));
     const words = arms.map((arm) => `${arm.name} ${(100 * arm.values.at(-1)).toFixed(0)}%`).join(", ");
-    return draw("chart-probabilities", traces, { showlegend: true, xaxis: rounds(data), yaxis: { tickformat: ".0%", rangemode: "tozero" } }, `Chances now: ${words}`);
+    return draw("chart-probabilities", traces, { showlegend: true, xaxis: rounds(data), yaxis: { tickformat: ".0%", rangemode: "tozero" } }, `Probabilities now: ${words}`);
   };
 
   const outcome = (data) => {
-    const { rounds: after, own, equal, low, high, words } = data.outcome;
+    const { rounds: after, own, equal, low, high } = data.outcome;
     const traces = [];
     if (equal) {
       traces.push({
@@ -148,7 +148,7 @@
       type: "scatter", mode: "lines", name: "this experiment", x: after, y: own, line: { color: colour("--accent"), width: 2.5 },
       hoverinfo: "text", hovertext: after.map((round, i) => `after round ${round}<br>this experiment: ${figure(own[i])}`),
     });
-    return draw("chart-outcome", traces, { showlegend: true, xaxis: rounds(data), yaxis: { rangemode: "tozero" } }, words);
+    return draw("chart-outcome", traces, { showlegend: true, xaxis: rounds(data), yaxis: { rangemode: "tozero" } }, document.getElementById("outcome-words").textContent);
   };
 
   const show = async () => {
@@ -158,7 +158,7 @@
     if (data.totals.length < 2) return;
     place.hidden = false;
     document.getElementById("chart-timeline").hidden = false;
-    const drawAll = () => Promise.all([timeline, totals, chances, outcome].map((chart) => chart(data)));
+    const drawAll = () => Promise.all([timeline, totals, probabilities, outcome].map((chart) => chart(data)));
     await drawAll();
     document.getElementById("plain-timeline").hidden = true;
     document.documentElement.dataset.charts = "drawn";
@@ -167,7 +167,7 @@
 
   show().catch((error) => {
     const note = document.getElementById("charts-problem");
-    note.textContent = `The charts could not be drawn: ${error.message}. The table of rounds below holds the same numbers.`;
+    note.textContent = `The charts could not be drawn: ${error.message}. The table of rounds below has the same numbers.`;
     note.hidden = false;
   });
 })();

@@ -1,5 +1,5 @@
-/* Small comforts on top of pages that work without them: focus on what went wrong, one submission a click, and a plan that
-   follows the form. */
+/* Enhancements of pages that work without them: focus on the error, one submission per click, and a plan that follows
+   the form. */
 "use strict";
 
 const problem = document.getElementById("problem");
