@@ -54,7 +54,7 @@ def players(case: Case, horizon: int) -> dict[str, Any]:
     """Return the players of a case by the names of their measures."""
     K, d = case.n_arms, case.max_delay
     coins = 1.0 / (2 * d + 1)
-    tuned = ae.TsallisFTRL(K, math.sqrt(horizon * coins / 2.0))
+    tuned = ae.TsallisFTRL(K, learning_rate=math.sqrt(horizon * coins / 2.0))
     found: dict[str, Any] = {
         f"Tsallis, windows, {case.text}": ae.CompositeLossWrapper(tuned, max_delay=d, coins=coins),
         f"AdaptiveTsallis, windows, {case.text}": ae.CompositeLossWrapper(
@@ -71,7 +71,7 @@ def measures(worlds: ours.Worlds, quick: bool) -> list[Measure]:
     found = []
     for case in CASES:
         horizon = int(case.share * worlds.horizon)
-        table = ae.tables.iid(horizon, np.linspace(0.3, 0.7, case.n_arms), seed=1, law=case.law)
+        table = ae.tables.iid(horizon, means=np.linspace(0.3, 0.7, case.n_arms), seed=1, law=case.law)
         windows, stretches = ours.spread(table, case.max_delay), ours.spread(table, case.max_delay)
         for name, player in players(case, horizon).items():
             # An engine keeps one set of rows for a loss sequence, and stretches have others than windows.

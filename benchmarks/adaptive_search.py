@@ -54,8 +54,8 @@ def losses(instance: dict[str, Any], seed: int) -> Any:
     d, spread = given.pop("max_delay"), given.pop("spread")
     table = pieces(given.pop("horizon"), given.pop("n_arms"), seed, **given)
     if spread == "delays":
-        return spreads.randomly_delayed(table, d, seed)
-    return spreads.delayed(table, d if spread == "fixed" else 0, d)
+        return spreads.randomly_delayed(table, max_delay=d, seed=seed)
+    return spreads.delayed(table, delays=d if spread == "fixed" else 0, max_delay=d)
 
 
 def judged(instance: dict[str, Any], runs: int, draws: int, seed: int) -> Found:

@@ -19,7 +19,7 @@ from rich.table import Table as Page
 
 import aftereffect as ae
 from aftereffect.bandits.ucb1 import UCB1
-from aftereffect.losses import Table
+from aftereffect.losses.tables import Table
 from aftereffect.players.labelled.qpmd import QPMD
 from aftereffect.players.odaaf import ODAAF, ODAAFB, ODAAFV
 
@@ -81,13 +81,13 @@ ROWS = (
 
 def rewards(seed: int) -> Table:
     """Draw the rewards, none of them quite 0."""
-    values = np.maximum(ae.tables.iid(HORIZON, MEANS, seed).values, NOTHING)
+    values = np.maximum(ae.tables.iid(HORIZON, means=MEANS, seed=seed).values, NOTHING)
     return Table(values, means=MEANS, recipe=rewards)
 
 
 def regrets(row: Row, players: list[Any], repetitions: int, done: Done) -> NDArray[np.float64]:
     """Return the pseudo-regret of each player, (players, repetitions), on the same draws."""
-    losses = ae.spreads.randomly_delayed(rewards(1), row.max_delay, 2, law=row.law, direction="maximize")
+    losses = ae.spreads.randomly_delayed(rewards(1), max_delay=row.max_delay, seed=2, law=row.law, direction="maximize")
     parts = []
     for first in range(0, repetitions, BATCH):
         draws = min(BATCH, repetitions - first)

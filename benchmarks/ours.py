@@ -30,7 +30,7 @@ class Worlds:
         """Return the losses for K, d and a law, with the block engine's rows built."""
         key = (n_arms, max_delay, law)
         if key not in self._known:
-            table = ae.tables.iid(self.horizon, np.linspace(0.3, 0.7, n_arms), seed=1, law=law)
+            table = ae.tables.iid(self.horizon, means=np.linspace(0.3, 0.7, n_arms), seed=1, law=law)
             made = spread(table, max_delay)
             player = wrapper(n_arms, max_delay, self.horizon)
             # A first call on a few rounds compiles or reads the cache; only then is building the rows timed.
@@ -117,7 +117,7 @@ def measures(worlds: Worlds, cores: int, quick: bool) -> list[Measure]:
     naive = ae.Naive(ae.Exp3(n_arms=N_ARMS, learning_rate=0.01), seed=5)
     found.append(simulated("rounds, naive Exp3, d=10, threads=1", naive, lingering, few, 1, "rounds"))
     length = 20_000 if quick else 200_000
-    short = spread(ae.tables.iid(length, np.linspace(0.3, 0.7, N_ARMS), seed=1), 10)
+    short = spread(ae.tables.iid(length, means=np.linspace(0.3, 0.7, N_ARMS), seed=1), 10)
     player = wrapper(N_ARMS, 10, short.horizon)
     found.append(simulated("loop, d=10", player, short, 1, 1, "loop"))
     rounds = 50_000 if quick else 300_000

@@ -4,6 +4,7 @@ arm = player.ask()
 player.tell(total)        # play a round, report the one total you saw
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from aftereffect import theory
@@ -32,6 +33,7 @@ from aftereffect.losses import spreads, tables
 from aftereffect.losses.composite import CompositeLosses
 from aftereffect.losses.hard import hard
 from aftereffect.losses.protocol import Losses
+from aftereffect.losses.replay import History, replay_series
 from aftereffect.players import labelled, rivals
 from aftereffect.players.certificate import Certificate
 from aftereffect.players.coin_clean import CoinCleanWrapper
@@ -45,7 +47,9 @@ from aftereffect.players.wrapper import CompositeLossWrapper
 
 if TYPE_CHECKING:
     from aftereffect.service.client import Client, ProblemError
-    from aftereffect.studies.spec import Study
+    from aftereffect.service.local import Local
+    from aftereffect.studies import Study
+    from aftereffect.studies.histories import read_history
 
 __version__ = VERSION
 
@@ -63,11 +67,13 @@ __all__ = [
     "CompositeLosses",
     "Exp3",
     "Exp3IX",
+    "History",
     "InvalidArgument",
     "InvalidLosses",
     "InvalidState",
     "InvalidTotal",
     "LinearBandit",
+    "Local",
     "LogBarrier",
     "Losses",
     "Naive",
@@ -86,6 +92,8 @@ __all__ = [
     "default_player",
     "hard",
     "labelled",
+    "read_history",
+    "replay_series",
     "restore",
     "rivals",
     "simulate",
@@ -94,15 +102,28 @@ __all__ = [
     "theory",
 ]
 
+# Imported when first asked for, because they need an extra: name -> (module, extra).
+_LAZY = {
+    "Client": ("service.client", "service"),
+    "Local": ("service.local", "service"),
+    "ProblemError": ("service.client", "service"),
+    "Study": ("studies", "studies"),
+    "read_history": ("studies.histories", "studies"),
+}
+
 
 def __getattr__(name: str) -> Any:
-    """Import what needs an extra only when it is asked for: polars for studies, httpx for the service's client."""
-    if name in ("Client", "ProblemError"):
-        from aftereffect.service import client
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module, extra = _LAZY[name]
+    try:
+        found = getattr(import_module(f"{__name__}.{module}"), name)
+    except ModuleNotFoundError as error:
+        # An AttributeError, so that hasattr and getattr with a default work where the extra is not installed.
+        raise AttributeError(f"{__name__}.{name} needs {error.name}: pip install '{__name__}[{extra}]'") from error
+    globals()[name] = found
+    return found
 
-        return getattr(client, name)
-    if name == "Study":
-        from aftereffect.studies.spec import Study
 
-        return Study
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

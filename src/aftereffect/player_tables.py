@@ -69,13 +69,13 @@ def one_good_arm(
     lags = np.arange(max_delay + 1)
     weights = np.full(max_delay + 1, 1.0 / (max_delay + 1))
     if spread == "delays":
-        losses = ae.spreads.randomly_delayed(table, max_delay, seed=seed)
+        losses = ae.spreads.randomly_delayed(table, max_delay=max_delay, seed=seed)
     elif spread == "split":
-        losses = ae.spreads.random_split(table, max_delay, seed=seed)
+        losses = ae.spreads.random_split(table, max_delay=max_delay, seed=seed)
     else:
         weights = 0.5 ** (lags / max(max_delay / 4, 0.25))
         weights /= weights.sum()
-        losses = ae.spreads.linear_composite(table, weights)
+        losses = ae.spreads.linear_composite(table, coefficients=weights)
     mean = float(weights @ lags)
     coefficients = weights.tolist() if spread == "fading" else None
     variance = float(weights @ (lags - mean) ** 2)

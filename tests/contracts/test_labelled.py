@@ -13,7 +13,9 @@ from aftereffect.core import kernel
 from aftereffect.core.errors import InvalidArgument, InvalidState, InvalidTotal, OutOfTurn
 from aftereffect.engines.labelled import simulate_labelled, simulate_labelled_loop
 from aftereffect.engines.plan import Outcome, Plan
-from aftereffect.losses import Losses, Table, iid, random_split, randomly_delayed
+from aftereffect.losses.protocol import Losses
+from aftereffect.losses.spreads import random_split, randomly_delayed
+from aftereffect.losses.tables import Table, iid
 from aftereffect.players.labelled.bold import BOLD
 from aftereffect.players.labelled.delayed_exp3 import DelayedExp3
 from aftereffect.players.labelled.delayed_ucb1 import DelayedUCB1
@@ -30,8 +32,8 @@ ASSUMPTIONS = {
 
 MAKERS: dict[str, Make] = {
     "DelayedExp3": lambda **more: DelayedExp3(K, 0.05, D, **more),
-    "BOLD": lambda **more: BOLD(Exp3(K, 0.2), D, **more),
-    "QPMD": lambda **more: QPMD(Exp3(K, 0.1), D, **more),
+    "BOLD": lambda **more: BOLD(Exp3(K, learning_rate=0.2), D, **more),
+    "QPMD": lambda **more: QPMD(Exp3(K, learning_rate=0.1), D, **more),
     "DelayedUCB1": lambda **more: DelayedUCB1(K, **more),
     "ZimmertSeldin2020": lambda **more: ZimmertSeldin2020(K, D, **more),
     "ZimmertSeldin2020, advanced": lambda **more: ZimmertSeldin2020(K, D, tuning="advanced", **more),
@@ -46,12 +48,12 @@ def make(request: pytest.FixtureRequest) -> Make:
 
 
 def split_losses() -> Losses:
-    return random_split(iid(T, [0.3, 0.5, 0.6], seed=1), D, seed=2)
+    return random_split(iid(T, means=[0.3, 0.5, 0.6], seed=1), max_delay=D, seed=2)
 
 
 def late_rewards() -> Losses:
     drawn = np.random.default_rng(3).random((T, K)) * 2.0 - 0.5
-    return randomly_delayed(Table(drawn, -0.5, 1.5), D, 4, per_arm=True, direction="maximize")
+    return randomly_delayed(Table(drawn, low=-0.5, high=1.5), max_delay=D, seed=4, per_arm=True, direction="maximize")
 
 
 def plan_of(player: Any, losses: Losses, runs: int, threads: int = 1) -> Plan:
@@ -237,7 +239,7 @@ def test_a_report_that_is_overdue_is_missed(name: str) -> None:
 @pytest.mark.parametrize("name", BOUNDED)
 def test_losses_later_than_max_delay_are_refused(name: str) -> None:
     player = MAKERS[name](seed=0)
-    losses = random_split(np.full((5, K), 0.5), D + 1, seed=0)
+    losses = random_split(np.full((5, K), 0.5), max_delay=D + 1, seed=0)
     plan = plan_of(player, losses, 1)
     for simulate in (lambda: simulate_labelled(plan, player.kernel()), lambda: simulate_labelled_loop(plan)):
         with pytest.raises(InvalidArgument, match="at least the max_delay of losses, 5, but got 4"):

@@ -104,7 +104,7 @@ def test_numpy_numbers_are_saved_as_plain_ones(make: Make) -> None:
 
 @pytest.mark.parametrize("name", AROUND_A_BASE)
 def test_the_base_is_unplayed_and_copied(name: str) -> None:
-    base = ae.Exp3(K, 0.1)
+    base = ae.Exp3(K, learning_rate=0.1)
     build: Any = getattr(ae.labelled, name)
     player = build(base, 2, seed=0)
     before = player.state()

@@ -7,26 +7,20 @@ import numpy as np
 import pytest
 
 from aftereffect.core.errors import AftereffectError, InvalidArgument, InvalidLosses, OutOfTurn
-from aftereffect.losses import (
-    CompositeLosses,
-    Losses,
-    Table,
+from aftereffect.losses.composite import CompositeLosses
+from aftereffect.losses.hard import hard, stacked
+from aftereffect.losses.protocol import Losses
+from aftereffect.losses.spreads import (
     anonymous_iid,
     at_once,
-    constrained,
     delayed,
-    drifting,
     geometric,
-    hard,
-    iid,
     kernels,
     linear_composite,
     random_split,
     randomly_delayed,
-    seasonal,
-    stacked,
-    switching,
 )
+from aftereffect.losses.tables import Table, constrained, drifting, iid, seasonal, switching
 
 T, K = 37, 3
 MEANS = [0.3, 0.5, 0.7]
@@ -52,31 +46,37 @@ FIXED: dict[str, Callable[[int], Losses]] = {
     "composite, d = 0": lambda seed: CompositeLosses(dense(seed, T, 0)),
     "composite, rewards": lambda seed: CompositeLosses(dense(seed), direction="maximize"),
     "at_once": lambda seed: at_once(plain(seed)),
-    "at_once, d = 5": lambda seed: at_once(plain(seed), 5),
-    "delayed by 3": lambda seed: delayed(plain(seed), 3),
-    "delayed by round": lambda seed: delayed(plain(seed), np.arange(T) % 7),
-    "delayed by arm": lambda seed: delayed(plain(seed), np.arange(T * K).reshape(T, K) % 5, 9),
-    "geometric": lambda seed: geometric(plain(seed), 2.0),
-    "kernels": lambda seed: kernels(plain(seed), [[1.0, 0.0], [0.5, 0.5], [0.0, 0.25]]),
-    "linear": lambda seed: linear_composite(signed(seed), [1.0, -0.5, 0.25]),
-    "linear, T < d": lambda seed: linear_composite(plain(seed), np.full(50, 0.02)),
-    "stacked": lambda seed: stacked(plain(seed), 2),
-    "stacked, short group": lambda seed: stacked(plain(seed), 4, 100),
+    "at_once, d = 5": lambda seed: at_once(plain(seed), max_delay=5),
+    "delayed by 3": lambda seed: delayed(plain(seed), delays=3),
+    "delayed by round": lambda seed: delayed(plain(seed), delays=np.arange(T) % 7),
+    "delayed by arm": lambda seed: delayed(plain(seed), delays=np.arange(T * K).reshape(T, K) % 5, max_delay=9),
+    "geometric": lambda seed: geometric(plain(seed), half_life=2.0),
+    "kernels": lambda seed: kernels(plain(seed), weights=[[1.0, 0.0], [0.5, 0.5], [0.0, 0.25]]),
+    "linear": lambda seed: linear_composite(signed(seed), coefficients=[1.0, -0.5, 0.25]),
+    "linear, T < d": lambda seed: linear_composite(plain(seed), coefficients=np.full(50, 0.02)),
+    "stacked": lambda seed: stacked(plain(seed), max_delay=2),
+    "stacked, short group": lambda seed: stacked(plain(seed), max_delay=4, horizon=100),
 }
 DRAWN: dict[str, Callable[[int], Losses]] = {
-    "iid at once": lambda seed: at_once(iid(T, MEANS, seed)),
-    "beta, geometric": lambda seed: geometric(iid(T, MEANS, seed, law="beta"), 3.0),
-    "switching, kernels": lambda seed: kernels(switching(T, K, seed), np.full((K, 4), 0.25)),
-    "constrained, delayed": lambda seed: delayed(constrained(T, K, seed), 6),
-    "drifting, split": lambda seed: random_split(drifting(T, K, seed), 5, seed),
-    "seasonal, linear": lambda seed: linear_composite(seasonal(T, K, seed, period=12.0), [0.5, 0.5]),
-    "split": lambda seed: random_split(plain(0), 6, seed),
-    "split, T < d": lambda seed: random_split(signed(0), 60, seed),
-    "randomly delayed": lambda seed: randomly_delayed(plain(0), 8, seed),
-    "randomly delayed by arm": lambda seed: randomly_delayed(plain(0), 8, seed, per_arm=True),
-    "anonymous": lambda seed: anonymous_iid(T, MEANS, ("exponential", 5.0), seed, max_delay=10),
-    "hard": lambda seed: hard(K, 3, T, seed),
-    "hard, shared noise": lambda seed: hard(K, 3, T, seed, noise="shared"),
+    "iid at once": lambda seed: at_once(iid(T, means=MEANS, seed=seed)),
+    "beta, geometric": lambda seed: geometric(iid(T, means=MEANS, seed=seed, law="beta"), half_life=3.0),
+    "switching, kernels": lambda seed: kernels(
+        switching(T, n_arms=K, seed=seed), weights=np.full((K, 4), 0.25)
+    ),
+    "constrained, delayed": lambda seed: delayed(constrained(T, n_arms=K, seed=seed), delays=6),
+    "drifting, split": lambda seed: random_split(drifting(T, n_arms=K, seed=seed), max_delay=5, seed=seed),
+    "seasonal, linear": lambda seed: linear_composite(
+        seasonal(T, n_arms=K, seed=seed, period=12.0), coefficients=[0.5, 0.5]
+    ),
+    "split": lambda seed: random_split(plain(0), max_delay=6, seed=seed),
+    "split, T < d": lambda seed: random_split(signed(0), max_delay=60, seed=seed),
+    "randomly delayed": lambda seed: randomly_delayed(plain(0), max_delay=8, seed=seed),
+    "randomly delayed by arm": lambda seed: randomly_delayed(plain(0), max_delay=8, seed=seed, per_arm=True),
+    "anonymous": lambda seed: anonymous_iid(
+        horizon=T, means=MEANS, delay_law=("exponential", 5.0), seed=seed, max_delay=10
+    ),
+    "hard": lambda seed: hard(K, max_delay=3, horizon=T, seed=seed),
+    "hard, shared noise": lambda seed: hard(K, max_delay=3, horizon=T, seed=seed, noise="shared"),
 }
 ALL = {**FIXED, **DRAWN}
 
@@ -198,7 +198,7 @@ def test_buffers_are_carried_over_from_chunk_to_chunk(max_delay):
     horizon = 5000
     rng = np.random.default_rng(0)
     values, delays = rng.random((horizon, K)), rng.integers(max_delay + 1, size=horizon)
-    losses = delayed(values, delays, max_delay)
+    losses = delayed(values, delays=delays, max_delay=max_delay)
     arms = arms_for(losses)
     wanted = np.zeros(horizon + max_delay)
     for t in range(horizon):
@@ -248,4 +248,4 @@ def test_losses_need_a_registered_kernel():
 
 def test_repr_names_kernel_and_sizes():
     sizes = "horizon=37, max_delay=3, n_arms=3"
-    assert repr(delayed(plain(0), 3)) == f"Losses(Delayed, {sizes}, direction='minimize')"
+    assert repr(delayed(plain(0), delays=3)) == f"Losses(Delayed, {sizes}, direction='minimize')"

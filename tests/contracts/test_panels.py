@@ -123,7 +123,12 @@ def test_altered_states_are_refused(base: str, settings: str, units: int) -> Non
     fields = {name: value for name, value in state.items() if name not in ("kind", "version", "digest")}
     altered = [fields | {name: None} for name in fields]
     altered += [fields | {"n_units": wrong} for wrong in (units + 1, 0, True, float(units))]
-    others = (panel.player.bandit.state(), ae.Naive(ae.Exp3(2, 1.0)).state(), fields["player"] | {"round": 1}, state)
+    others = (
+        panel.player.bandit.state(),
+        ae.Naive(ae.Exp3(2, learning_rate=1.0)).state(),
+        fields["player"] | {"round": 1},
+        state,
+    )
     altered += [fields | {"player": other} for other in others]
     if units > 1:
         altered += [fields | {"arms": [99] * (units - 1)}, fields | {"windows": [{}] * (units - 1)}]
@@ -150,18 +155,18 @@ def test_whom_it_takes() -> None:
     def wrapper(bandit: Any, cls: Any = ae.CompositeLossWrapper) -> Any:
         return cls(bandit, max_delay=1, coins=0.5, seed=0)
 
-    played = wrapper(ae.Exp3(2, 0.1))
+    played = wrapper(ae.Exp3(2, learning_rate=0.1))
     played.ask()
     many, whom = "to be shared by units, but", "player must be a CompositeLossWrapper or a CoinCleanWrapper"
     cases: list[tuple[Any, Any, str]] = [
-        (ae.Exp3(2, 0.1), 2, f"{whom}, but got Exp3(n_arms=2, learning_rate=0.1)"),
-        (wrapper(ae.Exp3(2, 0.1), Another), 2, f"{whom}, but got "),
+        (ae.Exp3(2, learning_rate=0.1), 2, f"{whom}, but got Exp3(n_arms=2, learning_rate=0.1)"),
+        (wrapper(ae.Exp3(2, learning_rate=0.1), Another), 2, f"{whom}, but got "),
         (played, 2, f"player must be unplayed {many} it is in round 1"),
         (wrapper(ae.UCB1(2)), 2, f"bandit must have averaged updates, an update_many in its kernel, {many} UCB1("),
         (wrapper(HedgedLeader(2)), 2, "player.bandit must have averaged updates, a method update_many(arms, losses), "),
-        (wrapper(ae.Exp3(2, 0.1)), 0, "n_units must be at least 1, but got 0"),
-        (wrapper(ae.Exp3(2, 0.1)), 1.5, "n_units must be an int, but got 1.5"),
-        (wrapper(ae.Exp3(2, 0.1)), True, "n_units must be an int, but got True"),
+        (wrapper(ae.Exp3(2, learning_rate=0.1)), 0, "n_units must be at least 1, but got 0"),
+        (wrapper(ae.Exp3(2, learning_rate=0.1)), 1.5, "n_units must be an int, but got 1.5"),
+        (wrapper(ae.Exp3(2, learning_rate=0.1)), True, "n_units must be an int, but got True"),
     ]
     for player, units, message in cases:
         found = refused(lambda player=player, units=units: ae.Panel(player, units), ae.InvalidArgument)

@@ -156,7 +156,7 @@ def test_a_template_around_a_base_that_has_learned_is_refused(make: Around, base
 
 @pytest.mark.parametrize("make", RIVALS_AROUND_A_BASE.values(), ids=RIVALS_AROUND_A_BASE.keys())
 def test_what_becomes_of_the_base_elsewhere_does_not_touch_a_rival(make: Around) -> None:
-    bandit = ae.Exp3(3, 0.1)
+    bandit = ae.Exp3(3, learning_rate=0.1)
     player = make(bandit, 0)
     before = player.state()
     bandit.update(0, 1.0)

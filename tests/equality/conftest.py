@@ -13,12 +13,12 @@ import pytest
 import aftereffect as ae
 
 BASES: dict[str, Callable[[int, int, int], Any]] = {
-    "tsallis tuned": lambda K, d, T: ae.TsallisFTRL(K, ae.theory.corollary_learning_rate(d, T)),
-    "tsallis small": lambda K, d, T: ae.TsallisFTRL(K, 0.05),
-    "tsallis zero": lambda K, d, T: ae.TsallisFTRL(K, 0.0),
+    "tsallis tuned": lambda K, d, T: ae.TsallisFTRL(K, learning_rate=ae.theory.corollary_learning_rate(d, T)),
+    "tsallis small": lambda K, d, T: ae.TsallisFTRL(K, learning_rate=0.05),
+    "tsallis zero": lambda K, d, T: ae.TsallisFTRL(K, learning_rate=0.0),
     "adaptive": lambda K, d, T: ae.AdaptiveTsallis(K),
     "log barrier": lambda K, d, T: ae.LogBarrier(K),
-    "exp3": lambda K, d, T: ae.Exp3(K, 0.1),
+    "exp3": lambda K, d, T: ae.Exp3(K, learning_rate=0.1),
     "uniform": lambda K, d, T: ae.Uniform(K),
 }
 
@@ -32,20 +32,20 @@ def _components(K: int, d: int, T: int) -> ae.CompositeLosses:
 
 
 def _table(K: int, T: int) -> ae.tables.Table:
-    return ae.tables.iid(T, np.linspace(0.3, 0.7, K), seed=11, law="beta")
+    return ae.tables.iid(T, means=np.linspace(0.3, 0.7, K), seed=11, law="beta")
 
 
 def _delayed(K: int, d: int, T: int) -> ae.Losses:
     delays = np.random.default_rng(d).integers(0, d + 1, size=(T, K))
-    return ae.spreads.delayed(_table(K, T), delays, d)
+    return ae.spreads.delayed(_table(K, T), delays=delays, max_delay=d)
 
 
 SPREADS: dict[str, Callable[[int, int, int], ae.Losses]] = {
     "components": _components,
-    "split": lambda K, d, T: ae.spreads.random_split(_table(K, T), d, seed=5),
+    "split": lambda K, d, T: ae.spreads.random_split(_table(K, T), max_delay=d, seed=5),
     "geometric": lambda K, d, T: ae.spreads.geometric(_table(K, T), half_life=1.0 + d / 3, max_delay=d),
     "delayed": _delayed,
-    "hard": lambda K, d, T: ae.hard(K, d, T, seed=3, gap=0.5),
+    "hard": lambda K, d, T: ae.hard(K, max_delay=d, horizon=T, seed=3, gap=0.5),
 }
 
 

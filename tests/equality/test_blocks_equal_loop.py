@@ -44,19 +44,19 @@ def test_long_runs_do_not_drift(make: Any, name: str, max_delay: int, blocks_agr
 
 @pytest.mark.parametrize("horizon", [2048, 2049, 4096, 6143])
 def test_horizons_around_the_chunks_of_preparation(horizon: int, make: Any, blocks_agree: Any) -> None:
-    blocks_agree(*both(wrapped(ae.TsallisFTRL(3, 5.0), 7), make("split", 3, 7, horizon)))
+    blocks_agree(*both(wrapped(ae.TsallisFTRL(3, learning_rate=5.0), 7), make("split", 3, 7, horizon)))
 
 
 def test_delays_longer_than_a_chunk(make: Any, blocks_agree: Any) -> None:
     d, horizon = 2_500, 60_000
-    exact, quick = both(wrapped(ae.TsallisFTRL(2, 1.0), d), make("geometric", 2, d, horizon))
+    exact, quick = both(wrapped(ae.TsallisFTRL(2, learning_rate=1.0), d), make("geometric", 2, d, horizon))
     assert exact.updates.min() > 0
     blocks_agree(exact, quick)
 
 
 @pytest.mark.parametrize("claimed", [3, 7, 20])
 def test_effects_shorter_than_the_player_thinks(claimed: int, spread: Maker, blocks_agree: Any) -> None:
-    exact, quick = both(wrapped(ae.TsallisFTRL(3, 2.0), claimed), spread(3, 2, 2_000), checkpoints=500)
+    exact, quick = both(wrapped(ae.TsallisFTRL(3, learning_rate=2.0), claimed), spread(3, 2, 2_000), checkpoints=500)
     assert exact.updates.min() > 0
     blocks_agree(exact, quick)
 
@@ -71,7 +71,7 @@ def test_horizons_too_short_for_an_update(horizon: int, make: Any, blocks_agree:
 
 def test_a_horizon_of_just_one_block(make: Any, blocks_agree: Any) -> None:
     # T = 2d+1 with the one coin at its end: the one update is in the last round and no block follows.
-    exact, quick = both(wrapped(ae.Exp3(3, 0.5), 2, [0, 0, 0, 0, 1]), make("split", 3, 2, 5))
+    exact, quick = both(wrapped(ae.Exp3(3, learning_rate=0.5), 2, [0, 0, 0, 0, 1]), make("split", 3, 2, 5))
     assert exact.updates.tolist() == [1, 1]
     assert quick.traces is not None
     assert [blocks.starts.tolist() for blocks in quick.traces] == [[1], [1]]
@@ -87,7 +87,7 @@ def test_checkpoints_in_every_round(
     losses = spread(3, max_delay, horizon)
     every = np.arange(1, horizon + 1)
     exact, quick = both(
-        wrapped(ae.TsallisFTRL(3, 1.0), max_delay, 0.3 / (max_delay + 1)), losses, checkpoints=every
+        wrapped(ae.TsallisFTRL(3, learning_rate=1.0), max_delay, 0.3 / (max_delay + 1)), losses, checkpoints=every
     )
     np.testing.assert_array_equal(quick.rounds, every)
     blocks_agree(exact, quick)
@@ -101,14 +101,14 @@ def test_checkpoints_in_every_round(
 @pytest.mark.parametrize("bias", [1.0, 0.5, 0.01])
 def test_without_delay_blocks_are_geometric(bias: float, make: Any, blocks_agree: Any) -> None:
     exact, quick = both(
-        wrapped(ae.TsallisFTRL(3, 4.0), 0, bias), make("components", 3, 0, 3_000), checkpoints=1_000
+        wrapped(ae.TsallisFTRL(3, learning_rate=4.0), 0, bias), make("components", 3, 0, 3_000), checkpoints=1_000
     )
     assert (exact.updates.min() == 3_000) == (bias == 1.0)
     blocks_agree(exact, quick)
 
 
 def test_coins_that_always_fall_heads_never_update(make: Any, blocks_agree: Any) -> None:
-    exact, quick = both(wrapped(ae.Exp3(3, 0.5), 1, 1.0), make("split", 3, 1, 500))
+    exact, quick = both(wrapped(ae.Exp3(3, learning_rate=0.5), 1, 1.0), make("split", 3, 1, 500))
     assert quick.updates.tolist() == [0, 0]
     blocks_agree(exact, quick)
 
@@ -116,14 +116,14 @@ def test_coins_that_always_fall_heads_never_update(make: Any, blocks_agree: Any)
 @pytest.mark.parametrize("length", [1_500, 2_000])
 def test_given_coins(length: int, make: Any, blocks_agree: Any) -> None:
     coins = (np.random.default_rng(4).random(length) < 0.2).tolist()
-    exact, quick = both(wrapped(ae.TsallisFTRL(3, 2.0), 2, coins), make("split", 3, 2, 1_500))
+    exact, quick = both(wrapped(ae.TsallisFTRL(3, learning_rate=2.0), 2, coins), make("split", 3, 2, 1_500))
     assert exact.updates.min() > 50
     blocks_agree(exact, quick)
 
 
 @pytest.mark.parametrize("engine", ["loop", "rounds", "blocks"])
 def test_given_coins_that_end_too_soon(engine: str, make: Any) -> None:
-    player = wrapped(ae.TsallisFTRL(3, 2.0), 2, [0, 0, 0, 0, 1] * 10)
+    player = wrapped(ae.TsallisFTRL(3, learning_rate=2.0), 2, [0, 0, 0, 0, 1] * 10)
     with pytest.raises(
         ae.CoinsExhausted, match="coins must have a value for every round, but ended before round 51"
     ):
@@ -135,9 +135,9 @@ def test_given_coins_that_end_too_soon(engine: str, make: Any) -> None:
 def test_directions_and_ranges(direction: str, low: float, high: float, blocks_agree: Any) -> None:
     d, horizon = 2, 3_000
     table = np.random.default_rng(8).uniform(low, high, (horizon, 3))
-    losses = ae.spreads.random_split(table, d, seed=2, direction=direction, low=low, high=high)
+    losses = ae.spreads.random_split(table, max_delay=d, seed=2, direction=direction, low=low, high=high)
     span = {"direction": direction, "low": low, "high": high}
-    exact, quick = both(wrapped(ae.TsallisFTRL(3, 3.0), d, **span), losses, checkpoints=777)
+    exact, quick = both(wrapped(ae.TsallisFTRL(3, learning_rate=3.0), d, **span), losses, checkpoints=777)
     assert exact.traces is not None
     fed = np.concatenate([blocks.fed_losses for blocks in exact.traces])
     assert np.nanmin(fed) < np.nanmax(fed)
@@ -148,7 +148,7 @@ def test_components_of_both_signs(blocks_agree: Any) -> None:
     # Neighbouring parts of ±1/3 can add up to ±1 at most. The player's range is wider than need be.
     components = np.random.default_rng(6).uniform(-1 / 3, 1 / 3, (2_000, 3, 3))
     losses = ae.CompositeLosses(components, low=-1.0, high=1.0)
-    exact, quick = both(wrapped(ae.Exp3(3, 0.3), 4, low=-2.0, high=1.5), losses, checkpoints=2_000)
+    exact, quick = both(wrapped(ae.Exp3(3, learning_rate=0.3), 4, low=-2.0, high=1.5), losses, checkpoints=2_000)
     assert exact.updates.min() > 0
     blocks_agree(exact, quick)
 

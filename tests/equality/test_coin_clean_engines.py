@@ -12,7 +12,9 @@ Maker = Callable[[int, int, int], Any]
 
 
 def player(K: int, d: int, coins: Any = None, first_rate: float = 1.0, **options: Any) -> ae.CoinCleanWrapper:
-    return ae.CoinCleanWrapper(ae.AdaptiveTsallis(K, first_rate), max_delay=d, coins=coins, seed=0, **options)
+    return ae.CoinCleanWrapper(
+        ae.AdaptiveTsallis(K, first_rate=first_rate), max_delay=d, coins=coins, seed=0, **options
+    )
 
 
 def three(template: Any, losses: ae.Losses, agree: Any, **options: Any) -> ae.Simulation:
@@ -54,7 +56,7 @@ def test_long_runs_do_not_drift(max_delay: int, make: Any, blocks_agree: Any) ->
 @pytest.mark.parametrize(("low", "high"), [(0.0, 1.0), (-1.0, 1.0), (-3.0, -0.5), (0.25, 40.0)])
 def test_directions_and_ranges(direction: str, low: float, high: float, blocks_agree: Any) -> None:
     table = np.random.default_rng(8).uniform(low, high, (1_000, 3))
-    losses = ae.spreads.random_split(table, 2, seed=2, direction=direction, low=low, high=high)
+    losses = ae.spreads.random_split(table, max_delay=2, seed=2, direction=direction, low=low, high=high)
     loop = three(player(3, 2, direction=direction, low=low, high=high), losses, blocks_agree)
     assert loop.traces is not None
     fed = np.concatenate([blocks.fed_losses for blocks in loop.traces])
@@ -94,7 +96,7 @@ def test_checkpoints_in_every_round(blocks_agree: Any, make: Any, played_arms: A
 
 def test_without_delay_and_always_heads_it_is_the_wrapper(make: Any, blocks_agree: Any) -> None:
     losses = make("components", 3, 0, 2_000)
-    plain = ae.CompositeLossWrapper(ae.AdaptiveTsallis(3, 1.0), max_delay=0, coins=1.0, seed=0)
+    plain = ae.CompositeLossWrapper(ae.AdaptiveTsallis(3, first_rate=1.0), max_delay=0, coins=1.0, seed=0)
     for engine in ("loop", "rounds", "blocks"):
         one, other = (
             ae.simulate(p, losses, runs=2, seed=4, engine=engine, trace=True) for p in (plain, player(3, 0, 1.0))
@@ -106,7 +108,7 @@ def test_without_delay_and_always_heads_it_is_the_wrapper(make: Any, blocks_agre
 def piled_up(horizon: int, max_delay: int) -> ae.Losses:
     """Plays of a group of d+1 rounds all fall due in its last: totals of 0 and of d+1 or half that."""
     table = np.tile([1.0, 0.5, 0.5], (horizon, 1))
-    return ae.spreads.delayed(table, max_delay - np.arange(horizon) % (max_delay + 1), max_delay)
+    return ae.spreads.delayed(table, delays=max_delay - np.arange(horizon) % (max_delay + 1), max_delay=max_delay)
 
 
 @pytest.mark.parametrize("out_of_range", ["void", "clip"])

@@ -10,11 +10,11 @@ import aftereffect as ae
 
 
 def losses(horizon: int) -> ae.Losses:
-    return ae.spreads.geometric(ae.tables.iid(horizon, [0.2, 0.8], seed=1), 1.0, 2)
+    return ae.spreads.geometric(ae.tables.iid(horizon, means=[0.2, 0.8], seed=1), half_life=1.0, max_delay=2)
 
 
 def player() -> ae.CompositeLossWrapper:
-    return ae.CompositeLossWrapper(ae.Exp3(2, 0.1), max_delay=2, coins=0.2)
+    return ae.CompositeLossWrapper(ae.Exp3(2, learning_rate=0.1), max_delay=2, coins=0.2)
 
 
 def peak(world: ae.Losses, **options: Any) -> int:

@@ -16,11 +16,13 @@ HORIZON = 900
 
 
 def losses(direction: str = "minimize") -> ae.Losses:
-    return ae.spreads.random_split(ae.tables.iid(HORIZON, MEANS, seed=1), 2, seed=2, direction=direction)
+    return ae.spreads.random_split(
+        ae.tables.iid(HORIZON, means=MEANS, seed=1), max_delay=2, seed=2, direction=direction
+    )
 
 
 def player(direction: str = "minimize", rate: float = 2.0) -> ae.CompositeLossWrapper:
-    return ae.CompositeLossWrapper(ae.TsallisFTRL(3, rate), max_delay=2, coins=0.2, direction=direction)
+    return ae.CompositeLossWrapper(ae.TsallisFTRL(3, learning_rate=rate), max_delay=2, coins=0.2, direction=direction)
 
 
 @pytest.fixture(scope="module")
@@ -179,7 +181,9 @@ def test_the_plot(sim: ae.Simulation) -> None:
 def test_compare_wants_the_same_losses() -> None:
     player = ae.CompositeLossWrapper.tuned(n_arms=2, max_delay=1, horizon=200)
     sims = [
-        ae.simulate(player, ae.spreads.delayed(ae.tables.iid(200, means, seed=1), 1), runs=3, seed=0)
+        ae.simulate(
+            player, ae.spreads.delayed(ae.tables.iid(200, means=means, seed=1), delays=1), runs=3, seed=0
+        )
         for means in ([0.5, 0.2], [0.9, 0.1])
     ]
     assert ae.compare(sims[0], sims[0]).mean == 0.0

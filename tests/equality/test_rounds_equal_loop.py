@@ -23,7 +23,7 @@ def both(player: Any, losses: ae.Losses, **options: Any) -> tuple[ae.Simulation,
 def piled_up(horizon: int, max_delay: int) -> ae.Losses:
     """Plays of a group of d+1 rounds all fall due in its last: totals of 0 and of d+1 or half that."""
     table = np.tile([1.0, 0.5, 0.5], (horizon, 1))
-    return ae.spreads.delayed(table, max_delay - np.arange(horizon) % (max_delay + 1), max_delay)
+    return ae.spreads.delayed(table, delays=max_delay - np.arange(horizon) % (max_delay + 1), max_delay=max_delay)
 
 
 @pytest.mark.parametrize("max_delay", [0, 2])
@@ -48,14 +48,14 @@ def test_the_wrapper_on_every_spread(spread: Maker, max_delay: int, blocks_agree
 
 @pytest.mark.parametrize("horizon", [1, 3, 511, 512, 513, 1_024])
 def test_horizons_around_a_tile(horizon: int, make: Any, blocks_agree: Any) -> None:
-    player = ae.CompositeLossWrapper(ae.TsallisFTRL(3, 1.0), max_delay=1, coins=0.4)
+    player = ae.CompositeLossWrapper(ae.TsallisFTRL(3, learning_rate=1.0), max_delay=1, coins=0.4)
     blocks_agree(*both(player, make("split", 3, 1, horizon)), fed=False)
 
 
 @pytest.mark.parametrize("max_delay", [0, 2])
 def test_given_coins(max_delay: int, make: Any, blocks_agree: Any) -> None:
     coins = (np.random.default_rng(4).random(HORIZON) < 0.2).tolist()
-    player = ae.CompositeLossWrapper(ae.TsallisFTRL(3, 1.0), max_delay=max_delay, coins=coins)
+    player = ae.CompositeLossWrapper(ae.TsallisFTRL(3, learning_rate=1.0), max_delay=max_delay, coins=coins)
     exact, quick = both(player, make("split", 3, max_delay, HORIZON))
     assert exact.updates.min() > 50
     blocks_agree(exact, quick, fed=False)
@@ -64,9 +64,9 @@ def test_given_coins(max_delay: int, make: Any, blocks_agree: Any) -> None:
 def test_rewards_in_a_range(blocks_agree: Any) -> None:
     table = np.random.default_rng(8).uniform(-2.0, 1.0, (HORIZON, 3))
     span: dict[str, Any] = {"direction": "maximize", "low": -2.0, "high": 1.0}
-    losses = ae.spreads.random_split(table, 3, seed=2, **span)
-    blocks_agree(*both(ae.Naive(ae.Exp3(3, 0.1), **span), losses), fed=False)
-    player = ae.CompositeLossWrapper(ae.Exp3(3, 0.1), max_delay=3, coins=0.1, **span)
+    losses = ae.spreads.random_split(table, max_delay=3, seed=2, **span)
+    blocks_agree(*both(ae.Naive(ae.Exp3(3, learning_rate=0.1), **span), losses), fed=False)
+    player = ae.CompositeLossWrapper(ae.Exp3(3, learning_rate=0.1), max_delay=3, coins=0.1, **span)
     blocks_agree(*both(player, losses), fed=False)
 
 
@@ -75,7 +75,7 @@ def test_rewards_in_a_range(blocks_agree: Any) -> None:
 def test_effects_longer_than_the_player_thinks(out_of_range: str, claimed: int, blocks_agree: Any) -> None:
     losses = piled_up(HORIZON, 5)
     player = ae.CompositeLossWrapper(
-        ae.TsallisFTRL(3, 2.0), max_delay=claimed, coins=0.3, out_of_range=out_of_range
+        ae.TsallisFTRL(3, learning_rate=2.0), max_delay=claimed, coins=0.3, out_of_range=out_of_range
     )
     exact, quick = both(player, losses)
     blocks_agree(exact, quick, fed=False)
@@ -95,17 +95,17 @@ def test_windows_that_cannot_be(out_of_range: str, blocks_agree: Any) -> None:
     components[0::4, 2], components[1::4, 1], components[2::4, 1], components[3::4, 0] = 1.0, 1.0, 1.0, 1.0
     losses = ae.CompositeLosses(components)
     assert losses.arm_totals()[:8, 0].tolist() == [0, 0, 2, 2, 0, 0, 2, 2]
-    player = ae.CompositeLossWrapper(ae.Exp3(2, 0.2), max_delay=1, coins=0.3, out_of_range=out_of_range)
+    player = ae.CompositeLossWrapper(ae.Exp3(2, learning_rate=0.2), max_delay=1, coins=0.3, out_of_range=out_of_range)
     exact, quick = both(player, losses)
     blocks_agree(exact, quick, fed=False)
-    clipped = ae.CompositeLossWrapper(ae.Exp3(2, 0.2), max_delay=1, coins=0.3, out_of_range="clip")
+    clipped = ae.CompositeLossWrapper(ae.Exp3(2, learning_rate=0.2), max_delay=1, coins=0.3, out_of_range="clip")
     fewer = exact.updates.sum() < ae.simulate(clipped, losses, runs=2, seed=4).updates.sum()
     assert fewer == (out_of_range == "void")
 
 
 @pytest.mark.parametrize("engine", ["loop", "rounds", "auto"])
 def test_impossible_totals_raise(engine: str) -> None:
-    player = ae.CompositeLossWrapper(ae.TsallisFTRL(3, 2.0), max_delay=0, coins=0.3)
+    player = ae.CompositeLossWrapper(ae.TsallisFTRL(3, learning_rate=2.0), max_delay=0, coins=0.3)
     with pytest.raises(ae.InvalidTotal, match=r"total must .* (is|got) [3-6]\.[05]$"):
         ae.simulate(player, piled_up(HORIZON, 5), runs=3, engine=engine)
 
@@ -114,11 +114,11 @@ def test_impossible_totals_raise(engine: str) -> None:
 def test_impossible_windows_raise(engine: str) -> None:
     components = np.zeros((8, 4, 2))
     components[0, 3], components[1, 2], components[2, 2], components[3, 1] = 1.0, 1.0, 1.0, 1.0
-    player = ae.CompositeLossWrapper(ae.Exp3(2, 0.2), max_delay=1, coins=[0, 0, 0, 0, 1, 0, 0, 0])
+    player = ae.CompositeLossWrapper(ae.Exp3(2, learning_rate=0.2), max_delay=1, coins=[0, 0, 0, 0, 1, 0, 0, 0])
     with pytest.raises(ae.InvalidTotal, match=r"total must"):
         ae.simulate(player, ae.CompositeLosses(components), runs=1, engine=engine)
 
 
 def test_naive_play_never_refuses(blocks_agree: Any) -> None:
     # A naive player clips totals of 6 to 1.
-    blocks_agree(*both(ae.Naive(ae.Exp3(3, 0.1)), piled_up(HORIZON, 5)), fed=False)
+    blocks_agree(*both(ae.Naive(ae.Exp3(3, learning_rate=0.1)), piled_up(HORIZON, 5)), fed=False)

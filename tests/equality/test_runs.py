@@ -13,14 +13,14 @@ HORIZON = 600
 
 def players() -> dict[str, Any]:
     return {
-        "blocks": ae.CompositeLossWrapper(ae.TsallisFTRL(3, 2.0), max_delay=2, coins=0.2, seed=77),
-        "rounds": ae.Naive(ae.Exp3(3, 0.1), seed=77),
+        "blocks": ae.CompositeLossWrapper(ae.TsallisFTRL(3, learning_rate=2.0), max_delay=2, coins=0.2, seed=77),
+        "rounds": ae.Naive(ae.Exp3(3, learning_rate=0.1), seed=77),
     }
 
 
 @pytest.fixture
 def losses() -> ae.Losses:
-    return ae.spreads.random_split(ae.tables.iid(HORIZON, [0.3, 0.5, 0.7], seed=1), 2, seed=2)
+    return ae.spreads.random_split(ae.tables.iid(HORIZON, means=[0.3, 0.5, 0.7], seed=1), max_delay=2, seed=2)
 
 
 def same(a: ae.Simulation, b: ae.Simulation, runs: int) -> None:
@@ -66,7 +66,7 @@ def test_run_0_is_the_interactive_player(
 ) -> None:
     template = players()["blocks"]
     sim = ae.simulate(template, losses, runs=3, seed=123, engine=engine, trace=True)
-    live = ae.CompositeLossWrapper(ae.TsallisFTRL(3, 2.0), max_delay=2, coins=0.2, seed=123)
+    live = ae.CompositeLossWrapper(ae.TsallisFTRL(3, learning_rate=2.0), max_delay=2, coins=0.2, seed=123)
     stream = losses.stream()
     arms = []
     for _ in range(HORIZON):
@@ -126,7 +126,7 @@ def test_seeds(losses: ae.Losses) -> None:
 
 
 def test_calls_with_one_seed_share_out_the_runs_of_one_simulation() -> None:
-    losses = ae.spreads.random_split(ae.tables.iid(400, [0.3, 0.6], seed=1), max_delay=2, seed=2)
+    losses = ae.spreads.random_split(ae.tables.iid(400, means=[0.3, 0.6], seed=1), max_delay=2, seed=2)
     player = ae.default_player(2, 2, seed=0)
     whole = ae.simulate(player, losses, runs=5, seed=9, states=True, progress=False)
     first, rest = (
@@ -145,7 +145,7 @@ def test_calls_with_one_seed_share_out_the_runs_of_one_simulation() -> None:
 
 
 def test_uniform_play_has_the_mean_of_the_arms() -> None:
-    losses = ae.spreads.random_split(ae.tables.iid(400, [0.3, 0.6, 0.5], seed=1), max_delay=2, seed=2)
+    losses = ae.spreads.random_split(ae.tables.iid(400, means=[0.3, 0.6, 0.5], seed=1), max_delay=2, seed=2)
     player = ae.CompositeLossWrapper.tuned(n_arms=3, max_delay=2, horizon=400)
     found = ae.simulate(player, losses, runs=2, seed=9, checkpoints=[100, 400], progress=False)
     sums = np.cumsum(losses.arm_totals(), axis=0)[[99, 399]]

@@ -29,12 +29,12 @@ class Stubborn:
 
 def losses(max_delay: int = 2, horizon: int = 100, **options: Any) -> ae.Losses:
     table = np.random.default_rng(1).random((horizon, 3))
-    return ae.spreads.random_split(table, max_delay, seed=2, **options)
+    return ae.spreads.random_split(table, max_delay=max_delay, seed=2, **options)
 
 
 def wrapped(bandit: Any = None, max_delay: int = 2, **options: Any) -> ae.CompositeLossWrapper:
     return ae.CompositeLossWrapper(
-        bandit or ae.Exp3(3, 0.1), max_delay=max_delay, coins=0.2, seed=0, **options
+        bandit or ae.Exp3(3, learning_rate=0.1), max_delay=max_delay, coins=0.2, seed=0, **options
     )
 
 
@@ -81,10 +81,12 @@ def test_things_that_do_not_play(player: Any) -> None:
 
 def test_a_base_alone_is_no_player() -> None:
     with pytest.raises(ae.InvalidArgument, match=r"player must be a player with a method ask.*but got Exp3\(n_arms=3"):
-        ae.simulate(ae.Exp3(3, 0.1), losses())
+        ae.simulate(ae.Exp3(3, learning_rate=0.1), losses())
 
 
-@pytest.mark.parametrize("given", [np.zeros((10, 2, 3)), None, ae.tables.iid(10, [0.1, 0.2, 0.3], seed=0)])
+@pytest.mark.parametrize(
+    "given", [np.zeros((10, 2, 3)), None, ae.tables.iid(10, means=[0.1, 0.2, 0.3], seed=0)]
+)
 def test_things_that_are_no_losses(given: Any) -> None:
     with pytest.raises(ae.InvalidArgument, match="losses must be a Losses"):
         ae.simulate(wrapped(), given)
@@ -92,7 +94,7 @@ def test_things_that_are_no_losses(given: Any) -> None:
 
 def test_a_player_for_other_losses() -> None:
     with pytest.raises(ae.InvalidArgument, match="player must have the n_arms of losses, 3, but got 2"):
-        ae.simulate(wrapped(ae.Exp3(2, 0.1)), losses())
+        ae.simulate(wrapped(ae.Exp3(2, learning_rate=0.1)), losses())
     message = "player must have the direction of losses, 'maximize', but got 'minimize'"
     with pytest.raises(ae.InvalidArgument, match=message):
         ae.simulate(wrapped(), losses(direction="maximize"))
@@ -107,7 +109,7 @@ def test_a_player_for_other_losses() -> None:
         (lambda: wrapped(max_delay=1, out_of_range="clip"), losses, "rounds"),
         (lambda: wrapped(high=0.5, out_of_range="clip"), losses, "rounds"),
         (wrapped, lambda: losses(low=-0.5), "rounds"),
-        (lambda: ae.Naive(ae.Exp3(3, 0.1)), losses, "rounds"),
+        (lambda: ae.Naive(ae.Exp3(3, learning_rate=0.1)), losses, "rounds"),
         (lambda: wrapped(Stubborn()), losses, "loop"),
         (lambda: ae.Naive(Stubborn()), losses, "loop"),
     ],
@@ -124,7 +126,7 @@ def test_auto_takes_the_quickest_exact_engine(player: Any, given: Any, engine: s
         lambda: wrapped(max_delay=1),
         lambda: wrapped(high=0.5),
         lambda: wrapped(Stubborn()),
-        lambda: ae.Naive(ae.Exp3(3, 0.1)),
+        lambda: ae.Naive(ae.Exp3(3, learning_rate=0.1)),
     ],
 )
 def test_blocks_are_refused_where_they_are_not_exact(player: Any) -> None:

@@ -145,8 +145,8 @@ def test_flaw_2_the_claimed_inequality_fails_on_average_too(d: int, fails: bool)
 def test_the_player_updates_as_often_as_its_renewal_process_says() -> None:
     """The mean over 400 runs against the exact one; z = 5, fewer than 1e-6 false alarms."""
     d, horizon = 2, 1500
-    world = at_once([[0.5, 0.5]] * horizon, d)
-    sim = simulate(CLW2018(Exp3(2, 0.1), max_delay=d, seed=1), world, runs=400, seed=6)
+    world = at_once([[0.5, 0.5]] * horizon, max_delay=d)
+    sim = simulate(CLW2018(Exp3(2, learning_rate=0.1), max_delay=d, seed=1), world, runs=400, seed=6)
     expected = float(sum(update_chances(horizon, d + 1)))
     error = sim.updates.std(ddof=1) / 400**0.5
     assert abs(sim.updates.mean() - expected) < 5 * error

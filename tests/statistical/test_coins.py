@@ -164,7 +164,10 @@ def test_coins_that_are_always_one(d: int, always: bool) -> None:
 
 def test_coins_and_arms_have_streams_of_their_own() -> None:
     # Another base, other totals: the blocks of a seed are the same.
-    first, second = player(2, 0.2), ae.CompositeLossWrapper(ae.Exp3(5, 1.0), max_delay=2, coins=0.2, seed=0)
+    first, second = (
+        player(2, 0.2),
+        ae.CompositeLossWrapper(ae.Exp3(5, learning_rate=1.0), max_delay=2, coins=0.2, seed=0),
+    )
     for _ in range(500):
         first.ask()
         second.ask()

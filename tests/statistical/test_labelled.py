@@ -14,7 +14,9 @@ from aftereffect.bandits.exp3 import Exp3
 from aftereffect.bandits.ucb1 import UCB1
 from aftereffect.engines.labelled import simulate_labelled
 from aftereffect.engines.plan import Plan
-from aftereffect.losses import Losses, delayed, iid, random_split
+from aftereffect.losses.protocol import Losses
+from aftereffect.losses.spreads import delayed, random_split
+from aftereffect.losses.tables import iid
 from aftereffect.players.labelled.bold import BOLD
 from aftereffect.players.labelled.delayed_exp3 import DelayedExp3
 from aftereffect.players.labelled.delayed_ucb1 import DelayedUCB1
@@ -42,12 +44,12 @@ def error(values: Any) -> float:
 
 def late() -> Losses:
     """Every loss arrives whole after exactly d rounds."""
-    return delayed(iid(T, MEANS, seed=3), D)
+    return delayed(iid(T, means=MEANS, seed=3), delays=D)
 
 
 ADVERSARIAL = {
     "DelayedExp3": DelayedExp3.tuned(K, D, T),
-    "BOLD": BOLD(Exp3(K, BOLD_RATE), D),
+    "BOLD": BOLD(Exp3(K, learning_rate=BOLD_RATE), D),
     "ZimmertSeldin2020": ZimmertSeldin2020(K, D),
 }
 
@@ -87,12 +89,12 @@ def test_pseudo_regret_of_index_players(name: str) -> None:
 
 
 def late_draw(seed: int) -> Losses:
-    return delayed(iid(T, MEANS, seed=100 + seed), D)
+    return delayed(iid(T, means=MEANS, seed=100 + seed), delays=D)
 
 
 def test_what_anonymity_costs() -> None:
     # Both see the same losses; one is told each play's whole loss, the other only totals.
-    losses = random_split(iid(T, MEANS, seed=5), D, seed=6)
+    losses = random_split(iid(T, means=MEANS, seed=5), max_delay=D, seed=6)
     labelled, _ = run(DelayedExp3.tuned(K, D, T), losses)
     wrapper = CompositeLossWrapper.tuned(n_arms=K, max_delay=D, horizon=T)
     anonymous = simulate(wrapper, losses, runs=RUNS, seed=1).regret

@@ -60,7 +60,7 @@ def odaaf_v(law: str) -> Any:
 @functools.cache
 def world(law: str) -> ae.Losses:
     delays, max_delay = LAWS[law]
-    return ae.spreads.anonymous_iid(T, MEANS, delays, seed=1, max_delay=max_delay)
+    return ae.spreads.anonymous_iid(T, means=MEANS, delay_law=delays, seed=1, max_delay=max_delay)
 
 
 # Read off the published figure: begin and end of the worse arm's last stretches. Those of ODAAF and ODAAF-B

@@ -36,7 +36,9 @@ def regret_per_unit(bandit: Any, units: int, runs: int, T: int) -> tuple[float, 
     return float(np.mean(values)), float(np.std(values, ddof=1)) / math.sqrt(runs)
 
 
-@pytest.mark.parametrize("bandit", [ae.TsallisFTRL(5, 0.25), ae.Exp3(5, 1.0)], ids=["tsallis", "exp3"])
+@pytest.mark.parametrize(
+    "bandit", [ae.TsallisFTRL(5, learning_rate=0.25), ae.Exp3(5, learning_rate=1.0)], ids=["tsallis", "exp3"]
+)
 def test_regret_per_unit_falls_as_units_grow(bandit: ae.TsallisFTRL | ae.Exp3) -> None:
     # Rates at which a unit alone has little but noise to learn from. Each fourfold panel must be better by 3 standard
     # errors of the difference; where it is not better at all that happens in 0.13% of cases, per comparison.

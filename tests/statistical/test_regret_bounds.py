@@ -13,15 +13,15 @@ RUNS = 48
 
 def stochastic(K: int, d: int, T: int) -> ae.Losses:
     means = np.linspace(0.2, 0.8, K)
-    return ae.spreads.random_split(ae.tables.iid(T, means, seed=K), max_delay=d, seed=d)
+    return ae.spreads.random_split(ae.tables.iid(T, means=means, seed=K), max_delay=d, seed=d)
 
 
 def late(K: int, d: int, T: int) -> ae.Losses:
     """The good arm pays at once, the bad ones d rounds later: credit goes wrong where blocks are not clean."""
-    table = ae.tables.iid(T, [0.3, *[0.7] * (K - 1)], seed=T)
+    table = ae.tables.iid(T, means=[0.3, *[0.7] * (K - 1)], seed=T)
     delays = np.full((T, K), d)
     delays[:, 0] = 0
-    return ae.spreads.delayed(table, delays, max_delay=d)
+    return ae.spreads.delayed(table, delays=delays, max_delay=d)
 
 
 def turning(K: int, d: int, T: int) -> ae.Losses:

@@ -48,7 +48,7 @@ def test_tsallis_in_every_state_of_a_run(K: int, rate: float, losses: str) -> No
     # Theorem 5 bounds the mean over the arm, given the past, in every round: no sampling, no tolerance.
     rounds = 150
     values, rng = table(losses, rounds, K), np.random.default_rng(K)
-    bandit = ae.TsallisFTRL(K, rate)
+    bandit = ae.TsallisFTRL(K, learning_rate=rate)
     bound = 2 * (1 + math.log(K)) / rate
     assert bandit.stability() == pytest.approx(bound, rel=1e-15)
     for n in range(rounds):
@@ -68,7 +68,7 @@ def test_exp3_in_every_step_of_a_run(K: int, rate: float, losses: str) -> None:
     # Lemma 14 holds for every arm, not only on average.
     rounds = 150
     values, rng = table(losses, rounds, K), np.random.default_rng(K)
-    bandit = ae.Exp3(K, rate)
+    bandit = ae.Exp3(K, learning_rate=rate)
     assert bandit.stability() == rate
     for n in range(rounds):
         q = bandit.probabilities
@@ -79,7 +79,11 @@ def test_exp3_in_every_step_of_a_run(K: int, rate: float, losses: str) -> None:
 
 
 @pytest.mark.parametrize("losses", TABLES)
-@pytest.mark.parametrize("make", [lambda: ae.TsallisFTRL(4, 6.0), lambda: ae.Exp3(4, 0.1)], ids=["tsallis", "exp3"])
+@pytest.mark.parametrize(
+    "make",
+    [lambda: ae.TsallisFTRL(4, learning_rate=6.0), lambda: ae.Exp3(4, learning_rate=0.1)],
+    ids=["tsallis", "exp3"],
+)
 def test_along_runs(make: Any, losses: str) -> None:
     # Mean over 200 rounds of 40 runs, 3 standard errors (over runs) on top: false-alarm rate 0.13% where the bound
     # is attained; it is not.
@@ -102,12 +106,12 @@ def test_along_runs(make: Any, losses: str) -> None:
 
 def test_the_first_step_by_hand() -> None:
     # Exp3, K = 2, η = ln 3, loss 1/2: q goes from (1/2, 1/2) to (1/4, 3/4), so that 1/4 moves.
-    bandit = ae.Exp3(2, math.log(3.0))
+    bandit = ae.Exp3(2, learning_rate=math.log(3.0))
     assert expected_move(bandit, [0.5, 0.5]) == pytest.approx(0.25, rel=1e-14)
     # Algorithm 2, K = 2, η = 1, loss 5/24: q goes from (1/2, 1/2) to (9/25, 16/25), so that 7/50 moves.
-    assert expected_move(ae.TsallisFTRL(2, 1.0), [5 / 24, 5 / 24]) == pytest.approx(0.14, rel=1e-13)
+    assert expected_move(ae.TsallisFTRL(2, learning_rate=1.0), [5 / 24, 5 / 24]) == pytest.approx(0.14, rel=1e-13)
     # A loss on one arm alone: half of that.
-    assert expected_move(ae.TsallisFTRL(2, 1.0), [5 / 24, 0.0]) == pytest.approx(0.07, rel=1e-13)
+    assert expected_move(ae.TsallisFTRL(2, learning_rate=1.0), [5 / 24, 0.0]) == pytest.approx(0.07, rel=1e-13)
 
 
 def test_uniform_never_moves() -> None:

@@ -22,11 +22,11 @@ SETTINGS = [(8, 20_000, 0.125, 120), (2, 100_000, 0.25, 60)]
 def stochastic(n_arms: int, horizon: int, gap: float) -> Losses:
     means = np.full(n_arms, (1.0 + gap) / 2.0)
     means[0] = (1.0 - gap) / 2.0
-    return spreads.at_once(tables.iid(horizon, means, seed=0))
+    return spreads.at_once(tables.iid(horizon, means=means, seed=0))
 
 
 def constrained(n_arms: int, horizon: int, gap: float) -> Losses:
-    return spreads.at_once(tables.constrained(horizon, n_arms, seed=0, gap=gap))
+    return spreads.at_once(tables.constrained(horizon, n_arms=n_arms, seed=0, gap=gap))
 
 
 def play(bandit: TsallisINF | UCB1, losses: Losses, runs: int) -> Simulation:
@@ -51,7 +51,7 @@ def test_regret_is_under_its_bounds_and_falls_with_the_variance(
     losses = world(n_arms, horizon, gap)
     played = {}
     for estimator in ESTIMATORS:
-        bandit = TsallisINF(n_arms, estimator)
+        bandit = TsallisINF(n_arms, estimator=estimator)
         result = played[estimator] = play(bandit, losses, runs)
         assert result.updates.tolist() == [horizon] * runs
         bound = min(bandit.regret_bound(horizon), self_bounding(estimator, n_arms, horizon, gap))
@@ -66,6 +66,6 @@ def test_regret_is_under_its_bounds_and_falls_with_the_variance(
 def test_ucb1_fails_where_the_level_moves() -> None:
     """The point of the second experiment: UCB1 takes a jump of the level for a change of the arms."""
     n_arms, horizon, gap, runs = SETTINGS[0]
-    losses = constrained(n_arms, horizon, gap)
+    losses = constrained(n_arms, n_arms=horizon, seed=gap)
     difference = compare(play(UCB1(n_arms), losses, runs), play(TsallisINF(n_arms), losses, runs))
     assert difference.mean > 3.0 * difference.standard_error

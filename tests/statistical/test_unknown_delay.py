@@ -33,8 +33,8 @@ def test_alarms_on_losses_of_one_law_are_rare(guess: int, max_delay: int) -> Non
     # δ = 0.1 in each of 80 independent runs: at exactly that rate, 25 or more alarms have chance 1.5e-7.
     alarms = 0
     for seed in range(80):
-        table = ae.tables.iid(700, [0.2, 0.8], seed=seed)
-        losses = ae.spreads.random_split(table, max_delay, seed=seed)
+        table = ae.tables.iid(700, means=[0.2, 0.8], seed=seed)
+        losses = ae.spreads.random_split(table, max_delay=max_delay, seed=seed)
         player = UnknownDelayWrapper(2, horizon=700, guess=guess, false_alarm=0.1, seed=seed)
         alarms += run(player, losses).restarts > 0
     assert alarms < 25
@@ -85,7 +85,7 @@ def test_losses_that_change_can_hide_their_delay() -> None:
 def test_blocks_have_the_law_of_definition_1() -> None:
     # Mean and the share of short blocks, each within 5 standard errors: by chance 1 in 870,000 seeds fails.
     guess, T = 2, 200_000
-    losses = ae.spreads.at_once(ae.tables.iid(T, [0.2, 0.6], seed=1))
+    losses = ae.spreads.at_once(ae.tables.iid(T, means=[0.2, 0.6], seed=1))
     player = UnknownDelayWrapper(2, horizon=T, guess=guess, false_alarm=0.0)
     sim = ae.simulate(player, losses, runs=1, seed=6, trace=True)
     assert sim.traces is not None

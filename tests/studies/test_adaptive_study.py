@@ -87,8 +87,8 @@ def test_open_stretch_over_all_coins(d: int, T: int, beta: float) -> None:
 
 @pytest.mark.parametrize(("K", "d", "T", "high"), [(2, 0, 200, 1.0), (3, 2, 300, 1.0), (4, 3, 40, 2.0)])
 def test_certificates_are_those_the_players_give(K: int, d: int, T: int, high: float) -> None:
-    table = tables.iid(T, np.linspace(0.2, 0.8, K), seed=1).values * high
-    losses = spreads.randomly_delayed(tables.Table(table, 0.0, high), d, 2)
+    table = tables.iid(T, means=np.linspace(0.2, 0.8, K), seed=1).values * high
+    losses = spreads.randomly_delayed(tables.Table(table, low=0.0, high=high), max_delay=d, seed=2)
     player = ae.default_player(K, d, seed=0, high=high)
     runs = 5
 
@@ -110,7 +110,7 @@ def test_certificates_are_those_the_players_give(K: int, d: int, T: int, high: f
 
 
 def test_states_are_kept_only_on_demand() -> None:
-    losses = spreads.delayed(tables.iid(500, [0.2, 0.6], seed=1), 2)
+    losses = spreads.delayed(tables.iid(500, means=[0.2, 0.6], seed=1), delays=2)
     player = ae.default_player(2, 2, seed=0)
     points = checkpoint_rounds(1, 500)
     with_states, without = (

@@ -144,7 +144,7 @@ def test_other_bases_speak_for_themselves() -> None:
     stated = theory.wrapper_regret_bound_sharp(d, T, beta, own.stability(), own.regret_bound(10_000))
     assert player.regret_bound(T, form="sharp") == pytest.approx(stated, rel=1e-14)
     # Exp3-IX states a bound that is affine in the updates, so that their mean, p(T−2d), may stand for them.
-    bandit = Exp3IX(2, 0.01)
+    bandit = Exp3IX(2, learning_rate=0.01)
     mixed = ae.CompositeLossWrapper(bandit, max_delay=d, coins=beta).regret_bound(T, form="sharp")
     regret = math.log(2) / 0.01 + 0.01 * (p * (T - 2)) * 2 / 1.01
     xi = bandit.stability()
@@ -161,7 +161,7 @@ def test_mean_regret_is_below_the_sharp_bound(base: str, K: int, d: int, T: int)
     assert bound < 0.8 * T
     worse = np.full((T, K), 0.75)
     worse[:, 1], worse[: T // 3, 0] = 0.4, 0.0
-    for table in (ae.tables.iid(T, np.linspace(0.3, 0.7, K), seed=K), worse):
+    for table in (ae.tables.iid(T, means=np.linspace(0.3, 0.7, K), seed=K), worse):
         losses = ae.spreads.random_split(table, max_delay=d, seed=d)
         sim = ae.simulate(player, losses, runs=48, seed=1, checkpoints=1)
         assert sim.mean_regret + 3.0 * sim.standard_error <= bound

@@ -140,7 +140,11 @@ def tells(K: int, units: int, rng: np.random.Generator, bandit: ae.AdaptiveTsall
 @pytest.mark.parametrize("units", [1, 2, 5])
 @pytest.mark.parametrize(("K", "first_rate"), [(2, 1.0), (2, 1e-6), (3, 0.05), (10, 1.0), (10, 1e4), (200, 0.3)])
 def test_every_update_is_what_the_formulas_say(K: int, first_rate: float, units: int) -> None:
-    bandit, rng, h = ae.AdaptiveTsallis(K, first_rate, memory=7.0), np.random.default_rng(K), 2 * (math.sqrt(K) - 1)
+    bandit, rng, h = (
+        ae.AdaptiveTsallis(K, first_rate=first_rate, memory=7.0),
+        np.random.default_rng(K),
+        2 * (math.sqrt(K) - 1),
+    )
     mean, paid, worst = 0.0, np.zeros(K), 0.0
     for n in range(1, 81):
         told = tells(K, units, rng, bandit)
@@ -178,7 +182,7 @@ def test_the_cost_is_by_moments_at_usual_rates_and_exact_at_small_ones(K: int) -
     rng, ways = np.random.default_rng(K), {0: 0, 1: 0, 2: 0}
     # The rate is small in the first updates only: many beginnings.
     for first_rate in np.geomspace(1e-3, 0.5, 20):
-        bandit, mean = ae.AdaptiveTsallis(K, float(first_rate), memory=5.0), 0.0
+        bandit, mean = ae.AdaptiveTsallis(K, first_rate=float(first_rate), memory=5.0), 0.0
         for n in range(1, 16):
             told = tells(K, 1, rng, bandit)
             q, rate, cost, arm = bandit.probabilities, bandit.learning_rate, bandit.cost, told.arms[0]
@@ -207,7 +211,7 @@ def test_the_cost_is_by_moments_at_usual_rates_and_exact_at_small_ones(K: int) -
 @pytest.mark.parametrize("K", [2, 3, 5])
 def test_estimates_are_unbiased_and_cost_what_the_proof_says_on_average(K: int, first_rate: float) -> None:
     # Exact over the arm drawn, in states along a run: Σ_J q(J) ẑ = ℓ, and Σ_J q(J) cost ≤ (Σ√q + 2Σq^{3/2}(1 − q))/η.
-    bandit, rng = ae.AdaptiveTsallis(K, first_rate), np.random.default_rng(K)
+    bandit, rng = ae.AdaptiveTsallis(K, first_rate=first_rate), np.random.default_rng(K)
     for n in range(40):
         losses = rng.random(K) if n % 3 else rng.integers(0, 2, K).astype(float)
         q, before = bandit.probabilities, bandit.estimated_losses
@@ -225,7 +229,7 @@ def test_estimates_are_unbiased_and_cost_what_the_proof_says_on_average(K: int, 
 
 @pytest.mark.parametrize("factor", [2.0**-20, 1e-3, 7.0, 2.0**30])
 def test_play_does_not_depend_on_the_unit_of_losses(factor: float) -> None:
-    plain, scaled = ae.AdaptiveTsallis(4, 0.5), ae.AdaptiveTsallis(4, 0.5 * factor)
+    plain, scaled = ae.AdaptiveTsallis(4, first_rate=0.5), ae.AdaptiveTsallis(4, first_rate=0.5 * factor)
     rng = np.random.default_rng(3)
     for bandit in (plain, scaled):
         bandit.prepare_sums()
@@ -248,7 +252,7 @@ def q_of(bandit: Any) -> Floats:
 @pytest.mark.parametrize("first_rate", [1e-100, 1e-10, 1.0, 1e10, 1e100])
 @pytest.mark.parametrize("K", [2, 10, 10_000])
 def test_numbers_at_the_ends(K: int, first_rate: float) -> None:
-    bandit, rng = ae.AdaptiveTsallis(K, first_rate), np.random.default_rng(5)
+    bandit, rng = ae.AdaptiveTsallis(K, first_rate=first_rate), np.random.default_rng(5)
     for n in range(60):
         q = bandit.probabilities
         # The leader, the laggard, and a fair draw, with losses at both ends: most of this has probability nearly 0.
@@ -273,7 +277,7 @@ def many_updates(params: Any, n_arms: int, state: Any, losses: Any, uniforms: An
 
 @pytest.mark.parametrize(("K", "first_rate"), [(2, 1.0), (5, 1e-100)])
 def test_a_million_updates(K: int, first_rate: float) -> None:
-    params = ae.AdaptiveTsallis(K, first_rate).params
+    params = ae.AdaptiveTsallis(K, first_rate=first_rate).params
     state, rng = np.zeros(kernel_functions.size(K)), np.random.default_rng(1)
     kernel_functions.start(params, K, state)
     losses = rng.integers(0, 2, (9973, K)).astype(float)
@@ -288,7 +292,7 @@ def test_a_million_updates(K: int, first_rate: float) -> None:
 
 def test_many_units_are_the_average_over_all_draws() -> None:
     # Two units, all draws: the mean of L̂ moves by the mean of the units' losses.
-    bandit, losses = taught(ae.AdaptiveTsallis(3, 0.4), 12), np.array([[0.0, 1.0, 0.3], [0.6, 0.2, 1.0]])
+    bandit, losses = taught(ae.AdaptiveTsallis(3, first_rate=0.4), 12), np.array([[0.0, 1.0, 0.3], [0.6, 0.2, 1.0]])
     q, mean = bandit.probabilities, np.zeros(3)
     for arms in itertools.product(range(3), repeat=2):
         twin = copy.deepcopy(bandit)

@@ -28,11 +28,11 @@ def naive(**changes: Any) -> Any:
 
 
 def tsallis(n_arms: Any = 2, learning_rate: Any = 1.0) -> Any:
-    return ae.TsallisFTRL(n_arms, learning_rate)
+    return ae.TsallisFTRL(n_arms, learning_rate=learning_rate)
 
 
 def exp3(n_arms: Any = 2, learning_rate: Any = 1.0) -> Any:
-    return ae.Exp3(n_arms, learning_rate)
+    return ae.Exp3(n_arms, learning_rate=learning_rate)
 
 
 def uniform(n_arms: Any = 2) -> Any:

@@ -13,7 +13,9 @@ from aftereffect.players.doubling import DoublingWrapper
 
 
 def split(K: int, d: int, T: int, **span: Any) -> ae.Losses:
-    return ae.spreads.random_split(ae.tables.iid(T, np.linspace(0.2, 0.7, K), seed=5), d, seed=6, **span)
+    return ae.spreads.random_split(
+        ae.tables.iid(T, means=np.linspace(0.2, 0.7, K), seed=5), max_delay=d, seed=6, **span
+    )
 
 
 def twin_of(player: DoublingWrapper, horizon: int) -> ae.CompositeLossWrapper:
@@ -50,7 +52,7 @@ def test_every_epoch_is_a_run_of_the_tuned_wrapper(base: str) -> None:
 
 def test_without_delay_the_first_epoch_is_the_base_itself() -> None:
     player = DoublingWrapper(4, max_delay=0, first_horizon=200, seed=3)
-    bandit = ae.Naive(ae.TsallisFTRL(4, math.sqrt(100.0)), seed=3)
+    bandit = ae.Naive(ae.TsallisFTRL(4, learning_rate=math.sqrt(100.0)), seed=3)
     stream = split(4, 0, 200).stream()
     for _ in range(200):
         arm = player.ask()

@@ -35,7 +35,7 @@ def test_two_arms_by_hand() -> None:
 @pytest.mark.parametrize("rate", [1e-12, 1e-3, 0.1, 2.0])
 def test_against_the_closed_form(n_arms: int, rate: float) -> None:
     rng = np.random.default_rng(n_arms)
-    bandit = ae.Exp3(n_arms, rate)
+    bandit = ae.Exp3(n_arms, learning_rate=rate)
     with localcontext() as context:
         context.prec = 60
         L = [Decimal(0)] * n_arms

@@ -10,12 +10,12 @@ from aftereffect.core.errors import InvalidArgument
 @pytest.mark.parametrize("high", [1e304, 1.7e308, 1e-304, 5e-324])
 def test_ranges_that_would_overflow_or_lose_their_digits_are_refused(high):
     with pytest.raises(InvalidArgument, match=r"^high - low must be at (most|least) "):
-        ae.CompositeLossWrapper(ae.Exp3(2, 0.1), max_delay=1, coins=0.5, high=high)
+        ae.CompositeLossWrapper(ae.Exp3(2, learning_rate=0.1), max_delay=1, coins=0.5, high=high)
 
 
 @pytest.mark.parametrize("high", [1e300, 1e-300])
 def test_wide_and_narrow_ranges_feed_what_they_should(high):
-    player = ae.CompositeLossWrapper(ae.Exp3(2, 0.1), max_delay=1, coins=[0, 0, 1], seed=0, high=high)
+    player = ae.CompositeLossWrapper(ae.Exp3(2, learning_rate=0.1), max_delay=1, coins=[0, 0, 1], seed=0, high=high)
     for total in (high, high, high):
         player.ask()
         played = player.tell(total)
@@ -41,7 +41,7 @@ def test_a_half_life_without_end_asks_for_a_delay():
 
 
 def test_many_checkpoints_equal_the_loop():
-    losses = ae.spreads.random_split(ae.tables.iid(400, [0.4, 0.6], seed=1), max_delay=9, seed=2)
+    losses = ae.spreads.random_split(ae.tables.iid(400, means=[0.4, 0.6], seed=1), max_delay=9, seed=2)
     player = ae.CompositeLossWrapper.tuned(n_arms=2, max_delay=9, horizon=400)
     blocks, loop = (ae.simulate(player, losses, runs=4, engine=e, checkpoints=400) for e in ("blocks", "loop"))
     assert blocks.regrets.shape == (4, 400)

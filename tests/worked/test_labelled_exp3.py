@@ -18,7 +18,7 @@ def test_without_delay_it_is_exp3_bit_for_bit() -> None:
     # Some losses are 0, from which Exp3 learns nothing.
     table = np.maximum(np.random.default_rng(1).random((500, 3)) - 0.2, 0.0)
     player = DelayedExp3(3, ETA, max_delay=0, seed=4)
-    bandit, stream = Exp3(3, ETA), random.stream(4, 0, random.ARMS)
+    bandit, stream = Exp3(3, learning_rate=ETA), random.stream(4, 0, random.ARMS)
     for t in range(500):
         arm = bandit.draw(stream)
         assert player.ask() == arm

@@ -24,10 +24,12 @@ def landing(delays: Any, t: int) -> list[int]:
     return [s for s in range(t + 1) if s + delays[s] == t]
 
 
-@pytest.mark.parametrize("player", [BOLD(Exp3(K, 0.4), 0, seed=3), QPMD(Exp3(K, 0.4), 0, seed=3)])
+@pytest.mark.parametrize(
+    "player", [BOLD(Exp3(K, learning_rate=0.4), 0, seed=3), QPMD(Exp3(K, learning_rate=0.4), 0, seed=3)]
+)
 def test_without_delay_it_is_the_base(player: Any) -> None:
     losses = table(1)
-    bandit, stream = Exp3(K, 0.4), random.stream(3, 0, random.ARMS)
+    bandit, stream = Exp3(K, learning_rate=0.4), random.stream(3, 0, random.ARMS)
     for t in range(T):
         arm = bandit.draw(stream)
         assert player.ask() == arm
@@ -38,8 +40,8 @@ def test_without_delay_it_is_the_base(player: Any) -> None:
 @pytest.mark.parametrize("d", [1, 4])
 def test_bold_under_a_fixed_delay_is_d_plus_1_copies_taking_turns(d: int) -> None:
     losses = table(2)
-    player = BOLD(TsallisFTRL(K, 3.0), d, seed=4)
-    copies, stream = [TsallisFTRL(K, 3.0) for _ in range(d + 1)], random.stream(4, 0, random.ARMS)
+    player = BOLD(TsallisFTRL(K, learning_rate=3.0), d, seed=4)
+    copies, stream = [TsallisFTRL(K, learning_rate=3.0) for _ in range(d + 1)], random.stream(4, 0, random.ARMS)
     arms: list[int] = []
     for t in range(T):
         arms.append(copies[t % (d + 1)].draw(stream))
@@ -53,12 +55,12 @@ def test_bold_under_a_fixed_delay_is_d_plus_1_copies_taking_turns(d: int) -> Non
 def test_bold_under_varying_delays_against_a_slow_pool() -> None:
     d, losses = 5, table(5)
     delays = np.random.default_rng(6).integers(0, d + 1, T)
-    player = BOLD(Exp3(K, 0.4), d, seed=7)
+    player = BOLD(Exp3(K, learning_rate=0.4), d, seed=7)
     stream, free, busy = random.stream(7, 0, random.ARMS), [], {}
     made, arms = 0, []
     for t in range(T):
         if not free:
-            free.append(Exp3(K, 0.4))
+            free.append(Exp3(K, learning_rate=0.4))
             made += 1
         busy[t] = free.pop()
         arms.append(busy[t].draw(stream))
@@ -73,7 +75,7 @@ def test_bold_under_varying_delays_against_a_slow_pool() -> None:
 
 def test_bold_needs_all_its_copies_and_no_more() -> None:
     d = 3
-    player = BOLD(Exp3(2, 0.1), d, seed=1)
+    player = BOLD(Exp3(2, learning_rate=0.1), d, seed=1)
     for t in range(1, 40):
         player.ask()
         player.tell([(t - d, 1.0)] if t > d else [])
@@ -82,10 +84,10 @@ def test_bold_needs_all_its_copies_and_no_more() -> None:
 
 def test_bolds_bound_by_hand() -> None:
     # d + 1 = 4 copies of 250 rounds, each 2η√K + 250√K/η with K = 4 and η = 5: 20 + 100.
-    assert BOLD(TsallisFTRL(4, 5.0), 3).regret_bound(1000) == pytest.approx(480.0)
+    assert BOLD(TsallisFTRL(4, learning_rate=5.0), 3).regret_bound(1000) == pytest.approx(480.0)
 
 
-@pytest.mark.parametrize("base", [Exp3(K, 0.3), UCB1(K)])
+@pytest.mark.parametrize("base", [Exp3(K, learning_rate=0.3), UCB1(K)])
 def test_qpmd_against_queues_filled_once_a_round(base: Any) -> None:
     d, losses = 6, table(8)
     delays = np.random.default_rng(9).integers(0, d + 1, T)

@@ -26,9 +26,9 @@ RANGE = {"direction": "maximize", "low": -1.0, "high": 3.0}
         (lambda: DelayedExp3.tuned(2, 3, 9, total_delay=-1), "total_delay must be at least 0, but got -1"),
         (lambda: DelayedExp3(2, 0.5, 2).regret_bound(10), "learning_rate must be at most 0.091"),
         (lambda: BOLD(2, 3), "bandit must be a base algorithm in kernel form, such as Exp3, but got 2"),
-        (lambda: BOLD(Exp3(2, 0.1), 1.5), "max_delay must be an int, but got 1.5"),
+        (lambda: BOLD(Exp3(2, learning_rate=0.1), 1.5), "max_delay must be an int, but got 1.5"),
         (lambda: QPMD(None, 3), "bandit must be a base algorithm in kernel form, such as Exp3, but got None"),
-        (lambda: QPMD(Exp3(2, 0.1), 3, seed=-1), "seed must be at least 0, but got -1"),
+        (lambda: QPMD(Exp3(2, learning_rate=0.1), 3, seed=-1), "seed must be at least 0, but got -1"),
         (lambda: DelayedUCB1(2, low=1.0), "low must be less than high, but got low=1.0 and high=1.0"),
         (lambda: DelayedUCB1(2).regret_bound(9, [0, -0.5], 1), "gaps must be at least 0, but the least is"),
         (lambda: ZimmertSeldin2020(2, 3, tuning="best"), "one of 'simple', 'advanced', but got 'best'"),
@@ -45,8 +45,8 @@ PLAYERS = pytest.mark.parametrize(
     "player",
     [
         DelayedExp3(2, 0.1, 3, **RANGE),
-        BOLD(Exp3(2, 0.1), 3, **RANGE),
-        QPMD(Exp3(2, 0.1), 3, **RANGE),
+        BOLD(Exp3(2, learning_rate=0.1), 3, **RANGE),
+        QPMD(Exp3(2, learning_rate=0.1), 3, **RANGE),
         DelayedUCB1(2, **RANGE),
         ZimmertSeldin2020(2, 3, tuning="advanced", **RANGE),
     ],
@@ -58,7 +58,7 @@ def test_only_an_unplayed_base_is_copied(player: Any) -> None:
     with pytest.raises(InvalidArgument, match="seed must be at least 0, but got -1"):
         player.fresh(-1)
     if not isinstance(player.subject, int):
-        played = type(player)(Exp3(2, 0.1), 3)
+        played = type(player)(Exp3(2, learning_rate=0.1), 3)
         played.subject.update(0, 1.0)
         with pytest.raises(InvalidArgument, match="bandit must be unplayed for its player to be copied"):
             played.fresh(0)

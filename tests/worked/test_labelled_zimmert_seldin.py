@@ -100,7 +100,7 @@ def test_without_delay_it_is_tsallis_at_the_rate_of_the_round() -> None:
     np.testing.assert_allclose(player.probabilities, [0.5, 0.5], rtol=1e-15)
     player.tell([(1, 0.75)])
     player.ask()
-    bandit = TsallisFTRL(2, math.sqrt(2.0))
+    bandit = TsallisFTRL(2, learning_rate=math.sqrt(2.0))
     bandit.update(arm, 0.75)
     np.testing.assert_allclose(player.probabilities, bandit.probabilities, rtol=1e-12)
 

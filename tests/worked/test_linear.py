@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 import aftereffect as ae
-from aftereffect.losses import stacked
+from aftereffect.losses.hard import stacked
 
 
 def players(n_arms: int, d: int, seed: int) -> list[Any]:
     beta = 1 / (2 * d + 1)
     return [
-        ae.CompositeLossWrapper(ae.TsallisFTRL(n_arms, 2.0), max_delay=d, coins=beta, seed=seed),
-        ae.CompositeLossWrapper(ae.Exp3(n_arms, 0.3), max_delay=d, coins=beta, seed=seed),
-        ae.Naive(ae.Exp3(n_arms, 0.3), seed=seed, high=d + 1.0),
+        ae.CompositeLossWrapper(ae.TsallisFTRL(n_arms, learning_rate=2.0), max_delay=d, coins=beta, seed=seed),
+        ae.CompositeLossWrapper(ae.Exp3(n_arms, learning_rate=0.3), max_delay=d, coins=beta, seed=seed),
+        ae.Naive(ae.Exp3(n_arms, learning_rate=0.3), seed=seed, high=d + 1.0),
     ]
 
 

@@ -60,7 +60,7 @@ def test_two_updates_by_hand() -> None:
 @pytest.mark.parametrize("units", [1, 2, 5])
 @pytest.mark.parametrize(("K", "first_rate"), [(2, 1.0), (2, 1e-6), (3, 0.05), (10, 0.1), (10, 1e4), (200, 0.3)])
 def test_every_update_is_what_the_formulas_say(K: int, first_rate: float, units: int) -> None:
-    bandit, rng = ae.LogBarrier(K, first_rate, memory=7.0), np.random.default_rng(K)
+    bandit, rng = ae.LogBarrier(K, first_rate=first_rate, memory=7.0), np.random.default_rng(K)
     mean, paid, squares = 0.0, np.zeros(K), K * first_rate**2
     for n in range(1, 81):
         q, rates, before, cost = bandit.probabilities, bandit.learning_rates, bandit.estimated_losses, bandit.cost
@@ -115,7 +115,7 @@ def test_the_steps_of_the_proof() -> None:
 @pytest.mark.parametrize("units", [1, 2])
 def test_estimates_are_unbiased(units: int) -> None:
     # Exact over all draws of all units, up to a number common to all arms.
-    bandit, rng = ae.LogBarrier(3, 0.2), np.random.default_rng(1)
+    bandit, rng = ae.LogBarrier(3, first_rate=0.2), np.random.default_rng(1)
     for _ in range(15):
         losses, q, mean = rng.random((units, 3)), bandit.probabilities, np.zeros(3)
         for arms in itertools.product(range(3), repeat=units):
@@ -131,7 +131,7 @@ def test_estimates_are_unbiased(units: int) -> None:
 @pytest.mark.parametrize("first_rate", [1e-6, 1.0, 1e6])
 @pytest.mark.parametrize("K", [2, 10, 10_000])
 def test_numbers_at_the_ends(K: int, first_rate: float) -> None:
-    bandit, rng = ae.LogBarrier(K, first_rate), np.random.default_rng(5)
+    bandit, rng = ae.LogBarrier(K, first_rate=first_rate), np.random.default_rng(5)
     for n in range(60):
         q = bandit.probabilities
         arm = (int(q.argmax()), int(q.argmin()), int(rng.choice(K, p=q / q.sum())))[n % 3]

@@ -8,10 +8,9 @@ from scipy import stats
 
 from aftereffect.core.jit import compiled
 from aftereffect.core.random import ARMS, COINS, stream
-from aftereffect.losses import random_split
 from aftereffect.losses.delay_laws import draw_delays
 from aftereffect.losses.seeds import children, sequence
-from aftereffect.losses.spreads import hashed_uniform
+from aftereffect.losses.spreads import hashed_uniform, random_split
 
 T, K = 23, 3
 VALUES = np.random.default_rng(0).random((T, K))
@@ -40,7 +39,7 @@ def splitmix64(key: int, count: int) -> int:
 
 @pytest.mark.parametrize("max_delay", [0, 4, 15, 16, 40])
 def test_random_split_normalises_exponential_numbers(max_delay):
-    losses = random_split(VALUES, max_delay, 5)
+    losses = random_split(VALUES, max_delay=max_delay, seed=5)
     parts = max_delay + 1
     key = int(losses.params.key)
     dense = np.empty((T, parts, K))
@@ -55,7 +54,7 @@ def test_random_split_normalises_exponential_numbers(max_delay):
 
 def test_random_split_is_uniform_on_the_simplex():
     n, d = 20_000, 4
-    parts = random_split(np.ones((n, 2)), d, 9).components()
+    parts = random_split(np.ones((n, 2)), max_delay=d, seed=9).components()
     # A coordinate of Dirichlet(1, ..., 1) is Beta(1, d): mean 1/(d+1), variance d/((d+1)²(d+2)).
     deviation = np.abs(parts.mean(axis=0) - 1.0 / (d + 1))
     assert (deviation <= Z * math.sqrt(d / ((d + 1) ** 2 * (d + 2)) / n)).all()

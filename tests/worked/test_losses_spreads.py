@@ -7,18 +7,17 @@ import numpy as np
 import pytest
 
 from aftereffect.core.errors import InvalidArgument
-from aftereffect.losses import (
-    Table,
+from aftereffect.losses.spreads import (
     anonymous_iid,
     at_once,
     delayed,
     geometric,
-    iid,
     kernels,
     linear_composite,
     random_split,
     randomly_delayed,
 )
+from aftereffect.losses.tables import Table, iid
 
 T, K = 23, 3
 VALUES = np.random.default_rng(0).random((T, K))
@@ -37,7 +36,7 @@ def one_hot(delays: np.ndarray, max_delay: int) -> np.ndarray:
 
 def test_at_once_puts_everything_at_delay_0():
     for max_delay in (0, 4):
-        losses = at_once(VALUES, max_delay)
+        losses = at_once(VALUES, max_delay=max_delay)
         np.testing.assert_array_equal(losses.components(), one_hot(np.zeros((T, K), int), max_delay))
 
 
@@ -46,14 +45,14 @@ def test_delayed_takes_one_delay_one_a_round_or_one_a_play():
     for delays in (2, by_round, by_play):
         full = np.broadcast_to(delays[:, None] if np.ndim(delays) == 1 else delays, (T, K))
         for max_delay in (None, 7):
-            losses = delayed(VALUES, delays, max_delay)
+            losses = delayed(VALUES, delays=delays, max_delay=max_delay)
             assert losses.max_delay == (int(full.max()) if max_delay is None else 7)
             np.testing.assert_array_equal(losses.components(), one_hot(full, losses.max_delay))
 
 
 @pytest.mark.parametrize("per_arm", [False, True])
 def test_random_delays_move_whole_effects(per_arm):
-    losses = randomly_delayed(VALUES, 5, 3, per_arm=per_arm)
+    losses = randomly_delayed(VALUES, max_delay=5, seed=3, per_arm=per_arm)
     components = losses.components()
     np.testing.assert_array_equal(components.sum(axis=1), VALUES)
     delays = components.argmax(axis=1)
@@ -62,7 +61,7 @@ def test_random_delays_move_whole_effects(per_arm):
 
 
 def test_geometric_weights_halve_by_half_life():
-    losses = geometric(VALUES, 3.0, 9)
+    losses = geometric(VALUES, half_life=3.0, max_delay=9)
     weights = np.array([0.5 ** (s / 3.0) for s in range(10)])
     dense = VALUES[:, np.newaxis, :] * (weights / weights.sum())[np.newaxis, :, np.newaxis]
     np.testing.assert_allclose(losses.components(), dense, rtol=1e-14)
@@ -71,37 +70,42 @@ def test_geometric_weights_halve_by_half_life():
 
 def test_geometric_default_cut_leaves_less_than_a_hundredth():
     # 2^-7 = 0.0078 < 0.01 <= 2^-6;  2^(-20/3) = 0.0098 < 0.01 <= 2^(-19/3) = 0.012
-    assert geometric(VALUES, 1.0).max_delay == 6
-    assert geometric(VALUES, 3.0).max_delay == 19
-    assert geometric(VALUES, 0.1).max_delay == 0
+    assert geometric(VALUES, half_life=1.0).max_delay == 6
+    assert geometric(VALUES, half_life=3.0).max_delay == 19
+    assert geometric(VALUES, half_life=0.1).max_delay == 0
 
 
 def test_kernels_and_linear_composites_multiply():
     weights = np.random.default_rng(1).dirichlet(np.ones(4), size=K)
     dense = np.einsum("ti,is->tsi", VALUES, weights)
-    np.testing.assert_array_equal(kernels(VALUES, weights).components(), dense)
+    np.testing.assert_array_equal(kernels(VALUES, weights=weights).components(), dense)
     same = np.einsum("ti,s->tsi", VALUES, weights[0])
-    np.testing.assert_array_equal(linear_composite(VALUES, weights[0]).components(), same)
+    np.testing.assert_array_equal(linear_composite(VALUES, coefficients=weights[0]).components(), same)
 
 
 def test_linear_composite_is_the_formula_of_dekel_et_al():
     a, arms = [0.5, 0.25, 0.125], np.arange(T) % K
     played = VALUES[np.arange(T), arms]
     wanted = [sum(a[s] * played[t - s] for s in range(3) if t >= s) for t in range(T)]
-    np.testing.assert_allclose(linear_composite(VALUES, a).totals(arms), wanted, rtol=1e-14)
+    np.testing.assert_allclose(linear_composite(VALUES, coefficients=a).totals(arms), wanted, rtol=1e-14)
 
 
 def test_means_are_those_of_the_whole_effect():
-    table = iid(50, [0.25, 0.5], 0)
-    for losses in (at_once(table), delayed(table, 3), random_split(table, 3, 0), geometric(table, 2.0)):
+    table = iid(50, means=[0.25, 0.5], seed=0)
+    for losses in (
+        at_once(table),
+        delayed(table, delays=3),
+        random_split(table, max_delay=3, seed=0),
+        geometric(table, half_life=2.0),
+    ):
         np.testing.assert_allclose(losses.means, [0.25, 0.5], rtol=1e-14)
-    np.testing.assert_array_equal(kernels(table, [[0.5, 0.25], [0.5, 0.5]]).means, [0.1875, 0.5])
+    np.testing.assert_array_equal(kernels(table, weights=[[0.5, 0.25], [0.5, 0.5]]).means, [0.1875, 0.5])
     assert at_once(VALUES).means is None
 
 
 def test_anonymous_iid_shows_its_means_and_delays():
     n = 50_000
-    losses = anonymous_iid(n, [0.5, 0.6], ("uniform", 0, 50), 4)
+    losses = anonymous_iid(n, means=[0.5, 0.6], delay_law=("uniform", 0, 50), seed=4)
     assert (losses.max_delay, losses.direction) == (50, "maximize")
     mu = np.array([0.5, 0.6])
     np.testing.assert_array_equal(losses.means, mu)
@@ -112,13 +116,13 @@ def test_anonymous_iid_shows_its_means_and_delays():
 
 def test_ranges_of_tables_are_kept_and_may_be_widened():
     table = Table(VALUES - 0.5, low=-0.5, high=0.5)
-    assert geometric(table, 1.0).effects == (-0.5, 0.5, False)
-    wide = random_split(table, 2, 0, direction="maximize", low=-2.0, high=3.0)
+    assert geometric(table, half_life=1.0).effects == (-0.5, 0.5, False)
+    wide = random_split(table, max_delay=2, seed=0, direction="maximize", low=-2.0, high=3.0)
     assert wide.effects == (-2.0, 3.0, True)
     assert wide.redraw(1).effects == (-2.0, 3.0, True)
     # Coefficients that add up to 3 need values of at most a third, or a wider range.
-    assert linear_composite(VALUES, [1.0, 1.0, 1.0], high=3.0).effects.hi == 3.0
-    assert linear_composite(VALUES / 3.0, [1.0, 1.0, 1.0]).effects.hi == 1.0
+    assert linear_composite(VALUES, coefficients=[1.0, 1.0, 1.0], high=3.0).effects.hi == 3.0
+    assert linear_composite(VALUES / 3.0, coefficients=[1.0, 1.0, 1.0]).effects.hi == 1.0
 
 
 def test_a_long_spread_never_stores_every_component():
@@ -127,9 +131,9 @@ def test_a_long_spread_never_stores_every_component():
     weights = np.full((n_arms, max_delay + 1), 1.0 / (max_delay + 1))
 
     def builders(values):
-        yield random_split(values, max_delay, 1)
-        yield kernels(values, weights)
-        yield randomly_delayed(values, max_delay, 1)
+        yield random_split(values, max_delay=max_delay, seed=1)
+        yield kernels(values, weights=weights)
+        yield randomly_delayed(values, max_delay=max_delay, seed=1)
 
     for small in builders(np.ones((3, n_arms))):
         small.totals([0, 1, 2])
@@ -149,33 +153,51 @@ def test_a_long_spread_never_stores_every_component():
     ("make", "text"),
     [
         (lambda: at_once(VALUES * 3.0), r"table must lie in \[0, 1\], but table\["),
-        (lambda: at_once(VALUES, -1), "max_delay must be at least 0, but got -1"),
-        (lambda: delayed(VALUES, -1), r"delays must lie in 0\.\.2147483647, but got -1"),
-        (lambda: delayed(VALUES, 5, 4), "delays must be at most max_delay=4, but the longest is 5"),
-        (lambda: delayed(VALUES, 1.5), r"whole numbers of shape \(\), \(23,\) or \(23, 3\), but got"),
-        (lambda: delayed(VALUES, [1, 2]), r"but got int64 of shape \(2,\)"),
-        (lambda: geometric(VALUES, 0.0), r"half_life must be greater than 0, but got 0\.0"),
-        (lambda: kernels(VALUES, [[1.0], [1.0]]), r"weights must have shape \(3, d\+1\), but got"),
-        (lambda: kernels(VALUES, [[1.0], [-0.5], [1.0]]), r"not be negative, but weights\[1, 0\] is -0\.5"),
-        (lambda: kernels(VALUES, [[0.5, 0.75], [0, 0], [0, 0]]), r"but weights\[0\] sums to 1\.25"),
-        (lambda: kernels(VALUES, np.zeros((K, 0))), "weights must hold a number for delay 0 at least"),
-        (lambda: linear_composite(VALUES, []), "coefficients must hold a number for delay 0 at least"),
+        (lambda: at_once(VALUES, max_delay=-1), "max_delay must be at least 0, but got -1"),
+        (lambda: delayed(VALUES, delays=-1), r"delays must lie in 0\.\.2147483647, but got -1"),
+        (lambda: delayed(VALUES, delays=5, max_delay=4), "delays must be at most max_delay=4, but the longest is 5"),
+        (lambda: delayed(VALUES, delays=1.5), r"whole numbers of shape \(\), \(23,\) or \(23, 3\), but got"),
+        (lambda: delayed(VALUES, delays=[1, 2]), r"but got int64 of shape \(2,\)"),
+        (lambda: geometric(VALUES, half_life=0.0), r"half_life must be greater than 0, but got 0\.0"),
+        (lambda: kernels(VALUES, weights=[[1.0], [1.0]]), r"weights must have shape \(3, d\+1\), but got"),
+        (lambda: kernels(VALUES, weights=[[1.0], [-0.5], [1.0]]), r"not be negative, but weights\[1, 0\] is -0\.5"),
+        (lambda: kernels(VALUES, weights=[[0.5, 0.75], [0, 0], [0, 0]]), r"but weights\[0\] sums to 1\.25"),
+        (lambda: kernels(VALUES, weights=np.zeros((K, 0))), "weights must hold a number for delay 0 at least"),
+        (lambda: linear_composite(VALUES, coefficients=[]), "coefficients must hold a number for delay 0 at least"),
         (
-            lambda: linear_composite(np.ones((2, 2)), [0.75, 0.75]),
+            lambda: linear_composite(np.ones((2, 2)), coefficients=[0.75, 0.75]),
             r"coefficients must keep every contiguous part of an effect in \[0, 1\], .* arm 0 is 1\.5",
         ),
-        (lambda: linear_composite(np.ones((2, 2)), [0.75, -0.5]), r"in \[0, 1\], .* arm 0 is -0\.5"),
-        (lambda: random_split(VALUES, 2, -1), "seed must be at least 0, but got -1"),
-        (lambda: random_split(VALUES, None, 0), "max_delay must be an int, but got None"),
-        (lambda: randomly_delayed(VALUES, 5, 0, law="cauchy"), "one of 'fixed', 'uniform', .* 'cauchy'"),
-        (lambda: randomly_delayed(VALUES, 5, 0, law=("poisson",)), r"the form \('poisson', mean\), but got"),
-        (lambda: randomly_delayed(VALUES, 5, 0, law=("uniform", 4, 2)), "must be at most its greatest"),
-        (lambda: randomly_delayed(VALUES, 5, 0, law=("uniform", 0.5, 2)), "least must be an int"),
-        (lambda: randomly_delayed(VALUES, 5, 0, law=("exponential", -1)), "mean must be at least 0, but got"),
-        (lambda: randomly_delayed(VALUES, 5, 0, law=("half_normal", 1, 25)), "law's mean must be at least √"),
-        (lambda: randomly_delayed(VALUES, None, 0), "max_delay must be given for the lone law 'uniform'"),
-        (lambda: anonymous_iid(9, [0.5, 0.6], ("poisson", 5), 0), "must be given for the unbounded law"),
-        (lambda: random_split(VALUES, 2, 0, direction="up"), "one of 'minimize', 'maximize', but got 'up'"),
+        (lambda: linear_composite(np.ones((2, 2)), coefficients=[0.75, -0.5]), r"in \[0, 1\], .* arm 0 is -0\.5"),
+        (lambda: random_split(VALUES, max_delay=2, seed=-1), "seed must be at least 0, but got -1"),
+        (lambda: random_split(VALUES, max_delay=None, seed=0), "max_delay must be an int, but got None"),
+        (lambda: randomly_delayed(VALUES, max_delay=5, seed=0, law="cauchy"), "one of 'fixed', 'uniform', .* 'cauchy'"),
+        (
+            lambda: randomly_delayed(VALUES, max_delay=5, seed=0, law=("poisson",)),
+            r"the form \('poisson', mean\), but got",
+        ),
+        (lambda: randomly_delayed(VALUES, max_delay=5, seed=0, law=("uniform", 4, 2)), "must be at most its greatest"),
+        (lambda: randomly_delayed(VALUES, max_delay=5, seed=0, law=("uniform", 0.5, 2)), "least must be an int"),
+        (
+            lambda: randomly_delayed(VALUES, max_delay=5, seed=0, law=("exponential", -1)),
+            "mean must be at least 0, but got",
+        ),
+        (
+            lambda: randomly_delayed(VALUES, max_delay=5, seed=0, law=("half_normal", 1, 25)),
+            "law's mean must be at least √",
+        ),
+        (
+            lambda: randomly_delayed(VALUES, max_delay=None, seed=0),
+            "max_delay must be given for the lone law 'uniform'",
+        ),
+        (
+            lambda: anonymous_iid(9, means=[0.5, 0.6], delay_law=("poisson", 5), seed=0),
+            "must be given for the unbounded law",
+        ),
+        (
+            lambda: random_split(VALUES, max_delay=2, seed=0, direction="up"),
+            "one of 'minimize', 'maximize', but got 'up'",
+        ),
     ],
 )
 def test_refusals(make, text):

@@ -22,7 +22,7 @@ def test_without_delay_the_three_are_one() -> None:
     plain = ODAAF(2, horizon=5000, mean_delay=0.0, mean_delay_offset=1).lengths
     assert plain.tolist() == ODAAFB(2, horizon=5000, mean_delay=0.0, max_delay=0).lengths.tolist()
     assert plain.tolist() == ODAAFV(2, horizon=5000, mean_delay=0.0, delay_variance=0.0).lengths.tolist()
-    losses = ae.spreads.at_once(ae.tables.iid(5000, [0.2, 0.8], seed=3))
+    losses = ae.spreads.at_once(ae.tables.iid(5000, means=[0.2, 0.8], seed=3))
     sim = ae.simulate(ODAAF(2, horizon=5000, mean_delay=0.0), losses, runs=1, trace=True)
     # Gap 0.6 > 1/2, found in the first phase: its means would have to be off by 0.1 to miss it, which has a
     # chance below 2 exp(-0.1² n_1) < 0.06 (Hoeffding, for their difference), and the seed is fixed.
@@ -153,7 +153,7 @@ def test_the_player_is_the_slow_algorithm(make: Callable[..., Any], order: str, 
     player = make(order=order, bridge=bridge)
     arms = slow_odaaf(rewards, delays, player.lengths.tolist(), order == "best_first", bridge)
     assert set(arms) == {0, 1, 2}
-    losses = ae.spreads.delayed(rewards, delays, direction="maximize")
+    losses = ae.spreads.delayed(rewards, delays=delays, direction="maximize")
     stream = losses.stream()
     for t, arm in enumerate(arms):
         assert player.ask() == arm, f"round {t}"
@@ -162,7 +162,7 @@ def test_the_player_is_the_slow_algorithm(make: Callable[..., Any], order: str, 
 
 
 def test_engines_agree_bit_for_bit() -> None:
-    losses = ae.spreads.anonymous_iid(6000, [0.1, 0.9, 0.55], ("uniform", 0, 5), seed=4)
+    losses = ae.spreads.anonymous_iid(6000, means=[0.1, 0.9, 0.55], delay_law=("uniform", 0, 5), seed=4)
     for make in PLAYERS:
         loop = ae.simulate(make(), losses, 2, seed=5, engine="loop", trace=True)
         rounds = ae.simulate(make(), losses, 2, seed=5, trace=True)
@@ -179,7 +179,7 @@ def test_engines_agree_bit_for_bit() -> None:
 @pytest.mark.parametrize("make", PLAYERS, ids=NAMES)
 def test_saved_in_mid_run_it_goes_on(make: Callable[..., Any]) -> None:
     player = make()
-    stream = ae.spreads.anonymous_iid(6000, [0.3, 0.5, 0.6], ("uniform", 0, 5), seed=6).stream()
+    stream = ae.spreads.anonymous_iid(6000, means=[0.3, 0.5, 0.6], delay_law=("uniform", 0, 5), seed=6).stream()
     for _ in range(1500):
         player.tell(stream.play(player.ask()))
     player.ask()

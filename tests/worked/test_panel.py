@@ -64,8 +64,8 @@ def test_units_share_blocks_and_draw_in_turn_from_one_stream(units: int, seed: i
     # The same coins and draws by other means: a plain player with the seed for the blocks, a bandit and the stream
     # of arms for the draws. Feeding is the bandit's own averaged update.
     clock = ae.CompositeLossWrapper(ae.Uniform(3), max_delay=d, coins=0.4, seed=seed)
-    bandit, arms_of = ae.Exp3(3, 0.5), random.stream(seed, 0, random.ARMS)
-    many = ae.Panel(ae.CompositeLossWrapper(ae.Exp3(3, 0.5), max_delay=d, coins=0.4, seed=seed), units)
+    bandit, arms_of = ae.Exp3(3, learning_rate=0.5), random.stream(seed, 0, random.ARMS)
+    many = ae.Panel(ae.CompositeLossWrapper(ae.Exp3(3, learning_rate=0.5), max_delay=d, coins=0.4, seed=seed), units)
     arms: list[int] = []
     windows: list[list[float]] = [[] for _ in range(units)]
     for t in range(1, 60):

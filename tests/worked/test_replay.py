@@ -92,10 +92,10 @@ def test_averages_of_a_batch_have_the_mean_and_less_spread():
 @pytest.mark.parametrize("batch", [1, 5])
 def test_seeds_redraws_and_pickles(batch):
     history = History(*LOG)
-    one, same, other = (history.resample(50, seed, batch=batch).components() for seed in (1, 1, 2))
+    one, same, other = (history.resample(50, seed=seed, batch=batch).components() for seed in (1, 1, 2))
     np.testing.assert_array_equal(one, same)
     assert (one != other).any()
-    losses = history.resample(50, 0, batch=batch, direction="minimize", high=50.0)
+    losses = history.resample(50, seed=0, batch=batch, direction="minimize", high=50.0)
     again = losses.redraw(1)
     np.testing.assert_array_equal(again.components(), one)
     assert (again.direction, again.high) == ("minimize", 50.0)
@@ -137,15 +137,15 @@ def test_a_range_for_averages_is_held_against_what_was_drawn():
 
 def test_a_series_and_a_kernel():
     series = np.array([[8.0, 2.0], [0.0, 4.0], [2.0, 2.0]])
-    shared = replay_series(series, [0.5, 0.25, 0.25])
+    shared = replay_series(series, weights=[0.5, 0.25, 0.25])
     np.testing.assert_array_equal(shared.components(), series[:, None, :] * np.array([0.5, 0.25, 0.25])[:, None])
     assert (shared.direction, shared.max_delay, shared.low) == ("maximize", 2, 0.0)
     assert shared.high == pytest.approx(8.8)
-    by_arm = replay_series(series, [[1.0, 0.0], [0.25, 0.75]], direction="minimize", high=10.0)
+    by_arm = replay_series(series, weights=[[1.0, 0.0], [0.25, 0.75]], direction="minimize", high=10.0)
     np.testing.assert_array_equal(by_arm.components()[0], [[8.0, 0.5], [0.0, 1.5]])
     assert by_arm.effects == (0.0, 10.0, False)
     # A dip after a rise: shares 1.5 and -0.5 take 8 up to 12, or down to -4 alone: a range of 16, wider by 1.6.
-    dip = replay_series(series, [1.5, -0.5])
+    dip = replay_series(series, weights=[1.5, -0.5])
     assert (dip.low, dip.high) == (pytest.approx(-5.6), pytest.approx(13.6))
 
 
@@ -161,15 +161,15 @@ def test_a_series_and_a_kernel():
         (lambda: History([1, 1], [0, 1], [[1.0], [np.nan]]), r"effects must be finite, but effects\[1, 0\] is nan"),
         (lambda: History([], [], np.zeros((0, 2))), r"shape \(plays, d\+1\), both at least 1, but got \(0, 2\)"),
         (lambda: History([1, 1], [0, 1], [[0.0], [0.0]]).replay(), r"span a range .* but got \[0, 0\]"),
-        (lambda: History(*LOG).resample(0, 0), "horizon must be at least 1, but got 0"),
-        (lambda: History(*LOG).resample(5, -1), "seed must be at least 0, but got -1"),
-        (lambda: History(*LOG).resample(5, 0, batch=0), "batch must be at least 1, but got 0"),
-        (lambda: History(*LOG).resample(5, 0, low=3.0, high=2.0), r"low must be less than high, but got low=3\.0"),
-        (lambda: History(*LOG).resample(5, 0, direction="up"), "one of 'minimize', 'maximize', but got 'up'"),
+        (lambda: History(*LOG).resample(0, seed=0), "horizon must be at least 1, but got 0"),
+        (lambda: History(*LOG).resample(5, seed=-1), "seed must be at least 0, but got -1"),
+        (lambda: History(*LOG).resample(5, seed=0, batch=0), "batch must be at least 1, but got 0"),
+        (lambda: History(*LOG).resample(5, seed=0, low=3.0, high=2.0), r"low must be less than high, but got low=3\.0"),
+        (lambda: History(*LOG).resample(5, seed=0, direction="up"), "one of 'minimize', 'maximize', but got 'up'"),
         (lambda: History(ROUNDS, ARMS, EFFECTS).replay(high=5.0), r"every contiguous part .* in \[0, 5\]"),
-        (lambda: replay_series([[1.0, 2.0]], [[1.0], [0.5], [0.5]]), r"weights must have shape \(2, d\+1\)"),
-        (lambda: replay_series([1.0, 2.0], [1.0]), r"series must have shape \(T, K\), but got shape \(2,\)"),
-        (lambda: replay_series([[1.0, 2.0]], [1.0], high=1.5), r"table must lie in \[0, 1\.5\]"),
+        (lambda: replay_series([[1.0, 2.0]], weights=[[1.0], [0.5], [0.5]]), r"weights must have shape \(2, d\+1\)"),
+        (lambda: replay_series([1.0, 2.0], weights=[1.0]), r"series must have shape \(T, K\), but got shape \(2,\)"),
+        (lambda: replay_series([[1.0, 2.0]], weights=[1.0], high=1.5), r"table must lie in \[0, 1\.5\]"),
     ],
 )
 def test_refusals(make, text):

@@ -22,8 +22,8 @@ CLASSES = (TsallisINF, Exp3IX, UCB1)
 AnyRival = TypeVar("AnyRival", bound=KernelBandit)
 MAKERS: dict[str, Callable[[int], Rival]] = {
     "tsallis_inf_iw": TsallisINF,
-    "tsallis_inf_rv": lambda n_arms: TsallisINF(n_arms, "reduced_variance"),
-    "exp3_ix": lambda n_arms: Exp3IX(n_arms, 0.1),
+    "tsallis_inf_rv": lambda n_arms: TsallisINF(n_arms, estimator="reduced_variance"),
+    "exp3_ix": lambda n_arms: Exp3IX(n_arms, learning_rate=0.1),
     "ucb1": UCB1,
 }
 every = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
@@ -60,10 +60,10 @@ def tsallis_by_bisection(L: Floats, rate: float) -> Floats:
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 @pytest.mark.parametrize("n_arms", [2, 5])
 def test_tsallis_inf_is_what_zimmert_and_seldin_define(estimator: str, n_arms: int) -> None:
-    bandit = TsallisINF(n_arms, estimator)
+    bandit = TsallisINF(n_arms, estimator=estimator)
     reduced = estimator == "reduced_variance"
     L, w, baselines = np.zeros(n_arms), np.full(n_arms, 1.0 / n_arms), 0
-    for t, (arm, loss) in enumerate(walk(TsallisINF(n_arms, estimator), 400, seed=n_arms), start=1):
+    for t, (arm, loss) in enumerate(walk(TsallisINF(n_arms, estimator=estimator), 400, seed=n_arms), start=1):
         bandit.update(arm, loss)
         rate = (4.0 if reduced else 2.0) / math.sqrt(t)
         B = 0.5 * (w >= rate**2) if reduced else np.zeros(n_arms)
@@ -90,7 +90,7 @@ def test_tsallis_inf_by_hand() -> None:
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_tsallis_inf_estimates_are_unbiased(estimator: str) -> None:
-    bandit = TsallisINF(4, estimator)
+    bandit = TsallisINF(4, estimator=estimator)
     walk(bandit, 300, seed=1)
     losses = np.array([0.9, 0.2, 0.0, 1.0])
     after = [branch(bandit, arm, float(losses[arm])).estimated_losses for arm in range(4)]
@@ -121,7 +121,7 @@ def test_tsallis_inf_survives_extremes(estimator: str, updates: float) -> None:
 
 def test_exp3_ix_by_hand() -> None:
     # q = 1/2 and γ = η/2 = 1/4: estimated loss (3/4)/(3/4) = 1. Then q(1) = 1/(1 + e^(−1/2)), at a loss of 1.
-    bandit = Exp3IX(2, 0.5)
+    bandit = Exp3IX(2, learning_rate=0.5)
     bandit.update(0, 0.75)
     share = 1.0 / (1.0 + math.exp(-0.5))
     assert bandit.probabilities == pytest.approx([1.0 - share, share], rel=1e-14)
@@ -131,7 +131,7 @@ def test_exp3_ix_by_hand() -> None:
 
 
 def test_exp3_ix_without_exploration_is_exp3() -> None:
-    ix, plain = Exp3IX(3, 0.2, 0.0), Exp3(3, 0.2)
+    ix, plain = Exp3IX(3, learning_rate=0.2, exploration=0.0), Exp3(3, learning_rate=0.2)
     for arm, loss in walk(ix, 200, seed=2):
         plain.update(arm, loss)
     assert ix.probabilities.tolist() == plain.probabilities.tolist()
@@ -155,7 +155,7 @@ def test_ucb1_by_hand() -> None:
 
 @pytest.mark.parametrize("width", [0.0, 0.5, 2.0])
 def test_ucb1_plays_the_least_index(width: float) -> None:
-    bandit = UCB1(4, width)
+    bandit = UCB1(4, width=width)
     history: list[list[float]] = [[], [], [], []]
     for n, (arm, loss) in enumerate(walk(bandit, 150, seed=3)):
         unplayed = [i for i in range(4) if not history[i]]
@@ -193,13 +193,15 @@ def test_growth_of_the_rate_moves_little_mass() -> None:
 
 def test_bounds_by_hand() -> None:
     assert TsallisINF(4).regret_bound(100) == 81.0
-    assert TsallisINF(4, "reduced_variance").regret_bound(100) == pytest.approx(56.0 + 40.0 * math.log(100.0))
-    assert TsallisINF(4, "reduced_variance").regret_bound(0) == 16.0
+    assert TsallisINF(4, estimator="reduced_variance").regret_bound(100) == pytest.approx(56.0 + 40.0 * math.log(100.0))
+    assert TsallisINF(4, estimator="reduced_variance").regret_bound(0) == 16.0
     assert TsallisINF(4).stability() == 1.0
     assert (UCB1(4).regret_bound(100), UCB1(4).stability()) == (100.0, 1.0)
-    assert Exp3IX(2, 0.1).stability() == pytest.approx(0.1 / 1.05)
-    assert Exp3IX(2, 0.1).regret_bound(110) == pytest.approx(10.0 * math.log(2.0) + 20.0)
-    assert Exp3IX(2, 0.1, 0.0).regret_bound(110) == pytest.approx(Exp3(2, 0.1).regret_bound(110))
+    assert Exp3IX(2, learning_rate=0.1).stability() == pytest.approx(0.1 / 1.05)
+    assert Exp3IX(2, learning_rate=0.1).regret_bound(110) == pytest.approx(10.0 * math.log(2.0) + 20.0)
+    assert Exp3IX(2, learning_rate=0.1, exploration=0.0).regret_bound(110) == pytest.approx(
+        Exp3(2, learning_rate=0.1).regret_bound(110)
+    )
 
 
 @every
@@ -231,11 +233,11 @@ def test_saved_and_restored_mid_run(make: Callable[[int], Rival]) -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: TsallisINF(2, "rv"), f"estimator must be one of {str(ESTIMATORS)[1:-1]}, but got 'rv'"),
+        (lambda: TsallisINF(2, estimator="rv"), f"estimator must be one of {str(ESTIMATORS)[1:-1]}, but got 'rv'"),
         (lambda: TsallisINF(2).regret_bound(-1), "n must be at least 0, but got -1"),
-        (lambda: Exp3IX(2, 0.0), "learning_rate must be greater than 0, but got 0.0"),
-        (lambda: Exp3IX(2, 0.1, -0.5), "exploration must be at least 0, but got -0.5"),
-        (lambda: UCB1(2, -1.0), "width must be at least 0, but got -1.0"),
+        (lambda: Exp3IX(2, learning_rate=0.0), "learning_rate must be greater than 0, but got 0.0"),
+        (lambda: Exp3IX(2, learning_rate=0.1, exploration=-0.5), "exploration must be at least 0, but got -0.5"),
+        (lambda: UCB1(2, width=-1.0), "width must be at least 0, but got -1.0"),
     ],
 )
 def test_bad_input_is_named(make: Callable[[], object], message: str) -> None:

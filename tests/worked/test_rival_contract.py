@@ -30,7 +30,7 @@ ASSUMPTIONS = {
 
 
 def base() -> Exp3:
-    return Exp3(K, 0.5)
+    return Exp3(K, learning_rate=0.5)
 
 
 PLAYERS: dict[str, Callable[[int], KernelPlayer]] = {

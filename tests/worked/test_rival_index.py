@@ -159,6 +159,6 @@ def test_ars_exp3_counts_rounds_not_blocks() -> None:
 def test_ars_ucb_learns_without_knowing_the_delay() -> None:
     """Effects come 7 rounds late, one arm costs 0.4 more: uniform play loses 0.2T. z = 5, below 1e-6."""
     horizon = 20_000
-    world = delayed(iid(horizon, [0.3, 0.7], seed=3), 7)
+    world = delayed(iid(horizon, means=[0.3, 0.7], seed=3), delays=7)
     sim = simulate(ARSUCB(2, seed=1), world, runs=20, instances=20, seed=4)
     assert sim.mean_regret + 5 * sim.standard_error < 0.05 * horizon

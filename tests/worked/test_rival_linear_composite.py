@@ -18,11 +18,11 @@ def table() -> np.ndarray:
 def test_losses_are_reconstructed_and_fed_to_the_copy_that_played() -> None:
     """Against d+1 separate Exp3 that are told the true losses of the table, d rounds late."""
     values, coefficients, d = table(), [0.0, 0.0, 0.5, 0.0, 0.3, 0.2], 2
-    stream = linear_composite(values, coefficients).stream()
-    player = LinearComposite(Exp3(K, RATE), coefficients=coefficients, seed=SEED)
+    stream = linear_composite(values, coefficients=coefficients).stream()
+    player = LinearComposite(Exp3(K, learning_rate=RATE), coefficients=coefficients, seed=SEED)
     assert player.delay == d
     assert player.error_growth < 1.0
-    copies, words = [Exp3(K, RATE) for _ in range(d + 1)], random.stream(SEED, 0, random.ARMS)
+    copies, words = [Exp3(K, learning_rate=RATE) for _ in range(d + 1)], random.stream(SEED, 0, random.ARMS)
     arms: list[int] = []
     for t in range(HORIZON):
         arms.append(player.ask())
@@ -40,9 +40,9 @@ def test_losses_are_reconstructed_and_fed_to_the_copy_that_played() -> None:
 def test_signed_rewards_are_reconstructed() -> None:
     """With effects in [-2, 2] a reward x is fed as 1 - (x + 2)/4."""
     values = 4.0 * table() - 2.0
-    stream = linear_composite(values, [0.75, 0.25], direction="maximize", low=-2.0, high=2.0).stream()
+    stream = linear_composite(values, coefficients=[0.75, 0.25], direction="maximize", low=-2.0, high=2.0).stream()
     settings = {"direction": "maximize", "low": -2.0, "high": 2.0}
-    player = LinearComposite(Exp3(K, RATE), coefficients=[0.75, 0.25], seed=SEED, **settings)
+    player = LinearComposite(Exp3(K, learning_rate=RATE), coefficients=[0.75, 0.25], seed=SEED, **settings)
     for t in range(HORIZON):
         arm = player.ask()
         played = player.tell(stream.play(arm))
@@ -51,8 +51,8 @@ def test_signed_rewards_are_reconstructed() -> None:
 
 def errors(coefficients: list[float], missing: int | None) -> list[float | None]:
     values = table()
-    stream = linear_composite(values, coefficients).stream()
-    player = LinearComposite(Exp3(K, RATE), coefficients=coefficients, seed=SEED)
+    stream = linear_composite(values, coefficients=coefficients).stream()
+    player = LinearComposite(Exp3(K, learning_rate=RATE), coefficients=coefficients, seed=SEED)
     found: list[float | None] = []
     for t in range(HORIZON):
         arm = player.ask()
@@ -64,7 +64,7 @@ def errors(coefficients: list[float], missing: int | None) -> list[float | None]
 
 def test_what_errors_do() -> None:
     """(x + 1/2)^2 has the root -1/2 twice; x + 3 has -3, so an error of 1e-16 is 1 after 34 rounds."""
-    base = Exp3(K, RATE)
+    base = Exp3(K, learning_rate=RATE)
     assert LinearComposite(base, coefficients=[1.0, 1.0, 0.25]).error_growth == pytest.approx(0.5, abs=1e-7)
     assert LinearComposite(base, coefficients=[0.25, 0.75]).error_growth == pytest.approx(3.0)
     assert LinearComposite(base, coefficients=[0.0, 0.5]).error_growth == 0.0

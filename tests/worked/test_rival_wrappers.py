@@ -31,7 +31,7 @@ def coins(bias: float) -> Iterator[bool]:
 
 def slow_play(rule: Rule, totals: list[float], bias: float) -> list[tuple[int, bool, float | None]]:
     """Play by a rule that sees the history: (round, totals, update rounds, coins) -> fed loss or None."""
-    bandit, words = Exp3(K, RATE), random.stream(SEED, 0, random.ARMS)
+    bandit, words = Exp3(K, learning_rate=RATE), random.stream(SEED, 0, random.ARMS)
     arms: list[int] = []
     updates: list[int] = []
     tossed: list[bool] = []
@@ -71,7 +71,7 @@ def clw2018_rule(t: int, totals: list[float], updates: list[int], tossed: list[b
 
 
 def base() -> Exp3:
-    return Exp3(K, RATE)
+    return Exp3(K, learning_rate=RATE)
 
 
 @pytest.mark.parametrize(

@@ -50,11 +50,11 @@ class Repeater:
 
 def player(name: str) -> Any:
     if name == "naive":
-        return ae.Naive(ae.TsallisFTRL(3, 1.0), seed=5)
+        return ae.Naive(ae.TsallisFTRL(3, learning_rate=1.0), seed=5)
     if name == "own":
         return ae.CompositeLossWrapper(Repeater(3), max_delay=2, coins=0.2, seed=5, out_of_range="void")
     coins = COINS if name == "given" else 0.15
-    base = ae.Exp3(3, 0.5) if name == "rewards" else ae.TsallisFTRL(3, 1.0)
+    base = ae.Exp3(3, learning_rate=0.5) if name == "rewards" else ae.TsallisFTRL(3, learning_rate=1.0)
     settings: dict[str, Any] = {"direction": "maximize", "low": -0.1} if name == "rewards" else {}
     return ae.CompositeLossWrapper(base, max_delay=2, coins=coins, seed=2**70, out_of_range="void", **settings)
 
@@ -151,7 +151,7 @@ def resealed(state: dict[str, Any], **changes: Any) -> dict[str, Any]:
 
 
 GOOD = player("drawn").state()
-EXP3 = ae.Exp3(2, 0.5).state()
+EXP3 = ae.Exp3(2, learning_rate=0.5).state()
 LACKING = {k: v for k, v in GOOD.items() if k != "round"}
 PLAYERS = {entry.player.__name__ for entry in registry.PLAYERS.values()} | {"Panel"}
 KINDS = sorted([*PLAYERS, *(cls.__name__ for cls in registry.BANDITS)])

@@ -20,7 +20,7 @@ from aftereffect import theory
 )
 def test_tsallis_by_hand(arms: list[int], losses: list[float]) -> None:
     # K = 2, η = 1: q was (1/2, 1/2), so L(0) = Σ ℓ/(M/2) = 5/12 each time; 1/√q = 5/3 and 5/4 differ by that.
-    bandit = ae.TsallisFTRL(2, 1.0)
+    bandit = ae.TsallisFTRL(2, learning_rate=1.0)
     bandit.update_many(arms, losses)
     assert bandit.estimated_losses == pytest.approx([5 / 12, 0.0], rel=1e-15)
     assert bandit.probabilities == pytest.approx([9 / 25, 16 / 25], rel=1e-14)
@@ -28,7 +28,7 @@ def test_tsallis_by_hand(arms: list[int], losses: list[float]) -> None:
 
 def test_exp3_by_hand() -> None:
     # K = 2, η = ln 3, M = 2: ln w(0) falls by ln 3 · 1/(2·½), ln w(1) by half as much.
-    bandit = ae.Exp3(2, math.log(3.0))
+    bandit = ae.Exp3(2, learning_rate=math.log(3.0))
     bandit.update_many([0, 1], [1.0, 0.0])
     assert bandit.probabilities == pytest.approx([1 / 4, 3 / 4], rel=1e-14)
     # From (1/4, 3/4), both losses at arm 0: its weight falls by 3^((1/2 + 1/2)/(2/4)) = 9, to odds of 1 : 27.
@@ -48,9 +48,17 @@ def formula(bandit: Any, estimated: Any) -> Any:
 @pytest.mark.parametrize(
     "make",
     [
-        *(lambda: ae.TsallisFTRL(4, 3.0), lambda: ae.TsallisFTRL(2, 0.01), lambda: ae.TsallisFTRL(3, 1e6)),
-        *(lambda: ae.TsallisFTRL(300, 10.0), lambda: ae.Exp3(4, 0.1), lambda: ae.Exp3(2, 3.0)),
-        lambda: ae.Exp3(80, 1.0),
+        *(
+            lambda: ae.TsallisFTRL(4, learning_rate=3.0),
+            lambda: ae.TsallisFTRL(2, learning_rate=0.01),
+            lambda: ae.TsallisFTRL(3, learning_rate=1e6),
+        ),
+        *(
+            lambda: ae.TsallisFTRL(300, learning_rate=10.0),
+            lambda: ae.Exp3(4, learning_rate=0.1),
+            lambda: ae.Exp3(2, learning_rate=3.0),
+        ),
+        lambda: ae.Exp3(80, learning_rate=1.0),
     ],
 )
 def test_the_distribution_is_that_of_the_average_estimates(make: Any, units: int) -> None:
@@ -112,7 +120,7 @@ def test_estimates_are_unbiased_and_as_quiet_as_the_bound_says(K: int, units: in
     # Exact over all K^M draws, in states along a run. Price: Σ c² q^{3/2} on average at most √K/M + 1 − 1/M; mass
     # moved at most 2/η on average (Tsallis), at most η always (Exp3).
     rng, slack = np.random.default_rng(units), 1.0 + 1e-9
-    tsallis, exp3 = ae.TsallisFTRL(K, 1.5), ae.Exp3(K, 0.4)
+    tsallis, exp3 = ae.TsallisFTRL(K, learning_rate=1.5), ae.Exp3(K, learning_rate=0.4)
     for n in range(12):
         losses = np.ones((units, K)) if n % 2 else rng.random((units, K))
         q, mean, price, moved = tsallis.probabilities, np.zeros(K), 0.0, 0.0
@@ -134,13 +142,13 @@ def test_estimates_are_unbiased_and_as_quiet_as_the_bound_says(K: int, units: in
 
 def test_bounds_by_hand() -> None:
     # K = 4, η = 10, n = 100: 2·10·2 + 100·2/10 = 60; with M = 4 the second part is 100·(2/4 + 3/4)/10.
-    tsallis = ae.TsallisFTRL(4, 10.0)
+    tsallis = ae.TsallisFTRL(4, learning_rate=10.0)
     assert [tsallis.shared_regret_bound(100, units) for units in (1, 4)] == pytest.approx([60.0, 52.5], rel=1e-15)
     # K = 5, η = 1/10, n = 100: 10 ln 5 + 25; with M = 4 the second part is 5·(5/4 + 3/4).
-    exp3 = ae.Exp3(5, 0.1)
+    exp3 = ae.Exp3(5, learning_rate=0.1)
     expected = [10 * math.log(5) + 25.0, 10 * math.log(5) + 10.0]
     assert [exp3.shared_regret_bound(100, units) for units in (1, 4)] == pytest.approx(expected, rel=1e-15)
-    assert ae.TsallisFTRL(4, 0.0).shared_regret_bound(100, 4) == 100.0
+    assert ae.TsallisFTRL(4, learning_rate=0.0).shared_regret_bound(100, 4) == 100.0
     for bandit in (tsallis, exp3):
         assert bandit.shared_regret_bound(7, 1) == bandit.regret_bound(7)
         message = refused(lambda bandit=bandit: bandit.shared_regret_bound(7, 0), ae.InvalidArgument)
@@ -150,21 +158,21 @@ def test_bounds_by_hand() -> None:
 def test_the_panels_bound_by_hand() -> None:
     # d = 0, β = 1: Theorem 4 is 𝓡 alone, at N = T = 5000: 2·50·2 + 5000·(2/4 + 3/4)/50 = 325 a unit, times 4 units
     # and a range of 3.
-    bandit = ae.TsallisFTRL(4, 50.0)
+    bandit = ae.TsallisFTRL(4, learning_rate=50.0)
     player = ae.CompositeLossWrapper(bandit, max_delay=0, coins=1.0, seed=0, high=3.0)
     assert player.regret_bound(5000) == pytest.approx(3 * 400.0, rel=1e-15)
     assert ae.Panel(player, 4).regret_bound(5000) == pytest.approx(4 * 3 * 325.0, rel=1e-15)
     assert ae.Panel(player, 1).regret_bound(5000) == player.regret_bound(5000)
     # d = 1, β = 1/2, p = 1/8, T = 2: no update yet, so nobody can lose more than T.
-    short = ae.CompositeLossWrapper(ae.Exp3(3, 0.1), max_delay=1, coins=0.5, seed=0)
+    short = ae.CompositeLossWrapper(ae.Exp3(3, learning_rate=0.1), max_delay=1, coins=0.5, seed=0)
     assert ae.Panel(short, 5).regret_bound(2) == 10.0
-    given = ae.CompositeLossWrapper(ae.Exp3(3, 0.1), max_delay=1, coins=[0, 1], seed=0)
+    given = ae.CompositeLossWrapper(ae.Exp3(3, learning_rate=0.1), max_delay=1, coins=[0, 1], seed=0)
     with pytest.raises(ae.InvalidArgument, match=r"^coins must be a bias for Theorem 4 to hold"):
         ae.Panel(given, 5).regret_bound(2)
 
 
 def test_bad_input_changes_nothing() -> None:
-    bandit = taught(ae.Exp3(3, 0.1), 5)
+    bandit = taught(ae.Exp3(3, learning_rate=0.1), 5)
     before = bandit.state()
     cases: list[tuple[Any, Any, str]] = [
         ([], [], "losses must be as many as arms, at least one, but got 0 for 0 arms"),
@@ -177,7 +185,7 @@ def test_bad_input_changes_nothing() -> None:
     for arms, losses, message in cases:
         assert refused(lambda arms=arms, losses=losses: bandit.update_many(arms, losses)) == message
         assert bandit.state() == before
-    leader = ae.TsallisFTRL(2, 0.0)
+    leader = ae.TsallisFTRL(2, learning_rate=0.0)
     leader.update_many([0, 0], [1.0, 1.0])
     message = "arms must have positive probability, but arm 0 has probability 0"
     assert refused(lambda: leader.update_many([1, 0], [0.5, 0.5])) == message

@@ -57,7 +57,7 @@ RATES = [1e-250, 1e-100, 1e-12, 1e-6, 1e-3, 1.0, 40.0, 1e4, 1e8, 1e200]
 @pytest.mark.parametrize("how", ["drawn", "any", "leader", "last"])
 def test_random_play_solves_lemma_12(rate: float, n_arms: int, how: str) -> None:
     rng = np.random.default_rng([n_arms, len(how)])
-    bandit = ae.TsallisFTRL(n_arms, rate)
+    bandit = ae.TsallisFTRL(n_arms, learning_rate=rate)
     for n in range(40):
         q = bandit.probabilities
         possible = np.flatnonzero(q > 0.0)
@@ -120,7 +120,7 @@ def test_ten_thousand_arms(rate: float) -> None:
 @pytest.mark.parametrize(("n_arms", "rate"), [(2, 200.0), (10, 220.0), (10, 3.0)])
 def test_nothing_drifts_in_a_long_run(n_arms: int, rate: float) -> None:
     rng = np.random.default_rng(4)
-    bandit = ae.TsallisFTRL(n_arms, rate)
+    bandit = ae.TsallisFTRL(n_arms, learning_rate=rate)
     uniform, losses = rng.random(100_000), rng.random((100_000, n_arms)) * np.linspace(0.8, 1.0, n_arms)
     for n in range(100_000):
         arm = min(int(np.searchsorted(np.cumsum(bandit.probabilities), uniform[n])), n_arms - 1)

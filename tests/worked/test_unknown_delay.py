@@ -73,8 +73,8 @@ def test_the_certain_test_is_complete(plays: list[tuple[int, int]], guess: int) 
 def test_without_delay_it_is_the_base_itself() -> None:
     T = 400
     player = UnknownDelayWrapper(3, horizon=T, guess=0, false_alarm=0.0, seed=3)
-    bandit = ae.Naive(ae.TsallisFTRL(3, math.sqrt(T / 2)), seed=3)
-    stream = ae.spreads.at_once(ae.tables.iid(T, [0.2, 0.5, 0.8], seed=1)).stream()
+    bandit = ae.Naive(ae.TsallisFTRL(3, learning_rate=math.sqrt(T / 2)), seed=3)
+    stream = ae.spreads.at_once(ae.tables.iid(T, means=[0.2, 0.5, 0.8], seed=1)).stream()
     for _ in range(T):
         arm = player.ask()
         assert arm == bandit.ask()
@@ -85,7 +85,7 @@ def test_without_delay_it_is_the_base_itself() -> None:
 
 
 def test_rounds_equal_loop_bit_for_bit() -> None:
-    losses = ae.spreads.random_split(ae.tables.iid(900, [0.5, 0.6, 0.8], seed=1), 4, seed=2)
+    losses = ae.spreads.random_split(ae.tables.iid(900, means=[0.5, 0.6, 0.8], seed=1), max_delay=4, seed=2)
     player = UnknownDelayWrapper(3, horizon=900, guess=0)
     settings: dict[str, Any] = {"runs": 3, "seed": 4, "trace": True}
     exact, quick = (ae.simulate(player, losses, engine=e, **settings) for e in ("loop", "rounds"))

@@ -32,7 +32,7 @@ class Slow:
 
     def start(self) -> None:
         left = (self.T - len(self.played)) // (2 * self.guess + 1)
-        self.base = ae.TsallisFTRL(self.K, math.sqrt(max(left, 1) / 2))
+        self.base = ae.TsallisFTRL(self.K, learning_rate=math.sqrt(max(left, 1) / 2))
         self.early: list[tuple[list[int], float]] = []
         self.block: list[float] | None = None
 
@@ -110,7 +110,12 @@ def late_and_early(T: int) -> ae.CompositeLosses:
     [
         (late_and_early(1_500), 2, 0, 1),
         (late_and_early(1_500), 2, 1, 0),
-        (ae.spreads.random_split(ae.tables.iid(700, [0.5, 0.7, 0.8], seed=1), 6, seed=2), 3, 0, 2),
+        (
+            ae.spreads.random_split(ae.tables.iid(700, means=[0.5, 0.7, 0.8], seed=1), max_delay=6, seed=2),
+            3,
+            0,
+            2,
+        ),
     ],
 )
 def test_a_slow_second_version_plays_alike(losses: ae.Losses, K: int, guess: int, restarts: int) -> None:

@@ -34,10 +34,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aftereffect import theory
+from aftereffect.bandits import tsallis
 from aftereffect.bandits.kernel_bandit import KernelBandit
 from aftereffect.core import checks, kernel
 from aftereffect.core.kernel import helper
-from aftereffect.core.random import scan
 from aftereffect.theory.adaptive import ADAPTIVE_GROWTH
 
 FIRST_RATE = 1.5
@@ -78,11 +78,6 @@ def start(params: AdaptiveParams, n_arms: int, state: kernel.FloatState) -> None
     state[own + LEVEL] = math.sqrt(n_arms)
     state[own + CUBES] = root
     state[own + FOURTHS] = 1.0 / n_arms
-
-
-def draw(params: AdaptiveParams, n_arms: int, state: kernel.FloatState, u: float) -> int:
-    """Return the arm whose stretch of the running sum of q holds u."""
-    return scan(state, n_arms, u)
 
 
 def update(params: AdaptiveParams, n_arms: int, state: kernel.FloatState, arm: int, loss: float) -> None:
@@ -209,12 +204,6 @@ def follow(params: AdaptiveParams, numbers: kernel.FloatState, value: float) -> 
     """Move the mean towards what was seen: an average at first, later over the last `memory` updates or so."""
     numbers[SEEN] += 1.0
     numbers[MEAN] += (value - numbers[MEAN]) / min(numbers[SEEN], params.memory)
-
-
-def probabilities(params: AdaptiveParams, n_arms: int, state: kernel.FloatState, q: kernel.FloatState) -> None:
-    """Copy q."""
-    for i in range(n_arms):
-        q[i] = state[i]
 
 
 # The passes over the arms in an update.
@@ -386,7 +375,9 @@ def powers(n_arms: int, r: kernel.FloatState) -> tuple[float, float, float, floa
 
 kernel.register(
     AdaptiveParams,
-    kernel.BanditKernel(size, start, draw, update, probabilities, update_many, update_sum, update_many_sums),
+    kernel.BanditKernel(
+        size, start, tsallis.draw, update, tsallis.probabilities, update_many, update_sum, update_many_sums
+    ),
 )
 
 
@@ -406,8 +397,8 @@ class AdaptiveTsallis(KernelBandit):
     Reference: docs/theory/adaptive.md; Algorithm 2 of the paper is the same with b = 0 and η fixed.
     """
 
-    def __init__(self, n_arms: int, first_rate: float = FIRST_RATE, memory: float = MEMORY) -> None:
-        """Take K = `n_arms` and η₁ = `first_rate`."""
+    @checks.by_keyword
+    def __init__(self, n_arms: int, *, first_rate: float = FIRST_RATE, memory: float = MEMORY) -> None:
         self.first_rate = checks.real("first_rate", first_rate, low=1e-100, high=1e100)
         self.memory = checks.real("memory", memory, low=1.0)
         super().__init__(n_arms, AdaptiveParams(self.first_rate, self.memory))

@@ -82,7 +82,6 @@ class KernelBandit(ABC):
     """
 
     def __init__(self, n_arms: int, params: NamedTuple) -> None:
-        """Start the kernel's state for K = `n_arms`."""
         # numba's import costs a quarter of a second: here, not with the package.
         from aftereffect.core.jit import entry
 

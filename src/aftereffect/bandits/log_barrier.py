@@ -20,10 +20,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from aftereffect.bandits import tsallis
 from aftereffect.bandits.kernel_bandit import KernelBandit
 from aftereffect.core import checks, kernel
 from aftereffect.core.kernel import helper
-from aftereffect.core.random import scan
 
 FIRST_RATE = 0.1
 MEMORY = 20.0
@@ -55,11 +55,6 @@ def start(params: LogBarrierParams, n_arms: int, state: kernel.FloatState) -> No
         state[i] = 1.0 / n_arms
         state[2 * n_arms + i] = params.first_rate
     state[4 * n_arms + LEVEL] = params.first_rate * n_arms
-
-
-def draw(params: LogBarrierParams, n_arms: int, state: kernel.FloatState, u: float) -> int:
-    """Return the arm whose stretch of the running sum of q holds u."""
-    return scan(state, n_arms, u)
 
 
 @helper
@@ -151,13 +146,9 @@ def solve(n_arms: int, state: kernel.FloatState) -> None:
     state[own + LEVEL] = u
 
 
-def probabilities(params: LogBarrierParams, n_arms: int, state: kernel.FloatState, q: kernel.FloatState) -> None:
-    """Copy q."""
-    for i in range(n_arms):
-        q[i] = state[i]
-
-
-kernel.register(LogBarrierParams, kernel.BanditKernel(size, start, draw, update, probabilities, update_many))
+kernel.register(
+    LogBarrierParams, kernel.BanditKernel(size, start, tsallis.draw, update, tsallis.probabilities, update_many)
+)
 
 
 class LogBarrier(KernelBandit):
@@ -174,8 +165,8 @@ class LogBarrier(KernelBandit):
     Reference: docs/theory/log_barrier.md.
     """
 
-    def __init__(self, n_arms: int, first_rate: float = FIRST_RATE, memory: float = MEMORY) -> None:
-        """Take K = `n_arms` and η₁ = `first_rate`."""
+    @checks.by_keyword
+    def __init__(self, n_arms: int, *, first_rate: float = FIRST_RATE, memory: float = MEMORY) -> None:
         self.first_rate = checks.real("first_rate", first_rate, low=1e-6, high=1e6)
         self.memory = checks.real("memory", memory, low=1.0)
         super().__init__(n_arms, LogBarrierParams(self.first_rate, self.memory))

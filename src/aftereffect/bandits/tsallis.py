@@ -191,8 +191,8 @@ class TsallisFTRL(KernelBandit):
     References: Abernethy, Lee and Tewari (2015); Zimmert and Seldin (2021); Theorems 5 and 6 of the paper.
     """
 
-    def __init__(self, n_arms: int, learning_rate: float) -> None:
-        """Take K = `n_arms` and η = `learning_rate`."""
+    @checks.by_keyword
+    def __init__(self, n_arms: int, *, learning_rate: float) -> None:
         self.learning_rate = checks.real("learning_rate", learning_rate, low=0.0)
         super().__init__(n_arms, TsallisParams(self.learning_rate))
 

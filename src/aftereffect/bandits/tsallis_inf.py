@@ -111,8 +111,8 @@ class TsallisINF(KernelBandit):
     JMLR 22 (2021).
     """
 
-    def __init__(self, n_arms: int, estimator: str = "importance_weighted") -> None:
-        """Take K = `n_arms` and the estimator."""
+    @checks.by_keyword
+    def __init__(self, n_arms: int, *, estimator: str = "importance_weighted") -> None:
         self.estimator = checks.choice("estimator", estimator, ESTIMATORS)
         super().__init__(n_arms, TsallisINFParams(self.estimator == "reduced_variance"))
 

@@ -88,8 +88,8 @@ class UCB1(KernelBandit):
     Machine Learning 47 (2002).
     """
 
-    def __init__(self, n_arms: int, width: float = 2.0) -> None:
-        """Take K = `n_arms` and α = `width`."""
+    @checks.by_keyword
+    def __init__(self, n_arms: int, *, width: float = 2.0) -> None:
         self.width = checks.real("width", width, low=0.0)
         super().__init__(n_arms, UCB1Params(self.width))
 

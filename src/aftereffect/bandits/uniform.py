@@ -46,7 +46,6 @@ class Uniform(KernelBandit):
     """
 
     def __init__(self, n_arms: int) -> None:
-        """Take K = `n_arms`."""
         super().__init__(n_arms, UniformParams())
 
     def stability(self) -> float:

@@ -1,9 +1,11 @@
 """Checks on arguments. Each returns the clean value or raises an error naming argument, rule and value."""
 
+import functools
+import inspect
 import math
 import operator
-from collections.abc import Collection
-from typing import Any
+from collections.abc import Callable, Collection
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,6 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from aftereffect.core.errors import InvalidArgument
 
 FloatArray = NDArray[np.float64]
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 def shown(value: object) -> str:
@@ -99,8 +103,31 @@ def array(
     return numbers
 
 
+def by_keyword(function: Callable[P, R]) -> Callable[P, R]:
+    """Let a function or `__init__` say how to call it when more than its first argument is given by position.
+
+    >>> @by_keyword
+    ... def iid(horizon, *, means, seed): ...
+    >>> iid(1000, [0.2, 0.8], 7)
+    Traceback (most recent call last):
+    TypeError: iid takes one argument by position, the others by keyword: iid(horizon, means=..., seed=...)
+    """
+    first, *rest = (name for name in inspect.signature(function).parameters if name != "self")
+    name = function.__qualname__.removesuffix(".__init__")
+    call = ", ".join([first, *(f"{other}=..." for other in rest)])
+    most = 2 if function.__name__ == "__init__" else 1
+
+    @functools.wraps(function)
+    def checked(*args: P.args, **kwargs: P.kwargs) -> R:
+        if len(args) > most:
+            raise TypeError(f"{name} takes one argument by position, the others by keyword: {name}({call})")
+        return function(*args, **kwargs)
+
+    return checked
+
+
 def frozen(values: NDArray[Any]) -> NDArray[Any]:
-    """Return `values` as a C-contiguous array nobody can write to: itself if it is one already, else a copy."""
+    """Return `values` as a read-only C-contiguous array: itself if it is one already, else a copy."""
     if not values.flags.writeable and values.flags.c_contiguous and values.flags.owndata:
         return values
     copy = np.array(values, order="C", copy=True)
@@ -109,7 +136,7 @@ def frozen(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def owned(values: NDArray[Any]) -> NDArray[Any]:
-    """Freeze an array that was just made here and that nobody else holds; no copy."""
+    """Make an array read-only that the caller has just made and nobody else holds; no copy."""
     values = np.ascontiguousarray(values)
     if not values.flags.owndata:
         values = values.copy()

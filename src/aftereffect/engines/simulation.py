@@ -200,7 +200,7 @@ def simulate(
     progress: show a progress bar; by default on long simulations at a terminal.
 
     >>> import aftereffect as ae
-    >>> losses = ae.spreads.random_split(ae.tables.iid(2000, [0.3, 0.6], seed=1), max_delay=2, seed=2)
+    >>> losses = ae.spreads.random_split(ae.tables.iid(2000, means=[0.3, 0.6], seed=1), max_delay=2, seed=2)
     >>> player = ae.CompositeLossWrapper.tuned(n_arms=2, max_delay=2, horizon=2000)
     >>> sim = ae.simulate(player, losses, runs=50, seed=3)
     >>> sim.engine, len(sim.regret)

@@ -1,40 +1,11 @@
-"""Oblivious loss sequences: fixed before play begins. `protocol.py` holds the contract."""
+"""Oblivious loss sequences, fixed before play begins.
 
-from aftereffect.losses.composite import CompositeLosses
-from aftereffect.losses.hard import HardLosses, hard, published_gap, stacked
-from aftereffect.losses.protocol import Losses, LossStream
-from aftereffect.losses.spreads import (
-    anonymous_iid,
-    at_once,
-    delayed,
-    geometric,
-    kernels,
-    linear_composite,
-    random_split,
-    randomly_delayed,
-)
-from aftereffect.losses.tables import Table, constrained, drifting, iid, seasonal, switching
-
-__all__ = [
-    "CompositeLosses",
-    "HardLosses",
-    "LossStream",
-    "Losses",
-    "Table",
-    "anonymous_iid",
-    "at_once",
-    "constrained",
-    "delayed",
-    "drifting",
-    "geometric",
-    "hard",
-    "iid",
-    "kernels",
-    "linear_composite",
-    "published_gap",
-    "random_split",
-    "randomly_delayed",
-    "seasonal",
-    "stacked",
-    "switching",
-]
+    protocol     Losses: what players and engines see of a sequence
+    composite    from an array of components
+    tables       whole losses round by round: iid, switching, drifting, seasonal, ...
+    spreads      how the whole losses of a table arrive: delayed, split, fading, ...
+    delay_laws   the laws of random delays
+    hard         the instance of the lower bound
+    replay       from recorded data
+    seeds        one random stream for each purpose
+"""

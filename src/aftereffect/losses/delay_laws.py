@@ -16,7 +16,6 @@ what the symbol suggests; which one was drawn is not said.
 """
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -25,44 +24,15 @@ from numpy.typing import NDArray
 from aftereffect.core import checks
 from aftereffect.core.errors import InvalidArgument
 
-Shape = tuple[int, int]
-Numbers = tuple[float, ...]
-Sampler = Callable[[np.random.Generator, Shape, Numbers], NDArray[Any]]
-
-
-def _fixed(random: np.random.Generator, shape: Shape, given: Numbers) -> NDArray[Any]:
-    return np.full(shape, int(given[0]), dtype=np.int64)
-
-
-def _uniform(random: np.random.Generator, shape: Shape, given: Numbers) -> NDArray[Any]:
-    return random.integers(int(given[0]), int(given[1]) + 1, size=shape)
-
-
-def _exponential(random: np.random.Generator, shape: Shape, given: Numbers) -> NDArray[Any]:
-    return random.exponential(given[0], size=shape)
-
-
-def _poisson(random: np.random.Generator, shape: Shape, given: Numbers) -> NDArray[Any]:
-    return random.poisson(given[0], size=shape)
-
-
-def _half_normal(random: np.random.Generator, shape: Shape, given: Numbers) -> NDArray[Any]:
-    above = np.abs(random.standard_normal(size=shape)) - math.sqrt(2.0 / math.pi)
-    return given[0] + math.sqrt(given[1]) * above
-
-
-def _positive_normal(random: np.random.Generator, shape: Shape, given: Numbers) -> NDArray[Any]:
-    return np.abs(random.normal(given[0], math.sqrt(given[1]), size=shape))
-
-
-LAWS: dict[str, tuple[tuple[str, ...], Sampler]] = {
-    "fixed": (("delay",), _fixed),
-    "uniform": (("least", "greatest"), _uniform),
-    "exponential": (("mean",), _exponential),
-    "poisson": (("mean",), _poisson),
-    "half_normal": (("mean", "variance"), _half_normal),
-    "positive_normal": (("mean", "variance"), _positive_normal),
+FIELDS = {
+    "fixed": ("delay",),
+    "uniform": ("least", "greatest"),
+    "exponential": ("mean",),
+    "poisson": ("mean",),
+    "half_normal": ("mean", "variance"),
+    "positive_normal": ("mean", "variance"),
 }
+"""The numbers that follow a law's name."""
 
 
 def checked_law(law: Any, max_delay: int | None) -> tuple[str, tuple[float, ...]]:
@@ -72,8 +42,8 @@ def checked_law(law: Any, max_delay: int | None) -> tuple[str, tuple[float, ...]
     ('uniform', (0.0, 9.0))
     """
     parts = law if isinstance(law, tuple | list) and law else (law,)
-    name = checks.choice("law", parts[0], tuple(LAWS))
-    fields = LAWS[name][0]
+    name = checks.choice("law", parts[0], FIELDS)
+    fields = FIELDS[name]
     if name == "uniform" and len(parts) == 1:
         if max_delay is None:
             raise InvalidArgument("max_delay must be given for the lone law 'uniform', but got None")
@@ -105,9 +75,21 @@ def largest_delay(law: Any, max_delay: int | None) -> int:
 
 
 def draw_delays(
-    law: Any, max_delay: int, shape: Shape, random: np.random.Generator
+    law: Any, max_delay: int, shape: tuple[int, int], random: np.random.Generator
 ) -> NDArray[np.int32]:
     """Draw delays, round them to whole rounds and cut them at `max_delay`."""
-    name, numbers = checked_law(law, max_delay)
-    drawn = LAWS[name][1](random, shape, numbers)
+    name, (first, *rest) = checked_law(law, max_delay)
+    drawn: NDArray[Any]
+    if name == "fixed":
+        drawn = np.full(shape, first)
+    elif name == "uniform":
+        drawn = random.integers(int(first), int(rest[0]) + 1, size=shape)
+    elif name == "exponential":
+        drawn = random.exponential(first, size=shape)
+    elif name == "poisson":
+        drawn = random.poisson(first, size=shape)
+    elif name == "half_normal":
+        drawn = first + math.sqrt(rest[0]) * (np.abs(random.standard_normal(size=shape)) - math.sqrt(2.0 / math.pi))
+    else:
+        drawn = np.abs(random.normal(first, math.sqrt(rest[0]), size=shape))
     return np.minimum(np.rint(drawn), max_delay).astype(np.int32)

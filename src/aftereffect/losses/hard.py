@@ -12,15 +12,15 @@ sees them.
 """
 
 import math
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from aftereffect.core import checks, kernel
-from aftereffect.core.checks import FloatArray
+from aftereffect.core.checks import FloatArray, by_keyword
 from aftereffect.core.errors import InvalidArgument, InvalidLosses
+from aftereffect.losses import seeds
 from aftereffect.losses.protocol import Losses
 from aftereffect.losses.seeds import HARD, generator
 
@@ -44,11 +44,12 @@ def spread(params: Any, t: int, arm: int, pending: FloatArray, at: int) -> None:
 kernel.register(Stacked, kernel.LossKernel(spread))
 
 
+@by_keyword
 def stacked(
     linear_losses: ArrayLike,
+    *,
     max_delay: int,
     horizon: int | None = None,
-    *,
     direction: str = "minimize",
     low: float = 0.0,
     high: float = 1.0,
@@ -81,10 +82,11 @@ def stacked(
     )
 
 
-def published_gap(n_arms: int, rounds: int) -> float:
+@by_keyword
+def published_gap(n_arms: int, *, rounds: int) -> float:
     """Return μ of Shamir's lower bound for `rounds` linear rounds: √(K/n)/4, but 1/2 where n < K/4.
 
-    >>> published_gap(4, 10_000)
+    >>> published_gap(4, rounds=10_000)
     0.005
     """
     n_arms = checks.integer("n_arms", n_arms, low=2)
@@ -110,8 +112,10 @@ class HardLosses(Losses):
     scale: float
 
 
+@by_keyword
 def hard(
     n_arms: int,
+    *,
     max_delay: int,
     horizon: int,
     seed: int,
@@ -145,7 +149,7 @@ def hard(
     drawn_best = int(random.integers(n_arms))
     best = drawn_best if best_arm is None else checks.integer("best_arm", best_arm, low=0, high=n_arms - 1)
     paid = max(1, horizon // (max_delay + 1))
-    mu = published_gap(n_arms, paid) if gap is None else checks.real("gap", gap, low=0.0)
+    mu = published_gap(n_arms, rounds=paid) if gap is None else checks.real("gap", gap, low=0.0)
     width = n_arms if noise == "independent" else 1
     scale = noise_scale(n_arms, paid, noise)
     if scale * mu > 0.25:
@@ -160,19 +164,10 @@ def hard(
         max_delay=max_delay,
         n_arms=n_arms,
         means=0.5 - shift,
-        recipe=partial(_again, n_arms, max_delay, horizon, gap, noise, best_arm),
+        recipe=seeds.recipe(
+            hard, n_arms, max_delay=max_delay, horizon=horizon, gap=gap, noise=noise, best_arm=best_arm
+        ),
     )
     losses.best, losses.linear, losses.gap, losses.scale = best, losses.params.linear, mu, scale
     return losses
 
-
-def _again(
-    n_arms: int,
-    max_delay: int,
-    horizon: int,
-    gap: float | None,
-    noise: str,
-    best_arm: int | None,
-    seed: int,
-) -> HardLosses:
-    return hard(n_arms, max_delay, horizon, seed, gap, noise, best_arm)

@@ -14,27 +14,23 @@ no more memory than the records. Averages of many records would be too slow to m
 """
 
 import math
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from aftereffect.core import checks, kernel
-from aftereffect.core.checks import FloatArray
+from aftereffect.core.checks import FloatArray, by_keyword
 from aftereffect.core.effects import Effects
 from aftereffect.core.effects import effects as checked_range
 from aftereffect.core.errors import InvalidLosses
 from aftereffect.losses.composite import TOLERANCE, CompositeLosses, Dense, check_parts, extreme_parts
 from aftereffect.losses.protocol import Losses
-from aftereffect.losses.seeds import CHILDREN, sequence
+from aftereffect.losses.seeds import RECORDS, recipe, sequence
 from aftereffect.losses.spreads import hashed_uniform, kernels, linear_composite
 
 MARGIN = 0.1
 """By what share of the recorded range an inferred range is wider: the next play may do more than any so far."""
-
-RECORDS = CHILDREN + 1
-"""What a seed is used for here: which recorded plays are drawn (`seeds.py`)."""
 
 
 class Resampled(NamedTuple):
@@ -171,8 +167,8 @@ class History:
     def resample(
         self,
         horizon: int,
-        seed: int,
         *,
+        seed: int,
         batch: int = 1,
         direction: str = "maximize",
         low: float | None = None,
@@ -196,7 +192,7 @@ class History:
             low=low,
             high=high,
             means=np.add.reduceat(self.effects.sum(axis=1), self.starts[:-1]) / np.diff(self.starts),
-            recipe=partial(self._again, horizon, batch, direction, low, high),
+            recipe=recipe(self.resample, horizon=horizon, batch=batch, direction=direction, low=low, high=high),
         )
         if batch > 1:
             check_parts(losses.params.values.transpose(0, 2, 1), losses.effects)
@@ -224,15 +220,12 @@ class History:
                     f"but got [{span.lo:g}, {span.hi:g}] and a part that is {part!r}"
                 )
 
-    def _again(self, horizon: int, batch: int, direction: str, low: float, high: float, seed: int) -> Losses:
-        """Draw anew."""
-        return self.resample(horizon, seed, batch=batch, direction=direction, low=low, high=high)
 
-
+@by_keyword
 def replay_series(
     series: ArrayLike,
-    weights: ArrayLike,
     *,
+    weights: ArrayLike,
     direction: str = "maximize",
     low: float | None = None,
     high: float | None = None,
@@ -242,7 +235,7 @@ def replay_series(
     low, high: the range of one play's effect, which has to hold the series too; by default what it spans, widened by
     10% at each end but 0.
 
-    >>> replay_series([[8.0, 0.0], [0.0, 4.0]], [0.5, 0.25, 0.25]).totals([0, 1])
+    >>> replay_series([[8.0, 0.0], [0.0, 4.0]], weights=[0.5, 0.25, 0.25]).totals([0, 1])
     array([4., 4.])
     """
     values = checks.array("series", series, shape=("T", "K"), error=InvalidLosses)
@@ -253,8 +246,9 @@ def replay_series(
     factors = (min(0.0, float(least.min())), max(1.0, float(most.max())))
     ends = [f * float(v) for f in factors for v in (values.min(initial=0.0), values.max(initial=0.0))]
     low, high = _range(low, high, min(ends), max(ends))
-    spreader = linear_composite if shares.ndim == 1 else kernels
-    return spreader(values, shares, direction=direction, low=low, high=high)
+    if shares.ndim == 1:
+        return linear_composite(values, coefficients=shares, direction=direction, low=low, high=high)
+    return kernels(values, weights=shares, direction=direction, low=low, high=high)
 
 
 def widened(least: float, most: float, margin: float) -> tuple[float, float]:

@@ -1,10 +1,16 @@
 """Seeds: one per purpose, so that a table and a spread with the same seed share no randomness."""
 
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeVar
+
 import numpy as np
 
 from aftereffect.core import checks
 
-TABLE, DELAYS, SPLIT, HARD, CHILDREN = range(5)
+Drawn = TypeVar("Drawn")
+
+TABLE, DELAYS, SPLIT, HARD, CHILDREN, RECORDS = range(6)
 """What a seed is used for. Runs of players use keys of two parts (`core/random.py`), these have three."""
 
 
@@ -31,3 +37,12 @@ def children(seed: int, count: int) -> list[int]:
     spawned = sequence(seed, CHILDREN).spawn(count)
     words = (child.generate_state(2, np.uint64) for child in spawned)
     return [(int(high) << 64) | int(low) for high, low in words]
+
+
+def recipe(build: Callable[..., Drawn], *arguments: Any, **settings: Any) -> Callable[[int], Drawn]:
+    """Return a function of a seed that calls `build` with these arguments and that seed; it can be pickled."""
+    return partial(_with_seed, build, arguments, settings)
+
+
+def _with_seed(build: Callable[..., Drawn], arguments: tuple[Any, ...], settings: dict[str, Any], seed: int) -> Drawn:
+    return build(*arguments, seed=seed, **settings)

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from aftereffect.core import checks, kernel
-from aftereffect.core.checks import FloatArray
+from aftereffect.core.checks import FloatArray, by_keyword
 from aftereffect.core.errors import InvalidLosses
 from aftereffect.losses.composite import TOLERANCE, extreme_parts
 from aftereffect.losses.delay_laws import draw_delays, largest_delay
@@ -125,10 +125,11 @@ kernel.register(Weighted, kernel.LossKernel(spread_weighted))
 kernel.register(Split, kernel.LossKernel(spread_split))
 
 
+@by_keyword
 def at_once(
     table: Table | ArrayLike,
-    max_delay: int = 0,
     *,
+    max_delay: int = 0,
     direction: str = "minimize",
     low: float | None = None,
     high: float | None = None,
@@ -138,14 +139,15 @@ def at_once(
     >>> at_once([[0.5, 1.0], [0.25, 0.0]]).totals([1, 0])
     array([1.  , 0.25])
     """
-    return delayed(table, 0, max_delay, direction=direction, low=low, high=high)
+    return delayed(table, delays=0, max_delay=max_delay, direction=direction, low=low, high=high)
 
 
+@by_keyword
 def delayed(
     table: Table | ArrayLike,
+    *,
     delays: int | Sequence[int] | NDArray[Any],
     max_delay: int | None = None,
-    *,
     direction: str = "minimize",
     low: float | None = None,
     high: float | None = None,
@@ -154,7 +156,7 @@ def delayed(
 
     delays: one for all plays, or an array of shape (T,) or (T, K). max_delay: by default the longest of them.
 
-    >>> delayed([[0.5, 1.0], [0.25, 0.0], [0.0, 0.0]], [2, 0, 0]).totals([1, 0, 0])
+    >>> delayed([[0.5, 1.0], [0.25, 0.0], [0.0, 0.0]], delays=[2, 0, 0]).totals([1, 0, 0])
     array([0.  , 0.25, 1.  ])
     """
     whole = as_table(table, low, high)
@@ -167,11 +169,12 @@ def delayed(
     return _losses(Delayed(whole.values, checked), whole, max_delay, direction, again if whole.recipe else None)
 
 
+@by_keyword
 def randomly_delayed(
     table: Table | ArrayLike,
-    max_delay: int | None,
-    seed: int,
     *,
+    seed: int,
+    max_delay: int | None = None,
     law: Law = "uniform",
     per_arm: bool = False,
     direction: str = "minimize",
@@ -180,8 +183,8 @@ def randomly_delayed(
 ) -> Losses:
     """Draw each round's delay (with `per_arm`, each arm's too) independently from `law`, cut at `max_delay`.
 
-    law: see `delay_laws.py`; "uniform" alone means uniform on 0..max_delay. max_delay may be None if the law is
-    bounded.
+    law: see `delay_laws.py`; "uniform" alone means uniform on 0..max_delay. max_delay: by default the greatest delay of
+    a bounded law.
     """
     whole = as_table(table, low, high)
     horizon, n_arms = whole.values.shape
@@ -193,12 +196,13 @@ def randomly_delayed(
     return _losses(Delayed(whole.values, checks.owned(drawn)), whole, longest, direction, again)
 
 
+@by_keyword
 def anonymous_iid(
     horizon: int,
+    *,
     means: ArrayLike,
     delay_law: Law,
     seed: int,
-    *,
     max_delay: int | None = None,
     direction: str = "maximize",
 ) -> Losses:
@@ -207,20 +211,21 @@ def anonymous_iid(
     Reference: Pike-Burke, Agrawal, Szepesvári and Grünewälder, "Bandits with delayed, aggregated anonymous
     feedback", ICML 2018; its experiments have means (0.5, 0.6), T = 250,000 and delays with mean 25 or 50.
 
-    >>> losses = anonymous_iid(1000, [0.5, 0.6], ("uniform", 0, 50), seed=1)
+    >>> losses = anonymous_iid(1000, means=[0.5, 0.6], delay_law=("uniform", 0, 50), seed=1)
     >>> losses.max_delay, losses.direction, losses.means
     (50, 'maximize', array([0.5, 0.6]))
     """
     for_table, for_delays = children(seed, 2)
-    table = iid(horizon, means, for_table)
-    return randomly_delayed(table, max_delay, for_delays, law=delay_law, direction=direction)
+    table = iid(horizon, means=means, seed=for_table)
+    return randomly_delayed(table, max_delay=max_delay, seed=for_delays, law=delay_law, direction=direction)
 
 
+@by_keyword
 def geometric(
     table: Table | ArrayLike,
+    *,
     half_life: float,
     max_delay: int | None = None,
-    *,
     direction: str = "minimize",
     low: float | None = None,
     high: float | None = None,
@@ -240,13 +245,14 @@ def geometric(
     chosen = math.floor(half_life * math.log2(100.0)) if max_delay is None else max_delay
     delays = np.arange(checks.integer("max_delay", chosen, low=0) + 1)
     weights = np.exp2(-delays / half_life)
-    return linear_composite(table, weights / weights.sum(), direction=direction, low=low, high=high)
+    return linear_composite(table, coefficients=weights / weights.sum(), direction=direction, low=low, high=high)
 
 
+@by_keyword
 def linear_composite(
     table: Table | ArrayLike,
-    coefficients: ArrayLike,
     *,
+    coefficients: ArrayLike,
     direction: str = "minimize",
     low: float | None = None,
     high: float | None = None,
@@ -257,7 +263,7 @@ def linear_composite(
 
     Reference: Dekel, Ding, Koren and Peres, "Online learning with composite loss functions", COLT 2014.
 
-    >>> linear_composite([[0.5, 1.0]], [0.75, 0.25]).components()[0]
+    >>> linear_composite([[0.5, 1.0]], coefficients=[0.75, 0.25]).components()[0]
     array([[0.375, 0.75 ],
            [0.125, 0.25 ]])
     """
@@ -266,17 +272,18 @@ def linear_composite(
     return _weighted(np.repeat(row[np.newaxis, :], whole.values.shape[1], axis=0), "coefficients", direction, whole)
 
 
+@by_keyword
 def kernels(
     table: Table | ArrayLike,
-    weights: ArrayLike,
     *,
+    weights: ArrayLike,
     direction: str = "minimize",
     low: float | None = None,
     high: float | None = None,
 ) -> Losses:
     """Give each arm its own kernel: `weights` of shape (K, d+1), none negative, rows that sum to at most 1.
 
-    >>> kernels([[0.5, 1.0]], [[1.0, 0.0], [0.25, 0.75]]).components()[0]
+    >>> kernels([[0.5, 1.0]], weights=[[1.0, 0.0], [0.25, 0.75]]).components()[0]
     array([[0.5 , 0.25],
            [0.  , 0.75]])
     """
@@ -292,11 +299,12 @@ def kernels(
     return _weighted(rows, "weights", direction, whole)
 
 
+@by_keyword
 def random_split(
     table: Table | ArrayLike,
+    *,
     max_delay: int,
     seed: int,
-    *,
     direction: str = "minimize",
     low: float | None = None,
     high: float | None = None,

@@ -1,27 +1,27 @@
 """Tables of whole losses ℓ_t(i), before they are spread: stochastic, switching, drifting, seasonal.
 
-A spread (`spreads.py`) turns a table into losses. All makers give numbers in [0, 1] and take `law`:
-"bernoulli" draws 0 or 1 with the stated mean, "constant" gives the means themselves.
+A spread (`spreads.py`) turns a table into losses. All builders give numbers in [0, 1] and take `law`: "bernoulli" draws
+0 or 1 with the stated mean, "constant" gives the means themselves.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from aftereffect.core import checks
-from aftereffect.core.checks import FloatArray
+from aftereffect.core.checks import FloatArray, by_keyword
 from aftereffect.core.effects import effects
 from aftereffect.core.errors import InvalidArgument, InvalidLosses
+from aftereffect.losses import seeds
 from aftereffect.losses.seeds import TABLE, generator
 
 LAWS = ("bernoulli", "constant")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, init=False)
 class Table:
     """values[t, i]: the whole effect of playing arm i in round t, in [low, high].
 
@@ -32,20 +32,21 @@ class Table:
     """
 
     values: FloatArray
-    low: float = 0.0
-    high: float = 1.0
-    means: FloatArray | None = None
-    recipe: "Callable[[int], Table] | None" = None
+    low: float
+    high: float
+    means: FloatArray | None
+    recipe: "Callable[[int], Table] | None"
 
+    @by_keyword
     def __init__(
         self,
         values: ArrayLike,
+        *,
         low: float = 0.0,
         high: float = 1.0,
         means: ArrayLike | None = None,
         recipe: "Callable[[int], Table] | None" = None,
     ) -> None:
-        """Check the values against the range, and freeze them."""
         effects("minimize", low, high)
         numbers = checks.array("table", values, shape=("T", "K"), error=InvalidLosses)
         if numbers.shape[0] < 1 or numbers.shape[1] < 2:
@@ -56,12 +57,9 @@ class Table:
             raise InvalidLosses(
                 f"table must lie in [{low:g}, {high:g}], but table[{t}, {i}] is {float(numbers[t, i])!r}"
             )
-        known = None
-        if means is not None:
-            known = checks.frozen(checks.array("means", means, shape=(numbers.shape[1],)))
-        for name, value in (("low", float(low)), ("high", float(high)), ("means", known), ("recipe", recipe)):
-            object.__setattr__(self, name, value)
-        object.__setattr__(self, "values", checks.frozen(numbers))
+        known = None if means is None else checks.frozen(checks.array("means", means, shape=(numbers.shape[1],)))
+        fields = {"values": checks.frozen(numbers), "low": float(low), "high": float(high)}
+        self.__dict__.update(fields, means=known, recipe=recipe)
 
     def redraw(self, seed: int) -> "Table":
         """Return a fresh draw of the same recipe."""
@@ -71,9 +69,9 @@ class Table:
         return self.recipe(seed)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take what pickle kept; arrays come back writable, and nobody may write to a table."""
+        """Make the arrays read-only again: pickle does not keep that."""
         for name, value in state.items():
-            object.__setattr__(self, name, checks.owned(value) if isinstance(value, np.ndarray) else value)
+            self.__dict__[name] = checks.owned(value) if isinstance(value, np.ndarray) else value
 
 
 def as_table(table: Table | ArrayLike, low: float | None, high: float | None) -> Table:
@@ -82,21 +80,21 @@ def as_table(table: Table | ArrayLike, low: float | None, high: float | None) ->
     low = (given.low if given else 0.0) if low is None else low
     high = (given.high if given else 1.0) if high is None else high
     if given is None:
-        return Table(np.asarray(table), low, high)
+        return Table(np.asarray(table), low=low, high=high)
     if (low, high) == (given.low, given.high):
         return given
-    return Table(given.values, low, high, given.means, given.recipe)
+    return Table(given.values, low=low, high=high, means=given.means, recipe=given.recipe)
 
 
+@by_keyword
 def iid(
-    horizon: int, means: ArrayLike, seed: int, *, law: str = "bernoulli", concentration: float = 10.0
+    horizon: int, *, means: ArrayLike, seed: int, law: str = "bernoulli", concentration: float = 10.0
 ) -> Table:
     """Draw every round independently with the same K means.
 
-    law: "bernoulli", "constant", or "beta", whose two parameters add up to `concentration` (means then in (0,
-    1)).
+    law: "bernoulli", "constant", or "beta", whose two parameters add up to `concentration` (means then in (0, 1)).
 
-    >>> iid(3, [0.2, 0.8], seed=0, law="constant").values[2]
+    >>> iid(3, means=[0.2, 0.8], seed=0, law="constant").values[2]
     array([0.2, 0.8])
     """
     horizon = checks.integer("horizon", horizon, low=1)
@@ -111,15 +109,16 @@ def iid(
         drawn = generator(seed, TABLE).beta(concentration * mu, concentration * (1.0 - mu), size=shape)
     else:
         raise InvalidArgument(f"means must lie in (0, 1) for law 'beta', but got {checks.shown(mu.tolist())}")
-    again = partial(iid, horizon, mu, law=law, concentration=concentration)
+    again = seeds.recipe(iid, horizon, means=mu, law=law, concentration=concentration)
     return Table(checks.owned(drawn), means=mu, recipe=None if law == "constant" else again)
 
 
+@by_keyword
 def switching(
     horizon: int,
+    *,
     n_arms: int,
     seed: int,
-    *,
     period: int | None = None,
     rounds: Sequence[int] | None = None,
     gap: float = 0.2,
@@ -129,8 +128,7 @@ def switching(
 
     It switches every `period` rounds, or in the given `rounds` (counted from 0); by default every quarter.
     """
-    horizon = checks.integer("horizon", horizon, low=1)
-    n_arms = checks.integer("n_arms", n_arms, low=2)
+    horizon, n_arms = _sizes(horizon, n_arms)
     gap = checks.real("gap", gap, low=0.0, high=1.0)
     if period is not None and rounds is not None:
         raise InvalidArgument(f"period must be left out where rounds are given, but got {period}")
@@ -145,15 +143,16 @@ def switching(
     best = np.searchsorted(starts, np.arange(horizon), side="right") % n_arms
     mu = np.full((horizon, n_arms), (1.0 + gap) / 2.0)
     mu[np.arange(horizon), best] = (1.0 - gap) / 2.0
-    again = partial(switching, horizon, n_arms, period=period, rounds=rounds, gap=gap, law=law)
+    again = seeds.recipe(switching, horizon, n_arms=n_arms, period=period, rounds=rounds, gap=gap, law=law)
     return finished(mu, law, seed, again)
 
 
+@by_keyword
 def constrained(
     horizon: int,
+    *,
     n_arms: int,
     seed: int,
-    *,
     gap: float = 0.125,
     growth: float = 1.6,
     best_arm: int = 0,
@@ -164,8 +163,7 @@ def constrained(
     The means of (best arm, all others) alternate between (0, gap) and (1 - gap, 1); phase n lasts ⌊growth^n⌋
     rounds. Reference: Zimmert and Seldin, "Tsallis-INF", JMLR 22 (2021), the experiments.
     """
-    horizon = checks.integer("horizon", horizon, low=1)
-    n_arms = checks.integer("n_arms", n_arms, low=2)
+    horizon, n_arms = _sizes(horizon, n_arms)
     gap = checks.real("gap", gap, low=0.0, high=1.0)
     growth = checks.real("growth", growth, low=1.0)
     best_arm = checks.integer("best_arm", best_arm, low=0, high=n_arms - 1)
@@ -177,14 +175,16 @@ def constrained(
         start, phase, length = end, phase + 1, length * growth
     mu = np.repeat(np.where(high, 1.0, gap)[:, np.newaxis], n_arms, axis=1)
     mu[:, best_arm] = np.where(high, 1.0 - gap, 0.0)
-    again = partial(constrained, horizon, n_arms, gap=gap, growth=growth, best_arm=best_arm, law=law)
+    again = seeds.recipe(
+        constrained, horizon, n_arms=n_arms, gap=gap, growth=growth, best_arm=best_arm, law=law
+    )
     return finished(mu, law, seed, again)
 
 
-def drifting(horizon: int, n_arms: int, seed: int, *, step: float = 0.01, law: str = "bernoulli") -> Table:
+@by_keyword
+def drifting(horizon: int, *, n_arms: int, seed: int, step: float = 0.01, law: str = "bernoulli") -> Table:
     """Let each mean walk in [0, 1]: uniform start, steps uniform in [-step, step], reflected at the ends."""
-    horizon = checks.integer("horizon", horizon, low=1)
-    n_arms = checks.integer("n_arms", n_arms, low=2)
+    horizon, n_arms = _sizes(horizon, n_arms)
     step = checks.real("step", step, low=0.0, high=1.0)
     walk, noise = generator(seed, TABLE).spawn(2)
     path = walk.uniform(-step, step, size=(horizon, n_arms))
@@ -194,14 +194,15 @@ def drifting(horizon: int, n_arms: int, seed: int, *, step: float = 0.01, law: s
     mu = np.minimum(folded, 2.0 - folded)
     checks.choice("law", law, LAWS)
     values = mu if law == "constant" else (noise.random(mu.shape) < mu).astype(np.float64)
-    return Table(checks.owned(values), recipe=partial(drifting, horizon, n_arms, step=step, law=law))
+    return Table(checks.owned(values), recipe=seeds.recipe(drifting, horizon, n_arms=n_arms, step=step, law=law))
 
 
+@by_keyword
 def seasonal(
     horizon: int,
+    *,
     n_arms: int,
     seed: int,
-    *,
     period: float = 365.0,
     level: ArrayLike = 0.5,
     amplitude: ArrayLike = 0.25,
@@ -209,18 +210,20 @@ def seasonal(
     law: str = "bernoulli",
 ) -> Table:
     """Let means swing: level_i + amplitude_i cos(2π(t/period - phase_i)); phases i/K unless given."""
-    horizon = checks.integer("horizon", horizon, low=1)
-    n_arms = checks.integer("n_arms", n_arms, low=2)
+    horizon, n_arms = _sizes(horizon, n_arms)
     checks.real("horizon / period", horizon / checks.real("period", period, above=0.0))
     offsets = np.arange(n_arms) / n_arms if phases is None else per_arm("phases", phases, n_arms)
     middle, swing = per_arm("level", level, n_arms), per_arm("amplitude", amplitude, n_arms)
     angle = 2.0 * np.pi * (np.arange(horizon)[:, np.newaxis] / period - offsets)
     within("level ± amplitude", np.concatenate([middle - np.abs(swing), middle + np.abs(swing)]))
     mu = np.clip(middle + swing * np.cos(angle), 0.0, 1.0)
-    again = partial(
-        seasonal, horizon, n_arms, period=period, level=middle, amplitude=swing, phases=offsets, law=law
-    )
+    shape = {"period": period, "level": middle, "amplitude": swing, "phases": offsets}
+    again = seeds.recipe(seasonal, horizon, n_arms=n_arms, law=law, **shape)
     return finished(mu, law, seed, again)
+
+
+def _sizes(horizon: int, n_arms: int) -> tuple[int, int]:
+    return checks.integer("horizon", horizon, low=1), checks.integer("n_arms", n_arms, low=2)
 
 
 def per_arm(name: str, value: ArrayLike, n_arms: int) -> FloatArray:

@@ -31,5 +31,5 @@ def tuned_base(base: str, n_arms: int, updates: int) -> TsallisFTRL | Exp3:
     checks.choice("base", base, ("tsallis", "exp3"))
     n_arms = checks.integer("n_arms", n_arms, low=2)
     if base == "tsallis":
-        return TsallisFTRL(n_arms, math.sqrt(updates / 2))
-    return Exp3(n_arms, math.sqrt(2 * math.log(n_arms) / (n_arms * max(updates, 1))))
+        return TsallisFTRL(n_arms, learning_rate=math.sqrt(updates / 2))
+    return Exp3(n_arms, learning_rate=math.sqrt(2 * math.log(n_arms) / (n_arms * max(updates, 1))))

@@ -174,5 +174,5 @@ class CLW2018(KernelPlayer):
         K = checks.integer("n_arms", n_arms, low=2)
         d = checks.integer("max_delay", max_delay, low=0)
         T = checks.integer("horizon", horizon, low=1)
-        bandit = Exp3(K, 4.0 * math.sqrt((d + 1) * math.log(K) / ((4 * K + 1) * T)))
+        bandit = Exp3(K, learning_rate=4.0 * math.sqrt((d + 1) * math.log(K) / ((4 * K + 1) * T)))
         return cls(bandit, max_delay=d, seed=seed, direction=direction, low=low, high=high)

@@ -32,7 +32,7 @@ def tuned(base: str, n_arms: int, max_delay: int, horizon: int, form: str, direc
         eta = theory.corollary_learning_rate(max_delay, horizon)
     else:
         eta = theory.exp3_learning_rate(n_arms, max_delay, horizon)
-    return TsallisFTRL(n_arms, eta) if base == "tsallis" else Exp3(n_arms, eta), beta
+    return TsallisFTRL(n_arms, learning_rate=eta) if base == "tsallis" else Exp3(n_arms, learning_rate=eta), beta
 
 
 def regret_bound(

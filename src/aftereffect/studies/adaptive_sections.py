@@ -7,8 +7,7 @@ import numpy as np
 import polars as pl
 
 from aftereffect import theory
-from aftereffect.losses import published_gap
-from aftereffect.losses.hard import noise_scale
+from aftereffect.losses.hard import noise_scale, published_gap
 from aftereffect.studies import views
 from aftereffect.studies.builders import gap_of
 from aftereffect.studies.figures import Drawing, looks, panels, styled
@@ -87,7 +86,7 @@ def nominal_gap(row: dict[str, object]) -> float | None:
         K, d, T = (int(str(row[size])) for size in views.SIZES)
         n = max(1, T // (d + 1))
         scale = noise_scale(K, n, given.get("noise", "independent"))
-        return float(given.get("gap_factor", 1.0)) * published_gap(K, n) * scale
+        return float(given.get("gap_factor", 1.0)) * published_gap(K, rounds=n) * scale
     known = {"stacked": given.get("gap", 0.1), "constrained": given.get("gap", 0.125), "late_bills": 0.2}
     return float(known[name]) if name in known else None
 

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from aftereffect.core.checks import FloatArray
-from aftereffect.losses import hard, published_gap, spreads, tables
+from aftereffect.losses import spreads, tables
 from aftereffect.losses.delay_laws import checked_law
-from aftereffect.losses.hard import noise_scale
+from aftereffect.losses.hard import hard, noise_scale, published_gap
 from aftereffect.losses.protocol import Losses
 from aftereffect.losses.seeds import children
 from aftereffect.losses.tables import Table
@@ -100,12 +100,12 @@ def _fading(given: dict[str, Any], max_delay: int) -> FloatArray:
 def _one_good_arm(cell: Cell, seed: int) -> Table:
     """Arm 0 has mean 1/2 − gap, all others 1/2."""
     means = [0.5 - gap_of(cell)] + [0.5] * (cell["n_arms"] - 1)
-    return tables.iid(cell["horizon"], means, seed, law=cell["instance"].get("law", "bernoulli"))
+    return tables.iid(cell["horizon"], means=means, seed=seed, law=cell["instance"].get("law", "bernoulli"))
 
 
 def _seasonal(horizon: int, n_arms: int, seed: int, **given: Any) -> Table:
     """Let a season last a fourth of the horizon unless its period is given."""
-    return tables.seasonal(horizon, n_arms, seed, **({"period": horizon / 4.0} | given))
+    return tables.seasonal(horizon, n_arms=n_arms, seed=seed, **({"period": horizon / 4.0} | given))
 
 
 TABLES: dict[str, Callable[..., Table]] = {
@@ -122,28 +122,28 @@ def _table(cell: Cell, seed: int) -> Table:
     if given["name"] not in TABLES:
         return _one_good_arm(cell, seed)
     rest = {key: value for key, value in given.items() if key not in ("name", "spread", "half_life")}
-    return TABLES[given["name"]](cell["horizon"], cell["n_arms"], seed, **rest)
+    return TABLES[given["name"]](cell["horizon"], n_arms=cell["n_arms"], seed=seed, **rest)
 
 
 def _spread(cell: Cell, table: Table, seed: int) -> Losses:
     d, name = cell["max_delay"], spread_of(cell["instance"])
     if name == "split":
-        return spreads.random_split(table, d, seed)
+        return spreads.random_split(table, max_delay=d, seed=seed)
     if name == "delays":
-        return spreads.randomly_delayed(table, d, seed)
+        return spreads.randomly_delayed(table, max_delay=d, seed=seed)
     if name == "fixed":
-        return spreads.delayed(table, d, d)
+        return spreads.delayed(table, delays=d, max_delay=d)
     if name == "geometric":
-        return spreads.linear_composite(table, _fading(cell["instance"], d))
-    return spreads.at_once(table, d)
+        return spreads.linear_composite(table, coefficients=_fading(cell["instance"], d))
+    return spreads.at_once(table, max_delay=d)
 
 
 def _hard(cell: Cell, seed: int) -> Losses:
     given, d = cell["instance"], cell["max_delay"]
-    published = published_gap(cell["n_arms"], max(1, cell["horizon"] // (d + 1)))
+    published = published_gap(cell["n_arms"], rounds=max(1, cell["horizon"] // (d + 1)))
     gap = given.get("gap_factor", 1.0) * published
     noise = given.get("noise", "independent")
-    return hard(cell["n_arms"], d, cell["horizon"], seed, gap, noise)
+    return hard(cell["n_arms"], max_delay=d, horizon=cell["horizon"], seed=seed, gap=gap, noise=noise)
 
 
 def _stacked(cell: Cell, seed: int) -> Losses:
@@ -151,7 +151,9 @@ def _stacked(cell: Cell, seed: int) -> Losses:
     given, d = cell["instance"], cell["max_delay"]
     noise = given.get("noise", "shared")
     scale = noise_scale(cell["n_arms"], max(1, cell["horizon"] // (d + 1)), noise)
-    return hard(cell["n_arms"], d, cell["horizon"], seed, given.get("gap", 0.1) / scale, noise)
+    return hard(
+        cell["n_arms"], max_delay=d, horizon=cell["horizon"], seed=seed, gap=given.get("gap", 0.1) / scale, noise=noise
+    )
 
 
 def _anonymous(cell: Cell, seed: int) -> Losses:
@@ -159,16 +161,18 @@ def _anonymous(cell: Cell, seed: int) -> Losses:
     law = cell["instance"].get("delay_law", "uniform")
     means = [0.5 + gap_of(cell)] + [0.5] * (cell["n_arms"] - 1)
     law = tuple(law) if isinstance(law, list) else law
-    return spreads.anonymous_iid(cell["horizon"], means, law, seed, max_delay=cell["max_delay"])
+    return spreads.anonymous_iid(
+        horizon=cell["horizon"], means=means, delay_law=law, seed=seed, max_delay=cell["max_delay"]
+    )
 
 
 def _late_bills(cell: Cell, seed: int) -> Losses:
     """Arm 0 costs 0.3 and bills at once, the others cost 0.5 to 0.7 and bill later, the dearer the later."""
     K, d = cell["n_arms"], cell["max_delay"]
     means = [0.3, *np.linspace(0.5, 0.7, K - 1)]
-    table = tables.iid(cell["horizon"], means, seed, law=cell["instance"].get("law", "bernoulli"))
+    table = tables.iid(cell["horizon"], means=means, seed=seed, law=cell["instance"].get("law", "bernoulli"))
     due = [round(i * d / (K - 1)) for i in range(K)]
-    return spreads.kernels(table, np.eye(d + 1)[due])
+    return spreads.kernels(table, weights=np.eye(d + 1)[due])
 
 
 def _campaigns(cell: Cell, seed: int) -> Losses:

@@ -132,7 +132,7 @@ def losses(
     if high is None:
         high = math.ceil(10.0 * max(likely_most(part.sum(axis=1), households) for part in counts)) / 10.0
     history = History(household, arm_of, effects)
-    return history.resample(n_weeks, seed, batch=households, low=0.0, high=high)
+    return history.resample(n_weeks, seed=seed, batch=households, low=0.0, high=high)
 
 
 def likely_most(totals: FloatArray, draws: int, chance: float = CHANCE) -> float:

@@ -63,7 +63,7 @@ def entrant(cell: Cell, losses: Losses) -> Any:
     beta = theory.best_update_probability(_reckoned(cell))
     if name == "tsallis_inf":
         estimator = given.get("estimator", "reduced_variance")
-        return _wrapped(cell, losses, TsallisINF(cell["n_arms"], estimator), beta)
+        return _wrapped(cell, losses, TsallisINF(cell["n_arms"], estimator=estimator), beta)
     if name == "uniform":
         return _wrapped(cell, losses, Uniform(cell["n_arms"]), beta)
     if name == "naive":
@@ -91,10 +91,10 @@ def _tuned(cell: Cell, base: str, given: dict[str, Any]) -> tuple[Bandit, float]
     if base == "tsallis":
         best = given.get("tuning", "corollary") == "best"
         eta = theory.tuning(K, d, T).learning_rate if best else theory.corollary_learning_rate(d, T)
-        return TsallisFTRL(K, factor * eta), coins
+        return TsallisFTRL(K, learning_rate=factor * eta), coins
     if base == "exp3":
-        return Exp3(K, factor * theory.exp3_learning_rate(K, d, T)), coins
-    plain: Bandit = TsallisINF(K, "reduced_variance") if base == "tsallis_inf" else _plain(base, K)
+        return Exp3(K, learning_rate=factor * theory.exp3_learning_rate(K, d, T)), coins
+    plain: Bandit = TsallisINF(K, estimator="reduced_variance") if base == "tsallis_inf" else _plain(base, K)
     return plain, coins
 
 
@@ -130,9 +130,9 @@ def _naive(cell: Cell, losses: Losses) -> Naive:
     K, T, base = cell["n_arms"], cell["horizon"], cell["player"].get("base", "exp3")
     bandit: Bandit
     if base == "exp3":
-        bandit = Exp3(K, math.sqrt(2.0 * math.log(K) / (K * T)))
+        bandit = Exp3(K, learning_rate=math.sqrt(2.0 * math.log(K) / (K * T)))
     else:
-        bandit = UCB1(K) if base == "ucb1" else TsallisINF(K, "reduced_variance")
+        bandit = UCB1(K) if base == "ucb1" else TsallisINF(K, estimator="reduced_variance")
     # A naive player's range is a total's: d+1 effects may arrive at once.
     parts = losses.max_delay + 1
     low, high = parts * losses.effects.lo, parts * losses.effects.hi

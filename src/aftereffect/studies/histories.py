@@ -89,7 +89,7 @@ class Recording:
         """
         if resample is not None:
             history = History(self.rounds, self.played, self.by_lag())
-            return history.resample(resample, seed, direction=direction, low=low, high=high)
+            return history.resample(resample, seed=seed, direction=direction, low=low, high=high)
         if self.missing:
             raise InvalidHistory(
                 f"{self.name}: every arm must have a row in every round to be replayed, but {self.missing}; "
@@ -99,7 +99,7 @@ class Recording:
         if self.kernel is None:
             return history.replay(direction=direction, low=low, high=high)
         series = history.effects.reshape(history.n_arms, history.horizon).T
-        return replay_series(series, self.kernel, direction=direction, low=low, high=high)
+        return replay_series(series, weights=self.kernel, direction=direction, low=low, high=high)
 
 
 def read_history(

@@ -1,0 +1,91 @@
+"""The package's public names: all listed, all there, those that need an extra only when asked for."""
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+import aftereffect as ae
+from aftereffect.losses.hard import published_gap, stacked
+
+TABLE = [[0.5, 1.0], [0.25, 0.0]]
+
+
+def test_every_public_name_is_there_and_listed():
+    assert set(ae.__all__) <= set(dir(ae))
+    for name in ae.__all__:
+        assert getattr(ae, name) is not None
+
+
+def test_names_that_need_an_extra_are_not_imported_with_the_package():
+    found = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "import sys, aftereffect; print([m for m in ('httpx', 'polars', 'numba') if m in sys.modules])",
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert found.stdout.strip() == "[]"
+
+
+WITHOUT_HTTPX = """
+import sys
+sys.modules["httpx"] = None
+import aftereffect as ae
+assert not hasattr(ae, "Client")
+assert getattr(ae, "ProblemError", None) is None
+assert "Client" in dir(ae)
+try:
+    ae.Client
+except AttributeError as error:
+    print(error)
+"""
+
+
+def test_a_missing_extra_is_a_missing_attribute_that_says_what_to_install():
+    found = subprocess.run([sys.executable, "-c", WITHOUT_HTTPX], capture_output=True, text=True, check=True)
+    assert found.stdout == "aftereffect.Client needs httpx: pip install 'aftereffect[service]'\n"
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="module 'aftereffect' has no attribute 'Cliente'"):
+        _ = ae.Cliente
+
+
+CALLS: list[tuple[Any, tuple[Any, ...], str]] = [
+    (ae.Exp3, (2, 0.1), r"Exp3\(n_arms, learning_rate=...\)"),
+    (ae.Exp3IX, (2, 0.1), r"Exp3IX\(n_arms, learning_rate=..., exploration=...\)"),
+    (ae.TsallisFTRL, (2, 0.1), r"TsallisFTRL\(n_arms, learning_rate=...\)"),
+    (ae.TsallisINF, (2, "reduced_variance"), r"TsallisINF\(n_arms, estimator=...\)"),
+    (ae.LogBarrier, (2, 0.1), r"LogBarrier\(n_arms, first_rate=..., memory=...\)"),
+    (ae.AdaptiveTsallis, (2, 0.1), r"AdaptiveTsallis\(n_arms, first_rate=..., memory=...\)"),
+    (ae.UCB1, (2, 0.1), r"UCB1\(n_arms, width=...\)"),
+    (ae.hard, (2, 3, 40, 1), r"hard\(n_arms, max_delay=..., horizon=..., seed=..., gap=..., noise=..., best_arm=...\)"),
+    (stacked, (TABLE, 1), r"stacked\(linear_losses, max_delay=..., "),
+    (published_gap, (2, 10), r"published_gap\(n_arms, rounds=...\)"),
+    (ae.tables.Table, (TABLE, 0.0), r"Table\(values, low=..., high=..., means=..., recipe=...\)"),
+    (ae.tables.iid, (10, [0.2, 0.8], 1), r"iid\(horizon, means=..., seed=..., "),
+    (ae.tables.switching, (10, 2, 1), r"switching\(horizon, n_arms=..., seed=..., "),
+    (ae.tables.constrained, (10, 2, 1), r"constrained\(horizon, n_arms=..., seed=..., "),
+    (ae.tables.drifting, (10, 2, 1), r"drifting\(horizon, n_arms=..., seed=..., "),
+    (ae.tables.seasonal, (10, 2, 1), r"seasonal\(horizon, n_arms=..., seed=..., "),
+    (ae.spreads.at_once, (TABLE, 1), r"at_once\(table, max_delay=..., "),
+    (ae.spreads.delayed, (TABLE, 1), r"delayed\(table, delays=..., "),
+    (ae.spreads.randomly_delayed, (TABLE, 1, 2), r"randomly_delayed\(table, seed=..., max_delay=..., "),
+    (ae.spreads.anonymous_iid, (10, [0.2, 0.8]), r"anonymous_iid\(horizon, means=..., delay_law=..., seed=..., "),
+    (ae.spreads.geometric, (TABLE, 1.0), r"geometric\(table, half_life=..., "),
+    (ae.spreads.linear_composite, (TABLE, [1.0]), r"linear_composite\(table, coefficients=..., "),
+    (ae.spreads.kernels, (TABLE, [[1.0], [1.0]]), r"kernels\(table, weights=..., "),
+    (ae.spreads.random_split, (TABLE, 1, 2), r"random_split\(table, max_delay=..., seed=..., "),
+    (ae.replay_series, (TABLE, [1.0]), r"replay_series\(series, weights=..., "),
+]
+
+
+@pytest.mark.parametrize(("build", "arguments", "call"), CALLS, ids=lambda value: getattr(value, "__name__", ""))
+def test_everything_but_the_first_argument_goes_by_keyword(build: Any, arguments: tuple[Any, ...], call: str):
+    with pytest.raises(TypeError, match=f"takes one argument by position, the others by keyword: {call}"):
+        build(*arguments)
