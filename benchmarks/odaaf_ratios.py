@@ -21,7 +21,7 @@ import aftereffect as ae
 from aftereffect.bandits.ucb1 import UCB1
 from aftereffect.losses.tables import Table
 from aftereffect.players.labelled.qpmd import QPMD
-from aftereffect.players.odaaf import ODAAF, ODAAFB, ODAAFV
+from aftereffect.players.rivals.odaaf import ODAAF, ODAAFB, ODAAFV
 
 HORIZON, MEANS = 250_000, (0.5, 0.6)
 COMMON: dict[str, Any] = {"horizon": HORIZON, "direction": "maximize"}

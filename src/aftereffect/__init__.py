@@ -35,15 +35,15 @@ from aftereffect.losses.hard import hard
 from aftereffect.losses.protocol import Losses
 from aftereffect.losses.replay import History, replay_series
 from aftereffect.players import labelled, rivals
-from aftereffect.players.certificate import Certificate
-from aftereffect.players.coin_clean import CoinCleanWrapper
 from aftereffect.players.default import default_player
 from aftereffect.players.linear import LinearBandit
-from aftereffect.players.naive import Naive
-from aftereffect.players.panel import Panel, PanelRound
 from aftereffect.players.protocol import Player, Round
 from aftereffect.players.registry import restore
-from aftereffect.players.wrapper import CompositeLossWrapper
+from aftereffect.players.rivals.naive import Naive
+from aftereffect.players.wrapper.certificate import Certificate
+from aftereffect.players.wrapper.coin_clean import CoinCleanWrapper
+from aftereffect.players.wrapper.panel import Panel, PanelRound
+from aftereffect.players.wrapper.wrapper import CompositeLossWrapper
 
 if TYPE_CHECKING:
     from aftereffect.service.client import Client, ProblemError

@@ -47,7 +47,7 @@ def blocks(
     svg: Annotated[Path | None, typer.Option(help="Also draw it into this file.")] = None,
 ) -> None:
     """Show which rounds draw, stay and update. Without options: Figure 1 of the paper."""
-    from aftereffect.players.diagram import read_coins, svg_diagram, text_diagram
+    from aftereffect.players.figure1 import read_coins, svg_diagram, text_diagram
 
     sequence = read_coins(coins)
     typer.echo(text_diagram(sequence, max_delay))

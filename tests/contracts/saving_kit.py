@@ -12,7 +12,7 @@ from tests.contracts.player_kit import PlayerRow, arms_of, play, player_case
 
 import aftereffect as ae
 from aftereffect.core import saved
-from aftereffect.players.kernelform import KernelPlayer
+from aftereffect.players.base import KernelPlayer
 
 
 def own_classes(player: Any) -> list[type]:

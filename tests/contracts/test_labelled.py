@@ -19,9 +19,9 @@ from aftereffect.losses.tables import Table, iid
 from aftereffect.players.labelled.bold import BOLD
 from aftereffect.players.labelled.delayed_exp3 import DelayedExp3
 from aftereffect.players.labelled.delayed_ucb1 import DelayedUCB1
-from aftereffect.players.labelled.protocol import LabelledPlayer
 from aftereffect.players.labelled.qpmd import QPMD
 from aftereffect.players.labelled.zimmert_seldin import ZimmertSeldin2020
+from aftereffect.players.protocol import LabelledPlayer
 
 K, D, T = 3, 4, 600
 Make = Callable[..., Any]

@@ -10,7 +10,7 @@ from tests.contracts.saving_kit import saved_and_restored
 from tests.contracts.test_bandits import BANDITS
 
 import aftereffect as ae
-from aftereffect.players.kernelform import KernelPlayer
+from aftereffect.players.base import KernelPlayer
 
 Around = Callable[[Any, int | None], Any]
 

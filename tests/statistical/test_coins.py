@@ -14,8 +14,7 @@ from scipy.stats import chi2
 import aftereffect as ae
 from aftereffect import theory
 from aftereffect.core import random
-from aftereffect.players.coins import bernoulli
-from aftereffect.players.sequences import DrawnCoins
+from aftereffect.players.wrapper.coins import DrawnCoins, bernoulli
 
 FALSE_ALARM = 1e-6
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import aftereffect as ae
-from aftereffect.players.unknown_delay import UnknownDelayWrapper
+from aftereffect.players.wrapper.unknown_delay import UnknownDelayWrapper
 
 
 def run(player: UnknownDelayWrapper, losses: ae.Losses) -> UnknownDelayWrapper:

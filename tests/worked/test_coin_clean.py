@@ -12,7 +12,7 @@ from tests.contracts.kits import refused, total_at
 
 import aftereffect as ae
 from aftereffect.core import random
-from aftereffect.players.sequences import DrawnCoins
+from aftereffect.players.wrapper.coins import DrawnCoins
 
 
 def player(coins: Any = None, d: int = 2, K: int = 3, seed: int | None = 5, **settings: Any) -> ae.CoinCleanWrapper:

@@ -9,7 +9,7 @@ import pytest
 
 import aftereffect as ae
 from aftereffect.core import random
-from aftereffect.players.doubling import DoublingWrapper
+from aftereffect.players.wrapper.doubling import DoublingWrapper
 
 
 def split(K: int, d: int, T: int, **span: Any) -> ae.Losses:

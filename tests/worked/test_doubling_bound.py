@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import aftereffect as ae
-from aftereffect.players.doubling import DoublingWrapper
+from aftereffect.players.wrapper.doubling import DoublingWrapper
 
 
 def test_the_bound_without_delay_by_hand() -> None:

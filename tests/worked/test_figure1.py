@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from aftereffect.core.errors import InvalidArgument
-from aftereffect.players.diagram import read_coins, round_kinds, svg_diagram, text_diagram
+from aftereffect.players.figure1 import read_coins, round_kinds, svg_diagram, text_diagram
 
 COINS = list("10100001001000000100001")
 ROUNDS = [

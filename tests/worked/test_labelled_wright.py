@@ -10,7 +10,7 @@ from scipy.special import wrightomega
 
 from aftereffect.core.jit import compiled
 from aftereffect.core.kernel import helper
-from aftereffect.players.labelled.wright import HUGE, TINY, wright_omega
+from aftereffect.players.labelled.zimmert_seldin import HUGE, TINY, wright_omega
 
 FAR = [np.linspace(-60.0, 60.0, 4001), np.geomspace(1.0, 1e300, 600), -np.geomspace(1.0, 700.0, 600)]
 NEAR = [np.linspace(y - 0.01, y + 0.01, 101) for y in (TINY, -2.0, 1.0)]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import aftereffect as ae
-from aftereffect.players.odaaf import ODAAF, ODAAFB, ODAAFV
+from aftereffect.players.rivals.odaaf import ODAAF, ODAAFB, ODAAFV
 
 PLAYERS: list[Callable[..., Any]] = [
     lambda **more: ODAAF(3, horizon=6000, mean_delay=2.5, direction="maximize", **more),

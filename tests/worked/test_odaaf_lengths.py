@@ -6,8 +6,8 @@ from decimal import Decimal, getcontext
 import numpy as np
 import pytest
 
-from aftereffect.players import odaaf_lengths
-from aftereffect.players.odaaf import ODAAFB
+from aftereffect.players.rivals import odaaf as odaaf_lengths
+from aftereffect.players.rivals.odaaf import ODAAFB
 
 
 def up(value: Decimal) -> int:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import aftereffect as ae
-from aftereffect.players.window import Counts
+from aftereffect.players.wrapper.windows import Counts
 
 
 def wrapped(coins: Any, max_delay: int, **settings: Any) -> ae.CompositeLossWrapper:

@@ -11,16 +11,16 @@ from aftereffect.bandits.exp3 import Exp3
 from aftereffect.core.errors import AftereffectError, InvalidArgument, InvalidTotal, OutOfTurn
 from aftereffect.engines.simulation import simulate
 from aftereffect.losses.composite import CompositeLosses
-from aftereffect.players.ars import ARSUCB, ARSExp3
-from aftereffect.players.blinded import Blinded
-from aftereffect.players.block_ucb import BlockUCB
-from aftereffect.players.clw2018 import CLW2018
-from aftereffect.players.fixed_block import FixedBlock
-from aftereffect.players.kernelform import KernelPlayer
-from aftereffect.players.linear_composite import LinearComposite
-from aftereffect.players.minibatch import MiniBatch
-from aftereffect.players.naive import Naive
+from aftereffect.players.base import KernelPlayer
 from aftereffect.players.registry import restore
+from aftereffect.players.rivals.ars import ARSUCB, ARSExp3
+from aftereffect.players.rivals.blinded import Blinded
+from aftereffect.players.rivals.block_ucb import BlockUCB
+from aftereffect.players.rivals.clw2018 import CLW2018
+from aftereffect.players.rivals.fixed_block import FixedBlock
+from aftereffect.players.rivals.linear_composite import LinearComposite
+from aftereffect.players.rivals.minibatch import MiniBatch
+from aftereffect.players.rivals.naive import Naive
 
 K = 3
 NOT_A_BANDIT: Any = 3

@@ -11,9 +11,9 @@ from aftereffect.engines.simulation import simulate
 from aftereffect.losses.composite import CompositeLosses
 from aftereffect.losses.spreads import delayed
 from aftereffect.losses.tables import iid
-from aftereffect.players.ars import ARSUCB, ARSExp3, block_size
-from aftereffect.players.block_ucb import BlockUCB
-from aftereffect.players.kernelform import KernelPlayer
+from aftereffect.players.base import KernelPlayer
+from aftereffect.players.rivals.ars import ARSUCB, ARSExp3, block_size
+from aftereffect.players.rivals.block_ucb import BlockUCB
 
 SEED = 8
 Blocks = list[tuple[int, list[float]]]

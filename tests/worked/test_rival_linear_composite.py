@@ -6,7 +6,7 @@ import pytest
 from aftereffect.bandits.exp3 import Exp3
 from aftereffect.core import random
 from aftereffect.losses.spreads import linear_composite
-from aftereffect.players.linear_composite import LinearComposite
+from aftereffect.players.rivals.linear_composite import LinearComposite
 
 K, RATE, SEED, HORIZON = 3, 0.5, 6, 200
 

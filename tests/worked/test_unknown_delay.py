@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import aftereffect as ae
-from aftereffect.players.unknown_delay import UnknownDelayWrapper
+from aftereffect.players.wrapper.unknown_delay import UnknownDelayWrapper
 
 
 def told(player: UnknownDelayWrapper, totals: Sequence[float | None]) -> list[int]:

@@ -9,8 +9,8 @@ import pytest
 import aftereffect as ae
 from aftereffect.core import random
 from aftereffect.core.jit import compiled
-from aftereffect.players.coins import update_rounds
-from aftereffect.players.unknown_delay import UnknownDelayWrapper
+from aftereffect.players.wrapper.coins import update_rounds
+from aftereffect.players.wrapper.unknown_delay import UnknownDelayWrapper
 
 
 def next_uniform(rng: Any) -> float:

@@ -19,7 +19,7 @@ from aftereffect.core import kernel, random
 from aftereffect.core.checks import FloatArray
 from aftereffect.engines.plan import Advanced, Blocks, Outcome, Plan, share_out, tile_rounds, tiles
 from aftereffect.engines.prepared import prepare_owed, prepare_rows
-from aftereffect.players.coins import next_update
+from aftereffect.players.wrapper.coins import next_update
 
 TILE_BYTES = 1 << 19
 GROUP = 8

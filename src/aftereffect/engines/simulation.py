@@ -20,7 +20,7 @@ from aftereffect.engines.loop import simulate_loop
 from aftereffect.engines.plan import Blocks, Outcome, Plan, progress_bar
 from aftereffect.engines.rounds import simulate_rounds
 from aftereffect.losses.protocol import Losses
-from aftereffect.players.labelled.protocol import LabelledPlayer
+from aftereffect.players.protocol import LabelledPlayer
 
 if TYPE_CHECKING:
     import pandas as pd

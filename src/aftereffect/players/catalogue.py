@@ -37,6 +37,4 @@ def entries(problem: Problem) -> Iterator[Entry]:
         entry = registry.find(name)
         if not entry.lacks(problem, settings):
             labels = ("labels",) if entry.labelled else ()
-            yield Entry(
-                entry.label(settings), entry.build(problem, **settings), (*labels, *entry.needs(settings))
-            )
+            yield Entry(entry.label(settings), entry.build(problem, **settings), (*labels, *entry.needs(settings)))

@@ -2,7 +2,7 @@
 
 from aftereffect.bandits.adaptive_tsallis import AdaptiveTsallis
 from aftereffect.core import checks
-from aftereffect.players.coin_clean import CoinCleanWrapper
+from aftereffect.players.wrapper.coin_clean import CoinCleanWrapper
 
 
 def default_player(

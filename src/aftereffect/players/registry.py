@@ -30,14 +30,14 @@ from aftereffect.bandits.uniform import Uniform
 from aftereffect.core import checks, saved
 from aftereffect.core.errors import AftereffectError, InvalidArgument, InvalidState
 from aftereffect.players import labelled, rivals
-from aftereffect.players.coin_clean import CoinCleanWrapper
+from aftereffect.players.base import LabelledKernelPlayer
 from aftereffect.players.default import default_player
-from aftereffect.players.labelled.kernelform import LabelledKernelPlayer
 from aftereffect.players.labelled.zimmert_seldin import TUNINGS
-from aftereffect.players.naive import Naive
-from aftereffect.players.panel import Panel
-from aftereffect.players.window import OUT_OF_RANGE
-from aftereffect.players.wrapper import CompositeLossWrapper
+from aftereffect.players.rivals.naive import Naive
+from aftereffect.players.wrapper.coin_clean import CoinCleanWrapper
+from aftereffect.players.wrapper.panel import Panel
+from aftereffect.players.wrapper.windows import OUT_OF_RANGE
+from aftereffect.players.wrapper.wrapper import CompositeLossWrapper
 
 Check = Callable[[str, Any], Any]
 Settings = Mapping[str, Any]

@@ -20,7 +20,7 @@ from aftereffect.engines.simulation import Simulation, compare, simulate
 from aftereffect.losses.protocol import Losses
 from aftereffect.losses.replay import MARGIN
 from aftereffect.players.catalogue import Entry, Problem, catalogue
-from aftereffect.players.coin_clean import usual_bias
+from aftereffect.players.wrapper.coin_clean import usual_bias
 from aftereffect.studies.histories import Recording, read_history
 from aftereffect.studies.settings import slug
 

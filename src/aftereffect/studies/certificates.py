@@ -10,7 +10,7 @@ from aftereffect import theory
 from aftereffect.bandits.adaptive_tsallis import COST, MOVED, PENALTY, AdaptiveTsallis
 from aftereffect.core.checks import FloatArray
 from aftereffect.losses.protocol import Losses
-from aftereffect.players.coin_clean import CoinCleanWrapper
+from aftereffect.players.wrapper.coin_clean import CoinCleanWrapper
 
 
 def certified(player: Any, losses: Losses, engine: str) -> bool:

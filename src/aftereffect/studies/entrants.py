@@ -12,11 +12,11 @@ from aftereffect.bandits.ucb1 import UCB1
 from aftereffect.bandits.uniform import Uniform
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.losses.protocol import Losses
-from aftereffect.players.block_ucb import BlockUCB
 from aftereffect.players.catalogue import Problem, entries
 from aftereffect.players.default import default_player
-from aftereffect.players.naive import Naive
-from aftereffect.players.wrapper import CompositeLossWrapper
+from aftereffect.players.rivals.block_ucb import BlockUCB
+from aftereffect.players.rivals.naive import Naive
+from aftereffect.players.wrapper.wrapper import CompositeLossWrapper
 from aftereffect.studies.builders import known
 from aftereffect.studies.cells import Cell
 from aftereffect.studies.settings import (

@@ -24,7 +24,7 @@ from aftereffect.core.errors import InvalidArgument
 from aftereffect.engines.plan import Outcome, Plan
 from aftereffect.engines.simulation import checkpoint_rounds, choose, fits, mean_gaps, run_engine, standard_error
 from aftereffect.losses.protocol import Losses
-from aftereffect.players.wrapper import CompositeLossWrapper
+from aftereffect.players.wrapper.wrapper import CompositeLossWrapper
 from aftereffect.studies.builders import Draws
 from aftereffect.studies.cells import Cell, cell_id, player_words, runs_seed, split_name
 from aftereffect.studies.certificates import certificates, certified

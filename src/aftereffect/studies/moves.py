@@ -14,7 +14,7 @@ from aftereffect.core import kernel
 from aftereffect.core.checks import FloatArray
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.engines.plan import Blocks
-from aftereffect.players.wrapper import CompositeLossWrapper
+from aftereffect.players.wrapper.wrapper import CompositeLossWrapper
 
 # Blocks of a run are traced in rows of three doubles; so many bytes of them at a time.
 TRACE_BYTES = 1 << 26

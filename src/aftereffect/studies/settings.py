@@ -25,7 +25,7 @@ from aftereffect.core.errors import InvalidArgument
 from aftereffect.losses.delay_laws import checked_law
 from aftereffect.losses.hard import NOISES
 from aftereffect.losses.tables import LAWS
-from aftereffect.players.window import OUT_OF_RANGE
+from aftereffect.players.wrapper.windows import OUT_OF_RANGE
 from aftereffect.studies.pieces import SHAPES
 
 Check = Callable[[str, Any], Any]

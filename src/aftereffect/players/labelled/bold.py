@@ -10,8 +10,7 @@ from aftereffect.bandits.kernel_bandit import KernelBandit
 from aftereffect.bandits.protocol import Bandit
 from aftereffect.core import checks, effects, kernel, random
 from aftereffect.core.kernel import DREW, FED, OWN
-from aftereffect.players.bases import kernel_base
-from aftereffect.players.labelled.kernelform import LabelledKernelPlayer
+from aftereffect.players.base import LabelledKernelPlayer, kernel_base
 
 
 class BoldParams(NamedTuple):

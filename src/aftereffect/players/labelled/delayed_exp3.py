@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from aftereffect.bandits import exp3
 from aftereffect.core import checks, effects, kernel, random
 from aftereffect.core.kernel import DREW, FED, OWN
-from aftereffect.players.labelled.kernelform import LabelledKernelPlayer
+from aftereffect.players.base import LabelledKernelPlayer
 
 
 class DelayedExp3Params(NamedTuple):

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from aftereffect.core import checks, effects, kernel
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.core.kernel import DREW, FED, OWN
-from aftereffect.players.labelled.kernelform import LabelledKernelPlayer
+from aftereffect.players.base import LabelledKernelPlayer
 
 
 class DelayedUCB1Params(NamedTuple):

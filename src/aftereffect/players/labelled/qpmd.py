@@ -10,8 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 from aftereffect.bandits.kernel_bandit import KernelBandit
 from aftereffect.core import checks, effects, kernel, random
 from aftereffect.core.kernel import DREW, FED, OWN, helper
-from aftereffect.players.bases import kernel_base
-from aftereffect.players.labelled.kernelform import LabelledKernelPlayer
+from aftereffect.players.base import LabelledKernelPlayer, kernel_base
 
 
 class QpmdParams(NamedTuple):
@@ -91,9 +90,7 @@ def tell_one(
         state[FED] = state[queue + 2 + place]
         state[queue + 1] = (place + 1) % places
         state[queue] -= 1.0
-        kernel.bandit_update(
-            params.base, n_arms, state[queue_at(params, n_arms) :], int(state[CHOICE]), state[FED]
-        )
+        kernel.bandit_update(params.base, n_arms, state[queue_at(params, n_arms) :], int(state[CHOICE]), state[FED])
         updates += 1
         choose(params, n_arms, state, rng)
         queue = queue_at(params, int(state[CHOICE]))

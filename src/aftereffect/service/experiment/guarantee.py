@@ -9,7 +9,7 @@ import math
 from typing import Any
 
 from aftereffect.core.errors import AftereffectError
-from aftereffect.players.certificate import Certificate
+from aftereffect.players.wrapper.certificate import Certificate
 from aftereffect.service.experiment import learner
 from aftereffect.service.experiment.figures import amount, counted
 from aftereffect.service.experiment.state import Progress

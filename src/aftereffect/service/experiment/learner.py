@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 
 from aftereffect import theory
 from aftereffect.core.errors import AftereffectError, InvalidArgument
-from aftereffect.players import certificate
-from aftereffect.players.coin_clean import CoinCleanWrapper
 from aftereffect.players.default import default_player
-from aftereffect.players.panel import Panel
-from aftereffect.players.wrapper import CompositeLossWrapper
+from aftereffect.players.wrapper import certificate
+from aftereffect.players.wrapper.coin_clean import CoinCleanWrapper
+from aftereffect.players.wrapper.panel import Panel
+from aftereffect.players.wrapper.wrapper import CompositeLossWrapper
 from aftereffect.service.settings import Design
 
 FAR = 2**44

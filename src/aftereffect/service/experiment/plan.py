@@ -8,7 +8,7 @@ e(2d+1) (Definition 1). The guarantee says something once it is below what any w
 from collections.abc import Mapping
 from typing import Any
 
-from aftereffect.players.panel import Panel
+from aftereffect.players.wrapper.panel import Panel
 from aftereffect.service.errors import checked
 from aftereffect.service.experiment import learner
 from aftereffect.service.experiment.figures import amount, counted

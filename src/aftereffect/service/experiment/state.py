@@ -11,8 +11,8 @@ from typing import Any
 
 from aftereffect.core import effects, saved
 from aftereffect.core.errors import AftereffectError, InvalidArgument
-from aftereffect.players.panel import Panel
 from aftereffect.players.registry import restore
+from aftereffect.players.wrapper.panel import Panel
 from aftereffect.service.errors import Corrupt
 from aftereffect.service.experiment import commands, learner
 from aftereffect.service.experiment.outcome import Tally

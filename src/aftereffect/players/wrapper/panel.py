@@ -22,11 +22,11 @@ from aftereffect.bandits.adaptive_tsallis import AdaptiveTsallis
 from aftereffect.bandits.kernel_bandit import KernelBandit
 from aftereffect.core import checks, saved
 from aftereffect.core.errors import InvalidArgument, InvalidState, InvalidTotal, OutOfTurn
-from aftereffect.players import certificate as certificates
-from aftereffect.players import turns
-from aftereffect.players.coin_clean import CoinCleanWrapper
-from aftereffect.players.window import Counts
-from aftereffect.players.wrapper import CompositeLossWrapper
+from aftereffect.players import base
+from aftereffect.players.wrapper import certificate as certificates
+from aftereffect.players.wrapper.coin_clean import CoinCleanWrapper
+from aftereffect.players.wrapper.windows import Counts
+from aftereffect.players.wrapper.wrapper import CompositeLossWrapper
 
 # A saved panel's fields. The first unit is in the player's state; arms and windows are the other units'.
 FIELDS = ("n_units", "player", "arms", "windows")
@@ -81,9 +81,7 @@ class Panel:
         """Start before round 1."""
         self._join(player, n_units)
         if player._round:
-            raise InvalidArgument(
-                f"player must be unplayed to be shared by units, but it is in round {player._round}"
-            )
+            raise InvalidArgument(f"player must be unplayed to be shared by units, but it is in round {player._round}")
 
     def _join(self, player: CompositeLossWrapper, n_units: int) -> None:
         """Take the player as the first unit, and put the other units beside it."""
@@ -155,7 +153,7 @@ class Panel:
                 # All on a copy of the stream, before the player draws its first number once more: a bad
                 # distribution or the end of the coins changes nothing.
                 ahead = player._arm_stream.copy()
-                arms = [turns.draw_arm(player.bandit, ahead) for _ in range(self._n_units)]
+                arms = [base.draw_arm(player.bandit, ahead) for _ in range(self._n_units)]
                 player.ask()
                 self._arms, player._arm_stream = arms, ahead
             else:

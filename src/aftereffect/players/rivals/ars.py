@@ -13,8 +13,8 @@ from typing import Any, ClassVar, NamedTuple
 from aftereffect.core import checks, effects, kernel, random
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.core.kernel import DREW, FED, OWN, FloatState, WordState, helper
-from aftereffect.players.block_ucb import least_index
-from aftereffect.players.kernelform import KernelPlayer
+from aftereffect.players.base import KernelPlayer
+from aftereffect.players.rivals.block_ucb import least_index
 
 
 class ARSUCBParams(NamedTuple):
@@ -97,9 +97,7 @@ def ask_ucb(params: ARSUCBParams, n_arms: int, state: FloatState, rng: WordState
     return int(state[ARM])
 
 
-def tell_ucb(
-    params: ARSUCBParams, n_arms: int, state: FloatState, rng: WordState, arm: int, total: float
-) -> int:
+def tell_ucb(params: ARSUCBParams, n_arms: int, state: FloatState, rng: WordState, arm: int, total: float) -> int:
     """Credit a block to its arm when it ends."""
     if not note(params.span, state, total):
         return 0
@@ -129,9 +127,7 @@ def ask_exp3(params: ARSExp3Params, n_arms: int, state: FloatState, rng: WordSta
     return int(state[ARM])
 
 
-def tell_exp3(
-    params: ARSExp3Params, n_arms: int, state: FloatState, rng: WordState, arm: int, total: float
-) -> int:
+def tell_exp3(params: ARSExp3Params, n_arms: int, state: FloatState, rng: WordState, arm: int, total: float) -> int:
     """Add the block's loss over its arm's probability to the estimate when it ends."""
     if not note(params.span, state, total):
         return 0

@@ -11,17 +11,17 @@ DoublingWrapper                 the wrapper without a horizon
 UnknownDelayWrapper             the wrapper without a delay bound
 """
 
-from aftereffect.players.ars import ARSUCB, ARSExp3
-from aftereffect.players.blinded import Blinded
-from aftereffect.players.block_ucb import BlockUCB
-from aftereffect.players.clw2018 import CLW2018
-from aftereffect.players.doubling import DoublingWrapper
-from aftereffect.players.fixed_block import FixedBlock
-from aftereffect.players.kernelform import KernelPlayer
-from aftereffect.players.linear_composite import LinearComposite
-from aftereffect.players.minibatch import MiniBatch
-from aftereffect.players.odaaf import ODAAF, ODAAFB, ODAAFV
-from aftereffect.players.unknown_delay import UnknownDelayWrapper
+from aftereffect.players.base import KernelPlayer
+from aftereffect.players.rivals.ars import ARSUCB, ARSExp3
+from aftereffect.players.rivals.blinded import Blinded
+from aftereffect.players.rivals.block_ucb import BlockUCB
+from aftereffect.players.rivals.clw2018 import CLW2018
+from aftereffect.players.rivals.fixed_block import FixedBlock
+from aftereffect.players.rivals.linear_composite import LinearComposite
+from aftereffect.players.rivals.minibatch import MiniBatch
+from aftereffect.players.rivals.odaaf import ODAAF, ODAAFB, ODAAFV
+from aftereffect.players.wrapper.doubling import DoublingWrapper
+from aftereffect.players.wrapper.unknown_delay import UnknownDelayWrapper
 
 PLAYERS: tuple[type[KernelPlayer], ...] = (
     *(CLW2018, MiniBatch, Blinded, FixedBlock, BlockUCB, ODAAF, ODAAFB, ODAAFV, ARSUCB, ARSExp3, LinearComposite),

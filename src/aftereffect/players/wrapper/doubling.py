@@ -21,11 +21,11 @@ from aftereffect.bandits.tsallis import TsallisParams
 from aftereffect.core import checks, effects, kernel
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.core.kernel import DREW, FED, OWN, FloatState, WordState, helper
-from aftereffect.players import wrapper_kernel
-from aftereffect.players.coins import Coins, bernoulli
-from aftereffect.players.kernelform import KernelPlayer
-from aftereffect.players.window import OUT_OF_RANGE
-from aftereffect.players.wrapper_kernel import WrapperParams
+from aftereffect.players.base import KernelPlayer
+from aftereffect.players.wrapper import kernels
+from aftereffect.players.wrapper.coins import Coins, bernoulli
+from aftereffect.players.wrapper.kernels import WrapperParams
+from aftereffect.players.wrapper.windows import OUT_OF_RANGE
 
 # 2³² first horizons: nobody gets to the end. A fixed number, so that one compiled kernel serves every T₀.
 EPOCHS = 32
@@ -58,7 +58,7 @@ def of_epoch(params: DoublingParams, epoch: int) -> WrapperParams:
 
 def size(params: DoublingParams, n_arms: int) -> int:
     """Two scalars and one wrapper; all epochs' wrappers are of one size."""
-    return WRAPPER + wrapper_kernel.size(of_epoch(params, 0), n_arms)
+    return WRAPPER + kernels.window_size(of_epoch(params, 0), n_arms)
 
 
 def begin(params: DoublingParams, n_arms: int, state: FloatState) -> None:
@@ -194,7 +194,7 @@ class DoublingWrapper(KernelPlayer):
     def probabilities(self) -> NDArray[np.float64]:
         """The distribution the current block's arm was drawn from, or, in this epoch, the next will be."""
         q = np.empty(self.n_arms)
-        at = WRAPPER + wrapper_kernel.TOTALS + self.max_delay + 1
+        at = WRAPPER + kernels.TOTALS + self.max_delay + 1
         kernel.bandit_probabilities(self._params.bases[self.epoch], self.n_arms, self._numbers[at:], q)
         return q
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from aftereffect.core import checks, effects, kernel
 from aftereffect.core.kernel import DREW, FED, OWN, helper
-from aftereffect.players.kernelform import KernelPlayer
+from aftereffect.players.base import KernelPlayer
 
 
 class BlockUCBParams(NamedTuple):

@@ -13,8 +13,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 from aftereffect.bandits.kernel_bandit import KernelBandit
 from aftereffect.core import checks, effects, kernel, random
 from aftereffect.core.kernel import DREW, FED, OWN
-from aftereffect.players.bases import kernel_base, tuned_base
-from aftereffect.players.kernelform import KernelPlayer
+from aftereffect.players.base import KernelPlayer, kernel_base, tuned_base
 
 
 class BlindedParams(NamedTuple):

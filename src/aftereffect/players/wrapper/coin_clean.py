@@ -18,11 +18,10 @@ from aftereffect.bandits.kernel_bandit import KernelBandit
 from aftereffect.bandits.protocol import Bandit
 from aftereffect.core import checks, effects
 from aftereffect.core.errors import InvalidArgument
-from aftereffect.players import certificate as certificates
-from aftereffect.players.coin_clean_kernel import CoinCleanParams
-from aftereffect.players.stretch import CleanStretch
-from aftereffect.players.window import OUT_OF_RANGE
-from aftereffect.players.wrapper import CompositeLossWrapper
+from aftereffect.players.wrapper import certificate as certificates
+from aftereffect.players.wrapper.kernels import CoinCleanParams
+from aftereffect.players.wrapper.windows import OUT_OF_RANGE, CleanStretch
+from aftereffect.players.wrapper.wrapper import CompositeLossWrapper
 from aftereffect.theory.tuning import FORMS
 
 

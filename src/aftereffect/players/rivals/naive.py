@@ -16,7 +16,7 @@ from aftereffect.bandits.protocol import Bandit
 from aftereffect.core import checks, effects, kernel, random, saved
 from aftereffect.core.errors import InvalidArgument, OutOfTurn
 from aftereffect.core.kernel import DREW, FED, OWN
-from aftereffect.players import turns
+from aftereffect.players import base
 from aftereffect.players.protocol import Round
 
 FIELDS = ("direction", "low", "high", "seed", "bandit", "arm_stream", "round", "open", "arm")
@@ -82,7 +82,7 @@ class Naive:
         high: float = 1.0,
     ) -> None:
         """Start before round 1."""
-        self.bandit = turns.checked_bandit(bandit)
+        self.bandit = base.checked_bandit(bandit)
         self.effects = effects.effects(direction, low, high)
         self.direction, self.low, self.high = direction, float(low), float(high)
         self.seed = random.checked_seed("seed", seed)
@@ -105,7 +105,7 @@ class Naive:
         """Return the arm to play in this round; the same until `tell`."""
         if not self._open:
             ahead = self._arm_stream.copy()
-            self._arm = turns.draw_arm(self.bandit, ahead)
+            self._arm = base.draw_arm(self.bandit, ahead)
             self._arm_stream = ahead
             self._round += 1
             self._open = True
@@ -117,8 +117,8 @@ class Naive:
             raise OutOfTurn("tell must follow ask, but no round is open")
         fed = None
         if total is not None:
-            fed = effects.fed_loss(self.effects, 0, turns.checked_total(total))
-            turns.feed(self.bandit, self._arm, fed)
+            fed = effects.fed_loss(self.effects, 0, base.checked_total(total))
+            base.feed(self.bandit, self._arm, fed)
         self._open = False
         return Round(self._round, self._arm, True, fed is not None, fed)
 
@@ -132,7 +132,7 @@ class Naive:
             raise InvalidArgument(f"player must be unplayed to be copied, but it is in round {self._round}")
         seed, run = checks.integer("seed", seed, low=0), checks.integer("run", run, low=0)
         settings: dict[str, Any] = {"direction": self.direction, "low": self.low, "high": self.high}
-        twin = type(self)(turns.unplayed_copy(self.bandit), seed=seed, **settings)
+        twin = type(self)(base.unplayed_copy(self.bandit), seed=seed, **settings)
         twin._arm_stream = random.stream(seed, run, random.ARMS)
         return twin
 
@@ -143,10 +143,10 @@ class Naive:
             "low": self.low,
             "high": self.high,
             "seed": f"{self.seed:x}",
-            "bandit": turns.bandit_state(self.bandit),
+            "bandit": base.bandit_state(self.bandit),
             "arm_stream": saved.words_to_hex(self._arm_stream),
         }
-        return saved.seal(type(self).__name__, fields | turns.dump(self, FIELDS[6:]))
+        return saved.seal(type(self).__name__, fields | base.dump(self, FIELDS[6:]))
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any], bandit: Bandit) -> Self:
@@ -155,9 +155,9 @@ class Naive:
         settings = {name: fields[name] for name in ("direction", "low", "high")}
         player = cls(bandit, seed=saved.whole_number("seed", fields["seed"]), **settings)
         player._arm_stream = saved.hex_to_words("arm_stream", fields["arm_stream"], 4)
-        turns.load(player, FIELDS[6:], fields)
+        base.load(player, FIELDS[6:], fields)
         return player
 
     def __repr__(self) -> str:
         """Show the base inside."""
-        return f"Naive({self.bandit!r}{turns.shown_range(self.direction, self.low, self.high)}, seed={self.seed})"
+        return f"Naive({self.bandit!r}{base.shown_range(self.direction, self.low, self.high)}, seed={self.seed})"

@@ -15,8 +15,7 @@ from aftereffect.bandits.exp3 import Exp3
 from aftereffect.bandits.kernel_bandit import KernelBandit
 from aftereffect.core import checks, effects, kernel, random
 from aftereffect.core.kernel import DREW, FED, OWN
-from aftereffect.players.bases import kernel_base
-from aftereffect.players.kernelform import KernelPlayer
+from aftereffect.players.base import KernelPlayer, kernel_base
 
 
 class CLW2018Params(NamedTuple):

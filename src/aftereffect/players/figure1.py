@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from aftereffect.core import checks
 from aftereffect.core.errors import InvalidArgument
-from aftereffect.players.coins import update_rounds
+from aftereffect.players.wrapper.coins import update_rounds
 
 
 def read_coins(text: str) -> list[bool]:

@@ -20,12 +20,12 @@ from aftereffect.bandits.kernel_bandit import KernelBandit
 from aftereffect.bandits.protocol import Bandit
 from aftereffect.core import checks, effects, random, saved
 from aftereffect.core.errors import InvalidArgument, OutOfTurn
-from aftereffect.players import certificate as certificates
-from aftereffect.players import turns, wrapper_theory
+from aftereffect.players import base
 from aftereffect.players.protocol import Round
-from aftereffect.players.sequences import DrawnCoins, make_coins, restore_coins
-from aftereffect.players.window import OUT_OF_RANGE, CleanWindow, Counts
-from aftereffect.players.wrapper_kernel import WrapperParams
+from aftereffect.players.wrapper import certificate as certificates
+from aftereffect.players.wrapper.coins import DrawnCoins, make_coins, restore_coins
+from aftereffect.players.wrapper.kernels import WrapperParams
+from aftereffect.players.wrapper.windows import OUT_OF_RANGE, CleanWindow, Counts
 
 SETTINGS = ("max_delay", "direction", "low", "high", "out_of_range")
 PLACE = ("round", "open", "draw_next", "drawn", "measured", "arm", "block_start")
@@ -78,7 +78,7 @@ class CompositeLossWrapper:
         out_of_range: str = "raise",
     ) -> None:
         """Start before round 1."""
-        self.bandit = turns.checked_bandit(bandit)
+        self.bandit = base.checked_bandit(bandit)
         self._max_delay = checks.integer("max_delay", max_delay, low=0)
         self.effects = effects.effects(direction, low, high)
         self.direction, self.low, self.high = direction, float(low), float(high)
@@ -110,7 +110,7 @@ class CompositeLossWrapper:
 
         β = 1/(2d+1) maximises the rate of updates. For horizon < 2d+1 no update can happen: play is uniform.
         """
-        bandit, coins = wrapper_theory.tuned(base, n_arms, max_delay, horizon, form, direction)
+        bandit, coins = certificates.tuned_base(base, n_arms, max_delay, horizon, form, direction)
         ends: dict[str, Any] = {"direction": direction, "low": low, "high": high, "out_of_range": out_of_range}
         return cls(bandit, max_delay=max_delay, coins=coins, seed=seed, **ends)
 
@@ -163,7 +163,7 @@ class CompositeLossWrapper:
         if self._draw_next:
             # The stream moves only once all is well: a bad distribution or the end of the coins changes nothing.
             ahead = self._arm_stream.copy()
-            arm = turns.draw_arm(self.bandit, ahead)
+            arm = base.draw_arm(self.bandit, ahead)
             self._measured = self.coins.read(self._round + 1)
             self._arm, self._arm_stream = arm, ahead
             self._block_start = self._round + 1
@@ -199,7 +199,7 @@ class CompositeLossWrapper:
 
     def learn(self, arms: list[int], losses: list[float], gap: int) -> None:
         """Feed the base the losses of windows that end now, `gap` rounds after the latest one; a panel has many."""
-        turns.feed_all(self.bandit, arms, losses)
+        base.feed_all(self.bandit, arms, losses)
 
     def amend(self, round: int, total: float | None) -> None:
         """Correct the total of an earlier round, or report it late, while its block is open."""
@@ -224,7 +224,7 @@ class CompositeLossWrapper:
         form="sharp" gives the smaller constants of docs/theory/sharper.md.
         """
         beta = self.update_probability
-        return wrapper_theory.regret_bound(self.bandit, self._max_delay, beta, self.effects, horizon, form)
+        return certificates.regret_bound(self.bandit, self._max_delay, beta, self.effects, horizon, form)
 
     def worst_case(self, horizon: int) -> float:
         """Return a bound on R_T, in units of the range and not cut at T, for a base that keeps account of its costs."""
@@ -262,7 +262,7 @@ class CompositeLossWrapper:
         if self._round:
             raise InvalidArgument(f"player must be unplayed to be copied, but it is in round {self._round}")
         seed, run = checks.integer("seed", seed, low=0), checks.integer("run", run, low=0)
-        twin = type(self)(turns.unplayed_copy(self.bandit), coins=1.0, seed=seed, **self._settings())
+        twin = type(self)(base.unplayed_copy(self.bandit), coins=1.0, seed=seed, **self._settings())
         twin.coins = self.coins.fresh(random.stream(seed, run, random.COINS))
         twin._arm_stream = random.stream(seed, run, random.ARMS)
         return twin
@@ -274,12 +274,12 @@ class CompositeLossWrapper:
         """Return all there is to know, in plain JSON types; `aftereffect.restore` goes on from it bit for bit."""
         fields = self._settings() | {
             "seed": f"{self.seed:x}",
-            "bandit": turns.bandit_state(self.bandit),
+            "bandit": base.bandit_state(self.bandit),
             "coins": self.coins.state(),
             "arm_stream": saved.words_to_hex(self._arm_stream),
             "window": self._window.state(),
         }
-        return saved.seal(type(self).__name__, fields | turns.dump(self, PLACE))
+        return saved.seal(type(self).__name__, fields | base.dump(self, PLACE))
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any], bandit: Bandit) -> Self:
@@ -287,7 +287,7 @@ class CompositeLossWrapper:
         fields = saved.unseal(state, cls.__name__, FIELDS)
         settings = {name: fields[name] for name in SETTINGS}
         player = cls(bandit, coins=1.0, seed=saved.whole_number("seed", fields["seed"]), **settings)
-        turns.load(player, PLACE, fields)
+        base.load(player, PLACE, fields)
         player._arm_stream = saved.hex_to_words("arm_stream", fields["arm_stream"], 4)
         player.coins = restore_coins(fields["coins"], player._quiet(), player._round)
         player._window.resume(fields["window"])
@@ -296,6 +296,6 @@ class CompositeLossWrapper:
     def __repr__(self) -> str:
         """Show the base inside."""
         shown = "given" if self.update_probability is None else repr(self.update_probability)
-        ranged = turns.shown_range(self.direction, self.low, self.high)
+        ranged = base.shown_range(self.direction, self.low, self.high)
         settings = f"max_delay={self._max_delay}, coins={shown}{ranged}, seed={self.seed}"
         return f"{type(self).__name__}({self.bandit!r}, {settings})"

@@ -18,8 +18,7 @@ from aftereffect.core import checks, effects, kernel, random
 from aftereffect.core.checks import FloatArray
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.core.kernel import DREW, FED, OWN
-from aftereffect.players.bases import kernel_base, tuned_base
-from aftereffect.players.kernelform import KernelPlayer
+from aftereffect.players.base import KernelPlayer, kernel_base, tuned_base
 
 
 class LinearCompositeParams(NamedTuple):

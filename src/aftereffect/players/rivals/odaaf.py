@@ -1,0 +1,430 @@
+"""ODAAF, ODAAF-B and ODAAF-V: phased elimination for stochastic effects that arrive whole, late, unlabelled.
+
+The rivals of Algorithm 1 in the stochastic setting of Pike-Burke et al. (2018): effects of an arm are drawn
+independently from one law, their delays from another, the same for all arms; the player sees the sum of what
+arrives (Section 1 of the paper calls it anonymous feedback). They have no guarantee against an adversary, who can
+foresee their stretches.
+
+    phase m       ├─ arm a ─┼─ arm b ─┼─ arm c ─┤├─ bridge ─┤      each stretch n_m − n_{m−1} rounds
+    totals         of a      of b      of c       discarded
+
+By the end of phase m every arm still in play has n_m rounds of its own, over all phases. Their mean total is off only
+by what other arms' late effects brought in and its own late effects took out, and n_m is long enough for that to be
+small beside D = 2⁻ᵐ. So arms that look worse than the best one by more than D go out.
+
+The three differ in n_m. With T = horizon, E = mean_delay, V = delay_variance, d = max_delay and ℓ = ln(T D²), all
+lengths but the last have the form
+
+    q(x) = ⌈ D⁻² ( √(2ℓ) + √(2ℓ + (8/3)Dℓ + 2Dx) )² ⌉
+
+    (14)   ODAAF      q(3mE)                            only E is known
+    (18)   ODAAF-B    max( min(md, (14)), q(2E) )       E, and that no delay exceeds d
+    (25)   ODAAF-V    q(2(E + 2V))                      E and V
+    (28)   by d alone  ⌈ (2D²)⁻¹ ( √ℓ + √(ℓ + 4Dmd) )² ⌉
+
+In print (18) begins m·min(d, (14)/m); here m is multiplied in, which keeps whole numbers whole. The published
+curves of ODAAF turn where (14) does with (m+1)E in place of mE: `offset=1` gives those lengths.
+
+Chosen here: once T D² < 1 the logarithm is negative, and is taken as 0; no phase begins with T D² < e, beyond
+the first; a length is at least 1, and at most T, since a longer one never ends.
+
+Reference: Pike-Burke, Agrawal, Szepesvári and Grünewälder, "Bandits with delayed, aggregated anonymous
+feedback", ICML 2018, and its supplement.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aftereffect.core import checks, effects, kernel
+from aftereffect.core.checks import owned
+from aftereffect.core.errors import InvalidArgument
+from aftereffect.core.kernel import DREW, FED, OWN, helper
+from aftereffect.players.base import KernelPlayer
+
+
+def log_term(horizon: int, phase: int) -> float:
+    """Return ℓ = ln(T D²) with D = 2⁻ᵐ, 0 where it would be negative."""
+    return max(math.log(horizon) - 2 * phase * math.log(2.0), 0.0)
+
+
+def whole(horizon: int, value: float) -> int:
+    """Round a length up, into 1..T; an overflow to infinity becomes T."""
+    return max(math.ceil(min(value, horizon)), 1)
+
+
+def quadratic(horizon: int, phase: int, x: float) -> int:
+    """Return q(x) in phase m, the form that (14), (18) and (25) share."""
+    D, log = 0.5**phase, log_term(horizon, phase)
+    root = math.sqrt(2.0 * log) + math.sqrt(2.0 * log + 8.0 / 3.0 * D * log + 2.0 * D * x)
+    return whole(horizon, root / D * (root / D))
+
+
+def mean_length(horizon: int, phase: int, mean_delay: float, offset: int = 0) -> int:
+    """Return n_m of ODAAF by (14), with (m + offset)E where it has mE.
+
+    With horizon 250,000 and mean delay 50, as its curves have it:
+
+    >>> [mean_length(250_000, phase, 50.0, offset=1) for phase in (1, 2, 3, 4)]
+    [2126, 6548, 18668, 51147]
+    """
+    return quadratic(horizon, phase, 3.0 * (phase + offset) * mean_delay)
+
+
+def bounded_length(horizon: int, phase: int, mean_delay: float, max_delay: int) -> int:
+    """Return n_m of ODAAF-B by (18).
+
+    >>> [bounded_length(250_000, phase, 25.0, 50) for phase in (1, 2, 3, 4)]
+    [786, 2123, 6030, 17684]
+    """
+    wait = min(phase * max_delay, mean_length(horizon, phase, mean_delay))
+    return max(wait, quadratic(horizon, phase, 2.0 * mean_delay))
+
+
+def variance_length(horizon: int, phase: int, mean_delay: float, delay_variance: float) -> int:
+    """Return n_m of ODAAF-V by (25)."""
+    return quadratic(horizon, phase, 2.0 * (mean_delay + 2.0 * delay_variance))
+
+
+def naive_length(horizon: int, phase: int, max_delay: int) -> int:
+    """Return n_m by (28), for whoever knows a bound on the delay and nothing else."""
+    D, log = 0.5**phase, log_term(horizon, phase)
+    root = math.sqrt(log) + math.sqrt(log + 4.0 * D * phase * max_delay)
+    return whole(horizon, root / D * (root / D) / 2.0)
+
+
+def phase_lengths(horizon: int, length: Callable[[int], int]) -> NDArray[np.int64]:
+    """Return n_1 < n_2 < ... for all phases that can begin within the horizon.
+
+    Two arms or more are in play until the end of a phase, so none begins after one with 2 n_m ≥ T.
+
+    >>> phase_lengths(1000, lambda phase: mean_length(1000, phase, 2.0))
+    array([274, 785])
+    """
+    found = [length(1)]
+    while 2 * found[-1] < horizon and log_term(horizon, len(found) + 1) >= 1.0:
+        found.append(length(len(found) + 1))
+    return owned(np.array(found, dtype=np.int64))
+
+
+MEASURING, BRIDGING, SETTLED = 0, 1, 2
+
+
+class OdaafParams(NamedTuple):
+    """lengths: n_1 < n_2 < ... best_first: the order of arms from the second phase on, else by index."""
+
+    span: effects.Effects
+    lengths: NDArray[np.int64]
+    best_first: bool
+    bridge: bool
+
+
+# state, after what every player has: phase m, what is being done, how many arms this phase has finished,
+# rounds left in the stretch, its arm, whether it is about to begin, how many arms are in play; then those
+# arms in the order in which they are played; then for each arm its sum of totals and its mean loss.
+PHASE, MODE, PLACE, LEFT, ARM, BEGINS, ACTIVE, ORDER = (OWN + k for k in range(8))
+
+
+def size(params: OdaafParams, n_arms: int) -> int:
+    """A few scalars, and three numbers an arm."""
+    return ORDER + 3 * n_arms
+
+
+def begin(params: OdaafParams, n_arms: int, state: kernel.FloatState) -> None:
+    """Stand before round 1, with all arms in play."""
+    for i in range(ORDER + 3 * n_arms):
+        state[i] = 0.0
+    state[ACTIVE] = n_arms
+    for i in range(n_arms):
+        state[ORDER + i] = i
+    next_phase(params, state)
+
+
+def ask(params: OdaafParams, n_arms: int, state: kernel.FloatState, rng: kernel.WordState) -> int:
+    """Return the arm of the stretch; nothing here is random."""
+    state[DREW] = state[BEGINS]
+    state[BEGINS] = 0.0
+    return int(state[ARM])
+
+
+def tell(
+    params: OdaafParams, n_arms: int, state: kernel.FloatState, rng: kernel.WordState, arm: int, total: float
+) -> int:
+    """Add the total to its arm's sum; at the end of a stretch move on. A missing one prolongs the stretch."""
+    state[FED] = np.nan
+    if state[MODE] == SETTLED:
+        return 0
+    if state[MODE] == MEASURING:
+        if total != total:
+            return 0
+        # Means are clipped to the range; the sums behind them only have to stay finite.
+        state[ORDER + n_arms + arm] = min(max(state[ORDER + n_arms + arm] + total, -1e300), 1e300)
+    state[LEFT] -= 1.0
+    if state[LEFT] > 0.0:
+        return 0
+    if state[MODE] == BRIDGING:
+        next_phase(params, state)
+        return 0
+    n = params.lengths[int(state[PHASE]) - 1]
+    state[FED] = effects.fed_loss(params.span, 0, state[ORDER + n_arms + arm] / n)
+    state[ORDER + 2 * n_arms + arm] = state[FED]
+    state[PLACE] += 1.0
+    if state[PLACE] < state[ACTIVE]:
+        stretch(params, state, int(state[ORDER + int(state[PLACE])]))
+    else:
+        close_phase(params, state, state[ORDER + 2 * n_arms :])
+    return 1
+
+
+@helper
+def stretch(params: OdaafParams, state: kernel.FloatState, arm: int) -> None:
+    """Begin a stretch of n_m − n_{m−1} rounds."""
+    phase = int(state[PHASE])
+    before = params.lengths[phase - 2] if phase > 1 else 0
+    state[LEFT] = params.lengths[phase - 1] - before
+    state[ARM] = arm
+    state[BEGINS] = 1.0
+
+
+@helper
+def next_phase(params: OdaafParams, state: kernel.FloatState) -> None:
+    """Begin a phase with the first arm in the order."""
+    state[PHASE] += 1.0
+    state[MODE] = MEASURING
+    state[PLACE] = 0.0
+    stretch(params, state, int(state[ORDER]))
+
+
+@helper
+def close_phase(params: OdaafParams, state: kernel.FloatState, losses: kernel.FloatState) -> None:
+    """Drop the arms whose mean loss exceeds the least by more than D_m, and say what comes next."""
+    best = int(state[ORDER])
+    for k in range(1, int(state[ACTIVE])):
+        arm = int(state[ORDER + k])
+        if losses[arm] < losses[best]:
+            best = arm
+    gap = 0.5 ** int(state[PHASE])
+    kept = 0
+    for k in range(int(state[ACTIVE])):
+        arm = int(state[ORDER + k])
+        if losses[arm] - gap <= losses[best]:
+            # Arms that stay keep their order, or each is moved up to its place among those already kept.
+            place = kept
+            while params.best_first and place > 0 and losses[arm] < losses[int(state[ORDER + place - 1])]:
+                state[ORDER + place] = state[ORDER + place - 1]
+                place -= 1
+            state[ORDER + place] = arm
+            kept += 1
+    state[ACTIVE] = kept
+    if kept == 1 or int(state[PHASE]) == params.lengths.shape[0]:
+        state[MODE] = SETTLED
+        state[ARM] = best
+        state[BEGINS] = 1.0
+    elif params.bridge:
+        state[MODE] = BRIDGING
+        stretch(params, state, best)
+    else:
+        next_phase(params, state)
+
+
+kernel.register(OdaafParams, kernel.PlayerKernel(size, begin, ask, tell))
+
+
+ORDERS = ("index", "best_first")
+
+# Floats count rounds exactly up to here.
+LONGEST = 2**53
+
+
+def checked_horizon(horizon: int) -> int:
+    """Return T if it is a whole number that floats can count to."""
+    return checks.integer("horizon", horizon, low=1, high=LONGEST)
+
+
+class PhasedElimination(KernelPlayer):
+    """What the three have in common: all but the table of lengths.
+
+    Phase m = 1, 2, ... with D_m = 2⁻ᵐ plays every arm still in play, one after another, until it has had n_m
+    rounds in all phases together; then arms go out whose mean total is worse than the best one's by more than
+    D_m, in units of hi − lo. With a bridge, the best arm is then played for n_m − n_{m−1} rounds
+    that are not measured. When one arm is left, or the phases have run out, the best arm is played for good.
+    """
+
+    def __init__(
+        self,
+        n_arms: int,
+        length: Callable[[int], int],
+        seed: int | None,
+        settings: dict[str, Any],
+    ) -> None:
+        """Take the rule for n_m, and the settings that all share out of `settings`."""
+        named = dict(settings)
+        checks.choice("order", named["order"], ORDERS)
+        if not isinstance(named["bridge"], bool):
+            raise InvalidArgument(f"bridge must be True or False, but got {checks.shown(named['bridge'])}")
+        self.direction: str = named["direction"]
+        self.effects = effects.effects(self.direction, named["low"], named["high"])
+        self.low, self.high = named["low"], named["high"] = float(named["low"]), float(named["high"])
+        table = phase_lengths(named["horizon"], length)
+        best_first = named["order"] == "best_first"
+        super().__init__(n_arms, OdaafParams(self.effects, table, best_first, named["bridge"]), seed, named)
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """n_1, n_2, ...: how many rounds an arm has had by the end of each phase it survives."""
+        table: NDArray[np.int64] = self._params.lengths
+        return table
+
+    @property
+    def phase(self) -> int:
+        """m, from 1; the last one once the best arm is played for good."""
+        return int(self._numbers[PHASE])
+
+    @property
+    def active_arms(self) -> tuple[int, ...]:
+        """The arms still in play, in the order in which they are played."""
+        first, count = ORDER, int(self._numbers[ACTIVE])
+        return tuple(int(arm) for arm in self._numbers[first : first + count])
+
+
+class ODAAF(PhasedElimination):
+    """Optimism for delayed, aggregated anonymous feedback: knows the mean delay alone.
+
+    n_arms: K. horizon: T. mean_delay: E, the expected delay. mean_delay_offset: n_m is (14) of
+    this module with (m + offset)E where it has mE: 0 as printed; 1 gives the lengths at which the
+    published curves turn (they fit to within a round, those of 0 do not). order: of the arms within a phase:
+    "index", or "best_first", by index in the first phase and by mean total afterwards; any order will do, and
+    the published curves have the worse arm, of index 0, first. bridge: whether rounds are left out between
+    phases; not here as published. direction, low, high: "minimize" losses or "maximize" rewards, and the
+    range of what one action does in all. seed: unused, for nothing is random; all players are made alike.
+
+    A block of a trace is one stretch, and its fed loss is the arm's mean total over all its stretches, scaled
+    to [0, 1] and turned to a loss; the estimates that decide who goes out are these. (Clipping them into the
+    range can only bring them nearer the true means.) A missing total makes its stretch one round longer.
+
+    Regret: Σ_j O(log(TΔ_j²)/Δ_j + log(1/Δ_j)E) over the worse arms; O(√(KT log K) + K E log T) in any case.
+
+    >>> player = ODAAF(2, horizon=1000, mean_delay=2.0, direction="maximize")
+    >>> player.lengths
+    array([274, 785])
+    >>> for _ in range(2 * 274):
+    ...     played = player.tell(1.0 if player.ask() == 1 else 0.0)
+    >>> played.fed_loss, player.active_arms
+    (0.0, (1,))
+
+    Reference: Pike-Burke, Agrawal, Szepesvári and Grünewälder, "Bandits with delayed, aggregated anonymous
+    feedback", ICML 2018: Algorithm 1, Theorem 2 and Corollary 3.
+    """
+
+    needs: ClassVar[tuple[str, ...]] = ("horizon", "mean delay", "stochastic losses")
+
+    def __init__(
+        self,
+        n_arms: int,
+        *,
+        horizon: int,
+        mean_delay: float,
+        mean_delay_offset: int = 0,
+        order: str = "index",
+        bridge: bool = False,
+        direction: str = "minimize",
+        low: float = 0.0,
+        high: float = 1.0,
+        seed: int | None = None,
+    ) -> None:
+        """Start before round 1."""
+        T = checked_horizon(horizon)
+        E = checks.real("mean_delay", mean_delay, low=0.0)
+        offset = checks.integer("mean_delay_offset", mean_delay_offset, low=0, high=LONGEST)
+        named = {"horizon": T, "mean_delay": E, "mean_delay_offset": offset, "order": order, "bridge": bridge}
+        ranged = {"direction": direction, "low": low, "high": high}
+        super().__init__(n_arms, lambda m: mean_length(T, m, E, offset), seed, named | ranged)
+
+
+class ODAAFB(PhasedElimination):
+    """ODAAF-B: knows besides that no delay exceeds a bound, and needs shorter phases for it.
+
+    max_delay: d. mean_delay: E for n_m by (18); None where it is not known, for n_m by (28), which makes do
+    with d. order, bridge: as in `ODAAF`; the published curves have the better arm first from the second phase
+    on, and the bridge. The other arguments are those of `ODAAF`.
+
+    Regret with (18): Σ_j O(log(TΔ_j²)/Δ_j + E + min{d, log(TΔ_j²)/Δ_j + log(1/Δ_j)E}); O(√(KT log K) + K E)
+    where d ≤ √(T log K/K) + E.
+
+    >>> ODAAFB(2, horizon=250_000, mean_delay=25.0, max_delay=50).lengths[:4]
+    array([  786,  2123,  6030, 17684])
+
+    Reference: Pike-Burke et al., ICML 2018: Theorem 6 and Corollary 7; (28) is from its supplement.
+    """
+
+    needs: ClassVar[tuple[str, ...]] = ("max_delay", "horizon", "mean delay", "stochastic losses")
+
+    def __init__(
+        self,
+        n_arms: int,
+        *,
+        horizon: int,
+        max_delay: int,
+        mean_delay: float | None,
+        order: str = "best_first",
+        bridge: bool = True,
+        direction: str = "minimize",
+        low: float = 0.0,
+        high: float = 1.0,
+        seed: int | None = None,
+    ) -> None:
+        """Start before round 1."""
+        T, d = checked_horizon(horizon), checks.integer("max_delay", max_delay, low=0, high=LONGEST)
+        self.max_delay = d
+        E = None if mean_delay is None else checks.real("mean_delay", mean_delay, low=0.0, high=float(d))
+
+        def length(m: int) -> int:
+            if E is None:
+                return naive_length(T, m, d)
+            return bounded_length(T, m, E, d)
+
+        named = {"horizon": T, "max_delay": d, "mean_delay": E, "order": order, "bridge": bridge}
+        super().__init__(n_arms, length, seed, named | {"direction": direction, "low": low, "high": high})
+
+
+class ODAAFV(PhasedElimination):
+    """ODAAF-V: knows the variance of the delay instead of a bound.
+
+    delay_variance: V for n_m by (25); where E ≥ 1 the paper lets V/E take its place: give that instead. The
+    other arguments are those of `ODAAF` and `ODAAFB`. For the curves with delays N₊(50, σ²) the V that fits
+    is that of a half-normal law, σ²(1 − 2/π).
+
+    Regret: Σ_j O(log(TΔ_j²)/Δ_j + E + V); O(√(KT log K) + K E + K V) in any case.
+
+    >>> ODAAFV(2, horizon=250_000, mean_delay=50.0, delay_variance=50.0).lengths[:4]
+    array([ 2126,  4986, 12149, 30698])
+
+    Reference: Pike-Burke et al., ICML 2018: Theorem 8 and Corollary 9.
+    """
+
+    needs: ClassVar[tuple[str, ...]] = ("horizon", "mean delay", "delay variance", "stochastic losses")
+
+    def __init__(
+        self,
+        n_arms: int,
+        *,
+        horizon: int,
+        mean_delay: float,
+        delay_variance: float,
+        order: str = "best_first",
+        bridge: bool = True,
+        direction: str = "minimize",
+        low: float = 0.0,
+        high: float = 1.0,
+        seed: int | None = None,
+    ) -> None:
+        """Start before round 1."""
+        T = checked_horizon(horizon)
+        E = checks.real("mean_delay", mean_delay, low=0.0)
+        V = checks.real("delay_variance", delay_variance, low=0.0)
+        named = {"horizon": T, "mean_delay": E, "delay_variance": V, "order": order, "bridge": bridge}
+        ranged = {"direction": direction, "low": low, "high": high}
+        super().__init__(n_arms, lambda m: variance_length(T, m, E, V), seed, named | ranged)
