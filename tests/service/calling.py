@@ -4,16 +4,33 @@ import asyncio
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpx
+from fastapi.routing import APIRoute
 
 from aftereffect.service.api.app import create_app
+from aftereffect.service.api.routes import ROUTERS
 from aftereffect.service.config import Config
 from aftereffect.service.store.store import Store
 
 BASE = "http://127.0.0.1:8000"
 SETTINGS = {"name": "Mailings", "arms": ["letter", "email", "nothing"], "low": 0, "high": 50, "max_delay": 1, "seed": 7}
+
+
+class Operation(NamedTuple):
+    """One method of one path; scope is None where anybody may come in."""
+
+    name: str
+    method: str
+    path: str
+    scope: str | None
+
+
+OPERATIONS = [
+    Operation(route.name, method, route.path, None if router.tags == ["open"] else str(router.tags[0]))
+    for router in ROUTERS for route in router.routes if isinstance(route, APIRoute) for method in route.methods or ()
+]
 
 
 class Api:

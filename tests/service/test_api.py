@@ -3,9 +3,7 @@
 import asyncio
 
 import pytest
-from tests.service.calling import SETTINGS, Api, api, problem
-
-from aftereffect.service.api.operations import OPERATIONS
+from tests.service.calling import OPERATIONS, SETTINGS, Api, api, problem
 
 
 @pytest.fixture
@@ -196,8 +194,8 @@ def test_plan_in_words_and_in_rounds(call: Api):
 
 def test_bulk_items_are_answered_one_by_one(call: Api):
     first, second = (call.create(name=name).rpartition("/")[2] for name in ("one", "two"))
-    body = {"items": [{"experiment": first}, {"id": second, "unit": 1}, {"experiment": "nobody-knows-it"}, 5,
-                      {"experiment": first, "unit": True}, {}, {"experiment": first, "id": second}]}
+    body = {"items": [{"experiment": first}, {"experiment": second, "unit": 1}, {"experiment": "nobody-knows-it"}, 5,
+                      {"experiment": first, "unit": True}, {}, {"id": second}]}
     answers = call("POST", "/v1/bulk/ask", json=body).json()["items"]
     assert [answer.get("round") for answer in answers] == [1, 1, None, None, None, None, None]
     assert [answer["experiment"] for answer in answers[:3]] == [first, second, "nobody-knows-it"]

@@ -6,11 +6,13 @@ from collections.abc import AsyncIterator
 
 import httpx
 import pytest
+from starlette.requests import Request
 from tests.service.calling import SETTINGS, api, problem
 
-from aftereffect.service.api.limits import Rate, read_body
-from aftereffect.service.api.problems import Rejected
+from aftereffect.service.api.body import read_body
+from aftereffect.service.api.limits import RateLimit
 from aftereffect.service.config import Config
+from aftereffect.service.errors import Refused
 
 
 @pytest.fixture
@@ -91,7 +93,7 @@ def test_the_rate_is_open_on_loopback_only():
 
 def test_each_client_has_its_own_bucket():
     moments = iter([0.0, 0.0, 0.0, 0.5, 1.0, 1.0])
-    rate = Rate(2.0, 1.0, clock=lambda: next(moments), clients=2)
+    rate = RateLimit(2.0, 1.0, clock=lambda: next(moments), clients=2)
     assert [rate.wait("a"), rate.wait("a"), rate.wait("b")] == [0, 1, 0]
     # Half a second at two a second is one more; "c" pushes out "b", the one unused for the longest time.
     assert [rate.wait("a"), rate.wait("c"), rate.wait("b")] == [0, 0, 0]
@@ -132,13 +134,18 @@ def test_a_body_that_never_ends_is_given_up(tmp_path):
         problem(call("POST", "/v1/experiments", content=stuck()), 408, "timeout")
 
 
+def received(receive, headers: dict[bytes, bytes]) -> bytes:
+    request = Request({"type": "http", "headers": list(headers.items())}, receive)
+    return asyncio.run(read_body(request, 100, 1.0))
+
+
 def test_a_client_that_leaves_is_let_go():
     async def gone() -> dict[str, str]:
         return {"type": "http.disconnect"}
 
     for headers in ({b"content-length": b"2"}, {b"transfer-encoding": b"chunked"}):
-        with pytest.raises(Rejected, match="must arrive whole"):
-            asyncio.run(read_body(headers, gone, 100, 1.0))
+        with pytest.raises(Refused, match="must arrive whole"):
+            received(gone, headers)
 
 
 @pytest.mark.parametrize("headers", [{}, {b"content-length": b"0"}])
@@ -146,4 +153,4 @@ def test_a_request_without_a_body_is_not_waited_for(headers):
     async def never() -> dict[str, str]:
         raise AssertionError
 
-    assert asyncio.run(read_body(headers, never, 100, 1.0)) == b""
+    assert received(never, headers) == b""

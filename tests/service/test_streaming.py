@@ -1,6 +1,5 @@
 """Long lists on SQLite: the next portion runs while the last is being written, and nothing is said too early."""
 
-import asyncio
 import gc
 import random
 import sys
@@ -14,7 +13,6 @@ from sqlalchemy.exc import OperationalError
 from aftereffect.service.errors import Refused
 from aftereffect.service.experiment.commands import Ask, Tell
 from aftereffect.service.store import loading, sweeping, writer
-from aftereffect.service.store.jobs import Job
 from aftereffect.service.store.ledger import Ledger
 from aftereffect.service.store.places import Place
 from aftereffect.service.store.store import Store
@@ -253,30 +251,3 @@ def test_whatever_fails_what_was_acknowledged_is_there(sqlite_url, portions, mon
                 assert told.get((identity, row["round"]), row["total"]) == row["total"]
             assert max((r for i, r in told if i == identity), default=0) <= len(rows)
         assert all(verdict["ok"] for verdict in store.verify())
-
-
-def test_lists_that_are_answered_in_different_forms_wait_together_and_come_apart(sqlite_url, portions, monkeypatch):
-    def text(identity, answer):
-        return f"{identity} {answer['round']}".encode()
-
-    async def all_of_them(store, one, two, seen, held):
-        commands = [command for t in range(1, 6) for command in (Ask(), Tell(t, 0.5))]
-        first = asyncio.create_task(asyncio.to_thread(store.perform, two, Ask()))
-        assert await asyncio.to_thread(seen.wait, 60)
-        # All of these are in the queue when the first has been kept.
-        sent = asyncio.create_task(store.aperform_many([(one, command) for command in commands[:3]], text))
-        await asyncio.sleep(0)
-        job = Job([(two, Tell(1, 0.5))])
-        store._writer.put(job)
-        more = asyncio.create_task(store.aperform_many([(one, command) for command in commands[3:]], text))
-        await asyncio.sleep(0)
-        held.set()
-        return await first, await sent, await asyncio.to_thread(job.result), await more
-
-    with Store.open(sqlite_url) as store:
-        one, two = store.create(MAIL)["id"], store.create(MAIL)["id"]
-        seen, held = holding_commits(monkeypatch)
-        first, sent, plain, more = asyncio.run(all_of_them(store, one, two, seen, held))
-        assert first["round"] == 1
-        assert sent + more == [f"{one} {t}".encode() for t in range(1, 6) for _ in range(2)]
-        assert codes(plain) == [1]

@@ -38,7 +38,7 @@ class Config(BaseSettings):
         store: the database: a URL, or the path of an SQLite file.
         access: "auto" asks for tokens unless bound to loopback, "required" always, "off" never (loopback only).
         allowed_hosts: further names under which the service may be addressed (and, in browsers, write to itself).
-        body_limit, bulk_body_limit: the largest bodies in bytes; `bulk_items`, `page_limit`: the longest lists.
+        body_limit, bulk_body_limit: the largest bodies in bytes.
         body_seconds: how long a client may take to send a body.
         rate_limit: requests a second that one address may send in the long run, 0 for any number; by default any
             number on loopback and 1,000 elsewhere. `rate_burst` seconds' worth of them may come at once.
@@ -57,8 +57,6 @@ class Config(BaseSettings):
     allowed_hosts: Annotated[tuple[str, ...], NoDecode] = ()
     body_limit: Annotated[int, Field(ge=1024)] = MEBIBYTE
     bulk_body_limit: Annotated[int, Field(ge=1024)] = 8 * MEBIBYTE
-    bulk_items: Annotated[int, Field(ge=1)] = 10_000
-    page_limit: Annotated[int, Field(ge=1)] = 1000
     body_seconds: Annotated[float, Field(gt=0)] = 30.0
     rate_limit: Annotated[float | None, Field(ge=0)] = None
     rate_burst: Annotated[float, Field(gt=0)] = 2.0

@@ -1,5 +1,6 @@
 """What the service refuses, and how it says so: a code, an HTTP status and a sentence (RFC 9457, problem details)."""
 
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -21,6 +22,11 @@ CODES: dict[str, tuple[int, str]] = {
     "busy": (503, "The store is busy"),
     "full": (507, "The store is full"),
     "corrupt": (500, "The store does not hold what was written"),
+    "bad_request": (400, "The request cannot be read"),
+    "not_allowed": (405, "This path has no such method"),
+    "timeout": (408, "The body took too long"),
+    "unsupported": (415, "The body is not JSON"),
+    "internal": (500, "The service failed"),
 }
 """Every code with its HTTP status and its title."""
 
@@ -69,11 +75,13 @@ RULES = {
     "string_too_short": "must have {min_length} or more characters",
     "string_too_long": "must have at most {max_length} characters",
     "int_type": "must be an int",
+    "int_parsing": "must be an integer",
     "float_type": "must be a finite number",
     "finite_number": "must be a finite number",
     "bool_type": "must be true or false",
     "tuple_type": "must be a list",
     "list_type": "must be a list",
+    "string_pattern_mismatch": "must match {pattern}",
     "too_short": "must have {min_length} or more items",
     "too_long": "must have at most {max_length} items",
     "dict_type": "must be a mapping",
@@ -91,21 +99,20 @@ def checked(kind: type[Model], given: Any, what: str = "the body") -> Model:
     try:
         return kind.model_validate(given)
     except ValidationError as error:
-        raise Refused("invalid", sentence(error, kind, what)) from None
+        raise Refused("invalid", sentence(error.errors()[0], kind.model_fields, what)) from None
 
 
-def sentence(error: ValidationError, kind: type[BaseModel], what: str = "the body") -> str:
-    """Return argument, rule and value of the first error of a validation.
+def sentence(first: Mapping[str, Any], fields: Iterable[str] = (), what: str = "the body") -> str:
+    """Return argument, rule and value of an error that pydantic found; `fields` are those of the model.
 
     >>> class Person(BaseModel):
     ...     age: int
     >>> try:
     ...     Person(age="old")
     ... except ValidationError as error:
-    ...     sentence(error, Person)
-    "age must be a valid integer, unable to parse string as an integer, but got 'old'"
+    ...     sentence(error.errors()[0])
+    "age must be an integer, but got 'old'"
     """
-    first = error.errors(include_url=False)[0]
     where, context, value = first["loc"], first.get("ctx", {}), first["input"]
     name = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in where).removeprefix(".") or what
     if first["type"] == "value_error":
@@ -115,7 +122,7 @@ def sentence(error: ValidationError, kind: type[BaseModel], what: str = "the bod
         return f"{name} must be given, but it is missing"
     if first["type"] == "extra_forbidden":
         *outer, key = where
-        known = "those it is documented with" if outer else ", ".join(map(repr, kind.model_fields))
+        known = "those it is documented with" if outer else ", ".join(map(repr, fields))
         return f"{'.'.join(map(str, outer)) or what} must have no other keys than {known}, but got {shown(key)}"
     if first["type"] == "literal_error":
         context["expected"] = context["expected"].replace(" or ", ", ")

@@ -19,7 +19,7 @@ MOST_ITEMS = 1_000
 MOST_SERIES = 20_000
 """The most rows behind the charts."""
 MOST_BULK = 10_000
-"""The most items of a bulk request, unless the server's configuration says otherwise."""
+"""The most items of a bulk request."""
 
 State = Literal["draft", "running", "paused", "finished"]
 STATES: tuple[str, ...] = get_args(State)
@@ -83,7 +83,7 @@ class Reply(BaseModel):
         try:
             return cls.model_validate(data)
         except ValidationError as error:
-            reason = sentence(error, cls, "it")
+            reason = sentence(error.errors()[0], cls.model_fields, "it")
             raise UnreadableAnswer(f"an answer must be a {cls.__name__}, but {reason}: {shown(data)}") from None
 
 
@@ -94,6 +94,10 @@ class UnreadableAnswer(AftereffectError):
 def example(**fields: Any) -> ConfigDict:
     """Return the configuration of a model with this example in its JSON schema."""
     return ConfigDict(json_schema_extra={"examples": [fields]})
+
+
+class NoFields(Request):
+    """Nothing: the path says it all. The body may be left out."""
 
 
 class Ask(Request):

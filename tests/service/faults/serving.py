@@ -32,7 +32,7 @@ from aftereffect.service.api.server import serve
 from aftereffect.service.config import Config
 from aftereffect.service.errors import Refused
 from aftereffect.service.experiment.commands import Amend, Ask, Command, Tell
-from aftereffect.service.store.jobs import Form, Sent
+from aftereffect.service.store.jobs import Answer
 from aftereffect.service.store.store import Store
 
 BEHIND = 0.15
@@ -53,12 +53,12 @@ class Broken:
         """Carry out one command, as the kind breaks it."""
         raise NotImplementedError
 
-    async def aperform_many(self, commands: list[tuple[str, Command]], form: Form) -> list[Sent]:
+    async def aperform_many(self, commands: list[tuple[str, Command]]) -> list[Answer]:
         """Carry out one by one, each as `aperform` does."""
-        answers: list[Sent] = []
+        answers: list[Answer] = []
         for experiment, command in commands:
             try:
-                answers.append(form(experiment, await self.aperform(experiment, command)))
+                answers.append(await self.aperform(experiment, command))
             except Refused as refused:
                 answers.append(refused)
         return answers

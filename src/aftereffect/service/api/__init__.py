@@ -1,1 +1,8 @@
-"""The REST API of the decision service: `app.create_app(store, config)`; the routes are listed in `operations.py`."""
+"""The REST API: `app.create_app(store, config)` makes it, `server.serve(config)` runs it.
+
+app        the FastAPI app and its middleware     routes     every endpoint
+auth       tokens, scopes, Host and Origin        body       request bodies: strict JSON into a model
+limits     request rate, threads for store calls  problems   errors as problem+json
+openapi    the OpenAPI document and /docs         telemetry  metrics and logs
+server     start and stop of the process
+"""

@@ -1,122 +1,139 @@
-"""`create_app(store, config)`: the service as an ASGI app: the REST API, the dashboard, and the gate around both."""
+"""`create_app(store, config)`: the service as an ASGI app: REST API, dashboard, and the middleware around both."""
 
-import json
-import logging
+import time
+from collections.abc import Iterable
+from typing import Any
 
 from fastapi import FastAPI
-from fastapi.exceptions import RequestValidationError
-from starlette.concurrency import run_in_threadpool
-from starlette.exceptions import HTTPException
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from aftereffect.service.api import openapi, problems, reference
-from aftereffect.service.api.auth import Access
-from aftereffect.service.api.bulk import Bulk
-from aftereffect.service.api.endpoint import Call, Endpoint, Handler
-from aftereffect.service.api.gate import Gate, Traffic
-from aftereffect.service.api.operations import ASK, OPERATIONS, ROUND
-from aftereffect.service.api.routes import Routes, answer
-from aftereffect.service.api.telemetry import Telemetry
+from aftereffect.core import VERSION
+from aftereffect.service.api import openapi, problems, routes
+from aftereffect.service.api.auth import Auth
+from aftereffect.service.api.limits import RateLimit, ThreadPools
+from aftereffect.service.api.telemetry import LOGGER, Telemetry, route_of
 from aftereffect.service.config import Config
-from aftereffect.service.dashboard.routes import router
+from aftereffect.service.dashboard.routes import router as dashboard
 from aftereffect.service.errors import Refused
 from aftereffect.service.store.store import Store
 
-_log = logging.getLogger(__name__)
+HEALTH = "/healthz"
+SECURITY_HEADERS: tuple[tuple[bytes, bytes], ...] = (
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"),
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"permissions-policy", b"camera=(), geolocation=(), microphone=()"),
+    (b"cache-control", b"no-store"),
+)
 
 
-class About:
-    """The handlers of routes about the service itself, made once."""
+class Middleware:
+    """What every request passes: Host, Origin and limits are checked, security headers added, responses counted.
 
-    def __init__(self, store: Store, config: Config) -> None:
-        """Write the documents."""
-        self.store = store
-        self.document = openapi.openapi(config)
-        self._openapi = json.dumps(self.document, ensure_ascii=False).encode()
-        self._page = reference.page().encode()
+    It surrounds the whole app, so that no response can leave without the security headers, and no fault as anything but
+    a problem.
+    """
 
-    async def health(self, call: Call) -> Response:
-        """Say whether the store answers and can be written to, and no more: anybody may ask, by any name."""
+    def __init__(self, app: ASGIApp, auth: Auth, telemetry: Telemetry, config: Config) -> None:
+        self._app, self._auth, self._telemetry = app, auth, telemetry
+        rate = config.requests_per_second
+        self._rate = RateLimit(rate, rate * config.rate_burst)
+        self._most, self._in_flight = config.concurrency, 0
+        telemetry.in_flight.set_function(lambda: self._in_flight)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            # No route speaks WebSocket, so none is opened.
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        started, method, status = time.perf_counter(), scope["method"], 0
+        if method == "HEAD":
+            # Routes declare GET; the server sends no body in answer to HEAD.
+            scope = {**scope, "method": "GET"}
+
+        async def send_with_headers(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = with_security_headers(message.get("headers", ()))
+            await send(message)
+
+        self._in_flight += 1
         try:
-            await run_in_threadpool(self.store.check_health)
+            self._admit(scope)
+            await self._app(scope, receive, send_with_headers)
         except Refused as refused:
-            _log.warning("not well: %s", refused.detail)
-            raise Refused("busy", "the store must answer and take writes, but does not; the log says why") from None
-        return answer({"status": "ok"})
+            await problems.response(refused)(scope, receive, send_with_headers)
+        except Exception as error:
+            LOGGER.error("fault", exc_info=error, extra={"facts": {"route": route_of(scope)}})
+            if status:
+                raise
+            await problems.response(error)(scope, receive, send_with_headers)
+        finally:
+            self._in_flight -= 1
+            # No status: the client left, or the server is stopping, before there was a response.
+            self._telemetry.answered(method, route_of(scope), status or 499, time.perf_counter() - started)
 
-    async def openapi(self, call: Call) -> Response:
-        """Return the OpenAPI document."""
-        return Response(self._openapi, media_type="application/json")
-
-    async def docs(self, call: Call) -> Response:
-        """Return the reference page."""
-        return Response(self._page, headers={"Content-Security-Policy": reference.POLICY}, media_type="text/html")
-
-
-async def _http_error(request: Request, error: Exception) -> Response:
-    """Answer what the web framework itself refuses: an unknown path, a method that a page does not have."""
-    if isinstance(error, HTTPException):
-        detail = "the path must be one of this service's, but is not" if error.status_code == 404 else str(error.detail)
-        return problems.answer_status(error.status_code, detail, error.headers)
-    return problems.answer(error)
+    def _admit(self, scope: Scope) -> None:
+        headers = dict(scope["headers"])
+        if len(headers) != len(scope["headers"]) and sum(name == b"host" for name, _ in scope["headers"]) > 1:
+            raise Refused("bad_request", "Host must be sent once, but came more than once")
+        self._auth.check_origin(scope["method"], headers)
+        # A health check may know the service by any name, and must get through when there is too much to do.
+        if scope["path"] == HEALTH:
+            return
+        self._auth.check_host(headers)
+        if self._in_flight > self._most:
+            raise Refused("too_many", f"requests in work must be at most {self._most}; try again", retry_after=1)
+        client = scope.get("client")
+        self._rate.check(client[0] if client else "")
 
 
-async def _form_error(request: Request, error: Exception) -> Response:
-    """Answer a form that the framework could not read; what was sent is not repeated."""
-    return problems.answer_status(422, "the form must have the fields of its page, but has not")
+def with_security_headers(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+    """Return the headers of a response with the security headers that it does not set itself."""
+    given = list(headers)
+    present = {name.lower() for name, _ in given}
+    return given + [pair for pair in SECURITY_HEADERS if pair[0] not in present]
 
 
 class App(FastAPI):
-    """FastAPI, but asks and tells, which are nearly all requests, go past its layers straight to their endpoints."""
+    """FastAPI, with the bodies of requests in its OpenAPI document."""
 
-    ask: Endpoint
-    tell: Endpoint
-    gate: Gate
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request, or whatever else a server says."""
-        endpoint = self._straight(scope) if scope["type"] == "http" else None
-        if endpoint is None:
-            await super().__call__(scope, receive, send)
-        else:
-            await self.gate.lead(endpoint, scope, receive, send)
-
-    def _straight(self, scope: Scope) -> Endpoint | None:
-        match scope["path"].split("/"):
-            case ["", "v1", "experiments", str(identity), "ask"] if identity:
-                scope["path_params"] = {"id": identity}
-                return self.ask
-            case ["", "v1", "experiments", str(identity), "rounds", str(number)] if identity and number:
-                scope["path_params"] = {"id": identity, "round": number}
-                return self.tell
-        return None
+    def openapi(self) -> dict[str, Any]:
+        """Return the document, made once."""
+        if self.openapi_schema is None:
+            openapi.add_bodies(super().openapi(), routes.ROUTERS)
+        return super().openapi()
 
 
 def create_app(store: Store, config: Config | None = None) -> FastAPI:
     """Return the service for a store. Whoever opened the store closes it."""
-    settings = Config() if config is None else config
-    access, traffic = Access(store, settings), Traffic(settings)
-    telemetry = Telemetry(settings.log_requests, lambda: traffic.in_flight)
-    about = About(store, settings)
-    app = App(title="Aftereffect", openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
-    app.state.access, app.state.telemetry, app.state.store = access, telemetry, store
-    app.state.body_seconds, app.state.config = settings.body_seconds, settings
-    handlers = (Routes(store, settings, telemetry), Bulk(store, settings, telemetry), about)
-    endpoints: dict[str, Endpoint] = {}
-    for operation in OPERATIONS:
-        handler: Handler = next(getattr(each, operation.name) for each in handlers if hasattr(each, operation.name))
-        path = operation.path
-        if path not in endpoints:
-            endpoints[path] = Endpoint(openapi.template(path), settings, access, telemetry)
-            app.router.routes.append(Route(path, endpoints[path]))
-        endpoints[path].add(operation, handler)
-    app.include_router(router)
-    app.add_exception_handler(HTTPException, _http_error)
-    app.add_exception_handler(RequestValidationError, _form_error)
-    app.add_middleware(Gate, access=access, telemetry=telemetry, traffic=traffic)
-    app.ask, app.tell = endpoints[ASK], endpoints[ROUND]
-    app.gate = Gate(app, access, telemetry, traffic)
+    config = Config() if config is None else config
+    app = App(
+        title="Aftereffect",
+        version=VERSION,
+        description=openapi.ABOUT,
+        openapi_tags=openapi.TAGS,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        generate_unique_id_function=lambda route: route.name,
+        responses=openapi.PROBLEMS,
+    )
+    auth, telemetry = Auth(store, config), Telemetry(config.log_requests)
+    app.state.store, app.state.config, app.state.auth, app.state.telemetry = store, config, auth, telemetry
+    app.state.pools = ThreadPools()
+    app.state.body_seconds = config.body_seconds
+    for router in routes.ROUTERS:
+        app.include_router(router)
+    app.include_router(dashboard)
+    problems.add_handlers(app)
+    app.add_middleware(Middleware, auth=auth, telemetry=telemetry, config=config)
     return app

@@ -1,23 +1,23 @@
 """Who may do what: bearer tokens with scopes, the names the service answers to, and writes from other sites.
 
-Scopes are ordered: `admin` may all that `play` may, and `play` all that `read` may. On loopback no token is asked for;
+Scopes are ordered: `admin` may do all that `play` may, and `play` all that `read` may. On loopback no token is needed;
 there a page of another site could still reach the service through the reader's browser, by a name that it points at
-127.0.0.1 (DNS rebinding) or by a plain form. So the Host must be one of the service's own names, and a browser's write
-must come from the service's own pages.
+127.0.0.1 (DNS rebinding) or by a plain form. So Host must be one of the service's own names, and a browser's write must
+come from the service's own pages.
 """
 
 from collections.abc import Mapping
 
-from starlette.concurrency import run_in_threadpool
-from starlette.requests import HTTPConnection, cookie_parser
+from fastapi.openapi.models import HTTPBearer
+from fastapi.security.base import SecurityBase
+from starlette.requests import HTTPConnection, Request, cookie_parser
 
+from aftereffect.service.api.limits import ThreadPools
 from aftereffect.service.config import Config
 from aftereffect.service.errors import Refused
+from aftereffect.service.messages import SCOPES
 from aftereffect.service.store.store import Store
 
-SCOPES = ("read", "play", "admin")
-ALL = frozenset(SCOPES)
-NOBODY: frozenset[str] = frozenset()
 COOKIE = "aftereffect_token"
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -58,35 +58,30 @@ def token_of(headers: Headers) -> str | None:
     return found if found and len(found) <= LONGEST_TOKEN and found.isascii() and found.isprintable() else None
 
 
-class Access:
-    """Decides on requests."""
+class Auth:
+    """Checks requests against the configuration and the tokens in the store."""
 
     def __init__(self, store: Store, config: Config) -> None:
-        """Take the names the service answers to from the configuration."""
         self.required = config.access_required
         self._store = store
         self._further = frozenset(name.lower() for name in config.allowed_hosts)
         own = LOOPBACK_NAMES | {config.host.strip("[]").lower()} - ANY_ADDRESS
-        # Commands on this machine, and those who ask for its health, use its address whatever names are given.
+        # Commands on this machine, and health checks, use its address whatever names are configured. Elsewhere than on
+        # loopback, without names configured, any name may lead here: tokens guard what it says.
         self._hosts = own | self._further if config.on_loopback or self._further else frozenset[str]()
 
     def check_host(self, headers: Headers) -> None:
         """Refuse a request that was sent to another name than the service's own."""
-        # Elsewhere than on loopback, without names given, any name may lead here: tokens guard what it says.
-        if not self._hosts:
-            return
-        host = headers.get(b"host", b"").decode("latin-1")
-        if host_name(host) not in self._hosts:
+        if self._hosts and host_name(headers.get(b"host", b"").decode("latin-1")) not in self._hosts:
             raise Refused("forbidden", "Host must be a name of this service; others are set as allowed_hosts")
 
     def check_origin(self, method: str, headers: Headers) -> None:
         """Refuse a browser's write that a page of another site began."""
         if method in SAFE_METHODS:
             return
-        site = headers.get(b"sec-fetch-site")
+        site, origin = headers.get(b"sec-fetch-site"), headers.get(b"origin")
         if site is not None and site not in (b"same-origin", b"none"):
             raise Refused("forbidden", "a write must come from the service's own pages, but another site sent it")
-        origin = headers.get(b"origin")
         if origin is None:
             return
         sender = origin.decode("latin-1").partition("://")[2].lower()
@@ -94,28 +89,39 @@ class Access:
         if not sender or (sender != own and host_name(sender) not in self._further):
             raise Refused("forbidden", "a write must come from the service's own pages, but Origin is another")
 
-    def scopes(self, headers: Headers) -> frozenset[str]:
-        """Return what a request may do; asks the store, so it may take a moment."""
+    def scopes(self, token: str | None) -> frozenset[str]:
+        """Return what the holder of a token may do: everything where no tokens are needed; may ask the store."""
         if not self.required:
-            return ALL
-        token = token_of(headers)
+            return frozenset(SCOPES)
         found = None if token is None else self._store.scopes_of(token)
-        return NOBODY if found is None else included(found)
+        return frozenset() if found is None else included(found)
 
-    async def check(self, headers: Headers, scope: str) -> None:
-        """Refuse a request whose token does not have `scope`."""
-        if not self.required:
+
+class Scope(SecurityBase):
+    """A FastAPI dependency: the request must carry a token with this scope, where tokens are needed."""
+
+    def __init__(self, scope: str) -> None:
+        # What the OpenAPI document says about it.
+        self.model, self.scheme_name = HTTPBearer(), "bearer"
+        self.scope = scope
+
+    async def __call__(self, request: Request) -> None:
+        """Refuse a request that may not do this."""
+        auth: Auth = request.app.state.auth
+        if not auth.required:
             return
-        if token_of(headers) is None:
+        token = token_of(dict(request.scope["headers"]))
+        if token is None:
             raise Refused("unauthorized", "a token must be sent as `Authorization: Bearer …`, but there is none")
-        scopes = await run_in_threadpool(self.scopes, headers)
+        pools: ThreadPools = request.app.state.pools
+        scopes = await pools.checks.run(auth.scopes, token)
         if not scopes:
             raise Refused("unauthorized", "the token must be valid, but is unknown or revoked")
-        if scope not in scopes:
-            raise Refused("forbidden", f"the token must have the scope {scope!r}, but has not", scope=scope)
+        if self.scope not in scopes:
+            raise Refused("forbidden", f"the token must have the scope {self.scope!r}, but has not", scope=self.scope)
 
 
 def scopes_of_request(request: HTTPConnection) -> frozenset[str]:
     """Return what the sender of a request may do: all of it where no tokens are asked for, nothing without a token."""
-    access: Access = request.app.state.access
-    return access.scopes(dict(request.scope["headers"]))
+    auth: Auth = request.app.state.auth
+    return auth.scopes(token_of(dict(request.scope["headers"])))

@@ -1,30 +1,177 @@
-"""Strict JSON: what a client sends is read once, by one rule, before anything else sees it.
+"""Request bodies: `JsonBody(Model)` is a dependency that reads strict JSON and validates it into a pydantic model.
 
-Python's reader takes more than JSON has, and a web framework's more still: NaN and Infinity, 1e400 (read as infinity),
-the same key twice (the last wins), integers of any length, a lone surrogate (which no database stores), NUL (which
-PostgreSQL does not store), and nesting until the stack ends. Here each is an error that names the rule. A Boolean is
-not a number, and a text is not one either.
+Python's JSON reader takes more than JSON has, and a web framework's more still: NaN and Infinity, 1e400 (read as
+infinity), the same key twice (the last wins), integers of any length, lone surrogates (which no database stores), NUL
+(which PostgreSQL does not store), and nesting until the stack ends. Here each is an error that names the rule.
 """
 
+import asyncio
 import json
 import math
-import re
-from collections.abc import Collection
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
+
+from pydantic import BaseModel
+from starlette.requests import ClientDisconnect, Request
 
 from aftereffect.core.checks import shown
-from aftereffect.service.errors import Refused
+from aftereffect.service.api.limits import ThreadPools
+from aftereffect.service.config import Config
+from aftereffect.service.errors import Refused, checked
+from aftereffect.service.messages import MOST_BULK
 
 MAX_DEPTH = 16
 TOO_DEEP = f"the body must be nested at most {MAX_DEPTH} deep, but is deeper"
 MAX_INTEGER = 2**63
-UNIT_LENGTH = 200
-ROUND = re.compile(r"[0-9]{1,19}", re.ASCII)
+# Reading a body of this size takes about a millisecond; longer ones are read in a thread.
+LONG_BODY = 1 << 16
+
+
+class JsonBody:
+    """A FastAPI dependency: the body of a request as a model. optional: no body is the same as {}.
+
+    The OpenAPI document finds the model here.
+    """
+
+    def __init__(self, model: type[BaseModel], *, optional: bool = False) -> None:
+        self.model, self.optional = model, optional
+
+    async def __call__(self, request: Request) -> Any:
+        """Return the body of a request."""
+        config: Config = request.app.state.config
+        raw = await read_body(request, self.limit(config), config.body_seconds)
+        if self.optional and not raw.strip():
+            return self.validated({})
+        kind = request.headers.get("content-type", "")
+        if not is_json(kind):
+            raise Refused("unsupported", f"Content-Type must be application/json, but got {shown(kind)}")
+        if len(raw) < LONG_BODY:
+            return self.validated(parse(raw))
+        pools: ThreadPools = request.app.state.pools
+        return await pools.reads.run(lambda: self.validated(parse(raw)))
+
+    def limit(self, config: Config) -> int:
+        """Return the most bytes that a body may have."""
+        return config.body_limit
+
+    def validated(self, value: Any) -> Any:
+        """Return a JSON value as the model."""
+        return checked(self.model, value)
+
+
+class BadItem(NamedTuple):
+    """An item of a bulk request that does not fit its model. experiment: what it names, if that can be said."""
+
+    experiment: str | None
+    refusal: Refused
+
+
+class BulkBody(JsonBody):
+    """A FastAPI dependency: the items of a bulk request, each as a model or, where it does not fit, as a `BadItem`."""
+
+    def __init__(self, model: type[BaseModel], item: type[BaseModel]) -> None:
+        super().__init__(model)
+        self.item = item
+
+    def limit(self, config: Config) -> int:
+        """Return the most bytes that a body may have."""
+        return config.bulk_body_limit
+
+    def validated(self, value: Any) -> list[Any]:
+        """Return the items; one that does not fit does not touch the others."""
+        items = value.get("items") if isinstance(value, dict) and len(value) == 1 else None
+        if not isinstance(items, list):
+            refuse(f"the body must be an object with nothing but a list of items, but got {shown(value)}")
+        if len(items) > MOST_BULK:
+            raise Refused("too_large", f"items must be at most {MOST_BULK}, but got {len(items)}", limit=MOST_BULK)
+        return [self._item(item) for item in items]
+
+    def _item(self, value: Any) -> Any:
+        try:
+            return checked(self.item, value, "an item")
+        except Refused as refusal:
+            named = value.get("experiment") if isinstance(value, dict) else None
+            return BadItem(named[:100] if isinstance(named, str) else None, refusal)
+
+
+async def read_body(request: Request, limit: int, seconds: float) -> bytes:
+    """Return the body of a request, at most `limit` bytes that arrive within `seconds`."""
+    declared = request.headers.get("content-length", "")
+    if declared in ("", "0") and "transfer-encoding" not in request.headers:
+        return b""
+    if declared.isdigit() and int(declared[:20]) > limit:
+        raise _too_large(limit, f"{int(declared[:20])} bytes")
+    body = bytearray()
+    try:
+        async with asyncio.timeout(seconds):
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > limit:
+                    raise _too_large(limit, "more")
+    except TimeoutError:
+        raise Refused("timeout", f"the body must arrive within {seconds:g} seconds, but did not") from None
+    except ClientDisconnect:
+        raise Refused("bad_request", "the body must arrive whole, but the connection was closed") from None
+    return bytes(body)
+
+
+def _too_large(limit: int, size: str) -> Refused:
+    return Refused("too_large", f"the body must have at most {limit} bytes, but has {size}", limit=limit)
+
+
+def is_json(content_type: str) -> bool:
+    """Say whether a Content-Type is JSON's; none at all is taken for it.
+
+    >>> is_json(""), is_json("application/json; charset=utf-8"), is_json("text/plain")
+    (True, True, False)
+    """
+    kind = content_type.partition(";")[0].strip().lower()
+    return not kind or kind == "application/json" or (kind.startswith("application/") and kind.endswith("+json"))
 
 
 def refuse(detail: str) -> NoReturn:
     """Refuse what a client sent, with the rule it breaks."""
     raise Refused("invalid", detail)
+
+
+def parse(body: bytes) -> Any:
+    """Return the value of a strict JSON text.
+
+    >>> parse(b'{"total": 0.5}')
+    {'total': 0.5}
+    >>> parse(b'{"total": 1e400}')
+    Traceback (most recent call last):
+        ...
+    aftereffect.service.errors.Refused: a number in the body must be finite, but got '1e400'
+    """
+    try:
+        value = _DECODER.decode(body.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        refuse(f"the body must be UTF-8, but byte {error.start} is not")
+    except json.JSONDecodeError as error:
+        refuse(f"the body must be JSON, but is not at character {error.pos}: {error.msg}")
+    except RecursionError:
+        refuse(TOO_DEEP)
+    # NUL and lone surrogates can only come as escapes: raw ones are not JSON, or not UTF-8.
+    if b"\\u" in body or body.count(b"{") + body.count(b"[") > MAX_DEPTH:
+        _check_tree(value)
+    return value
+
+
+def _check_tree(value: Any) -> None:
+    level, depth = [value], 1
+    while level:
+        below: list[Any] = []
+        for part in level:
+            if isinstance(part, str):
+                if "\0" in part or any("\ud800" <= letter <= "\udfff" for letter in part):
+                    refuse(f"a text in the body must be free of NUL and of lone surrogates, but got {shown(part)}")
+            elif isinstance(part, dict | list):
+                if depth > MAX_DEPTH:
+                    refuse(TOO_DEEP)
+                below.extend(part)
+                if isinstance(part, dict):
+                    below.extend(part.values())
+        level, depth = below, depth + 1
 
 
 def _float(text: str) -> float:
@@ -56,97 +203,6 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return read
 
 
-DECODER = json.JSONDecoder(
+_DECODER = json.JSONDecoder(
     object_pairs_hook=_object, parse_float=_float, parse_int=_integer, parse_constant=_constant
 )
-
-
-def _check_text(text: str) -> None:
-    if "\0" in text or any("\ud800" <= letter <= "\udfff" for letter in text):
-        refuse(f"a text in the body must be free of NUL and of lone surrogates, but got {shown(text)}")
-
-
-def _check_tree(value: Any) -> None:
-    level, depth = [value], 1
-    while level:
-        below: list[Any] = []
-        for part in level:
-            if isinstance(part, str):
-                _check_text(part)
-            elif isinstance(part, dict | list):
-                if depth > MAX_DEPTH:
-                    refuse(TOO_DEEP)
-                below.extend(part)
-                if isinstance(part, dict):
-                    below.extend(part.values())
-        level, depth = below, depth + 1
-
-
-def parse(body: bytes, flat: bool = False) -> Any:
-    """Return the value of a strict JSON text. flat: whoever reads it refuses nested values, so depth is not checked.
-
-    >>> parse(b'{"total": 0.5}')
-    {'total': 0.5}
-    >>> parse(b'{"total": 1e400}')
-    Traceback (most recent call last):
-        ...
-    aftereffect.service.errors.Refused: a number in the body must be finite, but got '1e400'
-    """
-    try:
-        value = DECODER.decode(body.decode("utf-8"))
-    except UnicodeDecodeError as error:
-        refuse(f"the body must be UTF-8, but byte {error.start} is not")
-    except json.JSONDecodeError as error:
-        refuse(f"the body must be JSON, but is not at character {error.pos}: {error.msg}")
-    except RecursionError:
-        refuse(TOO_DEEP)
-    # NUL and lone surrogates can only come as escapes: raw ones are not JSON, or not UTF-8.
-    if b"\\u" in body or (not flat and body.count(b"{") + body.count(b"[") > MAX_DEPTH):
-        _check_tree(value)
-    return value
-
-
-def object_of(value: Any, what: str, allowed: Collection[str], required: Collection[str] = ()) -> dict[str, Any]:
-    """Return `value` if it is an object with all the required keys and none but the allowed ones."""
-    if not isinstance(value, dict):
-        refuse(f"{what} must be a JSON object, but got {shown(value)}")
-    for key in value:
-        if key not in allowed:
-            known = ", ".join(repr(name) for name in allowed) or "none"
-            refuse(f"{what} must have no other keys than {known}, but got {shown(key)}")
-    for key in required:
-        if key not in value:
-            refuse(f"{what} must have the key {key!r}, but got only {shown(sorted(value))}")
-    return value
-
-
-def unit_of(value: Any) -> str | None:
-    """Return a unit's name; it may be sent as text or as an integer.
-
-    >>> unit_of(3), unit_of("north"), unit_of(None)
-    ('3', 'north', None)
-    """
-    if value is None:
-        return None
-    if isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
-    if isinstance(value, str) and 1 <= len(value) <= UNIT_LENGTH:
-        return value
-    refuse(f"unit must be a text of 1 to {UNIT_LENGTH} characters or an integer, but got {shown(value)}")
-
-
-def total_of(value: Any) -> float | None:
-    """Return a total as a float; None says that the round's report is missing."""
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        refuse(f"total must be a finite number, or null for a missing report, but got {shown(value)}")
-    return float(value)
-
-
-def round_of(value: Any) -> int:
-    """Return the number of a round, from a path (text) or from a body (an integer)."""
-    number = int(value) if isinstance(value, str) and ROUND.fullmatch(value) else value
-    if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number < MAX_INTEGER:
-        refuse(f"round must be an integer from 1 to 2^63 - 1, but got {shown(value)}")
-    return number

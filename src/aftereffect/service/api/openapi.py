@@ -1,158 +1,99 @@
-"""The OpenAPI 3.1 document of the service, made of the table of operations and the shapes, each with an example."""
+"""The OpenAPI document, which FastAPI makes of the routes, and the reference page at /docs made of the document.
 
-import re
+FastAPI's own pages load scripts from elsewhere; this one has none, and works offline.
+"""
+
+import base64
+import hashlib
+import json
+from collections.abc import Iterable
+from html import escape
 from typing import Any
 
+from fastapi import APIRouter
+from fastapi.routing import APIRoute
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from aftereffect.core import VERSION
-from aftereffect.service.api import problems, shapes
-from aftereffect.service.api.operations import OPERATIONS, Operation
-from aftereffect.service.config import Config
+from aftereffect.service.api import problems
+from aftereffect.service.api.body import JsonBody
 from aftereffect.service.errors import CODES
+from aftereffect.service.messages import Problem
 
-TEXT = {"type": "string"}
 ABOUT = (
     "Ask for the arm to play in a round, report the one total that was seen, and go on. A round's total is the sum of "
     "whatever arrived in it, from this round's action and from earlier ones. Every answer to a write is durable. "
     "Errors are problem+json with a stable `code`."
 )
-PATHS = {
-    "id": ("The id of an experiment.", TEXT),
-    "arm": ("The name of an arm.", TEXT),
-    "round": ("The number of a round, from 1.", {"type": "integer", "minimum": 1, "maximum": 2**63 - 1}),
-    "token": ("The id of a token (not the token).", TEXT),
+TAGS = [
+    {"name": "play", "description": "Needs a token with the scope `play` (or `admin`) where tokens are needed."},
+    {"name": "read", "description": "Needs a token with the scope `read` (or `play`, `admin`)."},
+    {"name": "admin", "description": "Needs a token with the scope `admin`."},
+    {"name": "open", "description": "Needs no token."},
+]
+REFERENCE = "#/components/schemas/{model}"
+_PROBLEM = {
+    "description": "Refused; `code` says why. With 429 and 503, Retry-After holds the seconds to wait.",
+    "content": {problems.MEDIA_TYPE: {"schema": {"$ref": REFERENCE.format(model="Problem")}}},
 }
-EXAMPLES = {"id": "pZk2Yt0nQ9vLr8sXw1aBcA", "arm": "email", "round": 17, "token": "3fQ"}
+PROBLEMS: dict[int | str, dict[str, Any]] = {"4XX": _PROBLEM, "5XX": _PROBLEM}
+STYLE = (
+    "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}"
+    "pre{background:#f4f4f4;padding:.75rem;overflow:auto}code{font-size:.9em}section{border-top:1px solid #ccc}"
+    "th,td{text-align:left;padding:.2rem 1rem .2rem 0}"
+)
+# The one style is allowed by its hash, so that nothing else inline is.
+_HASH = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
+POLICY = f"default-src 'none'; style-src 'sha256-{_HASH}'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 
 
-def _queries(config: Config) -> dict[str, tuple[str, dict[str, Any]]]:
-    page = {"type": "integer", "minimum": 1, "maximum": config.page_limit, "default": min(100, config.page_limit)}
-    return {
-        "after": ("The `next` of the page before; left out for the first.", TEXT),
-        "limit": ("How many items at most.", page),
-        "state": ("Only experiments in this state.", {"enum": ["draft", "running", "paused", "finished"]}),
-        "last": ("How many rounds at most.", {"type": "integer", "minimum": 1, "maximum": 100_000, "default": 2000}),
-        "format": ("The kind of file.", {"enum": ["csv", "parquet"], "default": "csv"}),
-    }
+def add_bodies(document: dict[str, Any], routers: Iterable[APIRouter]) -> None:
+    """Add the bodies that `JsonBody` reads to an OpenAPI document."""
+    models: list[type[BaseModel]] = [Problem]
+    for route in (route for router in routers for route in router.routes if isinstance(route, APIRoute)):
+        for body in (each.call for each in route.dependant.dependencies if isinstance(each.call, JsonBody)):
+            models.append(body.model)
+            content = {"application/json": {"schema": {"$ref": REFERENCE.format(model=body.model.__name__)}}}
+            for method in route.methods or ():
+                described = document["paths"][route.path_format][method.lower()]
+                described["requestBody"] = {"required": not body.optional, "content": content}
+    _, schemas = models_json_schema([(model, "validation") for model in models], ref_template=REFERENCE)
+    document["components"]["schemas"] |= schemas["$defs"]
 
 
-def template(path: str) -> str:
-    """Return a route's path as OpenAPI writes it.
-
-    >>> template("/v1/experiments/{id}/arms/{arm:path}/away")
-    '/v1/experiments/{id}/arms/{arm}/away'
-    """
-    return re.sub(r"{(\w+):\w+}", r"{\1}", path)
-
-
-def _parameters(operation: Operation, config: Config) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
-    for name in re.findall(r"{(\w+)}", template(operation.path)):
-        words, schema = PATHS[name]
-        found.append({"name": name, "in": "path", "required": True, "description": words, "schema": schema,
-                      "example": EXAMPLES[name]})
-    for name in operation.query:
-        words, schema = _queries(config)[name]
-        found.append({"name": name, "in": "query", "required": False, "description": words, "schema": schema})
-    return found
-
-
-def _ref(model: type[BaseModel]) -> dict[str, str]:
-    return {"$ref": f"#/components/schemas/{model.__name__}"}
-
-
-def example_of(model: type[BaseModel]) -> Any:
-    """Return the example that a shape carries."""
-    extra = model.model_config.get("json_schema_extra")
-    examples = extra.get("examples") if isinstance(extra, dict) else None
-    return examples[0] if isinstance(examples, list) and examples else {}
-
-
-def _answers(operation: Operation) -> dict[str, Any]:
-    success: dict[str, Any] = {"description": "Done" if operation.method != "GET" else "Found"}
-    if isinstance(operation.answer, str):
-        if operation.answer:
-            kinds = [operation.answer]
-            if operation.name == "export":
-                kinds.append("application/vnd.apache.parquet")
-            success["content"] = {kind: {"schema": TEXT if kind.startswith("text/") else {}} for kind in kinds}
-    else:
-        content = {"schema": _ref(operation.answer), "example": example_of(operation.answer)}
-        success["content"] = {"application/json": content}
-    statuses = {403, 422, 429, 500, 503, *operation.refusals}
-    if operation.scope is not None:
-        statuses.add(401)
-    if operation.method != "GET":
-        statuses.add(507)
-    if operation.body != "none":
-        statuses |= {400, 408, 413, 415}
-    answers = {str(operation.status): success}
-    for status in sorted(statuses):
-        answers[str(status)] = {"$ref": f"#/components/responses/Problem{status}"}
-    return answers
-
-
-def _problems() -> dict[str, Any]:
-    titles: dict[int, list[tuple[str, str]]] = {}
-    for code, (status, title) in [*CODES.items(), *problems.TITLES.items()]:
-        titles.setdefault(status, []).append((code, title))
-    found: dict[str, Any] = {}
-    for status, kinds in sorted(titles.items()):
-        words = "; ".join(f"`{code}`: {title}" for code, title in kinds)
-        code, title = kinds[0]
-        example = problems.fields(code, title, status, "a sentence that names argument, rule and value")
-        content = {problems.MEDIA_TYPE: {"schema": _ref(shapes.Problem), "example": example}}
-        answer: dict[str, Any] = {"description": words, "content": content}
-        if status in (429, 503):
-            seconds = {"type": "integer", "minimum": 1}
-            answer["headers"] = {"Retry-After": {"description": "Seconds to wait.", "schema": seconds}}
-        found[f"Problem{status}"] = answer
-    return found
-
-
-def _described(operation: Operation, config: Config) -> dict[str, Any]:
-    described: dict[str, Any] = {
-        "operationId": operation.name,
-        "summary": operation.summary,
-        "tags": [template(operation.path).split("/")[2 if operation.path.startswith("/v1/") else 1]],
-        "responses": _answers(operation),
-    }
-    needs = f"Needs the scope `{operation.scope}` where tokens are asked for." if operation.scope else "Open to all."
-    described["description"] = needs
-    if parameters := _parameters(operation, config):
-        described["parameters"] = parameters
-    if operation.takes is not None:
-        content = {"schema": _ref(operation.takes), "example": example_of(operation.takes)}
-        required = operation.body != "optional"
-        described["requestBody"] = {"required": required, "content": {"application/json": content}}
-    described["security"] = [{"bearer": []}, {"cookie": []}] if operation.scope else []
-    return described
-
-
-def openapi(config: Config) -> dict[str, Any]:
-    """Return the document."""
-    models = {operation.answer for operation in OPERATIONS if not isinstance(operation.answer, str)}
-    models |= {operation.takes for operation in OPERATIONS if operation.takes is not None}
-    models.add(shapes.Problem)
-    ordered = sorted(models, key=lambda model: model.__name__)
-    _, schemas = models_json_schema(
-        [(model, "validation") for model in ordered], ref_template="#/components/schemas/{model}"
+def reference(document: dict[str, Any]) -> str:
+    """Return the page at /docs."""
+    sections = "".join(
+        _section(method.upper(), path, operation, document["components"]["schemas"])
+        for path, methods in document["paths"].items()
+        for method, operation in methods.items()
     )
-    paths: dict[str, Any] = {}
-    for operation in OPERATIONS:
-        paths.setdefault(template(operation.path), {})[operation.method.lower()] = _described(operation, config)
-    return {
-        "openapi": "3.1.0",
-        "info": {"title": "Aftereffect", "version": VERSION, "description": ABOUT},
-        "paths": paths,
-        "components": {
-            "schemas": schemas["$defs"],
-            "responses": _problems(),
-            "securitySchemes": {
-                "bearer": {"type": "http", "scheme": "bearer"},
-                "cookie": {"type": "apiKey", "in": "cookie", "name": "aftereffect_token"},
-            },
-        },
-    }
+    codes = "".join(
+        f"<tr><td><code>{code}</code></td><td>{status}</td><td>{escape(title)}</td></tr>"
+        for code, (status, title) in CODES.items()
+    )
+    info = document["info"]
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>Aftereffect: reference</title><style>{STYLE}</style></head><body><main>"
+        f"<h1>Aftereffect {escape(info['version'])}: reference</h1><p>{escape(info['description'])}</p>"
+        '<p>For programs: <a href="/openapi.json">openapi.json</a>.</p>'
+        f"{sections}<section><h2>Codes of errors</h2><table><tr><th>code</th><th>status</th><th>meaning</th></tr>"
+        f"{codes}</table></section></main></body></html>"
+    )
+
+
+def _section(method: str, path: str, operation: dict[str, Any], schemas: dict[str, Any]) -> str:
+    query = [parameter["name"] for parameter in operation.get("parameters", ()) if parameter["in"] == "query"]
+    words = f"{operation['description']} Scope: {operation['tags'][0]}."
+    parts = [f"<h2><code>{method} {escape(path)}</code></h2><p>{escape(words)}"]
+    parts.append(f" Query: {', '.join(query)}.</p>" if query else "</p>")
+    status, success = next(iter(operation["responses"].items()))
+    for title, described in (("Body", operation.get("requestBody", {})), (f"Answer {status}", success)):
+        schema = described.get("content", {}).get("application/json", {}).get("schema", {})
+        model = schemas.get(schema.get("$ref", "").rpartition("/")[2], {})
+        if examples := model.get("examples"):
+            shown = json.dumps(examples[0], indent=2, ensure_ascii=False)
+            parts.append(f"<p>{title}, for example:</p><pre>{escape(shown)}</pre>")
+    return f'<section id="{operation["operationId"]}">{"".join(parts)}</section>'

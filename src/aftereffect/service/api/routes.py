@@ -1,188 +1,391 @@
-"""The handlers: each reads a request, says it to the store as a command or a question, and answers in JSON.
+"""Every endpoint, one function each: the signature says what comes in, `response_model` what goes out.
 
-They hold no rules. What a request may look like is said by `body.py`, `limits.py` and `settings.py`, what it
-does by the domain; a refusal is raised through them and answered by `Endpoint`.
+They hold no rules: models say what a request may look like, the domain what it does. The router says which scope a
+token needs. Responses are written by hand (`reply`), since FastAPI would validate and encode them a second time.
 """
 
 import re
-from collections.abc import Mapping
-from typing import Any
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from typing import Annotated, Any, Literal
 
-from starlette.concurrency import run_in_threadpool
-from starlette.responses import Response
+import orjson
+from fastapi import APIRouter, Depends, Path, Query, Request
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from pydantic import BeforeValidator
+from pydantic_core import PydanticKnownError
+from starlette.responses import HTMLResponse, PlainTextResponse, Response, StreamingResponse
 
-from aftereffect.core.checks import choice, shown
-from aftereffect.service.api.auth import SCOPES
-from aftereffect.service.api.body import object_of, refuse, round_of, total_of, unit_of
-from aftereffect.service.api.encoding import Json, encoded
-from aftereffect.service.api.endpoint import Call
-from aftereffect.service.api.limits import count, cursor
-from aftereffect.service.api.telemetry import Telemetry
-from aftereffect.service.config import Config
+from aftereffect.core.checks import shown
+from aftereffect.service import messages
+from aftereffect.service.api import openapi
+from aftereffect.service.api.auth import Scope
+from aftereffect.service.api.body import BadItem, BulkBody, JsonBody
+from aftereffect.service.api.limits import ThreadPools
+from aftereffect.service.api.telemetry import LOGGER, Telemetry, route_of
 from aftereffect.service.errors import Refused
 from aftereffect.service.experiment import commands
+from aftereffect.service.experiment.commands import Command
 from aftereffect.service.experiment.plan import planned
+from aftereffect.service.settings import LARGEST, ExperimentSettings, PlanQuestion
 from aftereffect.service.store.store import Store
 
-ID = re.compile(r"[A-Za-z0-9_-]{1,100}", re.ASCII)
-STATES = ("draft", "running", "paused", "finished")
-FORMATS = {"csv": "text/csv; charset=utf-8", "parquet": "application/vnd.apache.parquet"}
-LAST = 100_000
+DIGITS = re.compile(r"[0-9]{1,19}", re.ASCII)
+MEDIA_TYPES = {"csv": "text/csv; charset=utf-8", "parquet": "application/vnd.apache.parquet"}
+SPOOL_BYTES = 8 << 20
+"""An export up to this size is kept in memory while it is sent, a longer one in a temporary file."""
+MANY_ITEMS = 256
+"""From so many items on, the response to a bulk request is written in a thread, and other requests go on."""
 
 
-def answer(value: Mapping[str, Any], status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+async def check_query(request: Request) -> None:
+    """Refuse query parameters that the route does not have, and repeated ones."""
+    if not request.scope["query_string"]:
+        return
+    allowed = [field.alias for field in request.scope["route"].dependant.query_params]
+    seen: set[str] = set()
+    for name, _ in request.query_params.multi_items():
+        if name not in allowed:
+            known = ", ".join(allowed) or "no parameters"
+            raise Refused("invalid", f"the query may have {known}, but got {shown(name)}")
+        if name in seen:
+            raise Refused("invalid", f"the query must have each parameter once, but got {name} twice")
+        seen.add(name)
+
+
+def _router(scope: str) -> APIRouter:
+    return APIRouter(tags=[scope], dependencies=[Depends(Scope(scope)), Depends(check_query)])
+
+
+# Asks and tells come first: routes are tried in order, and these are nearly all requests.
+play, read, admin = _router("play"), _router("read"), _router("admin")
+public = APIRouter(tags=["open"])
+ROUTERS = (play, read, admin, public)
+
+
+async def _store(request: Request) -> Store:
+    store: Store = request.app.state.store
+    return store
+
+
+async def _pools(request: Request) -> ThreadPools:
+    pools: ThreadPools = request.app.state.pools
+    return pools
+
+
+def _whole(text: Any) -> Any:
+    """Let only digits through to pydantic, which would also read '1.0', ' 1' and '1_000'."""
+    if isinstance(text, str) and not DIGITS.fullmatch(text):
+        raise PydanticKnownError("int_parsing")
+    return text
+
+
+def _number(default: int) -> BeforeValidator:
+    """Return the check of a number in the query; empty is the same as left out."""
+    return BeforeValidator(lambda text: default if text == "" else _whole(text))
+
+
+def _experiment_id(text: str) -> str:
+    """Refuse what cannot be an id as not found, before anybody looks for it."""
+    if not messages.is_id(text):
+        raise Refused("not_found", f"experiment must be the id of an experiment, but got {shown(text)}")
+    return text
+
+
+Stored = Annotated[Store, Depends(_store)]
+Pools = Annotated[ThreadPools, Depends(_pools)]
+ExperimentId = Annotated[
+    str, BeforeValidator(_experiment_id), Path(description="The id of an experiment.", examples=["pZk2Yt0nQ9vLr8sX"])
+]
+RoundNumber = Annotated[int, BeforeValidator(_whole), Path(ge=1, le=LARGEST, description="The number of a round.")]
+ArmName = Annotated[str, Path(description="The name of an arm.", examples=["email"])]
+After = Annotated[
+    str, Query(pattern=r"^[A-Za-z0-9._~:+-]{0,300}$", description="The `next` of the page before; empty for the first.")
+]
+Limit = Annotated[int, _number(100), Query(ge=1, le=messages.MOST_ITEMS, description="How many items at most.")]
+
+
+def reply(value: Mapping[str, Any], status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """Return a JSON response."""
-    if headers is None:
-        return Json(encoded(value), status)
-    return Response(encoded(value), status, headers, "application/json")
+    # The database's names of columns are a kind of str of their own.
+    content = orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS)
+    return Response(content, status, headers, "application/json")
 
 
-def experiment_id(value: Any) -> str:
-    """Return an experiment's id; what cannot be one is not looked for."""
-    if not isinstance(value, str) or not ID.fullmatch(value):
-        raise Refused("not_found", f"experiment must be the id of an experiment, but got {shown(value)}")
-    return value
+# Playing
 
 
-class Routes:
-    """A handler for each operation, by its name."""
-
-    def __init__(self, store: Store, config: Config, telemetry: Telemetry) -> None:
-        """Answer for a store."""
-        self.store, self.config, self.telemetry = store, config, telemetry
-
-    async def create(self, call: Call) -> Response:
-        """Make an experiment."""
-        made = await self.store.acreate(call.body or {})
-        return answer(made, 201, {"Location": f"/v1/experiments/{made['id']}"})
-
-    async def experiments(self, call: Call) -> Response:
-        """List experiments, a page at a time."""
-        after, limit = cursor(call.query.get("after")), self._limit(call)
-        state = call.query.get("state")
-        wanted = None if state is None else choice("state", state, STATES)
-        return answer(await run_in_threadpool(self.store.experiments, after=after, limit=limit, state=wanted))
-
-    async def experiment(self, call: Call) -> Response:
-        """Show one experiment."""
-        return answer(await run_in_threadpool(self.store.experiment, experiment_id(call.path["id"])))
-
-    async def ask(self, call: Call) -> Response:
-        """Open the next round, or return the open one."""
-        body = object_of(call.body or {}, "the body", ("unit",))
-        return await self._perform(call, commands.Ask(unit_of(body.get("unit"))))
-
-    async def tell(self, call: Call) -> Response:
-        """Report a total."""
-        return await self._perform(call, commands.Tell(*_report(call)))
-
-    async def amend(self, call: Call) -> Response:
-        """Correct a total."""
-        return await self._perform(call, commands.Amend(*_report(call)))
-
-    async def start(self, call: Call) -> Response:
-        """Start a draft."""
-        return await self._change(call, commands.Start())
-
-    async def pause(self, call: Call) -> Response:
-        """Open no more rounds."""
-        return await self._change(call, commands.Pause())
-
-    async def resume(self, call: Call) -> Response:
-        """Go on."""
-        return await self._change(call, commands.Resume())
-
-    async def finish(self, call: Call) -> Response:
-        """End an experiment."""
-        return await self._change(call, commands.Finish())
-
-    async def away(self, call: Call) -> Response:
-        """Take an arm out for now."""
-        return await self._change(call, commands.Away(call.path["arm"]))
-
-    async def back(self, call: Call) -> Response:
-        """Bring an arm back."""
-        return await self._change(call, commands.Back(call.path["arm"]))
-
-    async def rounds(self, call: Call) -> Response:
-        """List rounds, a page at a time."""
-        where, after, limit = experiment_id(call.path["id"]), cursor(call.query.get("after")), self._limit(call)
-        return answer(await run_in_threadpool(self.store.rounds, where, after=after, limit=limit))
-
-    async def events(self, call: Call) -> Response:
-        """List events, a page at a time."""
-        where, limit = experiment_id(call.path["id"]), self._limit(call)
-        after = count("after", call.query.get("after"), 0, 0, 2**63 - 1)
-        return answer(await run_in_threadpool(self.store.events, where, after=after, limit=limit))
-
-    async def series(self, call: Call) -> Response:
-        """Return the columns behind the charts."""
-        where, last = experiment_id(call.path["id"]), count("last", call.query.get("last"), 2000, 1, LAST)
-        return answer(await run_in_threadpool(self.store.series, where, last=last))
-
-    async def export(self, call: Call) -> Response:
-        """Return the record as a file."""
-        where, form = experiment_id(call.path["id"]), choice("format", call.query.get("format", "csv"), tuple(FORMATS))
-        content = await run_in_threadpool(self.store.export, where, form)
-        headers = {"Content-Disposition": f'attachment; filename="{where}.{form}"', "Content-Type": FORMATS[form]}
-        return Response(content, headers=headers)
-
-    async def verify(self, call: Call) -> Response:
-        """Replay the log."""
-        found = await run_in_threadpool(self.store.verify, experiment_id(call.path["id"]))
-        return answer(found[0])
-
-    async def verify_all(self, call: Call) -> Response:
-        """Replay every log, a page at a time."""
-        after, limit = cursor(call.query.get("after")), self._limit(call)
-        return answer(await run_in_threadpool(self.store.verify_page, after=after, limit=limit))
-
-    async def plan(self, call: Call) -> Response:
-        """Return what a carry-over leads to."""
-        question = call.body or {}
-        return answer(await run_in_threadpool(planned, question))
-
-    async def create_token(self, call: Call) -> Response:
-        """Make a token."""
-        body = object_of(call.body, "the body", ("name", "scopes"), ("name", "scopes"))
-        name, scopes = body["name"], body["scopes"]
-        if not isinstance(scopes, list):
-            refuse(f"scopes must be a list of scopes, but got {shown(scopes)}")
-        token = await run_in_threadpool(self.store.create_token, name, scopes)
-        return answer({"name": name, "scopes": [scope for scope in SCOPES if scope in scopes], "token": token}, 201)
-
-    async def tokens(self, call: Call) -> Response:
-        """List tokens."""
-        return answer({"items": await run_in_threadpool(self.store.tokens)})
-
-    async def revoke_token(self, call: Call) -> Response:
-        """Make a token worthless."""
-        token = call.path["token"]
-        if not ID.fullmatch(token):
-            raise Refused("not_found", f"token must be the id of a token, but got {shown(token)}")
-        await run_in_threadpool(self.store.revoke_token, token)
-        return Response(status_code=204)
-
-    async def metrics(self, call: Call) -> Response:
-        """Return the metrics."""
-        return self.telemetry.metrics()
-
-    def _limit(self, call: Call) -> int:
-        most = self.config.page_limit
-        return count("limit", call.query.get("limit"), min(100, most), 1, most)
-
-    async def _perform(self, call: Call, command: commands.Command) -> Response:
-        where = experiment_id(call.path["id"])
-        return answer({"experiment": where, **await self.store.aperform(where, command)})
-
-    async def _change(self, call: Call, command: commands.Command) -> Response:
-        object_of(call.body or {}, "the body", ())
-        where = experiment_id(call.path["id"])
-        await self.store.aperform(where, command)
-        return answer(await run_in_threadpool(self.store.experiment, where))
+@play.post("/v1/experiments/{id}/ask", response_model=messages.Turn)
+async def ask(
+    store: Stored, id: ExperimentId, body: Annotated[messages.Ask, Depends(JsonBody(messages.Ask, optional=True))]
+) -> Response:
+    """Open the next round, or return the open one."""
+    return reply({"experiment": id, **await store.aperform(id, commands.Ask(body.unit))})
 
 
-def _report(call: Call) -> tuple[int, float | None, str | None]:
-    number = round_of(call.path["round"])
-    body = object_of(call.body, "the body", ("total", "unit"), ("total",))
-    return number, total_of(body["total"]), unit_of(body.get("unit"))
+@play.put("/v1/experiments/{id}/rounds/{round}", response_model=messages.Report)
+async def tell(
+    store: Stored,
+    id: ExperimentId,
+    round: RoundNumber,
+    body: Annotated[messages.Tell, Depends(JsonBody(messages.Tell))],
+) -> Response:
+    """Report the total of a round, or that it is missing."""
+    return reply({"experiment": id, **await store.aperform(id, commands.Tell(round, body.total, body.unit))})
+
+
+@play.post("/v1/experiments/{id}/rounds/{round}/amend", response_model=messages.Report)
+async def amend(
+    store: Stored,
+    id: ExperimentId,
+    round: RoundNumber,
+    body: Annotated[messages.Tell, Depends(JsonBody(messages.Tell))],
+) -> Response:
+    """Correct a total, or bring a late one, while its block is open."""
+    return reply({"experiment": id, **await store.aperform(id, commands.Amend(round, body.total, body.unit))})
+
+
+@play.post("/v1/bulk/ask", response_model=messages.BulkReply[messages.Turn])
+async def bulk_ask(
+    request: Request, items: Annotated[list[Any], Depends(BulkBody(messages.BulkAsk, messages.AskItem))]
+) -> Response:
+    """Ask for many experiments, each answered on its own."""
+    return await _bulk(request, items, lambda item: commands.Ask(item.unit))
+
+
+@play.post("/v1/bulk/tell", response_model=messages.BulkReply[messages.Report])
+async def bulk_tell(
+    request: Request, items: Annotated[list[Any], Depends(BulkBody(messages.BulkTell, messages.TellItem))]
+) -> Response:
+    """Report for many experiments, each answered on its own."""
+    return await _bulk(request, items, lambda item: commands.Tell(item.round, item.total, item.unit))
+
+
+async def _bulk(request: Request, items: list[Any], command: Callable[[Any], Command]) -> Response:
+    state = request.app.state
+    valid = [(item.experiment, command(item)) for item in items if not isinstance(item, BadItem)]
+    done = iter(await state.store.aperform_many(valid))
+
+    def answers() -> tuple[bytes, int]:
+        """Return the text of all answers, in the order of the items, and how many items were refused."""
+        found = []
+        for item in items:
+            answer = item.refusal if isinstance(item, BadItem) else next(done)
+            told = {"error": answer.problem()} if isinstance(answer, Refused) else answer
+            found.append({"experiment": item.experiment, **told})
+        return orjson.dumps({"items": found}), sum("error" in each for each in found)
+
+    content, refused = answers() if len(items) < MANY_ITEMS else await state.pools.reads.run(answers)
+    telemetry: Telemetry = state.telemetry
+    telemetry.bulk(route_of(request.scope), len(items) - refused, refused)
+    return Response(content, media_type="application/json")
+
+
+# Reading
+
+
+@read.get("/v1/experiments", response_model=messages.Page[messages.Summary])
+async def experiments(
+    store: Stored,
+    pools: Pools,
+    after: After = "",
+    limit: Limit = 100,
+    state: Annotated[messages.State | Literal[""], Query()] = "",
+) -> Response:
+    """List the experiments; state: only those in this state."""
+    return reply(await pools.reads.run(store.experiments, after=after or None, limit=limit, state=state or None))
+
+
+@read.get("/v1/experiments/{id}", response_model=messages.Overview)
+async def experiment(store: Stored, pools: Pools, id: ExperimentId) -> Response:
+    """Show an experiment: state, probabilities, guarantee."""
+    return reply(await pools.reads.run(store.experiment, id))
+
+
+@read.get("/v1/experiments/{id}/rounds", response_model=messages.Page[messages.Row])
+async def rounds(
+    store: Stored, pools: Pools, id: ExperimentId, after: After = "", limit: Limit = 100
+) -> Response:
+    """List the rounds, a row for each unit."""
+    return reply(await pools.reads.run(store.rounds, id, after=after or None, limit=limit))
+
+
+@read.get("/v1/experiments/{id}/events", response_model=messages.Page[messages.Event])
+async def events(
+    store: Stored,
+    pools: Pools,
+    id: ExperimentId,
+    after: Annotated[int, _number(0), Query(ge=0, le=LARGEST, description="The `next` of the page before.")] = 0,
+    limit: Limit = 100,
+) -> Response:
+    """List the log's events."""
+    return reply(await pools.reads.run(store.events, id, after=after, limit=limit))
+
+
+@read.get("/v1/experiments/{id}/series", response_model=messages.Series)
+async def series(
+    store: Stored,
+    pools: Pools,
+    id: ExperimentId,
+    last: Annotated[int, _number(2000), Query(ge=1, le=messages.MOST_SERIES, description="How many rounds.")] = 2000,
+) -> Response:
+    """Return the columns behind the charts."""
+    return reply(await pools.reads.run(store.series, id, last=last))
+
+
+@read.get(
+    "/v1/experiments/{id}/export",
+    response_class=Response,
+    responses={200: {"content": {kind.partition(";")[0]: {} for kind in MEDIA_TYPES.values()}}},
+)
+async def export(
+    store: Stored, pools: Pools, id: ExperimentId, format: Annotated[Literal["csv", "parquet", ""], Query()] = "csv"
+) -> Response:
+    """Return the record as a CSV or Parquet file."""
+    form = format or "csv"
+    chunks = _exported(store, id, form)
+    await pools.long_reads.run(next, chunks)
+    headers = {"Content-Disposition": f'attachment; filename="{id}.{form}"', "Content-Type": MEDIA_TYPES[form]}
+    return StreamingResponse(chunks, headers=headers)
+
+
+def _exported(store: Store, id: str, form: str) -> Iterator[bytes]:
+    """Yield nothing once the whole export is written down, then the export: a slow client holds no connection."""
+    with tempfile.SpooledTemporaryFile(SPOOL_BYTES) as file:
+        for chunk in [store.export(id, form)]:
+            file.write(chunk)
+        file.seek(0)
+        yield b""
+        while chunk := file.read(1 << 16):
+            yield chunk
+
+
+@read.post("/v1/plan", response_model=messages.Plan)
+async def plan(
+    pools: Pools, body: Annotated[PlanQuestion, Depends(JsonBody(PlanQuestion))]
+) -> Response:
+    """Say what a carry-over leads to: blocks, decisions, the guarantee."""
+    return reply(await pools.reads.run(planned, body))
+
+
+@read.get("/metrics", response_class=PlainTextResponse)
+async def metrics(request: Request) -> Response:
+    """Return metrics in Prometheus' text format."""
+    telemetry: Telemetry = request.app.state.telemetry
+    return Response(generate_latest(telemetry.registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
+
+
+# Administration
+
+
+@admin.post("/v1/experiments", response_model=messages.Overview, status_code=201)
+async def create(
+    store: Stored, body: Annotated[ExperimentSettings, Depends(JsonBody(ExperimentSettings))]
+) -> Response:
+    """Make an experiment; it runs at once unless it is a draft."""
+    made = await store.acreate(body)
+    return reply(made, 201, {"Location": f"/v1/experiments/{made['id']}"})
+
+
+async def _changed(store: Store, pools: ThreadPools, id: str, command: Command) -> Response:
+    await store.aperform(id, command)
+    return reply(await pools.reads.run(store.experiment, id))
+
+
+NoBody = Annotated[messages.NoFields, Depends(JsonBody(messages.NoFields, optional=True))]
+
+
+@admin.post("/v1/experiments/{id}/start", response_model=messages.Overview)
+async def start(store: Stored, pools: Pools, id: ExperimentId, body: NoBody) -> Response:
+    """Start a draft."""
+    return await _changed(store, pools, id, commands.Start())
+
+
+@admin.post("/v1/experiments/{id}/pause", response_model=messages.Overview)
+async def pause(store: Stored, pools: Pools, id: ExperimentId, body: NoBody) -> Response:
+    """Open no more rounds until resumed."""
+    return await _changed(store, pools, id, commands.Pause())
+
+
+@admin.post("/v1/experiments/{id}/resume", response_model=messages.Overview)
+async def resume(store: Stored, pools: Pools, id: ExperimentId, body: NoBody) -> Response:
+    """Go on, with max_delay rounds of warm-up."""
+    return await _changed(store, pools, id, commands.Resume())
+
+
+@admin.post("/v1/experiments/{id}/finish", response_model=messages.Overview)
+async def finish(store: Stored, pools: Pools, id: ExperimentId, body: NoBody) -> Response:
+    """End an experiment for good."""
+    return await _changed(store, pools, id, commands.Finish())
+
+
+@admin.post("/v1/experiments/{id}/arms/{arm:path}/away", response_model=messages.Overview)
+async def away(store: Stored, pools: Pools, id: ExperimentId, arm: ArmName, body: NoBody) -> Response:
+    """Say that an arm cannot be played for now; the guarantee is void from then on."""
+    return await _changed(store, pools, id, commands.Away(arm))
+
+
+@admin.post("/v1/experiments/{id}/arms/{arm:path}/back", response_model=messages.Overview)
+async def back(store: Stored, pools: Pools, id: ExperimentId, arm: ArmName, body: NoBody) -> Response:
+    """Say that an arm can be played again."""
+    return await _changed(store, pools, id, commands.Back(arm))
+
+
+# A replay takes as long as the log is, so it is not for every reader.
+@admin.get("/v1/experiments/{id}/verify", response_model=messages.Verdict)
+async def verify(store: Stored, pools: Pools, id: ExperimentId) -> Response:
+    """Replay the log and compare with what is stored."""
+    return reply((await pools.long_reads.run(store.verify, id))[0])
+
+
+@admin.get("/v1/verify", response_model=messages.Page[messages.Verdict])
+async def verify_all(store: Stored, pools: Pools, after: After = "", limit: Limit = 100) -> Response:
+    """Replay every log, also those whose experiment is gone."""
+    return reply(await pools.long_reads.run(store.verify_page, after=after or None, limit=limit))
+
+
+@admin.post("/v1/tokens", response_model=messages.Token, status_code=201)
+async def create_token(
+    store: Stored, pools: Pools, body: Annotated[messages.NewToken, Depends(JsonBody(messages.NewToken))]
+) -> Response:
+    """Make a token; it is shown this once."""
+    token = await pools.checks.run(store.create_token, body.name, body.scopes)
+    return reply({"name": body.name, "scopes": body.scopes, "token": token}, 201)
+
+
+@admin.get("/v1/tokens", response_model=messages.Tokens)
+async def tokens(store: Stored, pools: Pools) -> Response:
+    """List the tokens, not what they are."""
+    return reply({"items": await pools.checks.run(store.tokens)})
+
+
+@admin.delete("/v1/tokens/{token}", status_code=204)
+async def revoke_token(
+    store: Stored, pools: Pools, token: Annotated[str, Path(description="The id of a token (not the token).")]
+) -> Response:
+    """Make a token worthless."""
+    if not messages.is_id(token):
+        raise Refused("not_found", f"token must be the id of a token, but got {shown(token)}")
+    await pools.checks.run(store.revoke_token, token)
+    return Response(status_code=204)
+
+
+# Open to all
+
+
+@public.get("/healthz", response_model=messages.Health)
+async def health(store: Stored, pools: Pools) -> Response:
+    """Say whether the store answers and takes writes."""
+    try:
+        await pools.checks.run(store.check_health)
+    except Refused as refused:
+        # Anybody may ask, so the response does not say why.
+        LOGGER.warning("not well: %s", refused.detail)
+        raise Refused("busy", "the store must answer and take writes, but does not; the log says why") from None
+    return reply({"status": "ok"})
+
+
+@public.get("/docs", response_class=HTMLResponse)
+async def docs(request: Request) -> Response:
+    """Return the reference as a page."""
+    return HTMLResponse(openapi.reference(request.app.openapi()), headers={"Content-Security-Policy": openapi.POLICY})

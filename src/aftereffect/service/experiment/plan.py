@@ -38,7 +38,7 @@ def plan(design: Design, panel: Panel | None = None) -> Plan:
     )
 
 
-def planned(question: Mapping[str, Any]) -> dict[str, Any]:
+def planned(question: Mapping[str, Any] | PlanQuestion) -> dict[str, Any]:
     """Return the plan for a question from outside, or refuse.
 
     >>> planned({"n_arms": 3, "carry_over": {"window": "7 days"}})["shortest_block"]

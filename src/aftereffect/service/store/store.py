@@ -17,10 +17,10 @@ from sqlalchemy import text
 from aftereffect.service.errors import Refused, checked
 from aftereffect.service.experiment.commands import Command
 from aftereffect.service.messages import NewToken
-from aftereffect.service.settings import checked_settings
+from aftereffect.service.settings import ExperimentSettings, checked_settings
 from aftereffect.service.store import backup, export, migrating, reading, tokens, verifying
 from aftereffect.service.store.backup import restore_backup
-from aftereffect.service.store.jobs import Answer, Creation, Form, Item, Job, Outcome, Sent, Work
+from aftereffect.service.store.jobs import Answer, Creation, Form, Item, Job, Outcome, Work
 from aftereffect.service.store.ledger import Ledger
 from aftereffect.service.store.locking import FileLock
 from aftereffect.service.store.places import Place, checked_url
@@ -122,7 +122,7 @@ class Store:
         """Carry out commands in order, each on its own; what is refused stands as a Refused in the list."""
         return self._wait(list(items))
 
-    async def acreate(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+    async def acreate(self, settings: Mapping[str, Any] | ExperimentSettings) -> dict[str, Any]:
         """Do as `create` does, for an event loop."""
         return _one(await self._answers([_creation(settings)]))
 
@@ -130,12 +130,9 @@ class Store:
         """Do as `perform` does, for an event loop."""
         return _one(await self._answers([(id, command)]))
 
-    async def aperform_many(self, items: Iterable[tuple[str, Command]], form: Form) -> list[Sent]:
-        """Do as `perform_many` does, for an event loop, with answers in the form they are sent in.
-
-        They are put into it one by one, as they come: of a long list all answers together fit into no cache.
-        """
-        return cast(list[Sent], await self._answers(list(items), form))
+    async def aperform_many(self, items: Iterable[tuple[str, Command]]) -> list[Answer]:
+        """Do as `perform_many` does, for an event loop."""
+        return cast(list[Answer], await self._answers(list(items)))
 
     def experiment(self, id: str) -> dict[str, Any]:
         """Return the view of an experiment as it is committed, with id and created_at."""
@@ -226,7 +223,7 @@ class Store:
         return await job.promise()
 
 
-def _creation(settings: Mapping[str, Any]) -> Item:
+def _creation(settings: Mapping[str, Any] | ExperimentSettings) -> Item:
     seeded = checked_settings(settings).seeded(secrets.randbits(53))
     return "".join(secrets.choice(_CHARACTERS) for _ in range(20)), Creation(seeded)
 
