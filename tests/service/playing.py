@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+import aftereffect as ae
 from aftereffect.service.errors import Refused
-from aftereffect.service.experiment import commands
-from aftereffect.service.experiment.commands import Ask, Tell
+from aftereffect.service.experiment.commands import Ask, Command, Tell
 from aftereffect.service.experiment.experiment import Experiment
 from aftereffect.service.settings import checked_settings
 
@@ -18,21 +18,28 @@ def made(**changes: Any) -> Experiment:
     return Experiment(checked_settings({"name": "x", "arms": ARMS, "max_delay": 1, "seed": 7, **changes}))
 
 
-def refused(experiment: Experiment, command: commands.Command, code: str, words: str) -> Refused:
+def learner(experiment: Experiment) -> ae.Panel:
+    """Return a copy of the learner inside."""
+    return ae.restore(experiment.state()["panel"])
+
+
+def refused(
+    experiment: Experiment, command: Command, code: str, words: str, recalled: dict[str, Any] | None = None
+) -> Refused:
     """Carry out a command that must be refused, and see that nothing has changed."""
     before = experiment.digest()
     with pytest.raises(Refused) as caught:
-        experiment.do(command, AT)
+        experiment.do(command, AT, recalled)
     assert (caught.value.code, caught.value.problem()["code"]) == (code, code)
     assert words in caught.value.detail
     assert experiment.digest() == before
     return caught.value
 
 
-def repeated(experiment: Experiment, command: commands.Command) -> dict[str, Any]:
+def repeated(experiment: Experiment, command: Command, recalled: dict[str, Any] | None = None) -> dict[str, Any]:
     """Carry out a command that is a repetition, and see that nothing has changed."""
     before = experiment.digest()
-    done = experiment.do(command, "later")
+    done = experiment.do(command, "later", recalled)
     assert (done.event, done.rows, experiment.digest()) == (None, [], before)
     return done.answer
 

@@ -372,11 +372,11 @@ def test_a_fault_in_one_command_spoils_no_other(store, monkeypatch, caplog):
     one, two = store.create(MAIL)["id"], store.create(MAIL)["id"]
     whole = loading.Experiment.do
 
-    def faulty(self, command, at):
+    def faulty(self, command, at, recalled=None):
         if command == Tell(1, 0.125):
-            whole(self, command, at)
+            whole(self, command, at, recalled)
             raise ZeroDivisionError
-        return whole(self, command, at)
+        return whole(self, command, at, recalled)
 
     monkeypatch.setattr(loading.Experiment, "do", faulty)
     commands = [(one, Ask()), (two, Ask()), (one, Tell(1, 0.125)), (one, Tell(1, 0.5)), (two, Tell(1, 1.0))]
@@ -450,7 +450,7 @@ def test_a_token_nobody_made_opens_nothing(store, token):
 
 @pytest.mark.parametrize("scopes", [[], ["write"], "read", None, [1]])
 def test_scopes_are_checked(store, scopes):
-    with pytest.raises(Refused, match="scopes must"):
+    with pytest.raises(Refused, match=r"scopes(\[0\])? must"):
         store.create_token("x", scopes)
     assert store.tokens() == []
 

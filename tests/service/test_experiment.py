@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from tests.service.playing import ARMS, AT, made, play, refused, repeated
+from tests.service.playing import ARMS, AT, learner, made, play, refused, repeated
 
 import aftereffect as ae
 from aftereffect.service.experiment.commands import Amend, Ask, Tell
@@ -91,20 +91,28 @@ def test_a_missing_round_stays_missing_until_it_is_amended() -> None:
     repeated(experiment, Tell(1, 0.5))
 
 
-@pytest.mark.parametrize("total", [float("nan"), float("inf"), True, "0.5", [], {}])
-def test_what_is_no_total_is_refused(total: Any) -> None:
+def test_rounds_that_cannot_be_told() -> None:
     experiment = made()
     experiment.do(Ask(), AT)
-    refused(experiment, Tell(1, total), "invalid", "total must")
-    refused(experiment, Amend(1, total), "invalid", "total must")
+    for number, code in ((0, "invalid"), (2, "not_open")):
+        refused(experiment, Tell(number, 0.5), code, "round must")
+        refused(experiment, Amend(number, 0.5), code, "round must")
 
 
-@pytest.mark.parametrize(("round_", "code"), [(0, "invalid"), (True, "invalid"), (1.0, "invalid"), (2, "not_open")])
-def test_rounds_that_cannot_be_told(round_: Any, code: str) -> None:
+def test_an_amendment_may_say_which_total_it_corrects() -> None:
     experiment = made()
-    experiment.do(Ask(), AT)
-    refused(experiment, Tell(round_, 0.5), code, "round must")
-    refused(experiment, Amend(round_, 0.5), code, "round must")
+    play(experiment, 0.25)
+    error = refused(experiment, Amend(1, 0.75, None, 0.5), "conflict", "got 0.5 and round 1 was reported as 0.25")
+    assert (error.extra["reported"], error.extra["round"]) == (0.25, 1)
+    refused(experiment, Amend(1, 0.75, None, None), "conflict", "got None and round 1 was reported as 0.25")
+    done = experiment.do(Amend(1, 0.75, None, 0.25), AT)
+    assert done.event is not None
+    assert done.event["body"] == {"total": 0.75, "was": 0.25, "was_status": "reported", "status": "reported"}
+    # Sent again, it holds already; once another total came between, it does not undo that.
+    repeated(experiment, Amend(1, 0.75, None, 0.25))
+    experiment.do(Amend(1, None, None, 0.75), AT)
+    refused(experiment, Amend(1, 0.75, None, 0.25), "conflict", "got 0.25 and round 1 was closed as missing")
+    assert experiment.do(Amend(1, 0.5, None, None), AT).answer["total"] == 0.5
 
 
 def test_an_amendment_before_a_report_is_refused() -> None:
@@ -168,7 +176,7 @@ def test_the_default_players_measured_rounds_have_no_coin_in_the_d_rounds_before
         assert learned == [False] * first + [True] * (len(learned) - first)
         measured.append(len(learned) - first)
         # One action may bring 1 and a round 3; rewards of 0.5 a round over m rounds, m + 2 actions have a part in it.
-        m, scale = measured[-1], experiment.progress.panel.player.scale
+        m, scale = measured[-1], learner(experiment).player.scale
         assert done.answer["fed"] * scale == pytest.approx((m + 2) - 0.5 * m)
     assert len(measured) > 20
     # A stretch is geometric of mean 1/β = 7.5; its standard deviation is √(1 − β)/β < 7; 4 standard errors.
@@ -197,7 +205,3 @@ def test_units_share_rounds_and_blocks_and_each_has_its_arm() -> None:
     assert whole.answer["open_round"] is None
     assert experiment.do(Ask("north"), AT).answer["round"] == 2
 
-
-def test_a_number_stands_for_a_unit_named_so() -> None:
-    experiment = made(units=2)
-    assert experiment.do(Ask(2), AT).answer["unit"] == "2"

@@ -5,11 +5,11 @@ import re
 from typing import Any
 
 import pytest
-from tests.service.playing import AT, made, play, to_open_block
+from tests.service.playing import AT, learner, made, play, to_open_block
 
 from aftereffect.core.errors import AftereffectError
 from aftereffect.service.dashboard import views
-from aftereffect.service.experiment.commands import Amend, Away, Pause, Resume
+from aftereffect.service.experiment.commands import Amend, Ask, Away, Pause, Resume, Tell
 from aftereffect.service.experiment.experiment import Experiment
 
 
@@ -25,7 +25,7 @@ def test_plan_and_guarantee_name_the_same_round() -> None:
         since = view["plan"]["informative_from"]
         assert view["guarantee"]["informative_from"] == since
         assert f"from round {since:,} on" in " ".join(view["plan"]["sentences"])
-        panel = made(**changes).progress.panel
+        panel = learner(made(**changes))
         assert panel.regret_bound(since) < panel.n_units * since
         assert panel.regret_bound(since - 1) == panel.n_units * (since - 1)
 
@@ -58,7 +58,7 @@ def test_the_certificate_is_the_panels_and_comes_to_say_something_before_the_wor
         told += 1
         assert told < 1000
     found = given(experiment)
-    shown, own = found["certificate"], experiment.progress.panel.certificate()
+    shown, own = found["certificate"], learner(experiment).certificate()
     assert (shown["value"], shown["terms"], shown["rounds"]) == (own.value, own.terms, told)
     assert shown["value"] == pytest.approx(sum(shown["terms"].values()))
     assert shown["value"] < shown["trivial"] == told * 1e6
@@ -139,8 +139,9 @@ def test_the_papers_player_keeps_no_certificate_and_says_so_where_it_knows_nothi
 def test_the_widest_range_is_still_json_and_a_wider_one_refused() -> None:
     experiment = made(high=1e290, units=1000, max_delay=60)
     for _ in range(3):
-        experiment.progress.panel.ask()
-        experiment.progress.panel.tell([1e287] * 1000)
+        asked = experiment.do(Ask(), AT).answer
+        for unit in asked["arms"]:
+            experiment.do(Tell(asked["round"], 1e287, unit), AT)
     json.dumps(given(experiment), allow_nan=False)
     with pytest.raises(AftereffectError, match="high - low must be at most 1e\\+290"):
         made(high=1e303, units=1000, max_delay=60)

@@ -7,7 +7,8 @@ import statistics
 import pytest
 
 from aftereffect.service.experiment.outcome import Tally, table, winner
-from aftereffect.service.experiment.state import Dates, moment, stand_in
+from aftereffect.service.experiment.rounds import Dates, moment
+from aftereffect.service.experiment.state import substitute
 
 
 def tally(*values: float) -> Tally:
@@ -103,18 +104,18 @@ def test_a_tie_behind_the_winner_is_no_tie() -> None:
 def test_stand_ins_follow_the_probabilities_of_those_who_are_there() -> None:
     """Shares 0.1/0.4 and 0.3/0.4 with arm 1 away, over 4,000 blocks; 4.5 standard errors: one false alarm in 1e5."""
     n, probabilities = 4000, [0.1, 0.6, 0.3]
-    drawn = [stand_in(7, block, 0, probabilities, {1}) for block in range(n)]
+    drawn = [substitute(7, block, 0, probabilities, {1}) for block in range(n)]
     assert {arm for arm, _ in drawn} == {0, 2}
     share = sum(arm == 0 for arm, _ in drawn) / n
     assert abs(share - 0.25) < 4.5 * math.sqrt(0.25 * 0.75 / n)
     assert all(odds == pytest.approx(0.25 if arm == 0 else 0.75) for arm, odds in drawn)
-    assert drawn == [stand_in(7, block, 0, probabilities, {1}) for block in range(n)]
-    assert drawn != [stand_in(8, block, 0, probabilities, {1}) for block in range(n)]
-    assert drawn != [stand_in(7, block, 1, probabilities, {1}) for block in range(n)]
+    assert drawn == [substitute(7, block, 0, probabilities, {1}) for block in range(n)]
+    assert drawn != [substitute(8, block, 0, probabilities, {1}) for block in range(n)]
+    assert drawn != [substitute(7, block, 1, probabilities, {1}) for block in range(n)]
 
 
 def test_stand_ins_for_a_learner_that_has_given_up_on_the_rest() -> None:
-    found = {stand_in(7, block, 0, [0.0, 1.0, 0.0], {1}) for block in range(50)}
+    found = {substitute(7, block, 0, [0.0, 1.0, 0.0], {1}) for block in range(50)}
     assert found == {(0, 0.5), (2, 0.5)}
 
 
@@ -132,7 +133,7 @@ def test_without_a_start_a_round_has_the_day_it_is_asked_for() -> None:
 
 def test_a_pause_with_unreadable_times_moves_nothing() -> None:
     dates = Dates("2026-01-01", 1.0)
-    dates.pause("then")
+    dates.paused_at = "then"
     dates.resume("2026-01-09T00:00:00Z")
     assert (dates.shift, dates.paused_at) == (0, None)
     assert moment("2026-01-09T00:00:00") == moment("2026-01-09T00:00:00Z")

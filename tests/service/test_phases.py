@@ -2,7 +2,7 @@
 
 
 import pytest
-from tests.service.playing import AT, made, play, refused, repeated, to_open_block
+from tests.service.playing import AT, learner, made, play, refused, repeated, to_open_block
 
 from aftereffect.service.experiment.commands import Amend, Ask, Away, Back, Finish, Pause, Resume, Start, Tell
 
@@ -89,8 +89,8 @@ def test_warm_up_after_a_pause_is_recorded_but_not_learned_from() -> None:
         assert (told["status"], told["update"]) == ("reported", False)
         # Nor is a correction of it: that would fill a gap in the window with a total that is not clean.
         experiment.do(Amend(asked["round"], 0.75), AT)
-    assert experiment.progress.panel.counts.missing == 2
-    assert experiment.progress.panel.counts.amended == 0
+    assert learner(experiment).counts.missing == 2
+    assert learner(experiment).counts.amended == 0
     assert experiment.do(Ask(), AT).answer["warmup"] is False
 
 
@@ -128,7 +128,7 @@ def test_an_arm_that_is_away_is_replaced_and_totals_of_both_are_not_learned_from
     gone = experiment.do(Away(arm), AT)
     assert (gone.answer["away"], gone.event and gone.event["body"]) == ([arm], {"arm": arm})
     repeated(experiment, Away(arm))
-    missing = experiment.progress.panel.counts.missing
+    missing = learner(experiment).counts.missing
     for learned in (False, False, True):
         asked = experiment.do(Ask(), AT).answer
         if asked["draw"]:
@@ -140,7 +140,7 @@ def test_an_arm_that_is_away_is_replaced_and_totals_of_both_are_not_learned_from
         assert (f"{arm} is credited with what {asked['arm']} brings" in asked["why"]) is learned
         experiment.do(Tell(asked["round"], 0.5), AT)
     # Of the rounds after the change the first d hold effects of both arms.
-    assert experiment.progress.panel.counts.missing == missing + 2
+    assert learner(experiment).counts.missing == missing + 2
     view = experiment.view()
     assert view["guarantee"]["void"] is True
     assert view["guarantee"]["words"].startswith("Void: an arm has been away")
@@ -151,8 +151,8 @@ def test_an_arm_that_is_away_is_replaced_and_totals_of_both_are_not_learned_from
     for learned in (False, False, True):
         after = play(experiment)
         assert (after["arm"], after["substituted"]) == (arm, False)
-        assert ("effects of a stand-in still arrive" in after["why"]) is not learned
-    assert experiment.progress.panel.counts.missing == missing + 4
+        assert ("effects of a substitute still arrive" in after["why"]) is not learned
+    assert learner(experiment).counts.missing == missing + 4
     assert experiment.view()["guarantee"]["void"] is True
 
 
@@ -170,7 +170,7 @@ def test_blocks_end_while_an_arm_is_away_and_what_is_measured_is_the_stand_ins()
     assert measured["green"]["mean"] == 0.5
     # Charged with the same as the other, the arm that is away neither gains on it nor falls behind by much.
     assert abs(experiment.view()["probabilities"]["red"] - 0.5) < 0.3
-    assert experiment.progress.panel.counts.missing == 0
+    assert learner(experiment).counts.missing == 0
 
 
 def test_one_arm_must_stay_and_arms_are_called_by_name() -> None:

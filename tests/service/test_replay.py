@@ -7,38 +7,38 @@ import pytest
 from tests.service.playing import AT, made, play, refused, repeated
 
 from aftereffect.service.errors import Corrupt, Refused
-from aftereffect.service.experiment import commands
-from aftereffect.service.experiment.commands import Amend, Ask, Away, Back, Finish, Pause, Resume, Start, Tell
+from aftereffect.service.experiment.commands import Amend, Ask, Tell
 from aftereffect.service.experiment.experiment import Experiment
-from aftereffect.service.experiment.rounds import Memory
+from aftereffect.service.experiment.rounds import RecentRounds
 
 
-def test_rounds_beyond_memory_are_looked_up_or_refused() -> None:
+def test_rounds_beyond_memory_are_recalled_or_refused() -> None:
     experiment = made(max_delay=0)
     table = {}
     for t in range(1, 41):
         experiment.do(Ask(), AT)
         table[t] = experiment.do(Tell(t, 0.5), AT).rows[0]
-    assert len(experiment.progress.memory.rounds) == 4
+    assert [t for t in table if experiment.forgotten(Tell(t, 0.5)) is None] == [37, 38, 39, 40]
+    assert experiment.forgotten(Tell(1, 0.5)) == (1, "1")
+    assert experiment.forgotten(Amend(1, 0.5)) is None
+    assert experiment.forgotten(Tell(41, 0.5)) is None
     refused(experiment, Tell(1, 0.5), "closed", "round 1 is no longer at hand")
-    experiment.lookup = lambda round_, unit: table.get(round_) if unit == "1" else None
-    repeated(experiment, Tell(1, 0.5))
-    refused(experiment, Tell(1, 0.6), "conflict", "round 1 was reported as 0.5")
+    repeated(experiment, Tell(1, 0.5), table[1])
+    refused(experiment, Tell(1, 0.6), "conflict", "round 1 was reported as 0.5", table[1])
 
 
 def test_a_round_of_a_very_long_block_is_amended_from_its_row_and_replayed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Memory, "CELLS", 32)
-    monkeypatch.setattr(Memory, "LONG", 1)
+    monkeypatch.setattr(RecentRounds, "CELLS", 32)
+    monkeypatch.setattr(RecentRounds, "LONG", 1)
     experiment, events, table = made(max_delay=20), [], {}
     for t in range(1, 40):
         for command in (Ask(), Tell(t, 0.5)):
             done = experiment.do(command, AT)
             events.append(done.event)
             table |= {row["round"]: row for row in done.rows}
-    assert experiment.progress.memory.get(2) is None
+    assert experiment.forgotten(Amend(2, 0.75)) == (2, "1")
     refused(experiment, Amend(2, 0.75), "closed", "no longer at hand")
-    experiment.lookup = lambda round_, unit: {**table[round_], "another": 1}
-    done = experiment.do(Amend(2, 0.75), AT)
+    done = experiment.do(Amend(2, 0.75), AT, {**table[2], "another": 1})
     events.append(done.event)
     assert done.rows == [{**table[2], "total": 0.75}]
     assert experiment.view()["sum_of_totals"] == 39 * 0.5 + 0.25
@@ -112,19 +112,6 @@ def test_many_arms_have_their_probabilities_in_the_log_as_a_hash() -> None:
     event = made(arms=[str(i) for i in range(17)]).do(Ask(), AT).event
     assert event is not None
     assert len(event["body"]["probabilities"]) == 64
-
-
-def test_commands_go_through_json() -> None:
-    reports = (Ask("1"), Tell(3, None), Amend(3, 0.5, "2"))
-    for command in (*reports, Start(), Pause(), Resume(), Away("a"), Back("a"), Finish()):
-        assert commands.from_json(json.loads(json.dumps(commands.to_json(command)))) == command
-    for broken, words in (
-        ({"kind": "jump"}, "kind must be one of"),
-        ({"kind": "tell", "round": 1}, "must have the field 'total'"),
-        ({"kind": "pause", "round": 1}, "has no field 'round'"),
-    ):
-        with pytest.raises(Refused, match=words):
-            commands.from_json(broken)
 
 
 def test_what_is_no_command_is_refused() -> None:

@@ -48,7 +48,6 @@ class Machine(RuleBasedStateMachine):
         kind = "paper" if self.paper else "default"
         self.settings = checked_settings({**given, "seed": seed, "draft": draft, "player": kind})
         self.experiment = Experiment(self.settings)
-        self.experiment.lookup = self.look_up
         self.least, self.most = total_bounds(effects("maximize", 0.0, 1.0), max_delay)
         make = ae.CompositeLossWrapper.tuned if self.paper else ae.default_player
         sizes = {"n_arms": n_arms, "max_delay": max_delay, "horizon": horizon, "seed": seed}
@@ -72,12 +71,11 @@ class Machine(RuleBasedStateMachine):
 
     # What the experiment is told, and what must come of it.
 
-    def look_up(self, round_: int, unit: str) -> dict[str, Any] | None:
-        return self.rows.get((round_, unit))
-
     def carry_out(self, command: Command) -> Done:
         self.clock += 1
-        done = self.experiment.do(command, f"2026-01-01T00:00:00.{self.clock:06d}Z")
+        wanted = self.experiment.forgotten(command)
+        recalled = None if wanted is None else self.rows[wanted]
+        done = self.experiment.do(command, f"2026-01-01T00:00:00.{self.clock:06d}Z", recalled)
         json.dumps([done.answer, done.event, done.rows], allow_nan=False)
         self.rows |= {(row["round"], row["unit"]): row for row in done.rows}
         if done.event is not None:
@@ -231,8 +229,18 @@ class Machine(RuleBasedStateMachine):
         """Correct a round that has just been told."""
         self.correct(self.last - back, u % len(self.units), total)
 
-    def correct(self, number: int, u: int, total: float | None) -> None:
-        command = Amend(number, total, self.units[u])
+    @rule(u=st.integers(0, 2), total=st.sampled_from([None, 0.25, 0.75]), was=TOTALS)
+    def amend_if(self, u: int, total: float | None, was: float | None) -> None:
+        """Correct the last round, if it has the total that somebody has seen."""
+        u %= len(self.units)
+        key = (self.last, u)
+        known = self.reports.get(key)
+        if key in self.reports and self.block_is_open(self.last) and total != known and was != known:
+            self.refuse(Amend(*(self.last, total, self.units[u]), was=was), "conflict")
+        self.correct(self.last, u, total, **({"was": known} if key in self.reports else {}))
+
+    def correct(self, number: int, u: int, total: float | None, **was: float | None) -> None:
+        command = Amend(number, total, self.units[u], **was)
         if number < 1:
             self.refuse(command, "invalid")
         elif number > self.last:
@@ -345,14 +353,13 @@ class Machine(RuleBasedStateMachine):
         state = json.loads(json.dumps(self.experiment.state(), allow_nan=False))
         digest = self.experiment.digest()
         self.experiment = Experiment.from_state(state)
-        self.experiment.lookup = self.look_up
         assert self.experiment.digest() == digest
 
     # What must hold at any time.
 
     @invariant()
     def the_learner_has_heard_what_it_should(self) -> None:
-        assert self.experiment.progress.panel.state() == self.panel.state()
+        assert self.experiment.state()["panel"] == self.panel.state()
 
     @invariant()
     def the_view_says_what_the_model_knows(self) -> None:

@@ -105,8 +105,8 @@ def test_what_builds_on_a_portion_that_was_not_kept_is_run_again(sqlite_url, por
 def test_a_fault_in_a_later_portion_waits_for_the_one_before(sqlite_url, portions, monkeypatch, caplog):
     whole = loading.Experiment.do
 
-    def faulty(self, command, at):
-        done = whole(self, command, at)
+    def faulty(self, command, at, recalled=None):
+        done = whole(self, command, at, recalled)
         if command == Tell(3, 0.125):
             raise ZeroDivisionError
         return done

@@ -24,3 +24,12 @@ def amount(value: float) -> str:
         return f"{value:.4g}"
     # Three digits after the zeros.
     return f"{value:.{2 - math.floor(math.log10(size))}f}".rstrip("0")
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a count with its noun.
+
+    >>> counted(1, "round"), counted(0, "update"), counted(7056, "round")
+    ('1 round', '0 updates', '7,056 rounds')
+    """
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

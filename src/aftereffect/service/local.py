@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from aftereffect.core.checks import integer, shown
-from aftereffect.service.errors import Refused
+from aftereffect.service.errors import Refused, checked
 from aftereffect.service.experiment import commands
+from aftereffect.service.messages import AskItem, TellItem
 from aftereffect.service.protocol import Service
 from aftereffect.service.replies import Json, Overview, Page, Report, Row, Turn, Verdict, read, read_page
 
@@ -106,16 +107,17 @@ class Local:
 
     def ask(self, experiment: str, unit: str | int | None = None) -> Turn:
         """Open the next round, or return the open one."""
-        return read(Turn, self._performed(experiment, commands.Ask(_unit(unit))))
+        return read(Turn, self._performed(experiment, _ask({"experiment": experiment, "unit": unit})))
 
     def tell(self, experiment: str, round: int, total: float | None, unit: str | int | None = None) -> Report:
         """Report the total of a round; None closes it as missing."""
-        told = commands.Tell(integer("round", round), total, _unit(unit))
+        told = _tell({"experiment": experiment, "round": integer("round", round), "total": total, "unit": unit})
         return read(Report, self._performed(experiment, told))
 
     def amend(self, experiment: str, round: int, total: float | None, unit: str | int | None = None) -> Report:
         """Correct a total, or bring a late one, while the round's block is open."""
-        amended = commands.Amend(integer("round", round), total, _unit(unit))
+        told = _tell({"experiment": experiment, "round": integer("round", round), "total": total, "unit": unit})
+        amended = commands.Amend(told.round, told.total, told.unit)
         return read(Report, self._performed(experiment, amended))
 
     def start(self, experiment: str) -> Overview:
@@ -232,16 +234,13 @@ def _order(
         return refusal
 
 
-def _ask(item: Mapping[str, Any]) -> commands.Command:
-    return commands.Ask(_unit(item.get("unit")))
+def _ask(item: Mapping[str, Any]) -> commands.Ask:
+    return commands.Ask(checked(AskItem, item, "an item").unit)
 
 
-def _tell(item: Mapping[str, Any]) -> commands.Command:
-    return commands.Tell(item["round"], item["total"], _unit(item.get("unit")))
-
-
-def _unit(unit: str | int | None) -> str | None:
-    return None if unit is None else str(unit)
+def _tell(item: Mapping[str, Any]) -> commands.Tell:
+    told = checked(TellItem, item, "an item")
+    return commands.Tell(told.round, told.total, told.unit)
 
 
 DEFAULT_STORE = "aftereffect.db"

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from aftereffect.service.experiment.figures import counted
+from aftereffect.core.text import counted
 
 Json = dict[str, Any]
 View = Mapping[str, Any]

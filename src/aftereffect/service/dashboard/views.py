@@ -17,10 +17,10 @@ from typing import Any
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from aftereffect.core.text import amount, counted
 from aftereffect.service.dashboard import charts
 from aftereffect.service.dashboard.charts import COLOURS, Json, View, colour_of
 from aftereffect.service.errors import Refused
-from aftereffect.service.experiment.figures import amount, counted
 from aftereffect.service.store.store import Store
 
 # No inline script or style is allowed, from anyone; a chart's script styles elements through the object model, which

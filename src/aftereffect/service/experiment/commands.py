@@ -1,9 +1,14 @@
-"""What can be done to an experiment, as plain values that can be written to a log and read back."""
+"""What can be done to an experiment, as plain values.
+
+Their fields are checked where they come in (`errors.checked` with a request of `messages.py`); an experiment checks
+only what depends on its state.
+"""
 
 from collections.abc import Mapping
+from types import EllipsisType
 from typing import Any, NamedTuple
 
-from aftereffect.service.errors import Refused
+from aftereffect.service.errors import Corrupt
 
 
 class Start(NamedTuple):
@@ -25,11 +30,12 @@ class Tell(NamedTuple):
 
 
 class Amend(NamedTuple):
-    """Correct a report, or bring a late one, while its block is open."""
+    """Correct a report, or bring a late one, while its block is open. was: the total to be corrected, ... for any."""
 
     round: int
     total: float | None
     unit: str | None = None
+    was: float | EllipsisType | None = ...
 
 
 class Pause(NamedTuple):
@@ -58,41 +64,20 @@ class Finish(NamedTuple):
 
 Command = Start | Ask | Tell | Amend | Pause | Resume | Away | Back | Finish
 
-KINDS: dict[str, type[Any]] = {
-    "start": Start,
-    "ask": Ask,
-    "tell": Tell,
-    "amend": Amend,
-    "pause": Pause,
-    "resume": Resume,
-    "away": Away,
-    "back": Back,
-    "finish": Finish,
+KINDS: dict[str, Any] = {
+    kind.__name__.lower(): kind for kind in (Start, Ask, Tell, Amend, Pause, Resume, Away, Back, Finish)
 }
-NAMES = {cls: kind for kind, cls in KINDS.items()}
 
 
-def to_json(command: Command) -> dict[str, Any]:
-    """Return a command as plain JSON.
+def from_event(event: Mapping[str, Any]) -> Command:
+    """Return the command that a stored event came from.
 
-    >>> to_json(Tell(3, 0.5))
-    {'kind': 'tell', 'round': 3, 'total': 0.5, 'unit': None}
+    >>> from_event({"kind": "tell", "round": 3, "unit": "1", "body": {"total": 0.5, "status": "reported"}})
+    Tell(round=3, total=0.5, unit='1')
     """
-    return {"kind": NAMES[type(command)], **command._asdict()}
-
-
-def from_json(fields: Mapping[str, Any]) -> Command:
-    """Read back what `to_json` wrote; what the values may be is checked when the command is carried out."""
-    kind = fields.get("kind")
-    if not isinstance(kind, str) or kind not in KINDS:
-        raise Refused("invalid", f"kind must be one of {', '.join(KINDS)}, but got {kind!r}")
-    cls = KINDS[kind]
-    given = {name: value for name, value in fields.items() if name != "kind"}
-    unknown = sorted(set(given) - set(cls._fields))
-    if unknown:
-        raise Refused("invalid", f"a command of kind {kind!r} has no field {unknown[0]!r}, but it is there")
-    missing = [name for name in cls._fields if name not in given and name not in cls._field_defaults]
-    if missing:
-        raise Refused("invalid", f"a command of kind {kind!r} must have the field {missing[0]!r}, but it is missing")
-    command: Command = cls(**given)
+    kind = KINDS.get(event["kind"])
+    if kind is None:
+        raise Corrupt(f"kind must be one of {', '.join(KINDS)}, but got {event['kind']!r}")
+    names = [name for name in kind._fields if name != "was"]
+    command: Command = kind(*(event[name] if name in ("round", "unit") else event["body"][name] for name in names))
     return command

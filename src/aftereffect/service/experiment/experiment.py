@@ -6,25 +6,33 @@
 
 A pause opens no rounds; the round that is open stays open, and reports and corrections are still taken. After a
 resume the next max_delay rounds (and the one left open, if effects linger) are warm-up. Finish closes an open round
-as missing where it has no report. Corrections are taken in every state, as long as their block is open.
+as missing where it has no report. Corrections are taken in every state, as long as their block is open. A command
+that says what already holds changes nothing.
 """
 
 import hashlib
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from aftereffect.core import checks, saved
+from aftereffect.core import saved
+from aftereffect.core.checks import shown
 from aftereffect.core.errors import AftereffectError
 from aftereffect.service.errors import Corrupt, Refused
-from aftereffect.service.experiment import commands, view
+from aftereffect.service.experiment import commands
 from aftereffect.service.experiment.commands import Amend, Ask, Away, Back, Command, Finish, Pause, Resume, Start, Tell
-from aftereffect.service.experiment.rounds import MISSING, OPEN, ROW, Played, Row
-from aftereffect.service.experiment.state import Progress, command_of, resumed, saved_state
-from aftereffect.service.settings import LARGEST, ExperimentSettings
+from aftereffect.service.experiment.rounds import MISSING, OPEN, ROW, Round, Row
+from aftereffect.service.experiment.state import State
+from aftereffect.service.experiment.view import view
+from aftereffect.service.settings import ExperimentSettings
 
 FEW = 16
 """Up to so many probabilities stand in an event as they are, more as their SHA-256."""
+NOT_RUNNING = {
+    "draft": "it is a draft: start it first",
+    "paused": "it is paused: resume it first",
+    "finished": "it is finished: no more rounds are opened",
+}
 
 
 class Done(NamedTuple):
@@ -35,342 +43,8 @@ class Done(NamedTuple):
     rows: list[Row]
 
 
-def event(
-    kind: str, at: str, body: dict[str, Any], round: int | None = None, unit: str | None = None
-) -> dict[str, Any]:
-    """Return an event as it is stored."""
-    return {"kind": kind, "round": round, "unit": unit, "body": body, "at": at}
-
-
-def fingerprint(probabilities: Sequence[float]) -> list[float] | str:
-    """Return probabilities so that two of them are equal if and only if every bit is."""
-    if len(probabilities) <= FEW:
-        return list(probabilities)
-    return hashlib.sha256(struct.pack(f"<{len(probabilities)}d", *probabilities)).hexdigest()
-
-
-def checked_total(total: Any) -> float | None:
-    """Return a total from outside as a finite float, or None for a missing one."""
-    if total is None:
-        return None
-    try:
-        return checks.real("total", total)
-    except AftereffectError as error:
-        raise Refused("invalid", str(error)) from None
-
-
-def checked_round(progress: Progress, value: Any) -> int:
-    """Return the number of a round that has been opened."""
-    if type(value) is int and 0 < value <= progress.last:
-        return value
-    try:
-        found = checks.integer("round", value, low=1, high=LARGEST)
-    except AftereffectError as error:
-        raise Refused("invalid", str(error)) from None
-    if found > progress.last:
-        latest = f"the latest is {progress.last}" if progress.last else "none is"
-        raise Refused("not_open", f"round must be open to be reported, but got {found} and {latest}", round=found)
-    return found
-
-
-def checked_unit(progress: Progress, unit: Any) -> int:
-    """Return the index of a unit; it may be left out where there is only one."""
-    if unit is None:
-        if progress.n_units > 1:
-            units = checks.shown(list(progress.settings.units))
-            raise Refused("invalid", f"unit must be given, one of {units}, but it is missing")
-        return 0
-    if isinstance(unit, int) and not isinstance(unit, bool):
-        unit = str(unit)
-    found = progress.unit_index.get(unit) if isinstance(unit, str) else None
-    if found is None:
-        units = checks.shown(list(progress.settings.units))
-        raise Refused("invalid", f"unit must be one of {units}, but got {checks.shown(unit)}")
-    return found
-
-REASONS = {
-    "draft": "it is a draft: start it first",
-    "paused": "it is paused: resume it first",
-    "finished": "it is finished: no more rounds are opened",
-}
-
-
-def ask(progress: Progress, command: Ask, at: str) -> Done:
-    """Answer with the arm of a unit; with no unit named, of the first that is not yet told, and with everybody's."""
-    if progress.phase != "running":
-        reason = REASONS[progress.phase]
-        raise Refused("wrong_state", f"the experiment must be running to ask, but {reason}", state=progress.phase)
-    named = None if command.unit is None else checked_unit(progress, command.unit)
-    played = progress.open
-    if played is not None:
-        u = _first_open(played) if named is None else named
-        return Done(_turn(progress, played, u, named is None), None, [])
-    played = progress.open_round(at)
-    if progress.started_at is None:
-        progress.started_at = at
-    u = named or 0
-    progress.asked = rows = [played.row(progress.settings, v) for v in range(progress.n_units)]
-    body: dict[str, Any] = {"arms": list(played.arms), "block": played.block}
-    if played.arms is not played.drawn:
-        body["drawn"] = list(played.drawn)
-    if played.draw:
-        body["probabilities"] = fingerprint(progress.odds)
-    found = _turn(progress, played, u, named is None, rows[u])
-    return Done(found, event("ask", at, body, played.number, command.unit), rows)
-
-
-def _turn(progress: Progress, played: Played, u: int, everybody: bool, row: Row | None = None) -> dict[str, Any]:
-    """Return the row of a unit, with the arms of all units where several play and none was named."""
-    found = row.copy() if row is not None else played.row(progress.settings, u)
-    found["warmup"] = played.warm
-    found["state"] = progress.phase
-    if everybody and progress.n_units > 1:
-        settings = progress.settings
-        found["arms"] = {unit: settings.arms[i] for unit, i in zip(settings.units, played.arms, strict=True)}
-    return found
-
-
-def _first_open(played: Played) -> int:
-    return next(u for u, report in enumerate(played.reports) if report.status == OPEN)
-
-def tell(progress: Progress, command: Tell, at: str) -> Done:
-    """Take a report for the open round; repeated with the same total it is answered again."""
-    u = checked_unit(progress, command.unit)
-    total = checked_total(command.total)
-    number = checked_round(progress, command.round)
-    played = progress.open
-    if played is None or played.number != number or played.reports[u].status != OPEN:
-        return _again(progress, number, u, total)
-    status = progress.record(played, u, total, at)
-    body: dict[str, Any] = {"total": total, "status": status, "closed": progress.waiting == 0}
-    rows = close(progress, u, body, at) if progress.waiting == 0 else [progress.told(played, u)]
-    unit = progress.settings.units[u]
-    return Done(_answer(progress, rows[0], False), event("tell", at, body, number, unit), rows)
-
-
-def close(progress: Progress, u: int, body: dict[str, Any], at: str) -> list[Row]:
-    """Close the round that is complete, write into `body` what came of it, and return the rows that changed."""
-    outcome, rows = progress.close_round(u)
-    body |= outcome
-    if outcome["update"]:
-        body["probabilities"] = fingerprint(progress.odds)
-    if progress.phase == "finished":
-        progress.finished_at = at
-        body["state"] = "finished"
-    return rows
-
-
-def amend(progress: Progress, command: Amend, at: str) -> Done:
-    """Correct a report, or bring a late one, while the block of its round is open."""
-    u = checked_unit(progress, command.unit)
-    total = checked_total(command.total)
-    number = checked_round(progress, command.round)
-    if number < progress.block_start or progress.block_closed:
-        raise Refused(
-            "closed",
-            f"round must be in the open block to be amended, but the block of round {number} has been closed and "
-            "learned from: its total stays as it was reported",
-            round=number,
-        )
-    played = progress.memory.get(number)
-    before = _recalled(progress, number, u) if played is None else played.row(progress.settings, u)
-    if before["status"] == OPEN:
-        raise Refused("conflict", f"round must have a report to be amended, but round {number} waits for one: tell it")
-    if same(before, total):
-        return Done(_answer(progress, before, True), None, [])
-    body: dict[str, Any] = {"total": total, "was": before["total"], "was_status": before["status"]}
-    if played is None:
-        body["recalled"] = before
-        row = {**before, "total": total, "status": progress.status_of(total), "told_at": at}
-        progress.recount(before["status"], before["total"], row["status"], total)
-    else:
-        progress.correct(played, u, total, at)
-        row = played.row(progress.settings, u)
-    body["status"] = row["status"]
-    return Done(_answer(progress, row, False), event("amend", at, body, number, row["unit"]), [row])
-
-
-def same(row: Mapping[str, Any], total: float | None) -> bool:
-    """Whether a round has been reported with this very total, or closed as missing like this report."""
-    if total is None:
-        return bool(row["status"] == MISSING)
-    return bool(row["status"] != MISSING and row["total"] == total)
-
-
-def _again(progress: Progress, number: int, u: int, total: float | None) -> Done:
-    """Answer a report for a round that has one."""
-    played = progress.memory.get(number)
-    row = _recalled(progress, number, u) if played is None else played.row(progress.settings, u)
-    if same(row, total):
-        return Done(_answer(progress, row, True), None, [])
-    has = "was closed as missing" if row["status"] == MISSING else f"was reported as {row['total']!r}"
-    given = "missing" if total is None else repr(total)
-    amendable = number >= progress.block_start and not progress.block_closed
-    then = "amend it to change that" if amendable else "its block is closed and learned from, so it stays as it is"
-    raise Refused(
-        "conflict",
-        f"total must be the one already there, but round {number} {has} and now {given} came: {then}",
-        round=number,
-        unit=row["unit"],
-        reported=row["total"],
-        amendable=amendable,
-    )
-
-
-def _recalled(progress: Progress, number: int, u: int) -> Row:
-    """Return the row of a round that is no longer in memory."""
-    found = progress.lookup(number, progress.settings.units[u]) if progress.lookup is not None else None
-    if found is None:
-        raise Refused("closed", f"round must be a recent one, but round {number} is no longer at hand", round=number)
-    return {name: found[name] for name in ROW}
-
-
-def _answer(progress: Progress, row: Row, repeated: bool) -> dict[str, Any]:
-    found = row.copy()
-    found["repeated"], found["state"], found["open_round"] = repeated, progress.phase, progress.open_round_number()
-    return found
-
-def start(progress: Progress, command: Start, at: str) -> Done:
-    """Let a draft run."""
-    if progress.phase == "running":
-        return _done(progress)
-    _require(progress, "draft", "start")
-    progress.phase = "running"
-    progress.started_at = at
-    return _done(progress, event("start", at, {}))
-
-
-def pause(progress: Progress, command: Pause, at: str) -> Done:
-    """Open no more rounds; the one that is open can still be told."""
-    if progress.phase == "paused":
-        return _done(progress)
-    _require(progress, "running", "pause")
-    progress.phase = "paused"
-    progress.dates.pause(at)
-    return _done(progress, event("pause", at, {"last": progress.last}))
-
-
-def resume(progress: Progress, command: Resume, at: str) -> Done:
-    """Go on. What happened in the pause still arrives for d rounds: they are recorded, not learned from."""
-    if progress.phase == "running":
-        return _done(progress)
-    _require(progress, "paused", "resume")
-    progress.phase = "running"
-    progress.dates.resume(at)
-    d, played = progress.settings.max_delay, progress.open
-    rows: list[Row] = []
-    if d > 0:
-        progress.warm_until = progress.last + d
-        if played is not None:
-            # Nobody can say whether this round was played before the pause or after it.
-            played.warm = True
-            played.withheld = [True] * progress.n_units
-            progress.asked = []
-            rows = [played.row(progress.settings, u) for u in range(progress.n_units)]
-    return _done(progress, event("resume", at, {"warm_until": progress.warm_until}), rows)
-
-
-def away(progress: Progress, command: Away, at: str) -> Done:
-    """Take an arm out for now; from here on the guarantee is void."""
-    arm = _arm(progress, command.arm)
-    if arm in progress.away:
-        return _done(progress)
-    _require_unfinished(progress)
-    if len(progress.away) + 1 == len(progress.settings.arms):
-        raise Refused("conflict", f"at least one arm must stay, but {command.arm!r} is the last one that is there")
-    progress.away.add(arm)
-    progress.spoiled = True
-    return _done(progress, event("away", at, {"arm": command.arm}))
-
-
-def back(progress: Progress, command: Back, at: str) -> Done:
-    """Let an arm be played again, from the next round on."""
-    arm = _arm(progress, command.arm)
-    if arm not in progress.away:
-        return _done(progress)
-    _require_unfinished(progress)
-    progress.away.discard(arm)
-    return _done(progress, event("back", at, {"arm": command.arm}))
-
-
-def finish(progress: Progress, command: Finish, at: str) -> Done:
-    """End the experiment; what has no report in the open round is closed as missing."""
-    if progress.phase == "finished":
-        return _done(progress)
-    body: dict[str, Any] = {"last": progress.last}
-    rows: dict[tuple[int, str], Row] = {}
-    played = progress.open
-    if played is not None:
-        units = [u for u, report in enumerate(played.reports) if report.status == OPEN]
-        for u in units:
-            progress.record(played, u, None, at)
-        changed = close(progress, units[-1], body, at)
-        changed += [played.row(progress.settings, u) for u in units]
-        rows = {(row["round"], row["unit"]): row for row in changed}
-    progress.phase = "finished"
-    progress.finished_at = at
-    return _done(progress, event("finish", at, body), list(rows.values()))
-
-
-def _done(progress: Progress, found: dict[str, Any] | None = None, rows: list[Row] | None = None) -> Done:
-    settings = progress.settings
-    answer = {
-        "state": progress.phase,
-        "round": progress.last,
-        "open_round": progress.open_round_number(),
-        "away": [settings.arms[i] for i in sorted(progress.away)],
-        "warm_until": progress.warm_until,
-        "repeated": found is None,
-    }
-    return Done(answer, found, rows or [])
-
-
-def _require(progress: Progress, phase: str, verb: str) -> None:
-    if progress.phase != phase:
-        raise Refused(
-            "wrong_state",
-            f"the experiment must be {phase} to {verb} it, but it is {progress.phase}",
-            state=progress.phase,
-        )
-
-
-def _require_unfinished(progress: Progress) -> None:
-    if progress.phase == "finished":
-        raise Refused(
-            "wrong_state", "arms can go away or come back until the experiment is finished, but it is", state="finished"
-        )
-
-
-def _arm(progress: Progress, name: Any) -> int:
-    found = progress.arm_index.get(name) if isinstance(name, str) else None
-    if found is None:
-        arms = checks.shown(list(progress.settings.arms))
-        raise Refused("not_found", f"arm must be one of {arms}, but got {checks.shown(name)}")
-    return found
-
-
-__all__ = ["Done", "Experiment"]
-
-Lookup = Callable[[int, str], Mapping[str, Any] | None]
-
-HANDLERS: dict[type[Any], Callable[[Progress, Any, str], Done]] = {
-    Start: start,
-    Ask: ask,
-    Tell: tell,
-    Amend: amend,
-    Pause: pause,
-    Resume: resume,
-    Away: away,
-    Back: back,
-    Finish: finish,
-}
-
-
 class Experiment:
     """An experiment with these settings, whose seed must be set.
-
-    lookup: rounds that are no longer in memory are asked for here, (round, unit) → row or None. Whoever stores the
-    rows may set it; without it, a report repeated after a very long time is answered with code "closed".
 
     >>> from aftereffect.service.settings import checked_settings
     >>> given = {"name": "Mail", "arms": ["short", "long"], "max_delay": 0, "seed": 1}
@@ -381,78 +55,370 @@ class Experiment:
     ('reported', 'tell', True)
     """
 
-    __slots__ = ("progress", "settings")
-
-    def __init__(self, settings: ExperimentSettings) -> None:
-        """Stand before round 1, as a draft or running."""
+    def __init__(self, settings: ExperimentSettings, state: State | None = None) -> None:
         self.settings = settings
-        self.progress = Progress(settings)
+        self._now = State(settings) if state is None else state
+        self._units = {name: u for u, name in enumerate(settings.units)}
+        self._arms = {name: i for i, name in enumerate(settings.arms)}
 
     @property
-    def lookup(self) -> Lookup | None:
-        """Where rounds are found that are no longer in memory."""
-        return self.progress.lookup
+    def phase(self) -> str:
+        """One of draft, running, paused, finished."""
+        return self._now.phase
 
-    @lookup.setter
-    def lookup(self, find: Lookup | None) -> None:
-        self.progress.lookup = find
-
-    def do(self, command: Command, at: str) -> Done:
-        """Carry out a command at a moment, or raise Refused with nothing changed."""
-        handler = HANDLERS.get(type(command))
-        if handler is None:
-            raise Refused("invalid", f"command must be one of {', '.join(commands.KINDS)}, but got {command!r}")
-        return handler(self.progress, command, at)
+    @property
+    def last(self) -> int:
+        """The number of the latest round opened, 0 before the first."""
+        return self._now.last
 
     def view(self) -> dict[str, Any]:
         """Return what people want to know."""
-        return view.view(self.progress)
+        return view(self._now)
 
     def state(self) -> dict[str, Any]:
         """Return all there is to know, as plain JSON; `from_state` goes on bit for bit."""
-        return saved_state(self.progress)
+        return self._now.to_json()
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> "Experiment":
         """Return the experiment that `state()` described."""
-        return cls._of(resumed(state))
-
-    @classmethod
-    def _of(cls, progress: Progress) -> "Experiment":
-        experiment = cls.__new__(cls)
-        experiment.settings, experiment.progress = progress.settings, progress
-        return experiment
+        found = State.from_json(state)
+        return cls(found.settings, found)
 
     def digest(self) -> str:
         """Return the SHA-256 of the state."""
         return saved.digest(self.state())
 
+    def forgotten(self, command: Command) -> tuple[int, str] | None:
+        """Return round and unit of the row that a command needs and that is no longer in memory, None if it needs none.
+
+        Whoever stores the rows fetches it and passes it to `do`.
+        """
+        if not isinstance(command, Tell | Amend) or not 1 <= command.round <= self.last:
+            return None
+        if self._now.recent.get(command.round) is not None:
+            return None
+        if isinstance(command, Amend) and not self._amendable(command.round):
+            return None
+        return command.round, self.settings.units[self._unit(command.unit)]
+
+    def do(self, command: Command, at: str, recalled: Mapping[str, Any] | None = None) -> Done:
+        """Carry out a command at a moment, or raise Refused with nothing changed.
+
+        recalled: the row that `forgotten` named; without it, such a command is refused with code "closed".
+        """
+        match command:
+            case Ask():
+                return self._ask(command, at)
+            case Tell():
+                return self._tell(command, at, recalled)
+            case Amend():
+                return self._amend(command, at, recalled)
+            case Start():
+                return self._start(at)
+            case Pause():
+                return self._pause(at)
+            case Resume():
+                return self._resume(at)
+            case Away():
+                return self._away(command.arm, at)
+            case Back():
+                return self._back(command.arm, at)
+            case Finish():
+                return self._finish(at)
+        raise Refused("invalid", f"command must be one of {', '.join(commands.KINDS)}, but got {command!r}")
+
     def replay(self, event: Mapping[str, Any]) -> list[Row]:
-        """Carry out a stored event again and compare all that came of it, to the last bit."""
-        lookup = self.lookup
+        """Carry out a stored event again, and compare all that came of it to the last bit; return the changed rows."""
         try:
-            command = command_of(event)
-            recalled = event["body"].get("recalled")
-            self.lookup = lambda _round, _unit: recalled
-            done = self.do(command, event["at"])
+            done = self.do(commands.from_event(event), event["at"], event["body"].get("recalled"))
         except Corrupt:
             raise
         except (AftereffectError, KeyError, TypeError, AttributeError) as error:
             raise Corrupt(f"an event must be possible where it stands, but {error!r}") from None
-        finally:
-            self.lookup = lookup
         if done.event != dict(event):
             raise Corrupt(f"an event must come out as stored, but {_difference(done.event, event)}")
         return done.rows
+
+    def _ask(self, command: Ask, at: str) -> Done:
+        """Answer with the arm of a unit; without one, of the first that is not yet told, and with the arms of all."""
+        now = self._now
+        if now.phase != "running":
+            reason = NOT_RUNNING[now.phase]
+            raise Refused("wrong_state", f"the experiment must be running to ask, but {reason}", state=now.phase)
+        named = None if command.unit is None else self._unit(command.unit)
+        if now.open is not None:
+            first = next(u for u, report in enumerate(now.open.reports) if report.status == OPEN)
+            u = first if named is None else named
+            return Done(self._turn(now.open, now.open.row(self.settings, u), named is None), None, [])
+        played = now.begin_round(at)
+        if now.started_at is None:
+            now.started_at = at
+        body: dict[str, Any] = {"arms": list(played.arms), "block": played.block}
+        if played.arms is not played.drawn:
+            body["drawn"] = list(played.drawn)
+        if played.number == played.block_start:
+            body["probabilities"] = fingerprint(now.probabilities)
+        rows = played.rows(self.settings)
+        answer = self._turn(played, rows[named or 0], named is None)
+        return Done(answer, _event("ask", at, body, played.number, command.unit), rows)
+
+    def _turn(self, played: Round, row: Row, everybody: bool) -> dict[str, Any]:
+        answer = {**row, "warmup": played.warm, "state": self.phase}
+        if everybody and len(self._units) > 1:
+            answer["arms"] = {unit: self.settings.arms[i] for unit, i in zip(self._units, played.arms, strict=True)}
+        return answer
+
+    def _tell(self, command: Tell, at: str, recalled: Mapping[str, Any] | None) -> Done:
+        """Take a report for the open round; repeated with the same total it is answered again."""
+        now, u, total = self._now, self._unit(command.unit), command.total
+        played = self._opened(command.round)
+        if played is None or played is not now.open or played.reports[u].status != OPEN:
+            return self._tell_again(command, self._row(command.round, u, recalled))
+        status = now.record(played, u, total, at)
+        body: dict[str, Any] = {"total": total, "status": status, "closed": now.waiting == 0}
+        rows = self._close(u, body, at) if now.waiting == 0 else [played.row(self.settings, u)]
+        event = _event("tell", at, body, command.round, self.settings.units[u])
+        return Done(self._report(rows[0], False), event, rows)
+
+    def _close(self, u: int, body: dict[str, Any], at: str) -> list[Row]:
+        """Close the round that is complete, write into `body` what came of it, and return the rows that changed."""
+        outcome, rows = self._now.end_round(u, at)
+        body |= outcome
+        if outcome["update"]:
+            body["probabilities"] = fingerprint(self._now.probabilities)
+        if self.phase == "finished":
+            body["state"] = "finished"
+        return rows
+
+    def _tell_again(self, command: Tell, row: Row) -> Done:
+        """Answer a report for a round that has one."""
+        if _reported(row, command.total):
+            return Done(self._report(row, True), None, [])
+        number, amendable = command.round, self._amendable(command.round)
+        given = "missing" if command.total is None else repr(command.total)
+        then = "amend it to change that" if amendable else "its block is closed and learned from, so it stays as it is"
+        raise Refused(
+            "conflict",
+            f"total must be the one already there, but round {number} {_told(row)} and now {given} came: {then}",
+            round=number,
+            unit=row["unit"],
+            reported=row["total"],
+            amendable=amendable,
+        )
+
+    def _amend(self, command: Amend, at: str, recalled: Mapping[str, Any] | None) -> Done:
+        """Correct a report, or bring a late one, while the block of its round is open."""
+        u, total, number = self._unit(command.unit), command.total, command.round
+        played = self._opened(number)
+        if not self._amendable(number):
+            raise Refused(
+                "closed",
+                f"round must be in the open block to be amended, but the block of round {number} has been closed and "
+                "learned from: its total stays as it was reported",
+                round=number,
+            )
+        before = self._row(number, u, recalled)
+        if before["status"] == OPEN:
+            raise Refused(
+                "conflict", f"round must have a report to be amended, but round {number} waits for one: tell it"
+            )
+        if _reported(before, total):
+            return Done(self._report(before, True), None, [])
+        if not isinstance(command.was, type(...)) and not _reported(before, command.was):
+            raise Refused(
+                "conflict",
+                f"was must be the total to be corrected, but got {command.was!r} and round {number} {_told(before)}",
+                round=number,
+                unit=before["unit"],
+                reported=before["total"],
+                amendable=True,
+            )
+        body: dict[str, Any] = {"total": total, "was": before["total"], "was_status": before["status"]}
+        if played is None:
+            body["recalled"] = before
+            self._now.recount(before["status"], before["total"], total)
+            row = {**before, "total": total, "status": self._now.status_of(total), "told_at": at}
+        else:
+            self._now.correct(played, u, total, at)
+            row = played.row(self.settings, u)
+        body["status"] = row["status"]
+        return Done(self._report(row, False), _event("amend", at, body, number, row["unit"]), [row])
+
+    def _report(self, row: Row, repeated: bool) -> dict[str, Any]:
+        return {**row, "repeated": repeated, "state": self.phase, "open_round": self._now.open_round}
+
+    def _start(self, at: str) -> Done:
+        if self.phase == "running":
+            return self._change()
+        self._require("draft", "start")
+        self._now.phase, self._now.started_at = "running", at
+        return self._change(_event("start", at, {}))
+
+    def _pause(self, at: str) -> Done:
+        """Open no more rounds; the one that is open can still be told."""
+        if self.phase == "paused":
+            return self._change()
+        self._require("running", "pause")
+        self._now.phase, self._now.dates.paused_at = "paused", at
+        return self._change(_event("pause", at, {"last": self.last}))
+
+    def _resume(self, at: str) -> Done:
+        """Go on. What happened in the pause still arrives for d rounds: they are recorded, not learned from."""
+        if self.phase == "running":
+            return self._change()
+        self._require("paused", "resume")
+        now, d = self._now, self.settings.max_delay
+        now.phase = "running"
+        now.dates.resume(at)
+        rows: list[Row] = []
+        if d > 0:
+            now.warm_until = now.last + d
+            if now.open is not None:
+                # Nobody can say whether this round was played before the pause or after it.
+                now.open.warm, now.open.withheld = True, [True] * now.n_units
+                rows = now.open.rows(self.settings)
+        return self._change(_event("resume", at, {"warm_until": now.warm_until}), rows)
+
+    def _away(self, name: str, at: str) -> Done:
+        """Take an arm out for now; from here on the guarantee is void."""
+        now, arm = self._now, self._arm(name)
+        if arm in now.away:
+            return self._change()
+        self._require_unfinished()
+        if len(now.away) + 1 == len(self._arms):
+            raise Refused("conflict", f"at least one arm must stay, but {name!r} is the last one that is there")
+        now.away.add(arm)
+        now.arm_was_away = True
+        return self._change(_event("away", at, {"arm": name}))
+
+    def _back(self, name: str, at: str) -> Done:
+        """Let an arm be played again, from the next round on."""
+        arm = self._arm(name)
+        if arm not in self._now.away:
+            return self._change()
+        self._require_unfinished()
+        self._now.away.discard(arm)
+        return self._change(_event("back", at, {"arm": name}))
+
+    def _finish(self, at: str) -> Done:
+        """End the experiment; what has no report in the open round is closed as missing."""
+        if self.phase == "finished":
+            return self._change()
+        now, played = self._now, self._now.open
+        body: dict[str, Any] = {"last": now.last}
+        rows: dict[tuple[int, str], Row] = {}
+        if played is not None:
+            units = [u for u, report in enumerate(played.reports) if report.status == OPEN]
+            for u in units:
+                now.record(played, u, None, at)
+            changed = self._close(units[-1], body, at)
+            changed += [played.row(self.settings, u) for u in units]
+            rows = {(row["round"], row["unit"]): row for row in changed}
+        now.phase, now.finished_at = "finished", at
+        return self._change(_event("finish", at, body), list(rows.values()))
+
+    def _change(self, event: dict[str, Any] | None = None, rows: list[Row] | None = None) -> Done:
+        answer = {
+            "state": self.phase,
+            "round": self.last,
+            "open_round": self._now.open_round,
+            "away": [self.settings.arms[i] for i in sorted(self._now.away)],
+            "warm_until": self._now.warm_until,
+            "repeated": event is None,
+        }
+        return Done(answer, event, rows or [])
+
+    def _opened(self, number: int) -> Round | None:
+        """Return a round that has been opened, None if it is no longer in memory."""
+        if number < 1:
+            raise Refused("invalid", f"round must be at least 1, but got {number}")
+        if number > self.last:
+            latest = f"the latest is {self.last}" if self.last else "none is"
+            raise Refused("not_open", f"round must be open to be reported, but got {number} and {latest}", round=number)
+        return self._now.recent.get(number)
+
+    def _row(self, number: int, u: int, recalled: Mapping[str, Any] | None) -> Row:
+        """Return the row of a round, as it is in memory or as it was recalled."""
+        played = self._now.recent.get(number)
+        if played is not None:
+            return played.row(self.settings, u)
+        if recalled is None:
+            raise Refused(
+                "closed", f"round must be a recent one, but round {number} is no longer at hand", round=number
+            )
+        return {name: recalled[name] for name in ROW}
+
+    def _amendable(self, number: int) -> bool:
+        """Whether the block of a round is still open."""
+        return number >= self._now.block_start and not self._now.block_closed
+
+    def _unit(self, name: str | None) -> int:
+        """Return the index of a unit; it may be left out where there is only one."""
+        if name is None and len(self._units) == 1:
+            return 0
+        found = None if name is None else self._units.get(name)
+        if found is None:
+            units = shown(list(self._units))
+            given = f"must be given, one of {units}, but it is missing"
+            raise Refused(
+                "invalid", f"unit {given if name is None else f'must be one of {units}, but got {shown(name)}'}"
+            )
+        return found
+
+    def _arm(self, name: str) -> int:
+        found = self._arms.get(name)
+        if found is None:
+            raise Refused("not_found", f"arm must be one of {shown(list(self._arms))}, but got {shown(name)}")
+        return found
+
+    def _require(self, phase: str, verb: str) -> None:
+        if self.phase != phase:
+            raise Refused(
+                "wrong_state",
+                f"the experiment must be {phase} to {verb} it, but it is {self.phase}",
+                state=self.phase,
+            )
+
+    def _require_unfinished(self) -> None:
+        if self.phase == "finished":
+            raise Refused(
+                "wrong_state",
+                "arms can go away or come back until the experiment is finished, but it is",
+                state="finished",
+            )
+
+
+def fingerprint(probabilities: Sequence[float]) -> list[float] | str:
+    """Return probabilities so that two of them are equal if and only if every bit is."""
+    if len(probabilities) <= FEW:
+        return list(probabilities)
+    return hashlib.sha256(struct.pack(f"<{len(probabilities)}d", *probabilities)).hexdigest()
+
+
+def _event(
+    kind: str, at: str, body: dict[str, Any], round: int | None = None, unit: str | None = None
+) -> dict[str, Any]:
+    return {"kind": kind, "round": round, "unit": unit, "body": body, "at": at}
+
+
+def _reported(row: Mapping[str, Any], total: float | None) -> bool:
+    """Whether a row has this very total, or is closed as missing if there is none."""
+    if total is None:
+        return bool(row["status"] == MISSING)
+    return bool(row["status"] != MISSING and row["total"] == total)
+
+
+def _told(row: Mapping[str, Any]) -> str:
+    return "was closed as missing" if row["status"] == MISSING else f"was reported as {row['total']!r}"
 
 
 def _difference(found: Mapping[str, Any] | None, stored: Mapping[str, Any]) -> str:
     """Say where what came out differs from what is stored."""
     if found is None:
-        return f"nothing came of it: {checks.shown(dict(stored))}"
+        return f"nothing came of it: {shown(dict(stored))}"
     for mine, other in ((found["body"], stored["body"]), (found, stored)):
         for name in sorted({*mine, *other} - {"body"}):
             if mine.get(name) != other.get(name):
-                there, here = checks.shown(other.get(name)), checks.shown(mine.get(name))
-                return f"{name} is {there} where it should be {here}"
-    return f"it has other fields: {checks.shown(dict(stored))}"
+                return f"{name} is {shown(other.get(name))} where it should be {shown(mine.get(name))}"
+    return f"it has other fields: {shown(dict(stored))}"

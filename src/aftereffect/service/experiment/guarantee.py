@@ -9,20 +9,20 @@ import math
 from typing import Any
 
 from aftereffect.core.errors import AftereffectError
+from aftereffect.core.text import amount, counted
 from aftereffect.players.wrapper.certificate import Certificate
 from aftereffect.service.experiment import learner
-from aftereffect.service.experiment.figures import amount, counted
-from aftereffect.service.experiment.state import Progress
+from aftereffect.service.experiment.state import State
 
 
-def guarantee(progress: Progress) -> dict[str, Any]:
+def guarantee(state: State) -> dict[str, Any]:
     """Return the worst case over the horizon (so far, if there is none), the certificate so far, and words.
 
     words: the paragraphs as one text.
     informative_from: the round from which on the worst case is below what any way of playing can lose, as planned.
     certificate: None before the first round has closed, and for a player that keeps no such accounts.
     """
-    settings, panel, units = progress.settings, progress.panel, progress.n_units
+    settings, panel, units = state.settings, state.panel, state.n_units
     rounds = settings.horizon or max(panel.rounds_played, 1)
     trivial = learner.trivial(panel, rounds)
     found: dict[str, Any] = {
@@ -30,9 +30,9 @@ def guarantee(progress: Progress) -> dict[str, Any]:
         "per_round": None,
         "horizon": rounds,
         "trivial": _finite(trivial),
-        "informative_from": progress.plan.informative_from,
+        "informative_from": state.plan.informative_from,
         "informative": False,
-        "void": progress.spoiled,
+        "void": state.arm_was_away,
         "certificate": None,
         "words": "",
         "paragraphs": [],
@@ -44,25 +44,25 @@ def guarantee(progress: Progress) -> dict[str, Any]:
         found["paragraphs"] = [found["words"]]
         return found
     found["value"], found["per_round"] = _finite(value), _finite(value / (rounds * units))
-    found["informative"] = value < trivial and not progress.spoiled
-    shown = certificate(progress)
+    found["informative"] = value < trivial and not state.arm_was_away
+    shown = certificate(state)
     if shown is not None:
         found["certificate"] = {
             **shown._asdict(),
             **{name: _finite(getattr(shown, name)) for name in ("value", "worst_case", "trivial")},
             "terms": {name: _finite(term) for name, term in shown.terms.items()},
-            "informative": shown.informative and not progress.spoiled,
+            "informative": shown.informative and not state.arm_was_away,
         }
-    found["paragraphs"] = _paragraphs(progress, value, trivial, shown)
+    found["paragraphs"] = _paragraphs(state, value, trivial, shown)
     found["words"] = " ".join(found["paragraphs"])
     return found
 
 
-def certificate(progress: Progress) -> Certificate | None:
+def certificate(state: State) -> Certificate | None:
     """Return what the run so far says of itself, None if nothing does."""
-    if not progress.panel.rounds_played or progress.settings.player != "default":
+    if not state.panel.rounds_played or state.settings.player != "default":
         return None
-    return progress.panel.certificate()
+    return state.panel.certificate()
 
 
 def _finite(value: float) -> float | None:
@@ -70,28 +70,28 @@ def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _paragraphs(progress: Progress, value: float, trivial: float, shown: Certificate | None) -> list[str]:
+def _paragraphs(state: State, value: float, trivial: float, shown: Certificate | None) -> list[str]:
     """Say both, and what they are worth."""
-    so_far = "" if shown is None else _so_far(shown, progress.spoiled)
-    found = [_worst_case(progress, value, trivial), so_far, _terms(progress, shown)]
-    if progress.spoiled:
+    so_far = "" if shown is None else _so_far(shown, state.arm_was_away)
+    found = [_worst_case(state, value, trivial), so_far, _terms(state, shown)]
+    if state.arm_was_away:
         found[0] = f"Void: an arm has been away, and the proofs know no such thing. Otherwise: {found[0]}"
     return [words for words in found if words]
 
 
-def _worst_case(progress: Progress, value: float, trivial: float) -> str:
-    units, horizon, since = progress.n_units, progress.settings.horizon, progress.plan.informative_from
+def _worst_case(state: State, value: float, trivial: float) -> str:
+    units, horizon, since = state.n_units, state.settings.horizon, state.plan.informative_from
     whom = "the best fixed arm" if units == 1 else f"the best single arm for all {units} units, added up over them"
-    played = progress.panel.rounds_played
+    played = state.panel.rounds_played
     if horizon is None and not played:
         when = "says nothing, ever" if since is None else f"says something from round {since:,} on"
         return f"Before anything is played: the worst case against {whom} {when}."
     over = counted(played, "round") + " so far" if horizon is None else counted(horizon, "round")
     lines = [f"Whatever the effects, over {over} the outcome is on average at most {amount(value)} worse than {whom}."]
     # What is void says nothing, however small the figure is.
-    if value < trivial and not progress.spoiled:
+    if value < trivial and not state.arm_was_away:
         lines.append(f"That says something: no way of playing can lose more than {amount(trivial)}.")
-    elif not progress.spoiled:
+    elif not state.arm_was_away:
         lines.append("That says nothing yet: no way of playing can lose more.")
         if since is None:
             lines.append("With this learner it never will.")
@@ -99,7 +99,7 @@ def _worst_case(progress: Progress, value: float, trivial: float) -> str:
             lines.append(f"It says something from round {since:,} on.")
         else:
             lines.append(f"It takes {counted(since, 'round')} or more to say something.")
-    gaps = progress.counts["missing"] + progress.counts["void"] + progress.counts["withheld"]
+    gaps = state.counts["missing"] + state.counts["void"] + state.counts["withheld"]
     if gaps:
         reports = "1 report was" if gaps == 1 else f"{gaps:,} reports were"
         lines.append(f"It is for complete reports; {reports} missing, void or held back.")
@@ -122,14 +122,14 @@ def _so_far(shown: Certificate, void: bool) -> str:
     )
 
 
-def _terms(progress: Progress, shown: Certificate | None) -> str:
+def _terms(state: State, shown: Certificate | None) -> str:
     """Say under which terms that holds."""
     both = "This bounds" if shown is None else "Both bound"
-    d = progress.settings.max_delay
+    d = state.settings.max_delay
     last = f"last at most {counted(d, 'more round')}" if d else "arrive in their own round"
     words = f"{both} an average over the player's own chances, not this one run; "
     words += f"the assumption is that effects {last} and stay within the range given."
-    impossible = progress.panel.counts.out_of_range
+    impossible = state.panel.counts.out_of_range
     if impossible:
         neither = "it does not hold" if shown is None else "neither holds"
         words += f" Totals out of range: {impossible:,}. So the range or max_delay is wrong, and {neither}."

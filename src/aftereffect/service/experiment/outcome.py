@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from aftereffect.service.experiment.figures import amount
+from aftereffect.core.text import amount
 
 SURE, LIKELY = 3.0, 2.0
 """How many standard errors of the difference make a lead clear, or likely."""

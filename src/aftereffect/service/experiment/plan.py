@@ -8,10 +8,10 @@ e(2d+1) (Definition 1). The guarantee says something once it is below what any w
 from collections.abc import Mapping
 from typing import Any
 
+from aftereffect.core.text import amount, counted
 from aftereffect.players.wrapper.panel import Panel
 from aftereffect.service.errors import checked
 from aftereffect.service.experiment import learner
-from aftereffect.service.experiment.figures import amount, counted
 from aftereffect.service.experiment.learner import Rhythm
 from aftereffect.service.messages import Plan
 from aftereffect.service.settings import LEFT_OVER, Design, PlanQuestion, duration

@@ -1,186 +1,201 @@
-"""One round of an experiment as it is remembered, and the row that shows it.
+"""One round of an experiment, the row that shows it, its date, and the recent rounds.
 
-A round is common to all units; each unit has its arm, its total and the state of its report:
-open → reported | missing | void (a total the range makes impossible). A withheld total is recorded, but the
-learner takes it as missing: warm-up after a pause, or effects of two arms since one of them stands in for the other.
+A round is common to all units; each unit has its arm, its total and the status of its report:
+open → reported | missing | void (a total that the range makes impossible). A withheld total is recorded, but the
+learner takes it as missing: in the warm-up after a pause, and where effects of an arm and of its substitute mix.
 """
 
+import datetime
+import functools
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from aftereffect.service import messages
 from aftereffect.service.experiment.learner import shortest_block
 from aftereffect.service.settings import ExperimentSettings
-
-
-def _why(played: "Played", settings: ExperimentSettings, u: int, washin: bool) -> str:
-    """Return why unit u plays its arm in this round."""
-    d, names = settings.max_delay, settings.arms
-    arm = names[played.arms[u]]
-    if played.arms[u] != played.drawn[u]:
-        gone = names[played.drawn[u]]
-        then = f"{gone} is credited with what {arm} brings"
-        if played.withheld[u]:
-            then = "earlier effects still arrive, so this total is recorded but not learned from"
-        return f"{gone} is away, so {arm} is played in its place; {then}."
-    place = played.number - played.block_start + 1
-    if played.warm:
-        return f"{arm}, round {place} of block {played.block}: warm-up after a pause, recorded but not learned from."
-    if played.withheld[u]:
-        return (
-            f"{arm}, round {place} of block {played.block}: effects of a stand-in still arrive, so this total is "
-            "recorded but not learned from."
-        )
-    if d == 0:
-        return f"{arm} was drawn with probability {played.odds[u]:.3f}; effects do not linger, so every round counts."
-    shortest = shortest_block(settings.player, d)
-    if played.draw:
-        return (
-            f"{arm} was drawn with probability {played.odds[u]:.3f} for block {played.block} and stays for at least "
-            f"{shortest} rounds."
-        )
-    if washin:
-        still = "effects are still building up" if played.block == 1 else "effects of earlier rounds still arrive"
-        return f"{arm} stays: wash-in, round {place} of block {played.block}; {still}, so this total is not measured."
-    if place < shortest:
-        return f"{arm} stays: round {place} of block {played.block}, which lasts at least {shortest} rounds."
-    last = "rounds" if settings.player == "default" else f"{d + 1} rounds"
-    return f"{arm} stays: round {place} of block {played.block}, which may end any round now; its last {last} count."
-
 
 OPEN, REPORTED, MISSING, VOID = "open", "reported", "missing", "void"
 
 Row = dict[str, Any]
-ROW = (
-    *("round", "unit", "arm", "total", "status", "draw", "block", "block_start", "probability", "washin", "measured"),
-    *("update", "fed", "date", "substituted", "why", "asked_at", "told_at"),
-)
-"""The fields of a row."""
+"""A row as plain data, with the fields of `messages.Row`, in their order."""
+ROW = tuple(messages.Row.model_fields)
 
 
 class Report(NamedTuple):
-    """What a unit said of a round, and when."""
+    """What a unit reported for a round, and when."""
 
-    total: float | None
-    status: str
-    told_at: str | None
-
-
-WAITING = Report(None, OPEN, None)
+    total: float | None = None
+    status: str = OPEN
+    told_at: str | None = None
 
 
-PLAIN = ("number", "block", "block_start", "asked_at", "date", "draw", "update", "warm")
-"""What is one for all units in a round that was played."""
-
-
-class Played:
+@dataclass(slots=True)
+class Round:
     """A round: sequences run over the units; arms are indices.
 
-    drawn: what the learner drew; arms: what is played. odds: the probabilities the arms were drawn with. measured:
+    drawn: what the learner drew; arms: what is played; probabilities: those the arms were drawn with. measured:
     whether the total was among those that were learned from at the end of its block, None while that is not known.
-    fed: the loss each unit fed, if the round ended with an update.
+    fed: the loss each unit fed, if the round ended with an update. warm: in the warm-up after a pause.
 
-    Only `reports` is changed in place; the others are replaced, so that many rounds may share one.
+    Only `reports` is changed in place; the others are replaced.
     """
 
-    __slots__ = (*PLAIN, "drawn", "arms", "odds", "withheld", "reports", "measured", "fed")
-
+    number: int
+    block: int
+    block_start: int
+    asked_at: str
+    date: str | None
     drawn: Sequence[int]
     arms: Sequence[int]
-    odds: Sequence[float]
+    probabilities: Sequence[float]
     withheld: Sequence[bool]
-    reports: list[Report]
     measured: Sequence[bool | None]
     fed: Sequence[float | None]
-
-    def __init__(self, number: int, block: int, block_start: int, asked_at: str, date: str | None) -> None:
-        """Begin a round; what runs over the units is filled in by the one who asked."""
-        self.number, self.block, self.block_start = number, block, block_start
-        self.asked_at, self.date = asked_at, date
-        self.draw = number == block_start
-        self.update = False
-        self.warm = False
+    reports: list[Report]
+    update: bool = False
+    warm: bool = False
 
     def row(self, settings: ExperimentSettings, u: int) -> Row:
         """Return what people see of this round in unit u."""
-        arm, drawn = self.arms[u], self.drawn[u]
         total, status, told_at = self.reports[u]
-        washin = self.number - self.block_start < settings.max_delay
         return {
             "round": self.number,
             "unit": settings.units[u],
-            "arm": settings.arms[arm],
+            "arm": settings.arms[self.arms[u]],
             "total": total,
             "status": status,
-            "draw": self.draw,
+            "draw": self.number == self.block_start,
             "block": self.block,
             "block_start": self.block_start,
-            "probability": self.odds[u],
-            "washin": washin,
+            "probability": self.probabilities[u],
+            "washin": self.number - self.block_start < settings.max_delay,
             "measured": self.measured[u],
             "update": self.update,
             "fed": self.fed[u],
             "date": self.date,
-            "substituted": arm != drawn,
-            "why": _why(self, settings, u, washin),
+            "substituted": self.arms[u] != self.drawn[u],
+            "why": self._why(settings, u),
             "asked_at": self.asked_at,
             "told_at": told_at,
         }
 
+    def rows(self, settings: ExperimentSettings) -> list[Row]:
+        """Return the rows of all units."""
+        return [self.row(settings, u) for u in range(len(settings.units))]
+
+    def _why(self, settings: ExperimentSettings, u: int) -> str:
+        """Return why unit u plays its arm in this round, and what becomes of its total."""
+        d, arm = settings.max_delay, settings.arms[self.arms[u]]
+        place, block = self.number - self.block_start + 1, self.block
+        if self.arms[u] != self.drawn[u]:
+            gone = settings.arms[self.drawn[u]]
+            then = f"{gone} is credited with what {arm} brings"
+            if self.withheld[u]:
+                then = "earlier effects still arrive, so this total is recorded but not learned from"
+            return f"{gone} is away, so {arm} is played in its place; {then}."
+        if self.warm:
+            return f"{arm}, round {place} of block {block}: warm-up after a pause, recorded but not learned from."
+        if self.withheld[u]:
+            return (
+                f"{arm}, round {place} of block {block}: effects of a substitute still arrive, so this total is "
+                "recorded but not learned from."
+            )
+        drawn = f"{arm} was drawn with probability {self.probabilities[u]:.3f}"
+        if d == 0:
+            return f"{drawn}; effects do not linger, so every round counts."
+        shortest = shortest_block(settings.player, d)
+        if place == 1:
+            return f"{drawn} for block {block} and stays for at least {shortest} rounds."
+        if place <= d:
+            still = "effects are still building up" if block == 1 else "effects of earlier rounds still arrive"
+            return f"{arm} stays: wash-in, round {place} of block {block}; {still}, so this total is not measured."
+        if place < shortest:
+            return f"{arm} stays: round {place} of block {block}, which lasts at least {shortest} rounds."
+        last = "rounds" if settings.player == "default" else f"{d + 1} rounds"
+        return f"{arm} stays: round {place} of block {block}, which may end any round now; its last {last} count."
+
     def state(self) -> list[Any]:
-        """Return the round as a JSON list: what is one for all units, then lists over the units."""
-        over_units = (self.drawn, self.arms, self.odds, self.withheld, *zip(*self.reports, strict=True))
-        return [*(getattr(self, name) for name in PLAIN), *map(list, (*over_units, self.measured, self.fed))]
+        """Return the round as a list of plain JSON values."""
+        return [[*map(list, self.reports)] if name == "reports" else getattr(self, name) for name in self.__slots__]
 
     @classmethod
-    def from_state(cls, state: list[Any]) -> "Played":
+    def from_state(cls, state: list[Any]) -> "Round":
         """Read back what `state` returned."""
-        *plain, drawn, arms, odds, withheld, totals, statuses, told_at, measured, fed = state
-        played = cls(*plain[:5])
-        for name, value in zip(PLAIN, plain, strict=True):
-            setattr(played, name, value)
-        played.drawn, played.arms, played.odds, played.withheld = drawn, arms, odds, withheld
-        played.reports = list(map(Report, totals, statuses, told_at))
-        played.measured, played.fed = measured, fed
-        return played
+        found = cls(*state)
+        found.reports = [Report(*report) for report in found.reports]
+        return found
 
 
-class Memory:
+class RecentRounds:
     """The rounds that may still matter: the open block and a few before.
 
     Of a block without end, as many missing reports make it, the latest `CELLS` reports are kept, or the latest
     `LONG` times d+1 rounds if that is more. The totals learned from at a block's end reach further back than that once
-    in five million blocks, e^(−0.4(LONG − 1)); then what is forgotten stays unknown.
+    in five million blocks, e^(−0.4(LONG − 1)); what is forgotten then stays unknown.
     """
-
-    __slots__ = ("_least", "_most", "_oldest", "rounds")
 
     CELLS = 4096
     LONG = 40
 
-    def __init__(self, max_delay: int, n_units: int) -> None:
-        """Remember nothing yet."""
+    def __init__(self, max_delay: int, n_units: int, rounds: Sequence[Round] = ()) -> None:
         self._least = max(max_delay + 1, min(4, self.CELLS // n_units))
         self._most = max(self._least, self.CELLS // n_units, self.LONG * (max_delay + 1))
-        self.rounds: dict[int, Played] = {}
-        self._oldest = 1
+        self._rounds = {played.number: played for played in rounds}
+        self._oldest = min(self._rounds, default=1)
 
-    def add(self, played: Played) -> None:
+    def add(self, played: Round) -> None:
         """Remember a round and forget those that no longer matter."""
-        rounds = self.rounds
+        rounds = self._rounds
         rounds[played.number] = played
         while len(rounds) > self._least and (self._oldest < played.block_start or len(rounds) > self._most):
             del rounds[self._oldest]
             self._oldest += 1
 
-    def get(self, number: int) -> Played | None:
+    def get(self, number: int) -> Round | None:
         """Return a round, None if it is forgotten."""
-        return self.rounds.get(number)
+        return self._rounds.get(number)
+
+    def since(self, number: int) -> list[Round]:
+        """Return the rounds from this one on that are remembered."""
+        return [self._rounds[t] for t in range(max(number, self._oldest), self._oldest + len(self._rounds))]
 
     def state(self) -> list[list[Any]]:
         """Return the rounds as JSON."""
-        return [played.state() for played in self.rounds.values()]
+        return [played.state() for played in self._rounds.values()]
 
-    def resume(self, state: list[list[Any]]) -> None:
-        """Take up saved rounds."""
-        self.rounds = {played.number: played for played in map(Played.from_state, state)}
-        self._oldest = min(self.rounds, default=1)
+
+class Dates:
+    """The date of a round: the start date plus the rounds before it, moved on by the days of every pause.
+
+    start: the date of round 1, None to take the day on which a round is asked for. round_length: in days.
+    """
+
+    def __init__(self, start: str | None, round_length: float, shift: int = 0, paused_at: str | None = None) -> None:
+        self._first = None if start is None else datetime.date.fromisoformat(start).toordinal()
+        self._length = round_length
+        self.shift, self.paused_at = shift, paused_at
+
+    def of(self, number: int, at: str) -> str | None:
+        """Return the date of a round that is asked for at a moment; None if there is no such date."""
+        if self._first is None:
+            return at[:10] if moment(at) is not None else None
+        day = self._first + int((number - 1) * self._length) + self.shift
+        return datetime.date.fromordinal(day).isoformat() if day <= datetime.date.max.toordinal() else None
+
+    def resume(self, at: str) -> None:
+        """Move all later rounds on by the whole days the pause took."""
+        begun, ended = moment(self.paused_at or ""), moment(at)
+        if begun is not None and ended is not None:
+            self.shift += max((ended - begun).days, 0)
+        self.paused_at = None
+
+
+@functools.lru_cache(256)
+def moment(at: str) -> datetime.datetime | None:
+    """Return an ISO time, None if the text is none; a time without a zone is taken as UTC."""
+    try:
+        found = datetime.datetime.fromisoformat(at)
+    except ValueError:
+        return None
+    return found if found.tzinfo is not None else found.replace(tzinfo=datetime.UTC)

@@ -5,18 +5,18 @@ from typing import Any
 from aftereffect.service.experiment import outcome
 from aftereffect.service.experiment.alarms import alarms
 from aftereffect.service.experiment.guarantee import guarantee
-from aftereffect.service.experiment.state import Progress
+from aftereffect.service.experiment.state import State
 
 
-def view(progress: Progress) -> dict[str, Any]:
+def view(state: State) -> dict[str, Any]:
     """Return everything there is to show."""
-    settings, counts = progress.settings, progress.counts
+    settings, counts = state.settings, state.counts
     arms = settings.arms
-    over = progress.phase == "finished"
+    over = state.phase == "finished"
     shown = ("missing", "void", "out_of_range", "amended", "substituted", "withheld", "reports")
     return {
         "name": settings.name,
-        "state": progress.phase,
+        "state": state.phase,
         "arms": list(arms),
         "units": list(settings.units),
         "direction": settings.direction,
@@ -30,22 +30,22 @@ def view(progress: Progress) -> dict[str, Any]:
         "seed": settings.seed,
         "start_date": settings.start_date,
         "round_length": settings.round_length,
-        "round": progress.last,
-        "open_round": progress.open_round_number(),
-        "updates": progress.updates,
-        "block": progress.block,
-        "block_start": progress.block_start if progress.last else None,
-        "warm_until": progress.warm_until,
-        "probabilities": dict(zip(arms, progress.odds, strict=True)),
-        "plays": dict(zip(arms, progress.plays, strict=True)),
-        "away": [arms[i] for i in sorted(progress.away)],
-        "counts": {name: counts[name] for name in shown} | {"void_windows": progress.panel.counts.void_windows},
-        "sum_of_totals": progress.sum,
-        "measured": outcome.table(arms, progress.tallies),
-        "alarms": alarms(progress),
-        "plan": progress.plan.model_dump(),
-        "guarantee": guarantee(progress),
-        "winner": outcome.winner(arms, progress.tallies, progress.odds, settings.direction) if over else None,
-        "started_at": progress.started_at,
-        "finished_at": progress.finished_at,
+        "round": state.last,
+        "open_round": state.open_round,
+        "updates": state.updates,
+        "block": state.block,
+        "block_start": state.block_start if state.last else None,
+        "warm_until": state.warm_until,
+        "probabilities": dict(zip(arms, state.probabilities, strict=True)),
+        "plays": dict(zip(arms, state.plays, strict=True)),
+        "away": [arms[i] for i in sorted(state.away)],
+        "counts": {name: counts[name] for name in shown} | {"void_windows": state.panel.counts.void_windows},
+        "sum_of_totals": state.sum,
+        "measured": outcome.table(arms, state.tallies),
+        "alarms": alarms(state),
+        "plan": state.plan.model_dump(),
+        "guarantee": guarantee(state),
+        "winner": outcome.winner(arms, state.tallies, state.probabilities, settings.direction) if over else None,
+        "started_at": state.started_at,
+        "finished_at": state.finished_at,
     }

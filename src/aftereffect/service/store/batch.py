@@ -47,7 +47,7 @@ class Batch:
 
     def create(self, held: Held, name: str, settings: str) -> None:
         """Add a new experiment; what it does next moves its head."""
-        status = held.experiment.progress.phase
+        status = held.experiment.phase
         self._created.append((held.number, held.id, name, status, held.seq, held.head, held.created_at, settings))
         self._heads[held.id] = (status, held.seq, held.head, held.number)
 
@@ -67,7 +67,7 @@ class Batch:
             else:
                 self._changed[key] = row
         held.seq, held.head = seq, head
-        self._heads[held.id] = (held.experiment.progress.phase, seq, head, number)
+        self._heads[held.id] = (held.experiment.phase, seq, head, number)
         if seq >= held.due_from:
             self._due[held.id] = held
 

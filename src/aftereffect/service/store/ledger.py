@@ -18,7 +18,7 @@ from aftereffect.service.store.batch import Batch
 from aftereffect.service.store.dictation import Script
 from aftereffect.service.store.jobs import Answer, Creation, Form, Item, Outcome, Work
 from aftereffect.service.store.loading import Held, is_identity, load
-from aftereffect.service.store.lookup import Lookup, Source, Unsure
+from aftereffect.service.store.lookup import Source, Unsure
 from aftereffect.service.store.pages import Fault, Page
 from aftereffect.service.store.places import Place
 from aftereffect.service.store.reader import Reader
@@ -190,7 +190,9 @@ class Ledger:
                 if held is None:
                     held = self._hold(load(reader.connection, identity))
                 held.used = clock
-                done = held.experiment.do(command, at)
+                wanted = held.experiment.forgotten(command)
+                recalled = None if wanted is None else self._source.row(held, *wanted)
+                done = held.experiment.do(command, at, recalled)
                 if done.event is not None:
                     batch.add(held, done.event, done.rows)
                 answers.append(done.answer if form is None else form(identity, done.answer))
@@ -215,7 +217,6 @@ class Ledger:
         return held.view()
 
     def _hold(self, held: Held) -> Held:
-        held.experiment.lookup = Lookup(self._source, held.id, held.number, held.units)
         self._held[held.id] = held
         return held
 

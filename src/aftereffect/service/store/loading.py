@@ -104,7 +104,7 @@ def advance(connection: Connection, held: Held, row: Row[Any]) -> None:
             experiment=held.id,
         )
     last = connection.execute(_last_round.where(schema.rounds.c.experiment == held.number)).scalar() or 0
-    opened = held.experiment.progress.last
+    opened = held.experiment.last
     if last != opened:
         raise Corrupt(
             f"the rounds of experiment {held.id} must go to {opened}, as its log does, but go to {last}",

@@ -115,7 +115,7 @@ class _Check:
         self._compare_end(held, saved)
         self._flush(held, everything=True)
         self._count()
-        return held.experiment.progress.last
+        return held.experiment.last
 
     def _checkpoint(self) -> Row[Any] | None:
         query = select(schema.checkpoints).where(schema.checkpoints.c.experiment == self.row.number)
@@ -150,7 +150,7 @@ class _Check:
             )
         if saved is not None and not 0 < saved.seq <= held.seq:
             raise Corrupt(f"the checkpoint must be of an event in the log, but it is of {saved.seq}")
-        status = held.experiment.progress.phase
+        status = held.experiment.phase
         if row.status != status:
             raise Corrupt(f"the status must be {status!r}, as in the log, but is {row.status!r}")
 
