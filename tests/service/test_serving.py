@@ -123,7 +123,7 @@ def test_what_cannot_be_served_is_said(tmp_path):
         port = taken.getsockname()[1]
         with pytest.raises(InvalidArgument, match=f"'127.0.0.1', {port} are not"):
             serve(Config(store=store, port=port))
-    with pytest.raises(InvalidArgument, match=r"host must be an address of this machine, but got 'no.such.invalid'"):
+    with pytest.raises(InvalidArgument, match=r"on this machine, but 'no.such.invalid', 8000 are not"):
         serve(Config(store=store, host="no.such.invalid"))
 
 

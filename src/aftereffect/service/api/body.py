@@ -8,7 +8,9 @@ infinity), the same key twice (the last wins), integers of any length, lone surr
 import asyncio
 import json
 import math
-from typing import Any, NamedTuple, NoReturn
+import re
+from collections import Counter
+from typing import Any, NoReturn
 
 from pydantic import BaseModel
 from starlette.requests import ClientDisconnect, Request
@@ -21,7 +23,7 @@ from aftereffect.service.messages import MOST_BULK
 
 MAX_DEPTH = 16
 TOO_DEEP = f"the body must be nested at most {MAX_DEPTH} deep, but is deeper"
-MAX_INTEGER = 2**63
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 # Reading a body of this size takes about a millisecond; longer ones are read in a thread.
 LONG_BODY = 1 << 16
 
@@ -40,33 +42,29 @@ class JsonBody:
         config: Config = request.app.state.config
         raw = await read_body(request, self.limit(config), config.body_seconds)
         if self.optional and not raw.strip():
-            return self.validated({})
+            return self.read(b"{}")
         kind = request.headers.get("content-type", "")
         if not is_json(kind):
             raise Refused("unsupported", f"Content-Type must be application/json, but got {shown(kind)}")
         if len(raw) < LONG_BODY:
-            return self.validated(parse(raw))
+            return self.read(raw)
         pools: ThreadPools = request.app.state.pools
-        return await pools.reads.run(lambda: self.validated(parse(raw)))
+        return await pools.reads.run(self.read, raw)
 
     def limit(self, config: Config) -> int:
         """Return the most bytes that a body may have."""
         return config.body_limit
 
-    def validated(self, value: Any) -> Any:
-        """Return a JSON value as the model."""
-        return checked(self.model, value)
-
-
-class BadItem(NamedTuple):
-    """An item of a bulk request that does not fit its model. experiment: what it names, if that can be said."""
-
-    experiment: str | None
-    refusal: Refused
+    def read(self, raw: bytes) -> Any:
+        """Return what a JSON text holds."""
+        return checked(self.model, parse(raw))
 
 
 class BulkBody(JsonBody):
-    """A FastAPI dependency: the items of a bulk request, each as a model or, where it does not fit, as a `BadItem`."""
+    """A FastAPI dependency: the items of a bulk request, each as a pair: the experiment it names, and what it holds.
+
+    An item that does not fit its model does not touch the others: its pair holds the refusal. model: the whole body.
+    """
 
     def __init__(self, model: type[BaseModel], item: type[BaseModel]) -> None:
         super().__init__(model)
@@ -76,21 +74,23 @@ class BulkBody(JsonBody):
         """Return the most bytes that a body may have."""
         return config.bulk_body_limit
 
-    def validated(self, value: Any) -> list[Any]:
-        """Return the items; one that does not fit does not touch the others."""
-        items = value.get("items") if isinstance(value, dict) and len(value) == 1 else None
-        if not isinstance(items, list):
-            refuse(f"the body must be an object with nothing but a list of items, but got {shown(value)}")
+    def read(self, raw: bytes) -> list[tuple[str | None, Any]]:
+        """Return the items of a JSON text."""
+        items = checked(_Items, parse(raw)).items
         if len(items) > MOST_BULK:
             raise Refused("too_large", f"items must be at most {MOST_BULK}, but got {len(items)}", limit=MOST_BULK)
-        return [self._item(item) for item in items]
+        return [self._pair(item) for item in items]
 
-    def _item(self, value: Any) -> Any:
+    def _pair(self, item: Any) -> tuple[str | None, Any]:
+        named = item.get("experiment") if isinstance(item, dict) else None
         try:
-            return checked(self.item, value, "an item")
-        except Refused as refusal:
-            named = value.get("experiment") if isinstance(value, dict) else None
-            return BadItem(named[:100] if isinstance(named, str) else None, refusal)
+            return named, checked(self.item, item, "an item")
+        except Refused as refused:
+            return named[:100] if isinstance(named, str) else None, refused
+
+
+class _Items(BaseModel, extra="forbid"):
+    items: list[Any]
 
 
 async def read_body(request: Request, limit: int, seconds: float) -> bytes:
@@ -151,27 +151,20 @@ def parse(body: bytes) -> Any:
         refuse(f"the body must be JSON, but is not at character {error.pos}: {error.msg}")
     except RecursionError:
         refuse(TOO_DEEP)
-    # NUL and lone surrogates can only come as escapes: raw ones are not JSON, or not UTF-8.
-    if b"\\u" in body or body.count(b"{") + body.count(b"[") > MAX_DEPTH:
-        _check_tree(value)
+    _check(value, 1)
     return value
 
 
-def _check_tree(value: Any) -> None:
-    level, depth = [value], 1
-    while level:
-        below: list[Any] = []
-        for part in level:
-            if isinstance(part, str):
-                if "\0" in part or any("\ud800" <= letter <= "\udfff" for letter in part):
-                    refuse(f"a text in the body must be free of NUL and of lone surrogates, but got {shown(part)}")
-            elif isinstance(part, dict | list):
-                if depth > MAX_DEPTH:
-                    refuse(TOO_DEEP)
-                below.extend(part)
-                if isinstance(part, dict):
-                    below.extend(part.values())
-        level, depth = below, depth + 1
+def _check(value: Any, depth: int) -> None:
+    """Refuse texts that cannot be stored, and deep nesting."""
+    if isinstance(value, str):
+        if _UNSTORABLE.search(value):
+            refuse(f"a text in the body must be free of NUL and of lone surrogates, but got {shown(value)}")
+    elif isinstance(value, dict | list):
+        if depth > MAX_DEPTH:
+            refuse(TOO_DEEP)
+        for part in value if isinstance(value, list) else (*value, *value.values()):
+            _check(part, depth + 1)
 
 
 def _float(text: str) -> float:
@@ -183,26 +176,17 @@ def _float(text: str) -> float:
 
 def _integer(text: str) -> int:
     # The length first: turning a long text into an int takes quadratic time.
-    if len(text) > 20 or not -MAX_INTEGER <= (number := int(text)) < 2 * MAX_INTEGER:
+    if len(text) > 20 or not -(2**63) <= (number := int(text)) < 2**64:
         refuse(f"an integer in the body must lie within 64 bits, but got {shown(text)}")
     return number
-
-
-def _constant(text: str) -> NoReturn:
-    refuse(f"a number in the body must be finite, but got {text}")
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     read = dict(pairs)
     if len(read) != len(pairs):
-        seen: set[str] = set()
-        for key, _ in pairs:
-            if key in seen:
-                refuse(f"an object in the body must have each key once, but has {shown(key)} more than once")
-            seen.add(key)
+        key = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
+        refuse(f"an object in the body must have each key once, but has {shown(key)} more than once")
     return read
 
 
-_DECODER = json.JSONDecoder(
-    object_pairs_hook=_object, parse_float=_float, parse_int=_integer, parse_constant=_constant
-)
+_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_float=_float, parse_int=_integer, parse_constant=_float)

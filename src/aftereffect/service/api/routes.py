@@ -18,12 +18,12 @@ from starlette.responses import HTMLResponse, PlainTextResponse, Response, Strea
 
 from aftereffect.core.checks import shown
 from aftereffect.service import messages
-from aftereffect.service.api import openapi
 from aftereffect.service.api.auth import Scope
-from aftereffect.service.api.body import BadItem, BulkBody, JsonBody
+from aftereffect.service.api.body import BulkBody, JsonBody
 from aftereffect.service.api.limits import ThreadPools
 from aftereffect.service.api.telemetry import LOGGER, Telemetry, route_of
-from aftereffect.service.errors import Refused
+from aftereffect.service.dashboard.views import page
+from aftereffect.service.errors import CODES, Refused
 from aftereffect.service.experiment import commands
 from aftereffect.service.experiment.commands import Command
 from aftereffect.service.experiment.plan import planned
@@ -34,8 +34,6 @@ DIGITS = re.compile(r"[0-9]{1,19}", re.ASCII)
 MEDIA_TYPES = {"csv": "text/csv; charset=utf-8", "parquet": "application/vnd.apache.parquet"}
 SPOOL_BYTES = 8 << 20
 """An export up to this size is kept in memory while it is sent, a longer one in a temporary file."""
-MANY_ITEMS = 256
-"""From so many items on, the response to a bulk request is written in a thread, and other requests go on."""
 
 
 async def check_query(request: Request) -> None:
@@ -43,14 +41,11 @@ async def check_query(request: Request) -> None:
     if not request.scope["query_string"]:
         return
     allowed = [field.alias for field in request.scope["route"].dependant.query_params]
-    seen: set[str] = set()
-    for name, _ in request.query_params.multi_items():
-        if name not in allowed:
-            known = ", ".join(allowed) or "no parameters"
-            raise Refused("invalid", f"the query may have {known}, but got {shown(name)}")
-        if name in seen:
-            raise Refused("invalid", f"the query must have each parameter once, but got {name} twice")
-        seen.add(name)
+    names = [name for name, _ in request.query_params.multi_items()]
+    for name in names:
+        if name not in allowed or names.count(name) > 1:
+            known = " and ".join(allowed) or "no parameters"
+            raise Refused("invalid", f"the query may have {known}, each once, but got {shown(names)}")
 
 
 def _router(scope: str) -> APIRouter:
@@ -98,11 +93,26 @@ ExperimentId = Annotated[
     str, BeforeValidator(_experiment_id), Path(description="The id of an experiment.", examples=["pZk2Yt0nQ9vLr8sX"])
 ]
 RoundNumber = Annotated[int, BeforeValidator(_whole), Path(ge=1, le=LARGEST, description="The number of a round.")]
+TokenId = Annotated[str, Path(description="The id of a token, which is not the token.")]
 ArmName = Annotated[str, Path(description="The name of an arm.", examples=["email"])]
 After = Annotated[
     str, Query(pattern=r"^[A-Za-z0-9._~:+-]{0,300}$", description="The `next` of the page before; empty for the first.")
 ]
+Format = Annotated[Literal["csv", "parquet", ""], Query(description="The kind of file.")]
+StateName = Annotated[messages.State | Literal[""], Query(description="Only experiments in this state.")]
+Last = Annotated[int, _number(2000), Query(ge=1, le=messages.MOST_SERIES, description="How many rounds at most.")]
+AfterEvent = Annotated[int, _number(0), Query(ge=0, le=LARGEST, description="The `next` of the page before.")]
 Limit = Annotated[int, _number(100), Query(ge=1, le=messages.MOST_ITEMS, description="How many items at most.")]
+AskBody = Annotated[messages.Ask, Depends(JsonBody(messages.Ask, optional=True))]
+TellBody = Annotated[messages.Tell, Depends(JsonBody(messages.Tell))]
+AmendBody = Annotated[messages.Tell, Depends(JsonBody(messages.Tell))]
+NoBody = Annotated[messages.NoFields, Depends(JsonBody(messages.NoFields, optional=True))]
+Items = list[tuple[Any, Any]]
+AskItems = Annotated[Items, Depends(BulkBody(messages.BulkAsk, messages.AskItem))]
+TellItems = Annotated[Items, Depends(BulkBody(messages.BulkTell, messages.TellItem))]
+SettingsBody = Annotated[ExperimentSettings, Depends(JsonBody(ExperimentSettings))]
+PlanBody = Annotated[PlanQuestion, Depends(JsonBody(PlanQuestion))]
+TokenBody = Annotated[messages.NewToken, Depends(JsonBody(messages.NewToken))]
 
 
 def reply(value: Mapping[str, Any], status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
@@ -116,69 +126,45 @@ def reply(value: Mapping[str, Any], status: int = 200, headers: Mapping[str, str
 
 
 @play.post("/v1/experiments/{id}/ask", response_model=messages.Turn)
-async def ask(
-    store: Stored, id: ExperimentId, body: Annotated[messages.Ask, Depends(JsonBody(messages.Ask, optional=True))]
-) -> Response:
+async def ask(store: Stored, id: ExperimentId, body: AskBody) -> Response:
     """Open the next round, or return the open one."""
     return reply({"experiment": id, **await store.aperform(id, commands.Ask(body.unit))})
 
 
 @play.put("/v1/experiments/{id}/rounds/{round}", response_model=messages.Report)
-async def tell(
-    store: Stored,
-    id: ExperimentId,
-    round: RoundNumber,
-    body: Annotated[messages.Tell, Depends(JsonBody(messages.Tell))],
-) -> Response:
+async def tell(store: Stored, id: ExperimentId, round: RoundNumber, body: TellBody) -> Response:
     """Report the total of a round, or that it is missing."""
     return reply({"experiment": id, **await store.aperform(id, commands.Tell(round, body.total, body.unit))})
 
 
 @play.post("/v1/experiments/{id}/rounds/{round}/amend", response_model=messages.Report)
-async def amend(
-    store: Stored,
-    id: ExperimentId,
-    round: RoundNumber,
-    body: Annotated[messages.Tell, Depends(JsonBody(messages.Tell))],
-) -> Response:
+async def amend(store: Stored, id: ExperimentId, round: RoundNumber, body: AmendBody) -> Response:
     """Correct a total, or bring a late one, while its block is open."""
     return reply({"experiment": id, **await store.aperform(id, commands.Amend(round, body.total, body.unit))})
 
 
 @play.post("/v1/bulk/ask", response_model=messages.BulkReply[messages.Turn])
-async def bulk_ask(
-    request: Request, items: Annotated[list[Any], Depends(BulkBody(messages.BulkAsk, messages.AskItem))]
-) -> Response:
+async def bulk_ask(request: Request, items: AskItems) -> Response:
     """Ask for many experiments, each answered on its own."""
     return await _bulk(request, items, lambda item: commands.Ask(item.unit))
 
 
 @play.post("/v1/bulk/tell", response_model=messages.BulkReply[messages.Report])
-async def bulk_tell(
-    request: Request, items: Annotated[list[Any], Depends(BulkBody(messages.BulkTell, messages.TellItem))]
-) -> Response:
+async def bulk_tell(request: Request, items: TellItems) -> Response:
     """Report for many experiments, each answered on its own."""
     return await _bulk(request, items, lambda item: commands.Tell(item.round, item.total, item.unit))
 
 
-async def _bulk(request: Request, items: list[Any], command: Callable[[Any], Command]) -> Response:
-    state = request.app.state
-    valid = [(item.experiment, command(item)) for item in items if not isinstance(item, BadItem)]
-    done = iter(await state.store.aperform_many(valid))
-
-    def answers() -> tuple[bytes, int]:
-        """Return the text of all answers, in the order of the items, and how many items were refused."""
-        found = []
-        for item in items:
-            answer = item.refusal if isinstance(item, BadItem) else next(done)
-            told = {"error": answer.problem()} if isinstance(answer, Refused) else answer
-            found.append({"experiment": item.experiment, **told})
-        return orjson.dumps({"items": found}), sum("error" in each for each in found)
-
-    content, refused = answers() if len(items) < MANY_ITEMS else await state.pools.reads.run(answers)
-    telemetry: Telemetry = state.telemetry
+async def _bulk(request: Request, items: Items, command: Callable[[Any], Command]) -> Response:
+    store: Store = request.app.state.store
+    telemetry: Telemetry = request.app.state.telemetry
+    valid = [(name, command(item)) for name, item in items if not isinstance(item, Refused)]
+    done = iter(await store.aperform_many(valid))
+    answers = [item if isinstance(item, Refused) else next(done) for _, item in items]
+    refused = sum(isinstance(answer, Refused) for answer in answers)
     telemetry.bulk(route_of(request.scope), len(items) - refused, refused)
-    return Response(content, media_type="application/json")
+    told = [{"error": answer.problem()} if isinstance(answer, Refused) else answer for answer in answers]
+    return reply({"items": [{"experiment": name, **each} for (name, _), each in zip(items, told, strict=True)]})
 
 
 # Reading
@@ -186,13 +172,9 @@ async def _bulk(request: Request, items: list[Any], command: Callable[[Any], Com
 
 @read.get("/v1/experiments", response_model=messages.Page[messages.Summary])
 async def experiments(
-    store: Stored,
-    pools: Pools,
-    after: After = "",
-    limit: Limit = 100,
-    state: Annotated[messages.State | Literal[""], Query()] = "",
+    store: Stored, pools: Pools, after: After = "", limit: Limit = 100, state: StateName = ""
 ) -> Response:
-    """List the experiments; state: only those in this state."""
+    """List the experiments."""
     return reply(await pools.reads.run(store.experiments, after=after or None, limit=limit, state=state or None))
 
 
@@ -203,32 +185,21 @@ async def experiment(store: Stored, pools: Pools, id: ExperimentId) -> Response:
 
 
 @read.get("/v1/experiments/{id}/rounds", response_model=messages.Page[messages.Row])
-async def rounds(
-    store: Stored, pools: Pools, id: ExperimentId, after: After = "", limit: Limit = 100
-) -> Response:
+async def rounds(store: Stored, pools: Pools, id: ExperimentId, after: After = "", limit: Limit = 100) -> Response:
     """List the rounds, a row for each unit."""
     return reply(await pools.reads.run(store.rounds, id, after=after or None, limit=limit))
 
 
 @read.get("/v1/experiments/{id}/events", response_model=messages.Page[messages.Event])
 async def events(
-    store: Stored,
-    pools: Pools,
-    id: ExperimentId,
-    after: Annotated[int, _number(0), Query(ge=0, le=LARGEST, description="The `next` of the page before.")] = 0,
-    limit: Limit = 100,
+    store: Stored, pools: Pools, id: ExperimentId, after: AfterEvent = 0, limit: Limit = 100
 ) -> Response:
     """List the log's events."""
     return reply(await pools.reads.run(store.events, id, after=after, limit=limit))
 
 
 @read.get("/v1/experiments/{id}/series", response_model=messages.Series)
-async def series(
-    store: Stored,
-    pools: Pools,
-    id: ExperimentId,
-    last: Annotated[int, _number(2000), Query(ge=1, le=messages.MOST_SERIES, description="How many rounds.")] = 2000,
-) -> Response:
+async def series(store: Stored, pools: Pools, id: ExperimentId, last: Last = 2000) -> Response:
     """Return the columns behind the charts."""
     return reply(await pools.reads.run(store.series, id, last=last))
 
@@ -238,9 +209,7 @@ async def series(
     response_class=Response,
     responses={200: {"content": {kind.partition(";")[0]: {} for kind in MEDIA_TYPES.values()}}},
 )
-async def export(
-    store: Stored, pools: Pools, id: ExperimentId, format: Annotated[Literal["csv", "parquet", ""], Query()] = "csv"
-) -> Response:
+async def export(store: Stored, pools: Pools, id: ExperimentId, format: Format = "csv") -> Response:
     """Return the record as a CSV or Parquet file."""
     form = format or "csv"
     chunks = _exported(store, id, form)
@@ -261,9 +230,7 @@ def _exported(store: Store, id: str, form: str) -> Iterator[bytes]:
 
 
 @read.post("/v1/plan", response_model=messages.Plan)
-async def plan(
-    pools: Pools, body: Annotated[PlanQuestion, Depends(JsonBody(PlanQuestion))]
-) -> Response:
+async def plan(pools: Pools, body: PlanBody) -> Response:
     """Say what a carry-over leads to: blocks, decisions, the guarantee."""
     return reply(await pools.reads.run(planned, body))
 
@@ -279,9 +246,7 @@ async def metrics(request: Request) -> Response:
 
 
 @admin.post("/v1/experiments", response_model=messages.Overview, status_code=201)
-async def create(
-    store: Stored, body: Annotated[ExperimentSettings, Depends(JsonBody(ExperimentSettings))]
-) -> Response:
+async def create(store: Stored, body: SettingsBody) -> Response:
     """Make an experiment; it runs at once unless it is a draft."""
     made = await store.acreate(body)
     return reply(made, 201, {"Location": f"/v1/experiments/{made['id']}"})
@@ -290,9 +255,6 @@ async def create(
 async def _changed(store: Store, pools: ThreadPools, id: str, command: Command) -> Response:
     await store.aperform(id, command)
     return reply(await pools.reads.run(store.experiment, id))
-
-
-NoBody = Annotated[messages.NoFields, Depends(JsonBody(messages.NoFields, optional=True))]
 
 
 @admin.post("/v1/experiments/{id}/start", response_model=messages.Overview)
@@ -345,9 +307,7 @@ async def verify_all(store: Stored, pools: Pools, after: After = "", limit: Limi
 
 
 @admin.post("/v1/tokens", response_model=messages.Token, status_code=201)
-async def create_token(
-    store: Stored, pools: Pools, body: Annotated[messages.NewToken, Depends(JsonBody(messages.NewToken))]
-) -> Response:
+async def create_token(store: Stored, pools: Pools, body: TokenBody) -> Response:
     """Make a token; it is shown this once."""
     token = await pools.checks.run(store.create_token, body.name, body.scopes)
     return reply({"name": body.name, "scopes": body.scopes, "token": token}, 201)
@@ -360,9 +320,7 @@ async def tokens(store: Stored, pools: Pools) -> Response:
 
 
 @admin.delete("/v1/tokens/{token}", status_code=204)
-async def revoke_token(
-    store: Stored, pools: Pools, token: Annotated[str, Path(description="The id of a token (not the token).")]
-) -> Response:
+async def revoke_token(store: Stored, pools: Pools, token: TokenId) -> Response:
     """Make a token worthless."""
     if not messages.is_id(token):
         raise Refused("not_found", f"token must be the id of a token, but got {shown(token)}")
@@ -386,6 +344,6 @@ async def health(store: Stored, pools: Pools) -> Response:
 
 
 @public.get("/docs", response_class=HTMLResponse)
-async def docs(request: Request) -> Response:
-    """Return the reference as a page."""
-    return HTMLResponse(openapi.reference(request.app.openapi()), headers={"Content-Security-Policy": openapi.POLICY})
+def docs(request: Request) -> Response:
+    """Return the reference as a page: FastAPI's own loads scripts from elsewhere, this one has none."""
+    return page("reference.html", None, document=request.app.openapi(), codes=CODES)

@@ -7,10 +7,9 @@ was acknowledged is durable anyway; a kill loses nothing but answers on their wa
 import resource
 import signal
 import socket
+import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from types import FrameType
+from collections.abc import Callable
 
 import uvicorn
 
@@ -40,7 +39,10 @@ def serve(config: Config, ready: Callable[[str], None] = announce) -> None:
     (nobody could do anything, and the first one cannot be made by request).
     """
     check_reach(config)
-    with _stopping(), _listening(config) as listener:
+    if threading.current_thread() is threading.main_thread():
+        # Uvicorn, when it has stopped, sends the signal again: it must end in an exception, to close the store.
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit())
+    with _listener(config) as listener:
         address = address_of(config, listener)
         warm_up()
         store = Store.open(config.store, address=address)
@@ -104,38 +106,13 @@ def _server(store: Store, config: Config) -> uvicorn.Server:
     return uvicorn.Server(settings)
 
 
-@contextmanager
-def _listening(config: Config) -> Iterator[socket.socket]:
+def _listener(config: Config) -> socket.socket:
     host = config.host.strip("[]")
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        family, kind, protocol, _, where = socket.getaddrinfo(
-            host, config.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
+        return socket.create_server((host, config.port), family=family, backlog=BACKLOG)
     except (OSError, UnicodeError) as error:
-        raise InvalidArgument(f"host must be an address of this machine, but got {host!r}: {error}") from None
-    with socket.socket(family, kind, protocol) as listener:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listener.bind(where)
-        except OSError as error:
-            words = f"host and port must be free on this machine, but {host!r}, {config.port} are not: {error.strerror}"
-            raise InvalidArgument(words) from None
-        listener.listen(BACKLOG)
-        yield listener
-
-
-@contextmanager
-def _stopping() -> Iterator[None]:
-    """Let SIGTERM end by an exception, so that the store is closed: uvicorn, when done, sends it again."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        raise SystemExit(0)
-
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
+        reason = getattr(error, "strerror", error)
+        raise InvalidArgument(
+            f"host and port must be free on this machine, but {host!r}, {config.port} are not: {reason}"
+        ) from None
