@@ -133,6 +133,21 @@ def test_on_loopback_only_its_own_names_are_answered(tmp_path, host, status):
             assert answer.status_code == (status if status == 403 or path in KNOWN else 404), (path, answer.text)
 
 
+def test_a_second_host_is_refused(tmp_path):
+    with api(tmp_path) as local:
+        for path in ("/v1/experiments", "/healthz"):
+            answer = local("GET", path, headers=[("host", "localhost"), ("host", "evil.example")])
+            problem(answer, 400, "bad_request")
+
+
+def test_requests_without_a_valid_token_are_logged(call: Api, caplog):
+    with caplog.at_level(logging.WARNING):
+        call("GET", "/v1/experiments", headers=bearer("ae_" + "x" * 43))
+    [facts] = [record.facts for record in caplog.records if record.message == "unauthorized"]
+    assert (facts["route"], facts["client"]) == ("/v1/experiments", "127.0.0.1")
+    assert "xxx" not in str(facts)
+
+
 def test_further_names_are_set(tmp_path):
     with api(tmp_path, allowed_hosts="shop.example, Other.example") as local:
         for host in ("shop.example", "other.example:80", "localhost"):

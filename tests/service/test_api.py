@@ -66,6 +66,19 @@ def test_tell_is_accepted_again_refused_otherwise_and_amended(call: Api):
     assert (row["round"], row["unit"], row["total"], row["status"]) == (1, "1", 30.0, "reported")
 
 
+def test_an_amendment_may_say_which_total_it_corrects(call: Api):
+    path = call.create()
+    call("POST", f"{path}/ask")
+    call("PUT", f"{path}/rounds/1", json={"total": 31.5})
+    where = f"{path}/rounds/1/amend"
+    assert call("POST", where, json={"total": 30, "was": 31.5}).json()["total"] == 30.0
+    # Sent again it holds already; one that builds on what is no longer there is refused.
+    assert call("POST", where, json={"total": 30, "was": 31.5}).status_code == 200
+    problem(call("POST", where, json={"total": 29, "was": 31.5}), 409, "conflict")
+    problem(call("POST", where, json={"total": 29, "was": None}), 409, "conflict")
+    assert call("POST", where, json={"total": 29, "was": 30}).json()["total"] == 29.0
+
+
 def test_rounds_that_are_not_open_are_not_told(call: Api):
     path = call.create()
     problem(call("PUT", f"{path}/rounds/1", json={"total": 1}), 409, "not_open")
@@ -174,7 +187,9 @@ def test_exports_series_and_verify(call: Api):
     assert len(table.text.strip().splitlines()) == 4
     assert call("GET", f"{path}/export?format=parquet").content[:4] == b"PAR1"
     problem(call("GET", f"{path}/export?format=xls"), 422, "invalid")
-    assert isinstance(call("GET", f"{path}/series?last=2").json(), dict)
+    assert call("GET", f"{path}/series?last=2").json()["round"] == [2, 3]
+    assert call("GET", f"{path}/series?last=20000").status_code == 200
+    problem(call("GET", f"{path}/series?last=20001"), 422, "invalid")
     verdict = call("GET", f"{path}/verify").json()
     assert (verdict["ok"], verdict["rounds"], verdict["finding"]) == (True, 3, None)
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import threading
 from collections.abc import AsyncIterator
 
 import httpx
@@ -123,6 +124,34 @@ def test_too_many_requests_at_once(tmp_path):
         assert healthy.status_code == 200
         assert [answer.status_code for answer in made] == [201, 201, 201]
         assert len(after.json()["items"]) == 3
+
+
+def test_long_reads_hold_up_nothing_else(tmp_path, monkeypatch):
+    with api(tmp_path) as call:
+        path, going = call.create(), threading.Event()
+        export = call.store.export
+
+        def slow(*given):
+            assert going.wait(60)
+            return export(*given)
+
+        monkeypatch.setattr(call.store, "export", slow)
+
+        others = (("GET", "/healthz"), ("GET", path), ("POST", f"{path}/ask"))
+
+        async def crowd() -> tuple[list[int], list[int]]:
+            waiting = [asyncio.create_task(call.sent("GET", f"{path}/export")) for _ in range(45)]
+            async with asyncio.timeout(60):
+                while not any(task.done() for task in waiting):
+                    await asyncio.sleep(0.01)
+            meanwhile = [(await call.sent(*words)).status_code for words in others]
+            going.set()
+            return meanwhile, [(await task).status_code for task in waiting]
+
+        meanwhile, exports = call.runner.run(crowd())
+        assert meanwhile == [200, 200, 200]
+        # Few are in work, some wait, and the others are told to come back.
+        assert set(exports) == {200, 429}
 
 
 def test_a_body_that_never_ends_is_given_up(tmp_path):

@@ -56,7 +56,7 @@ def test_waiting_ends_with_the_name_of_who_has_it(store: str) -> None:
 
 def test_what_must_be_compiled_is_compiled_before_others_have_to_wait(store: str, monkeypatch) -> None:
     seen: list[object] = []
-    monkeypatch.setattr("aftereffect.service.warming.warm_up", lambda: seen.append(holder(Path(store))))
+    monkeypatch.setattr("aftereffect.service.experiment.experiment.warm_up", lambda: seen.append(holder(Path(store))))
     open_local(store).close()
     assert seen == [None]
     open_local(store, plays=False).close()

@@ -35,7 +35,7 @@ def open_local(store: str, token: str | None = None, wait: float = WAIT, *, play
     """
     address = _address(store)
     if address is None and plays:
-        from aftereffect.service.warming import warm_up
+        from aftereffect.service.experiment.experiment import warm_up
 
         # Not while others wait for the lock: eight commands that compile one after the other take a minute.
         warm_up()

@@ -105,7 +105,7 @@ AfterEvent = Annotated[int, _number(0), Query(ge=0, le=LARGEST, description="The
 Limit = Annotated[int, _number(100), Query(ge=1, le=messages.MOST_ITEMS, description="How many items at most.")]
 AskBody = Annotated[messages.Ask, Depends(JsonBody(messages.Ask, optional=True))]
 TellBody = Annotated[messages.Tell, Depends(JsonBody(messages.Tell))]
-AmendBody = Annotated[messages.Tell, Depends(JsonBody(messages.Tell))]
+AmendBody = Annotated[messages.Amend, Depends(JsonBody(messages.Amend))]
 NoBody = Annotated[messages.NoFields, Depends(JsonBody(messages.NoFields, optional=True))]
 Items = list[tuple[Any, Any]]
 AskItems = Annotated[Items, Depends(BulkBody(messages.BulkAsk, messages.AskItem))]
@@ -140,7 +140,8 @@ async def tell(store: Stored, id: ExperimentId, round: RoundNumber, body: TellBo
 @play.post("/v1/experiments/{id}/rounds/{round}/amend", response_model=messages.Report)
 async def amend(store: Stored, id: ExperimentId, round: RoundNumber, body: AmendBody) -> Response:
     """Correct a total, or bring a late one, while its block is open."""
-    return reply({"experiment": id, **await store.aperform(id, commands.Amend(round, body.total, body.unit))})
+    was = body.was if "was" in body.model_fields_set else ...
+    return reply({"experiment": id, **await store.aperform(id, commands.Amend(round, body.total, body.unit, was))})
 
 
 @play.post("/v1/bulk/ask", response_model=messages.BulkReply[messages.Turn])

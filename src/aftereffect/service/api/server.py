@@ -18,8 +18,8 @@ from aftereffect.service.api.app import create_app
 from aftereffect.service.api.telemetry import configure_logging
 from aftereffect.service.config import Config
 from aftereffect.service.errors import Refused
+from aftereffect.service.experiment.experiment import warm_up
 from aftereffect.service.store.store import Store
-from aftereffect.service.warming import warm_up
 
 ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 BACKLOG = 2048

@@ -24,7 +24,7 @@ from aftereffect.service.experiment.commands import Amend, Ask, Away, Back, Comm
 from aftereffect.service.experiment.rounds import MISSING, OPEN, ROW, Round, Row
 from aftereffect.service.experiment.state import State
 from aftereffect.service.experiment.view import view
-from aftereffect.service.settings import ExperimentSettings
+from aftereffect.service.settings import ExperimentSettings, checked_settings
 
 FEW = 16
 """Up to so many probabilities stand in an event as they are, more as their SHA-256."""
@@ -395,6 +395,19 @@ def fingerprint(probabilities: Sequence[float]) -> list[float] | str:
         return list(probabilities)
     return hashlib.sha256(struct.pack(f"<{len(probabilities)}d", *probabilities)).hexdigest()
 
+
+
+def warm_up() -> None:
+    """Play a round in memory with each player, so that its code is loaded, and compiled where that is still to do.
+
+    A server does this before it answers, a command before it takes the lock that others may be waiting for.
+    """
+    for player in ({}, {"player": "paper", "horizon": 100}):
+        settings = {"name": "warm-up", "arms": ["a", "b"], "max_delay": 0, "seed": 1, **player}
+        experiment = Experiment(checked_settings(settings))
+        experiment.do(Ask(), "2026-01-01T00:00:00Z")
+        experiment.do(Tell(1, 0.5), "2026-01-01T00:00:00Z")
+        Experiment.from_state(experiment.state()).view()
 
 def _event(
     kind: str, at: str, body: dict[str, Any], round: int | None = None, unit: str | None = None
