@@ -52,13 +52,17 @@ class ThreadPool:
     """Runs functions that block in at most `threads` threads; beyond `waiting` callers in the queue it refuses."""
 
     def __init__(self, threads: int, waiting: int) -> None:
-        self._limiter, self._waiting = anyio.CapacityLimiter(threads), waiting
+        self._limiter, self._most, self._callers = anyio.CapacityLimiter(threads), threads + waiting, 0
 
     async def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Return what the function returns."""
-        if self._limiter.statistics().tasks_waiting >= self._waiting:
-            raise Refused("too_many", f"requests of this kind must be at most {self._waiting} in the queue; try later")
-        return await anyio.to_thread.run_sync(partial(function, *args, **kwargs), limiter=self._limiter)
+        if self._callers >= self._most:
+            raise Refused("too_many", f"requests of this kind must be at most {self._most} at one time; try again")
+        self._callers += 1
+        try:
+            return await anyio.to_thread.run_sync(partial(function, *args, **kwargs), limiter=self._limiter)
+        finally:
+            self._callers -= 1
 
 
 class ThreadPools:
