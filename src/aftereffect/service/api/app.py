@@ -1,7 +1,6 @@
 """`create_app(store, config)`: the service as an ASGI app: REST API, dashboard, and the middleware around both."""
 
 import time
-from collections.abc import Iterable
 from typing import Any
 
 from fastapi import FastAPI
@@ -62,7 +61,9 @@ class Middleware:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = with_security_headers(message.get("headers", ()))
+                given = list(message.get("headers", ()))
+                present = {name.lower() for name, _ in given}
+                message["headers"] = given + [pair for pair in SECURITY_HEADERS if pair[0] not in present]
             await send(message)
 
         self._in_flight += 1
@@ -82,25 +83,16 @@ class Middleware:
             self._telemetry.answered(method, route_of(scope), status or 499, time.perf_counter() - started)
 
     def _admit(self, scope: Scope) -> None:
-        headers = dict(scope["headers"])
+        headers, client = dict(scope["headers"]), scope.get("client")
         if len(headers) != len(scope["headers"]) and sum(name == b"host" for name, _ in scope["headers"]) > 1:
             raise Refused("bad_request", "Host must be sent once, but came more than once")
-        self._auth.check_origin(scope["method"], headers)
         # A health check may know the service by any name, and must get through when there is too much to do.
-        if scope["path"] == HEALTH:
-            return
-        self._auth.check_host(headers)
-        if self._in_flight > self._most:
+        health = scope["path"] == HEALTH
+        self._auth.check_site(scope["method"], headers, any_host=health)
+        if self._in_flight > self._most and not health:
             raise Refused("too_many", f"requests in work must be at most {self._most}; try again", retry_after=1)
-        client = scope.get("client")
-        self._rate.check(client[0] if client else "")
-
-
-def with_security_headers(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
-    """Return the headers of a response with the security headers that it does not set itself."""
-    given = list(headers)
-    present = {name.lower() for name, _ in given}
-    return given + [pair for pair in SECURITY_HEADERS if pair[0] not in present]
+        if self._rate.rate and not health:
+            self._rate.check(client[0] if client else "")
 
 
 class App(FastAPI):

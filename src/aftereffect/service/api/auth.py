@@ -63,20 +63,18 @@ class Auth:
 
     def __init__(self, store: Store, config: Config) -> None:
         self.required = config.access_required
-        self._store = store
+        self.store = store
         self._further = frozenset(name.lower() for name in config.allowed_hosts)
         own = LOOPBACK_NAMES | {config.host.strip("[]").lower()} - ANY_ADDRESS
         # Commands on this machine, and health checks, use its address whatever names are configured. Elsewhere than on
         # loopback, without names configured, any name may lead here: tokens guard what it says.
         self._hosts = own | self._further if config.on_loopback or self._further else frozenset[str]()
 
-    def check_host(self, headers: Headers) -> None:
-        """Refuse a request that was sent to another name than the service's own."""
-        if self._hosts and host_name(headers.get(b"host", b"").decode("latin-1")) not in self._hosts:
+    def check_site(self, method: str, headers: Headers, any_host: bool) -> None:
+        """Refuse a request that was sent to another name than the service's own, and a write that another site began."""
+        host = headers.get(b"host", b"").decode("latin-1").lower()
+        if self._hosts and not any_host and host_name(host) not in self._hosts:
             raise Refused("forbidden", "Host must be a name of this service; others are set as allowed_hosts")
-
-    def check_origin(self, method: str, headers: Headers) -> None:
-        """Refuse a browser's write that a page of another site began."""
         if method in SAFE_METHODS:
             return
         site, origin = headers.get(b"sec-fetch-site"), headers.get(b"origin")
@@ -85,31 +83,30 @@ class Auth:
         if origin is None:
             return
         sender = origin.decode("latin-1").partition("://")[2].lower()
-        own = headers.get(b"host", b"").decode("latin-1").lower()
-        if not sender or (sender != own and host_name(sender) not in self._further):
+        if not sender or (sender != host and host_name(sender) not in self._further):
             raise Refused("forbidden", "a write must come from the service's own pages, but Origin is another")
 
     def scopes(self, token: str | None) -> frozenset[str]:
         """Return what the holder of a token may do: everything where no tokens are needed; may ask the store."""
         if not self.required:
             return frozenset(SCOPES)
-        found = None if token is None else self._store.scopes_of(token)
+        found = None if token is None else self.store.scopes_of(token)
         return frozenset() if found is None else included(found)
 
 
 class Scope(SecurityBase):
-    """A FastAPI dependency: the request must carry a token with this scope, where tokens are needed."""
+    """A FastAPI dependency: the store, for requests that carry a token with this scope, where tokens are needed."""
 
     def __init__(self, scope: str) -> None:
         # What the OpenAPI document says about it.
         self.model, self.scheme_name = HTTPBearer(), "bearer"
         self.scope = scope
 
-    async def __call__(self, request: Request) -> None:
-        """Refuse a request that may not do this."""
+    async def __call__(self, request: Request) -> Store:
+        """Return the store, or refuse a request that may not do this."""
         auth: Auth = request.app.state.auth
         if not auth.required:
-            return
+            return auth.store
         token = token_of(dict(request.scope["headers"]))
         if token is None:
             raise Refused("unauthorized", "a token must be sent as `Authorization: Bearer …`, but there is none")
@@ -119,6 +116,7 @@ class Scope(SecurityBase):
             raise Refused("unauthorized", "the token must be valid, but is unknown or revoked")
         if self.scope not in scopes:
             raise Refused("forbidden", f"the token must have the scope {self.scope!r}, but has not", scope=self.scope)
+        return auth.store
 
 
 def scopes_of_request(request: HTTPConnection) -> frozenset[str]:

@@ -21,6 +21,8 @@ from aftereffect.service.config import Config
 from aftereffect.service.errors import Refused, checked
 from aftereffect.service.messages import MOST_BULK
 
+JSON_TYPE = re.compile(r"\s*(application/(json|[^;]*\+json)\s*(;.*)?)?", re.IGNORECASE)
+"""A Content-Type of JSON; none at all is taken for it."""
 MAX_DEPTH = 16
 TOO_DEEP = f"the body must be nested at most {MAX_DEPTH} deep, but is deeper"
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
@@ -34,26 +36,25 @@ class JsonBody:
     The OpenAPI document finds the model here.
     """
 
+    bulk = False
+
     def __init__(self, model: type[BaseModel], *, optional: bool = False) -> None:
         self.model, self.optional = model, optional
 
     async def __call__(self, request: Request) -> Any:
         """Return the body of a request."""
         config: Config = request.app.state.config
-        raw = await read_body(request, self.limit(config), config.body_seconds)
+        limit = config.bulk_body_limit if self.bulk else config.body_limit
+        raw = await read_body(request, limit, config.body_seconds)
         if self.optional and not raw.strip():
             return self.read(b"{}")
         kind = request.headers.get("content-type", "")
-        if not is_json(kind):
+        if not JSON_TYPE.fullmatch(kind):
             raise Refused("unsupported", f"Content-Type must be application/json, but got {shown(kind)}")
         if len(raw) < LONG_BODY:
             return self.read(raw)
         pools: ThreadPools = request.app.state.pools
         return await pools.reads.run(self.read, raw)
-
-    def limit(self, config: Config) -> int:
-        """Return the most bytes that a body may have."""
-        return config.body_limit
 
     def read(self, raw: bytes) -> Any:
         """Return what a JSON text holds."""
@@ -66,13 +67,11 @@ class BulkBody(JsonBody):
     An item that does not fit its model does not touch the others: its pair holds the refusal. model: the whole body.
     """
 
+    bulk = True
+
     def __init__(self, model: type[BaseModel], item: type[BaseModel]) -> None:
         super().__init__(model)
         self.item = item
-
-    def limit(self, config: Config) -> int:
-        """Return the most bytes that a body may have."""
-        return config.bulk_body_limit
 
     def read(self, raw: bytes) -> list[tuple[str | None, Any]]:
         """Return the items of a JSON text."""
@@ -116,16 +115,6 @@ async def read_body(request: Request, limit: int, seconds: float) -> bytes:
 
 def _too_large(limit: int, size: str) -> Refused:
     return Refused("too_large", f"the body must have at most {limit} bytes, but has {size}", limit=limit)
-
-
-def is_json(content_type: str) -> bool:
-    """Say whether a Content-Type is JSON's; none at all is taken for it.
-
-    >>> is_json(""), is_json("application/json; charset=utf-8"), is_json("text/plain")
-    (True, True, False)
-    """
-    kind = content_type.partition(";")[0].strip().lower()
-    return not kind or kind == "application/json" or (kind.startswith("application/") and kind.endswith("+json"))
 
 
 def refuse(detail: str) -> NoReturn:

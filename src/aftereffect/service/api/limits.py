@@ -30,8 +30,8 @@ class RateLimit:
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def check(self, client: str) -> None:
-        """Refuse a request of a client that sent too many; a rate of 0 allows any number."""
-        if self.rate > 0.0 and (seconds := self.wait(client)):
+        """Refuse a request of a client that sent too many."""
+        if seconds := self.wait(client):
             detail = f"requests of one address must be at most {self.rate:g} a second; wait {seconds} s"
             raise Refused("too_many", detail, retry_after=seconds)
 

@@ -33,9 +33,8 @@ def refusal(error: Exception) -> Refused:
         return Refused("invalid", str(error))
     if isinstance(error, RequestValidationError):
         first = error.errors()[0]
-        cause = first.get("ctx", {}).get("error")
         # The place in the request (path, query) is no part of the argument's name.
-        return cause if isinstance(cause, Refused) else Refused("invalid", sentence({**first, "loc": first["loc"][1:]}))
+        return Refused("invalid", sentence({**first, "loc": first["loc"][1:]}))
     if isinstance(error, HTTPException):
         detail = "the path must be one of this service's, but is not" if error.status_code == 404 else error.detail
         return Refused(CODE_OF_STATUS.get(error.status_code, "bad_request"), detail)

@@ -48,19 +48,13 @@ async def check_query(request: Request) -> None:
             raise Refused("invalid", f"the query may have {known}, each once, but got {shown(names)}")
 
 
-def _router(scope: str) -> APIRouter:
-    return APIRouter(tags=[scope], dependencies=[Depends(Scope(scope)), Depends(check_query)])
-
-
-# Asks and tells come first: routes are tried in order, and these are nearly all requests.
-play, read, admin = _router("play"), _router("read"), _router("admin")
+PLAY, READ, ADMIN = Scope("play"), Scope("read"), Scope("admin")
+play = APIRouter(tags=["play"], dependencies=[Depends(PLAY), Depends(check_query)])
+read = APIRouter(tags=["read"], dependencies=[Depends(READ), Depends(check_query)])
+admin = APIRouter(tags=["admin"], dependencies=[Depends(ADMIN), Depends(check_query)])
 public = APIRouter(tags=["open"])
+# Asks and tells come first: routes are tried in order, and these are nearly all requests.
 ROUTERS = (play, read, admin, public)
-
-
-async def _store(request: Request) -> Store:
-    store: Store = request.app.state.store
-    return store
 
 
 async def _pools(request: Request) -> ThreadPools:
@@ -80,18 +74,11 @@ def _number(default: int) -> BeforeValidator:
     return BeforeValidator(lambda text: default if text == "" else _whole(text))
 
 
-def _experiment_id(text: str) -> str:
-    """Refuse what cannot be an id as not found, before anybody looks for it."""
-    if not messages.is_id(text):
-        raise Refused("not_found", f"experiment must be the id of an experiment, but got {shown(text)}")
-    return text
-
-
-Stored = Annotated[Store, Depends(_store)]
+PlayStore = Annotated[Store, Depends(PLAY)]
+ReadStore = Annotated[Store, Depends(READ)]
+AdminStore = Annotated[Store, Depends(ADMIN)]
 Pools = Annotated[ThreadPools, Depends(_pools)]
-ExperimentId = Annotated[
-    str, BeforeValidator(_experiment_id), Path(description="The id of an experiment.", examples=["pZk2Yt0nQ9vLr8sX"])
-]
+ExperimentId = Annotated[str, Path(description="The id of an experiment.", examples=["pZk2Yt0nQ9vLr8sXw1aBcA"])]
 RoundNumber = Annotated[int, BeforeValidator(_whole), Path(ge=1, le=LARGEST, description="The number of a round.")]
 TokenId = Annotated[str, Path(description="The id of a token, which is not the token.")]
 ArmName = Annotated[str, Path(description="The name of an arm.", examples=["email"])]
@@ -126,38 +113,37 @@ def reply(value: Mapping[str, Any], status: int = 200, headers: Mapping[str, str
 
 
 @play.post("/v1/experiments/{id}/ask", response_model=messages.Turn)
-async def ask(store: Stored, id: ExperimentId, body: AskBody) -> Response:
+async def ask(store: PlayStore, id: ExperimentId, body: AskBody) -> Response:
     """Open the next round, or return the open one."""
     return reply({"experiment": id, **await store.aperform(id, commands.Ask(body.unit))})
 
 
 @play.put("/v1/experiments/{id}/rounds/{round}", response_model=messages.Report)
-async def tell(store: Stored, id: ExperimentId, round: RoundNumber, body: TellBody) -> Response:
+async def tell(store: PlayStore, id: ExperimentId, round: RoundNumber, body: TellBody) -> Response:
     """Report the total of a round, or that it is missing."""
     return reply({"experiment": id, **await store.aperform(id, commands.Tell(round, body.total, body.unit))})
 
 
 @play.post("/v1/experiments/{id}/rounds/{round}/amend", response_model=messages.Report)
-async def amend(store: Stored, id: ExperimentId, round: RoundNumber, body: AmendBody) -> Response:
+async def amend(store: PlayStore, id: ExperimentId, round: RoundNumber, body: AmendBody) -> Response:
     """Correct a total, or bring a late one, while its block is open."""
     was = body.was if "was" in body.model_fields_set else ...
     return reply({"experiment": id, **await store.aperform(id, commands.Amend(round, body.total, body.unit, was))})
 
 
 @play.post("/v1/bulk/ask", response_model=messages.BulkReply[messages.Turn])
-async def bulk_ask(request: Request, items: AskItems) -> Response:
+async def bulk_ask(request: Request, store: PlayStore, items: AskItems) -> Response:
     """Ask for many experiments, each answered on its own."""
-    return await _bulk(request, items, lambda item: commands.Ask(item.unit))
+    return await _bulk(request, store, items, lambda item: commands.Ask(item.unit))
 
 
 @play.post("/v1/bulk/tell", response_model=messages.BulkReply[messages.Report])
-async def bulk_tell(request: Request, items: TellItems) -> Response:
+async def bulk_tell(request: Request, store: PlayStore, items: TellItems) -> Response:
     """Report for many experiments, each answered on its own."""
-    return await _bulk(request, items, lambda item: commands.Tell(item.round, item.total, item.unit))
+    return await _bulk(request, store, items, lambda item: commands.Tell(item.round, item.total, item.unit))
 
 
-async def _bulk(request: Request, items: Items, command: Callable[[Any], Command]) -> Response:
-    store: Store = request.app.state.store
+async def _bulk(request: Request, store: Store, items: Items, command: Callable[[Any], Command]) -> Response:
     telemetry: Telemetry = request.app.state.telemetry
     valid = [(name, command(item)) for name, item in items if not isinstance(item, Refused)]
     done = iter(await store.aperform_many(valid))
@@ -173,34 +159,34 @@ async def _bulk(request: Request, items: Items, command: Callable[[Any], Command
 
 @read.get("/v1/experiments", response_model=messages.Page[messages.Summary])
 async def experiments(
-    store: Stored, pools: Pools, after: After = "", limit: Limit = 100, state: StateName = ""
+    store: ReadStore, pools: Pools, after: After = "", limit: Limit = 100, state: StateName = ""
 ) -> Response:
     """List the experiments."""
     return reply(await pools.reads.run(store.experiments, after=after or None, limit=limit, state=state or None))
 
 
 @read.get("/v1/experiments/{id}", response_model=messages.Overview)
-async def experiment(store: Stored, pools: Pools, id: ExperimentId) -> Response:
+async def experiment(store: ReadStore, pools: Pools, id: ExperimentId) -> Response:
     """Show an experiment: state, probabilities, guarantee."""
     return reply(await pools.reads.run(store.experiment, id))
 
 
 @read.get("/v1/experiments/{id}/rounds", response_model=messages.Page[messages.Row])
-async def rounds(store: Stored, pools: Pools, id: ExperimentId, after: After = "", limit: Limit = 100) -> Response:
+async def rounds(store: ReadStore, pools: Pools, id: ExperimentId, after: After = "", limit: Limit = 100) -> Response:
     """List the rounds, a row for each unit."""
     return reply(await pools.reads.run(store.rounds, id, after=after or None, limit=limit))
 
 
 @read.get("/v1/experiments/{id}/events", response_model=messages.Page[messages.Event])
 async def events(
-    store: Stored, pools: Pools, id: ExperimentId, after: AfterEvent = 0, limit: Limit = 100
+    store: ReadStore, pools: Pools, id: ExperimentId, after: AfterEvent = 0, limit: Limit = 100
 ) -> Response:
     """List the log's events."""
     return reply(await pools.reads.run(store.events, id, after=after, limit=limit))
 
 
 @read.get("/v1/experiments/{id}/series", response_model=messages.Series)
-async def series(store: Stored, pools: Pools, id: ExperimentId, last: Last = 2000) -> Response:
+async def series(store: ReadStore, pools: Pools, id: ExperimentId, last: Last = 2000) -> Response:
     """Return the columns behind the charts."""
     return reply(await pools.reads.run(store.series, id, last=last))
 
@@ -210,7 +196,7 @@ async def series(store: Stored, pools: Pools, id: ExperimentId, last: Last = 200
     response_class=Response,
     responses={200: {"content": {kind.partition(";")[0]: {} for kind in MEDIA_TYPES.values()}}},
 )
-async def export(store: Stored, pools: Pools, id: ExperimentId, format: Format = "csv") -> Response:
+async def export(store: ReadStore, pools: Pools, id: ExperimentId, format: Format = "csv") -> Response:
     """Return the record as a CSV or Parquet file."""
     form = format or "csv"
     chunks = _exported(store, id, form)
@@ -247,7 +233,7 @@ async def metrics(request: Request) -> Response:
 
 
 @admin.post("/v1/experiments", response_model=messages.Overview, status_code=201)
-async def create(store: Stored, body: SettingsBody) -> Response:
+async def create(store: AdminStore, body: SettingsBody) -> Response:
     """Make an experiment; it runs at once unless it is a draft."""
     made = await store.acreate(body)
     return reply(made, 201, {"Location": f"/v1/experiments/{made['id']}"})
@@ -259,69 +245,69 @@ async def _changed(store: Store, pools: ThreadPools, id: str, command: Command) 
 
 
 @admin.post("/v1/experiments/{id}/start", response_model=messages.Overview)
-async def start(store: Stored, pools: Pools, id: ExperimentId, body: NoBody) -> Response:
+async def start(store: AdminStore, pools: Pools, id: ExperimentId, body: NoBody) -> Response:
     """Start a draft."""
     return await _changed(store, pools, id, commands.Start())
 
 
 @admin.post("/v1/experiments/{id}/pause", response_model=messages.Overview)
-async def pause(store: Stored, pools: Pools, id: ExperimentId, body: NoBody) -> Response:
+async def pause(store: AdminStore, pools: Pools, id: ExperimentId, body: NoBody) -> Response:
     """Open no more rounds until resumed."""
     return await _changed(store, pools, id, commands.Pause())
 
 
 @admin.post("/v1/experiments/{id}/resume", response_model=messages.Overview)
-async def resume(store: Stored, pools: Pools, id: ExperimentId, body: NoBody) -> Response:
+async def resume(store: AdminStore, pools: Pools, id: ExperimentId, body: NoBody) -> Response:
     """Go on, with max_delay rounds of warm-up."""
     return await _changed(store, pools, id, commands.Resume())
 
 
 @admin.post("/v1/experiments/{id}/finish", response_model=messages.Overview)
-async def finish(store: Stored, pools: Pools, id: ExperimentId, body: NoBody) -> Response:
+async def finish(store: AdminStore, pools: Pools, id: ExperimentId, body: NoBody) -> Response:
     """End an experiment for good."""
     return await _changed(store, pools, id, commands.Finish())
 
 
 @admin.post("/v1/experiments/{id}/arms/{arm:path}/away", response_model=messages.Overview)
-async def away(store: Stored, pools: Pools, id: ExperimentId, arm: ArmName, body: NoBody) -> Response:
+async def away(store: AdminStore, pools: Pools, id: ExperimentId, arm: ArmName, body: NoBody) -> Response:
     """Say that an arm cannot be played for now; the guarantee is void from then on."""
     return await _changed(store, pools, id, commands.Away(arm))
 
 
 @admin.post("/v1/experiments/{id}/arms/{arm:path}/back", response_model=messages.Overview)
-async def back(store: Stored, pools: Pools, id: ExperimentId, arm: ArmName, body: NoBody) -> Response:
+async def back(store: AdminStore, pools: Pools, id: ExperimentId, arm: ArmName, body: NoBody) -> Response:
     """Say that an arm can be played again."""
     return await _changed(store, pools, id, commands.Back(arm))
 
 
 # A replay takes as long as the log is, so it is not for every reader.
 @admin.get("/v1/experiments/{id}/verify", response_model=messages.Verdict)
-async def verify(store: Stored, pools: Pools, id: ExperimentId) -> Response:
+async def verify(store: AdminStore, pools: Pools, id: ExperimentId) -> Response:
     """Replay the log and compare with what is stored."""
     return reply((await pools.long_reads.run(store.verify, id))[0])
 
 
 @admin.get("/v1/verify", response_model=messages.Page[messages.Verdict])
-async def verify_all(store: Stored, pools: Pools, after: After = "", limit: Limit = 100) -> Response:
+async def verify_all(store: AdminStore, pools: Pools, after: After = "", limit: Limit = 100) -> Response:
     """Replay every log, also those whose experiment is gone."""
     return reply(await pools.long_reads.run(store.verify_page, after=after or None, limit=limit))
 
 
 @admin.post("/v1/tokens", response_model=messages.Token, status_code=201)
-async def create_token(store: Stored, pools: Pools, body: TokenBody) -> Response:
+async def create_token(store: AdminStore, pools: Pools, body: TokenBody) -> Response:
     """Make a token; it is shown this once."""
     token = await pools.checks.run(store.create_token, body.name, body.scopes)
     return reply({"name": body.name, "scopes": body.scopes, "token": token}, 201)
 
 
 @admin.get("/v1/tokens", response_model=messages.Tokens)
-async def tokens(store: Stored, pools: Pools) -> Response:
+async def tokens(store: AdminStore, pools: Pools) -> Response:
     """List the tokens, not what they are."""
     return reply({"items": await pools.checks.run(store.tokens)})
 
 
 @admin.delete("/v1/tokens/{token}", status_code=204)
-async def revoke_token(store: Stored, pools: Pools, token: TokenId) -> Response:
+async def revoke_token(store: AdminStore, pools: Pools, token: TokenId) -> Response:
     """Make a token worthless."""
     if not messages.is_id(token):
         raise Refused("not_found", f"token must be the id of a token, but got {shown(token)}")
@@ -333,8 +319,9 @@ async def revoke_token(store: Stored, pools: Pools, token: TokenId) -> Response:
 
 
 @public.get("/healthz", response_model=messages.Health)
-async def health(store: Stored, pools: Pools) -> Response:
+async def health(request: Request, pools: Pools) -> Response:
     """Say whether the store answers and takes writes."""
+    store: Store = request.app.state.store
     try:
         await pools.checks.run(store.check_health)
     except Refused as refused:
