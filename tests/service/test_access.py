@@ -71,12 +71,23 @@ def test_bad_headers_are_refused(call: Api, experiment, header):
     problem(answer, 401, "unauthorized")
 
 
-def test_a_revoked_token_ends(call: Api, experiment):
+def test_a_revoked_token_ends(call: Api, tokens, experiment):
     token = call.store.create_token("short-lived", ["admin"])
     listed = call("GET", "/v1/tokens", headers=bearer(token)).json()["items"]
     [identity] = [one["id"] for one in listed if one["name"] == "short-lived"]
     assert call("DELETE", f"/v1/tokens/{identity}", headers=bearer(token)).status_code == 204
     problem(call("GET", f"/v1/experiments/{experiment}", headers=bearer(token)), 401, "unauthorized")
+
+
+def test_the_last_admin_token_stays(tmp_path):
+    with api(tmp_path) as local:
+        for name in ("first", "second"):
+            local.store.create_token(name, ["admin"])
+        local.store.create_token("reader", ["read"])
+        first, second, reader = (token["id"] for token in local.store.tokens())
+        for token in (second, reader):
+            assert local("DELETE", f"/v1/tokens/{token}").status_code == 204
+        assert "must stay" in problem(local("DELETE", f"/v1/tokens/{first}"), 403, "forbidden")
 
 
 def test_a_token_is_shown_once_and_works(call: Api, tokens):

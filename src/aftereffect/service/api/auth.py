@@ -71,7 +71,7 @@ class Auth:
         self._hosts = own | self._further if config.on_loopback or self._further else frozenset[str]()
 
     def check_site(self, method: str, headers: Headers, any_host: bool) -> None:
-        """Refuse a request that was sent to another name than the service's own, and a write that another site began."""
+        """Refuse a request to another name than the service's own, and a write that another site began."""
         host = headers.get(b"host", b"").decode("latin-1").lower()
         if self._hosts and not any_host and host_name(host) not in self._hosts:
             raise Refused("forbidden", "Host must be a name of this service; others are set as allowed_hosts")

@@ -311,6 +311,9 @@ async def revoke_token(store: AdminStore, pools: Pools, token: TokenId) -> Respo
     """Make a token worthless."""
     if not messages.is_id(token):
         raise Refused("not_found", f"token must be the id of a token, but got {shown(token)}")
+    known = await pools.checks.run(store.tokens)
+    if [each["id"] for each in known if "admin" in each["scopes"] and each["revoked_at"] is None] == [token]:
+        raise Refused("forbidden", "the last token with the scope 'admin' must stay; make another one first")
     await pools.checks.run(store.revoke_token, token)
     return Response(status_code=204)
 
