@@ -16,7 +16,7 @@ import tempfile
 from collections import deque
 
 from aftereffect.service.local import Local
-from aftereffect.service.replies import Overview
+from aftereffect.service.messages import Overview
 
 # Orders that a mailing brings on its own day and on the next two.
 ORDERS = {"letter": (2.0, 8.0, 20.0), "email": (12.0, 3.0, 1.0)}

@@ -12,8 +12,8 @@ from tests.service.running import server
 from aftereffect.service.client import Client, ProblemError
 from aftereffect.service.errors import Refused
 from aftereffect.service.local import Local, open_local
+from aftereffect.service.messages import Overview, Page, Report, Row, Turn, UnreadableAnswer, Verdict
 from aftereffect.service.protocol import Service
-from aftereffect.service.replies import Overview, Report, Row, Turn, UnreadableAnswer, Verdict, read, read_page
 
 SETTINGS: dict[str, Any] = {"name": "mailings", "arms": ["letter", "email"], "high": 50.0, "max_delay": 2, "seed": 7}
 
@@ -36,18 +36,10 @@ def refused(code: str, status: int, call: Any, *arguments: Any, **named: Any) ->
     return caught.value
 
 
-def test_a_client_has_every_method_of_the_local_service() -> None:
-    names = {name for name in vars(Service) if not name.startswith("_")}
-    assert {"create", "ask", "tell", "amend", "verify"} < names
-    for name in names:
-        assert callable(getattr(Client, name)), name
-        assert callable(getattr(Local, name)), name
-
-
 def test_ask_and_tell_are_typed_and_repeatable(service: Service) -> None:
     made = service.create(**SETTINGS)
     assert isinstance(made, Overview)
-    assert (made.name, made.state, made.arms, made.units) == ("mailings", "running", ("letter", "email"), ("1",))
+    assert (made.name, made.state, made.arms, made.units) == ("mailings", "running", ["letter", "email"], ["1"])
     turn = service.ask(made.id)
     assert turn == service.ask(made.id)
     assert isinstance(turn, Turn)
@@ -60,6 +52,23 @@ def test_ask_and_tell_are_typed_and_repeatable(service: Service) -> None:
     assert service.amend(made.id, 1, 32.0).total == 32.0
     assert service.amend(made.id, 1, 32.0).repeated is True
     assert service.experiment(made.id).counts["amended"] == 1
+
+
+def test_an_amend_names_the_total_it_corrects(service: Service) -> None:
+    made = service.create(**SETTINGS, units=["n", "s"])
+    service.ask(made.id)
+    service.tell(made.id, 1, 5.0, "n")
+    service.tell(made.id, 1, None, "s")
+    assert service.amend(made.id, 1, 6.0, "n", was=5.0).total == 6.0
+    # It holds already: whether this is a repetition or another's amend makes no difference.
+    assert service.amend(made.id, 1, 6.0, "n", was=5.0).repeated is True
+    refusal = refused("conflict", 409, service.amend, made.id, 1, 7.0, "n", was=5.0)
+    assert "6.0" in refusal.detail
+    refused("conflict", 409, service.amend, made.id, 1, 7.0, "s", was=0.0)
+    assert service.amend(made.id, 1, 7.0, "s", was=None).total == 7.0
+    refused("invalid", 422, service.amend, made.id, 1, 7.0, "s", was="much")
+    rows = service.rounds(made.id).items
+    assert [(row.unit, row.total) for row in rows] == [("n", 6.0), ("s", 7.0)]
 
 
 def test_what_is_refused_is_refused_alike(service: Service) -> None:
@@ -82,8 +91,8 @@ def test_states(service: Service) -> None:
     assert service.start(made.id).state == "running"
     assert service.pause(made.id).state == "paused"
     assert service.resume(made.id).state == "running"
-    assert service.away(made.id, "email").away == ("email",)
-    assert service.back(made.id, "email").away == ()
+    assert service.away(made.id, "email").away == ["email"]
+    assert service.back(made.id, "email").away == []
     done = service.finish(made.id)
     assert done.state == "finished"
     assert done.winner is not None
@@ -120,7 +129,7 @@ def test_the_record_can_be_read_exported_and_verified(service: Service) -> None:
     table = list(csv.DictReader(io.StringIO(service.export(made.id).decode())))
     assert [(row["round"], float(row["total"])) for row in table] == [(str(day), day / 2) for day in range(1, 8)]
     assert service.export(made.id, "parquet")[:4] == b"PAR1"
-    assert [event["seq"] for event in service.events(made.id, after=10)["items"]] == [11, 12, 13, 14]
+    assert [event.seq for event in service.events(made.id, after=10).items] == [11, 12, 13, 14]
     (verdict,) = service.verify(made.id)
     assert isinstance(verdict, Verdict)
     assert (verdict.experiment, verdict.ok, verdict.rounds) == (made.id, True, 7)
@@ -170,21 +179,21 @@ def test_series(service: Service) -> None:
     one = service.create(**SETTINGS).id
     service.ask(one)
     service.tell(one, 1, 2.5)
-    assert service.series(one)["total"] == [2.5]
+    assert service.series(one).data["total"] == [2.5]
 
 
 def test_plan(service: Service) -> None:
     found = service.plan(3, carry_over={"half_life": "2 days"}, units=4)
-    assert (found["max_delay"], found["shortest_block"]) == (9, 10)
+    assert (found.max_delay, found.shortest_block) == (9, 10)
     refused("invalid", 422, service.plan, 3)
 
 
 def test_tokens(service: Service) -> None:
     made = service.create_token("till", ["play"])
     (listed,) = service.tokens()
-    assert (listed["name"], list(listed["scopes"])) == ("till", ["play"])
-    assert made["token"] not in str(listed)
-    service.revoke_token(listed["id"])
+    assert (listed.name, listed.scopes) == ("till", ["play"])
+    assert made.token not in str(listed)
+    service.revoke_token(listed.id)
     refused("not_found", 404, service.revoke_token, "nobody")
 
 
@@ -192,7 +201,7 @@ def test_a_token_opens_the_door_it_is_for(tmp_path: Path) -> None:
     store = str(tmp_path / "shop.db")
     with Local.open(store) as local:
         made = local.create(**SETTINGS)
-        play = str(local.create_token("till", ["play"])["token"])
+        play = local.create_token("till", ["play"]).token
     with server(store, access="required") as address:
         with Client(address) as client, pytest.raises(ProblemError) as caught:
             client.ask(made.id)
@@ -205,18 +214,18 @@ def test_a_token_opens_the_door_it_is_for(tmp_path: Path) -> None:
 @pytest.mark.parametrize("data", [None, [], "text", {}, {"round": 1}])
 def test_an_answer_that_lacks_what_it_must_have_is_an_error(data: Any) -> None:
     with pytest.raises(UnreadableAnswer, match="must"):
-        read(Turn, data)
+        Turn.read(data)
 
 
 @pytest.mark.parametrize("data", [None, {}, {"items": None}, {"items": [{}]}])
 def test_a_page_that_is_none_is_an_error(data: Any) -> None:
     with pytest.raises(UnreadableAnswer, match="must"):
-        read_page(Row, data)
+        Page[Row].read(data)
 
 
 def test_what_a_newer_service_adds_is_kept() -> None:
-    turn = read(Turn, {"round": 1, "arm": "A", "mood": "sunny"})
-    assert turn.data["mood"] == "sunny"
+    found = Verdict.read({"experiment": "x", "ok": True, "rounds": 3, "finding": None, "mood": "sunny"})
+    assert found.data["mood"] == "sunny"
 
 
 def test_a_server_that_has_the_file_is_spoken_to(tmp_path: Path) -> None:

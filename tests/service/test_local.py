@@ -44,7 +44,7 @@ def test_another_process_is_waited_for(store: str) -> None:
     timer.start()
     with Local.open(store, wait=20.0) as second:
         assert time.monotonic() - begun >= 0.4
-        assert second.experiments().items == ()
+        assert second.experiments().items == []
     timer.join()
 
 

@@ -136,6 +136,8 @@ EXITS = {
     "busy": 5,
     "full": 5,
     "corrupt": 6,
+    **dict.fromkeys(("bad_request", "not_allowed", "timeout", "unsupported"), 2),
+    "internal": 1,
 }
 
 

@@ -7,7 +7,8 @@ import httpx
 import pytest
 
 from aftereffect import InvalidArgument
-from aftereffect.service.client import LONGEST_WAIT, Client, ProblemError, Wire
+from aftereffect.service.client import LONGEST_WAIT, Client, ProblemError
+from aftereffect.service.messages import ROW
 
 Handler = Callable[[httpx.Request], httpx.Response]
 
@@ -32,8 +33,22 @@ class Script:
         return Client("http://service", token, transport=transport, sleep=self.waits.append, retries=retries)
 
 
+TURN = {**ROW, "experiment": "x", "arm": "A", "state": "running", "warmup": False}
+REPORT = {**ROW, "experiment": "x", "state": "running", "repeated": False, "open_round": None}
+PLAN = {"max_delay": 1, "shortest_block": 2, "mean_block": 6.3, "decisions_per_quarter": 14.4, "informative_from": None}
+VIEW = {
+    **{"id": "x", "name": "a", "state": "running", "arms": ["A", "B"], "units": ["1"], "direction": "maximize"},
+    **{"low": 0.0, "high": 1.0, "max_delay": 1, "carry_over": None, "horizon": None, "player": "default", "seed": 7},
+    **{"start_date": None, "round_length": 1.0, "round": 0, "created_at": "2026-01-01T00:00:00Z", "tuning": {}},
+    **{"open_round": None, "updates": 0, "block": 0, "block_start": None, "warm_until": 0, "away": []},
+    **{"probabilities": {"A": 0.5, "B": 0.5}, "plays": {"A": 0, "B": 0}, "counts": {}, "sum_of_totals": 0.0},
+    **{"measured": {}, "alarms": [], "plan": {**PLAN, "sentences": []}, "guarantee": {}, "winner": None},
+    **{"started_at": None, "finished_at": None},
+}
+
+
 def turn(round: int = 1) -> httpx.Response:
-    return httpx.Response(200, json={"experiment": "x", "round": round, "arm": "A", "unit": "1", "why": "drawn"})
+    return httpx.Response(200, json={**TURN, "round": round})
 
 
 def refusal(status: int, code: str, detail: str = "no", **extra: object) -> httpx.Response:
@@ -78,10 +93,34 @@ def test_an_ask_whose_answer_was_lost_is_asked_again() -> None:
 
 
 def test_a_tell_is_repeated_with_the_same_bytes() -> None:
-    script = Script(httpx.ReadTimeout("slow"), httpx.Response(200, json={"round": 4, "total": 0.5}))
+    script = Script(httpx.ReadTimeout("slow"), httpx.Response(200, json={**REPORT, "round": 4, "total": 0.5}))
     assert script.client().tell("x", 4, 0.5, unit=2).total == 0.5
     first, second = script.asked
     assert first.content == second.content == b'{"total":0.5,"unit":"2"}'
+
+
+def test_an_amend_reads_what_it_corrects_and_is_then_repeated() -> None:
+    rows = {"items": [{**ROW, "round": 4, "unit": "1", "total": 3.0}, {**ROW, "round": 4, "unit": "2", "total": 5.0}]}
+    script = Script(httpx.Response(200, json=rows), httpx.ReadError("lost"), refusal(409, "conflict"))
+    with pytest.raises(ProblemError) as caught:
+        script.client().amend("x", 4, 6.0, unit=2)
+    assert caught.value.code == "conflict"
+    read, first, second = script.asked
+    assert (read.method, read.url.params["after"]) == ("GET", "3")
+    assert first.content == second.content == b'{"total":6.0,"was":5.0,"unit":"2"}'
+
+
+def test_an_amend_of_a_round_that_is_not_there_is_sent_once() -> None:
+    script = Script(httpx.Response(200, json={"items": []}), httpx.ReadError("lost"))
+    with pytest.raises(ProblemError) as caught:
+        script.client().amend("x", 4, 6.0)
+    assert (caught.value.code, len(script.asked)) == ("unreachable", 2)
+
+
+def test_an_amend_with_a_precondition_needs_no_reading() -> None:
+    script = Script(httpx.Response(200, json={**REPORT, "round": 4, "total": 6.0}))
+    assert script.client().amend("x", 4, 6.0, was=None).total == 6.0
+    assert [json.loads(sent.content) for sent in script.asked] == [{"total": 6.0, "was": None}]
 
 
 def test_what_would_count_twice_is_not_repeated_when_the_answer_was_lost() -> None:
@@ -93,7 +132,7 @@ def test_what_would_count_twice_is_not_repeated_when_the_answer_was_lost() -> No
 
 
 def test_nothing_was_sent_so_anything_may_be_sent_again() -> None:
-    made = httpx.Response(201, json={"id": "x", "name": "a", "state": "running"})
+    made = httpx.Response(201, json=VIEW)
     script = Script(httpx.ConnectError("refused"), made)
     assert script.client().create(name="a", arms=["A", "B"], max_delay=1).id == "x"
 
@@ -126,15 +165,13 @@ def test_what_json_cannot_say_is_not_sent(total: float) -> None:
 
 
 def test_ids_and_arms_are_quoted_in_paths() -> None:
-    view = {"id": "x", "name": "a", "state": "running"}
-    script = Script(httpx.Response(200, json=view), httpx.Response(200, json=view))
+    script = Script(httpx.Response(200, json=VIEW))
     script.client().away("x", "a/b?c#d é")
     assert script.asked[0].url.raw_path == b"/v1/experiments/x/arms/a%2Fb%3Fc%23d%20%C3%A9/away"
 
 
 def test_an_arm_made_of_dots_does_not_leave_its_path() -> None:
-    view = {"id": "x", "name": "a", "state": "running"}
-    script = Script(httpx.Response(200, json=view), httpx.Response(200, json=view))
+    script = Script(httpx.Response(200, json=VIEW))
     script.client().away("x", "..")
     assert script.asked[0].url.raw_path == b"/v1/experiments/x/arms/%2E%2E/away"
 
@@ -159,12 +196,12 @@ def test_a_token_that_is_no_header_is_refused_without_being_shown(token: str) ->
 @pytest.mark.parametrize("url", ["service:8000", "ftp://service", "http://", "", "http://host:port", "/path", "http://me:secret@host"])
 def test_an_address_that_is_none_is_refused(url: str) -> None:
     with pytest.raises(InvalidArgument, match="url"):
-        Wire(url)
+        Client(url)
 
 
 def test_bulk_answers_come_one_by_one() -> None:
     problem = refusal(404, "not_found", "no such experiment").json()
-    items = [{"experiment": "x", "round": 1, "arm": "A", "unit": "1"}, {"experiment": "y", "error": problem}]
+    items = [TURN, {"experiment": "y", "error": problem}]
     script = Script(httpx.Response(200, json={"items": items}))
     first, second = script.client().bulk_ask(["x", {"experiment": "y", "unit": "2"}])
     assert not isinstance(first, ProblemError)

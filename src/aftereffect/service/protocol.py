@@ -1,86 +1,196 @@
-"""What one can do with the service, wherever it is: `Client` talks to a server, `Local` to a database itself.
+"""What `Client` (a server) and `Local` (a database without a server) both offer.
 
-The verbs of the command line are written against this, so that they behave alike on both.
+The methods are written once, here; `Client` and `Local` differ in how they carry out an operation. The commands of the
+command line are written against this, so that they behave alike on both.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from http.client import responses
+from types import EllipsisType
+from typing import Any, Self
 
-from aftereffect.service.errors import Refused
-from aftereffect.service.replies import Json, Overview, Page, Report, Turn, Verdict
+from aftereffect.core.checks import integer
+from aftereffect.core.errors import AftereffectError
+from aftereffect.service import messages
+from aftereffect.service.errors import CODES, Refused
+from aftereffect.service.messages import MOST_ITEMS, Overview, Page, Report, Row, Summary, Turn, Verdict
+
+Unit = str | int | None
 
 
-class Service(Protocol):
-    """Experiments by id; everything refused is a `Refused`, everything answered durable."""
+class ProblemError(Refused):
+    """What a server refused, or that it could not be reached: `.status`, `.code`, `.detail`, `.problem()`."""
+
+    def __init__(self, status: int, code: str, detail: str, **extra: Any) -> None:
+        # A newer server may use codes that are not in the table.
+        AftereffectError.__init__(self, detail)
+        self.code, self.status, self.detail, self.extra = code, status, detail, extra
+        self.title = CODES[code][1] if code in CODES else responses.get(status, f"Status {status}")
+
+    @classmethod
+    def of(cls, status: int, body: Any) -> Self:
+        """Return the error that a problem document describes; `status` serves where it does not say."""
+        found = dict(body) if isinstance(body, Mapping) else {}
+        title, code, detail, told, _ = (found.pop(k, None) for k in ("title", "code", "detail", "status", "type"))
+        words = detail or title or f"the server answered with status {status}"
+        return cls(told if isinstance(told, int) else status, str(code or f"status_{status}"), str(words), **found)
+
+
+class Service(ABC):
+    """Experiments by id. Whatever is refused raises `Refused`; whatever is answered is durable.
+
+    Close it, or use it in a `with` statement.
+    """
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close connections and release locks."""
+
+    @abstractmethod
+    def _call(self, operation: str, *path: Any, body: Any = None, again: bool = True, **query: Any) -> Any:
+        """Carry out an operation and return its answer as JSON. again: it changes nothing if it arrives twice."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def create(self, **settings: Any) -> Overview:
-        """Make an experiment."""
+        """Create an experiment: name, arms, low, high, max_delay or carry_over, and what else docs/service.md lists."""
+        return Overview.read(self._call("create", body=settings, again=False))
 
     def experiment(self, experiment: str) -> Overview:
         """Return one experiment."""
+        return Overview.read(self._call("experiment", experiment))
 
-    def experiments(self, after: str | None = None, limit: int = 100, state: str | None = None) -> Page:
+    def experiments(self, after: str | None = None, limit: int = 100, state: str | None = None) -> Page[Summary]:
         """Return a page of experiments."""
+        return Page[Summary].read(self._call("experiments", after=after, limit=limit, state=state))
 
-    def ask(self, experiment: str, unit: str | int | None = None) -> Turn:
-        """Open the next round, or return the open one."""
+    def all_experiments(self) -> Iterator[Summary]:
+        """Yield all experiments, page by page."""
+        page = self.experiments(limit=MOST_ITEMS)
+        yield from page.items
+        while page.next is not None:
+            page = self.experiments(after=str(page.next), limit=MOST_ITEMS)
+            yield from page.items
 
-    def tell(self, experiment: str, round: int, total: float | None, unit: str | int | None = None) -> Report:
-        """Report the total of a round; None closes it as missing."""
+    def ask(self, experiment: str, unit: Unit = None) -> Turn:
+        """Open the next round, or return the open one: what to play, and why."""
+        return Turn.read(self._call("ask", experiment, body=_body(unit)))
 
-    def amend(self, experiment: str, round: int, total: float | None, unit: str | int | None = None) -> Report:
-        """Correct a total, or bring a late one, while the round's block is open."""
+    def tell(self, experiment: str, round: int, total: float | None, unit: Unit = None) -> Report:
+        """Report the total of a round; None closes it as missing. The same total again is accepted again."""
+        return Report.read(self._call("tell", experiment, integer("round", round), body=_body(unit, total=total)))
+
+    def amend(
+        self,
+        experiment: str,
+        round: int,
+        total: float | None,
+        unit: Unit = None,
+        *,
+        was: float | EllipsisType | None = ...,
+    ) -> Report:
+        """Correct a total, or report a late one, while the round's block is open.
+
+        was: the total that is corrected, by default the present one. If the round has another one when the amend
+        arrives, that is a conflict; so an amend that is sent again never undoes somebody else's.
+        """
+        if was is ... and integer("round", round) > 0:
+            rows = self.rounds(experiment, after=round - 1, limit=MOST_ITEMS).items
+            was = next((row.total for row in rows if row.round == round and row.unit == str(unit or row.unit)), ...)
+        body = _body(unit, total=total) if was is ... else _body(unit, total=total, was=was)
+        return Report.read(self._call("amend", experiment, round, body=body, again=was is not ...))
 
     def start(self, experiment: str) -> Overview:
         """Start a draft."""
+        return self.change(experiment, "start")
 
     def pause(self, experiment: str) -> Overview:
         """Pause: no round opens until `resume`."""
+        return self.change(experiment, "pause")
 
     def resume(self, experiment: str) -> Overview:
-        """Go on, with max_delay rounds of warm-up."""
+        """Go on after a pause, with max_delay rounds of warm-up."""
+        return self.change(experiment, "resume")
 
     def finish(self, experiment: str) -> Overview:
-        """End it for good."""
+        """End the experiment permanently and say which arm won."""
+        return self.change(experiment, "finish")
 
     def away(self, experiment: str, arm: str) -> Overview:
-        """Say that an arm cannot be played for now."""
+        """Mark an arm as unavailable; the guarantee is void from then on."""
+        return self.change(experiment, "away", arm)
 
     def back(self, experiment: str, arm: str) -> Overview:
-        """Say that an arm can be played again."""
+        """Mark an arm as available again."""
+        return self.change(experiment, "back", arm)
 
-    def rounds(self, experiment: str, after: str | int | None = None, limit: int = 100) -> Page:
-        """Return a page of the record."""
+    def change(self, experiment: str, verb: str, *arm: str) -> Overview:
+        """Start, pause, resume or finish an experiment, or mark an arm as away or back."""
+        return Overview.read(self._call(verb, experiment, *arm))
 
-    def events(self, experiment: str, after: int = 0, limit: int = 100) -> Json:
-        """Return a page of the log."""
+    def rounds(self, experiment: str, after: str | int | None = None, limit: int = 100) -> Page[Row]:
+        """Return a page of the record, a row for each unit and round."""
+        return Page[Row].read(self._call("rounds", experiment, after=after, limit=limit))
+
+    def events(self, experiment: str, after: int = 0, limit: int = 100) -> Page[messages.Event]:
+        """Return a page of the log, as it is stored."""
+        return Page[messages.Event].read(self._call("events", experiment, after=after, limit=limit))
+
+    def series(self, experiment: str, last: int = 2000) -> messages.Series:
+        """Return the columns behind the charts, over the latest `last` rows."""
+        return messages.Series.read(self._call("series", experiment, last=last))
 
     def export(self, experiment: str, form: str = "csv") -> bytes:
         """Return the record as a CSV or Parquet file."""
+        return bytes(self._call("export", experiment, format=form))
 
     def verify(self, experiment: str | None = None) -> list[Verdict]:
-        """Replay the log and compare bit for bit with what is stored."""
+        """Replay the log of one experiment, or of all, and compare bit for bit with what is stored."""
+        if experiment is not None:
+            return [Verdict.read(self._call("verify", experiment))]
+        page = Page[Verdict].read(self._call("verify_all"))
+        found = page.items
+        while page.next is not None:
+            page = Page[Verdict].read(self._call("verify_all", after=page.next))
+            found += page.items
+        return found
 
-    def series(self, experiment: str, last: int = 2000) -> Json:
-        """Return the columns behind the charts."""
+    def bulk_ask(self, items: Iterable[Mapping[str, Any] | str]) -> list[Turn | ProblemError]:
+        """Ask for many experiments at once: ids, or {"experiment", "unit"}; each is answered on its own."""
+        asked = [{"experiment": item} if isinstance(item, str) else dict(item) for item in items]
+        found = messages.BulkReply[Turn].read(self._call("bulk_ask", body={"items": asked}))
+        return [_refused(each) if isinstance(each, messages.Unanswered) else each for each in found.items]
 
-    def bulk_ask(self, items: Iterable[Mapping[str, Any] | str]) -> Sequence[Turn | Refused]:
-        """Ask for many experiments at once, each answered on its own."""
+    def bulk_tell(self, items: Iterable[Mapping[str, Any]]) -> list[Report | ProblemError]:
+        """Report many totals at once: {"experiment", "round", "total", "unit"?}; each is answered on its own."""
+        found = messages.BulkReply[Report].read(self._call("bulk_tell", body={"items": [dict(item) for item in items]}))
+        return [_refused(each) if isinstance(each, messages.Unanswered) else each for each in found.items]
 
-    def bulk_tell(self, items: Iterable[Mapping[str, Any]]) -> Sequence[Report | Refused]:
-        """Report many totals at once, each answered on its own."""
+    def plan(self, n_arms: int, **question: Any) -> messages.Plan:
+        """Return what a choice of carry-over implies, before anything starts."""
+        return messages.Plan.read(self._call("plan", body={**question, "n_arms": n_arms}))
 
-    def plan(self, n_arms: int, **question: Any) -> Json:
-        """Return what a choice of carry-over leads to."""
+    def create_token(self, name: str, scopes: Sequence[str]) -> messages.Token:
+        """Create a token; the answer is the only place where it is ever shown."""
+        return messages.Token.read(self._call("create_token", body={"name": name, "scopes": list(scopes)}, again=False))
 
-    def create_token(self, name: str, scopes: Sequence[str]) -> Json:
-        """Make a token, shown this once."""
-
-    def tokens(self) -> list[Json]:
-        """List the tokens, not what they are."""
+    def tokens(self) -> list[messages.KnownToken]:
+        """List the tokens: names, scopes, dates, never the tokens themselves."""
+        return messages.Tokens.read(self._call("tokens")).items
 
     def revoke_token(self, token_id: str) -> None:
-        """Make a token worthless."""
+        """Revoke a token."""
+        self._call("revoke_token", token_id, again=False)
 
-    def close(self) -> None:
-        """Let go of connections and locks."""
+
+def _body(unit: Unit, **fields: Any) -> dict[str, Any]:
+    return fields if unit is None else {**fields, "unit": str(unit)}
+
+
+def _refused(item: messages.Unanswered) -> ProblemError:
+    return ProblemError.of(500, item.error.data)

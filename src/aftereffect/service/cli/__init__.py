@@ -1,43 +1,30 @@
-"""The verbs of the decision service at the command line.
+"""The commands of the decision service: `aftereffect init`, `ask`, `tell`, `serve` and the others.
 
-Each is a thin function: it opens the service of `--store` (a file, a database, a server), does one thing, and prints
-it as text or JSON. Exit statuses are those of `exits.py`.
+experiments   plan, init, ask, tell, amend, status, start, pause, resume, finish, away, back
+records       export, verify, backup, restore-backup       server   serve, token create | list | revoke
+arguments     the arguments and options they share         output   what they print, and exit statuses
 """
 
 from collections.abc import Callable
 
 import typer
 
-from aftereffect.service.cli.experiments import (
-    amend,
-    ask,
-    away,
-    back,
-    finish,
-    init,
-    pause,
-    plan,
-    resume,
-    start,
-    status,
-    tell,
-)
-from aftereffect.service.cli.records import backup, export, restore_backup, verify
-from aftereffect.service.cli.server import serve, token
+from aftereffect.service.cli import experiments, records, server
 
 __all__ = ["mount"]
 
 VERBS: tuple[Callable[..., None], ...] = (
-    *(plan, init, ask, tell, amend, status, start, pause, resume, finish, away, back),
-    *(export, verify, backup, restore_backup, serve),
+    *(experiments.plan, experiments.init, experiments.ask, experiments.tell, experiments.amend, experiments.status),
+    *(experiments.start, experiments.pause, experiments.resume, experiments.finish, experiments.away, experiments.back),
+    *(records.export, records.verify, records.backup, records.restore_backup, server.serve),
 )
 # A negative total is a number, not an option.
-REPORTING = (tell, amend)
+REPORTING = (experiments.tell, experiments.amend)
 
 
 def mount(app: typer.Typer) -> None:
-    """Add every verb of the service to a command line."""
+    """Add every command of the service to a command line."""
     for verb in VERBS:
         settings = {"ignore_unknown_options": verb in REPORTING}
         app.command(verb.__name__.replace("_", "-"), context_settings=settings)(verb)
-    app.add_typer(token)
+    app.add_typer(server.token)

@@ -1,4 +1,4 @@
-"""The verbs that keep the record: export, verify, backup, restore-backup."""
+"""The commands that keep the record: export, verify, backup, restore-backup."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -8,10 +8,9 @@ import typer
 
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.service.cli import output
-from aftereffect.service.cli.arguments import Experiment, Form, Store
-from aftereffect.service.cli.output import CORRUPT, Format, speaking
-from aftereffect.service.local import DEFAULT_STORE, chosen, database, existing, opened
-from aftereffect.service.replies import Verdict, read
+from aftereffect.service.cli.arguments import DEFAULT_STORE, Experiment, Form, Store, chosen, opened
+from aftereffect.service.cli.output import CORRUPT, Format, exit_on_error, show
+from aftereffect.service.messages import Verdict
 
 
 class Kind(StrEnum):
@@ -28,45 +27,46 @@ def export(
     store: Store = DEFAULT_STORE,
 ) -> None:
     """Write the record, a row for each unit and round, as CSV or Parquet."""
-    with speaking():
+    with exit_on_error():
         if kind is None:
             kind = Kind.PARQUET if out is not None and out.suffix == ".parquet" else Kind.CSV
         if out is None and kind is Kind.PARQUET:
             raise InvalidArgument("--out must name a file for Parquet, but it is missing")
-        with opened(store, plays=False) as service:
-            content = service.export(chosen(service, experiment), kind.value)
+    with opened(store, plays=False) as service:
+        content = service.export(chosen(service, experiment), kind.value)
         if out is None:
             typer.echo(content.decode(), nl=False)
-        else:
-            _write(out, content)
-            typer.echo(f"Exported to {out}: {len(content):,} bytes")
-
-
-def _write(out: Path, content: bytes) -> None:
-    try:
-        out.write_bytes(content)
-    except OSError as error:
-        # Whoever reads of it wants to know which file.
-        error.filename = str(out)
-        raise
+            return
+        try:
+            out.write_bytes(content)
+        except OSError as error:
+            # An error while writing, unlike one while opening, does not name the file.
+            error.filename = str(out)
+            raise
+        typer.echo(f"Exported to {out}: {len(content):,} bytes")
 
 
 def verify(experiment: Experiment = None, store: Store = DEFAULT_STORE, form: Form = Format.TABLE) -> None:
     """Replay the log and compare with what is stored, bit for bit. Without a name: every experiment."""
-    with speaking(form), opened(store) as service:
+    with opened(store, form) as service:
         found = service.verify(None if experiment is None else chosen(service, experiment))
-        output.show(form, [dict(one.data) for one in found], output.verdicts(found))
-        if not all(one.ok for one in found):
-            raise typer.Exit(CORRUPT)
+        show(form, [one.data for one in found], output.verdicts(found))
+    _exit_if_corrupt(found)
+
+
+def _exit_if_corrupt(found: list[Verdict]) -> None:
+    if not all(one.ok for one in found):
+        raise typer.Exit(CORRUPT)
 
 
 def backup(
-    target: Annotated[Path, typer.Argument(metavar="FILE", help="The file to write; it must not be there yet.")],
+    target: Annotated[Path, typer.Argument(metavar="FILE", help="The file to write; it must not exist yet.")],
     store: Store = DEFAULT_STORE,
     form: Form = Format.TABLE,
 ) -> None:
     """Copy the whole store into one file, also while a server uses it. The file is a store itself."""
-    with speaking(form):
+    with exit_on_error(form):
+        from aftereffect.service.local import existing
         from aftereffect.service.store.backup import backup as copy
         from aftereffect.service.store.places import Place, checked_url
 
@@ -77,7 +77,7 @@ def backup(
         finally:
             place.close()
         size = target.stat().st_size
-        output.show(form, {"file": str(target), "bytes": size}, [f"Backed up to {target}: {size:,} bytes"])
+        show(form, {"file": str(target), "bytes": size}, [f"Backed up to {target}: {size:,} bytes"])
 
 
 def restore_backup(
@@ -89,15 +89,14 @@ def restore_backup(
     form: Form = Format.TABLE,
 ) -> None:
     """Fill a new or empty store from a backup, and verify it."""
-    with speaking(form):
-        from aftereffect.service.store.store import Store
-        from aftereffect.service.store.store import restore_backup as restore
+    with exit_on_error(form):
+        from aftereffect.service.local import Local, database
+        from aftereffect.service.store.backup import restore_backup as restore
 
         restore(source, database(store), tokens=not without_tokens)
-        with Store.open(store) as opened:
-            found = [read(Verdict, one) for one in opened.verify()]
-            valid = 0 if without_tokens else sum(one["revoked_at"] is None for one in opened.tokens())
-        data = {"items": [dict(one.data) for one in found], "tokens": valid}
-        output.show(form, data, [*output.verdicts(found), *output.restored_tokens(valid)])
-        if not all(one.ok for one in found):
-            raise typer.Exit(CORRUPT)
+        with Local.open(store) as service:
+            found = service.verify()
+            valid = 0 if without_tokens else sum(one.revoked_at is None for one in service.tokens())
+        data = {"items": [one.data for one in found], "tokens": valid}
+        show(form, data, [*output.verdicts(found), *output.restored_tokens(valid)])
+    _exit_if_corrupt(found)

@@ -1,18 +1,15 @@
-"""The server's verbs: serve, and token, which says who may use it."""
+"""The commands of a server: serve, and token, which says who may use it."""
 
 import json
 from typing import Annotated
 
 import typer
 
-from aftereffect.core.errors import InvalidArgument
 from aftereffect.service.cli import output
-from aftereffect.service.cli.arguments import Form, Store
-from aftereffect.service.cli.output import Format, speaking
-from aftereffect.service.local import DEFAULT_STORE, database, is_server, opened
+from aftereffect.service.cli.arguments import DEFAULT_STORE, Form, Store, opened
+from aftereffect.service.cli.output import Format, exit_on_error, show
 
-token = typer.Typer(name="token", help="Who may use the server: make, list and revoke tokens.", no_args_is_help=True)
-
+token = typer.Typer(name="token", help="Create, list and revoke the tokens of a server.", no_args_is_help=True)
 
 Database = Annotated[
     str, typer.Option("--store", envvar="AFTEREFFECT_STORE", help="A SQLite file or a database URL to serve from.")
@@ -20,61 +17,52 @@ Database = Annotated[
 
 
 def serve(
-    host: Annotated[str, typer.Option(envvar="AFTEREFFECT_HOST", help="Where to listen.")] = "127.0.0.1",
+    host: Annotated[str, typer.Option(envvar="AFTEREFFECT_HOST", help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(envvar="AFTEREFFECT_PORT", help="The port; 0 takes a free one.")] = 8000,
     store: Database = DEFAULT_STORE,
-    demo: Annotated[bool, typer.Option("--demo", help="Make a demonstration experiment if there is none.")] = False,
+    demo: Annotated[bool, typer.Option("--demo", help="Create a demo experiment if there is none.")] = False,
     form: Form = Format.TABLE,
 ) -> None:
-    """Run the server: REST, dashboard, metrics. Beyond this machine it asks for tokens. Ctrl-C stops it."""
-    with speaking(form):
-        from pydantic import ValidationError
-
+    """Run the server: REST, dashboard, metrics. Beyond this machine it requires tokens. Ctrl-C stops it."""
+    with exit_on_error(form):
         from aftereffect.service.api.server import announce
         from aftereffect.service.api.server import serve as run
         from aftereffect.service.config import Config
         from aftereffect.service.demo import ensure
+        from aftereffect.service.errors import checked
+        from aftereffect.service.local import database
         from aftereffect.service.store.store import Store
 
-        try:
-            config = Config(host=host, port=port, store=database(store))
-        except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            name = ".".join(str(part) for part in first["loc"])
-            raise InvalidArgument(f"{name}: {first['msg']}, but got {first['input']!r}") from None
+        config = checked(Config, {"host": host, "port": port, "store": database(store)}, "the configuration")
         if demo:
-            with Store.open(config.store) as opened_store:
-                ensure(opened_store)
+            with Store.open(config.store) as made:
+                ensure(made)
         run(config, ready=announce if form is Format.TABLE else _announce_as_json)
 
 
 def _announce_as_json(address: str) -> None:
-    """Say where the service is on a line of its own, the first."""
     typer.echo(json.dumps({"address": address}))
-
-
-Scopes = Annotated[list[str], typer.Option("--scope", help="read, play or admin; give one or more.")]
 
 
 @token.command()
 def create(
     name: Annotated[str, typer.Argument(help="Who or what it is for.")],
-    scope: Scopes,
+    scope: Annotated[list[str], typer.Option("--scope", help="read, play or admin; give one or more.")],
     store: Store = DEFAULT_STORE,
     form: Form = Format.TABLE,
 ) -> None:
-    """Make a token and show it, this once: it is stored as a hash only."""
-    with speaking(form), opened(store, create=not is_server(store), plays=False) as service:
+    """Create a token and show it, this once: only its hash is stored."""
+    with opened(store, form, create=True, plays=False) as service:
         made = service.create_token(name, scope)
-        output.show(form, made, [str(made["token"])])
+        show(form, made.data, [made.token])
 
 
 @token.command("list")
 def list_tokens(store: Store = DEFAULT_STORE, form: Form = Format.TABLE) -> None:
     """List tokens: id, name, scopes."""
-    with speaking(form), opened(store, plays=False) as service:
+    with opened(store, form, plays=False) as service:
         found = service.tokens()
-        output.show(form, {"items": [dict(one) for one in found]}, output.tokens(found))
+        show(form, {"items": [one.data for one in found]}, output.tokens(found))
 
 
 @token.command()
@@ -83,7 +71,7 @@ def revoke(
     store: Store = DEFAULT_STORE,
     form: Form = Format.TABLE,
 ) -> None:
-    """Make a token worthless, at once."""
-    with speaking(form), opened(store, plays=False) as service:
+    """Revoke a token, effective immediately."""
+    with opened(store, form, plays=False) as service:
         service.revoke_token(token_id)
-        output.show(form, {"revoked": token_id}, [f"Token {token_id} is revoked."])
+        show(form, {"revoked": token_id}, [f"Token {token_id} is revoked."])

@@ -8,7 +8,8 @@ import secrets
 import threading
 import urllib.parse
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from fastapi import APIRouter, Depends, Response
@@ -18,10 +19,10 @@ from aftereffect.service.dashboard.auth import Anyone, Manager, May, Open, PageR
 from aftereffect.service.dashboard.charts import View
 from aftereffect.service.dashboard.forms import Fields
 from aftereffect.service.dashboard.views import experiment_page, open_rows, page, path_of, problem_of
-from aftereffect.service.errors import Refused
+from aftereffect.service.errors import Refused, checked
 from aftereffect.service.experiment.commands import Amend, Ask, Away, Back, Command, Finish, Pause, Resume, Start, Tell
 from aftereffect.service.experiment.plan import plan
-from aftereffect.service.messages import Plan
+from aftereffect.service.messages import Plan, TellItem
 from aftereffect.service.settings import checked_settings
 from aftereffect.service.store.store import Store
 
@@ -34,24 +35,24 @@ Form = Mapping[str, str]
 Orders = list[tuple[str, Command]]
 
 
-class Wrong(Exception):
-    """A refusal, with the field it is about."""
-
-    def __init__(self, refusal: Refused, field: str) -> None:
-        super().__init__(str(refusal))
-        self.refusal, self.field = refusal, field
-
-
-def _read(reads: Callable[[str, str], Any], name: str, text: str, field: str) -> Any:
+@contextmanager
+def _about(field: str) -> Iterator[None]:
+    """Note which field of the form a refusal is about."""
     try:
-        return reads(name, text)
+        yield
     except Refused as refusal:
-        raise Wrong(refusal, field) from None
+        refusal.extra["field"] = field
+        raise
 
 
 def _round(form: Form) -> int:
-    number: int = _read(forms.whole, "round", form.get("round", ""), "round")
-    return number
+    with _about("round"):
+        return forms.whole("round", form.get("round", ""))
+
+
+def _told(view: View, number: int, total: float | None, unit: str | None) -> Tell:
+    item = checked(TellItem, {"experiment": view["id"], "round": number, "total": total, "unit": unit}, "the form")
+    return Tell(item.round, item.total, item.unit)
 
 
 def tell(store: Store, view: View, form: Form) -> Orders:
@@ -62,9 +63,10 @@ def tell(store: Store, view: View, form: Form) -> Orders:
     for field, unit in zip(names, units, strict=True):
         text = form.get(field, "")
         if text.strip() or field == "total":
-            found.append((field, Tell(number, _read(forms.number, "total", text, field), unit)))
+            with _about(field):
+                found.append((field, _told(view, number, forms.number("total", text), unit)))
     if not found:
-        raise Wrong(Refused("invalid", "at least one total must be given, but all are empty"), "")
+        raise Refused("invalid", "at least one total must be given, but all are empty")
     return found
 
 
@@ -72,14 +74,15 @@ def missing(store: Store, view: View, form: Form) -> Orders:
     """Close the rest of the open round as missing."""
     number = _round(form)
     if view["open_round"] != number:
-        raise Wrong(Refused("not_open", f"round must be the open one to be closed as missing, but got {number}"), "")
+        raise Refused("not_open", f"round must be the open one to be closed as missing, but got {number}")
     return [("", Tell(number, None, row["unit"])) for row in open_rows(store, view) if row["status"] == "open"]
 
 
 def amend(store: Store, view: View, form: Form) -> Orders:
     """Correct a reported round."""
-    total = _read(forms.number, "total", form.get("corrected", ""), "corrected")
-    return [("", Amend(_round(form), total, form.get("unit") or None))]
+    with _about("corrected"):
+        total = forms.number("total", form.get("corrected", ""))
+    return [("", Amend(*_told(view, _round(form), total, form.get("unit") or None)))]
 
 
 def arms(store: Store, view: View, form: Form) -> Orders:
@@ -93,15 +96,15 @@ def add_action(name: str, guard: Callable[..., May], orders: Command | Callable[
 
     @router.post(f"/experiments/{{experiment_id}}/{name}", name=name, dependencies=[Depends(guard)])
     def answer(store: Open, experiment_id: str, allowed: Anyone, form: Fields) -> Response:
-        refusal, field = None, ""
         try:
             given = orders(store, store.experiment(experiment_id), form) if callable(orders) else [("", orders)]
-            done = store.perform_many([(experiment_id, command) for _, command in given])
-            refused = [(each, field) for (field, _), each in zip(given, done, strict=True) if isinstance(each, Refused)]
-            refusal, field = refused[0] if refused else (None, "")
-        except Wrong as wrong:
-            refusal, field = wrong.refusal, wrong.field
-        if refusal is not None:
+            answers = store.perform_many([(experiment_id, command) for _, command in given])
+            for (field, _), done in zip(given, answers, strict=True):
+                if isinstance(done, Refused):
+                    with _about(field):
+                        raise done
+        except Refused as refusal:
+            field = refusal.extra.get("field", "")
             return experiment_page(store, experiment_id, allowed, refusal=refusal, field=field, kept=form)
         query = {"done": name} | ({"unit": form["unit"]} if form.get("unit") else {})
         return see_other(path_of(experiment_id) + ("" if name == "ask" else f"?{urllib.parse.urlencode(query)}"))
