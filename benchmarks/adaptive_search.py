@@ -2,9 +2,9 @@
 
     python benchmarks/adaptive_search.py --seconds 60 --max-delay 0 --out found.json
 
-Random instances in pieces (`studies/pieces.py`) first, then steps from the worst so far, in two currencies: mean regret
-over √(K(d+1)T), and mean regret over that of the paper's tuning. Whatever looks worst among thousands looks worse than
-it is, so the worst are played again with fresh draws and many more runs; those figures count.
+Random piecewise instances (`studies/instances.py`) first, then steps from the worst so far, in two currencies: mean
+regret over √(K(d+1)T), and mean regret over that of the paper's tuning. Whatever looks worst among thousands looks
+worse than it is, so the worst are played again with fresh draws and many more runs; those figures count.
 """
 
 import argparse
@@ -20,7 +20,7 @@ import numpy as np
 import aftereffect as ae
 from aftereffect.core.checks import FloatArray
 from aftereffect.losses import spreads
-from aftereffect.studies.pieces import pieces
+from aftereffect.studies.instances import piecewise
 
 SPREADS = ("fixed", "immediate", "delays")
 
@@ -52,7 +52,7 @@ def losses(instance: dict[str, Any], seed: int) -> Any:
     """Build an instance's losses."""
     given = dict(instance)
     d, spread = given.pop("max_delay"), given.pop("spread")
-    table = pieces(given.pop("horizon"), given.pop("n_arms"), seed, **given)
+    table = piecewise(given.pop("horizon"), given.pop("n_arms"), seed, **given)
     if spread == "delays":
         return spreads.randomly_delayed(table, max_delay=d, seed=seed)
     return spreads.delayed(table, delays=d if spread == "fixed" else 0, max_delay=d)

@@ -1,7 +1,7 @@
 """What a study costs on top of the engine: the same cells through `Study.run` and in a plain loop over `simulate`.
 
 Run it with `python benchmarks/studies.py`. Both sides build each group's losses once and keep them; the study also
-groups, tunes, summarises, writes, syncs and compacts. Of each cell it writes one file, in a thread of its own while the
+groups, tunes, summarises, writes and syncs. Of each cell it writes one file, in a thread of its own while the
 next cell is simulated; what is left is a millisecond or two of a core, so that the share depends on how long cells
 take: three sizes show it. The figure to hold is at most 5%.
 """
@@ -14,9 +14,9 @@ from pathlib import Path
 
 import aftereffect as ae
 from aftereffect.studies import Study
-from aftereffect.studies.builders import Draws
 from aftereffect.studies.cells import groups, runs_seed
-from aftereffect.studies.entrants import entrant
+from aftereffect.studies.instances import Draws
+from aftereffect.studies.players import build_player
 
 REPEATS = 7
 STUDIES = {
@@ -31,8 +31,8 @@ def study(grid: dict[str, list[int]], seed: int) -> Study:
     return Study(
         "overhead",
         grid=grid,
-        instances=[{"name": "split"}, {"name": "delays"}],
-        players=[{"name": "wrapper"}, {"name": "wrapper", "base": "exp3"}, {"name": "uniform"}],
+        instance=[{"name": "split"}, {"name": "delays"}],
+        player=[{"name": "CompositeLossWrapper", "base": base} for base in ("tsallis", "exp3", "uniform")],
         runs=1000,
         seed=seed,
     )
@@ -44,7 +44,7 @@ def in_a_loop(wanted: Study) -> None:
         draws = Draws(group[0])
         for cell in group:
             losses = draws[0]
-            player = entrant(cell, losses)
+            player = build_player(cell, losses)
             ae.simulate(player, losses, cell["runs"], runs_seed(cell), checkpoints="log", progress=False)
 
 

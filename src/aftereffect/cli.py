@@ -16,8 +16,7 @@ import typer
 import aftereffect as ae
 from aftereffect import player_tables
 from aftereffect.service.cli import mount
-from aftereffect.studies.backtest import backtest
-from aftereffect.studies.commands import study
+from aftereffect.studies.cli import backtest, study
 
 app = typer.Typer(
     name="aftereffect",

@@ -130,7 +130,7 @@ def demonstrate(console: "Console", folder: Path, study: Study | None = None) ->
         highlight=False,
     )
     results = study.run(folder)
-    from aftereffect.studies.report import write_report
+    from aftereffect.studies.report.sections import write_report
 
     console.print(table(results.rows))
     console.print(verdict(results.rows), highlight=False)
@@ -144,8 +144,8 @@ def table(rows: "pl.DataFrame") -> "Table":
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    from aftereffect.studies import views
-    from aftereffect.studies.sections import number
+    from aftereffect.studies.numbers import number
+    from aftereffect.studies.report import views
 
     shown = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     shown.add_column("regret per 1,000 rounds", no_wrap=True)
@@ -153,9 +153,10 @@ def table(rows: "pl.DataFrame") -> "Table":
         shown.add_column(kind, justify="right")
     shown.add_column("needs", no_wrap=True)
     means = by_kind(rows)
-    for who in sorted(means, key=lambda who: (who in views.labelled(), means[who][0])):
-        needs = "labels" if who in views.labelled() else "one law" if who in views.needing("stochastic losses") else ""
-        shown.add_row(who, *(number(mean) for mean in means[who]), needs)
+    kinds = views.readable(rows).select("who", "labelled", "stochastic").unique()
+    needs = {who: "labels" if labels else "one law" if law else "" for who, labels, law in kinds.iter_rows()}
+    for who in sorted(means, key=lambda who: (needs[who] == "labels", means[who][0])):
+        shown.add_row(who, *(number(mean) for mean in means[who]), needs[who])
     return shown
 
 
@@ -166,7 +167,7 @@ def by_kind(rows: "pl.DataFrame") -> dict[str, list[float]]:
     """
     import polars as pl
 
-    from aftereffect.studies import views
+    from aftereffect.studies.report import views
 
     finals = views.finals(views.readable(rows))
     found: dict[str, list[float]] = {}

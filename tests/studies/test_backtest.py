@@ -10,8 +10,8 @@ import typer
 from typer.testing import CliRunner
 
 from aftereffect.core.errors import InvalidArgument
-from aftereffect.studies.backtest import PLAYERS, backtest, play
-from aftereffect.studies.backtest_page import write_page
+from aftereffect.studies.backtest import PLAYERS, play, write_page
+from aftereffect.studies.cli import backtest
 from aftereffect.studies.histories import InvalidHistory, read_history
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "mailings.csv"
@@ -119,8 +119,10 @@ def test_bad_arguments(write: Write):
     with pytest.raises(InvalidHistory, match="column 'lag0': must be there once, but is there 2 times"):
         read_history(path, effects=["lag0", "lag0"])
     recording = read_history(path)
-    with pytest.raises(InvalidArgument, match=r"one of 'wrapper_tsallis_ftrl', .* but got 'clairvoyant'"):
+    with pytest.raises(InvalidArgument, match=r"player.name must be one of Comp.* but got 'clairvoyant'"):
         play(recording, players=["clairvoyant"])
+    with pytest.raises(InvalidArgument, match=r"player.base must be one of 'exp3'.* but got 'exp4'"):
+        play(recording, players=["Naive:exp4"])
     with pytest.raises(InvalidArgument, match="players must be at least one, but got none"):
         play(recording, players=[])
     with pytest.raises(InvalidArgument, match="runs must be at least 2, but got 1"):
@@ -152,11 +154,11 @@ def test_scores_of_the_example():
         assert scores[name].outcome == pytest.approx(sums["letter"] - simulation.mean_regret)
     assert list(scores)[1:5] == ["default player", "wrapper, Tsallis FTRL", "naive Exp3", "uniform play"]
     assert "about 3 decisions. Fewer than 30 teach next to nothing" in found.remarks()[-1]
-    assert "cannot be told from choosing blindly" in found.verdict()
+    assert "cannot be told from uniform play" in found.verdict()
 
 
 def test_costs_are_minimized():
-    found = play(read_history(EXAMPLE), direction="minimize", high=2000.0, runs=4, players=["uniform_play"])
+    found = play(read_history(EXAMPLE), direction="minimize", high=2000.0, runs=4, players=PLAYERS[-1:])
     sums = example_sums()
     first, _, *others = found.scores()
     assert first.name == "always email (the best arm)"
@@ -177,7 +179,7 @@ def test_the_verb_prints_scores_and_writes_a_page(tmp_path: Path):
     assert code == 0
     assert "mailings.csv: 120 plays of 3 arms in 40 rounds" in printed
     assert "drawn at random for each arm" in printed
-    assert "of the regret of choosing blindly" in printed
+    assert "of the regret of uniform play" in printed
     page = (out / "report.html").read_text(encoding="utf-8")
     for words in ("What players would have made of mailings.csv", "always letter (the best arm)", "data:image/svg+xml"):
         assert words in page
@@ -187,12 +189,12 @@ def test_the_verb_prints_scores_and_writes_a_page(tmp_path: Path):
 
 def test_the_verb_takes_a_kernel_and_players(write: Write, tmp_path: Path):
     path = write(SERIES)
-    arguments = ["--kernel", "0.5,0.3,0.2", "--player", "wrapper_exp3", "--runs", "2", "--out", str(tmp_path / "o")]
-    code, printed = run(str(path), *arguments, "--resample", "30")
+    arguments = ["--kernel", "0.5,0.3,0.2", "--player", "CompositeLossWrapper:exp3", "--out", str(tmp_path / "o")]
+    code, printed = run(str(path), *arguments, "--runs", "2", "--resample", "30")
     assert code == 0
     assert "wrapper, Exp3" in printed
     assert "uniform play" not in printed
-    with pytest.raises(InvalidArgument, match="kernel must be numbers parted by commas, but got 'half'"):
+    with pytest.raises(InvalidArgument, match="kernel must be numbers separated by commas, but got 'half'"):
         run(str(path), "--kernel", "half")
 
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from aftereffect.studies import figures
+from aftereffect.players import registry
 from aftereffect.studies.cells import cell_id
-from aftereffect.studies.report import planned, write_report
-from aftereffect.studies.settings import INSTANCES
-from aftereffect.studies.spec import BUILTIN, Study, builtin_names
-from aftereffect.studies.views import ANY, catalogue_words, player_words
+from aftereffect.studies.instances import SETTINGS
+from aftereffect.studies.report import page as page_module
+from aftereffect.studies.report.sections import planned, write_report
+from aftereffect.studies.study import BUILTIN, Study, builtin_names
 
 NAMES = ["adaptive", "anonymity", "bounds", "campaigns", "hard", "misspecified", "rates", "rivals", "stability"]
 
@@ -42,8 +42,8 @@ def test_quick_is_a_tenth_at_most(name: str) -> None:
 
 def test_rates_has_the_three_columns_of_the_table() -> None:
     cells = Study.load("rates").cells()
-    wrapped = [cell for cell in cells if cell["player"]["name"] == "wrapper"]
-    labelled = [cell for cell in cells if cell["player"]["name"] == "zimmert_seldin_simple"]
+    wrapped = [cell for cell in cells if cell["player"]["name"] == "CompositeLossWrapper"]
+    labelled = [cell for cell in cells if cell["player"]["name"] == "ZimmertSeldin2020"]
     assert {cell["max_delay"] for cell in wrapped} == {0, 4, 8, 16, 32, 64, 128}
     assert len({cell["max_delay"] for cell in labelled}) >= 3
     assert {cell["n_arms"] for cell in wrapped} > {cell["n_arms"] for cell in labelled}
@@ -51,10 +51,11 @@ def test_rates_has_the_three_columns_of_the_table() -> None:
 
 def test_rivals_has_everyone_everywhere() -> None:
     cells = Study.load("rivals").cells()
-    players = {player_words(cell["player"]["name"], {}) for cell in cells}
-    assert players == set(catalogue_words().values())
-    assert {cell["instance"]["name"] for cell in cells} == set(INSTANCES) - {"campaigns", "pieces"}
-    assert ANY.max_delay in {cell["max_delay"] for cell in cells}
+    assert {cell["player"]["name"] for cell in cells} == set(registry.PLAYERS)
+    labels = {registry.find(name).label(settings) for name, settings in registry.COMPARED}
+    settings = [dict(cell["player"]) for cell in cells]
+    assert {registry.find(given.pop("name")).label(given) for given in settings} == labels
+    assert {cell["instance"]["name"] for cell in cells} == set(SETTINGS) - {"campaigns", "pieces"}
 
 
 def test_misspecified_plays_with_too_short_and_too_long_a_delay() -> None:
@@ -85,13 +86,13 @@ def small(name: str) -> Study:
 @pytest.mark.parametrize("name", ["anonymity", "bounds", "hard", "misspecified", "rates", "stability"])
 def test_runs_to_a_report(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # The page holds figures as SVG; that they are saved in every format is tested once, with the report.
-    monkeypatch.setattr(figures, "FORMATS", ("svg",))
+    monkeypatch.setattr(page_module, "FORMATS", ("svg",))
     study = small(name)
     results = study.run(tmp_path, progress=False)
     assert not results.failures
     page = write_report(study, results, tmp_path).read_text(encoding="utf-8")
     assert f"{len(study.cells())} of {len(study.cells())} cells are finished" in page
-    drawn = {"ratios": 0, "told": 0, "scaling": 2}
+    drawn = {"ratios": 0, "wrong_delay": 0, "scaling": 2}
     images = sum(drawn.get(figure, 1) for figure in study.report["figures"]) + len(study.report.get("against", []))
     assert page.count("<img ") == images
     assert ("How to read it" in page) == ("reading" in study.report)

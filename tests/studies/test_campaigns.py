@@ -104,8 +104,8 @@ def test_draws_follow_the_seed_and_can_be_redrawn():
     np.testing.assert_array_equal(redrawn.components(), other)
 
 
-def test_a_cell_names_its_sizes():
-    losses = campaigns.cell_losses(3, 12, 40, 7, households=10)
+def test_a_longer_delay_than_the_campaigns_have_adds_empty_lags():
+    losses = campaigns.losses(40, seed=7, n_arms=3, max_delay=12, households=10)
     assert (losses.n_arms, losses.max_delay, losses.horizon) == (3, 12, 40)
     same = campaigns.losses(40, seed=7, n_arms=3, households=10)
     np.testing.assert_array_equal(losses.components()[:, :7], same.components())

@@ -1,20 +1,19 @@
-"""Cells: ids made of content, seeds that all players of a group share, groups."""
+"""Cells: ids made of content, seeds that all players of a group share; the losses and players that cells name."""
 
 import hashlib
 
 import pytest
 
-from aftereffect.studies.builders import Draws, build, gap_of, known
-from aftereffect.studies.cells import Cell, cell_id, groups, losses_seed, player_words, runs_seed
-from aftereffect.studies.entrants import entrant, has_room
-from aftereffect.studies.settings import CATALOGUE, INSTANCES, slug
+from aftereffect.studies.cells import Cell, cell_id, groups, losses_seed, player_columns, runs_seed
+from aftereffect.studies.instances import SETTINGS, Draws, build_losses, gap_of, known
+from aftereffect.studies.players import build_player, can_play
 
 
 def cell(**changes: object) -> Cell:
     base: Cell = {
         "measure": "regret",
         "instance": {"name": "split", "gap": 0.25},
-        "player": {"name": "wrapper"},
+        "player": {"name": "CompositeLossWrapper"},
         **{"n_arms": 3, "max_delay": 2, "horizon": 400, "runs": 4, "instances": 1, "seed": 7, "checkpoints": 4},
     }
     return base | changes
@@ -23,7 +22,7 @@ def cell(**changes: object) -> Cell:
 def test_an_id_is_the_hash_of_the_text_one_would_write() -> None:
     text = (
         '{"checkpoints":4,"horizon":400,"instance":{"gap":0.25,"name":"split"},"instances":1,"max_delay":2,'
-        '"measure":"regret","n_arms":3,"player":{"name":"wrapper"},"runs":4,"seed":7}'
+        '"measure":"regret","n_arms":3,"player":{"name":"CompositeLossWrapper"},"runs":4,"seed":7}'
     )
     assert cell_id(cell()) == hashlib.sha256(text.encode()).hexdigest()[:16]
     assert cell_id(dict(reversed(cell().items()))) == cell_id(cell())
@@ -33,7 +32,7 @@ def test_every_part_is_in_the_id() -> None:
     changed: list[Cell] = [
         {"measure": "stability"},
         {"instance": {"name": "split"}},
-        {"player": {"name": "uniform"}},
+        {"player": {"name": "CLW2018"}},
         *({name: 9} for name in ("n_arms", "max_delay", "horizon", "runs", "instances", "seed", "checkpoints")),
         {"player_max_delay": 1},
     ]
@@ -41,14 +40,14 @@ def test_every_part_is_in_the_id() -> None:
 
 
 @pytest.mark.parametrize(
-    "change", [{"player": {"name": "uniform"}}, {"runs": 8}, {"checkpoints": "log"}, {"player_max_delay": 1}]
+    "change", [{"player": {"name": "CLW2018"}}, {"runs": 8}, {"checkpoints": "log"}, {"player_max_delay": 1}]
 )
 def test_players_of_a_group_meet_the_same_losses(change: Cell) -> None:
     other = cell(**change)
     assert len(groups([cell(), other])) == 1
     assert losses_seed(cell(), 0) == losses_seed(other, 0)
     assert runs_seed(cell()) == runs_seed(other)
-    assert (build(cell()).arm_totals() == build(other).arm_totals()).all()
+    assert (build_losses(cell()).arm_totals() == build_losses(other).arm_totals()).all()
 
 
 @pytest.mark.parametrize(
@@ -76,19 +75,19 @@ def test_draws_without_room_are_built_again() -> None:
     assert (draws[1].arm_totals() == draws[1].arm_totals()).all()
 
 
-@pytest.mark.parametrize("name", sorted(set(INSTANCES) - {"campaigns"}))
+@pytest.mark.parametrize("name", sorted(set(SETTINGS) - {"campaigns"}))
 def test_every_instance_has_the_sizes_of_its_cell(name: str) -> None:
     one = cell(instance={"name": name})
-    losses = build(one)
+    losses = build_losses(one)
     assert (losses.n_arms, losses.max_delay, losses.horizon) == (3, 2, 400)
-    assert entrant(one, losses).n_arms == 3
+    assert build_player(one, losses).n_arms == 3
 
 
 @pytest.mark.parametrize("spread", ["split", "delays", "fixed", "geometric", "immediate"])
 def test_delays_are_known_as_they_are(spread: str) -> None:
     # When a unit of effect arrives, on average over all components there are: 400 rounds of 3 arms.
     one = cell(instance={"name": "drifting", "spread": spread, "law": "constant"}, horizon=4000)
-    parts = build(one).components().sum(axis=(0, 2))
+    parts = build_losses(one).components().sum(axis=(0, 2))
     mean = float(parts @ [0, 1, 2] / parts.sum())
     said = known(one)
     assert said.mean is not None
@@ -102,37 +101,33 @@ def test_a_gap_by_scale() -> None:
     # sqrt(3 * 3 / 400) = 3/20.
     assert gap_of(cell(instance={"name": "split", "gap_scale": 2.0})) == pytest.approx(0.3, rel=1e-15)
     assert gap_of(cell(instance={"name": "split", "gap_scale": 100.0})) == 0.5
-    means = build(cell(instance={"name": "anonymous", "gap": 0.25})).means
+    means = build_losses(cell(instance={"name": "anonymous", "gap": 0.25})).means
     assert means is not None
     assert means.tolist() == [0.75, 0.5, 0.5]
 
 
-def test_who_has_room() -> None:
-    def room(player: str, **change: object) -> bool:
-        return has_room(cell(player={"name": player}, **change))
+def test_who_can_play() -> None:
+    def can(player: str, **change: object) -> bool:
+        return can_play(cell(player={"name": player}, **change))
 
-    assert room("wrapper")
-    assert room("wrapper", measure="stability")
-    assert not room("naive", measure="stability")
-    assert not room("clw_2018", measure="stability")
-    assert not room("blinded_bandit")
-    assert room("blinded_bandit", player_max_delay=1)
-    assert room("odaaf_v")
-    assert not room("odaaf", instance={"name": "late_bills"})
-    assert room("linear_composite", instance={"name": "geometric"})
-    assert not room("linear_composite")
-
-
-def test_the_catalogue_has_the_names_it_is_said_to_have() -> None:
-    from aftereffect.players.catalogue import Problem, catalogue
-
-    problem = Problem(2, 1, 1000, 0.5, 0.25, [0.5, 0.5])
-    assert {slug(entry.name) for entry in catalogue(problem)} == CATALOGUE
+    assert can("CompositeLossWrapper")
+    assert can("CompositeLossWrapper", measure="stability")
+    assert not can("Naive", measure="stability")
+    assert not can("CLW2018", measure="stability")
+    assert not can("Blinded")
+    assert can("Blinded", player_max_delay=1)
+    assert can("ODAAFV")
+    assert not can("ODAAF", instance={"name": "late_bills"})
+    assert can("LinearComposite", instance={"name": "geometric"})
+    assert not can("LinearComposite")
 
 
 def test_a_player_with_its_own_delay() -> None:
     short = cell(player_max_delay=1)
-    assert player_words(short) == ("wrapper", '{"max_delay":1}')
-    assert player_words(cell()) == ("wrapper", "{}")
-    player = entrant(short, build(short))
+    assert player_columns(short) == ("CompositeLossWrapper", '{"max_delay":1}')
+    assert player_columns(cell()) == ("CompositeLossWrapper", "{}")
+    player = build_player(short, build_losses(short))
     assert player.max_delay == 1
+    # Totals beyond what its own d allows are clipped; a player told the truth raises.
+    assert player.out_of_range == "clip"
+    assert build_player(cell(), build_losses(cell())).out_of_range == "raise"

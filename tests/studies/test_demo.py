@@ -4,7 +4,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pytest
 from rich.console import Console
 from typer.testing import CliRunner
@@ -13,18 +12,24 @@ from aftereffect import player_tables
 from aftereffect.cli import app
 from aftereffect.studies import Study
 
-PLAYERS = ("wrapper", "default_player", "naive_exp3", "uniform", "delayed_exp3", "linear_composite")
+PLAYERS: tuple[dict[str, Any], ...] = (
+    {"name": "CompositeLossWrapper"},
+    {"name": "default_player"},
+    {"name": "Naive"},
+    {"name": "CompositeLossWrapper", "base": "uniform"},
+    {"name": "DelayedExp3"},
+    {"name": "LinearComposite", "on": ["immediate"]},
+    {"name": "BlockUCB"},
+    {"name": "ODAAF", "on": ["split"]},
+)
 
 
 @pytest.fixture(scope="module")
 def little() -> Study:
     """Return a study with one instance of each kind, at one size."""
     names = [{"name": "split"}, {"name": "late_bills"}, {"name": "switching", "gap": 0.3}, {"name": "constrained"}]
-    players: list[dict[str, Any]] = [{"name": name} for name in (*PLAYERS, "ucb_on_clean_windows")]
-    players.append({"name": "odaaf", "on": ["split"]})
-    players[5] |= {"on": ["immediate"]}
     sizes = {"n_arms": 4, "max_delay": 4, "horizon": 20_000}
-    return Study("little", grid=sizes, instances=[*names, {"name": "immediate"}], players=players, runs=4, seed=1)
+    return Study("little", grid=sizes, instance=[*names, {"name": "immediate"}], player=PLAYERS, runs=4, seed=1)
 
 
 @pytest.fixture(scope="module")
@@ -58,10 +63,10 @@ def test_the_report_is_where_it_says_and_nothing_runs_twice(told: tuple[str, Pat
     _, path, folder = told
     assert path == folder / "report.html"
     assert "Who does best where" in path.read_text(encoding="utf-8")
-    before = pl.read_parquet(folder / "times.parquet")
+    before = little.results(folder).times
     again = Console(width=100, record=True)
     player_tables.demonstrate(again, folder, little)
-    assert pl.read_parquet(folder / "times.parquet").equals(before)
+    assert little.results(folder).times.equals(before)
     assert again.export_text() == told[0]
 
 

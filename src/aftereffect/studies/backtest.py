@@ -1,4 +1,4 @@
-"""Backtests: what players would have made of a person's own history, seeing one total a round.
+"""Backtests: what players would have made of a recorded history, seeing one total a round.
 
 The history (`histories.py`) is replayed as it was recorded or, with `resample`, as rounds drawn from it. Each player
 plays it many times; beside them stand the arms, each played throughout. The best of these is what regret is counted
@@ -9,30 +9,34 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import typer
 
-from aftereffect.core import checks
+from aftereffect.core import VERSION, checks
 from aftereffect.core.errors import InvalidArgument
-from aftereffect.engines.simulation import Simulation, compare, simulate
+from aftereffect.core.text import amount
+from aftereffect.engines.simulation import Z95, Simulation, compare, simulate, standard_error
 from aftereffect.losses.protocol import Losses
 from aftereffect.losses.replay import MARGIN
-from aftereffect.players.catalogue import Entry, Problem, catalogue
+from aftereffect.players import registry
+from aftereffect.players.registry import Problem
 from aftereffect.players.wrapper.coin_clean import usual_bias
-from aftereffect.studies.histories import Recording, read_history
-from aftereffect.studies.settings import slug
+from aftereffect.studies.histories import Recording
+from aftereffect.studies.report.charts import Drawing, band, legend_above, looks, panels, styled
+from aftereffect.studies.report.page import Page
 
-PLAYERS = ("default_player", "wrapper_tsallis_ftrl", "naive_exp3", "uniform_play")
-"""Who plays unless told otherwise, by the slugs of the catalogue's names."""
+if TYPE_CHECKING:
+    from rich.console import Console
 
+PLAYERS = ("default_player", "CompositeLossWrapper", "Naive", "CompositeLossWrapper:uniform")
+"""Who plays by default."""
 FEW = 30
 """Fewer decisions than this teach a player next to nothing."""
 
 
 class Score(NamedTuple):
-    """outcome: what was seen to come in over all rounds, the mean over runs; standard_error: 0 for an arm."""
+    """outcome: what came in over all rounds, the mean over runs; standard_error: 0 for an arm."""
 
     name: str
     outcome: float
@@ -69,8 +73,26 @@ class Backtest:
         ]
         return [always[0]._replace(name=f"{always[0].name} (the best arm)"), *played, *always[1:]]
 
+    def table(self) -> tuple[list[str], list[list[str]]]:
+        """Return headings and rows of a table of the scores; ± is a standard error, and an arm has none."""
+        outcome = "brought" if self.losses.effects.maximize else "cost"
+        scores = self.scores()
+        top = scores[0].outcome
+        rows = [
+            [
+                score.name,
+                amount(score.outcome),
+                amount(score.standard_error) if score.standard_error else "",
+                amount(score.outcome / self.losses.horizon),
+                f"{score.outcome / top:.1%}" if top > 0.0 else "",
+                amount(score.regret),
+            ]
+            for score in scores
+        ]
+        return ["who", outcome, "±", "a round", "of the best", "regret"], rows
+
     def remarks(self) -> list[str]:
-        """Say what one has to know to read the scores: where rounds and range are from, how much can be learned."""
+        """Say what one has to know to read the scores: where rounds and range come from, how much can be learned."""
         recording, losses = self.recording, self.losses
         found = [
             f"{recording.name}: {recording.plays:,} plays of {len(recording.arms)} arms "
@@ -97,15 +119,15 @@ class Backtest:
         return [*found, remark]
 
     def verdict(self) -> str:
-        """Say in one sentence what the first player made of it, against blind play where that played too."""
+        """Say in one sentence what the first player made of it, against uniform play where that played too."""
         first, simulation = next(iter(self.simulations.items()))
-        blind = self.simulations.get("uniform play")
-        if blind is None or blind is simulation or blind.mean_regret <= 0.0:
+        uniform = self.simulations.get("uniform play")
+        if uniform is None or uniform is simulation or uniform.mean_regret <= 0.0:
             return f"'{first}' has a regret of {amount(simulation.mean_regret)} against the best arm."
-        apart = compare(simulation, blind)
+        apart = compare(simulation, uniform)
         if apart.low <= 0.0 <= apart.high:
-            return f"After {self.losses.horizon:,} rounds, '{first}' cannot be told from choosing blindly."
-        return f"'{first}' has {simulation.mean_regret / blind.mean_regret:.0%} of the regret of choosing blindly."
+            return f"After {self.losses.horizon:,} rounds, '{first}' cannot be told from uniform play."
+        return f"'{first}' has {simulation.mean_regret / uniform.mean_regret:.0%} of the regret of uniform play."
 
 
 def play(
@@ -119,86 +141,120 @@ def play(
     runs: int = 200,
     seed: int = 0,
 ) -> Backtest:
-    """Let players loose on a recorded history.
+    """Let players play a recorded history.
 
-    players: slugs of the catalogue's names, or "all" for everyone who needs no labels. resample: draw so many rounds
-    from the recorded plays instead of replaying them. low, high: the range of one play's effect. seed: of the draws
-    and of the players' runs.
+    players: names of `players/registry.py`, a base after a colon ("CompositeLossWrapper:exp3"), or "all" for everyone
+    who needs no labels and can play. resample: draw this many rounds from the recorded plays instead of replaying them.
+    low, high: the range of one play's effect. seed: of the draws and of the players' runs.
     """
     checks.integer("runs", runs, low=2)
     losses = recording.losses(resample=resample, seed=seed, direction=direction, low=low, high=high)
     sizes = (losses.n_arms, losses.max_delay, losses.horizon)
     problem = Problem(*sizes, direction=direction, low=losses.low, high=losses.high)
-    entries = chosen(catalogue(problem), players)
-    simulations = {entry.name: simulate(entry.player, losses, runs=runs, seed=seed) for entry in entries}
+    simulations = {}
+    for entry, settings in chosen(players, problem):
+        player = entry.build(problem, **settings)
+        simulations[entry.label(settings)] = simulate(player, losses, runs=runs, seed=seed)
     inferred = tuple(name for name, given in (("low", low), ("high", high)) if given is None)
     return Backtest(recording, losses, resample is not None, inferred, simulations)
 
 
-def chosen(entries: Sequence[Entry], players: Sequence[str]) -> list[Entry]:
-    """Return the entries with these slugs, in that order."""
-    known = {slug(entry.name): entry for entry in entries}
+def chosen(players: Sequence[str], problem: Problem) -> list[tuple[registry.Entry, dict[str, Any]]]:
+    """Return the players named, in that order, with their settings."""
     if list(players) == ["all"]:
-        return [entry for entry in entries if "labels" not in entry.needs]
+        every = [(registry.find(name), dict(settings)) for name, settings in registry.COMPARED]
+        return [pair for pair in every if not pair[0].labelled and not pair[0].lacks(problem, pair[1])]
     if not players:
         raise InvalidArgument("players must be at least one, but got none")
-    for name in players:
-        checks.choice("players", name, known)
-    return [known[name] for name in dict.fromkeys(players)]
+    found = []
+    for name, _, base in (each.partition(":") for each in dict.fromkeys(players)):
+        entry = registry.find(name)
+        found.append((entry, entry.checked({"base": base} if base else {})))
+    return found
 
 
-def backtest(
-    file: Annotated[Path, typer.Argument(help="A CSV file: round, arm, and effects by lag (lag0, lag1, ...).")],
-    effects: Annotated[
-        str | None, typer.Option(help="The columns with effects, by commas; lag0,lag1,... or effect unless given.")
-    ] = None,
-    kernel: Annotated[
-        str | None, typer.Option(help="Shares of a whole effect that arrive 0, 1, ... rounds later: 0.5,0.3,0.2.")
-    ] = None,
-    direction: Annotated[str, typer.Option(help="maximize or minimize.")] = "maximize",
-    low: Annotated[float | None, typer.Option(help="The least one play can do in all; inferred unless given.")] = None,
-    high: Annotated[float | None, typer.Option(help="The most one play can do in all; inferred unless given.")] = None,
-    resample: Annotated[
-        int | None, typer.Option(help="Draw so many rounds from each arm's recorded plays.", min=1)
-    ] = None,
-    player: Annotated[list[str] | None, typer.Option(help="Who plays; more than once for more, or all.")] = None,
-    runs: Annotated[int, typer.Option(help="Runs of each player.", min=2)] = 200,
-    seed: Annotated[int, typer.Option(help="Of everything.", min=0)] = 0,
-    out: Annotated[Path, typer.Option(help="The folder for the report.")] = Path("out/backtest"),
-) -> None:
-    """Replay players on your own history: a table of what each would have brought, and a report."""
-    from rich.console import Console
+def print_scores(console: "Console", backtest: Backtest) -> None:
+    """Print remarks, scores and the verdict."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
 
-    from aftereffect.studies.backtest_page import print_scores, write_page
+    for remark in backtest.remarks():
+        console.print(remark, highlight=False)
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    headings, rows = backtest.table()
+    for heading in headings:
+        table.add_column(heading, justify="left" if heading == "who" else "right", no_wrap=heading != "who")
+    for row in rows:
+        table.add_row(*row)
+    console.print(table)
+    console.print(backtest.verdict(), highlight=False)
 
-    recording = read_history(
-        file,
-        effects=None if effects is None else [column.strip() for column in effects.split(",")],
-        kernel=None if kernel is None else numbers("kernel", kernel),
+
+def write_page(backtest: Backtest, folder: str | os.PathLike[str]) -> Path:
+    """Write report.html and the figures (SVG, PDF, PNG) into a folder; return the page's path."""
+    home = Path(folder)
+    losses, simulation = backtest.losses, next(iter(backtest.simulations.values()))
+    page = Page(
+        f"What players would have made of {backtest.recording.name}",
+        kind="backtest",
+        lead=backtest.verdict(),
+        footer=f"aftereffect {VERSION}",
+        figures=home / "figures",
     )
-    settings: dict[str, Any] = {"direction": direction, "low": low, "high": high, "runs": runs, "seed": seed}
-    found = play(recording, players=player or PLAYERS, resample=resample, **settings)
-    console = Console()
-    print_scores(console, found)
-    console.print(f"Report: {os.fspath(write_page(found, out))}", soft_wrap=True)
+    page.findings = backtest.remarks()
+    page.section("Scores")
+    page.table(
+        *backtest.table(),
+        caption=f"What came in within {losses.horizon:,} rounds: means over {simulation.runs:,} runs with their "
+        "standard errors. Effects still owed at the end do not count. Regret is against the best arm.",
+    )
+    page.section("Regret over time")
+    page.figure(
+        regret_chart(backtest), "Against the best arm of the rounds so far; bands are 95% normal intervals of the mean."
+    )
+    page.section("How effects arrive")
+    page.figure(effects_chart(backtest), "What a recorded play of each arm brought, by the number of rounds after it.")
+    page.section("How it was made")
+    engines = ", ".join(f"{name}: {sim.engine}" for name, sim in backtest.simulations.items())
+    drawn = "drawn from the recorded plays" if backtest.resampled else "as recorded"
+    facts = [("rounds", f"{losses.horizon:,}, {drawn}"), ("runs", f"{simulation.runs:,}")]
+    page.facts([*facts, ("seed", str(simulation.seed)), ("direction", losses.direction), ("engines", engines)])
+    return page.write(home / "report.html")
 
 
-def amount(value: float) -> str:
-    """Return an amount as people read it: whole and with commas from a thousand on, else four digits.
+def regret_chart(backtest: Backtest) -> Drawing:
+    """Draw each player's mean regret over the rounds with its 95% band, against the best arm so far."""
+    look = looks(backtest.simulations)
+    with styled():
+        figure, (axes,) = panels(1, height=3.6)
+        for name, simulation in backtest.simulations.items():
+            half = Z95 * np.asarray(standard_error(simulation.regrets))
+            band(axes, simulation.rounds, simulation.regrets.mean(axis=0), half, look[name], name)
+        axes.set_xlabel("round")
+        axes.set_ylabel("regret")
+        axes.xaxis.set_major_formatter("{x:,.0f}")
+        axes.yaxis.set_major_formatter("{x:,.0f}")
+        legend_above(figure, [axes])
+    names = ", ".join(backtest.simulations)
+    return Drawing("regret", figure, f"Mean regret over {backtest.losses.horizon:,} rounds of {names}.")
 
-    >>> amount(11425712.3), amount(0.58403), amount(-1234.5)
-    ('11,425,712', '0.584', '-1,234')
-    """
-    return f"{value:,.0f}" if abs(value) >= 1000.0 else f"{value:.4g}"
 
+def effects_chart(backtest: Backtest) -> Drawing:
+    """Draw what a recorded play of each arm brought on average, by lag."""
+    from matplotlib.ticker import MaxNLocator
 
-def numbers(name: str, text: str) -> list[float]:
-    """Read numbers parted by commas.
-
-    >>> numbers("kernel", "0.5, 0.3, 0.2")
-    [0.5, 0.3, 0.2]
-    """
-    try:
-        return [float(part) for part in text.split(",")]
-    except ValueError:
-        raise InvalidArgument(f"{name} must be numbers parted by commas, but got {checks.shown(text)}") from None
+    recording = backtest.recording
+    look = looks(recording.arms)
+    lags = np.arange(recording.max_delay + 1)
+    with styled():
+        figure, (axes,) = panels(1, height=3.2)
+        for arm, means in zip(recording.arms, recording.mean_effects(), strict=True):
+            colour, mark, front = look[arm]
+            label, height = (arm, 3) if front else ("others", 2)
+            axes.plot(lags, means, color=colour, marker=mark, label=label, zorder=height)
+        axes.set_xlabel("rounds after the play")
+        axes.set_ylabel("effect")
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.yaxis.set_major_formatter("{x:,.4g}")
+        legend_above(figure, [axes])
+    return Drawing("arrivals", figure, f"Mean effect of a play by lag, for the arms {', '.join(recording.arms)}.")

@@ -16,7 +16,6 @@ import math
 from collections.abc import Mapping, Sequence
 from functools import cache
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 
@@ -149,8 +148,3 @@ def likely_most(totals: FloatArray, draws: int, chance: float = CHANCE) -> float
     lam = np.geomspace(0.01, 100.0, 500)[:, np.newaxis] / most
     log_moment = np.log(np.exp(lam * (totals - most)).mean(axis=1, keepdims=True)) + lam * most
     return min(most, float(((log_moment - math.log(chance) / draws) / lam).min()))
-
-
-def cell_losses(n_arms: int, max_delay: int, horizon: int, seed: int, **settings: Any) -> Losses:
-    """Return the losses of a study's cell: `losses` by a cell's words, with an instance's own settings."""
-    return losses(horizon, seed=seed, n_arms=n_arms, max_delay=max_delay, **settings)

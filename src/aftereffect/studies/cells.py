@@ -1,33 +1,33 @@
 """Cells: the units a study is made of, each a plain JSON dict with an id made of its content.
 
     measure      "regret" or "stability"
-    instance     {"name": ..., settings...}: which losses (`settings.py`)
-    player       {"name": ..., settings...}: who plays
+    instance     {"name": ..., settings...}: which losses (`instances.py`)
+    player       {"name": ..., settings...}: who plays (`players.py`)
     n_arms, max_delay, horizon     K, d, T of the losses
-    runs, instances                runs in all, shared out evenly over so many draws of the losses
+    runs, instances                the number of runs, shared out evenly over this many draws of the losses
     seed, checkpoints
-    player_max_delay               the d the player reckons with, only where it is not the losses' own
+    player_max_delay               the d the player is told, only where it is not the losses' own
 
-Nothing else is in the id, so that the same cell in two studies is the same cell. Cells that differ only in player,
-measure, runs or checkpoints meet the same losses and the same random streams: a group.
+Nothing else is in the id, so the same cell in two studies is the same cell. Cells that differ only in player, measure,
+runs or checkpoints form a group: they meet the same losses and the same random streams.
 """
 
 import hashlib
 from collections.abc import Iterable
 from typing import Any
 
-from aftereffect.core.saved import canonical
+from aftereffect.core.saved import canonical, digest
 
 Cell = dict[str, Any]
 
 MEASURES = ("regret", "stability")
 SHARED = ("instance", "n_arms", "max_delay", "horizon", "seed")
-"""What cells of a group have in common: all that their losses depend on."""
+"""What the cells of a group have in common: all that their losses depend on."""
 
 
 def cell_id(cell: Cell) -> str:
     """Return the first 16 hexadecimal digits of the SHA-256 of the cell's canonical JSON."""
-    return hashlib.sha256(canonical(cell).encode()).hexdigest()[:16]
+    return digest(cell)[:16]
 
 
 def split_name(named: dict[str, Any]) -> tuple[str, str]:
@@ -39,18 +39,10 @@ def split_name(named: dict[str, Any]) -> tuple[str, str]:
     return named["name"], canonical({key: value for key, value in named.items() if key != "name"})
 
 
-def player_words(cell: Cell) -> tuple[str, str]:
-    """Return the player's name and settings as rows have them: with the d it reckons with, where that is its own."""
+def player_columns(cell: Cell) -> tuple[str, str]:
+    """Return the player's name and settings as rows have them: with the d it is told, where that is its own."""
     own = {"max_delay": cell["player_max_delay"]} if "player_max_delay" in cell else {}
     return split_name(cell["player"] | own)
-
-
-def _shared(cell: Cell) -> str:
-    return canonical({key: cell[key] for key in SHARED})
-
-
-def _seed(cell: Cell, purpose: str) -> int:
-    return int.from_bytes(hashlib.sha256(f"{purpose} {_shared(cell)}".encode()).digest()[:16], "big")
 
 
 def losses_seed(cell: Cell, draw: int) -> int:
@@ -80,6 +72,9 @@ def groups(cells: Iterable[Cell]) -> list[list[Cell]]:
     return list(found.values())
 
 
-def weight(cell: Cell) -> int:
-    """Return how many rounds a cell simulates: what progress is counted in."""
-    return int(cell["runs"] * cell["horizon"])
+def _shared(cell: Cell) -> str:
+    return canonical({key: cell[key] for key in SHARED})
+
+
+def _seed(cell: Cell, purpose: str) -> int:
+    return int.from_bytes(hashlib.sha256(f"{purpose} {_shared(cell)}".encode()).digest()[:16], "big")

@@ -1,32 +1,40 @@
 """Where a study runs: in this process, in processes of this machine, or on a Dask cluster.
 
-An executor carries units of work to workers and rows back. A unit is a group of cells, which share their losses; where
-there are fewer groups than would keep the workers busy, groups are cut, and the parts build the losses once each.
+An executor carries units of work to workers and results back. A unit is a group of cells, which share their losses;
+where there are fewer groups than would keep the workers busy, groups are cut, and each part builds the losses anew.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
+from importlib import import_module
 from multiprocessing import get_context
+from typing import Any, TypeVar
 
 from aftereffect.core import checks
-from aftereffect.core.errors import InvalidArgument
-from aftereffect.studies.cells import Cell, cell_id
-from aftereffect.studies.errors import ExecutorBroken
-from aftereffect.studies.work import Done, describe, perform_all
+from aftereffect.core.errors import AftereffectError, InvalidArgument
+from aftereffect.studies.cells import Cell
+
+T = TypeVar("T")
 
 EXECUTORS = ("local", "processes", "dask")
-# So many units a worker let the last ones end at about the same time.
 UNITS = 4
+"""How many units a worker gets, so that the last ones end at about the same time."""
+CONNECT_SECONDS = 20
+"""How long to wait for a Dask scheduler."""
+
+
+class ExecutorBroken(AftereffectError):
+    """The executor is gone and took unfinished cells with it; what was finished is stored, so run again."""
 
 
 def capacity(executor: Executor, workers: int | None) -> int:
-    """Return how many units an executor works on at once; 1 if nobody says."""
+    """Return how many units an executor works on at once; 1 if that is not known."""
     if workers is not None:
         return checks.integer("workers", workers, low=1)
-    # Where the executors of concurrent.futures keep it; the interface itself has no word for it.
-    told = getattr(executor, "_max_workers", None)
-    return told if isinstance(told, int) and told >= 1 else 1
+    # The executors of concurrent.futures keep it here; their interface has no name for it.
+    known = getattr(executor, "_max_workers", None)
+    return known if isinstance(known, int) and known >= 1 else 1
 
 
 def units(groups: Sequence[Sequence[Cell]], workers: int) -> list[list[Cell]]:
@@ -45,16 +53,22 @@ def units(groups: Sequence[Sequence[Cell]], workers: int) -> list[list[Cell]]:
     return found
 
 
-def carried(executor: Executor, work: Sequence[Sequence[Cell]], threads: int) -> Iterator[list[Done]]:
-    """Hand units to an executor and yield what comes back, as it comes.
+def submitted(
+    executor: Executor,
+    work: Sequence[Sequence[Cell]],
+    task: Callable[[Sequence[Cell], int], T],
+    failed: Callable[[Sequence[Cell], Exception], T],
+    threads: int,
+) -> Iterator[T]:
+    """Submit task(unit, threads) for each unit to an executor and yield results as they come.
 
-    A unit whose workers die again and again counts as failed. If the executor itself is gone, so is this run.
+    A unit whose workers die again and again yields failed(unit, error). If the executor itself is gone, so is this run.
     """
-    futures: dict[Future[list[Done]], Sequence[Cell]] = {}
+    futures: dict[Future[T], Sequence[Cell]] = {}
+    broken: BaseException | None = None
     try:
         for unit in work:
-            futures[executor.submit(perform_all, unit, threads)] = unit
-        broken: BaseException | None = None
+            futures[executor.submit(task, unit, threads)] = unit
         for future in as_completed(futures):
             try:
                 yield future.result()
@@ -62,7 +76,7 @@ def carried(executor: Executor, work: Sequence[Sequence[Cell]], threads: int) ->
                 # Others may have finished before it broke: take those first.
                 broken = error
             except Exception as error:
-                yield [Done(cell_id(cell), None, {}, describe(error)) for cell in futures[future]]
+                yield failed(futures[future], error)
     except BrokenExecutor as error:
         broken = error
     finally:
@@ -77,7 +91,7 @@ def carried(executor: Executor, work: Sequence[Sequence[Cell]], threads: int) ->
 
 @contextmanager
 def opened(name: str, workers: int, scheduler: str | None = None) -> Iterator[Executor | None]:
-    """Open the executor of that name with so many workers; scheduler: the address of a Dask cluster that is there."""
+    """Open the executor of that name with this many workers; scheduler: the address of a running Dask cluster."""
     checks.choice("executor", name, EXECUTORS)
     workers = checks.integer("workers", workers, low=1)
     if scheduler is not None and name != "dask":
@@ -89,7 +103,39 @@ def opened(name: str, workers: int, scheduler: str | None = None) -> Iterator[Ex
         with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
             yield pool
     else:
-        from aftereffect.studies.cluster import dask_executor
+        with _dask_client(workers, scheduler) as client:
+            yield client.get_executor(pure=False)
 
-        with dask_executor(workers, scheduler) as executor:
-            yield executor
+
+def cluster_threads(executor: Executor) -> int:
+    """Return how many units the cluster behind a Dask executor takes at once: the sum of its workers' threads."""
+    client: Any = getattr(executor, "_client", None)
+    return max(1, sum(client.nthreads().values())) if client is not None else 1
+
+
+@contextmanager
+def _dask_client(workers: int, scheduler: str | None) -> Iterator[Any]:
+    """Connect to a scheduler, or start one with this many workers (extra `cluster`).
+
+    Dask gives the unit of a worker that dies to another one; a unit that four workers died of fails.
+    """
+    try:
+        distributed: Any = import_module("distributed")
+    except ImportError:
+        raise InvalidArgument(
+            "executor 'dask' needs the package distributed: pip install 'aftereffect[cluster]'"
+        ) from None
+    if scheduler is None:
+        # One task a worker: the engine has threads of its own. No dashboard: nobody asked for an open port.
+        options = {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": None}
+        with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
+            yield client
+        return
+    try:
+        client = distributed.Client(scheduler, timeout=CONNECT_SECONDS)
+    except (OSError, ValueError) as error:
+        raise InvalidArgument(
+            f"scheduler must be the address of a Dask scheduler, but got {scheduler!r}: {error}"
+        ) from None
+    with client:
+        yield client

@@ -1,35 +1,39 @@
 """From a cell to its rows: one for each checkpoint, the same on any machine and for any number of threads.
 
-`measure` simulates, `summary` makes rows of what it found.
+`measure` simulates, `rows` summarises what it found:
 
     regret          mean over runs, with its standard error and quantiles, against the best arm of that prefix
-    uniform_regret  what uniform play has in expectation, exactly: the mean of the arms' sums against the best one's
-    bound           Theorem 4 for this player at the horizon, never above T; null if it says nothing about it
+    uniform_regret  the expected regret of uniform play
+    bound           Theorem 4 for this player at the horizon, never above T; null if it does not cover the player
     corollary_bound, tuned_bound, lower_bound     for the sizes of the losses, at the horizon
-    value           the mean of the runs' certificates at the horizon, where the player has one (`certificates.py`)
-    value, theory   measure "stability": the mean move of an update since the checkpoint before, and ξ. There,
-                    standard_error and quantiles are those of the runs' mean moves, and regret is null
+    value           the mean of the runs' certificates at the horizon, where the player has one
+    value, theory   measure "stability": how far an update moves the base, Σ_i (q_{n+1}(i) − q_n(i))⁺, on average since
+                    the checkpoint before, and ξ of Definition 3. There, standard_error and quantiles are those of the
+                    runs' means, and regret is null
 
 Rows are columns of plain Python values, so that they travel between processes.
 """
 
+import dataclasses
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from aftereffect import theory
+from aftereffect.bandits.adaptive_tsallis import COST, MOVED, PENALTY, AdaptiveTsallis
+from aftereffect.core import kernel
 from aftereffect.core.checks import FloatArray
 from aftereffect.core.errors import InvalidArgument
-from aftereffect.engines.plan import Outcome, Plan
-from aftereffect.engines.simulation import checkpoint_rounds, choose, fits, mean_gaps, run_engine, standard_error
+from aftereffect.core.jit import compiled
+from aftereffect.engines.plan import Blocks
+from aftereffect.engines.simulation import Simulation, simulate, standard_error
 from aftereffect.losses.protocol import Losses
+from aftereffect.players.wrapper.coin_clean import CoinCleanWrapper
 from aftereffect.players.wrapper.wrapper import CompositeLossWrapper
-from aftereffect.studies.builders import Draws
-from aftereffect.studies.cells import Cell, cell_id, player_words, runs_seed, split_name
-from aftereffect.studies.certificates import certificates, certified
-from aftereffect.studies.entrants import entrant
-from aftereffect.studies.moves import Moves, moves, runs_at_once
+from aftereffect.studies.cells import Cell, cell_id, player_columns, runs_seed, split_name
+from aftereffect.studies.instances import Draws
+from aftereffect.studies.players import build_player
 
 Columns = dict[str, list[Any]]
 
@@ -47,103 +51,81 @@ SCHEMA: dict[str, str] = {
 }
 """The columns of the rows, in order, with their kinds."""
 
+TRACE_BYTES = 1 << 26
+"""How much memory the traces of runs may take at a time; a block takes three doubles."""
 
-class Played(NamedTuple):
-    """A cell's outcomes put together, and its constants.
 
-    pseudo is None where means are not known, moves where nobody asked, certificate where there is none.
+class Moves(NamedTuple):
+    """How far updates moved the base: the sum and the number of moves between checkpoints, each (runs, checkpoints)."""
+
+    sums: FloatArray
+    counts: FloatArray
+
+
+class Measured(NamedTuple):
+    """The simulations of a cell, one or more for each draw of its losses.
+
+    uniform: the expected regret of uniform play at the checkpoints, the mean over draws. moves: for the measure
+    "stability". constants: the columns that are the same in all rows.
     """
 
-    engine: str
-    rounds: NDArray[np.int64]
-    regrets: FloatArray
-    pseudo: FloatArray | None
-    updates: NDArray[np.int64]
+    simulations: list[Simulation]
     uniform: FloatArray
     moves: Moves | None
-    certificate: float | None
     constants: dict[str, float | None]
 
 
-def measure(cell: Cell, draws: Draws, threads: int) -> Played:
+def measure(cell: Cell, draws: Draws, threads: int) -> Measured:
     """Simulate a cell on the losses of its group."""
-    losses = draws[0]
-    player = entrant(cell, losses)
-    played = play(cell, player, draws, threads)
-    constants = bounds(cell, player, losses)
-    constants["updates"] = float(played.updates.mean())
-    if played.certificate is not None:
-        constants["value"] = played.certificate
-    constants["theory"] = player.bandit.stability() if played.moves else None
-    return played._replace(constants=constants)
+    player = build_player(cell, draws[0])
+    traced = cell["measure"] == "stability"
+    certified = not traced and has_certificate(player, draws[0])
+    share = cell["runs"] // cell["instances"]
+    step = min(share, runs_at_once(cell["horizon"], player.max_delay)) if traced else share
+    options: dict[str, Any] = {"seed": runs_seed(cell), "checkpoints": cell["checkpoints"], "threads": threads}
+    options |= {"engine": "blocks" if traced else "auto", "trace": traced, "states": certified, "progress": False}
+    found: list[Simulation] = []
+    moved: list[Moves] = []
+    uniform = []
+    for draw in range(cell["instances"]):
+        end = (draw + 1) * share
+        for first in range(draw * share, end, step):
+            one = simulate(player, draws[draw], min(step, end - first), first_run=first, **options)
+            if one.traces is not None:
+                moved.append(moves(player, one.traces, one.rounds))
+            found.append(dataclasses.replace(one, traces=None))
+        uniform.append(found[-1].uniform_regrets[0])
+    constants = bounds(player, draws[0])
+    constants["updates"] = float(np.concatenate([one.updates for one in found]).mean())
+    states = [one.states for one in found if one.states is not None]
+    if states:
+        constants["value"] = float(certificates(player, np.concatenate(states), cell["horizon"]).mean())
+    constants["theory"] = player.bandit.stability() if traced else None
+    together = Moves(*(np.concatenate(parts) for parts in zip(*moved, strict=True))) if moved else None
+    return Measured(found, sum(uniform[1:], uniform[0]) / cell["instances"], together, constants)
 
 
-def summary(cell: Cell, played: Played) -> Columns:
+def rows(cell: Cell, measured: Measured) -> Columns:
     """Return the rows of a cell that was simulated, column by column."""
-    points = len(played.rounds)
-    columns: Columns = {name: [value] * points for name, value in heading(cell, played.engine).items()}
-    columns["round"] = played.rounds.tolist()
-    columns |= _of_moves(played.moves) if played.moves else _of_regrets(played.regrets)
-    columns["pseudo_regret"] = [None] * points if played.pseudo is None else played.pseudo.mean(axis=0).tolist()
-    columns["uniform_regret"] = played.uniform.tolist()
-    columns |= {name: [value] * points for name, value in played.constants.items()}
+    found, first = measured.simulations, measured.simulations[0]
+    points = len(first.rounds)
+    words = (cell_id(cell), cell["measure"], *split_name(cell["instance"]), *player_columns(cell))
+    same = dict(zip(WORDS, words, strict=True)) | {name: cell[name] for name in COUNTS} | {"engine": first.engine}
+    columns: Columns = {name: [value] * points for name, value in (same | measured.constants).items()}
+    columns["round"] = first.rounds.tolist()
+    if measured.moves is not None:
+        columns |= _of_moves(measured.moves)
+    else:
+        columns |= _of_regrets(np.concatenate([one.regrets for one in found]))
+    pseudo = [one.pseudo_regrets for one in found if one.pseudo_regrets is not None]
+    if len(pseudo) == len(found):
+        columns["pseudo_regret"] = np.concatenate(pseudo).mean(axis=0).tolist()
+    columns["uniform_regret"] = measured.uniform.tolist()
     return {name: [_plain(value) for value in columns.get(name, [None] * points)] for name in SCHEMA}
 
 
-def heading(cell: Cell, engine: str) -> dict[str, Any]:
-    """Return what says which cell a row is of."""
-    named = (*split_name(cell["instance"]), *player_words(cell))
-    words = dict(zip(WORDS, (cell_id(cell), cell["measure"], *named), strict=True))
-    return words | {name: cell[name] for name in COUNTS} | {"engine": engine}
-
-
-def play(cell: Cell, player: Any, draws: Draws, threads: int) -> Played:
-    """Simulate the runs of a cell, draw by draw of its losses: with one draw, what `simulate` does."""
-    share = cell["runs"] // cell["instances"]
-    points = checkpoint_rounds(cell["checkpoints"], cell["horizon"])
-    outcomes: list[Outcome] = []
-    walked: list[Moves] = []
-    vouched: list[FloatArray] = []
-    uniform = np.zeros(len(points))
-    means = True
-    engine = ""
-    for draw in range(cell["instances"]):
-        losses = draws[draw]
-        fits(player, losses)
-        means = means and losses.means is not None
-        gaps = np.zeros(losses.n_arms) if losses.means is None else mean_gaps(losses)
-        traced = cell["measure"] == "stability"
-        engine = choose(player, losses, "blocks" if traced else "auto")
-        step = min(share, runs_at_once(losses.horizon, player.max_delay)) if traced else share
-        first = draw * share
-        for start in range(first, first + share, step):
-            runs = min(step, first + share - start)
-            known = not traced and certified(player, losses, engine)
-            seed = runs_seed(cell)
-            plan = Plan(player, losses, seed, start, runs, points, gaps, traced, threads, _go_on, known)
-            outcome = run_engine(engine, plan)
-            if outcome.states is not None:
-                vouched.append(certificates(player, outcome.states, losses.horizon))
-            if outcome.traces is not None:
-                walked.append(moves(player, outcome.traces, points))
-            outcomes.append(outcome._replace(losses=_regrets(losses, outcome), traces=None, states=None))
-        uniform += _uniform_regret(losses, outcomes[-1].arm_sums)
-    return Played(
-        engine,
-        points,
-        np.concatenate([outcome.losses for outcome in outcomes]),
-        np.concatenate([outcome.pseudo for outcome in outcomes]) if means else None,
-        np.concatenate([outcome.updates for outcome in outcomes]),
-        uniform / cell["instances"],
-        Moves(*(np.concatenate(parts) for parts in zip(*walked, strict=True))) if walked else None,
-        float(np.concatenate(vouched).mean()) if vouched else None,
-        {},
-    )
-
-
-def bounds(cell: Cell, player: Any, losses: Losses) -> dict[str, float | None]:
+def bounds(player: Any, losses: Losses) -> dict[str, float | None]:
     """Return the bounds of theory at the horizon, in units of the losses' range; null where they do not apply."""
-    sizes = (losses.n_arms, losses.max_delay, losses.horizon)
     if losses.effects.lo < 0.0:
         return dict.fromkeys(BOUNDS)
     theorem = None
@@ -152,24 +134,100 @@ def bounds(cell: Cell, player: Any, losses: Losses) -> dict[str, float | None]:
             theorem = player.regret_bound(losses.horizon)
         except InvalidArgument:
             theorem = None
+    sizes = (losses.n_arms, losses.max_delay, losses.horizon)
     functions = (theory.corollary_bound, theory.tuned_bound, theory.lower_bound)
     return {"bound": theorem} | {f.__name__: losses.effects.hi * f(*sizes) for f in functions}
 
 
-def _go_on(rounds: int) -> None:
-    """Let the engine go on."""
+def has_certificate(player: Any, losses: Losses) -> bool:
+    """Whether the player's certificate holds on these losses and can be computed from its base's last state."""
+    return (
+        isinstance(player, CoinCleanWrapper)
+        and isinstance(player.bandit, AdaptiveTsallis)
+        and player.update_probability is not None
+        and player.max_delay >= losses.max_delay
+    )
 
 
-def _regrets(losses: Losses, outcome: Outcome) -> FloatArray:
-    best = outcome.arm_sums.max(axis=1) if losses.effects.maximize else outcome.arm_sums.min(axis=1)
-    regrets: FloatArray = best - outcome.losses if losses.effects.maximize else outcome.losses - best
-    return regrets
+def certificates(player: Any, states: FloatArray, horizon: int) -> FloatArray:
+    """Return the certificate of each run after T = `horizon` rounds, in units of effects (docs/theory/adaptive.md).
+
+    states: the bases' last states, (runs, size). They hold all terms but one, the stretch that is open at T; as that
+    depends on coins alone, its exact mean is used. It is the mean certificate that bounds the regret.
+    """
+    K, d, beta, C = player.n_arms, player.max_delay, player.update_probability, player.scale
+    own = states[:, 4 * K :]
+    base = own[:, COST] + own[:, PENALTY]
+    base = base + theory.entropy_range(K) * player.bandit.first_rate + open_stretch(d, horizon, beta) / C
+    values = min(d, horizon) + d * own[:, MOVED] + C / (1.0 - beta) ** d * base
+    scaled: FloatArray = values * (player.effects.hi - player.effects.lo)
+    return scaled
 
 
-def _uniform_regret(losses: Losses, sums: FloatArray) -> FloatArray:
-    mean = sums.mean(axis=1)
-    regret: FloatArray = sums.max(axis=1) - mean if losses.effects.maximize else mean - sums.min(axis=1)
-    return regret
+def open_stretch(max_delay: int, horizon: int, update_probability: float) -> float:
+    """Return the mean of (m + d)·1{m >= 1}, m = T − d − the latest coin: the rounds that no update has used at T.
+
+    The latest coin is a rounds old with probability β(1−β)^a, a < T, or there was none, with probability (1−β)^T.
+    Summed over a > d that is r^{d+1}(d + 1 + r/β) − r^{T+1}/β, r = 1 − β.
+
+    >>> open_stretch(max_delay=1, horizon=3, update_probability=0.5)      # 2 with chance 1/8, 3 with 1/8
+    0.625
+    """
+    d, T, r = max_delay, horizon, 1.0 - update_probability
+    if d >= T or r == 0.0:
+        return 0.0
+    mean: float = r ** (d + 1) * (d + 1 + r / update_probability) - r ** (T + 1) / update_probability
+    return mean
+
+
+def runs_at_once(horizon: int, max_delay: int) -> int:
+    """Return how many runs' traces may be in memory together."""
+    return max(1, TRACE_BYTES // (24 * (horizon // (2 * max_delay + 1) + 1)))
+
+
+def moves(player: CompositeLossWrapper, traces: list[Blocks], checkpoints: NDArray[np.int64]) -> Moves:
+    """Return how far the updates of traced runs moved the player's base."""
+    form = player.kernel()
+    if form is None:
+        raise InvalidArgument(f"player must have a base in kernel form to measure stability, but got {player!r}")
+    K = player.n_arms
+    replay = compiled(replay_base, form.base)
+    state = np.zeros(kernel.BANDITS[type(form.base)].size(K))
+    before, after = np.zeros(K), np.zeros(K)
+    found = Moves(np.zeros((len(traces), len(checkpoints))), np.zeros((len(traces), len(checkpoints))))
+    for run, blocks in enumerate(traces):
+        # A block ends where the next begins, the last one at the horizon; only those with a fed loss updated.
+        ends = np.append(blocks.starts[1:] - 1, checkpoints[-1])
+        fed = ~np.isnan(blocks.fed_losses)
+        moved = np.zeros(int(fed.sum()))
+        replay(form.base, K, blocks.arms[fed], blocks.fed_losses[fed], state, before, after, moved)
+        between = np.searchsorted(checkpoints, ends[fed])
+        found.sums[run] = np.bincount(between, moved, len(checkpoints))
+        found.counts[run] = np.bincount(between, minlength=len(checkpoints))
+    return found
+
+
+def replay_base(
+    params: Any,
+    n_arms: int,
+    arms: NDArray[np.int64],
+    fed: FloatArray,
+    state: FloatArray,
+    before: FloatArray,
+    after: FloatArray,
+    moved: FloatArray,
+) -> None:
+    """Feed a base the losses of one run, and write how far each update moves it."""
+    kernel.bandit_start(params, n_arms, state)
+    kernel.bandit_probabilities(params, n_arms, state, before)
+    for n in range(len(arms)):
+        kernel.bandit_update(params, n_arms, state, arms[n], fed[n])
+        kernel.bandit_probabilities(params, n_arms, state, after)
+        total = 0.0
+        for i in range(n_arms):
+            total += max(after[i] - before[i], 0.0)
+            before[i] = after[i]
+        moved[n] = total
 
 
 def _of_regrets(regrets: FloatArray) -> Columns:
@@ -183,10 +241,11 @@ def _of_moves(found: Moves) -> Columns:
     columns: Columns = {name: [] for name in ("value", "standard_error", *LEVELS)}
     for sums, counts in zip(found.sums.T, found.counts.T, strict=True):
         each = sums[counts > 0] / counts[counts > 0]
-        columns["value"].append(float(sums.sum() / counts.sum()) if len(each) else None)
-        columns["standard_error"].append(float(standard_error(each)) if len(each) else None)
-        quantiles = np.quantile(each, list(LEVELS.values())).tolist() if len(each) else [None] * len(LEVELS)
-        for name, value in zip(LEVELS, quantiles, strict=True):
+        summary: list[float | None] = [None] * len(columns)
+        if len(each):
+            mean, error = float(sums.sum() / counts.sum()), float(standard_error(each))
+            summary = [mean, error, *np.quantile(each, list(LEVELS.values())).tolist()]
+        for name, value in zip(columns, summary, strict=True):
             columns[name].append(value)
     return columns
 

@@ -1,16 +1,58 @@
-"""What a study has found so far: rows, times, failures, and what is left to do."""
+"""The results of a study, and the folder that keeps them: every finished cell is on disk before the next thing happens.
 
+    cells/<id>.parquet     a finished cell: its rows and, in one more column, `time`, when it ran, for how long, with
+                           which versions
+    failures/<id>.json     the error of a cell that failed; the next run tries it again
+    lock                   held by the one run that may write
+
+A file appears under its name only when all of it is on the disk: it is written beside, synced, renamed, and the
+folder is synced. So a run may be killed at any moment: an unfinished file has another name.
+"""
+
+import fcntl
+import io
+import json
+import os
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from aftereffect.studies.cells import cell_id
+import polars as pl
+
+from aftereffect.core.errors import AftereffectError
+from aftereffect.studies.cells import Cell, cell_id
+from aftereffect.studies.measure import SCHEMA, Columns
 
 if TYPE_CHECKING:
     import pandas as pd
-    import polars as pl
 
-    from aftereffect.studies.spec import Study
+KINDS: dict[str, Any] = {"str": pl.String, "i64": pl.Int64, "f64": pl.Float64}
+ROWS = pl.Schema({name: KINDS[kind] for name, kind in SCHEMA.items()})
+VERSIONS = ("aftereffect", "numpy", "numba", "python")
+TIMES = pl.Schema(
+    {"cell": pl.String, "seconds": pl.Float64, "started": pl.String, **dict.fromkeys(VERSIONS, pl.String)}
+)
+CELL = pl.Schema([*ROWS.items(), ("time", pl.String)])
+
+# A record lock does not keep out its own process: these folders are held by runs of this process.
+_held: set[Path] = set()
+_guard = threading.Lock()
+
+
+class FolderUnusable(AftereffectError):
+    """A study's folder cannot be written to, is in use by another run, or holds a file that cannot be read."""
+
+
+class Finished(NamedTuple):
+    """A cell that was tried: its id, and its rows and time, or its error."""
+
+    cell: str
+    rows: Columns | None
+    time: dict[str, Any]
+    error: dict[str, Any] | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,14 +63,14 @@ class Results:
     cell. failures: errors by cell id: "error", "message", "traceback". missing: ids of cells that have not been run.
     """
 
-    rows: "pl.DataFrame"
-    times: "pl.DataFrame"
+    rows: pl.DataFrame
+    times: pl.DataFrame
     failures: dict[str, dict[str, Any]]
     missing: list[str]
 
     @property
     def finished(self) -> int:
-        """How many cells are finished."""
+        """The number of finished cells."""
         return int(self.rows["cell"].n_unique())
 
     def to_pandas(self) -> "pd.DataFrame":
@@ -38,21 +80,127 @@ class Results:
         return pd.DataFrame(self.rows.to_dict(as_series=False))
 
     def __repr__(self) -> str:
-        """Count cells."""
         left = f"{len(self.failures)} failed, {len(self.missing)} to do"
         return f"Results({self.finished} cells finished, {left}; {len(self.rows)} rows)"
 
 
-def read_results(study: "Study", folder: str | Path) -> Results:
-    """Return what a folder holds of a study."""
-    import polars as pl
+class Folder:
+    """The folder of a study; it is made when something is first written."""
 
-    from aftereffect.studies.store import Store
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path).resolve()
 
-    store = Store(folder)
-    ids = [cell_id(cell) for cell in study.cells()]
-    mine = pl.col("cell").is_in(ids)
-    rows, times = (frame.filter(mine) for frame in store.read())
-    done = set(rows["cell"].unique())
-    failures = {cell: error for cell, error in store.failures().items() if cell in ids and cell not in done}
-    return Results(rows, times, failures, [cell for cell in ids if cell not in done and cell not in failures])
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Be the only run that writes here, or raise an error if there is another; remove unfinished files."""
+        if (self.path / "rows.parquet").exists():
+            raise FolderUnusable(
+                f"folder must not hold results of an earlier version (rows.parquet), but {str(self.path)!r} does: "
+                "use another folder"
+            )
+        with _writable(self.path):
+            for name in ("cells", "failures"):
+                (self.path / name).mkdir(parents=True, exist_ok=True)
+            file = (self.path / "lock").open("a")
+        with file:
+            # A record lock, as forked workers, which may outlive a killed run, do not inherit it.
+            with _guard:
+                try:
+                    if self.path in _held:
+                        raise BlockingIOError
+                    fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except (BlockingIOError, PermissionError):
+                    raise FolderUnusable(
+                        f"folder must not be in use by another run, but {str(self.path)!r} is: wait for it or stop it"
+                    ) from None
+                _held.add(self.path)
+            try:
+                for unfinished in self.path.rglob(".*.tmp"):
+                    unfinished.unlink()
+                yield
+            finally:
+                with _guard:
+                    _held.discard(self.path)
+
+    def finished(self) -> set[str]:
+        """Return the ids of the cells whose rows are here."""
+        return {path.stem for path in self.path.glob("cells/[!.]*.parquet")}
+
+    def put(self, finished: Finished) -> str:
+        """Store a cell that was tried, its rows and time in one file or else its error, and return its id."""
+        failure = self.path / "failures" / f"{finished.cell}.json"
+        if finished.rows is None:
+            write_durably(failure, json.dumps(finished.error).encode())
+            return finished.cell
+        frame = pl.DataFrame(finished.rows, schema=ROWS).with_columns(time=pl.lit(json.dumps(finished.time)))
+        buffer = io.BytesIO()
+        # Few rows compress to little.
+        frame.write_parquet(buffer, compression="uncompressed", statistics=False)
+        write_durably(self.path / "cells" / f"{finished.cell}.parquet", buffer.getvalue())
+        failure.unlink(missing_ok=True)
+        return finished.cell
+
+    def results(self, cells: Iterable[Cell]) -> Results:
+        """Return what the folder holds of these cells."""
+        ids = [cell_id(cell) for cell in cells]
+        done = self.finished()
+        paths = [self.path / "cells" / f"{cell}.parquet" for cell in sorted(set(ids) & done)]
+        frame = _read(paths) if paths else pl.DataFrame(schema=CELL)
+        rows = frame.drop("time").sort("cell", "round")
+        times = [json.loads(text) for text in frame["time"].unique(maintain_order=True)]
+        failures = {
+            cell: json.loads(path.read_text(encoding="utf-8"))
+            for cell in ids
+            if cell not in done and (path := self.path / "failures" / f"{cell}.json").exists()
+        }
+        missing = [cell for cell in ids if cell not in done and cell not in failures]
+        return Results(rows, pl.DataFrame(times, schema=TIMES).sort("cell"), failures, missing)
+
+
+def _read(paths: list[Path]) -> pl.DataFrame:
+    """Return the rows of cells: all files at once or, where that fails, one by one to find the one at fault."""
+    try:
+        frame = pl.read_parquet(paths, glob=False)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        if len(paths) > 1:
+            return pl.concat([_read([path]) for path in paths])
+        raise FolderUnusable(
+            f"{paths[0]} must be a readable Parquet file (remove it and run again), but {error}"
+        ) from None
+    if frame.schema != CELL:
+        raise FolderUnusable(
+            f"{paths[0].parent} must hold cells with the columns of this version (use another folder), but they have "
+            f"{frame.columns}"
+        )
+    return frame
+
+
+def write_durably(path: Path, data: bytes) -> None:
+    """Put a whole file in place, on the disk, or leave what was there."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    with _writable(path):
+        try:
+            with beside.open("wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            beside.replace(path)
+        except BaseException:
+            beside.unlink(missing_ok=True)
+            raise
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+@contextmanager
+def _writable(path: Path) -> Iterator[None]:
+    """Turn an error of the operating system into one that names the folder's rule."""
+    try:
+        yield
+    except OSError as error:
+        raise FolderUnusable(
+            f"folder must be one that can be written to, but writing {str(path)!r} failed: {error.strerror}"
+        ) from error

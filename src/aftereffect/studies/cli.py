@@ -1,0 +1,149 @@
+"""`aftereffect study` (run, status, report, publish, list) and `aftereffect backtest`.
+
+Exit status of `study`: 0 all cells are finished, 1 some failed or are left to do, 2 bad input (through `cli.main`).
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from aftereffect.core import checks
+from aftereffect.core.errors import InvalidArgument
+
+if TYPE_CHECKING:
+    from aftereffect.studies.results import Results
+
+study = typer.Typer(name="study", help="Run studies and report on them.", no_args_is_help=True)
+
+Source = Annotated[str, typer.Argument(metavar="NAME_OR_FILE", help="A built-in study's name, or a TOML file.")]
+Quick = Annotated[bool, typer.Option("--quick", help="The study's small setting.")]
+Out = Annotated[Path | None, typer.Option(help="Its folder; by default out/studies/NAME.")]
+
+
+def _opened(source: str, quick: bool, out: Path | None) -> tuple[Any, Path]:
+    """Return a study and its folder; the quick setting has its own."""
+    from aftereffect.studies.study import Study
+
+    loaded = Study.load(source, quick)
+    return loaded, out if out is not None else Path("out/studies") / (loaded.name + "-quick" * loaded.quick)
+
+
+def _print_status(results: "Results", total: int, folder: Path) -> None:
+    """Print how many cells are finished, and the errors of those that failed; exit with 1 if not all are."""
+    counts = f"{results.finished} finished, {len(results.failures)} failed, {len(results.missing)} to do"
+    typer.echo(f"{folder}: {counts} of {total} cells")
+    for cell, failure in results.failures.items():
+        typer.echo(f"  {cell}: {failure.get('error')}: {failure.get('message')}")
+    if results.failures or results.missing:
+        raise typer.Exit(1)
+
+
+@study.command()
+def run(
+    source: Source,
+    quick: Quick = False,
+    out: Out = None,
+    executor: Annotated[str, typer.Option(help="local, processes or dask.")] = "local",
+    scheduler: Annotated[str | None, typer.Option(help="The address of a Dask scheduler.")] = None,
+    workers: Annotated[int | None, typer.Option(help="How many workers; by default one a core.", min=1)] = None,
+) -> None:
+    """Simulate what is not finished yet. Stop it at any time and run it again: it goes on where it was."""
+    from aftereffect.studies.executors import cluster_threads, opened
+    from aftereffect.studies.run import cores
+
+    loaded, folder = _opened(source, quick, out)
+    many = cores() if workers is None else workers
+    with opened(executor, many, scheduler) as pool:
+        # Other machines have cores of their own, one for each thread their workers were given.
+        remote = pool is not None and scheduler is not None
+        at_once = cluster_threads(pool) if remote and pool is not None else many
+        results = loaded.run(folder, pool, threads=1 if remote else None, workers=at_once)
+    _print_status(results, len(loaded.cells()), folder)
+
+
+@study.command()
+def status(source: Source, quick: Quick = False, out: Out = None) -> None:
+    """Say how many cells are finished, failed and to do."""
+    loaded, folder = _opened(source, quick, out)
+    _print_status(loaded.results(folder), len(loaded.cells()), folder)
+
+
+@study.command()
+def report(source: Source, quick: Quick = False, out: Out = None) -> None:
+    """Write the report of what is finished: one HTML page, and its figures as files."""
+    loaded, folder = _opened(source, quick, out)
+    results = loaded.results(folder)
+    from aftereffect.studies.report.sections import write_report
+
+    typer.echo(f"Report: {write_report(loaded, results, folder)}")
+
+
+@study.command()
+def publish(
+    source: Source,
+    quick: Quick = False,
+    out: Out = None,
+    to: Annotated[Path, typer.Option(help="The folder that gets a folder NAME.")] = Path("docs/studies"),
+) -> None:
+    """Put the report and the rows of a finished study where others read them: NAME/index.html and NAME/rows.parquet."""
+    loaded, folder = _opened(source, quick, out)
+    results = loaded.results(folder)
+    from aftereffect.studies.report import sections
+
+    typer.echo(f"Published: {sections.publish(loaded, results, to)}")
+
+
+@study.command("list")
+def list_studies() -> None:
+    """List the studies that come with the package."""
+    from aftereffect.studies.study import Study, builtin_names
+
+    for name in builtin_names():
+        loaded = Study.load(name)
+        typer.echo(f"{name:14} {len(loaded.cells()):5} cells  {loaded.title}")
+
+
+def backtest(
+    file: Annotated[Path, typer.Argument(help="A CSV file: round, arm, and effects by lag (lag0, lag1, ...).")],
+    effects: Annotated[
+        str | None,
+        typer.Option(help="The columns with effects, separated by commas; by default lag0,lag1,... or effect."),
+    ] = None,
+    kernel: Annotated[
+        str | None, typer.Option(help="Shares of a whole effect that arrive 0, 1, ... rounds later: 0.5,0.3,0.2.")
+    ] = None,
+    direction: Annotated[str, typer.Option(help="maximize or minimize.")] = "maximize",
+    low: Annotated[float | None, typer.Option(help="The least one play can do in all; inferred by default.")] = None,
+    high: Annotated[float | None, typer.Option(help="The most one play can do in all; inferred by default.")] = None,
+    resample: Annotated[
+        int | None, typer.Option(help="Draw this many rounds from each arm's recorded plays.", min=1)
+    ] = None,
+    player: Annotated[list[str] | None, typer.Option(help="Who plays, NAME or NAME:BASE; repeatable, or all.")] = None,
+    runs: Annotated[int, typer.Option(help="Runs of each player.", min=2)] = 200,
+    seed: Annotated[int, typer.Option(help="The seed of everything.", min=0)] = 0,
+    out: Annotated[Path, typer.Option(help="The folder for the report.")] = Path("out/backtest"),
+) -> None:
+    """Replay players on your own history: a table of what each would have brought, and a report."""
+    from rich.console import Console
+
+    from aftereffect.studies.backtest import PLAYERS, play, print_scores, write_page
+    from aftereffect.studies.histories import read_history
+
+    recording = read_history(
+        file,
+        effects=None if effects is None else [column.strip() for column in effects.split(",")],
+        kernel=None if kernel is None else _numbers("kernel", kernel),
+    )
+    settings: dict[str, Any] = {"direction": direction, "low": low, "high": high, "runs": runs, "seed": seed}
+    found = play(recording, players=player or PLAYERS, resample=resample, **settings)
+    console = Console()
+    print_scores(console, found)
+    console.print(f"Report: {write_page(found, out)}", soft_wrap=True)
+
+
+def _numbers(name: str, text: str) -> list[float]:
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise InvalidArgument(f"{name} must be numbers separated by commas, but got {checks.shown(text)}") from None

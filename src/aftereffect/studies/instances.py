@@ -1,0 +1,362 @@
+"""The instances a study may name: which losses each stands for, its settings, and what players may know of its delays.
+
+    split, delays, fixed, geometric, immediate     iid losses, one good arm; the name says how they are spread
+    switching, constrained, drifting, seasonal     a table of `losses/tables.py`; `spread` is one of the names above
+    pieces                                         a `shape` of `SHAPES`, piecewise constant means, and a `spread`
+    hard                                           the adversary of the lower bound, `gap_factor` times its gap
+    stacked                                        the same with a `gap`, its noise shared by all arms by default
+    anonymous                                      rewards with random delays, stochastic anonymous feedback
+    late_bills                                     the worse an arm, the later its losses arrive
+    campaigns                                      the recorded coupon campaigns (`campaigns.py`)
+
+A good arm is better by `gap`, or by `gap_scale` times √(K(d+1)/T), at most 1/2, which keeps a problem as hard as it
+can be at every size.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from aftereffect.core import checks
+from aftereffect.core.checks import FloatArray
+from aftereffect.core.errors import InvalidArgument
+from aftereffect.losses import spreads, tables
+from aftereffect.losses.delay_laws import checked_law
+from aftereffect.losses.hard import NOISES, hard, noise_scale, published_gap
+from aftereffect.losses.protocol import Losses
+from aftereffect.losses.seeds import TABLE, children, generator
+from aftereffect.losses.tables import LAWS, Table
+from aftereffect.studies.cells import Cell, losses_seed
+
+Check = Callable[[str, Any], Any]
+
+GAP = 0.2
+SPREADS = ("split", "delays", "fixed", "geometric", "immediate")
+SHAPES: dict[str, dict[str, Any]] = {
+    # The greatest regrets over √(KT) that were found without delay: arms hide in a level that flips every round.
+    "hidden": {
+        "shares": [0.24, 0.13, 0.16, 0.42, 0.05],
+        "levels": [[0.57, 0.61], [0.02, 0.13], [0.67, 0.77], [0.07, 1.0], [0.0, 0.0]],
+        **{"noise": 0.1, "swing": 0.9, "period": 1},
+    },
+    "covered": {
+        "shares": [0.09, 0.07, 0.84],
+        "levels": [
+            [0.0, 0.41, 0.41, 0.41, 0.43, 0.41],
+            [0.07, 0.41, 0.58, 0.41, 0.41, 0.43],
+            [0.0, 0.41, 0.41, 0.41, 0.43, 0.41],
+        ],
+        **{"noise": 1.0, "swing": 0.9, "period": 1},
+    },
+    # The greatest over √(K(d+1)T) with delay: two arms take turns under a level that flips now and then.
+    "turns": {
+        "shares": [0.055, 0.29, 0.12, 0.535],
+        "levels": [[0.0, 1.0, 1.0], [1.0, 0.0, 1.0], [0.0, 1.0, 1.0], [1.0, 0.0, 1.0]],
+        **{"noise": 0.03, "swing": 0.9, "period": 150},
+    },
+    # Nearly as great: constant losses near 1, many arms worse by a little.
+    "near_one": {
+        "shares": [0.1, 0.9],
+        "levels": [[0.84, 0.93, 0.95, 1.0], [0.86, 0.93, 0.99, 1.0]],
+        "noise": 0.0,
+    },
+    # The greatest ratio to the paper's tuning: no prediction holds, and the gaps are too small for anyone.
+    "waves": {
+        "shares": [1.0],
+        "levels": [[0.75, 0.72, 0.72, 0.8, 0.74, 0.75]],
+        **{"noise": 0.0, "swing": 0.9, "period": 50},
+    },
+    # The widest spread over runs: the best arm is the worst one first, and a run may be slow to forget it.
+    "late_best": {"shares": [0.2, 0.8], "levels": [[0.0, 1.0, 1.0], [1.0, 0.0, 1.0]], "noise": 0.0},
+}
+"""Arguments of `piecewise` that a search for high regret found (docs/theory/worst_instance.md), rounded."""
+
+
+def _real(low: float | None = None, high: float | None = None, above: float | None = None) -> Check:
+    return lambda name, value: checks.real(name, value, low=low, high=high, above=above)
+
+
+def _choice(*options: str) -> Check:
+    return lambda name, value: checks.choice(name, value, options)
+
+
+def _count(low: int) -> Check:
+    return lambda name, value: checks.integer(name, value, low=low)
+
+
+def _delay_law(name: str, value: Any) -> Any:
+    checked_law(tuple(value) if isinstance(value, list) else value, 0)
+    return value
+
+
+def _whole_numbers(name: str, value: Any) -> list[int]:
+    if not isinstance(value, list | tuple):
+        raise InvalidArgument(f"{name} must be a list of whole numbers, but got {checks.shown(value)}")
+    return [checks.integer(name, number) for number in value]
+
+
+_LAW = {"law": _choice(*LAWS)}
+_GAP = {"gap": _real(low=0.0, high=0.5), "gap_scale": _real(low=0.0)}
+_HALF_LIFE = {"half_life": _real(above=0.0)}
+_SPREAD = {"spread": _choice(*SPREADS), **_HALF_LIFE}
+
+SETTINGS: Mapping[str, Mapping[str, Check]] = {
+    **dict.fromkeys(("split", "delays", "fixed", "immediate"), _GAP | _LAW),
+    "geometric": _GAP | _LAW | _HALF_LIFE,
+    "switching": _SPREAD | _LAW | {"gap": _real(low=0.0, high=1.0), "period": _count(1)},
+    "constrained": _SPREAD | _LAW | {"gap": _real(low=0.0, high=1.0), "growth": _real(low=1.0)},
+    "drifting": _SPREAD | _LAW | {"step": _real(low=0.0, high=1.0)},
+    "seasonal": _SPREAD | _LAW | {"period": _real(above=0.0), "amplitude": _real(low=0.0, high=0.5)},
+    "pieces": _SPREAD | {"shape": _choice(*SHAPES)},
+    "hard": {"gap_factor": _real(low=0.0), "noise": _choice(*NOISES)},
+    "stacked": {"gap": _real(low=0.0, high=0.25), "noise": _choice(*NOISES)},
+    "anonymous": _GAP | {"delay_law": _delay_law},
+    "late_bills": _LAW,
+    "campaigns": {"campaigns": _whole_numbers, "households": _count(1), "high": _real(above=0.0)},
+}
+"""The instances by name, and the settings of each with their checks."""
+
+
+def instance_table(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an instance's table with a known name and valid settings, as plain JSON types."""
+    name = given.get("name")
+    if not isinstance(name, str) or name not in SETTINGS:
+        raise InvalidArgument(f"instance.name must be one of {', '.join(SETTINGS)}, but got {checks.shown(name)}")
+    clean: dict[str, Any] = {"name": name}
+    for key, value in given.items():
+        if key == "name":
+            continue
+        if key not in SETTINGS[name]:
+            listed = ", ".join(SETTINGS[name])
+            raise InvalidArgument(f"instance.{key} must be a setting of {name!r} (it has {listed}), but it is not")
+        clean[key] = SETTINGS[name][key](f"instance.{key}", value)
+    if "gap" in clean and "gap_scale" in clean:
+        raise InvalidArgument(f"instance.gap must be left out where gap_scale is given, but got {clean['gap']!r}")
+    return clean
+
+
+def gap_of(cell: Cell) -> float:
+    """Return by how much the good arm is better.
+
+    >>> gap_of({"instance": {"gap_scale": 2.0}, "n_arms": 4, "max_delay": 0, "horizon": 1600})
+    0.1
+    """
+    given = cell["instance"]
+    if "gap_scale" in given:
+        scale: float = given["gap_scale"]
+        return min(0.5, scale * math.sqrt(cell["n_arms"] * (cell["max_delay"] + 1) / cell["horizon"]))
+    return float(given.get("gap", GAP))
+
+
+class Draws:
+    """The losses of a group, draw by draw; the first few stay in memory, as many as have room."""
+
+    ROOM = 1 << 29
+
+    def __init__(self, cell: Cell) -> None:
+        self._cell = cell
+        self._kept: dict[int, Losses] = {}
+        # The table itself, and D and W of the block engine, which live as long as the losses.
+        self._most = max(1, self.ROOM // (24 * cell["n_arms"] * cell["horizon"]))
+
+    def __getitem__(self, draw: int) -> Losses:
+        if draw in self._kept:
+            return self._kept[draw]
+        losses = build_losses(self._cell, draw)
+        if draw < self._most:
+            self._kept[draw] = losses
+        return losses
+
+
+def build_losses(cell: Cell, draw: int = 0) -> Losses:
+    """Return draw number `draw` of a cell's losses; players of the same group meet the same."""
+    name = cell["instance"]["name"]
+    seed = losses_seed(cell, draw)
+    if name in BUILDERS:
+        return BUILDERS[name](cell, seed)
+    for_table, for_spread = children(seed, 2)
+    return _spread(cell, _table(cell, for_table), for_spread)
+
+
+TABLES: dict[str, Callable[..., Table]] = {
+    "switching": tables.switching,
+    "constrained": tables.constrained,
+    "drifting": tables.drifting,
+    "seasonal": tables.seasonal,
+}
+
+
+def _table(cell: Cell, seed: int) -> Table:
+    given, T, K = cell["instance"], cell["horizon"], cell["n_arms"]
+    settings = {key: value for key, value in given.items() if key not in ("name", "spread", "half_life")}
+    if given["name"] == "pieces":
+        return piecewise(T, K, seed, **SHAPES[given.get("shape", "hidden")])
+    if given["name"] == "seasonal":
+        settings = {"period": T / 4.0} | settings
+    if given["name"] in TABLES:
+        return TABLES[given["name"]](T, n_arms=K, seed=seed, **settings)
+    means = [0.5 - gap_of(cell)] + [0.5] * (K - 1)
+    return tables.iid(T, means=means, seed=seed, law=given.get("law", "bernoulli"))
+
+
+def _spread(cell: Cell, table: Table, seed: int) -> Losses:
+    d, name = cell["max_delay"], spread_of(cell["instance"])
+    if name == "split":
+        return spreads.random_split(table, max_delay=d, seed=seed)
+    if name == "delays":
+        return spreads.randomly_delayed(table, max_delay=d, seed=seed)
+    if name == "fixed":
+        return spreads.delayed(table, delays=d, max_delay=d)
+    if name == "geometric":
+        return spreads.linear_composite(table, coefficients=_fading(cell["instance"], d))
+    return spreads.at_once(table, max_delay=d)
+
+
+def _hard(cell: Cell, seed: int) -> Losses:
+    given, K, d, T = cell["instance"], cell["n_arms"], cell["max_delay"], cell["horizon"]
+    gap = given.get("gap_factor", 1.0) * published_gap(K, rounds=max(1, T // (d + 1)))
+    noise = given.get("noise", "independent")
+    return hard(K, max_delay=d, horizon=T, seed=seed, gap=gap, noise=noise)
+
+
+def _stacked(cell: Cell, seed: int) -> Losses:
+    """Return linear losses with common noise, stacked as the adversary does, one arm better by `gap`."""
+    given, K, d, T = cell["instance"], cell["n_arms"], cell["max_delay"], cell["horizon"]
+    noise = given.get("noise", "shared")
+    scale = noise_scale(K, max(1, T // (d + 1)), noise)
+    return hard(K, max_delay=d, horizon=T, seed=seed, gap=given.get("gap", 0.1) / scale, noise=noise)
+
+
+def _anonymous(cell: Cell, seed: int) -> Losses:
+    """Return rewards, arm 0 of mean 1/2 + gap, all others 1/2, that arrive whole after random delays."""
+    law = cell["instance"].get("delay_law", "uniform")
+    means = [0.5 + gap_of(cell)] + [0.5] * (cell["n_arms"] - 1)
+    law = tuple(law) if isinstance(law, list) else law
+    sizes = {"horizon": cell["horizon"], "max_delay": cell["max_delay"]}
+    return spreads.anonymous_iid(means=means, delay_law=law, seed=seed, **sizes)
+
+
+def _late_bills(cell: Cell, seed: int) -> Losses:
+    """Return losses of mean 0.3 at once for arm 0, and of means 0.5 to 0.7 for the others, the greater the later."""
+    K, d = cell["n_arms"], cell["max_delay"]
+    means = [0.3, *np.linspace(0.5, 0.7, K - 1)]
+    table = tables.iid(cell["horizon"], means=means, seed=seed, law=cell["instance"].get("law", "bernoulli"))
+    due = [round(i * d / (K - 1)) for i in range(K)]
+    return spreads.kernels(table, weights=np.eye(d + 1)[due])
+
+
+def _campaigns(cell: Cell, seed: int) -> Losses:
+    from aftereffect.studies import campaigns
+
+    settings = {key: value for key, value in cell["instance"].items() if key != "name"}
+    sizes = {"n_arms": cell["n_arms"], "max_delay": cell["max_delay"]}
+    return campaigns.losses(cell["horizon"], seed=seed, **sizes, **settings)
+
+
+BUILDERS: dict[str, Callable[[Cell, int], Losses]] = {
+    "hard": _hard,
+    "stacked": _stacked,
+    "anonymous": _anonymous,
+    "late_bills": _late_bills,
+    "campaigns": _campaigns,
+}
+
+
+def piecewise(
+    horizon: int,
+    n_arms: int,
+    seed: int,
+    *,
+    shares: Sequence[float],
+    levels: Sequence[Sequence[float]],
+    noise: float = 1.0,
+    swing: float = 0.0,
+    period: int = 1,
+) -> Table:
+    """Return losses with piecewise constant means, under a level that may flip and noise of any size.
+
+    Piece n lasts the share shares[n] of the horizon, with mean levels[n][i] of arm i, the last for further arms.
+    noise: with this probability a loss is drawn as 0 or 1 with its mean, else it is the mean: 1 for Bernoulli losses,
+    0 for constant ones. swing: every `period` rounds all means μ change between (1 − swing)μ and (1 − swing)μ + swing.
+
+    >>> piecewise(4, 3, 0, shares=[1.0, 3.0], levels=[[0.0, 0.5], [1.0, 0.25]], noise=0.0).values.tolist()
+    [[0.0, 0.5, 0.5], [1.0, 0.25, 0.25], [1.0, 0.25, 0.25], [1.0, 0.25, 0.25]]
+    """
+    horizon = checks.integer("horizon", horizon, low=1)
+    n_arms = checks.integer("n_arms", n_arms, low=2)
+    weights = checks.array("shares", shares, shape=("n",))
+    rows = checks.array("levels", levels, shape=(len(weights), "arms"))
+    noise = checks.real("noise", noise, low=0.0, high=1.0)
+    swing = checks.real("swing", swing, low=0.0, high=1.0)
+    period = checks.integer("period", period, low=1)
+    if not len(weights) or (weights < 0.0).any() or not weights.sum() > 0.0:
+        raise InvalidArgument(f"shares must not be negative and not all 0, but got {checks.shown(shares)}")
+    if not rows.shape[1] or (rows < 0.0).any() or (rows > 1.0).any():
+        raise InvalidArgument(f"levels must lie in [0, 1], for one arm at least, but got {checks.shown(levels)}")
+    ends = np.cumsum(weights) / weights.sum()
+    piece = np.minimum(np.searchsorted(ends * horizon, np.arange(horizon) + 0.5), len(weights) - 1)
+    values: FloatArray = rows[piece][:, np.minimum(np.arange(n_arms), rows.shape[1] - 1)]
+    if swing > 0.0:
+        high = (np.arange(horizon) // period) % 2
+        values = (1.0 - swing) * values + swing * high[:, np.newaxis]
+    if noise > 0.0:
+        random = generator(seed, TABLE)
+        drawn = (random.random(values.shape) < values).astype(np.float64)
+        values = drawn if noise == 1.0 else np.where(random.random(values.shape) < noise, drawn, values)
+    settings: dict[str, Any] = {"shares": shares, "levels": levels, "noise": noise, "swing": swing, "period": period}
+    return Table(checks.owned(values), recipe=partial(piecewise, horizon, n_arms, **settings) if noise > 0.0 else None)
+
+
+class Known(NamedTuple):
+    """mean, variance: of the delay after which a unit of effect arrives. coefficients: of a linear composite loss."""
+
+    mean: float | None = None
+    variance: float | None = None
+    coefficients: Sequence[float] | None = None
+
+
+def known(cell: Cell) -> Known:
+    """Return what a player may know of a cell's delays, from the instance's name and d alone."""
+    given, d = cell["instance"], cell["max_delay"]
+    name = spread_of(given)
+    if given["name"] == "anonymous":
+        return _known_law(given.get("delay_law", "uniform"), d)
+    if name in ("late_bills", "campaigns"):
+        return Known()
+    lags = np.arange(d + 1)
+    weights = {
+        "fixed": (lags == d).astype(np.float64),
+        "immediate": (lags == 0).astype(np.float64),
+        "geometric": _fading(given, d),
+    }.get(name, np.full(d + 1, 1.0 / (d + 1)))
+    mean = float(weights @ lags)
+    coefficients = weights.tolist() if name in ("fixed", "immediate", "geometric") else None
+    return Known(mean, float(weights @ (lags - mean) ** 2), coefficients)
+
+
+def spread_of(instance: dict[str, Any]) -> str:
+    """Return how an instance spreads its losses: its setting, or its own name where it has no such setting."""
+    name: str = instance["name"]
+    return instance.get("spread", "split") if "spread" in SETTINGS[name] else name
+
+
+def _known_law(law: Any, max_delay: int) -> Known:
+    """Return mean and variance of a law of delays before it is rounded and cut; nothing of one without a formula."""
+    name, numbers = checked_law(tuple(law) if isinstance(law, list) else law, max_delay)
+    if name == "uniform":
+        return Known((numbers[0] + numbers[1]) / 2.0, ((numbers[1] - numbers[0] + 1.0) ** 2 - 1.0) / 12.0)
+    if name == "half_normal":
+        return Known(numbers[0], numbers[1] * (1.0 - 2.0 / math.pi))
+    variances = {"fixed": 0.0, "exponential": numbers[0] ** 2, "poisson": numbers[0]}
+    return Known(numbers[0], variances[name]) if name in variances else Known()
+
+
+def _fading(given: dict[str, Any], max_delay: int) -> FloatArray:
+    """Return weights that halve every `half_life` rounds, d/4 by default, and sum to 1."""
+    half_life = given.get("half_life", max(max_delay / 4.0, 0.25))
+    weights = np.exp2(-np.arange(max_delay + 1) / half_life)
+    scaled: FloatArray = weights / weights.sum()
+    return scaled

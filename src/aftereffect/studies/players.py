@@ -1,0 +1,50 @@
+"""The players a study may name, those of `players/registry.py`, built for a cell's losses and what is known of them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from aftereffect.losses.protocol import Losses
+from aftereffect.players import registry
+from aftereffect.players.registry import Problem
+from aftereffect.studies.cells import Cell
+from aftereffect.studies.instances import known
+
+
+def player_table(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a player's table with a registered name and valid settings, as plain JSON types."""
+    name, settings = given.get("name"), {key: value for key, value in given.items() if key != "name"}
+    return {"name": name, **registry.find(name).checked(settings)}
+
+
+def can_play(cell: Cell) -> bool:
+    """Whether the cell's player can play at all: some need d <= 1, or to know the law of delays."""
+    if cell["measure"] == "stability":
+        return bool(cell["player"]["name"] == "CompositeLossWrapper")
+    entry = registry.find(cell["player"]["name"])
+    conditions = registry.CONDITIONS.keys() & entry.needs(cell["player"])
+    return not conditions or not entry.lacks(_problem(cell), cell["player"])
+
+
+def build_player(cell: Cell, losses: Losses) -> Any:
+    """Return the cell's player for these losses, unplayed.
+
+    >>> cell = {"player": {"name": "CompositeLossWrapper", "base": "exp3"}, "instance": {"name": "split"}}
+    >>> from aftereffect import CompositeLosses
+    >>> import numpy as np
+    >>> sizes = {"n_arms": 2, "max_delay": 3, "horizon": 1000}
+    >>> player = build_player(cell | sizes, CompositeLosses(np.zeros((1000, 4, 2))))
+    >>> round(player.bandit.learning_rate, 4)    # p = (1/7)(6/7)^6 = 0.05665: sqrt(12.235 / (339.9 + 2521.6))
+    0.0654
+    """
+    settings = dict(cell["player"])
+    entry = registry.find(settings.pop("name"))
+    problem = _problem(cell)._replace(direction=losses.direction, low=losses.low, high=losses.high)
+    if problem.max_delay < losses.max_delay and "out_of_range" in entry.settings:
+        # Effects that outlast the player's d lead to totals that it holds to be impossible.
+        settings = {"out_of_range": "clip"} | settings
+    return entry.build(problem, **settings)
+
+
+def _problem(cell: Cell) -> Problem:
+    told = cell["player_max_delay"] if "player_max_delay" in cell else cell["max_delay"]
+    return Problem(cell["n_arms"], told, cell["horizon"], *known(cell))

@@ -1,0 +1,224 @@
+"""The default player against the paper's tuning, against its rivals, and against what is proved of it."""
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from aftereffect import theory
+from aftereffect.losses.hard import noise_scale, published_gap
+from aftereffect.studies.instances import SPREADS, gap_of
+from aftereffect.studies.numbers import number, plus_minus
+from aftereffect.studies.report import views
+from aftereffect.studies.report.charts import GREY, Drawing, looks, panels, styled
+from aftereffect.studies.report.page import Entry, Page, ratio
+
+FLOOR = 0.01
+"""Regrets count as at least this share of uniform play's."""
+FAR = 3.0
+CLEAR_GAP, MANY = 0.1, 100.0
+"""Clear cells have at least this gap and this many updates an arm."""
+KEYS = ("instance", "instance_params", *views.SIZES, "seed")
+
+
+def adaptive(page: Page, rows: pl.DataFrame) -> list[str]:
+    """Compare cell by cell, and sum up in geometric means."""
+    cells = compared(views.finals(views.of_regret(rows)))
+    page.section("Against the paper's tuning")
+    page.figure(
+        ratios_chart(cells),
+        "The default player's mean regret over that of Algorithm 1 with the printed tuning, cell by cell, both taken "
+        "as at least 1% of uniform play's. Ratios beyond the axis are drawn at its ends.",
+    )
+    headings = ["cells", "of the paper's", "worst cell", "clear cells", "of the paper's", "of the best rival's"]
+    headings += ["certificate / Corollary 7", "of the worst case"]
+    for word, column in (("instance", "where"), ("K", "n_arms"), ("d", "max_delay"), ("T", "horizon")):
+        ordered = cells if column == "where" else cells.sort(column)
+        table = [_summary(str(value), part) for (value,), part in ordered.group_by(column, maintain_order=True)]
+        caption = f"Geometric means of ratios by {word}. Clear cells have a gap of at least {CLEAR_GAP:g} and {MANY:g} "
+        page.table([word, *headings], table, caption=caption + "updates an arm. The last column is the greatest share.")
+    notes = [*_against_paper(page, cells), *_against_rivals(page, cells), *_against_theory(cells)]
+    _all_cells(page, cells)
+    return notes
+
+
+def compared(finals: pl.DataFrame) -> pl.DataFrame:
+    """Return a row for each cell of the default player, with the paper's regret, the best rival's, and ratios.
+
+    best_who, best: the rival of the least mean regret, of those that need no labels; null where none plays.
+    ratio, rival_ratio: to the paper's and the best rival's. gap: of instances that have one, in units of range.
+    trivial: T times the range of an action's effect.
+    """
+    rivals = finals.filter(pl.col("player") != "default_player", ~pl.col("labelled"))
+    paper = rivals.filter(player="CompositeLossWrapper", player_params='{"base":"tsallis"}')
+    paper = paper.select(*KEYS, paper="regret", paper_error="standard_error")
+    least = rivals.sort("regret", "who").group_by(KEYS, maintain_order=True).agg(
+        pl.col("regret").first().alias("best"), pl.col("who").first().alias("best_who"), pl.len()
+    )
+    own = finals.filter(player="default_player").join(paper, on=KEYS, maintain_order="left")
+    own = own.join(least.filter(pl.col("len") > 1), on=KEYS, how="left", maintain_order="left")
+    given = list(own.iter_rows(named=True))
+    own_regret, floor = pl.max_horizontal("regret", FLOOR * pl.col("uniform_regret")), FLOOR * pl.col("uniform_regret")
+    return own.with_columns(
+        gap=pl.Series([nominal_gap(row) for row in given], dtype=pl.Float64),
+        trivial=pl.Series([_trivial(row) for row in given], dtype=pl.Float64),
+        ratio=own_regret / pl.max_horizontal("paper", floor),
+        rival_ratio=pl.when(pl.col("best").is_not_null()).then(own_regret / pl.max_horizontal("best", floor)),
+        excess=pl.col("regret") - 1.05 * pl.max_horizontal("paper", floor),
+        excess_error=(pl.col("standard_error") ** 2 + (1.05 * pl.col("paper_error")) ** 2).sqrt(),
+    ).with_columns(
+        clear=(pl.col("gap") >= CLEAR_GAP) & (pl.col("updates") >= MANY * pl.col("n_arms")),
+        above=pl.col("excess") > FAR * pl.col("excess_error"),
+    )
+
+
+def nominal_gap(row: dict[str, Any]) -> float | None:
+    """Return by how much one arm is better than all others throughout; None for instances without such an arm.
+
+    >>> nominal_gap({"instance": "constrained", "instance_params": '{"gap":0.25}'})
+    0.25
+    >>> nominal_gap({"instance": "drifting", "instance_params": "{}"}) is None
+    True
+    """
+    name, given = row["instance"], json.loads(row["instance_params"])
+    if name in (*SPREADS, "anonymous"):
+        return gap_of({"instance": given} | {size: row[size] for size in views.SIZES})
+    if name == "hard":
+        n = max(1, row["horizon"] // (row["max_delay"] + 1))
+        scale = noise_scale(row["n_arms"], n, given.get("noise", "independent"))
+        return float(given.get("gap_factor", 1.0)) * published_gap(row["n_arms"], rounds=n) * scale
+    known = {"stacked": given.get("gap", 0.1), "constrained": given.get("gap", 0.125), "late_bills": 0.2}
+    return float(known[name]) if name in known else None
+
+
+def _trivial(row: dict[str, Any]) -> float:
+    """Return T times the range of an action's effect, from a bound in the row that is in units of this range."""
+    K, d, T = (row[size] for size in views.SIZES)
+    return float(T * row["corollary_bound"] / theory.corollary_bound(K, d, T))
+
+
+def geometric_mean(values: pl.Series) -> float:
+    """Return the geometric mean of positive numbers; NaN for none.
+
+    >>> geometric_mean(pl.Series([1.0, 4.0]))
+    2.0
+    """
+    known = values.drop_nulls().to_numpy()
+    return float(np.exp(np.log(known).mean())) if len(known) else math.nan
+
+
+def _regrets(row: dict[str, Any]) -> list[str]:
+    return [plus_minus(row["regret"], row["standard_error"]), plus_minus(row["paper"], row["paper_error"])]
+
+
+def _summary(name: str, part: pl.DataFrame) -> list[Entry]:
+    clear = part.filter("clear")
+    return [
+        name,
+        f"{part.height:,}",
+        ratio(geometric_mean(part["ratio"])),
+        ratio(float(part["ratio"].to_numpy().max())),
+        f"{clear.height:,}",
+        ratio(geometric_mean(clear["ratio"])),
+        number(geometric_mean(part["rival_ratio"]), 2),
+        number(geometric_mean(part["value"] / part["corollary_bound"]), 3),
+        f"{float((part['regret'] / part['bound']).to_numpy().max()):.0%}",
+    ]
+
+
+def _against_paper(page: Page, cells: pl.DataFrame) -> list[str]:
+    clear = cells.filter("clear")
+    above = cells.filter("above").with_columns(sure=pl.col("excess") / pl.col("excess_error"))
+    if above.height:
+        table = [
+            [row["where"], views.size_label(row), *_regrets(row), f"{row['sure']:.1f}"]
+            for row in above.sort("sure", descending=True).iter_rows(named=True)
+        ]
+        headings = ["instance", "sizes", "default player", "the paper's tuning", "standard errors above"]
+        page.table(headings, table, words=(1,), caption="Cells where it is worse than 1.05 times the paper's tuning.")
+    return [
+        f"Against the paper's tuning: {geometric_mean(clear['ratio']):.3f} times its regret in the {clear.height:,} "
+        f"cells with a gap of at least {CLEAR_GAP:g} and {MANY:g} updates an arm, "
+        f"{geometric_mean(cells['ratio']):.3f} times in all {cells.height:,} (geometric means).",
+        f"In {above.height or 'no'} cell{'s' * (above.height > 1)} it is above 1.05 times the paper's regret by more "
+        f"than {FAR:g} standard errors.",
+    ]
+
+
+def _against_rivals(page: Page, cells: pl.DataFrame) -> list[str]:
+    met = cells.drop_nulls("rival_ratio")
+    if met.is_empty():
+        return []
+    page.section("Against the best rival of each cell")
+    by_rival = sorted(met.group_by("best_who", maintain_order=True), key=lambda pair: -pair[1].height)
+    table = [
+        [str(who), f"{part.height:,}", number(geometric_mean(part["rival_ratio"]), 2)] for (who,), part in by_rival
+    ]
+    caption = "Who had the least mean regret of all that need no labels, in how many cells, and the default player's "
+    page.table(["rival", "cells", "ratio"], table, caption=caption + "regret over theirs there (geometric mean).")
+    clear = met.filter("clear")
+    return [
+        f"Against the best of the rivals in each of {met.height:,} cells, chosen in hindsight: "
+        f"{geometric_mean(met['rival_ratio']):.2f} times its regret (geometric mean), "
+        f"{geometric_mean(clear['rival_ratio']):.2f} in the {clear.height:,} clear ones."
+    ]
+
+
+def _against_theory(cells: pl.DataFrame) -> list[str]:
+    """Compare regret with the worst case and the mean certificate, and these with Corollary 7 and T."""
+    sure = pl.col("regret") - FAR * pl.col("standard_error").fill_null(0.0)
+    broken = cells.filter(sure > pl.col("bound")).height
+    exceeded = cells.filter(sure > pl.col("value")).height
+    long = cells.filter(pl.col("horizon") >= 50_000)
+    below = long.filter(pl.col("value") < pl.col("trivial")).height
+    shares = (cells["regret"] / cells["bound"]).to_numpy()
+    notes = [
+        f"The stated worst case is {'never exceeded' if not broken else f'exceeded in {broken} cells'}: mean regret is "
+        f"at most {shares.max():.0%} of it (or of T, if that is less).",
+        f"The certificate's mean is {geometric_mean(cells['value'] / cells['corollary_bound']):.3f} times Corollary "
+        "7's bound (geometric mean) and "
+        f"{'never' if not exceeded else f'in {exceeded} cells'} exceeded by the mean regret.",
+    ]
+    if long.height:
+        notes.append(
+            f"It is below the trivial T in {below:,} of {long.height:,} cells of 50,000 rounds or more, "
+            f"{below / long.height:.1%}."
+        )
+    return notes
+
+
+def _all_cells(page: Page, cells: pl.DataFrame) -> None:
+    headings = ["instance", "K", "d", "T", "default player", "the paper's", "uniform", "best rival", "its regret"]
+    headings += ["certificate", "worst case", "Corollary 7", "updates"]
+    table = []
+    for row in cells.iter_rows(named=True):
+        rest = [number(row[name]) for name in ("best", "value", "bound", "corollary_bound", "updates")]
+        rival = [number(row["uniform_regret"]), row["best_who"] or "–"]
+        table.append([row["where"], *views.sizes(row), *_regrets(row), *rival, *rest])
+    page.table(headings, table, words=(7,), folded=f"All {cells.height:,} cells")
+
+
+def ratios_chart(cells: pl.DataFrame) -> Drawing:
+    """Draw the ratio of every cell, by instance, coloured by d."""
+    places = views.names(cells, "where")
+    delays = sorted(set(cells["max_delay"].to_list()))
+    look = looks([f"d = {d}" for d in delays])
+    with styled():
+        figure, (ax,) = panels(1, columns=1, height=0.9 + 0.21 * len(places))
+        for k, (d, style) in enumerate(zip(delays, look.values(), strict=True)):
+            here = cells.filter(max_delay=d)
+            shift = 0.6 * ((k + 0.5) / len(delays) - 0.5)
+            y = [places.index(where) + shift for where in here["where"]]
+            x = np.clip(here["ratio"].to_numpy(), 0.01, 3.0)
+            ax.plot(x, y, ls="none", marker=style.mark, ms=3.0, alpha=0.75, color=style.colour, label=f"d = {d}")
+        ax.axvline(1.0, color=GREY, lw=1.0)
+        ax.set_xscale("log")
+        ax.set_xlim(0.009, 3.3)
+        ax.set_ylim(len(places) - 0.5, -0.5)
+        ax.set_yticks(range(len(places)), labels=places)
+        ax.tick_params(axis="y", labelsize=7.5)
+        ax.set_xlabel("regret over that of the paper's tuning")
+        ax.legend(ncols=len(delays), loc="lower left", bbox_to_anchor=(0.0, 1.0))
+    return Drawing("adaptive", figure, f"Ratios of regret in {cells.height} cells of {len(places)} instances.")

@@ -1,0 +1,177 @@
+"""Regret over rounds, and final regret against one setting of a study."""
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from aftereffect import theory
+from aftereffect.engines.simulation import Z95
+from aftereffect.studies.report import views
+from aftereffect.studies.report.charts import GREY, Drawing, Look, band, wide_axis
+from aftereffect.studies.report.page import Entry, Page, share
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+FEW = 4
+"""So many instances are described one by one."""
+
+
+def curves(page: Page, rows: pl.DataFrame) -> list[str]:
+    """Show regret over rounds."""
+    page.section("Regret over rounds")
+    page.figure(
+        curves_chart(views.of_regret(rows)),
+        "Mean regret against the best arm of the rounds so far, with 95% bands for the mean, at the longest horizon. "
+        "The rate of the lower bound (Theorem 10) has no constant: only its slope counts.",
+    )
+    return []
+
+
+def curves_chart(rows: pl.DataFrame) -> Drawing:
+    """Draw mean regret over rounds with 95% bands, with uniform play, Theorem 4's bound and the lower bound's rate."""
+    rows = rows.filter(pl.col("regret").is_not_null(), horizon=rows["horizon"].max())
+    keys, words = ["where", "n_arms", "max_delay"], f"Mean regret over rounds of {rows['who'].n_unique()} players"
+    labels = ("round", "regret")
+    return views.by_panel("curves", rows, keys, "round", _curve, _references, labels=labels, words=words)
+
+
+def _curve(ax: "Axes", line: pl.DataFrame, who: str, look: Look) -> None:
+    half = line["standard_error"].cast(pl.Float64).to_numpy() * Z95
+    band(ax, line["round"].to_numpy(), line["regret"].to_numpy(), half, look, who)
+
+
+def _references(ax: "Axes", here: pl.DataFrame) -> None:
+    """Add what curves are compared with, and choose the scales."""
+    rounds = here["round"].unique().sort().to_numpy()
+    one = here.filter(cell=here["cell"][0])
+    K, d, T = one.select(views.SIZES).row(0)
+    ax.plot(one["round"], one["uniform_regret"], color=GREY, ls="--", lw=1.1, label="uniform play, exactly")
+    rate = [theory.lower_bound_rate(K, d, int(t)) for t in rounds]
+    ax.plot(rounds, rate, color=GREY, ls=":", lw=1.3, label="rate of the lower bound")
+    top = float(np.nanmax(here["regret"].to_numpy()))
+    bound = here.filter(who=views.reference(here))["bound"][0]
+    finals = views.finals(here)["regret"].to_numpy()
+    # A regret below 0 has no logarithm.
+    long = rounds[0] * 50 <= rounds[-1] and float(np.nanmin(finals)) > -0.02 * float(np.nanmax(np.abs(finals)))
+    if bound is not None and bound < (T if long else 1.1 * top):
+        ax.axhline(bound, color="#1c1e21", lw=0.9, ls="-.", label="bound of Theorem 4")
+    if long:
+        ax.set_xscale("log")
+        ax.set_yscale("log")
+        ax.set_xlim(left=rounds[-1] * 1e-4)
+        ax.set_ylim(bottom=max(0.5, top * 1e-3))
+    else:
+        ax.xaxis.set_major_formatter("{x:,.0f}")
+        ax.yaxis.set_major_formatter("{x:,.0f}")
+        ax.locator_params(axis="x", nbins=5)
+        ax.set_ylim(min(float(np.nanmin(finals)), 0.0) - 0.05 * top, 1.1 * top)
+
+
+def against(page: Page, rows: pl.DataFrame, name: str) -> list[str]:
+    """Show final regret against one setting, and as a share of uniform play's, instance by instance."""
+    given = views.setting(views.finals(rows.filter(measure="regret")), name)
+    shown = views.readable(given, apart=(name,))
+    word = views.setting_name(name)
+    page.section(f"Regret against {word}")
+    page.figure(against_chart(shown, name), f"Mean regret at the horizon against {word}, with 95% intervals.")
+    xs = sorted(set(shown["x"].to_list()))
+    places = views.names(shown, "where")
+    several = len(places) > 1
+    table: list[list[Entry]] = []
+    notes: list[str] = []
+    for where in places:
+        here = shown.filter(where=where)
+        found = shares(here, xs)
+        table += [[who, *([where] if several else []), *map(share, row)] for who, row in found.items()]
+        if len(places) <= FEW:
+            notes += trends(found, xs, name, views.reference(here), where if several else "")
+            notes += worse_than_uniform(here, name, where if several else "")
+    if len(places) > FEW:
+        notes += trends(shares(shown, xs), xs, name, views.reference(shown), "All instances together")
+        notes += worse_than_uniform(shown, name, "On some instance")
+    page.table(
+        ["player", *(["instance"] if several else []), *(f"{x:,g}" for x in xs)],
+        table,
+        caption=f"Regret as a share of uniform play's, other sizes taken together, by {word}.",
+        words=(1,) if several else (),
+        folded=f"Shares of uniform play's regret: {len(table)} lines",
+    )
+    return notes
+
+
+def against_chart(rows: pl.DataFrame, name: str) -> Drawing:
+    """Draw final regret against one setting (`views.setting`), with 95% intervals, in panels by what is left."""
+    keys = [key for key in ("where", *views.SIZES) if key != name]
+    file = "against-" + name.replace(".", "-").replace("_", "-")
+    words = f"Final regret of {rows['who'].n_unique()} players against {name}"
+    labels = (views.setting_name(name), "regret at T")
+    return views.by_panel(file, rows, keys, "x", _intervals, _scales, labels=labels, words=words)
+
+
+def _intervals(ax: "Axes", line: pl.DataFrame, who: str, look: Look) -> None:
+    half = np.nan_to_num(line["standard_error"].cast(pl.Float64).to_numpy() * Z95)
+    label, width, front = (who, 1.4, 3) if look.front else ("others", 0.8, 2)
+    style: dict[str, Any] = {"color": look.colour, "marker": look.mark, "lw": width, "elinewidth": 1.0, "zorder": front}
+    ax.errorbar(line["x"], line["regret"], yerr=half, label=label, **style)
+
+
+def _scales(ax: "Axes", here: pl.DataFrame) -> None:
+    """Add uniform play and the lower bound, and choose the scales."""
+    one = here.unique("x", keep="first").sort("x")
+    ax.plot(one["x"], one["uniform_regret"], color=GREY, ls="--", lw=1.1, label="uniform play, exactly")
+    if one["lower_bound"].null_count() == 0 and here["instance"][0] == "hard":
+        ax.plot(one["x"], one["lower_bound"], color=GREY, ls=":", lw=1.3, label="lower bound")
+    wide_axis(ax, one["x"].to_list())
+    if float(np.nanmin(here["regret"].to_numpy())) > 0.0:
+        ax.set_yscale("log")
+
+
+def shares(here: pl.DataFrame, xs: list[float]) -> dict[str, list[float]]:
+    """Return regret as a share of uniform play's at each value of a setting, by player; NaN where there is none."""
+    sums = here.group_by("who", "x").agg(pl.col("regret").sum(), pl.col("uniform_regret").sum())
+    found = {(who, x): regret / uniform for who, x, regret, uniform in sums.iter_rows() if uniform > 0.0}
+    return {who: [found.get((who, x), math.nan) for x in xs] for who in views.names(here, "who")}
+
+
+def trends(found: dict[str, list[float]], xs: list[float], name: str, first: str, where: str) -> list[str]:
+    """Say how the reference fares from one end of a setting to the other, and who does best at the far end.
+
+    >>> trends({"a": [0.9, 0.5], "b": [1.0, 0.25]}, [1.0, 4.0], "gap", "a", "")
+    ["From gap 1 to gap 4, the regret of a goes from 90% to 50% of uniform play's; at gap 4, b has the least, 25%."]
+    """
+    own = found[first]
+    there = [k for k in range(len(xs)) if math.isfinite(own[k])]
+    if len(there) < 2:
+        return []
+    low, high = there[0], there[-1]
+    ends = [views.setting_at(name, xs[k]) for k in (low, high)]
+    text = f"{where}: from" if where else "From"
+    text += f" {ends[0]} to {ends[1]}, the regret of {first} goes from {own[low]:.0%} to {own[high]:.0%} of "
+    text += "uniform play's"
+    others = {who: row[high] for who, row in found.items() if math.isfinite(row[high])}
+    best = min(others, key=lambda who: others[who])
+    if best != first:
+        text += f"; at {ends[1]}, {best} has the least, {others[best]:.0%}"
+    return [text + "."]
+
+
+def worse_than_uniform(here: pl.DataFrame, name: str, where: str) -> list[str]:
+    """Name who does worse than uniform play by more than three standard errors, and where it is worst.
+
+    A player without randomness has no standard error on a single draw of the losses, and nothing is said of it there.
+    """
+    error = pl.col("standard_error")
+    excess = here.filter(
+        ~pl.col("who").str.starts_with("uniform play"),
+        error > 0.0,
+        pl.col("regret") - 3.0 * error > 1.02 * pl.col("uniform_regret"),
+    ).with_columns((pl.col("regret") / pl.col("uniform_regret")).alias("share"))
+    worst = excess.sort("share", descending=True).unique("who", keep="first", maintain_order=True)
+    named = ", ".join(
+        f"{row['who']} (up to {row['share']:.0%}, at {views.setting_at(name, row['x'])})"
+        for row in worst.iter_rows(named=True)
+    )
+    return [f"{f'{where}: worse' if where else 'Worse'} than uniform play: {named}."] if named else []

@@ -1,0 +1,196 @@
+"""One self-contained HTML page: headings, paragraphs, findings, tables and figures, with nothing fetched from outside.
+
+All text is escaped. A page reads on a phone: wide tables and figures scroll by themselves, and the first column of a
+table stays in view; on a wide screen a table with many columns is wider than the text. The layout is in `templates/`.
+"""
+
+import base64
+import html
+import math
+import os
+import re
+from collections.abc import Iterable, Sequence
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+from typing import NamedTuple
+
+from aftereffect.core import checks
+from aftereffect.core.errors import InvalidArgument
+from aftereffect.studies.report.charts import FORMATS, Drawing, written
+
+
+class Shaded(NamedTuple):
+    """A table's entry on a ground between blue for good, −1, over white, 0, and orange for bad, 1."""
+
+    text: str
+    tone: float
+
+
+Entry = str | Shaded
+
+WIDE, LONG = 6, 20
+"""A table of more columns may be wider than the text; one of more rows may be folded."""
+GOOD, BAD = (146, 197, 222), (253, 174, 97)
+
+
+class Page:
+    """A page under construction; parts appear in the order they are added, after the findings.
+
+    kind: a word above the title. lead: paragraphs under it. footer: a last line. figures: the folder into which
+    figures are saved as files too, if any. findings: sentences for a first section, "What was found".
+
+    >>> page = Page("Two arms", kind="study")
+    >>> page.section("Result")
+    >>> page.text("this & that")
+    >>> "<p>this &amp; that</p>" in page.render()
+    True
+    """
+
+    def __init__(
+        self, title: str, *, kind: str = "", lead: str = "", footer: str = "", figures: Path | None = None
+    ) -> None:
+        self.title = title
+        self.kind = kind
+        self.lead = lead
+        self.footer = footer
+        self.figures = figures
+        self.findings: list[str] = []
+        self._parts: list[str] = []
+        self._sections: dict[str, str] = {}
+
+    def section(self, heading: str) -> None:
+        """Begin a section; it gets a link at the top of the page."""
+        anchor = re.sub(r"[^a-z0-9]+", "-", heading.lower()).strip("-")
+        if anchor in self._sections:
+            raise InvalidArgument(f"heading must be new on the page, but {checks.shown(heading)} is there already")
+        self._sections[anchor] = heading
+        self._parts.append(f'<h2 id="{anchor}">{marked(heading)}</h2>')
+
+    def text(self, words: str) -> None:
+        """Add paragraphs, separated by empty lines."""
+        self._parts.append(paragraphs(words))
+
+    def table(
+        self,
+        headings: Sequence[str],
+        rows: Iterable[Sequence[Entry]],
+        *,
+        caption: str = "",
+        words: Iterable[int] = (),
+        folded: str = "",
+    ) -> None:
+        """Add a table. words: which columns hold words, as the first does. folded: the line to click on to see it, if
+        it has more than LONG rows.
+        """
+        styles = [' class="words"' if k in set(words) else "" for k in range(len(headings))]
+        lines = []
+        for row in rows:
+            if len(row) != len(headings):
+                rule = f"must have {len(headings)} entries, as many as headings"
+                raise InvalidArgument(f"rows {rule}, but got {checks.shown(row)}")
+            entries = [entry if isinstance(entry, Shaded) else Shaded(entry, math.nan) for entry in row]
+            cells = [f'<th scope="row">{marked(entries[0].text)}</th>']
+            for entry, style in zip(entries[1:], styles[1:], strict=True):
+                ground = f' style="background:{colour(entry.tone)};color:#1c1e21"' if entry.tone == entry.tone else ""
+                cells.append(f"<td{style}{ground}>{marked(entry.text)}</td>")
+            lines.append(f"<tr>{''.join(cells)}</tr>")
+        fold = folded and len(lines) > LONG
+        above = caption or ("" if fold else folded)
+        title = f"<figcaption>{marked(above)}</figcaption>" if above else ""
+        head = "".join(f"<th{style}>{marked(heading)}</th>" for heading, style in zip(headings, styles, strict=True))
+        body = "\n".join(lines)
+        table = f"<table><thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table>"
+        wide = "tabled wide" if len(headings) > WIDE else "tabled"
+        table = f'<figure class="{wide}">{title}<div class="scroll">{table}</div></figure>'
+        self._parts.append(f"<details><summary>{marked(folded)}</summary>{table}</details>" if fold else table)
+
+    def figure(self, drawing: Drawing, caption: str) -> None:
+        """Add a drawing with its caption; save it as files too where the page has a folder for them."""
+        if self.figures is not None:
+            self.figures.mkdir(parents=True, exist_ok=True)
+            for form in FORMATS:
+                (self.figures / f"{drawing.name}.{form}").write_bytes(written(drawing, form))
+        data = base64.b64encode(written(drawing, "svg")).decode("ascii")
+        image = f'<img src="data:image/svg+xml;base64,{data}" alt="{html.escape(drawing.words)}">'
+        below = f"<figcaption>{marked(caption)}</figcaption>"
+        self._parts.append(f'<figure><div class="scroll">{image}</div>{below}</figure>')
+
+    def facts(self, pairs: Iterable[tuple[str, str]]) -> None:
+        """Add a list of names with their values."""
+        items = "\n".join(f"<dt>{marked(name)}</dt><dd>{marked(value)}</dd>" for name, value in pairs)
+        self._parts.append(f"<dl>\n{items}\n</dl>")
+
+    def render(self) -> str:
+        """Return the page as HTML."""
+        templates = files("aftereffect.studies.report") / "templates"
+        found, sections = "", self._sections
+        if self.findings:
+            sections = {"what-was-found": "What was found"} | sections
+            items = "\n".join(f"<li>{marked(sentence)}</li>" for sentence in self.findings)
+            found = f'<h2 id="what-was-found">What was found</h2>\n<ul class="points">\n{items}\n</ul>\n'
+        links = "\n".join(f'<a href="#{anchor}">{marked(name)}</a>' for anchor, name in sections.items())
+        return Template((templates / "page.html").read_text(encoding="utf-8")).substitute(
+            title=html.escape(self.title),
+            kind=html.escape(self.kind),
+            css=(templates / "page.css").read_text(encoding="utf-8").strip(),
+            lead=paragraphs(self.lead, ' class="lead"') if self.lead else "",
+            contents=f"<nav>\n{links}\n</nav>" if len(sections) > 1 else "",
+            body=found + "\n".join(self._parts),
+            footer=html.escape(self.footer),
+        )
+
+    def write(self, path: str | os.PathLike[str]) -> Path:
+        """Write the page in one step, so that no reader sees half of it; return its path."""
+        target = Path(path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = target.with_name(f".{target.name}.part")
+        unfinished.write_text(self.render(), encoding="utf-8")
+        unfinished.replace(target)
+        return target
+
+
+def marked(words: str) -> str:
+    """Return text as HTML with powers raised, and no line break within a formula such as d = 0.
+
+    >>> marked("K^0.50±0.01 at d = 0 <")
+    'K<sup>0.50±0.01</sup> at d\xa0=\xa00 &lt;'
+    """
+    text = html.escape(re.sub(r"(?<=\S) ([=<>≤≥±×·]) (?=\S)", "\u00a0\\1\u00a0", words))
+    return re.sub(r"\^(-?[\d.]*\d(?:±[\d.]*\d)?)", r"<sup>\1</sup>", text)
+
+
+def paragraphs(words: str, style: str = "") -> str:
+    """Return plain text as HTML paragraphs, separated by empty lines.
+
+    >>> paragraphs("a & b")
+    '<p>a &amp; b</p>'
+    """
+    return "\n".join(f"<p{style}>{marked(' '.join(part.split()))}</p>" for part in re.split(r"\n\s*\n", words.strip()))
+
+
+def colour(tone: float) -> str:
+    """Return the ground of a shaded entry.
+
+    >>> colour(0.0), colour(-2.0)
+    ('rgb(255,255,255)', 'rgb(146,197,222)')
+    """
+    end, weight = (BAD if tone > 0.0 else GOOD), min(abs(tone), 1.0)
+    return f"rgb({','.join(str(round(255 + weight * (part - 255))) for part in end)})"
+
+
+def share(value: float) -> Entry:
+    """Return a share of uniform play's regret: white at one half."""
+    return Shaded(f"{value:.0%}", 2.0 * value - 1.0) if math.isfinite(value) else "–"
+
+
+def ratio(value: float, text: str | None = None) -> Entry:
+    """Return a ratio of regrets, white at 1, blue below and orange above; any ratio below 0 is fully blue.
+
+    >>> ratio(1.0), ratio(-0.5), ratio(math.nan)
+    (Shaded(text='1.00', tone=0.0), Shaded(text='-0.50', tone=-1.0), '–')
+    """
+    if not math.isfinite(value):
+        return text or "–"
+    tone = math.log2(max(value, 0.05)) / 2.5 if value > 0.0 else -1.0
+    return Shaded(f"{value:.2f}" if text is None else text, tone)

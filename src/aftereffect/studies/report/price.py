@@ -1,0 +1,84 @@
+"""The price of anonymity: the worst regret of players without labels over the best worst regret with them."""
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from aftereffect.studies.numbers import number
+from aftereffect.studies.report import views
+from aftereffect.studies.report.charts import GREY, Drawing, Look, wide_axis
+from aftereffect.studies.report.page import Entry, Page
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+THEORY = "theory, √((d+1)K/(d+K))"
+
+
+def price(page: Page, rows: pl.DataFrame) -> list[str]:
+    """Show the worst regret without labels over the best worst regret with them, and what theory says of it."""
+    priced = compared(views.worst(views.of_regret(rows)))
+    page.section("The price")
+    page.text(
+        "For every player and size the worst mean regret over this study's instances is taken. The price is that of a "
+        "player without labels over the least of those with labels and a guarantee for any losses. Theory's price is "
+        "√((d+1)K/(d+K))."
+    )
+    page.figure(price_chart(priced), "The price of not having labels, and what the rates say it is (dotted).")
+    delays = sorted(set(priced["max_delay"].to_list()))
+    table: list[list[Entry]] = []
+    notes: list[str] = []
+    for (K, T), here in priced.group_by("n_arms", "horizon", maintain_order=True):
+        lines = {who: here.filter(who=who).select("max_delay", "price") for who in views.names(here, "who")}
+        lines[THEORY] = here.select("max_delay", "expected").unique()
+        for who, line in lines.items():
+            found = dict(line.iter_rows())
+            table.append([who, f"{K:,}", f"{T:,}", *(number(found.get(d), 1) for d in delays)])
+        notes += sentences(here)
+    page.table(["player", "K", "T", *(f"d = {d:,}" for d in delays)], table, caption="The price by the longest delay.")
+    return notes
+
+
+def compared(worst: pl.DataFrame) -> pl.DataFrame:
+    """Return the worst regrets of players without labels, with the price and theory's.
+
+    best, best_who: the least worst regret at that size of those with labels that assume no law of losses, and whose.
+    """
+    sizes = list(views.SIZES)
+    best = worst.filter("labelled", ~pl.col("stochastic")).sort("regret", "who")
+    best = best.unique(sizes, keep="first", maintain_order=True).select(*sizes, best="regret", best_who="who")
+    K, d = pl.col("n_arms"), pl.col("max_delay")
+    without = worst.filter(~pl.col("labelled")).join(best, on=sizes, maintain_order="left")
+    return without.with_columns(
+        price=pl.col("regret") / pl.col("best"), expected=((d + 1) * K / (d + K)).sqrt()
+    ).sort("who", *sizes)
+
+
+def price_chart(priced: pl.DataFrame) -> Drawing:
+    """Draw regret without labels over regret with them against d, and theory's price."""
+    labels, words = ("d", "regret without labels / with"), "The price of not having labels against d"
+    options: dict[str, Any] = {"labels": labels, "words": words, "height": 3.4, "legend": 3}
+    return views.by_panel("price", priced, ["n_arms", "horizon"], "max_delay", _prices, _expected, **options)
+
+
+def _prices(ax: "Axes", line: pl.DataFrame, who: str, look: Look) -> None:
+    ax.plot(line["max_delay"], line["price"], color=look.colour, marker=look.mark, label=who)
+
+
+def _expected(ax: "Axes", here: pl.DataFrame) -> None:
+    sizes = here.unique("max_delay").sort("max_delay")
+    ax.plot(sizes["max_delay"], sizes["expected"], color=GREY, ls=":", lw=1.5, label="√((d+1)K/(d+K))")
+    ax.set_yscale("log")
+    ax.set_yticks([1, 2, 5, 10, 20], labels=["1", "2", "5", "10", "20"])
+    ax.set_yticks([], minor=True)
+    wide_axis(ax, sizes["max_delay"].cast(pl.Float64).to_list())
+
+
+def sentences(here: pl.DataFrame) -> list[str]:
+    """Say what the price is at the longest delay, for the best player without labels that assumes no law of losses."""
+    far = here.filter(~pl.col("stochastic"), max_delay=here["max_delay"].max()).sort("price", "who")
+    return [
+        f"The price of not having labels, at {views.size_label(row)} and at worst over the instances: {row['who']} has "
+        f"{row['price']:.1f} times the regret of {row['best_who']}; the rates say {row['expected']:.1f}."
+        for row in far.head(1).iter_rows(named=True)
+    ]

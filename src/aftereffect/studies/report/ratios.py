@@ -1,0 +1,152 @@
+"""Who does best where: every player on every instance, and the best of those that need the same."""
+
+import math
+import statistics
+
+import polars as pl
+
+from aftereffect.studies.numbers import number, plus_minus
+from aftereffect.studies.report import views
+from aftereffect.studies.report.page import Entry, Page, ratio
+
+GROUPS = {
+    "any losses": ("best on any losses", "for any losses"),
+    "stochastic losses": ("best on one law", "for losses of one law"),
+    "labels": ("best with labels", "with labels"),
+}
+"""What players need, from the least, how tables call the best of them, and what follows "the players" in sentences."""
+
+Best = dict[str, dict[str, tuple[str, float]]]
+"""By instance and group, who has the least regret, and how much."""
+
+
+def ratios(page: Page, rows: pl.DataFrame) -> list[str]:
+    """Show every player's regret on every instance, coloured by how it compares with the reference's."""
+    shown = views.finals(views.of_regret(rows))
+    first = views.reference(shown)
+    # With a single instance, its sizes take the place of instances.
+    if shown["where"].n_unique() == 1:
+        sizes = [views.size_label(row) for row in shown.iter_rows(named=True)]
+        shown = shown.with_columns(where=pl.Series(sizes, dtype=pl.String))
+    page.section("Who does best where")
+    _overview(page, shown, first)
+    found = best(shown)
+    _best_table(page, shown, found, first)
+    table = []
+    for row in shown.sort("where", *views.SIZES, "regret").iter_rows(named=True):
+        regret = plus_minus(row["regret"], row["standard_error"])
+        rest = [number(row["uniform_regret"]), number(row["updates"])]
+        table.append([row["who"], row["where"], *views.sizes(row), regret, *rest])
+    headings = ["player", "instance", "K", "d", "T", "regret", "uniform play", "updates"]
+    page.table(headings, table, words=(1,), folded=f"All {len(table)} final regrets")
+    return [*tally(found), *negative(shown)]
+
+
+def _overview(page: Page, shown: pl.DataFrame, first: str) -> None:
+    places, players = views.names(shown, "where"), views.names(shown, "who")
+    labelled = set(views.names(shown.filter("labelled"), "who"))
+    found = relative(shown, first)
+    middles = {who: [value for (player, _), value in found.items() if player == who] for who in players}
+    medians = {who: statistics.median(values) if values else math.inf for who, values in middles.items()}
+    players.sort(key=lambda who: medians[who])
+    grouped = shown.group_by("who", "where").agg((1000.0 * pl.col("regret") / pl.col("horizon")).mean(), pl.len())
+    means = {(who, where): (mean, count) for who, where, mean, count in grouped.iter_rows()}
+    most = {where: max(count for (_, place), (_, count) in means.items() if place == where) for where in places}
+    table: list[list[Entry]] = []
+    for who in players:
+        entries: list[Entry] = []
+        for where in places:
+            mean, count = means.get((who, where), (math.nan, 0))
+            if not count:
+                entries.append("–")
+                continue
+            text = number(mean, 1 if abs(mean) < 9.95 else 0) + "†" * (count < most[where])
+            entries.append(ratio(found.get((who, where), math.nan), text))
+        table.append([who + "*" * (who in labelled), ratio(medians[who]), *entries])
+    partial = any(count < most[where] for (_, where), (_, count) in means.items())
+    dagger = " A dagger: the player can play at some of the sizes only." if partial else ""
+    page.table(
+        ["player", "median ratio", *places],
+        table,
+        caption=f"Regret per 1,000 rounds, the mean over all sizes. Blue: less than that of {first}, orange: more. "
+        f"Below 0: better than the best fixed arm. A star: the player needs labels.{dagger} The median, over all "
+        f"instances, is that of the ratio to the regret of {first}.",
+    )
+
+
+def relative(shown: pl.DataFrame, first: str) -> dict[tuple[str, str], float]:
+    """Return, by player and instance, mean regret over that of `first`, where that is above 0 on the same sizes."""
+    keys = ["where", *views.SIZES, "seed"]
+    base = shown.filter(who=first).select(*keys, pl.col("regret").alias("base"))
+    both = shown.join(base, on=keys, maintain_order="left")
+    sums = both.group_by("who", "where").agg(pl.col("regret").sum(), pl.col("base").sum())
+    return {(who, where): regret / base for who, where, regret, base in sums.iter_rows() if base > 0.0}
+
+
+def best(shown: pl.DataFrame) -> Best:
+    """Return, by instance and by what players need, who has the least mean regret of those who play all its sizes."""
+    found: Best = {}
+    for where in views.names(shown, "where"):
+        players = shown.filter(where=where).group_by("who", "labelled", "stochastic")
+        here = players.agg(pl.col("regret").mean(), pl.len())
+        most = here["len"].max()
+        for who, labelled, stochastic, regret, _ in here.filter(len=most).sort("regret", "who").iter_rows():
+            group = "labels" if labelled else "stochastic losses" if stochastic else "any losses"
+            found.setdefault(where, {}).setdefault(group, (who, regret))
+    return found
+
+
+def _best_table(page: Page, shown: pl.DataFrame, found: Best, first: str) -> None:
+    groups = [group for group in GROUPS if any(group in here for here in found.values())]
+    own = dict(shown.filter(who=first).group_by("where").agg(pl.col("regret").mean()).iter_rows())
+    each = shown.unique(["where", *views.SIZES], keep="first", maintain_order=True)
+    uniform = dict(each.group_by("where").agg(pl.col("uniform_regret").mean()).iter_rows())
+    table: list[list[Entry]] = []
+    for where, here in found.items():
+        line: list[Entry] = [where]
+        for group in groups:
+            who, regret = here.get(group, ("–", math.nan))
+            line += [who, number(regret)]
+        table.append([*line, number(own.get(where)), number(uniform[where])])
+    page.table(
+        ["instance", *(word for group in groups for word in (GROUPS[group][0], "regret")), first, "uniform"],
+        table,
+        words=range(1, 2 * len(groups), 2),
+        caption="The least regret of the players with guarantees for any losses, of those for losses drawn from one "
+        "law, and of those that see labels; sizes taken together. Players that cannot play every size are left out.",
+    )
+
+
+def tally(found: Best) -> list[str]:
+    """Say on how many instances each is the best of its group.
+
+    >>> tally({"x": {"any losses": ("a", 3.0), "labels": ("b", 1.0)}, "y": {"any losses": ("a", 2.0)}})
+    ['Of the players for any losses, the least regret is that of a on all 2.', \
+'Of the players with labels, the least regret is that of b on all 1.']
+    """
+    notes = []
+    for group, (_, words) in GROUPS.items():
+        wins: dict[str, list[str]] = {}
+        for where, here in found.items():
+            if group in here:
+                wins.setdefault(here[group][0], []).append(where)
+        total = sum(len(places) for places in wins.values())
+        ordered = sorted(wins.items(), key=lambda pair: -len(pair[1]))
+        if len(ordered) == 1:
+            listed = f"{ordered[0][0]} on all {total}"
+        else:
+            listed = "; ".join(
+                f"{who} on {f'{len(places)} of {total}' if len(places) > 3 else ', '.join(places)}"
+                for who, places in ordered
+            )
+        if ordered:
+            notes.append(f"Of the players {words}, the least regret is that of {listed}.")
+    return notes
+
+
+def negative(shown: pl.DataFrame) -> list[str]:
+    """Name the instances on which someone is better than the best fixed arm by more than three standard errors."""
+    sure = shown.filter(pl.col("regret") + 3.0 * pl.col("standard_error").fill_null(0.0) < 0.0)
+    counts = {where: sure.filter(where=where)["who"].n_unique() for where in views.names(sure, "where")}
+    places = [f"{where} ({count} player{'s' * (count > 1)})" for where, count in counts.items()]
+    return [f"Regret is below 0, better than the best fixed arm, on {', '.join(places)}."] if places else []

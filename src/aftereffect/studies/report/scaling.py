@@ -1,0 +1,416 @@
+"""How regret grows with d+1, K and T: fitted exponents, the rates of Section 1, and the leading terms of the proofs.
+
+A power law y = c · x_1^{a_1} ··· x_m^{a_m} is a straight line in logarithms, so its exponents come from ordinary least
+squares, with the usual standard errors. A rate of theory, such as √((d+1)KT), leaves only its constant to be fitted;
+how far the measured values then scatter about it says how well it describes them.
+
+A rate is what is left at large sizes. What leads at all sizes, on losses that are drawn from one law, is the penalty
+of the base's regulariser, carried from updates to rounds:
+
+    (1/p) · (2d+1)/(d+1) · penalty        1/p rounds a block (Definition 1), and a window that holds d+1 of 2d+1 parts
+    penalty = 2η(√K − 1)                  Tsallis FTRL: its regulariser at a corner less that at the middle (Theorem 6)
+    penalty = ln K / η                    Exp3, likewise
+
+with the rates η that Corollary 7 and Section 4 give. The labelled player of Zimmert and Seldin has two regularisers,
+and with them the penalties 2√T(√K − 1) and √(2dT ln K). For K = 4 to 16 the power of K closest to √K − 1 is not 1/2 but
+0.79: an exponent above 1/2 is what theory says there.
+"""
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from aftereffect import theory
+from aftereffect.core.checks import FloatArray
+from aftereffect.engines.simulation import Z95
+from aftereffect.studies.report import views
+from aftereffect.studies.report.charts import GREY, Drawing, legend_above, log_axes, looks, panels, styled, ticked
+from aftereffect.studies.report.page import Entry, Page, Shaded
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+VARIABLES = ("d+1", "K", "T")
+TERMS = {
+    "tsallis": ("(2d+1)/((d+1)p) · 2η(√K − 1)", "√((d+1)KT)"),
+    "exp3": ("(2d+1)/((d+1)p) · ln K/η", "√((d+1)KT ln K)"),
+    "labelled": ("2√T(√K − 1) + √(2dT ln K)", "√((d ln K + K)T)"),
+}
+"""The leading terms as they are written, and their orders at large sizes."""
+PLAYERS = {
+    ("CompositeLossWrapper", "{}"): "tsallis",
+    ("CompositeLossWrapper", '{"base":"tsallis"}'): "tsallis",
+    ("CompositeLossWrapper", '{"base":"exp3"}'): "exp3",
+    ("ZimmertSeldin2020", "{}"): "labelled",
+}
+"""The players, by name and settings, whose leading term is known."""
+LABELS_APART = 0.055
+"""How far apart numbers beside lines must be, as a share of the axis."""
+
+
+class Exponent(NamedTuple):
+    """A fitted exponent and its standard error; NaN where there are no more points than exponents."""
+
+    value: float
+    standard_error: float
+
+
+class PowerLaw(NamedTuple):
+    """y ≈ constant · Π x^exponent. scatter: the residual standard deviation of ln y."""
+
+    constant: float
+    exponents: dict[str, Exponent]
+    scatter: float
+
+
+class Agreement(NamedTuple):
+    """How a rate describes measured values: y ≈ constant · rate, up to a typical factor of exp(scatter)."""
+
+    rate: str
+    constant: float
+    scatter: float
+
+    @property
+    def percent(self) -> float:
+        """The scatter as a typical deviation in percent."""
+        return 100.0 * math.expm1(self.scatter)
+
+    def ties(self, other: "Agreement") -> bool:
+        """Whether both describe the values equally well, as rates do that are the same at these sizes."""
+        return math.isclose(self.scatter, other.scatter, rel_tol=1e-6, abs_tol=1e-9)
+
+
+class Term(NamedTuple):
+    """A player's leading term: its name in TERMS, its own fit at the same sizes, and how it describes the regrets."""
+
+    name: str
+    fit: PowerLaw
+    agreement: Agreement
+
+
+class Slope(NamedTuple):
+    """The exponent between two neighbouring values of a variable, all else equal: measured, and the leading term's."""
+
+    low: float
+    high: float
+    measured: Exponent
+    expected: float
+
+
+class Growth(NamedTuple):
+    """One player's worst regrets, their fit, and how the rates of Section 1 describe them, the best first.
+
+    rows: with columns d+1, K and T of floats, and `term`, the leading term or the regret itself where none is known.
+    """
+
+    rows: pl.DataFrame
+    fit: PowerLaw
+    rates: list[Agreement]
+    term: Term | None
+
+
+def scaling(page: Page, rows: pl.DataFrame) -> list[str]:
+    """Show with which powers of d+1, K and T the worst regret grows, and which rate of Section 1 describes it."""
+    shown = views.of_regret(rows)
+    worst = views.worst(shown)
+    page.section("How regret grows")
+    found = fitted(worst)
+    names = [name for name in VARIABLES if any(name in one.fit.exponents for one in found.values())]
+    several = shown["where"].n_unique() > 1
+    what = "greatest mean regret over the instances of this study" if several else "mean regret"
+    page.text(
+        f"For every player and size the {what} is taken, and a power law fitted to it by least squares in logarithms. "
+        "Exponents come with their standard errors. Each rate of the table in Section 1 of the paper then gets one "
+        "constant of its own; the typical deviation of the measured regrets from it says how well it describes them."
+    )
+    page.figure(
+        scaling_chart(found, names),
+        "Worst regret, brought by the fit to the same sizes but for the one on the axis; lines and numbers are the "
+        "fitted exponents.",
+    )
+    rates = list(section_one(1.0, 0.0, 1.0))
+    table: list[list[Entry]] = []
+    for who, one in found.items():
+        powers = [one.fit.exponents.get(name) for name in names]
+        line: list[Entry] = [f"{power.value:.2f} ± {power.standard_error:.2f}" if power else "–" for power in powers]
+        line.append(f"{one.rates[0].constant:.2f}")
+        for agreement in sorted(one.rates, key=lambda agreement: rates.index(agreement.rate)):
+            text = f"{agreement.percent:.0f}%"
+            line.append(Shaded(text, -0.5) if agreement.ties(one.rates[0]) else text)
+        table.append([who, *line])
+    caption = "Fitted exponents; then the constant of the best rate, and typical deviations from each, the best shaded."
+    page.table(["player", *names, "constant", *rates], table, caption=caption)
+    _terms(page, found, names)
+    notes = [sentence(who, one) for who, one in found.items()]
+    unlearned = worst.filter(pl.col("regret") > 0.8 * pl.col("uniform_regret")).height
+    if unlearned:
+        notes.append(
+            f"In {unlearned} of {worst.height} sizes the worst regret is above 80% of uniform play's: there, a larger "
+            "gap or a longer horizon would have been needed to see the whole of it."
+        )
+    return notes
+
+
+def _terms(page: Page, found: Mapping[str, Growth], names: Sequence[str]) -> None:
+    """Compare the exponents with those of the proofs' leading terms, over all sizes and from one to the next."""
+    table: list[list[Entry]] = []
+    slopes: dict[str, dict[str, list[Slope]]] = {}
+    for who, one in found.items():
+        if one.term is None:
+            continue
+        pairs = [(one.fit.exponents.get(name), one.term.fit.exponents.get(name)) for name in names]
+        shown = [f"{a.value:.2f} / {b.value:.2f}" if a and b else "–" for a, b in pairs]
+        agreement = one.term.agreement
+        numbers = [f"{agreement.constant:.2f}", f"{agreement.percent:.1f}%"]
+        table.append([who, TERMS[one.term.name][0], *shown, *numbers])
+        slopes[who] = {name: local_slopes(one.rows, name) for name in ("d+1", "K")}
+    if not table:
+        return
+    page.section("Why exponents are not 1/2")
+    page.text(
+        "A rate is what is left at large sizes. At the sizes that were played, theory itself has other exponents: a "
+        "base pays for telling K arms apart with its penalty, 2η(√K − 1) or ln K/η, and a wrapper carries this to "
+        "rounds through blocks of 1/p rounds whose windows hold d+1 of 2d+1 parts. No constant is fitted here: the "
+        "terms are those of the proofs, with the learning rates that were played. The labelled player has two "
+        "regularisers and two penalties, 2√T(√K − 1) and √(2dT ln K)."
+    )
+    caption = "Exponents of measured regret / of the leading term, fitted alike at the same sizes; regret over it."
+    page.table(["player", "leading term", *names, "regret / term", "deviation"], table, words=(1,), caption=caption)
+    moving = [name for name in ("d+1", "K") if any(len(each[name]) > 1 for each in slopes.values())]
+    if moving:
+        page.figure(
+            slopes_chart(slopes, moving),
+            "Exponents from one size to the next, all else equal: measured (dots, with 95% intervals) and of the "
+            "leading term (lines). Where a line runs into 1/2, so does the rate.",
+        )
+
+
+def sentence(who: str, one: Growth) -> str:
+    """Say what was fitted, which rate agrees best, and what theory expects at these sizes."""
+    best = one.rates[0]
+    text = f"{who}: regret grows as {product(one.fit)}; of the rates compared, {best.constant:.1f}·{best.rate} "
+    text += f"describes it best, with a typical deviation of {best.percent:.0f}%"
+    worse = [agreement for agreement in one.rates if not agreement.ties(best)]
+    text += f", against {worse[0].percent:.0f}% for the next, {worse[0].rate}." if worse else "."
+    if one.term is not None:
+        agreement, order = one.term.agreement, TERMS[one.term.name][1]
+        text += (
+            f" Theory's leading term, of order {order}, grows as {product(one.term.fit, errors=False)} "
+            f"at these sizes; regret is {agreement.constant:.2f} times this term, with a typical deviation of "
+            f"{agreement.percent:.1f}%."
+        )
+    return text
+
+
+def product(fit: PowerLaw, errors: bool = True) -> str:
+    """Return the fitted powers as a product.
+
+    >>> product(PowerLaw(4.0, {"d+1": Exponent(0.5, 0.01), "K": Exponent(1.0, 0.02)}, 0.05))
+    '(d+1)^0.50±0.01 · K^1.00±0.02'
+    """
+    return " · ".join(
+        f"{f'({key})' if '+' in key else key}^{power.value:.2f}" + (f"±{power.standard_error:.2f}" if errors else "")
+        for key, power in fit.exponents.items()
+    )
+
+
+def fitted(worst: pl.DataFrame) -> dict[str, Growth]:
+    """Return what there is to say about each player's growth; who cannot be fitted is left out.
+
+    At d = 0 feedback is immediate, and the wrapper is its base algorithm: that is fitted by itself.
+    """
+    delayed: dict[str, Growth | None] = {}
+    immediate: dict[str, Growth | None] = {}
+    positive = worst.filter(pl.col("regret") > 0.0)
+    for who in sorted(views.names(positive, "who"), key=lambda who: (not who.startswith("wrapper"), who)):
+        part = positive.filter(who=who)
+        at_once = part.filter(max_delay=0)
+        if 0 < at_once.height < part.height:
+            delayed[f"{who}, d > 0"] = growth(part.filter(pl.col("max_delay") > 0))
+            immediate[f"{who}, d = 0"] = growth(at_once)
+        else:
+            delayed[who] = growth(part)
+    return {who: one for who, one in (delayed | immediate).items() if one is not None}
+
+
+def growth(part: pl.DataFrame) -> Growth | None:
+    """Fit one player's worst regrets; None where sizes are too few or do not vary apart from each other."""
+    K, d, T = (pl.col(name).cast(pl.Float64) for name in views.SIZES)
+    part = part.with_columns((d + 1.0).alias("d+1"), K.alias("K"), T.alias("T"))
+    regret = part["regret"].to_numpy()
+    fit = power_law(_variables(part), regret)
+    if fit is None or part.height < len(fit.exponents) + 2:
+        return None
+    rates = section_one(*(part[name].cast(pl.Float64).to_numpy() for name in views.SIZES))
+    names = {PLAYERS.get((name, text)) for name, text in part.select("player", "player_params").iter_rows()}
+    name = names.pop() if len(names) == 1 else None
+    term, values = None, regret
+    if name is not None:
+        values = np.array([leading_term(name, *sizes) for sizes in part.select(views.SIZES).iter_rows()])
+        own = power_law(_variables(part), values)
+        term = Term(name, own, agreements({name: values}, regret)[0]) if own is not None else None
+    return Growth(part.with_columns(term=pl.Series(values)), fit, agreements(rates, regret), term)
+
+
+def _variables(part: pl.DataFrame) -> dict[str, FloatArray]:
+    return {name: part[name].to_numpy() for name in VARIABLES}
+
+
+def section_one(n_arms: Any, max_delay: Any, horizon: Any) -> dict[str, Any]:
+    """Return the three rates of the table in Section 1, by how they are written.
+
+    >>> {name: float(rate) for name, rate in section_one(4.0, 5.0, 100.0).items()}
+    {'√(KT)': 20.0, '√((d+K)T)': 30.0, '√((d+1)KT)': 48.98979485566356}
+    """
+    K, d, T = n_arms, max_delay, horizon
+    return {"√(KT)": np.sqrt(K * T), "√((d+K)T)": np.sqrt((d + K) * T), "√((d+1)KT)": np.sqrt((d + 1) * K * T)}
+
+
+def leading_term(name: str, n_arms: int, max_delay: int, horizon: int) -> float:
+    """Return the leading term of a wrapped base, or of Zimmert and Seldin's labelled player.
+
+    >>> round(leading_term("tsallis", n_arms=4, max_delay=0, horizon=200), 9)       # 2·10·(2 − 1)
+    20.0
+    >>> leading_term("labelled", n_arms=9, max_delay=0, horizon=100)                # 2·10·(3 − 1)
+    40.0
+    """
+    K, d, T = n_arms, max_delay, horizon
+    if name == "labelled":
+        return 2.0 * math.sqrt(T) * (math.sqrt(K) - 1.0) + math.sqrt(2.0 * d * T * math.log(K))
+    carried = (2 * d + 1) / (d + 1) / theory.update_rate(d, theory.best_update_probability(d))
+    if name == "exp3":
+        return carried * math.log(K) / theory.exp3_learning_rate(K, d, T)
+    return carried * 2.0 * theory.corollary_learning_rate(d, T) * (math.sqrt(K) - 1.0)
+
+
+def power_law(variables: Mapping[str, FloatArray], y: FloatArray) -> PowerLaw | None:
+    """Fit exponents in log-log by least squares; None where the points do not determine them.
+
+    A variable with a single value has no exponent and is left out. All numbers must be above 0.
+
+    >>> fit = power_law({"T": np.array([1, 4, 16, 64]), "K": np.array([2, 2, 2, 2])}, np.array([3, 6, 12, 24]))
+    >>> list(fit.exponents), round(fit.exponents["T"].value, 9), round(fit.constant, 9)
+    (['T'], 0.5, 3.0)
+    """
+    logs = np.log(y)
+    columns = {name: np.log(values) for name, values in variables.items() if np.ptp(values) > 0.0}
+    matrix = np.column_stack([np.ones(len(logs)), *columns.values()])
+    solution, _, rank, _ = np.linalg.lstsq(matrix, logs, rcond=None)
+    if not columns or rank < matrix.shape[1]:
+        return None
+    left_over = len(logs) - matrix.shape[1]
+    residuals = logs - matrix @ solution
+    variance = float(residuals @ residuals) / left_over if left_over else math.nan
+    spreads = np.sqrt(variance * np.diag(np.linalg.inv(matrix.T @ matrix)))
+    exponents = {name: Exponent(float(solution[k]), float(spreads[k])) for k, name in enumerate(columns, start=1)}
+    return PowerLaw(math.exp(solution[0]), exponents, math.sqrt(variance))
+
+
+def agreements(rates: Mapping[str, FloatArray], y: FloatArray) -> list[Agreement]:
+    """Return how each rate describes y, the best first: one constant each, by least squares in logarithms.
+
+    >>> [found] = agreements({"√(KT)": np.array([2.0, 4.0])}, np.array([10.0, 20.0]))
+    >>> round(found.constant, 9), round(found.percent, 9)
+    (5.0, 0.0)
+    """
+    ratios = {name: np.log(y) - np.log(rate) for name, rate in rates.items()}
+    found = [Agreement(name, math.exp(logs.mean()), float(logs.std(ddof=1))) for name, logs in ratios.items()]
+    return sorted(found, key=lambda agreement: agreement.scatter)
+
+
+def local_slopes(rows: pl.DataFrame, name: str) -> list[Slope]:
+    """Return, for neighbouring values of one variable, the mean slopes of ln regret and of the logarithm of `term`
+    between rows that differ in it alone.
+    """
+    rest = [other for other in VARIABLES if other != name]
+    share = (pl.col("standard_error").fill_null(0.0) / pl.col("regret")) ** 2
+    logs = rows.select(*rest, name, pl.col("regret").log(), pl.col("term").log(), share.alias("variance"))
+    found = []
+    for low, high in itertools.pairwise(rows[name].unique().sort().to_list()):
+        pairs = logs.filter(**{name: low}).join(logs.filter(**{name: high}), on=rest)
+        if pairs.height:
+            width = math.log(high / low) * pairs.height
+            measured, expected = (
+                float((pairs[f"{column}_right"] - pairs[column]).sum()) / width for column in ("regret", "term")
+            )
+            error = math.sqrt(float((pairs["variance"] + pairs["variance_right"]).sum())) / width
+            found.append(Slope(low, high, Exponent(measured, error), expected))
+    return found
+
+
+def scaling_chart(found: Mapping[str, Growth], names: Sequence[str]) -> Drawing:
+    """Draw regret against d+1, K and T, and the fitted power laws.
+
+    Each measured regret is brought by its fit to the geometric means of the other two sizes; dots are the geometric
+    means of these, so that the line through them has the fitted exponent.
+    """
+    look = looks(found)
+    with styled():
+        figure, axes = panels(len(names), columns=3, height=3.1)
+        for ax, name in zip(axes, names, strict=True):
+            ends: list[tuple[float, float, str, str]] = []
+            shown = {who: one for who, one in found.items() if name in one.fit.exponents}
+            for who, one in shown.items():
+                x, y = _partial(one, name)
+                power, (colour, mark, _) = one.fit.exponents[name].value, look[who]
+                line = np.exp(np.log(y).mean()) * (x / np.exp(np.log(x).mean())) ** power
+                ax.plot(x, y, ls="none", marker=mark, color=colour, label=who)
+                ax.plot(x, line, color=colour, lw=1.2)
+                ends.append((float(x[-1]), float(line[-1]), f"{power:.2f}", colour))
+            log_axes(ax, sorted({x for one in shown.values() for x in one.rows[name].to_list()}), 5)
+            ax.margins(x=0.2)
+            _label_ends(ax, ends)
+            ax.set_xlabel(name)
+        axes[0].set_ylabel("worst regret")
+        legend_above(figure, axes, 3)
+    return Drawing("scaling", figure, "Worst regret against " + ", ".join(names) + " in log-log, with fitted lines.")
+
+
+def _label_ends(ax: "Axes", ends: Sequence[tuple[float, float, str, str]]) -> None:
+    """Write a number beside the end of each line, moved up where it would cover the one below."""
+    bottom, top = (math.log(limit) for limit in ax.get_ylim())
+    last = -math.inf
+    for x, y, text, colour in sorted(ends, key=lambda end: end[1]):
+        last = max(math.log(y), last + LABELS_APART * (top - bottom))
+        place = (x, math.exp(last))
+        ax.annotate(text, place, (5, 0), textcoords="offset points", va="center", color=colour, fontsize=8.5)
+
+
+def _partial(one: Growth, name: str) -> tuple[FloatArray, FloatArray]:
+    """Return the values of one variable, and the mean regret at each with the other variables' part taken out."""
+    sizes = _variables(one.rows)
+    logs = np.log(one.rows["regret"].to_numpy())
+    for other, power in one.fit.exponents.items():
+        if other != name:
+            logs = logs - power.value * (np.log(sizes[other]) - np.log(sizes[other]).mean())
+    x = np.unique(sizes[name])
+    return x, np.array([math.exp(logs[sizes[name] == value].mean()) for value in x])
+
+
+def slopes_chart(found: Mapping[str, Mapping[str, Sequence[Slope]]], names: Sequence[str]) -> Drawing:
+    """Draw exponents between neighbouring sizes, measured and expected, against the sizes' geometric mean."""
+    look = looks(found)
+    with styled():
+        figure, axes = panels(len(names), columns=2, height=3.0)
+        for ax, name in zip(axes, names, strict=True):
+            for who, by_name in found.items():
+                colour, mark, _ = look[who]
+                x = [math.sqrt(slope.low * slope.high) for slope in by_name[name]]
+                y = [slope.measured.value for slope in by_name[name]]
+                half = [Z95 * slope.measured.standard_error for slope in by_name[name]]
+                if x:
+                    ax.errorbar(x, y, yerr=half, ls="none", marker=mark, elinewidth=1.0, label=who, color=colour)
+                    ax.plot(x, [slope.expected for slope in by_name[name]], lw=1.2, color=colour)
+            ax.axhline(0.5, color=GREY, ls="--", lw=1.1, label="1/2")
+            ax.set_xscale("log")
+            slopes = [slope for by_name in found.values() for slope in by_name[name]]
+            ticked(ax, sorted({end for slope in slopes for end in (slope.low, slope.high)}))
+            ax.set_ylim(0.0, None)
+            ax.set_xlabel(name)
+        axes[0].set_ylabel("exponent")
+        legend_above(figure, axes, 3)
+    return Drawing("slopes", figure, "Exponents from one size to the next of " + ", ".join(names) + ".")

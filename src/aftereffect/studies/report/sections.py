@@ -1,0 +1,181 @@
+"""From a study's rows to one page: what was asked, what was found, figures, tables, and how it was made.
+
+The study's [report] table says which sections there are:
+
+    figures = ["curves", "scaling", "bounds", "stability", "ratios", "price", "wrong_delay", "adaptive"]   in this order
+    against = ["gap_factor", "max_delay", "player.max_delay"]       and final regret against these settings
+    reading = "..."                                                 what one should know to read it
+
+Every sentence about results is computed from the rows; `reading` explains them and states no numbers of theirs.
+"""
+
+import json
+import tempfile
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+
+import polars as pl
+
+from aftereffect.core import checks
+from aftereffect.core.errors import InvalidArgument
+from aftereffect.studies.cells import cell_id
+from aftereffect.studies.numbers import large, several
+from aftereffect.studies.report import adaptive, curves, price, ratios, scaling, theorems, views, wrong_delay
+from aftereffect.studies.report.page import Page
+from aftereffect.studies.results import VERSIONS, Results
+from aftereffect.studies.study import Study
+
+Section = Callable[[Page, pl.DataFrame], list[str]]
+
+SECTIONS: Mapping[str, Section] = {
+    "curves": curves.curves,
+    "scaling": scaling.scaling,
+    "bounds": theorems.bounds,
+    "stability": theorems.stability,
+    "ratios": ratios.ratios,
+    "price": price.price,
+    "wrong_delay": wrong_delay.wrong_delay,
+    "adaptive": adaptive.adaptive,
+}
+DEFAULT = {"regret": ["curves", "ratios"], "stability": ["stability"]}
+MOST = 2_000_000
+"""How many bytes a published file may have."""
+
+
+def write_report(study: Study, results: Results, folder: str | Path) -> Path:
+    """Write report.html, one self-contained page, and its figures as SVG, PDF and PNG; return the page's path."""
+    sections = planned(study)
+    if results.rows.is_empty():
+        raise InvalidArgument(f"results must hold rows of a finished cell to report on, but {study!r} has none yet")
+    rows = in_order(study, results.rows)
+    home = Path(folder)
+    page = Page(
+        study.title,
+        kind=f"study {study.name}" + (", quick setting" if study.quick else ""),
+        lead=study.about,
+        footer="Made by aftereffect: nonstochastic bandits with composite anonymous feedback.",
+        figures=home / "figures",
+    )
+    if "reading" in study.report:
+        page.section("How to read it")
+        page.text(study.report["reading"])
+    page.findings = [*completeness(study, results), *(note for section in sections for note in section(page, rows))]
+    if not results.times.is_empty():
+        _times(page, rows, results.times)
+    _origin(page, study, rows, results.times)
+    return page.write(home / "report.html")
+
+
+def publish(study: Study, results: Results, folder: str | Path) -> Path:
+    """Write page and rows of a finished study to NAME/index.html and NAME/rows.parquet; return the page's path.
+
+    Both are small enough for a repository: where all rows take too much room, only those at the horizon are written.
+    """
+    if results.failures or results.missing:
+        counts = f"{len(results.failures)} failed and {len(results.missing)} to do"
+        raise InvalidArgument(f"results must be those of a finished study to be published, but {study!r} has {counts}")
+    home = Path(folder) / study.name
+    with tempfile.TemporaryDirectory() as made:
+        page = write_report(study, results, made).read_bytes()
+    if len(page) > MOST:
+        raise InvalidArgument(f"report must have at most {MOST:,} bytes to be published, but has {len(page):,}")
+    home.mkdir(parents=True, exist_ok=True)
+    write_rows(results.rows, home / "rows.parquet")
+    path = home / "index.html"
+    path.write_bytes(page)
+    return path
+
+
+def write_rows(rows: pl.DataFrame, path: Path) -> None:
+    """Write rows as small as can be; only those at the horizon where all take too much room."""
+    for kept in (rows, views.finals(rows)):
+        kept.write_parquet(path, compression="zstd", compression_level=19)
+        if path.stat().st_size <= MOST:
+            return
+    raise InvalidArgument(f"rows must fit into {MOST:,} bytes to be published, but the last ones alone do not")
+
+
+def in_order(study: Study, rows: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows in the order in which the study's file has them."""
+    ids = [cell_id(cell) for cell in study.cells()]
+    order = pl.DataFrame({"cell": ids, "order": range(len(ids))}, schema={"cell": pl.String, "order": pl.Int64})
+    return rows.join(order, on="cell", how="left").sort("order", "round").drop("order")
+
+
+def planned(study: Study) -> list[Section]:
+    """Return the sections a study asks for; an error if it asks for one that does not exist."""
+    given = {"figures": DEFAULT[study.measure], "against": [], "reading": ""} | study.report
+    unknown = [key for key in given if key not in ("figures", "against", "reading")]
+    if unknown:
+        raise InvalidArgument(f"report.{unknown[0]} must be figures, against or reading, but it is none of these")
+    if not isinstance(given["reading"], str):
+        raise InvalidArgument(f"report.reading must be text, but got {checks.shown(given['reading'])}")
+    for name in ("figures", "against"):
+        if not isinstance(given[name], list) or not all(isinstance(item, str) for item in given[name]):
+            raise InvalidArgument(f"report.{name} must be a list of names, but got {checks.shown(given[name])}")
+    for item in given["figures"]:
+        checks.choice("report.figures", item, tuple(SECTIONS))
+    against = [partial(curves.against, name=name) for name in given["against"]]
+    return [*(SECTIONS[item] for item in given["figures"]), *against]
+
+
+def completeness(study: Study, results: Results) -> list[str]:
+    """Say how much of the study is there."""
+    finals = views.finals(results.rows)
+    rounds = float((finals["runs"] * finals["horizon"]).sum())
+    done, cells = finals["cell"].n_unique(), len(study.cells())
+    notes = [f"{done:,} of {cells:,} cells are finished: {large(rounds)} simulated rounds."]
+    if results.failures:
+        notes.append(f"{len(results.failures):,} cells failed and are missing here.")
+    return notes
+
+
+def _times(page: Page, rows: pl.DataFrame, times: pl.DataFrame) -> None:
+    page.section("Time")
+    finals = views.finals(views.readable(rows)).join(times.select("cell", "seconds"), on="cell", maintain_order="left")
+    finals = finals.with_columns(rounds=pl.col("runs") * pl.col("horizon"))
+    total = float(finals["seconds"].sum())
+    pace = large(float(finals["rounds"].sum()) / max(total, 1e-9))
+    page.text(
+        f"All cells took {total:,.1f} seconds, one after another, compiling included where it was needed: "
+        f"{pace} rounds a second. Times are no part of the rows, which are the same on every machine."
+    )
+    by_player = finals.group_by("who", "engine", maintain_order=True).agg(
+        pl.len(), pl.col("seconds").sum(), pl.col("seconds").max().alias("longest"), pl.col("rounds").sum()
+    )
+    table = [
+        [who, engine, f"{cells:,}", f"{seconds:,.2f}", f"{longest:,.2f}", large(rounds / max(seconds, 1e-9))]
+        for who, engine, cells, seconds, longest, rounds in by_player.sort("seconds", descending=True).iter_rows()
+    ]
+    headings = ["player", "engine", "cells", "seconds", "longest cell", "rounds a second"]
+    page.table(headings, table, words=(1,), folded="Time by player")
+
+
+def _origin(page: Page, study: Study, rows: pl.DataFrame, times: pl.DataFrame) -> None:
+    page.section("How it was made")
+    draws = f"{study.instances:,} draw{'s' * (study.instances > 1)} of the losses"
+    runs = f"{several(rows['runs'].to_list())}, over {draws}"
+    facts = [("study", study.name), ("measure", study.measure), ("seed", str(study.seed)), ("runs a cell", runs)]
+    for name, words in (("n_arms", "arms, K"), ("max_delay", "longest delay, d"), ("horizon", "rounds, T")):
+        facts.append((words, several(rows[name].to_list())))
+    for kind in ("instance", "player"):
+        pairs = rows.select(kind, f"{kind}_params").unique(maintain_order=True).iter_rows()
+        facts.append((f"{kind}s", "; ".join(described(name, text) for name, text in pairs)))
+    facts += [(name, ", ".join(sorted(set(times[name].to_list())))) for name in VERSIONS]
+    facts.append(("made again by", f"aftereffect study run {study.name}{' --quick' if study.quick else ''}"))
+    page.facts(facts)
+    page.text(
+        "Runs differ in the player's randomness; losses are drawn before play begins, and all players of a size meet "
+        "the same ones. The same study gives the same rows on any machine and any number of workers."
+    )
+
+
+def described(name: str, settings: str) -> str:
+    """Return a name and its settings, given as JSON, as a study file has them.
+
+    >>> described("split", '{"gap":0.2}'), described("split", "{}")
+    ('split (gap 0.2)', 'split')
+    """
+    inner = ", ".join(f"{key} {value}" for key, value in json.loads(settings).items())
+    return f"{name} ({inner})" if inner else name

@@ -1,0 +1,163 @@
+"""Measurements against theorems: regret against its bounds, and how far updates move a base against ξ."""
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from aftereffect.engines.simulation import Z95
+from aftereffect.studies.numbers import number, plus_minus
+from aftereffect.studies.report import views
+from aftereffect.studies.report.charts import FAINT, Drawing, Look, band, log_axes
+from aftereffect.studies.report.page import Entry, Page
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+FAR = 3.0
+"""A mean is no evidence against a bound unless it is this many standard errors above it."""
+UPPER = pl.col("standard_error").fill_null(0.0) * FAR
+
+
+def bounds(page: Page, rows: pl.DataFrame) -> list[str]:
+    """Compare the worst measured regret with Theorem 4, Corollary 7, the tuned bound and the lower bound."""
+    worst = views.worst(views.of_regret(rows.filter(pl.col("bound").is_not_null())))
+    page.section("Regret against its bounds")
+    page.figure(
+        bounds_chart(worst),
+        "The greatest mean regret over this study's instances, and what theory promises for it. "
+        "Bounds above T say nothing.",
+    )
+    worst = worst.with_columns(limit=pl.min_horizontal("bound", "horizon").cast(pl.Float64))
+    worst = worst.with_columns(share=pl.col("regret") / pl.col("limit"))
+    horizons = sorted(set(worst["horizon"].to_list()))
+    shares: list[list[Entry]] = []
+    for (who, K, d), part in worst.group_by("who", "n_arms", "max_delay", maintain_order=True):
+        found = {row["horizon"]: row for row in part.iter_rows(named=True)}
+        entries = [
+            f"{found[T]['share']:.0%}" + " of T" * (found[T]["bound"] >= T) if T in found else "–" for T in horizons
+        ]
+        shares.append([str(who), f"{K:,}", f"{d:,}", *entries])
+    page.table(
+        ["player", "K", "d", *(f"T = {T:,}" for T in horizons)],
+        shares,
+        caption="The worst regret as a share of Theorem 4's bound, or of T where that is less.",
+    )
+    table = []
+    for row in worst.sort("who", *views.SIZES).iter_rows(named=True):
+        promised = [number(row[name]) for name in ("bound", "corollary_bound", "tuned_bound", "lower_bound")]
+        regret = plus_minus(row["regret"], row["standard_error"])
+        table.append([row["who"], *views.sizes(row), regret, *promised, f"{row['share']:.0%}"])
+    page.table(
+        ["player", "K", "d", "T", "worst regret", "Theorem 4", "Corollary 7", "tuned", "lower", "share"],
+        table,
+        caption="Regret and bounds. The share is of Theorem 4's bound or T, whichever is less.",
+        folded=f"All {len(table)} sizes: regret, and the bounds one by one",
+    )
+    return bound_notes(worst)
+
+
+def bounds_chart(worst: pl.DataFrame) -> Drawing:
+    """Draw the worst regret of each wrapper against T, with the three bounds, the lower bound and the trivial T."""
+    labels, words = ("T", "worst regret"), "Worst regret and its bounds against T"
+    keys = ["n_arms", "max_delay"]
+    return views.by_panel("bounds", worst, keys, "horizon", _worst, _bounds, labels=labels, words=words, legend=3)
+
+
+def _worst(ax: "Axes", line: pl.DataFrame, who: str, look: Look) -> None:
+    ax.plot(line["horizon"], line["regret"], color=look.colour, marker=look.mark, label=who)
+    ax.plot(line["horizon"], line["bound"], color=look.colour, ls="--", lw=1.2, label=f"Theorem 4: {who}")
+
+
+def _bounds(ax: "Axes", here: pl.DataFrame) -> None:
+    sizes = here.unique("horizon").sort("horizon")
+    lines = (("corollary_bound", "Corollary 7", "-."), ("tuned_bound", "tuned bound", (0, (5, 1))))
+    for column, name, dashes in (*lines, ("lower_bound", "lower bound", ":")):
+        ax.plot(sizes["horizon"], sizes[column], color="#1c1e21", ls=dashes, lw=1.0, label=name)
+    ax.plot(sizes["horizon"], sizes["horizon"], color=FAINT, lw=2.5, zorder=1, label="T, the trivial bound")
+    log_axes(ax, sizes["horizon"].to_list())
+
+
+def bound_notes(worst: pl.DataFrame) -> list[str]:
+    """Say how many bounds held, how close regret came, and where they say more than T."""
+    notes = []
+    for who in views.names(worst, "who"):
+        part = worst.filter(who=who)
+        shares = part["share"].to_numpy()
+        broken = part.filter(pl.col("regret") - UPPER > pl.col("limit")).height
+        verdict = "in every one" if not broken else f"in {part.height - broken}, and is broken in {broken}"
+        informative = part.filter(pl.col("bound") < pl.col("horizon")).height
+        notes.append(
+            f"{who}: of {part.height} sizes, the bound of Theorem 4 (or T) holds {verdict}; the worst regret is "
+            f"between {shares.min():.0%} and {shares.max():.0%} of it. In {informative} of them the bound is below "
+            "the trivial T."
+        )
+    tighter = worst.filter(pl.col("tuned_bound") < pl.col("corollary_bound"))
+    if tighter.height:
+        gain = (tighter["corollary_bound"] / tighter["tuned_bound"]).to_numpy()
+        span = f"{gain.min():.1f} to {gain.max():.1f}"
+        notes.append(f"The tuned bound is {span} times below Corollary 7's at these sizes.")
+    return notes
+
+
+def stability(page: Page, rows: pl.DataFrame) -> list[str]:
+    """Compare how far an update moves the base on average with the ξ that Theorem 5 and Lemma 14 state."""
+    shown = views.readable(rows.filter(pl.col("value").is_not_null(), measure="stability"))
+    shown = shown.with_columns(share=pl.col("value") / pl.col("theory"))
+    page.section("Stability of the base")
+    page.figure(
+        stability_chart(shown),
+        "Mean of Σ(q_{n+1} − q_n)⁺ over the updates between two checkpoints, with 95% bands, and its bound ξ (dashed).",
+    )
+    keys = ["who", "where", *views.SIZES]
+    peaks = shown.sort("value", descending=True).unique(keys, keep="first", maintain_order=True).sort(keys)
+    arms = sorted(set(peaks["n_arms"].to_list()))
+    greatest: list[list[Entry]] = []
+    for (who, where), part in peaks.group_by("who", "where", maintain_order=True):
+        found = dict(part.group_by("n_arms").agg(pl.col("share").max()).iter_rows())
+        greatest.append([str(who), str(where), *(f"{found[K]:.0%}" if K in found else "–" for K in arms)])
+    page.table(
+        ["player", "instance", *(f"K = {K:,}" for K in arms)],
+        greatest,
+        words=(1,),
+        caption="The greatest mean move as a share of ξ, at the delay and horizon where it is greatest.",
+    )
+    table = []
+    for row in peaks.iter_rows(named=True):
+        moves = [f"{row['value']:.4f}", f"{row['theory']:.4f}", f"{row['share']:.0%}"]
+        table.append([row["who"], row["where"], *views.sizes(row), *moves])
+    page.table(
+        ["player", "instance", "K", "d", "T", "greatest move", "ξ", "share"],
+        table,
+        words=(1,),
+        caption="The greatest mean move between two checkpoints, and ξ.",
+        folded=f"All {len(table)} cells",
+    )
+    notes = []
+    for who in views.names(peaks, "who"):
+        shares = peaks.filter(who=who)["share"].to_numpy()
+        broken = shown.filter(pl.col("value") - UPPER > pl.col("theory"), who=who).height
+        verdict = "never exceeds" if not broken else f"exceeds, at {broken} checkpoints,"
+        notes.append(
+            f"{who}: the mean move of an update {verdict} ξ; at its greatest it is {shares.min():.0%} to "
+            f"{shares.max():.0%} of it, over {len(shares)} cells."
+        )
+    return notes
+
+
+def stability_chart(rows: pl.DataFrame) -> Drawing:
+    """Draw how far updates move each base over the rounds, and the ξ that bounds it."""
+    rows = rows.filter(horizon=rows["horizon"].max())
+    keys, labels = ["where", "n_arms", "max_delay"], ("round", "mean move of an update")
+    words = "Mean move of an update over rounds and its bound"
+    return views.by_panel("stability", rows, keys, "round", _moves, _logs, labels=labels, words=words, legend=3)
+
+
+def _moves(ax: "Axes", line: pl.DataFrame, who: str, look: Look) -> None:
+    half = line["standard_error"].cast(pl.Float64).to_numpy() * Z95
+    band(ax, line["round"].to_numpy(), line["value"].to_numpy(), half, look, who)
+    ax.axhline(line["theory"][0], color=look.colour, ls="--", lw=1.1, label=f"ξ: {who}")
+
+
+def _logs(ax: "Axes", here: pl.DataFrame) -> None:
+    ax.set_xscale("log")
+    ax.set_yscale("log")

@@ -1,0 +1,208 @@
+"""Rows as a report reads them: with readable names, at the horizon, at their worst, against one setting.
+
+`readable` adds columns: `who`, the player, and `where`, the instance, with those of their settings that differ within
+the rows (what is the same everywhere stands at the end of the report); `labelled` and `stochastic`, whether the player
+is told which round a loss belongs to, and whether it assumes losses drawn from one law.
+"""
+
+import json
+from collections.abc import Callable, Collection, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from aftereffect.core.errors import InvalidArgument
+from aftereffect.players import registry
+from aftereffect.studies.report.charts import Drawing, Look, legend_above, looks, panels, styled
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+MOST_PANELS = 6
+SIZES = ("n_arms", "max_delay", "horizon")
+SYMBOLS = {"n_arms": "K", "max_delay": "d", "horizon": "T"}
+AXES = {"n_arms": "the number of arms, K", "max_delay": "the longest delay, d", "horizon": "the horizon, T"}
+PLACES = {
+    "split": "random splits",
+    "delays": "random delays",
+    "fixed": "longest delays",
+    "geometric": "fading effects",
+    "immediate": "no delays",
+    "switching": "switching arms",
+    "constrained": "constrained adversary",
+    "drifting": "drifting arms",
+    "seasonal": "seasons",
+    "hard": "lower-bound adversary",
+    "pieces": "piecewise constant means",
+    "stacked": "stacked losses",
+    "anonymous": "anonymous rewards",
+    "late_bills": "late bills",
+    "campaigns": "coupon campaigns",
+}
+
+
+def readable(rows: pl.DataFrame, apart: Collection[str] = ()) -> pl.DataFrame:
+    """Return the rows with `who`, `where`, `labelled` and `stochastic`; settings in `apart` are no part of names."""
+    for kind, column in (("player", "who"), ("instance", "where")):
+        hidden = {name.rpartition(".")[2] for name in apart if name.startswith("player.") == (kind == "player")}
+        pairs = rows.select(kind, f"{kind}_params").unique(maintain_order=True)
+        settings = [(name, json.loads(text)) for name, text in pairs.iter_rows()]
+        labels = []
+        for name, given in settings:
+            alike = [other for same, other in settings if same == name]
+            shown = {
+                key: value
+                for key, value in given.items()
+                # What a player's name is made of is shown also where all have the same.
+                if key not in hidden and (key in ("base", "tuning") or any(other.get(key) != value for other in alike))
+            }
+            label = registry.find(name).label(shown) if kind == "player" else instance_label(name, shown)
+            labels.append(label)
+        pairs = pairs.with_columns(pl.Series(column, labels, dtype=pl.String))
+        if kind == "player":
+            known = [(registry.find(name), given) for name, given in settings]
+            iid = ["stochastic losses" in entry.needs(given) for entry, given in known]
+            pairs = pairs.with_columns(labelled=pl.Series([entry.labelled for entry, _ in known], dtype=pl.Boolean))
+            pairs = pairs.with_columns(stochastic=pl.Series(iid, dtype=pl.Boolean))
+        rows = rows.join(pairs, on=[kind, f"{kind}_params"], maintain_order="left")
+    return rows
+
+
+def instance_label(name: str, settings: dict[str, Any]) -> str:
+    """Return an instance's name for people, with the settings given.
+
+    >>> instance_label("split", {"gap": 0.2})
+    'random splits, gap 0.2'
+    """
+    return ", ".join([PLACES[name], *registry.setting_words(settings)])
+
+
+def finals(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows at their horizons."""
+    return rows.filter(pl.col("round") == pl.col("horizon"))
+
+
+def worst(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return, for every player and size, the row of the instance with the greatest final regret."""
+    ordered = finals(rows).sort("regret", "cell", descending=[True, False], nulls_last=True)
+    return ordered.unique(["who", *SIZES], keep="first", maintain_order=True).sort("who", *SIZES)
+
+
+def of_regret(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows that measure regret, with readable names."""
+    return readable(rows.filter(measure="regret"))
+
+
+def setting(rows: pl.DataFrame, name: str) -> pl.DataFrame:
+    """Return the rows with a column `x`: a size, a setting of the instance, or one of the player ("player.max_delay").
+
+    Rows that have no such number are left out.
+    """
+    if name in SIZES:
+        return rows.with_columns(x=pl.col(name).cast(pl.Float64))
+    kind, _, key = name.rpartition(".")
+    column = "player_params" if kind == "player" else "instance_params"
+    found = [json.loads(text).get(key) for text in rows[column]]
+    values = [float(x) if isinstance(x, int | float) and not isinstance(x, bool) else None for x in found]
+    given = rows.with_columns(x=pl.Series(values, dtype=pl.Float64)).drop_nulls("x")
+    if given.is_empty():
+        raise InvalidArgument(f"report.against must be a size or a setting that rows have, but got {name!r}")
+    return given
+
+
+def setting_name(name: str) -> str:
+    """Return how sentences and axes call a setting.
+
+    >>> setting_name("max_delay"), setting_name("gap_factor"), setting_name("player.max_delay")
+    ('the longest delay, d', 'gap factor', 'max delay of the player')
+    """
+    kind, _, key = name.rpartition(".")
+    return AXES.get(name) or key.replace("_", " ") + (" of the player" if kind == "player" else "")
+
+
+def setting_at(name: str, value: float) -> str:
+    """Return a setting's value as sentences have it.
+
+    >>> setting_at("max_delay", 64.0), setting_at("gap_factor", 16.0)
+    ('d = 64', 'gap factor 16')
+    """
+    return f"{SYMBOLS[name]} = {value:,g}" if name in SYMBOLS else f"{setting_name(name)} {value:,g}"
+
+
+def names(rows: pl.DataFrame, column: str) -> list[Any]:
+    """Return the different values of a column, in the order they come in."""
+    return rows[column].unique(maintain_order=True).to_list()
+
+
+def reference(rows: pl.DataFrame) -> str:
+    """Return whom others are compared with: the wrapper (over Tsallis FTRL if it is there), else the first player."""
+    wrappers = [who for who in names(rows, "who") if who.startswith("wrapper")]
+    preferred = sorted((who for who in wrappers if who.startswith("wrapper, Tsallis FTRL")), key=len)
+    return str((preferred or wrappers or names(rows, "who"))[0])
+
+
+def look_of(rows: pl.DataFrame) -> dict[str, Look]:
+    """Return how each player is drawn.
+
+    Colours go by name; where players are many, by final regret, those that need no labels first.
+    """
+    listed = sorted(names(rows, "who"))
+    if len(listed) > 8:
+        share = (pl.col("regret") / pl.col("uniform_regret").clip(lower_bound=1e-9)).median()
+        best = dict(finals(rows).group_by("who").agg(pl.struct(pl.col("labelled").first(), share)).iter_rows())
+        listed.sort(key=lambda who: tuple(best[who].values()))
+    return looks(listed, reference(rows))
+
+
+def sizes(row: dict[str, Any]) -> list[str]:
+    """Return K, d and T of a row as tables show them."""
+    return [f"{row[name]:,}" for name in SIZES]
+
+
+def size_label(row: dict[str, Any]) -> str:
+    """Return those of the sizes that a row has.
+
+    >>> size_label({"n_arms": 4, "max_delay": 8, "horizon": 20000})
+    'K = 4, d = 8, T = 20,000'
+    """
+    return ", ".join(f"{SYMBOLS[name]} = {row[name]:,}" for name in SIZES if name in row)
+
+
+def by_panel(
+    name: str,
+    rows: pl.DataFrame,
+    keys: Sequence[str],
+    x: str,
+    line: "Callable[[Axes, pl.DataFrame, str, Look], None]",
+    context: "Callable[[Axes, pl.DataFrame], None]",
+    *,
+    labels: tuple[str, str],
+    words: str,
+    height: float = 2.9,
+    legend: int = 4,
+) -> Drawing:
+    """Draw rows in panels, one for each combination of `keys`: all if there are few, else about the middle of the grid.
+
+    x: the column that rows are sorted by. line: draws the rows of one player. context: draws what lines are compared
+    with, and sets scales. labels: of both axes. legend: its columns.
+    """
+    look = look_of(rows)
+    wanted = rows.select(keys).unique(maintain_order=True)
+    for size in ("n_arms", "max_delay"):
+        if wanted.height > MOST_PANELS and size in keys and wanted[size].n_unique() > 1:
+            values = wanted[size].unique().sort().to_list()
+            wanted = wanted.filter(**{size: values[len(values) // 2]})
+    few = np.linspace(0, wanted.height - 1, min(MOST_PANELS, wanted.height)).round().astype(int)
+    with styled():
+        figure, axes = panels(len(few), height=height)
+        for ax, place in zip(axes, wanted[few].to_dicts(), strict=True):
+            ax.set_xlabel(labels[0])
+            ax.set_ylabel(labels[1])
+            ax.set_title("\n".join(filter(None, (place.get("where"), size_label(place)))), fontsize=9)
+            here = rows.filter(**place).sort(x, maintain_order=True)
+            for who in names(here, "who"):
+                line(ax, here.filter(who=who), who, look[who])
+            context(ax, here)
+        legend_above(figure, axes, legend)
+    return Drawing(name, figure, f"{words}, in {len(few)} panels.")

@@ -1,0 +1,72 @@
+"""What a wrong delay costs: players told another d than the losses have, compared with the same player told theirs."""
+
+import json
+
+import polars as pl
+
+from aftereffect.studies.report import views
+from aftereffect.studies.report.page import Entry, Page, ratio
+
+FAR = 3.0
+"""Two regrets surely differ if they are this many standard errors apart."""
+
+
+def wrong_delay(page: Page, rows: pl.DataFrame) -> list[str]:
+    """Tabulate, by instance and true delay, regret with a wrong d over that of the same player with the right one."""
+    found = compared(views.finals(views.of_regret(rows)))
+    page.section("What a wrong delay costs")
+    delays = sorted(set(found["max_delay"].to_list()))
+    table: list[list[Entry]] = []
+    for (who, where), part in found.group_by("who", "where", maintain_order=True):
+        ratios = dict(part.group_by("max_delay").agg(pl.col("ratio").mean()).iter_rows())
+        entries = [ratio(ratios[d]) if d in ratios else "–" for d in delays]
+        table.append([str(who), str(where), *entries])
+    page.table(
+        ["player", "instance", *(f"d = {d:,}" for d in delays)],
+        table,
+        words=(1,),
+        caption="Regret over that of the same player told the true delay, by the true delay. Blue: the wrong d does "
+        "better.",
+    )
+    return [note for who in views.names(found, "who") for note in notes(found.filter(who=who), who)]
+
+
+def compared(finals: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows of players with a d of their own, `told`, and how they compare with the player told the truth.
+
+    ratio: of their regrets. sure: their difference in standard errors.
+    """
+    settings = [json.loads(text) for text in finals["player_params"]]
+    told = pl.Series("told", [given.pop("max_delay", None) for given in settings], dtype=pl.Int64)
+    same = pl.Series("same", [json.dumps(given, sort_keys=True) for given in settings], dtype=pl.String)
+    marked = finals.with_columns(told, same)
+    keys = ["player", "same", "where", *views.SIZES, "seed"]
+    right = marked.filter(pl.col("told").is_null()).select(*keys, known="regret", known_error="standard_error")
+    both = marked.drop_nulls("told").join(right, on=keys, maintain_order="left")
+    error = (pl.col("standard_error").fill_null(0.0) ** 2 + pl.col("known_error").fill_null(0.0) ** 2).sqrt()
+    return both.with_columns(
+        ratio=pl.col("regret") / pl.col("known"), sure=(pl.col("regret") - pl.col("known")) / error
+    )
+
+
+def notes(part: pl.DataFrame, who: str) -> list[str]:
+    """Say how often too short a delay does better and worse than the truth, and where it is worst."""
+    short = part.filter(pl.col("told") < pl.col("max_delay"))
+    long = part.filter(pl.col("told") > pl.col("max_delay"))
+    found = []
+    if short.height:
+        better, worse = short.filter(pl.col("sure") < -FAR).height, short.filter(pl.col("sure") > FAR).height
+        worst = short.sort("ratio", descending=True).row(0, named=True)
+        found.append(
+            f"{who}, where effects last longer: of {short.height} cells, it does surely better than the player told "
+            f"the true delay in {better} and surely worse in {worse}; at worst its regret is {worst['ratio']:.1f} "
+            f"times as high, on {worst['where']} with d = {worst['max_delay']:,}, which is "
+            f"{worst['regret'] / worst['uniform_regret']:.0%} of uniform play's."
+        )
+    if long.height:
+        ratios = long["ratio"].to_numpy()
+        found.append(
+            f"{who}, where effects end sooner: its regret is {ratios.min():.1f} to {ratios.max():.1f} times that of "
+            "the player told the true delay."
+        )
+    return found

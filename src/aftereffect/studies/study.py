@@ -1,0 +1,279 @@
+"""A study: instances × players × grids of (K, d, T), as one TOML file or from Python; both take the same keys.
+
+    name = "mine"                       # letters, digits, - and _
+    title = "..."                       # optional, as are about, seed (0), runs (100), instances (1, draws of the
+    measure = "regret"                  # losses that share out the runs), checkpoints ("log") and measure
+    [grid]                              # every combination; [[grid]] for several grids
+    n_arms = [2, 8]
+    max_delay = [0, 3]
+    horizon = [10_000]
+    [[instance]]                        # names and settings: see `instances.py`
+    name = "split"
+    gap = 0.2
+    grid = { horizon = [1000] }         # optional: this instance's own lists
+    [[player]]                          # names and settings: see `players/registry.py`
+    name = "CompositeLossWrapper"
+    base = "exp3"
+    label = "wrapped Exp3"              # optional, here and in [[instance]]: not part of a cell
+    on = ["split"]                      # optional: only on instances with these names or labels
+    grid = { horizon = [10_000] }       # optional: only at these sizes
+    runs = 40                           # optional: at most this many
+    max_delay = 3                       # optional: the d it is told, by default the losses' own
+    [quick]                             # optional: what --quick puts in place of the above
+    runs = 20
+    grid = { horizon = [1000] }         # lists named here replace those of every grid
+    [report]                            # optional: see `report/sections.py`
+
+A player that cannot play an instance (some need a short delay, or the law of delays) is left out there.
+"""
+
+import itertools
+import re
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from aftereffect.core import checks
+from aftereffect.core.errors import AftereffectError, InvalidArgument
+from aftereffect.studies.cells import MEASURES, Cell, cell_id
+from aftereffect.studies.instances import instance_table
+from aftereffect.studies.players import can_play, player_table
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+    from aftereffect.studies.results import Results
+
+BUILTIN = Path(__file__).parent / "builtin"
+QUICK = frozenset(("seed", "runs", "instances", "checkpoints", "measure", "grid", "instance", "player"))
+KEYS = QUICK | {"name", "title", "about", "quick", "report"}
+INSTANCE_KEYS = ("label", "grid")
+PLAYER_KEYS = ("label", "grid", "on", "runs", "max_delay")
+"""Keys of an instance's or a player's table that are not settings."""
+LEAST = {"n_arms": 2, "max_delay": 0, "horizon": 1}
+"""The lists of a grid, and the least number each may hold."""
+
+
+class InvalidStudy(InvalidArgument):
+    """A study breaks a rule; the message names the file (if any), the key, the rule and the value."""
+
+
+def builtin_names() -> list[str]:
+    """Return the names of the studies that come with the package."""
+    return sorted(path.stem for path in BUILTIN.glob("*.toml"))
+
+
+class Entry(NamedTuple):
+    """An instance or player of a study: its name and settings, its label, and where it is used.
+
+    grid: lists that replace the grid's, or the only sizes at which a player plays. For players: on, the names or labels
+    of its instances, None for all; runs, at most how many; max_delay, the d it is told, None for the losses' own.
+    """
+
+    settings: dict[str, Any]
+    label: str
+    grid: dict[str, list[int]]
+    on: Sequence[str] | None = None
+    runs: int | None = None
+    max_delay: int | None = None
+
+
+class Study:
+    """What to simulate: `cells()` lists it cell by cell, `run(folder)` does it.
+
+    instance, player: tables as in a file, each with a name and settings. grid: a dict of lists, or several.
+    instances: how many times the losses are drawn anew; runs are shared out evenly.
+
+    >>> study = Study("mine", grid={"n_arms": [2, 4], "max_delay": [3], "horizon": [1000]}, runs=10,
+    ...               instance=[{"name": "split"}], player=[{"name": "CompositeLossWrapper"}, {"name": "CLW2018"}])
+    >>> len(study.cells())
+    4
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        grid: Mapping[str, Any] | Sequence[Mapping[str, Any]],
+        instance: Sequence[Mapping[str, Any]],
+        player: Sequence[Mapping[str, Any]],
+        title: str = "",
+        about: str = "",
+        seed: int = 0,
+        runs: int = 100,
+        instances: int = 1,
+        checkpoints: Any = "log",
+        measure: str = "regret",
+        report: Mapping[str, Any] | None = None,
+        quick: bool = False,
+    ) -> None:
+        self.name: str = _typed("name", name, str)
+        if re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", self.name) is None:
+            raise InvalidStudy(f"name must be made of letters, digits, - and _, but got {checks.shown(name)}")
+        self.title, self.about = _typed("title", title, str) or self.name, _typed("about", about, str)
+        self.seed = checks.integer("seed", seed, low=0, high=2**63 - 1)
+        self.runs = checks.integer("runs", runs, low=1)
+        self.instances = checks.integer("instances", instances, low=1)
+        self.measure = checks.choice("measure", measure, MEASURES)
+        self.report = dict(_typed("report", {} if report is None else report, Mapping))
+        self.quick = bool(quick)
+        if isinstance(checkpoints, str):
+            checks.choice("checkpoints", checkpoints, ("log", "linear"))
+        elif isinstance(checkpoints, Sequence):
+            checkpoints = _numbers("checkpoints", checkpoints, 1)
+        else:
+            checks.integer("checkpoints", checkpoints, low=1)
+        self.checkpoints = checkpoints
+        grids = [_lists("grid", one, whole=True) for one in ([grid] if isinstance(grid, Mapping) else grid)]
+        if not grids:
+            raise InvalidStudy(f"grid must hold at least one grid, but got {checks.shown(grid)}")
+        places = [_entry("instance", given, INSTANCE_KEYS, instance_table) for given in _tables("instance", instance)]
+        players = [_entry("player", given, PLAYER_KEYS, player_table) for given in _tables("player", player)]
+        for name, each in (("runs", self.runs), *(("player.runs", one.runs) for one in players)):
+            if each is not None and min(each, self.runs) % self.instances:
+                raise InvalidStudy(f"{name} must be a multiple of instances, {self.instances}, but got {each}")
+        self._cells: dict[str, Cell] = {}
+        for one in players:
+            cells = [cell for place in places for lists in grids for cell in self._expand(one, place, lists)]
+            if not cells:
+                raise InvalidStudy(f"player {one.label!r} must be able to play in some cell, but there is none")
+            self._cells |= {cell_id(cell): cell for cell in cells}
+
+    @classmethod
+    def load(cls, source: str | Path, quick: bool = False) -> "Study":
+        """Read a study from a TOML file, or by name one that comes with the package."""
+        path = Path(source)
+        if not path.is_file() and isinstance(source, str) and source in builtin_names():
+            path = BUILTIN / f"{source}.toml"
+        try:
+            return cls.from_table(tomllib.loads(path.read_text(encoding="utf-8")), quick)
+        except FileNotFoundError:
+            names = ", ".join(builtin_names())
+            raise InvalidStudy(f"study must be a file or one of {names}, but got {str(source)!r}") from None
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            raise InvalidStudy(f"{path}: must be a readable TOML file, but {error}") from None
+        except AftereffectError as error:
+            raise InvalidStudy(f"{path}: {error}") from None
+
+    @classmethod
+    def from_table(cls, given: Mapping[str, Any], quick: bool = False) -> "Study":
+        """Make a study from what a TOML file holds."""
+        given, override = dict(given), dict(_typed("quick", given.get("quick", {}), Mapping))
+        given.pop("quick", None)
+        for where, found, known in (("", given, KEYS), ("quick.", override, QUICK)):
+            if unknown := sorted(found.keys() - known):
+                listed = ", ".join(sorted(known))
+                raise InvalidStudy(f"{where}{unknown[0]} must be a key of a study ({listed}), but it is not")
+        if quick:
+            lists, grid = _typed("quick.grid", override.pop("grid", {}), Mapping), given.get("grid", {})
+            given |= override
+            given["grid"] = {**grid, **lists} if isinstance(grid, Mapping) else [{**one, **lists} for one in grid]
+        for key in ("name", "grid", "instance", "player"):
+            if key not in given:
+                raise InvalidStudy(f"{key} must be given, but it is missing")
+        return cls(quick=quick, **given)
+
+    def cells(self) -> list[Cell]:
+        """Return all cells, no two the same, in the order of the file."""
+        return [dict(cell) for cell in self._cells.values()]
+
+    def run(
+        self,
+        folder: str | Path,
+        executor: "Executor | None" = None,
+        progress: "bool | Callable[[int, int], None] | None" = None,
+        *,
+        threads: int | None = None,
+        workers: int | None = None,
+    ) -> "Results":
+        """Simulate what is not yet in the folder, and return all rows; see `run.run_cells`."""
+        _need_polars()
+        from aftereffect.studies.run import run_cells
+
+        return run_cells(self.cells(), folder, executor, progress, threads=threads, workers=workers)
+
+    def results(self, folder: str | Path) -> "Results":
+        """Return what the folder holds of this study, without simulating."""
+        _need_polars()
+        from aftereffect.studies.results import Folder
+
+        return Folder(folder).results(self.cells())
+
+    def _expand(self, player: Entry, instance: Entry, grid: dict[str, list[int]]) -> Iterator[Cell]:
+        """Yield the cells of one player on one instance and grid, where it plays and can play."""
+        if player.on is not None and not {instance.label, instance.settings["name"]} & set(player.on):
+            return
+        for values in itertools.product(*({**grid, **instance.grid}[name] for name in LEAST)):
+            sizes = dict(zip(LEAST, values, strict=True))
+            if any(sizes[name] not in listed for name, listed in player.grid.items()):
+                continue
+            runs = self.runs if player.runs is None else min(player.runs, self.runs)
+            cell: Cell = {"measure": self.measure, "instance": instance.settings, "player": player.settings, **sizes}
+            cell |= {"runs": runs, "instances": self.instances, "seed": self.seed, "checkpoints": self.checkpoints}
+            told = sizes["max_delay"] if player.max_delay is None else player.max_delay
+            if told != sizes["max_delay"]:
+                cell["player_max_delay"] = told
+            if can_play(cell):
+                yield cell
+
+    def __repr__(self) -> str:
+        return f"Study({self.name!r}, {len(self._cells)} cells{', quick' if self.quick else ''})"
+
+
+def _need_polars() -> None:
+    if find_spec("polars") is None:
+        raise InvalidStudy("studies need the package polars: pip install 'aftereffect[studies]'")
+
+
+def _typed(name: str, value: Any, kind: Any) -> Any:
+    if not isinstance(value, kind):
+        word = "text" if kind is str else "a table"
+        raise InvalidStudy(f"{name} must be {word}, but got {checks.shown(value)}")
+    return value
+
+
+def _tables(name: str, value: Any) -> list[Any]:
+    if isinstance(value, str | Mapping) or not isinstance(value, Sequence) or not value:
+        raise InvalidStudy(f"{name} must be a list of tables, but got {checks.shown(value)}")
+    return list(value)
+
+
+def _entry(kind: str, given: Any, keys: Sequence[str], checked: Callable[[Mapping[str, Any]], dict[str, Any]]) -> Entry:
+    """Return an instance or player after checking its table."""
+    rest = dict(_typed(kind, given, Mapping))
+    extra = {key: rest.pop(key) for key in keys if key in rest}
+    settings = checked(rest)
+    shown = ", ".join(f"{key} {value}" for key, value in settings.items() if key != "name")
+    label = extra.get("label", settings["name"] + (f" ({shown})" if shown else ""))
+    on = [extra["on"]] if isinstance(extra.get("on"), str) else extra.get("on")
+    return Entry(
+        settings,
+        _typed(f"{kind}.label", label, str),
+        _lists(f"{kind}.grid", extra.get("grid", {})),
+        None if on is None else [_typed(f"{kind}.on", name, str) for name in on],
+        checks.integer(f"{kind}.runs", extra["runs"], low=1) if "runs" in extra else None,
+        checks.integer(f"{kind}.max_delay", extra["max_delay"], low=0) if "max_delay" in extra else None,
+    )
+
+
+def _numbers(name: str, value: Any, low: int) -> list[int]:
+    """Return one whole number or a list of them as a list, at least one, all different."""
+    listed = list(value) if isinstance(value, Sequence) and not isinstance(value, str) else [value]
+    found = [checks.integer(name, number, low=low) for number in listed]
+    if not found or len(set(found)) < len(found):
+        raise InvalidStudy(f"{name} must hold at least one number, none twice, but got {checks.shown(value)}")
+    return found
+
+
+def _lists(name: str, value: Any, whole: bool = False) -> dict[str, list[int]]:
+    """Return the lists of a grid by name, those that are given; all of them where it must be whole."""
+    given = _typed(name, value, Mapping)
+    for key in given:
+        if key not in LEAST:
+            raise InvalidStudy(f"{name}.{key} must be one of {', '.join(LEAST)}, but it is not")
+    for key in LEAST:
+        if whole and key not in given:
+            raise InvalidStudy(f"{name}.{key} must be given, but it is missing")
+    return {key: _numbers(f"{name}.{key}", given[key], low) for key, low in LEAST.items() if key in given}

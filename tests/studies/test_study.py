@@ -1,0 +1,162 @@
+"""Studies as files: what they expand to, and what is said about bad ones."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aftereffect.studies import InvalidStudy, Study
+from aftereffect.studies import study as study_module
+
+GOOD = """
+name = "mine"
+title = "My study"
+seed = 5
+runs = 40
+instances = 2
+checkpoints = [10, 100]
+grid = { n_arms = [2, 3], max_delay = [0, 4], horizon = 1000 }
+[[instance]]
+name = "split"
+gap = 0
+[[instance]]
+name = "hard"
+label = "the adversary"
+grid = { horizon = [500] }
+[[player]]
+name = "CompositeLossWrapper"
+[[player]]
+name = "Naive"
+on = "the adversary"
+[[player]]
+name = "CompositeLossWrapper"
+base = "exp3"
+max_delay = 2
+label = "told 2"
+[quick]
+runs = 2
+grid = { n_arms = [2] }
+[report]
+figures = ["curves"]
+"""
+
+SIMPLE: dict[str, Any] = {
+    "grid": {"n_arms": [2], "max_delay": [1], "horizon": [100]},
+    "instance": [{"name": "split"}],
+    "player": [{"name": "CompositeLossWrapper"}],
+}
+
+
+def write(folder: Path, text: str) -> Path:
+    path = folder / "mine.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_what_a_file_expands_to(tmp_path: Path) -> None:
+    study = Study.load(write(tmp_path, GOOD))
+    cells = study.cells()
+    # 2 K × 2 d, for the wrapper on two instances, naive on one, the one told 2 on two.
+    assert len(cells) == 4 * (2 + 1 + 2)
+    assert cells[0] == {
+        "measure": "regret",
+        "instance": {"name": "split", "gap": 0.0},
+        "player": {"name": "CompositeLossWrapper"},
+        **{"n_arms": 2, "max_delay": 0, "horizon": 1000, "runs": 40, "instances": 2, "seed": 5},
+        "checkpoints": [10, 100],
+    }
+    assert {c["horizon"] for c in cells if c["instance"]["name"] == "hard"} == {500}
+    assert {c["instance"]["name"] for c in cells if c["player"]["name"] == "Naive"} == {"hard"}
+    told = [c for c in cells if c["player"].get("base") == "exp3"]
+    assert {(c["max_delay"], c.get("player_max_delay")) for c in told} == {(0, 2), (4, 2)}
+    assert (study.title, study.report) == ("My study", {"figures": ["curves"]})
+
+
+def test_quick(tmp_path: Path) -> None:
+    cells = Study.load(write(tmp_path, GOOD), quick=True).cells()
+    assert len(cells) == 2 * 5
+    assert {(c["runs"], c["n_arms"]) for c in cells} == {(2, 2)}
+
+
+def test_the_same_from_python(tmp_path: Path) -> None:
+    text = 'name = "a"\ngrid = {n_arms=2, max_delay=1, horizon=100}\n'
+    text += '[[instance]]\nname="split"\n[[player]]\nname="CompositeLossWrapper"'
+    other = Study("other", title="no part of a cell", **SIMPLE)
+    assert Study.load(write(tmp_path, text)).cells() == other.cells()
+
+
+def test_several_grids_and_no_cell_twice() -> None:
+    grids = [{"n_arms": [2, 3], "max_delay": 1, "horizon": 100}, {"n_arms": 2, "max_delay": [1, 2], "horizon": 100}]
+    cells = Study("a", **(SIMPLE | {"grid": grids})).cells()
+    assert [(c["n_arms"], c["max_delay"]) for c in cells] == [(2, 1), (3, 1), (2, 2)]
+
+
+def test_players_that_cannot_play_are_left_out() -> None:
+    grid = {"n_arms": [2], "max_delay": [1, 2], "horizon": [100]}
+    cells = Study("a", **(SIMPLE | {"grid": grid, "player": [{"name": "Blinded"}]})).cells()
+    assert [c["max_delay"] for c in cells] == [1]
+    with pytest.raises(InvalidStudy, match="player 'Blinded' must be able to play"):
+        Study("a", **(SIMPLE | {"grid": grid | {"max_delay": [2]}, "player": [{"name": "Blinded"}]}))
+
+
+def test_cells_are_copies() -> None:
+    study = Study("a", **SIMPLE)
+    study.cells()[0]["seed"] = 99
+    assert study.cells()[0]["seed"] == 0
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("seed = 5", "sead = 5", "sead must be a key of a study"),
+        ("seed = 5", "seed = -1", "seed must be at least 0, but got -1"),
+        ("runs = 40", "runs = 41", "runs must be a multiple of instances, 2, but got 41"),
+        ("runs = 40", "runs = 4.5", "runs must be an int, but got 4.5"),
+        ('name = "mine"', 'name = "../mine"', "name must be made of letters"),
+        ('name = "mine"', "", "name must be given"),
+        ("n_arms = [2, 3]", "n_arms = [1]", "grid.n_arms must be at least 2, but got 1"),
+        ("n_arms = [2, 3]", "n_arms = [2, 2]", "grid.n_arms must hold at least one number, none twice"),
+        ("n_arms = [2, 3],", "", "grid.n_arms must be given"),
+        ("n_arms = [2, 3]", "arms = [2]", "grid.arms must be one of n_arms"),
+        ("gap = 0", "gap = 0.7", "instance.gap must be at most 0.5, but got 0.7"),
+        ("gap = 0", "gap = 0\ngap_scale = 1", "instance.gap must be left out where gap_scale is given"),
+        ("gap = 0", "gop = 0", "instance.gop must be a setting of 'split'"),
+        ('name = "hard"', 'name = "herd"', "instance.name must be one of split"),
+        ('name = "Naive"', 'name = "knave"', "player.name must be one of CompositeLossWrapper"),
+        ('name = "Naive"', 'name = "Naive"\nmax_delay = -2', "player.max_delay must be at least 0, but got -2"),
+        ('base = "exp3"', 'base = "exp4"', "player.base must be one of 'tsallis'"),
+        ('on = "the adversary"', 'on = "nobody"', "player 'Naive' must be able to play in some cell"),
+        ("runs = 2\n", "report = {}\n", "quick.report must be a key"),
+        ("checkpoints = [10, 100]", 'checkpoints = "often"', "checkpoints must be one of 'log'"),
+        ("[[player]]", "[player]", "must be a readable TOML file"),
+        ("seed = 5", "seed = ", "must be a readable TOML file"),
+    ],
+)
+def test_a_bad_file(old: str, new: str, says: str, tmp_path: Path) -> None:
+    assert old in GOOD
+    path = write(tmp_path, GOOD.replace(old, new, 1))
+    with pytest.raises(InvalidStudy) as caught:
+        Study.load(path)
+    assert str(caught.value).startswith(f"{path}: ")
+    assert says in str(caught.value)
+
+
+def test_no_such_study() -> None:
+    with pytest.raises(InvalidStudy, match=r"must be a file or one of .*, but got 'nonesuch'"):
+        Study.load("nonesuch")
+
+
+@pytest.mark.parametrize("key", ["instance", "player"])
+def test_lists_must_be_lists(key: str) -> None:
+    for wrong in ({"name": "split"}, [], "split", ["split"]):
+        with pytest.raises(ValueError, match=f"{key} must be"):
+            Study("a", **(SIMPLE | {key: wrong}))
+
+
+def test_running_without_polars_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(study_module, "find_spec", lambda name: None)
+    loaded = Study.load("rivals", quick=True)
+    with pytest.raises(InvalidStudy, match=r"need the package polars: pip install 'aftereffect\[studies\]'"):
+        loaded.run(tmp_path)
+    with pytest.raises(InvalidStudy, match=r"aftereffect\[studies\]"):
+        loaded.results(tmp_path)
