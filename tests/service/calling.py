@@ -25,10 +25,13 @@ class Operation(NamedTuple):
     method: str
     path: str
     scope: str | None
+    reply: Any
 
 
 OPERATIONS = [
-    Operation(route.name, method, route.path, None if router.tags == ["open"] else str(router.tags[0]))
+    Operation(
+        route.name, method, route.path, None if router.tags == ["open"] else str(router.tags[0]), route.response_model
+    )
     for router in ROUTERS for route in router.routes if isinstance(route, APIRoute) for method in route.methods or ()
 ]
 

@@ -104,6 +104,18 @@ def test_it_listens_elsewhere_only_with_tokens(tmp_path):
         problem(httpx.get(f"{address}/v1/experiments", **PLAIN), 401, "unauthorized")
         headers = {"authorization": f"Bearer {token}"}
         assert httpx.get(f"{address}/v1/experiments", headers=headers, **PLAIN).status_code == 200
+        assert sent_of_an_endless_head(address) < 16 << 20
+
+
+def sent_of_an_endless_head(address: str) -> int:
+    """Send a head until the server closes the connection; return how many bytes that took."""
+    sent, url = 0, httpx.URL(address)
+    with contextlib.suppress(ConnectionError), socket.create_connection((url.host, url.port), timeout=60) as line:
+        line.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n")
+        while sent < 64 << 20:
+            line.sendall(b"x: " + b"y" * 60_000 + b"\r\n")
+            sent += 60_005
+    return sent
 
 
 def test_a_revoked_token_is_not_a_token(tmp_path):
