@@ -1,13 +1,14 @@
-"""Who won and how sure; stand-ins; dates: worked by hand, and against Python's own statistics."""
+"""Who won and how sure; substitutes; dates: worked by hand, and against Python's own statistics."""
 
 import math
 import random
 import statistics
 
 import pytest
+from tests.service.playing import made
 
 from aftereffect.service.experiment.outcome import Tally, table, winner
-from aftereffect.service.experiment.rounds import Dates, moment
+from aftereffect.service.experiment.rounds import date_of, days_between
 from aftereffect.service.experiment.state import substitute
 
 
@@ -24,7 +25,6 @@ def test_a_tally_is_mean_and_standard_error() -> None:
     found = tally(*values)
     assert found.mean == pytest.approx(statistics.fmean(values), rel=1e-12)
     assert found.standard_error == pytest.approx(statistics.stdev(values) / math.sqrt(50), rel=1e-12)
-    assert Tally(*found.state()).state() == found.state()
 
 
 def test_few_windows_have_no_standard_error() -> None:
@@ -101,7 +101,7 @@ def test_a_tie_behind_the_winner_is_no_tie() -> None:
     assert (found["arm"], found["runner_up"], found["difference"]) == ("a", "b", 2.0)
 
 
-def test_stand_ins_follow_the_probabilities_of_those_who_are_there() -> None:
+def test_substitutes_follow_the_probabilities_of_those_who_are_there() -> None:
     """Shares 0.1/0.4 and 0.3/0.4 with arm 1 away, over 4,000 blocks; 4.5 standard errors: one false alarm in 1e5."""
     n, probabilities = 4000, [0.1, 0.6, 0.3]
     drawn = [substitute(7, block, 0, probabilities, {1}) for block in range(n)]
@@ -114,26 +114,24 @@ def test_stand_ins_follow_the_probabilities_of_those_who_are_there() -> None:
     assert drawn != [substitute(7, block, 1, probabilities, {1}) for block in range(n)]
 
 
-def test_stand_ins_for_a_learner_that_has_given_up_on_the_rest() -> None:
+def test_substitutes_for_a_learner_that_has_given_up_on_the_rest() -> None:
     found = {substitute(7, block, 0, [0.0, 1.0, 0.0], {1}) for block in range(50)}
     assert found == {(0, 0.5), (2, 0.5)}
 
 
 def test_dates_count_rounds_from_the_start() -> None:
-    dates = Dates("2028-02-27", 1.5)
-    assert [dates.of(t, "") for t in (1, 2, 3, 4)] == ["2028-02-27", "2028-02-28", "2028-03-01", "2028-03-02"]
-    assert dates.of(10**7, "") is None
+    settings = made(start_date="2028-02-27", round_length=1.5).settings
+    dates = [date_of(settings, t, "", 0) for t in (1, 2, 3, 4)]
+    assert dates == ["2028-02-27", "2028-02-28", "2028-03-01", "2028-03-02"]
+    assert date_of(settings, 10**7, "", 0) is None
 
 
 def test_without_a_start_a_round_has_the_day_it_is_asked_for() -> None:
-    dates = Dates(None, 1.0)
-    assert dates.of(5, "2026-01-31T23:59:59+00:00") == "2026-01-31"
-    assert dates.of(5, "some day") is None
+    settings = made().settings
+    assert date_of(settings, 5, "2026-01-31T23:59:59+00:00", 0) == "2026-01-31"
+    assert date_of(settings, 5, "some day", 0) is None
 
 
 def test_a_pause_with_unreadable_times_moves_nothing() -> None:
-    dates = Dates("2026-01-01", 1.0)
-    dates.paused_at = "then"
-    dates.resume("2026-01-09T00:00:00Z")
-    assert (dates.shift, dates.paused_at) == (0, None)
-    assert moment("2026-01-09T00:00:00") == moment("2026-01-09T00:00:00Z")
+    assert days_between("then", "2026-01-09T00:00:00Z") == 0
+    assert days_between("2026-01-01T00:00:00", "2026-01-09T00:00:00Z") == 8

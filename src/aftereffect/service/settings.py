@@ -8,6 +8,7 @@ import datetime
 import math
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
@@ -36,20 +37,9 @@ LONGEST = 36_525.0
 LEFT_OVER = 0.05
 """The share of an effect with a half-life that may still come after max_delay rounds."""
 DAYS = {
-    "second": 1 / 86_400,
-    "minute": 1 / 1_440,
-    "hour": 1 / 24,
-    "day": 1.0,
-    "week": 7.0,
-    "month": 365.25 / 12,
-    "quarter": 365.25 / 4,
-    "year": 365.25,
+    **{"second": 1 / 86_400, "minute": 1 / 1_440, "hour": 1 / 24, "day": 1.0, "week": 7.0},
+    **{"month": 365.25 / 12, "quarter": 365.25 / 4, "year": 365.25},
 }
-TUNING: dict[str, dict[str, tuple[str, ...]]] = {
-    "default": {},
-    "paper": {"base": ("tsallis", "exp3"), "form": ("printed", "sharp")},
-}
-"""What can be set about each player: the default one has nothing to tune, the paper's is CompositeLossWrapper.tuned."""
 
 _DURATION = re.compile(r"(?:(\d{1,9}(?:\.\d{1,9})?|an?)\s*)?([a-z]+?)s?", re.IGNORECASE | re.ASCII)
 
@@ -63,11 +53,9 @@ def printable(text: str) -> str:
 
 def distinct(names: tuple[str, ...]) -> tuple[str, ...]:
     """Refuse a list with the same name twice."""
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            raise ValueError(f"must be distinct, but got {shown(name)} twice")
-        seen.add(name)
+    name, times = Counter(names).most_common(1)[0]
+    if times > 1:
+        raise ValueError(f"must be distinct, but got {shown(name)} twice")
     return names
 
 
@@ -112,9 +100,7 @@ def _is_duration(value: Any) -> Any:
 
 def _calendar_date(text: str) -> str:
     try:
-        if len(text) != 10:
-            raise ValueError
-        return datetime.date.fromisoformat(text).isoformat()
+        return datetime.datetime.strptime(text, "%Y-%m-%d").date().isoformat()
     except ValueError:
         raise ValueError(f"must be a date like 2026-01-31, but got {shown(text)}") from None
 
@@ -167,12 +153,20 @@ Units = Annotated[
 ]
 
 
-class CarryOver(BaseModel):
+class Part(BaseModel):
+    """A part of the settings with fields that may be left out."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    def given(self) -> dict[str, Any]:
+        """Return what was given."""
+        return self.model_dump(exclude_none=True)
+
+
+class CarryOver(Part):
     """For how long an effect lingers: a window after which it is over, or a half-life."""
 
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", json_schema_extra={"examples": [{"window": "7 days", "round_length": "1 day"}]}
-    )
+    model_config = ConfigDict(json_schema_extra={"examples": [{"window": "7 days", "round_length": "1 day"}]})
 
     window: Duration | None = None
     half_life: Duration | None = None
@@ -203,8 +197,15 @@ class CarryOver(BaseModel):
         return math.ceil(reach / round_length - 1e-9)
 
 
+class Tuning(Part):
+    """For player "paper": another base or the rates of the sharper bounds. Nothing can be tuned about the default."""
+
+    base: Literal["tsallis", "exp3"] | None = None
+    form: Literal["printed", "sharp"] | None = None
+
+
 class Design(BaseModel):
-    """What an experiment's course depends on. Exactly one of max_delay and carry_over says how long effects linger.
+    """What an experiment's course depends on. Either max_delay or carry_over says how long effects linger.
 
     arms and units: by name. round_length: in days. max_delay: in rounds, computed from carry_over where that is given.
     """
@@ -216,73 +217,51 @@ class Design(BaseModel):
     high: Number = Field(1.0, description="The most that one action's total effect can be.")
     direction: Literal["maximize", "minimize"] = "maximize"
     carry_over: CarryOver | None = None
-    round_length: Annotated[
-        float, BeforeValidator(days, json_schema_input_type=Duration), Field(description="In days, or in words.")
-    ] = 1.0
-    max_delay: Annotated[
-        int, Field(strict=True, ge=0, le=MOST_DELAY, description="d, in rounds.", json_schema_extra={"default": None})
-    ] = 0
+    round_length: float = Field(1.0, description="In days, or in words.")
+    max_delay: int = Field(
+        0, strict=True, ge=0, le=MOST_DELAY, description="d, in rounds.", json_schema_extra={"default": None}
+    )
     units: Units = ("1",)
     horizon: Annotated[
         int | None, Field(strict=True, ge=1, le=LARGEST, description="Rounds in all; open-ended if null.")
     ] = None
     player: Literal["default", "paper"] = Field("default", description='"paper" needs a horizon.')
-    tuning: dict[str, str] = Field(
-        {}, description='For "paper": base ("tsallis", "exp3"), form ("printed", "sharp"). Else nothing.'
-    )
+    tuning: Tuning = Tuning()
 
     @model_validator(mode="before")
     @classmethod
-    def _resolved(cls, given: Any) -> Any:
-        """Leave out nulls, and put the carry-over into rounds."""
+    def _without_nulls(cls, given: Any) -> Any:
         if not isinstance(given, Mapping):
             return given
-        found = {key: value for key, value in given.items() if value is not None}
-        words = found.get("carry_over")
-        if (words is None) == ("max_delay" not in found):
-            raise ValueError(
-                "exactly one of max_delay and carry_over must be given, but got "
-                f"max_delay={shown(given.get('max_delay'))} and carry_over={shown(words)}"
-            )
-        if words is None:
-            return found
-        if isinstance(words, Mapping) and words.get("round_length") is not None:
-            found.setdefault("round_length", words["round_length"])
-        # The validator of max_delay computes it.
-        return {**found, "max_delay": None}
+        # These two are computed below.
+        computed = {"round_length": None, "max_delay": None}
+        return computed | {key: value for key, value in given.items() if value is not None}
 
-    @field_validator("max_delay", mode="before")
+    @field_validator("round_length", mode="before", json_schema_input_type=Duration)
     @classmethod
-    def _rounds(cls, value: Any, info: ValidationInfo) -> Any:
+    def _in_days(cls, value: Any, info: ValidationInfo) -> float:
+        words = info.data.get("carry_over")
+        inner = None if words is None else words.round_length
+        if value is not None and inner is not None and days(value) != days(inner):
+            raise ValueError(f"must be the same in carry_over, but got {shown(value)} and {shown(inner)}")
+        return days(next(length for length in (value, inner, 1.0) if length is not None))
+
+    @field_validator("max_delay", mode="before", json_schema_input_type=Annotated[int, Field(ge=0, le=MOST_DELAY)])
+    @classmethod
+    def _in_rounds(cls, value: Any, info: ValidationInfo) -> Any:
         words = info.data.get("carry_over")
         if words is None or "round_length" not in info.data:
+            if value is None:
+                raise ValueError("or carry_over must be given, but both are missing")
             return value
         rounds = words.rounds(info.data["round_length"])
-        if rounds > MOST_DELAY:
-            raise ValueError(f"must be at most {MOST_DELAY}, but carry_over reaches {rounds} rounds")
+        if value not in (None, rounds):
+            raise ValueError(f"must be left out, or be the {rounds} rounds of carry_over, but got {shown(value)}")
         return rounds
-
-    @field_validator("tuning")
-    @classmethod
-    def _tunable(cls, value: dict[str, str], info: ValidationInfo) -> dict[str, str]:
-        player = info.data.get("player", "default")
-        known = TUNING[player]
-        for key, item in value.items():
-            if key not in known:
-                may = f"may have {', '.join(known)}" if known else "must be empty, since there is nothing to tune,"
-                raise ValueError(f"{may} for player {player!r}, but got {shown(key)}")
-            if item not in known[key]:
-                raise ValueError(f"must have one of {', '.join(map(repr, known[key]))} as {key}, but got {shown(item)}")
-        return value
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         effects.effects(self.direction, self.low, self.high)
-        inner = None if self.carry_over is None else self.carry_over.round_length
-        if inner is not None and days(inner) != self.round_length:
-            raise ValueError(
-                f"round_length must be the same in carry_over, but got {self.round_length:g} days and {shown(inner)}"
-            )
         if len(self.units) * (self.max_delay + 1) > MOST_CELLS:
             raise ValueError(
                 f"units times (max_delay + 1) must be at most {MOST_CELLS}, but got {len(self.units)} * "
@@ -290,6 +269,8 @@ class Design(BaseModel):
             )
         if self.player == "paper" and self.horizon is None:
             raise ValueError("horizon must be given for player 'paper', whose rates depend on it, but got None")
+        if self.player == "default" and self.tuning != Tuning():
+            raise ValueError(f"tuning must be empty for player 'default', but got {shown(self.tuning.given())}")
         return self
 
 
@@ -318,34 +299,19 @@ class ExperimentSettings(Design):
         int | None, Field(strict=True, ge=0, le=2**64 - 1, description="Of all draws; drawn if null.")
     ] = None
     draft: Annotated[bool, Field(strict=True, description="Do not start it yet.")] = False
-    start_date: Annotated[
-        str | None, Field(strict=True, description="The date of round 1, as 2026-01-31.")
-    ] = None
-
-    @field_validator("start_date")
-    @classmethod
-    def _date(cls, value: str | None) -> str | None:
-        return None if value is None else _calendar_date(value)
+    start_date: Annotated[str, Field(strict=True), AfterValidator(_calendar_date)] | None = Field(
+        None, description="The date of round 1, as 2026-01-31."
+    )
 
     def to_json(self) -> dict[str, Any]:
         """Return the settings as plain JSON; `from_json` reads them back."""
-        found = self.model_dump(mode="json")
-        return found if self.carry_over is None else {**found, "carry_over": self.words()}
-
-    def words(self) -> dict[str, Any] | None:
-        """Return the carry-over as it was given, None if max_delay was."""
-        return None if self.carry_over is None else self.carry_over.model_dump(exclude_none=True)
+        return self.model_dump(mode="json", exclude_none=True)
 
     @classmethod
-    def from_json(cls, fields: Mapping[str, Any]) -> Self:
+    def from_json(cls, fields: Any) -> Self:
         """Read back what `to_json` wrote; anything else was not written by it."""
         try:
-            if not isinstance(fields, Mapping) or set(fields) != set(cls.model_fields):
-                wanted = list(cls.model_fields)
-                raise Refused("invalid", f"settings must have the fields {wanted}, but got {shown(fields)}")
-            words = fields["carry_over"]
-            found = checked(cls, {**fields, "carry_over": None}, "settings")
-            return found if words is None else found.model_copy(update={"carry_over": checked(CarryOver, words)})
+            return checked(cls, fields, "settings")
         except Refused as error:
             raise Corrupt(f"settings must be what to_json wrote, but {error}") from None
 

@@ -29,7 +29,7 @@ def alarms(state: State) -> list[str]:
             "gap is void, so learning is slow."
         )
     if state.away:
-        gone = ", ".join(settings.arms[i] for i in sorted(state.away))
+        gone = ", ".join(settings.arms[i] for i in state.away)
         found.append(f"Away: {gone}. Others are played in its place, and the guarantee is void.")
     found += _long_block(state)
     if state.phase == "running" and state.last < state.warm_until:

@@ -21,7 +21,7 @@ from aftereffect.core.errors import AftereffectError
 from aftereffect.service.errors import Corrupt, Refused
 from aftereffect.service.experiment import commands
 from aftereffect.service.experiment.commands import Amend, Ask, Away, Back, Command, Finish, Pause, Resume, Start, Tell
-from aftereffect.service.experiment.rounds import MISSING, OPEN, ROW, Round, Row
+from aftereffect.service.experiment.rounds import MISSING, OPEN, ROW, Round, Row, days_between
 from aftereffect.service.experiment.state import State
 from aftereffect.service.experiment.view import view
 from aftereffect.service.settings import ExperimentSettings, checked_settings
@@ -96,9 +96,8 @@ class Experiment:
         """
         if not isinstance(command, Tell | Amend) or not 1 <= command.round <= self.last:
             return None
-        if self._now.recent.get(command.round) is not None:
-            return None
-        if isinstance(command, Amend) and not self._amendable(command.round):
+        remembered = self._now.recent.get(command.round) is not None
+        if remembered or (isinstance(command, Amend) and not self._amendable(command.round)):
             return None
         return command.round, self.settings.units[self._unit(command.unit)]
 
@@ -195,45 +194,33 @@ class Experiment:
         """Answer a report for a round that has one."""
         if _reported(row, command.total):
             return Done(self._report(row, True), None, [])
-        number, amendable = command.round, self._amendable(command.round)
         given = "missing" if command.total is None else repr(command.total)
-        then = "amend it to change that" if amendable else "its block is closed and learned from, so it stays as it is"
-        raise Refused(
-            "conflict",
-            f"total must be the one already there, but round {number} {_told(row)} and now {given} came: {then}",
-            round=number,
-            unit=row["unit"],
-            reported=row["total"],
-            amendable=amendable,
-        )
+        then = "its block is closed and learned from, so it stays as it is"
+        if self._amendable(command.round):
+            then = "amend it to change that"
+        raise self._conflict(row, f"total must be the one already there, but {_told(row)} and now {given} came: {then}")
+
+    def _conflict(self, row: Row, detail: str) -> Refused:
+        amendable = self._amendable(row["round"])
+        known = {"round": row["round"], "unit": row["unit"], "reported": row["total"], "amendable": amendable}
+        return Refused("conflict", detail, **known)
 
     def _amend(self, command: Amend, at: str, recalled: Mapping[str, Any] | None) -> Done:
         """Correct a report, or bring a late one, while the block of its round is open."""
         u, total, number = self._unit(command.unit), command.total, command.round
         played = self._opened(number)
         if not self._amendable(number):
-            raise Refused(
-                "closed",
-                f"round must be in the open block to be amended, but the block of round {number} has been closed and "
-                "learned from: its total stays as it was reported",
-                round=number,
-            )
+            rule = f"round must be in the open block to be amended, but the block of round {number} has been closed"
+            raise Refused("closed", f"{rule} and learned from: its total stays as it was reported", round=number)
         before = self._row(number, u, recalled)
         if before["status"] == OPEN:
-            raise Refused(
-                "conflict", f"round must have a report to be amended, but round {number} waits for one: tell it"
-            )
+            detail = f"round must have a report to be amended, but round {number} waits for one: tell it"
+            raise Refused("conflict", detail)
         if _reported(before, total):
             return Done(self._report(before, True), None, [])
         if not isinstance(command.was, type(...)) and not _reported(before, command.was):
-            raise Refused(
-                "conflict",
-                f"was must be the total to be corrected, but got {command.was!r} and round {number} {_told(before)}",
-                round=number,
-                unit=before["unit"],
-                reported=before["total"],
-                amendable=True,
-            )
+            detail = f"was must be the total to be corrected, but got {command.was!r} and {_told(before)}"
+            raise self._conflict(before, detail)
         body: dict[str, Any] = {"total": total, "was": before["total"], "was_status": before["status"]}
         if played is None:
             body["recalled"] = before
@@ -251,7 +238,7 @@ class Experiment:
     def _start(self, at: str) -> Done:
         if self.phase == "running":
             return self._change()
-        self._require("draft", "start")
+        self._require("start it", "draft")
         self._now.phase, self._now.started_at = "running", at
         return self._change(_event("start", at, {}))
 
@@ -259,18 +246,18 @@ class Experiment:
         """Open no more rounds; the one that is open can still be told."""
         if self.phase == "paused":
             return self._change()
-        self._require("running", "pause")
-        self._now.phase, self._now.dates.paused_at = "paused", at
+        self._require("pause it", "running")
+        self._now.phase, self._now.paused_at = "paused", at
         return self._change(_event("pause", at, {"last": self.last}))
 
     def _resume(self, at: str) -> Done:
         """Go on. What happened in the pause still arrives for d rounds: they are recorded, not learned from."""
         if self.phase == "running":
             return self._change()
-        self._require("paused", "resume")
+        self._require("resume it", "paused")
         now, d = self._now, self.settings.max_delay
-        now.phase = "running"
-        now.dates.resume(at)
+        now.shift += days_between(now.paused_at, at)
+        now.phase, now.paused_at = "running", None
         rows: list[Row] = []
         if d > 0:
             now.warm_until = now.last + d
@@ -285,10 +272,10 @@ class Experiment:
         now, arm = self._now, self._arm(name)
         if arm in now.away:
             return self._change()
-        self._require_unfinished()
+        self._require("change its arms", "draft", "running", "paused")
         if len(now.away) + 1 == len(self._arms):
             raise Refused("conflict", f"at least one arm must stay, but {name!r} is the last one that is there")
-        now.away.add(arm)
+        now.away = sorted([*now.away, arm])
         now.arm_was_away = True
         return self._change(_event("away", at, {"arm": name}))
 
@@ -297,8 +284,8 @@ class Experiment:
         arm = self._arm(name)
         if arm not in self._now.away:
             return self._change()
-        self._require_unfinished()
-        self._now.away.discard(arm)
+        self._require("change its arms", "draft", "running", "paused")
+        self._now.away.remove(arm)
         return self._change(_event("back", at, {"arm": name}))
 
     def _finish(self, at: str) -> Done:
@@ -323,7 +310,7 @@ class Experiment:
             "state": self.phase,
             "round": self.last,
             "open_round": self._now.open_round,
-            "away": [self.settings.arms[i] for i in sorted(self._now.away)],
+            "away": [self.settings.arms[i] for i in self._now.away],
             "warm_until": self._now.warm_until,
             "repeated": event is None,
         }
@@ -344,9 +331,8 @@ class Experiment:
         if played is not None:
             return played.row(self.settings, u)
         if recalled is None:
-            raise Refused(
-                "closed", f"round must be a recent one, but round {number} is no longer at hand", round=number
-            )
+            detail = f"round must be a recent one, but round {number} is no longer at hand"
+            raise Refused("closed", detail, round=number)
         return {name: recalled[name] for name in ROW}
 
     def _amendable(self, number: int) -> bool:
@@ -357,36 +343,23 @@ class Experiment:
         """Return the index of a unit; it may be left out where there is only one."""
         if name is None and len(self._units) == 1:
             return 0
-        found = None if name is None else self._units.get(name)
-        if found is None:
-            units = shown(list(self._units))
-            given = f"must be given, one of {units}, but it is missing"
-            raise Refused(
-                "invalid", f"unit {given if name is None else f'must be one of {units}, but got {shown(name)}'}"
-            )
-        return found
+        if name in self._units:
+            return self._units[name]
+        units = shown(list(self._units))
+        if name is None:
+            raise Refused("invalid", f"unit must be given, one of {units}, but it is missing")
+        raise Refused("invalid", f"unit must be one of {units}, but got {shown(name)}")
 
     def _arm(self, name: str) -> int:
-        found = self._arms.get(name)
-        if found is None:
+        if name not in self._arms:
             raise Refused("not_found", f"arm must be one of {shown(list(self._arms))}, but got {shown(name)}")
-        return found
+        return self._arms[name]
 
-    def _require(self, phase: str, verb: str) -> None:
-        if self.phase != phase:
-            raise Refused(
-                "wrong_state",
-                f"the experiment must be {phase} to {verb} it, but it is {self.phase}",
-                state=self.phase,
-            )
-
-    def _require_unfinished(self) -> None:
-        if self.phase == "finished":
-            raise Refused(
-                "wrong_state",
-                "arms can go away or come back until the experiment is finished, but it is",
-                state="finished",
-            )
+    def _require(self, verb: str, *phases: str) -> None:
+        if self.phase not in phases:
+            wanted = " or ".join(phases)
+            detail = f"the experiment must be {wanted} to {verb}, but it is {self.phase}"
+            raise Refused("wrong_state", detail, state=self.phase)
 
 
 def fingerprint(probabilities: Sequence[float]) -> list[float] | str:
@@ -423,7 +396,8 @@ def _reported(row: Mapping[str, Any], total: float | None) -> bool:
 
 
 def _told(row: Mapping[str, Any]) -> str:
-    return "was closed as missing" if row["status"] == MISSING else f"was reported as {row['total']!r}"
+    how = "closed as missing" if row["status"] == MISSING else f"reported as {row['total']!r}"
+    return f"round {row['round']} was {how}"
 
 
 def _difference(found: Mapping[str, Any] | None, stored: Mapping[str, Any]) -> str:

@@ -28,7 +28,7 @@ def build(design: Design, seed: int) -> Panel:
     """Return the unplayed learner of an experiment; the same design and seed give the same learner."""
     sizes: dict[str, Any] = {"n_arms": len(design.arms), "max_delay": design.max_delay, "seed": seed}
     span: dict[str, Any] = {"direction": design.direction, "low": design.low, "high": design.high}
-    tuning: dict[str, Any] = {**design.tuning}
+    tuning: dict[str, Any] = design.tuning.given()
     player: CompositeLossWrapper
     if design.player == "default":
         player = default_player(**sizes, **span, out_of_range="void")

@@ -7,22 +7,22 @@ long it is.
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from aftereffect.core.text import amount
 
-SURE, LIKELY = 3.0, 2.0
-"""How many standard errors of the difference make a lead clear, or likely."""
+LEADS = ((3.0, "clear", "clearly ahead of"), (2.0, "likely", "probably ahead of"))
+"""How many standard errors of the difference make a lead clear, or likely, and the words for it."""
 
 
+@dataclass(slots=True)
 class Tally:
     """Count, mean and spread of an arm's measured windows, kept up as they come (Welford's recurrence)."""
 
-    __slots__ = ("count", "mean", "squares")
-
-    def __init__(self, count: int = 0, mean: float = 0.0, squares: float = 0.0) -> None:
-        """Start from nothing, or from a saved tally."""
-        self.count, self.mean, self.squares = count, mean, squares
+    count: int = 0
+    mean: float = 0.0
+    squares: float = 0.0
 
     def add(self, value: float) -> None:
         """Take in one window."""
@@ -37,10 +37,6 @@ class Tally:
         if self.count < 2:
             return None
         return math.sqrt(self.squares / (self.count - 1) / self.count)
-
-    def state(self) -> list[float]:
-        """Return the tally as JSON."""
-        return [self.count, self.mean, self.squares]
 
 
 def table(arms: Sequence[str], tallies: Sequence[Tally]) -> dict[str, dict[str, Any]]:
@@ -123,12 +119,10 @@ def _lead(found: dict[str, Any], ranked: Sequence[int], arms: Sequence[str], tal
         alike = "in every window, all of an arm's windows being alike"
         return [f"{best}, clearly ahead of {against}: by {amount(gap)} {alike}."]
     errs = f"with a standard error of {amount(float(f'{error:.2g}'))}"
-    if gap >= SURE * error:
-        found["sure"] = "clear"
-        return [f"{best}, clearly ahead of {against}: by {amount(gap)}, {errs}."]
-    if gap >= LIKELY * error:
-        found["sure"] = "likely"
-        return [f"{best}, probably ahead of {against}: by {amount(gap)}, {errs}."]
+    for least, sure, words in LEADS:
+        if gap >= least * error:
+            found["sure"] = sure
+            return [f"{best}, {words} {against}: by {amount(gap)}, {errs}."]
     found["sure"] = "open"
     return [f"{best}, but cannot be told apart from {against}: {amount(gap)} apart, {errs}."]
 

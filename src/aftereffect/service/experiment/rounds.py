@@ -165,30 +165,22 @@ class RecentRounds:
         return [played.state() for played in self._rounds.values()]
 
 
-class Dates:
-    """The date of a round: the start date plus the rounds before it, moved on by the days of every pause.
+def date_of(settings: ExperimentSettings, number: int, at: str, shift: int) -> str | None:
+    """Return the date of a round: the start date plus the rounds before it and the days of all pauses, `shift`.
 
-    start: the date of round 1, None to take the day on which a round is asked for. round_length: in days.
+    Without a start date it is the day on which the round is asked for; None if there is no such date.
     """
+    if settings.start_date is None:
+        return at[:10] if moment(at) is not None else None
+    first = datetime.date.fromisoformat(settings.start_date).toordinal()
+    day = first + int((number - 1) * settings.round_length) + shift
+    return datetime.date.fromordinal(day).isoformat() if day <= datetime.date.max.toordinal() else None
 
-    def __init__(self, start: str | None, round_length: float, shift: int = 0, paused_at: str | None = None) -> None:
-        self._first = None if start is None else datetime.date.fromisoformat(start).toordinal()
-        self._length = round_length
-        self.shift, self.paused_at = shift, paused_at
 
-    def of(self, number: int, at: str) -> str | None:
-        """Return the date of a round that is asked for at a moment; None if there is no such date."""
-        if self._first is None:
-            return at[:10] if moment(at) is not None else None
-        day = self._first + int((number - 1) * self._length) + self.shift
-        return datetime.date.fromordinal(day).isoformat() if day <= datetime.date.max.toordinal() else None
-
-    def resume(self, at: str) -> None:
-        """Move all later rounds on by the whole days the pause took."""
-        begun, ended = moment(self.paused_at or ""), moment(at)
-        if begun is not None and ended is not None:
-            self.shift += max((ended - begun).days, 0)
-        self.paused_at = None
+def days_between(begun: str | None, ended: str) -> int:
+    """Return the whole days from one moment to another, 0 if they cannot be read."""
+    first, last = moment(begun or ""), moment(ended)
+    return 0 if first is None or last is None else max((last - first).days, 0)
 
 
 @functools.lru_cache(256)

@@ -3,8 +3,10 @@
 Who may do what, and when, is decided in `experiment.py` before anything here is called.
 """
 
+import copy
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import astuple
 from functools import cached_property
 from typing import Any
 
@@ -16,17 +18,16 @@ from aftereffect.service.errors import Corrupt
 from aftereffect.service.experiment import learner
 from aftereffect.service.experiment.outcome import Tally
 from aftereffect.service.experiment.plan import plan
-from aftereffect.service.experiment.rounds import MISSING, REPORTED, VOID, Dates, RecentRounds, Report, Round, Row
+from aftereffect.service.experiment.rounds import MISSING, REPORTED, VOID, RecentRounds, Report, Round, Row, date_of
 from aftereffect.service.messages import Plan
 from aftereffect.service.settings import ExperimentSettings
 
 COUNTS = ("reports", "missing", "void", "out_of_range", "amended", "substituted", "withheld")
-# What is saved as it is.
 PLAIN = (
-    *("phase", "last", "block", "block_start", "block_closed", "updates", "warm_until", "arm_was_away"),
-    *("sum", "started_at", "finished_at"),
+    *("phase", "last", "waiting", "block", "block_start", "block_closed", "updates", "warm_until", "mixed_until"),
+    *("away", "arm_was_away", "plays", "counts", "sum", "shift", "paused_at", "started_at", "finished_at"),
 )
-FIELDS = ("settings", "panel", *PLAIN, "plays", "mixed_until", "away", "counts", "tallies", "rounds", "open", "dates")
+"""What is saved as it is."""
 
 
 def substitute(
@@ -56,7 +57,8 @@ class State:
     probabilities: the learner's. open: the round that waits for reports; waiting: for how many units. last: the latest
     round opened. block: its block, from 1; block_closed: that block has been learned from. warm_until: the last round
     of the latest warm-up. mixed_until: for each unit, the last round whose total holds effects of an arm and of its
-    substitute. away: the arms that cannot be played; arm_was_away: whether there ever was one.
+    substitute. away: the arms that cannot be played; arm_was_away: whether there ever was one. shift: the days of all
+    pauses.
     """
 
     def __init__(self, settings: ExperimentSettings, panel: Panel | None = None) -> None:
@@ -67,7 +69,6 @@ class State:
         self.panel = learner.build(settings, self.seed) if panel is None else panel
         self.probabilities: list[float] = self.panel.probabilities.tolist()
         self.recent = RecentRounds(settings.max_delay, self.n_units)
-        self.dates = Dates(settings.start_date, settings.round_length)
         span = effects.effects(settings.direction, settings.low, settings.high)
         self.least, self.most = effects.total_bounds(span, settings.max_delay)
         self.phase = "draft" if settings.draft else "running"
@@ -76,12 +77,14 @@ class State:
         self.block_start = 1
         self.block_closed = False
         self.mixed_until = [0] * self.n_units
-        self.away: set[int] = set()
+        self.away: list[int] = []
         self.arm_was_away = False
         self.plays = [0] * n_arms
         self.counts = dict.fromkeys(COUNTS, 0)
         self.tallies = [Tally() for _ in range(n_arms)]
         self.sum = 0.0
+        self.shift = 0
+        self.paused_at: str | None = None
         self.started_at: str | None = None
         self.finished_at: str | None = None
 
@@ -114,7 +117,7 @@ class State:
             block=self.block,
             block_start=start,
             asked_at=at,
-            date=self.dates.of(t, at),
+            date=date_of(self.settings, t, at, self.shift),
             drawn=drawn,
             arms=arms,
             probabilities=probabilities,
@@ -137,7 +140,7 @@ class State:
         arm is charged what the others bring while it is away: it neither gains on them nor falls behind.
         """
         probabilities = [self.probabilities[i] for i in drawn]
-        if self.away.isdisjoint(drawn):
+        if not any(arm in self.away for arm in drawn):
             return drawn, probabilities
         arms = list(drawn)
         for u, arm in enumerate(drawn):
@@ -242,41 +245,23 @@ class State:
 
     def to_json(self) -> dict[str, Any]:
         """Return all there is to know, with kind, version and digest."""
-        return saved.seal(
-            "Experiment",
-            {
-                **{name: getattr(self, name) for name in PLAIN},
-                "settings": self.settings.to_json(),
-                "panel": self.panel.state(),
-                "plays": list(self.plays),
-                "mixed_until": list(self.mixed_until),
-                "away": sorted(self.away),
-                "counts": [self.counts[name] for name in COUNTS],
-                "tallies": [tally.state() for tally in self.tallies],
-                "rounds": self.recent.state(),
-                "open": None if self.open is None else self.waiting,
-                "dates": [self.dates.shift, self.dates.paused_at],
-            },
-        )
+        fields = {name: copy.copy(getattr(self, name)) for name in PLAIN}
+        fields |= {"settings": self.settings.to_json(), "panel": self.panel.state(), "rounds": self.recent.state()}
+        return saved.seal("Experiment", {**fields, "tallies": [[*astuple(tally)] for tally in self.tallies]})
 
     @classmethod
     def from_json(cls, state: Mapping[str, Any]) -> "State":
         """Return the state that `to_json` described."""
         try:
-            fields = saved.unseal(state, "Experiment", FIELDS)
+            fields = saved.unseal(state, "Experiment", ("settings", "panel", "rounds", "tallies", *PLAIN))
             settings = ExperimentSettings.from_json(fields["settings"])
             found = cls(settings, restore(fields["panel"]))
             for name in PLAIN:
-                setattr(found, name, fields[name])
-            found.plays, found.mixed_until = list(fields["plays"]), list(fields["mixed_until"])
-            found.away = set(fields["away"])
-            found.counts = dict(zip(COUNTS, fields["counts"], strict=True))
+                setattr(found, name, copy.copy(fields[name]))
             found.tallies = [Tally(*numbers) for numbers in fields["tallies"]]
             rounds = [Round.from_state(each) for each in fields["rounds"]]
             found.recent = RecentRounds(settings.max_delay, found.n_units, rounds)
-            if fields["open"] is not None:
-                found.open, found.waiting = rounds[-1], fields["open"]
-            found.dates = Dates(settings.start_date, settings.round_length, *fields["dates"])
+            found.open = rounds[-1] if found.waiting else None
         except Corrupt:
             raise
         except (AftereffectError, AttributeError, LookupError, TypeError, ValueError) as error:
