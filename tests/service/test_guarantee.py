@@ -44,7 +44,7 @@ def test_after_one_round_it_is_said_in_the_singular() -> None:
     play(experiment)
     words = given(experiment)["words"]
     assert words.startswith("Whatever the effects, over 1 round so far the outcome is on average at most 1 worse than")
-    assert "So far: after 1 round and 0 updates, the regret to be expected is at most the mean of a figure" in words
+    assert "So far: after 1 round and 0 updates, expected regret is at most the mean of a figure" in words
     assert "effects last at most 1 more round and" in words
     assert re.search(r"\b1 rounds", words) is None
 

@@ -49,7 +49,7 @@ def test_null_stands_for_the_default() -> None:
         ({"max_delay": 2.0}, "max_delay must be an int, but got 2.0"),
         ({"max_delay": True}, "max_delay must be an int, but got True"),
         ({"max_delay": None}, "max_delay or carry_over must be given, but both are missing"),
-        ({"carry_over": {"window": 7}}, "max_delay must be left out, or be the 7 rounds of carry_over, but got 3"),
+        ({"carry_over": {"window": 7}}, "max_delay must be left out where carry_over is given, but got 3"),
         ({"max_delay": None, "carry_over": 7}, "carry_over must be a mapping, but got 7"),
         ({"max_delay": None, "carry_over": {}}, "carry_over must have exactly one of window and half_life"),
         ({"max_delay": None, "carry_over": {"window": 7, "half_life": 2}}, "exactly one of window and half_life"),

@@ -254,10 +254,9 @@ class Design(BaseModel):
             if value is None:
                 raise ValueError("or carry_over must be given, but both are missing")
             return value
-        rounds = words.rounds(info.data["round_length"])
-        if value not in (None, rounds):
-            raise ValueError(f"must be left out, or be the {rounds} rounds of carry_over, but got {shown(value)}")
-        return rounds
+        if value is not None:
+            raise ValueError(f"must be left out where carry_over is given, but got {shown(value)}")
+        return words.rounds(info.data["round_length"])
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -310,6 +309,8 @@ class ExperimentSettings(Design):
     @classmethod
     def from_json(cls, fields: Any) -> Self:
         """Read back what `to_json` wrote; anything else was not written by it."""
+        if isinstance(fields, Mapping) and fields.get("carry_over") is not None:
+            fields = {**fields, "max_delay": None}
         try:
             return checked(cls, fields, "settings")
         except Refused as error:

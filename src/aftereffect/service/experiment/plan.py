@@ -53,27 +53,21 @@ def _rhythm(design: Design, found: Rhythm) -> list[str]:
     if d == 0:
         return ["The whole effect of an action arrives in its own round: every round is a decision of its own."]
     first = "total of a block still holds" if d == 1 else f"{d} totals of a block still hold"
+    learned = f"only the last {d + 1} are"
     if design.player == "default":
         learned = f"of the others the last ones are, {found.mean_measured:.1f} on average"
-    else:
-        learned = f"only the last {d + 1} are"
-    return [
+    lines = [
         f"Carry-over: effects arrive up to {counted(d, 'round')} ({duration(d * r)}) after their own. Other tools call "
         "this the attribution window, conversion window, max_lag, lookback or washout.",
         f"An arm stays for a block of at least {shortest} rounds ({duration(shortest * r)}), {mean:.1f} on average "
         f"({_days(mean * r)}). The first {first} effects of the arm before, not learned from; {learned}.",
-        *_tail(design),
     ]
-
-
-def _tail(design: Design) -> list[str]:
-    """Say what a half-life leaves out."""
-    if design.carry_over is None or design.carry_over.half_life is None:
-        return []
-    return [
-        f"The half-life is counted until {100 * LEFT_OVER:g}% of an effect is left; what comes later breaks the "
-        "guarantee's assumption by that much."
-    ]
+    if design.carry_over is not None and design.carry_over.half_life is not None:
+        lines.append(
+            f"The half-life is counted until {100 * LEFT_OVER:g}% of an effect is left; what comes later breaks the "
+            "guarantee's assumption by that much."
+        )
+    return lines
 
 
 def _days(length: float) -> str:
