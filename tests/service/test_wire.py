@@ -159,7 +159,7 @@ def test_patience_ends() -> None:
 @pytest.mark.parametrize("total", [float("nan"), float("inf"), -float("inf")])
 def test_what_json_cannot_say_is_not_sent(total: float) -> None:
     script = Script()
-    with pytest.raises(InvalidArgument, match="finite numbers only"):
+    with pytest.raises(InvalidArgument, match="JSON with finite numbers only"):
         script.client().tell("x", 1, total)
     assert script.asked == []
 

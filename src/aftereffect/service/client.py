@@ -12,7 +12,6 @@ for the moment (429), and, for requests that the service answers alike however o
 the connection broke before the answer. An amend is repeated because it names the total that it corrects.
 """
 
-import ipaddress
 import json
 import math
 import time
@@ -24,6 +23,7 @@ import httpx
 
 from aftereffect.core.checks import choice, integer, real, shown
 from aftereffect.core.errors import InvalidArgument
+from aftereffect.service.config import is_loopback
 from aftereffect.service.protocol import ProblemError, Service
 
 __all__ = ["Client", "ProblemError"]
@@ -91,7 +91,7 @@ class Client(Service):
             timeout=real("timeout", timeout, above=0.0),
             transport=transport,
             # A proxy would break, or read, what is said to a server on this machine.
-            trust_env=not _on_loopback(address.host),
+            trust_env=not is_loopback(address.host),
         )
 
     def __repr__(self) -> str:
@@ -117,11 +117,11 @@ class Client(Service):
         answer = self._send(request, again)
         if operation == "export" or not answer.content:
             return answer.content
-        try:
-            return answer.json()
-        except ValueError:
+        found = _document(answer)
+        if found is None:
             told = shown(answer.text)
-            raise ProblemError(502, "unreadable", f"{self.url} must answer in JSON, but answered {told}") from None
+            raise ProblemError(502, "unreadable", f"{self.url} must answer in JSON, but answered {told}")
+        return found
 
     def _send(self, request: httpx.Request, again: bool) -> httpx.Response:
         """Return the answer to a request, repeated where it may be; anything but success is a `ProblemError`."""
@@ -145,13 +145,6 @@ class Client(Service):
         raise problem from None
 
 
-def _on_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
 def _segment(part: str) -> str:
     """Return one segment of a path; dots alone would mean another path."""
     # A command line may hold half a character: it is nobody's name, but it must not fail here.
@@ -162,10 +155,8 @@ def _segment(part: str) -> str:
 def _encoded(body: Any) -> bytes:
     try:
         return json.dumps(body, allow_nan=False, separators=(",", ":")).encode()
-    except ValueError:
-        raise InvalidArgument(f"what is sent must hold finite numbers only, but got {shown(body)}") from None
-    except TypeError:
-        raise InvalidArgument(f"what is sent must be plain JSON, but got {shown(body)}") from None
+    except (ValueError, TypeError):
+        raise InvalidArgument(f"a request must be JSON with finite numbers only, but got {shown(body)}") from None
 
 
 def _document(answer: httpx.Response) -> Any:

@@ -1,17 +1,17 @@
-"""A demonstration experiment: a year of made-up mailings, so that a new dashboard has something to show.
+"""A demo experiment: a year of simulated mailings, so that a new dashboard has something to show.
 
-Four regions each send a letter, an email or a leaflet every day and see one figure a day: the orders that came in,
-of today's mailing and of the two before. Letters bring most, and mostly two days later. Some figures are missing and
-one was corrected, as happens. The last round is open: report it.
+Four regions each send a letter, an email or a leaflet every day and see one total a day: the orders that came in,
+from that day's mailing and the two before. Letters bring the most, mostly two days later. Some totals are missing and
+one was corrected. The last round is open: report it.
 """
 
 import datetime
-from typing import Any
 
 import numpy as np
 
 from aftereffect.service.errors import Refused
 from aftereffect.service.experiment.commands import Amend, Ask, Command, Tell
+from aftereffect.service.local import Local
 from aftereffect.service.store.store import Store
 
 NAME = "Demonstration: mailings in four regions"
@@ -53,62 +53,40 @@ class World:
 
 
 def ensure(store: Store, today: datetime.date | None = None, days: int = DAYS) -> str:
-    """Return the id of the demonstration experiment; make it if it is not there, ending on `today`."""
-    after: str | None = None
-    while True:
-        page = store.experiments(after=after, limit=1000)
-        for one in page["items"]:
-            if one["name"] == NAME:
-                return str(one["id"])
-        after = page["next"]
-        if after is None:
-            return fill(store, datetime.date.today() if today is None else today, days)
+    """Return the id of the demo experiment; make it if it is not there, ending on `today`."""
+    for one in Local(store).all_experiments():
+        if one.name == NAME:
+            return one.id
+    return fill(store, datetime.date.today() if today is None else today, days)
 
 
 def fill(store: Store, today: datetime.date, days: int = DAYS) -> str:
     """Make the experiment and play `days` rounds, one a day up to yesterday; today's round is left open."""
     first = today - datetime.timedelta(days=days)
-    clock = store.now
+    clock, world = store.now, World(SEED)
+    settings = {
+        **{"name": NAME, "arms": list(EFFECTS), "units": list(REGIONS), "low": 0.0, "high": MOST, "seed": SEED},
+        **{"carry_over": {"window": "2 days"}, "start_date": first.isoformat()},
+    }
     try:
-        _set_clock(store, first, 8)
-        made = store.create(
-            {
-                "name": NAME,
-                "arms": list(EFFECTS),
-                "units": list(REGIONS),
-                "low": 0.0,
-                "high": MOST,
-                "carry_over": {"window": "2 days"},
-                "seed": SEED,
-                "start_date": first.isoformat(),
-            }
-        )
-        _play(store, str(made["id"]), first, days)
+        _set_clock(store, first)
+        made: str = store.create(settings)["id"]
+        turn = store.perform(made, Ask())
+        for day in range(1, days + 1):
+            totals = world.day(turn["arms"])
+            commands: list[Command] = [Tell(day, total, region) for region, total in totals.items()]
+            if day == CORRECTED_DAY and (right := totals[REGIONS[0]]) is not None:
+                # The first total of the day had two digits swapped; noticed before the day was closed.
+                commands[:1] = [Tell(day, right + 9.0, REGIONS[0]), Amend(day, right, REGIONS[0])]
+            _set_clock(store, first + datetime.timedelta(days=day))
+            for answer in store.perform_many([(made, command) for command in [*commands, Ask()]]):
+                if isinstance(answer, Refused):
+                    raise answer
+                turn = answer
     finally:
         store.now = clock
-    return str(made["id"])
+    return made
 
 
-def _play(store: Store, experiment: str, first: datetime.date, days: int) -> None:
-    world = World(SEED)
-    turn = store.perform(experiment, Ask())
-    for day in range(1, days + 1):
-        totals = world.day(turn["arms"])
-        told: list[Command] = [Tell(day, total, region) for region, total in totals.items()]
-        if day == CORRECTED_DAY and (right := totals[REGIONS[0]]) is not None:
-            # The first figure of the day had two digits swapped; noticed before the day was closed.
-            told[:1] = [Tell(day, right + 9.0, REGIONS[0]), Amend(day, right, REGIONS[0])]
-        _set_clock(store, first + datetime.timedelta(days=day), 8)
-        turn = _all_done(store.perform_many([(experiment, command) for command in [*told, Ask()]]))[-1]
-
-
-def _all_done(answers: list[Any]) -> list[dict[str, Any]]:
-    for answer in answers:
-        if isinstance(answer, Refused):
-            raise answer
-    return answers
-
-
-def _set_clock(store: Store, day: datetime.date, hour: int) -> None:
-    moment = f"{day.isoformat()}T{hour:02}:00:00.000Z"
-    store.now = lambda: moment
+def _set_clock(store: Store, day: datetime.date) -> None:
+    store.now = lambda: f"{day.isoformat()}T08:00:00.000Z"

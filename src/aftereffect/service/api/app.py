@@ -122,7 +122,6 @@ def create_app(store: Store, config: Config | None = None) -> FastAPI:
     auth, telemetry = Auth(store, config), Telemetry(config.log_requests)
     app.state.store, app.state.config, app.state.auth, app.state.telemetry = store, config, auth, telemetry
     app.state.pools = ThreadPools()
-    app.state.body_seconds = config.body_seconds
     for router in routes.ROUTERS:
         app.include_router(router)
     app.include_router(dashboard)

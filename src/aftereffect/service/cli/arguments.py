@@ -70,27 +70,20 @@ def chosen(service: "Service", reference: str | None) -> str:
     An id takes precedence over a name. A name that several have, or no name where there are several, is refused with
     their ids.
     """
-    if reference is None:
-        found = list(service.all_experiments())
-        if not found:
-            raise Refused("not_found", "the store holds no experiment yet; `aftereffect init` makes one")
-        if len(found) > 1:
-            raise Refused("invalid", f"EXPERIMENT must say which of {len(found)} experiments: {_listed(found)}")
-        return found[0].id
-    if is_id(reference):
+    if reference is not None and is_id(reference):
         try:
             return service.experiment(reference).id
         except Refused as refusal:
             if refusal.status != 404:
                 raise
-    named = [one for one in service.all_experiments() if one.name == reference]
-    if not named:
+    found = [one for one in service.all_experiments() if reference in (None, one.name)]
+    if len(found) > 1:
+        raise Refused("invalid", f"EXPERIMENT must be the id of one of {len(found)} experiments: {_listed(found)}")
+    if not found and reference is None:
+        raise Refused("not_found", "the store holds no experiment yet; `aftereffect init` makes one")
+    if not found:
         raise Refused("not_found", f"EXPERIMENT must be the id or name of an experiment, but got {shown(reference)}")
-    if len(named) > 1:
-        raise Refused(
-            "invalid", f"EXPERIMENT must be an id where several experiments are named {reference!r}: {_listed(named)}"
-        )
-    return named[0].id
+    return found[0].id
 
 
 def _listed(found: Sequence[Summary]) -> str:

@@ -140,7 +140,7 @@ def number(value: float) -> str:
     >>> number(8421.0), number(0.25)
     ('8421', '0.25')
     """
-    return str(int(value)) if value == int(value) and abs(value) < 1e15 else repr(float(value))
+    return repr(float(value)).removesuffix(".0")
 
 
 def command(*parts: str | None) -> str:

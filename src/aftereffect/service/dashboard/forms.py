@@ -3,7 +3,6 @@
 Only what a form adds is checked here: that a text is a number. The rules of an experiment are those of its settings.
 """
 
-import asyncio
 import re
 import urllib.parse
 from collections.abc import Mapping
@@ -12,6 +11,7 @@ from typing import Annotated, Any
 from fastapi import Depends, Request
 
 from aftereffect.core.checks import shown
+from aftereffect.service.api.body import read_body
 from aftereffect.service.errors import Refused
 
 MOST_BYTES = 1 << 20
@@ -35,16 +35,7 @@ async def fields(request: Request) -> dict[str, str]:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/x-www-form-urlencoded":
         raise Refused("invalid", f"Content-Type must be application/x-www-form-urlencoded, but got {shown(kind)}")
-    seconds: float = request.app.state.body_seconds
-    body = bytearray()
-    try:
-        async with asyncio.timeout(seconds):
-            async for chunk in request.stream():
-                body += chunk
-                if len(body) > MOST_BYTES:
-                    raise Refused("too_large", f"a form must have at most {MOST_BYTES} bytes")
-    except TimeoutError:
-        raise Refused("invalid", f"a form must arrive within {seconds:g} seconds, but this one did not") from None
+    body = await read_body(request, MOST_BYTES, request.app.state.config.body_seconds)
     try:
         pairs = urllib.parse.parse_qsl(
             body.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=MOST_FIELDS

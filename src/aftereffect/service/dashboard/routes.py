@@ -74,8 +74,6 @@ def add_asset(name: str) -> None:
     @router.get(f"/static/{name}", name=name)
     def answer(request: Request) -> Response:
         headers = {
-            "X-Content-Type-Options": "nosniff",
-            "Cross-Origin-Resource-Policy": "same-origin",
             "Vary": "Accept-Encoding",
             "Cache-Control": f"public, max-age={YEAR}, immutable" if request.url.query else "no-cache",
         }

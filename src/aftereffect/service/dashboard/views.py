@@ -30,25 +30,14 @@ HEADERS = {
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
         "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
     ),
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
     "Referrer-Policy": "same-origin",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Cache-Control": "no-store",
 }
+"""What differs from the headers of all other answers (`api.app.SECURITY_HEADERS`)."""
 LIST_LENGTH, TABLE_ROWS, TIMELINE_ROUNDS, MOST_ROWS = 25, 30, 150, 1000
 CHART_ROUNDS, CHART_ROWS = 2000, 20_000
 CHART_FIELDS = ("round", "unit", "arm", "total", "status", "block", "washin", "measured", "update", "date")
 MOST_SHARES, MOST_MEANS = 8, 20
 STATES = {"": "All", "running": "Running", "paused": "Paused", "draft": "Drafts", "finished": "Finished"}
-COUNTS = {
-    "missing": "Missing reports",
-    "void": "Out of range, void",
-    "amended": "Corrected reports",
-    "substituted": "Substitutes played",
-    "withheld": "Not used for learning",
-}
 TERMS = {
     "ends": "First and last rounds",
     "drift": "Probabilities that changed while effects were pending",
@@ -225,7 +214,6 @@ def experiment_page(
         "path": path_of(view["id"]),
         "unit": shown_unit,
         "shares": shares(view),
-        "counted": [(COUNTS[key], n) for key, n in view["counts"].items() if n and key in COUNTS],
         "open": open_rows(store, view),
         "closed_block": view["block"] if closed else None,
         "certificate": certificate(view["guarantee"]),
