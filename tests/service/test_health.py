@@ -1,9 +1,10 @@
 """Health: well only where what is written is kept."""
 
 import sqlite3
-import threading
 from collections.abc import Callable
+from concurrent.futures import Future
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import event
@@ -12,7 +13,7 @@ from tests.service.calling import api, problem
 
 from aftereffect.service.errors import Refused
 from aftereffect.service.experiment.commands import Ask
-from aftereffect.service.store import pulse
+from aftereffect.service.store import health
 from aftereffect.service.store.store import Store
 
 MAIL = {"name": "Mail", "arms": ["short", "long"], "max_delay": 1, "seed": 7}
@@ -21,7 +22,7 @@ MAIL = {"name": "Mail", "arms": ["short", "long"], "max_delay": 1, "seed": 7}
 @pytest.fixture
 def at_once(monkeypatch):
     """Make a trial every time."""
-    monkeypatch.setattr(pulse, "EVERY_S", 0.0)
+    monkeypatch.setattr(health, "EVERY_S", 0.0)
 
 
 def break_disk(store: Store) -> Callable[[], None]:
@@ -32,8 +33,8 @@ def break_disk(store: Store) -> Callable[[], None]:
         cause.sqlite_errorname = "SQLITE_FULL"
         raise OperationalError("COMMIT", None, cause)
 
-    event.listen(store._place.writing, "commit", no_room)
-    return lambda: event.remove(store._place.writing, "commit", no_room)
+    event.listen(store._database.writing, "commit", no_room)
+    return lambda: event.remove(store._database.writing, "commit", no_room)
 
 
 def test_a_store_that_can_only_be_read_is_not_well_until_it_can_be_written(store, at_once):
@@ -80,68 +81,66 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch) -> Clock:
     standing = Clock()
-    monkeypatch.setattr(pulse, "time", standing)
+    monkeypatch.setattr(health, "time", standing)
     return standing
+
+
+def ended(answer: Any) -> Future[list[Any]]:
+    future: Future[list[Any]] = Future()
+    future.set_result([answer])
+    return future
 
 
 def test_trials_are_few_and_a_real_write_saves_one(clock):
     tries, kept = [], [0.0]
-    heart = pulse.Pulse(lambda: tries.append(clock.now), lambda: kept[0])
-    heart.check()
-    clock.now += pulse.EVERY_S - 0.1
-    heart.check()
+
+    def submit():
+        tries.append(clock.now)
+        return ended({})
+
+    checked = health.Health(submit, lambda: kept[0])
+    checked.check()
+    clock.now += health.EVERY_S - 0.1
+    checked.check()
     assert tries == [1000.0]
     clock.now += 0.1
-    heart.check()
-    assert tries == [1000.0, 1000.0 + pulse.EVERY_S]
-    clock.now += pulse.EVERY_S
+    checked.check()
+    assert tries == [1000.0, 1000.0 + health.EVERY_S]
+    clock.now += health.EVERY_S
     kept[0] = clock.now - 0.5
-    heart.check()
+    checked.check()
     assert len(tries) == 2
-    clock.now += pulse.EVERY_S
-    heart.check()
+    clock.now += health.EVERY_S
+    checked.check()
     assert len(tries) == 3
 
 
 def test_a_failure_is_remembered_until_a_write_succeeds(clock):
-    outcome, kept = [Refused("full", "no space left"), None], [0.0]
-
-    def write():
-        found = outcome.pop(0)
-        if found is not None:
-            raise found
-
-    heart = pulse.Pulse(write, lambda: kept[0])
+    outcome, kept = [Refused("full", "no space left"), {}], [0.0]
+    checked = health.Health(lambda: ended(outcome.pop(0)), lambda: kept[0])
     for _ in range(2):
         with pytest.raises(Refused, match="no space left"):
-            heart.check()
+            checked.check()
     clock.now += 1.0
     kept[0] = clock.now
-    heart.check()
-    clock.now += pulse.EVERY_S
-    heart.check()
+    checked.check()
+    clock.now += health.EVERY_S
+    checked.check()
     assert outcome == []
 
 
-def test_a_writer_that_hangs_holds_up_one_who_asks_and_no_more(clock):
-    go_on, began = threading.Event(), threading.Event()
-
-    def write():
-        began.set()
-        go_on.wait(30)
-
-    heart = pulse.Pulse(write, lambda: 0.0)
-    first = threading.Thread(target=heart.check)
-    first.start()
-    try:
-        assert began.wait(30)
-        heart.check()
-        clock.now += pulse.PATIENCE_S + 1.0
-        with pytest.raises(Refused, match="not finished a write for 61 s"):
-            heart.check()
-    finally:
-        go_on.set()
-        first.join()
+def test_a_writer_that_hangs_is_noticed(clock, monkeypatch):
+    monkeypatch.setattr(health, "WAIT_S", 0.01)
+    hanging: Future[list[Any]] = Future()
+    checked = health.Health(lambda: hanging, lambda: 0.0)
+    # Who asks is told how the last trial ended, and waits for the new one only for a moment.
+    for _ in range(3):
+        checked.check()
+    clock.now += health.PATIENCE_S + 1.0
+    with pytest.raises(Refused, match="not finished a write for 61 s"):
+        checked.check()
+    hanging.set_result([{}])
+    checked.check()
 
 
 def test_healthz_says_that_writes_fail(tmp_path, at_once):

@@ -16,7 +16,7 @@ from aftereffect.service.client import Client
 from aftereffect.service.demo import CORRECTED_DAY, EFFECTS, MOST, NAME, REGIONS, World, ensure
 from aftereffect.service.errors import Refused
 from aftereffect.service.local import Local, open_local
-from aftereffect.service.store.locking import holder, lock_path
+from aftereffect.service.store.sqlite_file import holder, holder_path
 from aftereffect.service.store.store import Store
 
 SETTINGS = {"name": "mailings", "arms": ["letter", "email"], "high": 50.0, "max_delay": 2, "seed": 7}
@@ -71,7 +71,7 @@ def test_what_must_be_compiled_is_compiled_before_others_have_to_wait(store: str
 
 
 def test_whoever_waits_for_long_is_told_for_whom(store: str, monkeypatch, caplog) -> None:
-    monkeypatch.setattr("aftereffect.service.store.locking.NOTICE_S", 0.2)
+    monkeypatch.setattr("aftereffect.service.store.sqlite_file.NOTICE_S", 0.2)
     with Store.open(store):
         with pytest.raises(Refused):
             open_local(store, wait=0.1)
@@ -90,10 +90,10 @@ def test_a_server_that_comes_while_waiting_is_spoken_to(store: str, monkeypatch:
 
     def look(database: Path) -> dict[str, Any] | None:
         seen.append(holder(database))
-        lock_path(database).write_text('{"pid": 1, "address": "http://127.0.0.1:9"}', encoding="utf-8")
+        holder_path(database).write_text('{"pid": 1, "address": "http://127.0.0.1:9"}', encoding="utf-8")
         return seen[-1]
 
-    monkeypatch.setattr("aftereffect.service.store.locking.holder", look)
+    monkeypatch.setattr("aftereffect.service.store.sqlite_file.holder", look)
     found = open_local(store, wait=0.1)
     assert seen[0] == {"pid": os.getpid(), "address": None}
     assert isinstance(found, Client)

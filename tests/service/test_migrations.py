@@ -11,14 +11,14 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
 from aftereffect.service.errors import Refused
-from aftereffect.service.store import migrating, schema
+from aftereffect.service.store import schema
 from aftereffect.service.store.backup import backup
-from aftereffect.service.store.places import Place, checked_url
+from aftereffect.service.store.database import Database
 from aftereffect.service.store.store import Store, restore_backup
 
 
 def test_the_migrations_lead_to_the_schema(store_url):
-    with Store.open(store_url) as store, store._place.writing.connect() as connection:
+    with Store.open(store_url) as store, store._database.writing.connect() as connection:
         context = MigrationContext.configure(connection, opts={"compare_type": True})
         assert compare_metadata(context, schema.metadata) == []
 
@@ -28,42 +28,42 @@ def test_opening_again_changes_nothing(store_url):
         made = store.create({"name": "n", "arms": ["a", "b"], "max_delay": 0})
     with Store.open(store_url) as store:
         assert store.experiment(made["id"]) == made
-        with store._place.writing.connect() as connection:
-            assert migrating.version(connection) == migrating.NEWEST
+        with store._database.writing.connect() as connection:
+            assert schema.version(connection) == schema.VERSION
 
 
 def test_the_newest_version_is_the_last_step():
     config = Config()
-    config.set_main_option("script_location", str(migrating.STEPS).replace("%", "%%"))
+    config.set_main_option("script_location", str(schema.STEPS).replace("%", "%%"))
     config.set_main_option("path_separator", "os")
-    assert ScriptDirectory.from_config(config).get_current_head() == migrating.NEWEST
+    assert ScriptDirectory.from_config(config).get_current_head() == schema.VERSION
 
 
 def test_a_store_of_a_newer_release_is_refused_and_left_alone(store_url):
-    with Store.open(store_url) as store, store._place.writing.begin() as connection:
+    with Store.open(store_url) as store, store._database.writing.begin() as connection:
         connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
-    with pytest.raises(Refused, match="version 0001 or older, but it is of 9999"):
+    with pytest.raises(Refused, match="version 0002 or older, but it is of 9999"):
         Store.open(store_url)
-    place = Place(checked_url(store_url))
+    place = Database(store_url)
     with place.writing.connect() as connection:
-        assert migrating.version(connection) == "9999"
+        assert schema.version(connection) == "9999"
     place.close()
 
 
 def test_an_upgrade_that_fails_leaves_nothing_behind(store_url, monkeypatch):
-    whole = migrating._run_steps
+    whole = schema.metadata.create_all
 
-    def broken(connection, found):
-        whole(connection, found)
+    def broken(connection):
+        whole(connection)
         raise RuntimeError("power cut")
 
-    monkeypatch.setattr(migrating, "_run_steps", broken)
+    monkeypatch.setattr(schema.metadata, "create_all", broken)
     with pytest.raises(RuntimeError, match="power cut"):
         Store.open(store_url)
     monkeypatch.undo()
-    place = Place(checked_url(store_url))
+    place = Database(store_url)
     with place.writing.connect() as connection:
-        assert migrating.version(connection) is None
+        assert schema.version(connection) is None
     place.close()
     Store.open(store_url, wait=0.0).close()
 
@@ -83,7 +83,7 @@ def test_somebody_elses_file_is_refused_and_left_as_it_is(tmp_path, script, log)
     with Store.open(f"sqlite:///{tmp_path / 'store.db'}") as store:
         store.backup(tmp_path / "copy.db")
     before, beside = file.read_bytes(), sorted(path.name for path in tmp_path.iterdir())
-    place = Place(checked_url(str(file)))
+    place = Database(str(file))
     rule = r"store must be a store of this service or an empty database, but '.*letters\.db' holds something else"
     for act in (
         lambda: Store.open(f"sqlite:///{file}"),

@@ -126,7 +126,7 @@ def test_a_commit_whose_answer_is_lost_may_have_been_kept_and_is_said_to(fresh_p
             with psycopg.connect(fresh_postgres_url, autocommit=True) as admin:
                 admin.execute("SELECT pg_terminate_backend(%s, 10000)", (pid,))
 
-        event.listen(store._place.writing, "commit", lose, once=True)
+        event.listen(store._database.writing, "commit", lose, once=True)
         with pytest.raises(Refused, match=r"not known whether this was kept; .* to repeat them is safe") as refused:
             store.perform(identity, Tell(asked["round"], 0.5))
         assert refused.value.status == 503
@@ -136,7 +136,7 @@ def test_a_commit_whose_answer_is_lost_may_have_been_kept_and_is_said_to(fresh_p
 
 
 def test_a_row_locked_for_ever_is_not_waited_for_for_ever(fresh_postgres_url, monkeypatch):
-    monkeypatch.setattr("aftereffect.service.store.places._OPTIONS", "-c lock_timeout=300ms")
+    monkeypatch.setattr("aftereffect.service.store.database.POSTGRES_OPTIONS", "-c lock_timeout=300ms")
     with Store.open(fresh_postgres_url) as store:
         identity = store.create(MAIL)["id"]
         with psycopg.connect(fresh_postgres_url) as other:

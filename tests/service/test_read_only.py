@@ -12,9 +12,8 @@ from tests.service.shell import ROOT
 
 from aftereffect.service.errors import Refused
 from aftereffect.service.experiment.commands import Ask, Tell
-from aftereffect.service.store.locking import FileLock
+from aftereffect.service.store.sqlite_file import SqliteFile
 from aftereffect.service.store.store import Store
-from aftereffect.service.store.visiting import Visit
 
 MAIL = {"name": "Mail", "arms": ["short", "long"], "max_delay": 1, "seed": 7}
 # Runs commands as a user whom permissions bind: root gives up what lets it write everywhere (CAP_DAC_OVERRIDE, 1 << 1).
@@ -66,11 +65,8 @@ def filled(folder: Path) -> str:
     return identity
 
 
-@pytest.mark.parametrize("locked", [True, False])
-def test_what_only_reads_works_and_what_writes_is_refused(folder: Path, tmp_path: Path, locked: bool) -> None:
+def test_what_only_reads_works_and_what_writes_is_refused(folder: Path, tmp_path: Path) -> None:
     identity, store = filled(folder), ["--store", str(folder / "store.db")]
-    if not locked:
-        (folder / "store.db.lock").unlink()
     before = lock_up(folder)
     copy = tmp_path / "copy.db"
     status, table, verdict, tokens, backup, ask, init, token = visited(
@@ -120,20 +116,19 @@ def test_a_log_that_was_left_behind_is_read_too(folder: Path, tmp_path: Path) ->
 def test_a_file_is_taken_for_unchanging_only_while_nobody_can_write(folder: Path) -> None:
     file = folder / "store.db"
     filled(folder)
-    visit = Visit(file)
-    assert visit.uri().endswith("?mode=ro&immutable=1")
-    lock = FileLock(file)
+    reader, writer = SqliteFile(file), SqliteFile(file)
+    assert reader.read_only_uri().endswith("?mode=ro&immutable=1")
     with pytest.raises(Refused, match="in use"):
-        lock.take(0.0)
-    visit.close()
-    lock.take(0.0)
-    assert visit.uri().endswith("?mode=ro")
-    lock.release()
+        writer.lock(0.0)
+    reader.release()
+    writer.lock(0.0)
+    assert reader.read_only_uri().endswith("?mode=ro")
+    writer.release()
     (folder / "store.db-wal").write_bytes(b"")
-    assert visit.uri().endswith("&immutable=1")
+    assert reader.read_only_uri().endswith("&immutable=1")
     (folder / "store.db-shm").write_bytes(b"")
-    assert visit.uri().endswith("?mode=ro")
+    assert reader.read_only_uri().endswith("?mode=ro")
     (folder / "store.db-shm").unlink()
     (folder / "store.db-wal").write_bytes(b"something")
-    assert visit.uri().endswith("?mode=ro")
-    visit.close()
+    assert reader.read_only_uri().endswith("?mode=ro")
+    reader.release()

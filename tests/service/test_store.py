@@ -1,42 +1,501 @@
-"""The store's parts: the hash chain, the lock on a file, addresses, cursors, statements of many rows."""
+"""The store, on SQLite and PostgreSQL alike: writes are durable, answered one by one; reads show what is committed."""
 
-import hashlib
+import asyncio
+import csv
+import io
 import json
 import multiprocessing
-import os
 import sqlite3
-import subprocess
-import sys
 import threading
-import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
+import polars as pl
 import pytest
-from sqlalchemy import select
 from sqlalchemy.exc import OperationalError
 
-from aftereffect.service.errors import Refused
-from aftereffect.service.store import chain, paging, places, schema, statements
-from aftereffect.service.store.locking import FileLock, holder
+from aftereffect.service.errors import Corrupt, Refused
+from aftereffect.service.experiment.commands import Amend, Ask, Finish, Pause, Resume, Start, Tell
+from aftereffect.service.store import database, event_log, reads
+from aftereffect.service.store import store as store_module
+from aftereffect.service.store.database import refusal
+from aftereffect.service.store.event_log import Changes
 from aftereffect.service.store.store import Store
 
-HOLD = """
-import sys
-from pathlib import Path
-from aftereffect.service.store.locking import FileLock
-lock = FileLock(Path(sys.argv[1]))
-lock.take(5.0, sys.argv[2] or None)
-print("held", flush=True)
-sys.stdin.read()
-"""
+MAIL = {"name": "Mail", "arms": ["short", "long", "none"], "max_delay": 1, "seed": 7}
 
 
-def test_a_link_is_the_sha256_of_the_hash_before_and_of_the_canonical_event():
-    body = {"total": 0.1, "arm": "Zürich"}
-    event = {"at": "2026-01-01T00:00:00Z", "body": body, "kind": "tell", "round": 3, "seq": 5, "unit": 'a"b'}
-    text = json.dumps(event, sort_keys=True, separators=(",", ":"))
-    found = chain.link("ab", 5, "tell", 3, 'a"b', chain.canonical(body), "2026-01-01T00:00:00Z")
-    assert found == hashlib.sha256(b"ab" + text.encode()).hexdigest()
+def play(store: Store, identity: str, rounds: int) -> list[str]:
+    """Play rounds with totals 0, 1/4, 1/2, 3/4, 0, ...; return the arms."""
+    arms = []
+    for _ in range(rounds):
+        asked = store.perform(identity, Ask())
+        arms.append(asked["arm"])
+        store.perform(identity, Tell(asked["round"], asked["round"] % 4 / 4))
+    return arms
+
+
+def test_a_new_experiment_runs_and_has_an_id(store):
+    made = store.create(MAIL)
+    assert len(made["id"]) == 20
+    assert (made["state"], made["name"], made["round"]) == ("running", "Mail", 0)
+    assert store.experiment(made["id"]) == made
+    assert made["created_at"].endswith("Z")
+
+
+def test_settings_are_checked_before_anything_is_stored(store):
+    with pytest.raises(Refused, match="arms must"):
+        store.create({**MAIL, "arms": ["one"]})
+    assert store.experiments()["items"] == []
+
+
+def test_a_seed_is_drawn_where_none_is_given(store):
+    seeds = {store.create({**MAIL, "seed": None})["seed"] for _ in range(3)}
+    assert len(seeds) == 3
+
+
+def test_the_same_seed_plays_the_same_on_a_store_that_is_closed_and_opened(store_url):
+    with Store.open(store_url) as store:
+        one, two = store.create(MAIL)["id"], store.create(MAIL)["id"]
+        straight = play(store, one, 90)
+        broken = play(store, two, 31)
+    with Store.open(store_url) as store:
+        broken += play(store, two, 40)
+    with Store.open(store_url) as store:
+        broken += play(store, two, 19)
+        assert broken == straight
+        assert [verdict["ok"] for verdict in store.verify()] == [True, True]
+        first, second = (store.events(i, limit=1000)["items"] for i in (one, two))
+        assert [event["body"] for event in first] == [event["body"] for event in second]
+
+
+def test_an_open_round_is_the_same_after_a_restart(store_url):
+    with Store.open(store_url) as store:
+        identity = store.create(MAIL)["id"]
+        play(store, identity, 3)
+        asked = store.perform(identity, Ask())
+    with Store.open(store_url) as store:
+        assert store.perform(identity, Ask()) == asked
+        assert store.experiment(identity)["open_round"] == 4
+
+
+def test_the_clock_can_be_set(store):
+    store.now = lambda: "2031-05-06T07:08:09.000Z"
+    identity = store.create(MAIL)["id"]
+    assert store.perform(identity, Ask())["asked_at"] == "2031-05-06T07:08:09.000Z"
+    assert store.experiment(identity)["created_at"] == "2031-05-06T07:08:09.000Z"
+
+
+def test_repeats_store_nothing_and_conflicts_change_nothing(store):
+    identity = store.create(MAIL)["id"]
+    store.perform(identity, Ask())
+    store.perform(identity, Ask())
+    store.perform(identity, Tell(1, 0.5))
+    again = store.perform(identity, Tell(1, 0.5))
+    assert again["repeated"] is True
+    with pytest.raises(Refused, match=r"reported as 0\.5"):
+        store.perform(identity, Tell(1, 0.25))
+    assert [event["kind"] for event in store.events(identity)["items"]] == ["ask", "tell"]
+
+
+def test_a_very_old_report_repeated_is_found_in_the_store(store):
+    identity = store.create({**MAIL, "max_delay": 0})["id"]
+    play(store, identity, 200)
+    assert store.perform(identity, Tell(1, 0.25))["repeated"] is True
+    with pytest.raises(Refused, match=r"round 1 was reported as 0\.25"):
+        store.perform(identity, Tell(1, 0.5))
+
+
+def test_an_old_round_is_found_even_if_it_is_still_to_be_written(store):
+    identity = store.create({**MAIL, "max_delay": 0})["id"]
+    commands = [command for t in range(1, 201) for command in (Ask(), Tell(t, 0.25))]
+    answers = store.perform_many([(identity, command) for command in [*commands, Tell(1, 0.25), Tell(1, 0.5)]])
+    assert answers[-2]["repeated"] is True
+    assert isinstance(answers[-1], Refused)
+    assert store.verify(identity)[0]["ok"]
+
+
+@pytest.mark.parametrize("identity", ["", "nobody", "x" * 33, "a\0b", "\ud800", "ä"])
+def test_an_unknown_experiment_is_not_found_anywhere(store, identity):
+    for call in (
+        lambda: store.perform(identity, Ask()),
+        lambda: store.experiment(identity),
+        lambda: store.rounds(identity),
+        lambda: store.events(identity),
+        lambda: store.series(identity),
+        lambda: store.export(identity, "csv"),
+        lambda: store.verify(identity),
+        lambda: store.experiments(after=identity),
+    ):
+        with pytest.raises(Refused) as refused:
+            call()
+        assert refused.value.code == "not_found"
+
+
+def test_many_commands_are_answered_one_by_one(store):
+    one, two = store.create(MAIL)["id"], store.create({**MAIL, "draft": True})["id"]
+    commands = [(one, Ask()), (two, Ask()), ("nobody", Ask()), (one, Tell(1, 0.5)), (one, Tell(9, 0.5))]
+    answers = store.perform_many(commands)
+    codes = [answer.code if isinstance(answer, Refused) else "done" for answer in answers]
+    assert codes == ["done", "wrong_state", "not_found", "done", "not_open"]
+    assert store.perform_many([]) == []
+
+
+def test_lists_longer_than_a_transaction_are_answered_in_order(store, monkeypatch):
+    monkeypatch.setattr("aftereffect.service.store.writer.SLICE", 7)
+    identity = store.create(MAIL)["id"]
+    commands = [command for t in range(1, 31) for command in (Ask(), Tell(t, 0.5))]
+    answers = store.perform_many([(identity, command) for command in commands])
+    assert [answer["round"] for answer in answers] == [t for t in range(1, 31) for _ in range(2)]
+
+
+def test_states_follow_the_commands(store):
+    identity = store.create({**MAIL, "draft": True})["id"]
+    for command, state in ((Start(), "running"), (Pause(), "paused"), (Resume(), "running"), (Finish(), "finished")):
+        store.perform(identity, command)
+        assert store.experiment(identity)["state"] == state
+        assert [item["id"] for item in store.experiments(state=state)["items"]] == [identity]
+    assert store.experiments(state="draft")["items"] == []
+    assert store.verify(identity)[0]["ok"]
+
+
+def test_experiments_come_in_pages(store):
+    made = [store.create({**MAIL, "name": f"n{i}"})["id"] for i in range(5)]
+    first = store.experiments(limit=2)
+    second = store.experiments(after=first["next"], limit=2)
+    third = store.experiments(after=second["next"], limit=2)
+    assert [item["id"] for page in (first, second, third) for item in page["items"]] == made
+    assert third["next"] is None
+    assert third["items"][0]["arms"] == MAIL["arms"]
+
+
+def test_rounds_come_in_pages_by_round_and_unit(store):
+    identity = store.create({**MAIL, "units": ["b", "a", "c"]})["id"]
+    for t in range(1, 4):
+        store.perform(identity, Ask())
+        for unit in ("c", "a", "b"):
+            store.perform(identity, Tell(t, 0.5, unit))
+    first = store.rounds(identity, limit=4)
+    assert [(row["round"], row["unit"]) for row in first["items"]] == [(1, "b"), (1, "a"), (1, "c"), (2, "b")]
+    assert first["next"] == "2.0"
+    second = store.rounds(identity, after="2.0", limit=2)
+    assert [(row["round"], row["unit"]) for row in second["items"]] == [(2, "a"), (2, "c")]
+    assert second["next"] == "2"
+    assert store.rounds(identity, after=2)["next"] is None
+    assert len(store.rounds(identity, after=0)["items"]) == 9
+    assert store.rounds(identity, after=3)["items"] == []
+
+
+@pytest.mark.parametrize("limit", [0, 1001, True, 1.0, "7"])
+def test_pages_have_a_limit(store, limit):
+    identity = store.create(MAIL)["id"]
+    for call in (store.experiments, partial(store.rounds, identity), partial(store.events, identity)):
+        with pytest.raises(Refused, match="limit must be"):
+            call(limit=limit)
+
+
+def test_the_log_comes_in_pages(store):
+    identity = store.create(MAIL)["id"]
+    play(store, identity, 3)
+    first = store.events(identity, limit=4)
+    second = store.events(identity, after=first["next"], limit=4)
+    assert [event["seq"] for event in (*first["items"], *second["items"])] == [1, 2, 3, 4, 5, 6]
+    assert second["next"] is None
+    assert first["items"][1]["body"]["total"] == 0.25
+
+
+def test_a_row_is_what_the_answer_said(store):
+    identity = store.create(MAIL)["id"]
+    asked = store.perform(identity, Ask())
+    (row,) = store.rounds(identity)["items"]
+    assert {name: asked[name] for name in row} == row
+    told = store.perform(identity, Tell(1, 0.1))
+    (row,) = store.rounds(identity)["items"]
+    assert {name: told[name] for name in row} == row
+    assert row["total"] == 0.1
+    assert isinstance(row["draw"], bool)
+
+
+def test_series_are_the_columns_of_the_last_rows(store):
+    identity = store.create(MAIL)["id"]
+    play(store, identity, 12)
+    store.perform(identity, Ask())
+    rows = store.rounds(identity)["items"]
+    whole = store.series(identity)
+    for name in ("round", "arm", "total", "status", "washin", "measured", "update", "probability"):
+        assert whole[name] == [row[name] for row in rows]
+    draws = [row["round"] for row in rows if row["draw"]]
+    assert whole["odds"]["round"] == draws
+    for row in rows:
+        if row["draw"]:
+            odds = whole["odds"]["probabilities"][row["arm"]]
+            assert odds[draws.index(row["round"])] == row["probability"]
+    assert store.series(identity, last=5)["round"] == [9, 10, 11, 12, 13]
+
+
+def test_exports_hold_every_row(store):
+    identity = store.create({**MAIL, "arms": ["=1+1", "long"]})["id"]
+    play(store, identity, 20)
+    rows = store.rounds(identity)["items"]
+    table = pl.read_parquet(io.BytesIO(b"".join(store.export(identity, "parquet"))))
+    assert table.to_dicts() == rows
+    read = list(csv.DictReader(io.StringIO(b"".join(store.export(identity, "csv")).decode())))
+    assert [float(row["total"]) for row in read] == [row["total"] for row in rows]
+    assert {row["arm"] for row in read} == {"'=1+1", "long"}
+    with pytest.raises(Refused, match="form must be one of"):
+        store.export(identity, "xml")
+
+
+def test_many_threads_on_one_experiment_leave_no_gap(store):
+    identity = store.create(MAIL)["id"]
+    rounds: list[int] = []
+    guard = threading.Lock()
+
+    def client(_: int) -> None:
+        for _ in range(10):
+            asked = store.perform(identity, Ask())
+            try:
+                told = store.perform(identity, Tell(asked["round"], 0.5))
+            except Refused:
+                continue
+            if not told["repeated"]:
+                with guard:
+                    rounds.append(asked["round"])
+
+    with ThreadPoolExecutor(16) as crowd:
+        list(crowd.map(client, range(16)))
+    stored = [row["round"] for row in store.rounds(identity, limit=1000)["items"]]
+    assert stored == list(range(1, len(stored) + 1))
+    assert sorted(rounds) == stored
+    assert store.verify(identity)[0]["ok"]
+
+
+def test_event_loops_get_the_same_answers(store):
+    async def client(i: int) -> tuple[int, list[str]]:
+        made = await store.acreate({**MAIL, "seed": i})
+        arms = []
+        for t in range(1, 6):
+            arms.append((await store.aperform(made["id"], Ask()))["arm"])
+            await store.aperform(made["id"], Tell(t, t % 4 / 4))
+        with pytest.raises(Refused, match="must be open"):
+            await store.aperform(made["id"], Tell(99, 0.5))
+        items = [(made["id"], Ask()), (made["id"], Tell(99, 0.5))]
+        answer, refused = await store.aperform_many(items)
+        assert isinstance(refused, Refused)
+        assert await store.aperform_many([]) == []
+        return answer["round"], arms
+
+    async def crowd() -> list[tuple[int, list[str]]]:
+        return await asyncio.gather(*(client(i) for i in range(32)))
+
+    found = asyncio.run(crowd())
+    assert {number for number, _ in found} == {6}
+    twin = store.create({**MAIL, "seed": 5})["id"]
+    assert play(store, twin, 5) == found[5][1]
+
+
+def test_a_request_given_up_holds_up_nobody(store):
+    identity = store.create(MAIL)["id"]
+
+    async def hasty() -> None:
+        task = asyncio.ensure_future(store.aperform(identity, Ask()))
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(hasty())
+    assert store.perform(identity, Ask())["round"] == 1
+
+
+def test_a_closed_store_refuses(store_url):
+    store = Store.open(store_url)
+    identity = store.create(MAIL)["id"]
+    store.close()
+    with pytest.raises(Refused, match="closed"):
+        store.perform(identity, Ask())
+    store.close()
+
+
+def _failing(monkeypatch: pytest.MonkeyPatch, failures: list[str]) -> None:
+    write = Changes.write
+
+    def broken(self, connection):
+        count = write(self, connection)
+        if failures:
+            failures.pop()
+            raise OperationalError("COMMIT", None, OSError("the disk went away"))
+        return count
+
+    monkeypatch.setattr(Changes, "write", broken)
+
+
+def test_what_was_not_kept_is_not_acknowledged_and_is_taken_back(store, monkeypatch):
+    one, two = store.create(MAIL)["id"], store.create(MAIL)["id"]
+    play(store, one, 3)
+    asked = store.perform(two, Ask())
+    before = store.experiment(one), store.events(one), store.rounds(one)
+    _failing(monkeypatch, ["once"])
+    answers = store.perform_many([(one, Ask()), (one, Ask()), (one, Tell(4, 0.5))])
+    assert [answer.code for answer in answers] == ["busy"] * 3
+    assert (store.experiment(one), store.events(one), store.rounds(one)) == before
+    assert store.perform(one, Ask())["round"] == 4
+    assert store.perform(two, Ask()) == asked
+    assert [verdict["ok"] for verdict in store.verify()] == [True, True]
+
+
+def test_views_never_show_what_is_not_committed(store, monkeypatch):
+    identity = store.create(MAIL)["id"]
+    written, go_on = threading.Event(), threading.Event()
+    write = Changes.write
+
+    def slow(self, connection):
+        count = write(self, connection)
+        written.set()
+        assert go_on.wait(60)
+        return count
+
+    monkeypatch.setattr(Changes, "write", slow)
+    with ThreadPoolExecutor(1) as other:
+        asking = other.submit(store.perform, identity, Ask())
+        assert written.wait(60)
+        # The command has been run in memory and written, not committed; reads do not wait for it.
+        assert store.experiment(identity)["round"] == 0
+        assert store.rounds(identity)["items"] == []
+        assert store.events(identity)["items"] == []
+        assert store.series(identity)["round"] == []
+        go_on.set()
+        assert asking.result()["round"] == 1
+    assert store.experiment(identity)["round"] == 1
+
+
+def test_a_fault_in_one_command_spoils_no_other(store, monkeypatch, caplog):
+    one, two = store.create(MAIL)["id"], store.create(MAIL)["id"]
+    whole = event_log.Experiment.do
+
+    def faulty(self, command, at, recalled=None):
+        if command == Tell(1, 0.125):
+            whole(self, command, at, recalled)
+            raise ZeroDivisionError
+        return whole(self, command, at, recalled)
+
+    monkeypatch.setattr(event_log.Experiment, "do", faulty)
+    commands = [(one, Ask()), (two, Ask()), (one, Tell(1, 0.125)), (one, Tell(1, 0.5)), (two, Tell(1, 1.0))]
+    found = [answer.code if isinstance(answer, Refused) else answer["round"] for answer in store.perform_many(commands)]
+    assert found == [1, 1, "corrupt", 1, 1]
+    assert [row["total"] for row in store.rounds(one)["items"]] == [0.5]
+    assert [verdict["ok"] for verdict in store.verify()] == [True, True]
+    assert "ZeroDivisionError" in caplog.text
+
+
+def test_a_fault_of_the_writer_itself_does_not_end_it(store, monkeypatch, caplog):
+    identity = store.create(MAIL)["id"]
+    monkeypatch.setattr("aftereffect.service.store.writer.Writer._commit", None)
+    with pytest.raises(Refused, match="the service failed: TypeError"):
+        store.perform(identity, Ask())
+    monkeypatch.undo()
+    assert store.perform(identity, Ask())["round"] == 1
+    assert "a batch of 1 commands failed" in caplog.text
+
+
+def test_experiments_beyond_what_fits_in_memory_are_taken_up_again(store):
+    store._writer.most_loaded = 2
+    made = [store.create({**MAIL, "seed": i})["id"] for i in range(4)]
+    for t in range(1, 6):
+        answers = store.perform_many([(identity, Ask()) for identity in made])
+        assert [answer["round"] for answer in answers] == [t] * 4
+        store.perform_many([(identity, Tell(t, 0.5)) for identity in made])
+    assert all(verdict["ok"] for verdict in store.verify())
+
+
+def test_checkpoints_are_never_older_than_they_may_be(store, monkeypatch):
+    monkeypatch.setattr(event_log, "CHECKPOINT_EVERY", 16)
+    identity = store.create(MAIL)["id"]
+    for t in range(1, 41):
+        store.perform_many([(identity, Ask()), (identity, Tell(t, 0.5))])
+        with store._database.reading.connect() as connection:
+            seq = connection.exec_driver_sql("SELECT max(seq) FROM checkpoints").scalar() or 0
+        assert 2 * t - seq < 16
+
+
+def test_an_amendment_moves_the_row(store):
+    identity = store.create(MAIL)["id"]
+    play(store, identity, 1)
+    store.perform(identity, Amend(1, 0.75))
+    assert store.rounds(identity)["items"][0]["total"] == 0.75
+    assert store.verify(identity)[0]["ok"]
+
+
+def test_tokens_are_shown_once_and_can_be_revoked(store):
+    token = store.create_token("till", ["play", "read"])
+    assert len(token) >= 43
+    assert store.scopes_of(token) == {"read", "play"}
+    (listed,) = store.tokens()
+    assert listed["name"] == "till"
+    assert listed["scopes"] == ["read", "play"]
+    assert token not in json.dumps(listed)
+    with store._database.reading.connect() as connection:
+        stored = connection.exec_driver_sql("SELECT * FROM tokens").one()
+    assert token not in " ".join(map(str, stored))
+    store.revoke_token(listed["id"])
+    assert store.scopes_of(token) is None
+    store.revoke_token(listed["id"])
+    with pytest.raises(Refused, match="no token"):
+        store.revoke_token("nothing")
+
+
+@pytest.mark.parametrize("token", ["", "ae_", "ae_" + "x" * 43, "\ud800", "ae_\ud800\0", None])
+def test_a_token_nobody_made_opens_nothing(store, token):
+    assert store.scopes_of(token) is None
+
+
+@pytest.mark.parametrize("scopes", [[], ["write"], "read", None, [1]])
+def test_scopes_are_checked(store, scopes):
+    with pytest.raises(Refused, match=r"scopes(\[0\])? must"):
+        store.create_token("x", scopes)
+    assert store.tokens() == []
+
+
+def test_the_default_clock_is_utc_to_the_millisecond():
+    now = store_module.utc_now()
+    assert len(now) == len("2026-01-01T00:00:00.000Z")
+    assert now.endswith("Z")
+
+
+def test_errors_of_the_database_in_reads_are_refusals(store, monkeypatch):
+    def broken(*_):
+        raise OperationalError("SELECT", {}, Exception("gone"))
+
+    monkeypatch.setattr("aftereffect.service.store.reads.rounds", broken)
+    with pytest.raises(Refused, match="did not answer, try again: gone"):
+        store.rounds("x")
+
+
+def test_a_log_that_is_broken_is_not_gone_on_with(store_url):
+    with Store.open(store_url) as store:
+        identity = store.create(MAIL)["id"]
+        play(store, identity, 5)
+    with Store.open(store_url) as store:
+        with store._database.writing.begin() as connection:
+            connection.exec_driver_sql("DELETE FROM events WHERE seq = 10")
+        for call in (lambda: store.perform(identity, Ask()), lambda: store.experiment(identity)):
+            with pytest.raises(Corrupt, match="must end at event 10"):
+                call()
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("SQLITE_FULL", "nothing was kept"), ("SQLITE_IOERR_FSYNC", "not known whether this was kept")],
+)
+def test_what_was_written_but_not_synced_may_be_there_after_all(name, words):
+    cause = sqlite3.OperationalError("disk trouble")
+    cause.sqlite_errorname = name
+    found = refusal(OperationalError("COMMIT", None, cause))
+    assert (found.code, words in found.detail) == ("full", True)
+
+
+# The parts: hashes, addresses, connections, cursors.
 
 
 @pytest.mark.parametrize(
@@ -49,65 +508,11 @@ def test_a_link_is_the_sha256_of_the_hash_before_and_of_the_canonical_event():
         ("p", 5, "tell", 3, None, "{}", "now"),
         ("p", 5, "tell", 3, "u", '{"a":1}', "now"),
         ("p", 5, "tell", 3, "u", "{}", "then"),
+        ("p5", 5, "tell", 3, "u", "{}", "now"),
     ],
 )
 def test_every_part_of_an_event_is_in_its_hash(changed):
-    assert chain.link(*changed) != chain.link("p", 5, "tell", 3, "u", "{}", "now")
-
-
-def test_canonical_text_has_no_nan():
-    with pytest.raises(ValueError, match="not JSON compliant"):
-        chain.canonical({"total": float("nan")})
-
-
-def test_a_second_store_on_a_file_waits_and_then_says_who_has_it(sqlite_url):
-    with Store.open(sqlite_url, address="http://127.0.0.1:8321"):
-        start = time.monotonic()
-        with pytest.raises(Refused, match=r"server at http://127\.0\.0\.1:8321") as refused:
-            Store.open(sqlite_url, wait=0.3)
-        assert time.monotonic() - start >= 0.3
-        assert refused.value.code == "busy"
-        assert refused.value.extra == {"address": "http://127.0.0.1:8321", "pid": os.getpid()}
-        assert refused.value.status == 503
-    Store.open(sqlite_url, wait=0.0).close()
-
-
-def holding(database: Path, address: str) -> subprocess.Popen[str]:
-    """Start a process that holds the lock of a database until its standard input ends."""
-    command = [sys.executable, "-c", HOLD, str(database), address]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-
-
-def test_a_second_process_waits_for_the_first_to_end(tmp_path):
-    database = tmp_path / "store.db"
-    with holding(database, "") as other:
-        assert other.stdout.readline() == "held\n"
-        assert holder(database) == {"pid": other.pid, "address": None}
-        lock = FileLock(database)
-        with pytest.raises(Refused, match=f"in use by process {other.pid}"):
-            lock.take(0.0)
-        ending = threading.Timer(0.3, other.stdin.close)
-        ending.start()
-        lock.take(60.0)
-        ending.join()
-        assert other.wait() == 0
-        assert holder(database) == {"pid": os.getpid(), "address": None}
-        lock.release()
-    assert holder(database) is None
-
-
-def test_a_killed_holder_leaves_no_lock(tmp_path):
-    database = tmp_path / "store.db"
-    with holding(database, "http://here") as other:
-        other.stdout.readline()
-        found = holder(database)
-        assert found is not None
-        assert found["address"] == "http://here"
-        other.kill()
-    assert holder(database) is None
-    lock = FileLock(database)
-    lock.take(0.0)
-    lock.release()
+    assert event_log.next_hash(*changed) != event_log.next_hash("p", 5, "tell", 3, "u", "{}", "now")
 
 
 def test_a_folder_that_is_not_there_is_refused(tmp_path):
@@ -118,17 +523,17 @@ def test_a_folder_that_is_not_there_is_refused(tmp_path):
 @pytest.mark.parametrize("address", ["mysql://x/y", "sqlite://", "sqlite:///:memory:", "sqlite:///a.db?mode=ro", "://"])
 def test_addresses_that_are_no_store_are_refused(address):
     with pytest.raises(Refused, match="store must be"):
-        places.checked_url(address)
+        database.checked_url(address)
 
 
 def test_an_address_that_is_refused_shows_no_password():
     with pytest.raises(Refused) as refused:
-        places.checked_url("mysql://me:hunter2@x/y")
+        database.checked_url("mysql://me:hunter2@x/y")
     assert "hunter2" not in refused.value.detail
 
 
 def test_sqlite_syncs_every_commit_and_only_the_writer_moves_the_log(sqlite_url):
-    place = places.Place(places.checked_url(sqlite_url))
+    place = database.Database(sqlite_url)
     for engine in (place.writing, place.reading):
         with engine.connect() as connection:
             names = ("journal_mode", "synchronous", "wal_autocheckpoint")
@@ -140,30 +545,20 @@ def test_sqlite_syncs_every_commit_and_only_the_writer_moves_the_log(sqlite_url)
 def test_the_reading_connections_cannot_write(sqlite_url):
     with (
         Store.open(sqlite_url) as store,
-        store._place.reading.connect() as connection,
+        store._database.reading.connect() as connection,
         pytest.raises(OperationalError, match="readonly"),
     ):
         connection.exec_driver_sql("DELETE FROM experiments")
-
-
-@pytest.mark.parametrize("count", [0, 1, 5, 64, 341, 1500])
-def test_statements_take_any_number_of_rows(sqlite_url, count):
-    with Store.open(sqlite_url) as store, store._place.writing.begin() as connection:
-        rows = [(i + 1, f"id{i}", "n", "", 0, "", "now", "{}") for i in range(count)]
-        statements.create.run(connection, rows)
-        statements.move_heads.run(connection, [("running", i, f"h{i}", i + 1) for i in range(count)])
-        found = connection.execute(select(schema.experiments).order_by(schema.experiments.c.number)).all()
-        assert [(row.id, row.seq, row.head) for row in found] == [(f"id{i}", i, f"h{i}") for i in range(count)]
 
 
 @pytest.mark.parametrize("after", ["x", "1.x", "-1", "1.", ".1", "1.2.3", "²", True, 2**63, "1.9999999999", 1.5])
 def test_cursors_that_are_none_are_refused(after):
     if after in ("1.", 1.5):
         # An empty unit reads as the whole round, a float as ROUND.UNIT.
-        assert paging.read_cursor(after)[0] == 1
+        assert reads.read_cursor(after)[0] == 1
         return
     with pytest.raises(Refused, match="after must be ROUND or ROUND"):
-        paging.read_cursor(after)
+        reads.read_cursor(after)
 
 
 def _open_and_close(url: str) -> None:
@@ -194,13 +589,13 @@ def test_a_file_that_is_no_database_is_named_as_such(tmp_path: Path):
 
 
 def test_the_log_is_moved_into_the_file_when_there_is_time(sqlite_url, monkeypatch):
-    monkeypatch.setattr("aftereffect.service.store.sweeping.LOG_ROWS_IDLE", 1)
+    monkeypatch.setattr("aftereffect.service.store.sqlite_file.LOG_ROWS_IDLE", 1)
     with Store.open(sqlite_url) as store:
         for i in range(3):
             store.create({"name": f"n{i}", "arms": ["a", "b"], "max_delay": 0})
         store.check_health()
         # Only what has been moved is there for one who does not read the log.
-        file = sqlite3.connect(f"file:{store._place.file}?immutable=1", uri=True)
+        file = sqlite3.connect(f"file:{store._database.file.path}?immutable=1", uri=True)
         moved = file.execute("SELECT count(*) FROM experiments").fetchone()[0]
         file.close()
         assert moved >= 2

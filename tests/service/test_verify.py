@@ -7,9 +7,9 @@ from sqlalchemy import Connection
 
 from aftereffect.service.errors import Refused
 from aftereffect.service.experiment.commands import Amend, Ask, Away, Back, Pause, Resume, Tell
-from aftereffect.service.store import loading, verifying
-from aftereffect.service.store.jobs import Work
+from aftereffect.service.store import event_log, verify
 from aftereffect.service.store.store import Store
+from aftereffect.service.store.writer import Work
 
 SHOP = {"name": "Shop", "arms": ["low", "mid", "high"], "max_delay": 1, "seed": 3, "units": ["north", "south"]}
 ROUNDS = 60
@@ -89,12 +89,12 @@ ALTERATIONS = [
 
 @pytest.mark.parametrize("portion", [5000, 10])
 def test_every_alteration_is_found(store, monkeypatch, portion):
-    monkeypatch.setattr(verifying, "_FLUSH", portion)
-    monkeypatch.setattr(loading, "EVERY", 64)
+    monkeypatch.setattr(verify, "_FLUSH", portion)
+    monkeypatch.setattr(event_log, "CHECKPOINT_EVERY", 64)
     store.create(SHOP)
     identity = filled(store)
     saved = {}
-    with store._place.reading.connect() as connection:
+    with store._database.reading.connect() as connection:
         for table in ("experiments", "events", "rounds", "checkpoints"):
             saved[table] = connection.exec_driver_sql(f"SELECT * FROM {table}").all()
     for statement, finding in ALTERATIONS:
@@ -108,29 +108,28 @@ def test_every_alteration_is_found(store, monkeypatch, portion):
 
 
 def _put_back(store: Store, saved: dict[str, list[tuple[object, ...]]]) -> None:
-    mark = "?" if store._place.is_sqlite else "%s"
-    with store._place.writing.begin() as connection:
+    on_sqlite = store._database.file is not None
+    mark = "?" if on_sqlite else "%s"
+    with store._database.writing.begin() as connection:
         for table in reversed(saved):
             connection.exec_driver_sql(f"DELETE FROM {table}")
         for table, rows in saved.items():
             if rows:
-                override = "OVERRIDING SYSTEM VALUE " if table == "experiments" and not store._place.is_sqlite else ""
+                override = "OVERRIDING SYSTEM VALUE " if table == "experiments" and not on_sqlite else ""
                 marks = ",".join([mark] * len(rows[0]))
                 connection.exec_driver_sql(f"INSERT INTO {table} {override}VALUES ({marks})", [tuple(r) for r in rows])
 
 
 def test_a_forged_event_with_a_right_hash_is_found_by_replaying(store):
-    from aftereffect.service.store import chain
-
     identity = store.create({**SHOP, "units": None})["id"]
     store.perform(identity, Ask())
     (event,) = store.events(identity)["items"]
     body = {**event["body"], "arms": [(event["body"]["arms"][0] + 1) % 3]}
-    with store._place.reading.connect() as connection:
+    with store._database.reading.connect() as connection:
         row = connection.exec_driver_sql("SELECT settings, created_at FROM experiments").one()
-    before = chain.genesis(identity, row.settings, row.created_at)
-    text = chain.canonical(body)
-    head = chain.link(before, 1, "ask", 1, None, text, event["at"])
+    before = event_log.first_hash(identity, row.settings, row.created_at)
+    text = event_log.as_text(body)
+    head = event_log.next_hash(before, 1, "ask", 1, None, text, event["at"])
     alter(store, f"UPDATE events SET body = '{text.replace('%', '%%')}', hash = '{head}'")
     alter(store, f"UPDATE experiments SET head = '{head}'")
     (verdict,) = store.verify(identity)
@@ -147,6 +146,6 @@ def test_verdicts_come_in_pages_that_end_after_a_while(store, monkeypatch):
     first = store.verify_page(limit=2)
     assert first == {"items": everything[:2], "next": made[1]}
     assert store.verify_page(after=made[1], limit=3) == {"items": everything[2:], "next": None}
-    monkeypatch.setattr(verifying, "PAGE_S", 0.0)
+    monkeypatch.setattr(verify, "PAGE_S", 0.0)
     assert store.verify_page(after=made[2]) == {"items": everything[3:4], "next": made[3]}
     assert store.verify_page(after=made[3]) == {"items": everything[4:], "next": None}

@@ -63,7 +63,7 @@ class Local(Service):
             case "experiment" | "rounds" | "events" | "series":
                 return getattr(store, operation)(id, **query)
             case "export":
-                return store.export(id, query["format"])
+                return b"".join(store.export(id, query["format"]))
             case "verify":
                 return store.verify(id)[0]
             case "verify_all":
@@ -179,7 +179,7 @@ def open_local(store: str, token: str | None = None, wait: float = WAIT, *, play
 
 def _address(store: str) -> str | None:
     """Return the address of the server that has a store's file, None if none has."""
-    from aftereffect.service.store.locking import holder
+    from aftereffect.service.store.sqlite_file import holder
 
     file = file_of(store)
     held = None if file is None else holder(file.resolve())

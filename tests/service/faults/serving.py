@@ -32,8 +32,8 @@ from aftereffect.service.api.server import serve
 from aftereffect.service.config import Config
 from aftereffect.service.errors import Refused
 from aftereffect.service.experiment.commands import Amend, Ask, Command, Tell
-from aftereffect.service.store.jobs import Answer
 from aftereffect.service.store.store import Store
+from aftereffect.service.store.writer import Answer
 
 BEHIND = 0.15
 

@@ -5,13 +5,11 @@ short, then EFBIG), writes answered with ENOSPC, syncs answered with EIO (the la
 """
 
 import asyncio
-import contextlib
 import errno
 import resource
 import time
 from pathlib import Path
 
-import psutil
 from tests.service.faults.audit import audit
 from tests.service.faults.crowd import Crowd
 from tests.service.faults.harness import SOAK, progress, standstill, thirty_two
@@ -41,12 +39,9 @@ def mend_disk(server: Server) -> None:
 
 
 def limit_files(server: Server, size: int | None) -> None:
-    """Let no file get longer than this, in the server and in the process that writes for it; None: than it might."""
+    """Let no file of the server get longer than this; None: as long as it may."""
     _, hard = resource.prlimit(server.running.pid, resource.RLIMIT_FSIZE)
-    # The server first: a process that it starts meanwhile has its limit.
-    for pid in (server.running.pid, *(child.pid for child in psutil.Process(server.running.pid).children())):
-        with contextlib.suppress(ProcessLookupError):
-            resource.prlimit(pid, resource.RLIMIT_FSIZE, (hard if size is None else size, hard))
+    resource.prlimit(server.running.pid, resource.RLIMIT_FSIZE, (hard if size is None else size, hard))
 
 
 async def refused(server: Server, ledger: Ledger, fault: str) -> None:

@@ -5,8 +5,7 @@ token needs. Responses are written by hand (`reply`), since FastAPI would valida
 """
 
 import re
-import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal
 
 import orjson
@@ -32,8 +31,6 @@ from aftereffect.service.store.store import Store
 
 DIGITS = re.compile(r"[0-9]{1,19}", re.ASCII)
 MEDIA_TYPES = {"csv": "text/csv; charset=utf-8", "parquet": "application/vnd.apache.parquet"}
-SPOOL_BYTES = 8 << 20
-"""An export up to this size is kept in memory while it is sent, a longer one in a temporary file."""
 
 
 async def check_query(request: Request) -> None:
@@ -199,21 +196,9 @@ async def series(store: ReadStore, pools: Pools, id: ExperimentId, last: Last = 
 async def export(store: ReadStore, pools: Pools, id: ExperimentId, format: Format = "csv") -> Response:
     """Return the record as a CSV or Parquet file."""
     form = format or "csv"
-    chunks = _exported(store, id, form)
-    await pools.long_reads.run(next, chunks)
+    chunks = await pools.long_reads.run(store.export, id, form)
     headers = {"Content-Disposition": f'attachment; filename="{id}.{form}"', "Content-Type": MEDIA_TYPES[form]}
     return StreamingResponse(chunks, headers=headers)
-
-
-def _exported(store: Store, id: str, form: str) -> Iterator[bytes]:
-    """Yield nothing once the whole export is written down, then the export: a slow client holds no connection."""
-    with tempfile.SpooledTemporaryFile(SPOOL_BYTES) as file:
-        for chunk in [store.export(id, form)]:
-            file.write(chunk)
-        file.seek(0)
-        yield b""
-        while chunk := file.read(1 << 16):
-            yield chunk
 
 
 @read.post("/v1/plan", response_model=messages.Plan)

@@ -32,7 +32,7 @@ BY_STATUS = {404: NOT_FOUND, 409: CONFLICT, 429: UNAVAILABLE, 502: UNAVAILABLE, 
 PATHS = {errno.ENOENT: "not_found"} | dict.fromkeys(
     (errno.EACCES, errno.EPERM, errno.EISDIR, errno.ENOTDIR, errno.EROFS, errno.ENAMETOOLONG), "invalid"
 )
-LEDGER = "aftereffect.service.store.ledger"
+WRITER = "aftereffect.service.store.writer"
 
 
 class Format(StrEnum):
@@ -69,7 +69,7 @@ def refusal(error: OSError) -> Refused:
 def exit_on_error(form: Format = Format.TABLE) -> Iterator[None]:
     """Turn what is refused inside into a message on standard error and an exit status."""
     # A refusal is printed once, here; a program that reads JSON gets nothing else to read.
-    logger = logging.getLogger("aftereffect" if form is Format.JSON else LEDGER)
+    logger = logging.getLogger("aftereffect" if form is Format.JSON else WRITER)
     if not logger.handlers:
         logger.addHandler(logging.NullHandler())
     try:

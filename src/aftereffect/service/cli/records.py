@@ -1,5 +1,6 @@
 """The commands that keep the record: export, verify, backup, restore-backup."""
 
+from contextlib import closing
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -68,14 +69,11 @@ def backup(
     with exit_on_error(form):
         from aftereffect.service.local import existing
         from aftereffect.service.store.backup import backup as copy
-        from aftereffect.service.store.places import Place, checked_url
+        from aftereffect.service.store.database import Database
 
         # Reading needs no lock, so this waits for nobody.
-        place = Place(checked_url(existing(store)))
-        try:
-            copy(place, target)
-        finally:
-            place.close()
+        with closing(Database(existing(store))) as database:
+            copy(database, target)
         size = target.stat().st_size
         show(form, {"file": str(target), "bytes": size}, [f"Backed up to {target}: {size:,} bytes"])
 

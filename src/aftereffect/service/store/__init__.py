@@ -1,11 +1,10 @@
 """Where experiments are kept: an event log with its round rows, in SQLite or PostgreSQL.
 
-    schema, migrating   the tables, brought up to date under a lock     places      connections for an address
-    chain               hashes that tie each event to all before        locking     one process a SQLite file
-    jobs, writer        commands in, durable answers out: group commit  troubles    what a database's errors mean
-    ledger, batch       experiments in memory; what a transaction keeps statements  many rows with one statement
-    loading, lookup     an experiment, or an old round, from the store  verifying   everything replayed and compared
-    reading, replicas   committed pages and views; paging: cursors      presence    what is open is still what is there
-    pulse               a trial write for those who watch               visiting    what can only be read
-    dictation, scribe   a process of its own that writes long lists     backup, export, tokens
+    store        `Store`: everything that can be done with the experiments of one database
+    writer       one thread carries out commands and commits them in groups
+    event_log    hash chain; an experiment loaded from its log; what a transaction appends
+    database     engines and transactions; what a database's errors mean
+    sqlite_file  the lock on a SQLite file, checks that it is still the same file, WAL checkpoints
+    schema       the tables, created and upgraded by the steps in migrations/
+    reads, export, verify, backup, tokens, health
 """

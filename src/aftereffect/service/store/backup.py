@@ -7,17 +7,16 @@ snapshot, and it can be restored to either database, so a backup is also the way
 import os
 import secrets
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from sqlalchemy import Connection, Table, func, insert, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from aftereffect.service.errors import Corrupt, Refused
-from aftereffect.service.store import migrating, schema
-from aftereffect.service.store.locking import FileLock
-from aftereffect.service.store.places import Place, checked_url, make_file
-from aftereffect.service.store.troubles import refusal
+from aftereffect.service.store import schema
+from aftereffect.service.store.database import Database, refusal
 
 _PORTION = 2000
 _NUMBERING = (
@@ -26,34 +25,26 @@ _NUMBERING = (
 )
 
 
-def backup(place: Place, path: str | Path) -> None:
+def backup(database: Database, path: str | Path) -> None:
     """Write a store to a new file; it appears under its name only when all of it is on the disk."""
     target = Path(path).absolute()
     if target.exists():
         raise Refused("conflict", f"path must not exist yet, but {str(target)!r} does")
     if not target.parent.is_dir():
         raise Refused("not_found", f"path must be in a folder that is there, but got {str(target)!r}")
-    if place.file is not None:
-        migrating.look(place.file)
-    beside = _beside(target)
-    try:
-        make_file(beside)
-        if place.file is not None:
-            _copy_file(_uri(place.file) if place.visit is None else place.visit.uri(), beside)
+    file = database.file
+    if file is not None:
+        schema.check_file(file.path)
+    with _temporary(target, f"the backup could not be written to {str(target)!r}") as beside:
+        if file is not None:
+            _copy_file(file.read_only_uri() if file.read_only else _uri(file.path), beside)
         else:
-            with place.reading.connect() as connection:
-                _copy_tables(connection, Place(checked_url(f"sqlite:///{beside}")))
+            with database.reading.connect() as connection, closing(Database(str(beside))) as copy:
+                _copy_tables(connection, copy)
         _sync(beside)
         # Not a rename, which would replace a file that has appeared meanwhile.
         os.link(beside, target)
         _sync(target.parent)
-    except SQLAlchemyError as error:
-        raise refusal(error) from None
-    except (OSError, sqlite3.Error) as error:
-        raise Refused("full", f"the backup could not be written to {str(target)!r}: {error}") from None
-    finally:
-        for suffix in ("", "-wal", "-shm", "-journal"):
-            beside.with_name(beside.name + suffix).unlink(missing_ok=True)
 
 
 def restore_backup(source: str | Path, target: str, *, wait: float = 10.0, tokens: bool = True) -> None:
@@ -61,56 +52,48 @@ def restore_backup(source: str | Path, target: str, *, wait: float = 10.0, token
 
     tokens: whether they come back too, as they were: one that was revoked after the backup is valid again.
     """
-    file = Path(source).absolute()
-    if not file.is_file():
-        raise Refused("not_found", f"source must be a backup file, but there is no {str(file)!r}")
-    _check_backup(file)
-    place = Place(checked_url(target))
-    lock = None if place.file is None else FileLock(place.file)
-    if place.file is not None and place.file == file.resolve():
-        raise Refused("invalid", "target must be another file than source, but it is the same")
-    if place.file is not None:
-        migrating.look(place.file)
-    # A backup is not touched: what is read, and brought up to date, is a copy.
-    copy = _beside(place.file or file)
+    origin = Path(source).absolute()
+    if not origin.is_file():
+        raise Refused("not_found", f"source must be a backup file, but there is no {str(origin)!r}")
+    _check_backup(origin)
+    with closing(Database(target)) as database:
+        if database.file is not None:
+            if database.file.path == origin.resolve():
+                raise Refused("invalid", "target must be another file than source, but it is the same")
+            schema.check_file(database.file.path)
+            database.file.lock(wait)
+            database.file.announce(None)
+        # A backup is not touched: what is read, and upgraded, is a copy.
+        beside = origin if database.file is None else database.file.path
+        with _temporary(beside, "the backup could not be restored") as temporary:
+            _copy_file(_uri(origin), temporary)
+            with closing(Database(str(temporary))) as copy:
+                schema.upgrade(copy.writing)
+                with copy.reading.connect() as connection:
+                    _copy_tables(connection, database, schema.TABLES if tokens else schema.TABLES[:-1])
+
+
+@contextmanager
+def _temporary(beside: Path, failure: str) -> Iterator[Path]:
+    """Make an empty file beside another, under a name that nobody can guess, and remove it afterwards."""
+    path = beside.with_name(f".{beside.name}.{secrets.token_hex(8)}.tmp")
     try:
-        if lock is not None:
-            lock.take(wait)
-        place.make()
-        make_file(copy)
-        _copy_file(_uri(file), copy)
-        origin = Place(checked_url(f"sqlite:///{copy}"))
-        try:
-            migrating.upgrade(origin.writing)
-            with origin.reading.connect() as connection:
-                _copy_tables(connection, place, schema.TABLES if tokens else schema.TABLES[:-1])
-        finally:
-            origin.close()
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        yield path
     except SQLAlchemyError as error:
         raise refusal(error) from None
     except (OSError, sqlite3.Error) as error:
-        raise Refused("full", f"the backup could not be restored: {error}") from None
+        raise Refused("full", f"{failure}: {error}") from None
     finally:
-        place.close()
-        if lock is not None:
-            lock.release()
         for suffix in ("", "-wal", "-shm", "-journal"):
-            copy.with_name(copy.name + suffix).unlink(missing_ok=True)
-
-
-def _beside(target: Path) -> Path:
-    """Return a name for a file on its way that nobody can have taken on purpose."""
-    return target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")
+            path.with_name(path.name + suffix).unlink(missing_ok=True)
 
 
 def _check_backup(file: Path) -> None:
     try:
-        connection = sqlite3.connect(_uri(file), uri=True)
-        try:
+        with closing(sqlite3.connect(_uri(file), uri=True)) as connection:
             whole = connection.execute("PRAGMA integrity_check(1)").fetchone()
             tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        finally:
-            connection.close()
     except sqlite3.Error as error:
         raise Corrupt(f"source must be a backup file, but {str(file)!r} cannot be read: {error}") from None
     if whole != ("ok",) or not {table.name for table in schema.TABLES} <= tables:
@@ -123,37 +106,29 @@ def _uri(file: Path) -> str:
 
 def _copy_file(source: str, target: Path) -> None:
     """Copy the SQLite database at a URI at one moment; in its write-ahead log mode this holds up no writer."""
-    origin = sqlite3.connect(source, uri=True)
-    try:
-        copy = sqlite3.connect(target)
-        try:
-            origin.backup(copy)
-            # One plain file, whole without its companions.
-            copy.execute("PRAGMA journal_mode=DELETE")
-        finally:
-            copy.close()
-    finally:
-        origin.close()
+    with closing(sqlite3.connect(source, uri=True)) as origin, closing(sqlite3.connect(target)) as copy:
+        origin.backup(copy)
+        # One plain file, whole without its companions.
+        copy.execute("PRAGMA journal_mode=DELETE")
 
 
-def _copy_tables(origin: Connection, place: Place, tables: Sequence[Table] = schema.TABLES) -> None:
+def _copy_tables(origin: Connection, target: Database, tables: Sequence[Table] = schema.TABLES) -> None:
     """Fill an empty store from a connection's snapshot."""
-    migrating.upgrade(place.writing)
-    with place.writing.begin() as connection:
+    schema.upgrade(target.writing)
+    with target.writing.begin() as connection:
         if connection.execute(select(func.count()).select_from(schema.experiments)).scalar():
             raise Refused("conflict", "target must be an empty store, but it holds experiments")
         for table in tables:
             with origin.execution_options(yield_per=_PORTION).execute(select(table)) as found:
                 for portion in found.mappings().partitions():
                     connection.execute(insert(table), [dict(row) for row in portion])
-        if not place.is_sqlite:
+        if target.file is None:
             connection.exec_driver_sql(_NUMBERING)
-    place.close()
 
 
 def _sync(path: Path) -> None:
-    file = os.open(path, os.O_RDONLY)
+    descriptor = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(file)
+        os.fsync(descriptor)
     finally:
-        os.close(file)
+        os.close(descriptor)

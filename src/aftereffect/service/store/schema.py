@@ -1,21 +1,32 @@
-"""The tables of a store.
+"""The tables of a store, and how they are created and upgraded.
 
-    experiments   one row each: settings, how far its log goes (seq) and the hash of its last event (head)
-    events        the log: what was asked and told, in order, gapless in seq, each tied to the one before by hash
-    rounds        one row per round and unit, as people read it; it follows from the log
-    checkpoints   the latest saved state of an experiment, with the place in the log it was taken at
-    tokens        who may come in; only the hash of a token is kept
+    experiments   one row each: settings, length of its log (seq) and hash of its last event (head)
+    events        the log: gapless in seq, each event tied to the one before by its hash
+    rounds        one row per round and unit; follows from the log
+    checkpoints   the latest saved state of an experiment, with its place in the log
+    tokens        access tokens; only their hashes are kept
 
-People and programs know an experiment by its id, which nobody can guess; inside, rows know it by its number, which
-is short, and so are the indexes. Bodies and states are text, not a database's own JSON type: what was hashed is what
-comes back, to the letter.
+Users know an experiment by its id, which cannot be guessed; rows refer to it by its short number. Bodies and states are
+text, not a database's JSON type: what was hashed comes back character by character.
+
+An empty database gets these tables when it is opened. One of an earlier version is upgraded by the steps in
+`migrations/versions`, in one transaction: under the file's lock on SQLite, under an advisory lock on PostgreSQL. A
+database that holds something else is refused, and nothing is changed in it.
 """
+
+import contextlib
+import sqlite3
+from collections.abc import Collection
+from contextlib import closing
+from pathlib import Path
 
 from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    Connection,
     Double,
+    Engine,
     ForeignKey,
     Identity,
     Integer,
@@ -24,7 +35,12 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    insert,
+    inspect,
+    select,
 )
+
+from aftereffect.service.errors import Refused
 
 metadata = MetaData()
 
@@ -42,6 +58,8 @@ experiments = Table(
     Column("head", String(64), nullable=False),
     Column("created_at", String(32), nullable=False),
     Column("settings", Text, nullable=False),
+    # The number of an experiment that is lost is not given to another one.
+    sqlite_autoincrement=True,
 )
 
 events = Table(
@@ -104,9 +122,91 @@ tokens = Table(
     Column("revoked_at", String(32)),
 )
 
-# The order in which tables can be filled: a row's experiment comes before it; those of the record, then tokens.
+# In the order in which they can be filled; tokens last.
 TABLES = (experiments, events, rounds, checkpoints, tokens)
 
-ROUND_COLUMNS = tuple(column.name for column in rounds.columns)
-# What a row of the domain holds beside its key.
-ROW_FIELDS = ROUND_COLUMNS[3:]
+# One row: the version of the tables, in the table that Alembic keeps it in.
+versions = Table("alembic_version", metadata, Column("version_num", String(32), primary_key=True))
+
+VERSION = "0002"
+"""The version of the tables that this code reads and writes: the last step in `migrations/versions`."""
+UNSUPPORTED = ("0001",)
+"""Versions from before the first release, which no step upgrades."""
+STEPS = Path(__file__).parent / "migrations"
+# Every version of a store has these tables; one of the names alone is a common one.
+_MARKS = frozenset({"alembic_version", "experiments", "events"})
+_LOCK = 7_245_113_908_216_450
+
+
+def check_file(file: Path) -> None:
+    """Refuse a SQLite file with something else in it, before anything is written to it or beside it.
+
+    This reads the file alone: nothing is created or locked. What is only in its log, or cannot be read in this way, is
+    left to `upgrade`.
+    """
+    if not file.is_file() or not file.stat().st_size:
+        return
+    with contextlib.suppress(sqlite3.Error):
+        with closing(sqlite3.connect(f"{file.as_uri()}?mode=ro&immutable=1", uri=True)) as connection:
+            found = connection.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')").fetchall()
+        _check_names({name for (name,) in found}, str(file))
+
+
+def _check_names(names: Collection[str], where: str) -> None:
+    if names and not _MARKS.issubset(names):
+        some = ", ".join(sorted(names)[:3]) + (", ..." if len(names) > 3 else "")
+        rule = "store must be a store of this service or an empty database"
+        raise Refused("invalid", f"{rule}, but {where!r} holds something else ({some}); nothing was changed in it")
+
+
+def version(connection: Connection) -> str | None:
+    """Return the version of a store's tables, None for an empty database."""
+    if not inspect(connection).has_table("alembic_version"):
+        return None
+    return connection.execute(select(versions.c.version_num)).scalar_one_or_none()
+
+
+def upgrade(engine: Engine) -> None:
+    """Create the tables or bring them up to date; refuse what is no store, or one that this code cannot read."""
+    with engine.begin() as connection:
+        if connection.dialect.name == "postgresql":
+            # The wait is for another process's upgrade, however long it takes.
+            connection.exec_driver_sql("SET LOCAL lock_timeout = 0")
+            connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK})")
+        found = version(connection)
+        _check_names(inspect(connection).get_table_names(), engine.url.database or "")
+        if found is None:
+            metadata.create_all(connection)
+            connection.execute(insert(versions).values(version_num=VERSION))
+        elif found != VERSION:
+            _run_steps(connection, found)
+
+
+def check_version(engine: Engine) -> None:
+    """Refuse a store that can only be read if its tables are not up to date."""
+    with engine.connect() as connection:
+        found = version(connection)
+    if found != VERSION:
+        rule = f"store must be of version {VERSION} where it can only be read"
+        raise Refused("invalid", f"{rule}, but it is of {found or 'none'}")
+
+
+def _run_steps(connection: Connection, found: str) -> None:
+    # Imported late: most of the time a store is up to date.
+    from alembic.config import Config
+    from alembic.runtime.environment import EnvironmentContext
+    from alembic.script import ScriptDirectory
+
+    if found in UNSUPPORTED:
+        why = "which was written before the first release and cannot be upgraded: begin a new store"
+        raise Refused("invalid", f"store must be of version {VERSION}, but it is of {found}, {why}")
+    config = Config()
+    config.set_main_option("script_location", str(STEPS).replace("%", "%%"))
+    config.set_main_option("path_separator", "os")
+    steps = ScriptDirectory.from_config(config)
+    if found not in {step.revision for step in steps.walk_revisions()}:
+        rule = f"store must be of version {VERSION} or older"
+        raise Refused("invalid", f"{rule}, but it is of {found}: use a newer release")
+    with EnvironmentContext(config, steps, fn=lambda at, _: steps._upgrade_revs(VERSION, at)) as environment:
+        environment.configure(connection=connection)
+        environment.run_migrations()

@@ -1,6 +1,6 @@
-"""Tokens: who may come in, and how far. A token is shown once; the store keeps its hash.
+"""Access tokens and their scopes. A token is shown once; the store keeps its hash.
 
-256 random bits need no slow hash: nobody guesses them, and whoever reads the table cannot come in with it.
+256 random bits need no slow hash: they cannot be guessed, and whoever reads the table cannot use it.
 """
 
 import hashlib
@@ -40,7 +40,7 @@ def creation(name: str, scopes: list[str], now: str) -> tuple[str, Callable[[Con
 
 
 def revocation(identity: str, now: str) -> Callable[[Connection], dict[str, Any]]:
-    """Return what makes a token worthless; revoked twice it stays as revoked first."""
+    """Return what revokes a token; revoked twice it keeps its first date."""
 
     def act(connection: Connection) -> dict[str, Any]:
         found = connection.execute(select(_tokens.revoked_at).where(_tokens.id == identity)).one_or_none()
@@ -54,18 +54,17 @@ def revocation(identity: str, now: str) -> Callable[[Connection], dict[str, Any]
 
 
 def listed(engine: Engine) -> list[dict[str, Any]]:
-    """Return all tokens, without what would let anybody in."""
+    """Return all tokens: id, name, scopes, created_at, revoked_at."""
     query = select(_tokens.id, _tokens.name, _tokens.scopes, _tokens.created_at, _tokens.revoked_at)
     with engine.connect() as connection:
         found = connection.execute(query.order_by(_tokens.created_at, _tokens.id)).mappings().all()
     return [{**row, "scopes": row["scopes"].split()} for row in found]
 
 
-class Doorkeeper:
+class TokenCache:
     """Answers which scopes a token has; remembers the answer for a moment, since every request asks."""
 
     def __init__(self, engine: Engine) -> None:
-        """Know nobody yet."""
         self._engine = engine
         self._known: dict[str, tuple[frozenset[str], float]] = {}
         self._lock = threading.Lock()
@@ -92,6 +91,6 @@ class Doorkeeper:
         return scopes
 
     def forget(self) -> None:
-        """Ask the store again, about everybody."""
+        """Ask the database again, about every token."""
         with self._lock:
             self._known.clear()

@@ -1,237 +1,359 @@
-"""The one thread that writes: group commit.
+"""The one thread that writes: it carries out commands in memory and commits them in groups.
 
-It takes all commands that are waiting, runs them in memory, writes what they did in one transaction, and answers
-only when the database says that the transaction is on the disk. Thirty-two clients so share one sync.
+A transaction takes everything that waits: it runs the commands, writes what they did and answers when the database says
+that the commit is on the disk. Thirty-two clients so share one sync. Single commands come first; of long lists each
+transaction takes one slice, so that a single command waits for a slice at most.
 
-Long lists, on SQLite, are cut into portions: while one is being written, by a process of its own (`dictation.py`), the
-next is run. If the first cannot be kept, the next, which built on it, is thrown away with it and run again.
+    open the transaction     PostgreSQL: lock the experiments, forget those that another process has moved
+    run the commands         experiments that are not in memory are loaded on a reading connection
+    write, commit, answer    if that fails nobody hears "done", and the experiments are loaded again when next needed
+
+A fault in one experiment is answered to that experiment's commands alone. If loading it fails, nothing has happened to
+the others. If writing fails because of what one experiment writes, the commands are run again one by one, each in a
+transaction of its own. An experiment that failed so stays apart from the others until it succeeds (`damaged`).
 """
 
+import asyncio
+import contextlib
 import logging
 import queue
 import threading
+import time
 from collections import deque
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future
+from typing import Any, NamedTuple
 
-from aftereffect.service.errors import Refused
-from aftereffect.service.store.haste import in_a_hurry
-from aftereffect.service.store.jobs import Form, Item, Job, Outcome, Work, deliver
-from aftereffect.service.store.ledger import Ledger
-from aftereffect.service.store.lookup import Unsure
-from aftereffect.service.store.pages import Page
+from sqlalchemy import Connection, select
+from sqlalchemy.exc import SQLAlchemyError
 
-MOST_COMMANDS = 4096
-"""How many commands share a transaction; longer lists take several."""
-PORTION = 2048
-"""How many commands of a long list share one."""
+from aftereffect.service.errors import Corrupt, Refused
+from aftereffect.service.experiment.commands import Command
+from aftereffect.service.messages import is_id
+from aftereffect.service.settings import ExperimentSettings
+from aftereffect.service.store import event_log, schema
+from aftereffect.service.store.database import Database, of_one_experiment, refusal, worth_another_try
+from aftereffect.service.store.event_log import Changes, Loaded
+
+SHORT = 64
+"""Up to so many commands are not a long list."""
+SLICE, SLICE_LOADS = 512, 64
+"""How many commands of a long list share a transaction, and how many experiments it loads at most."""
+MOST_LOADED = 16_384
+"""How many experiments stay in memory."""
 QUIET_S = 1.0
-"""After so long without a command the log is moved into the file."""
-MANY = 1024
-"""From how many waiting commands on they count as a long list."""
+"""After so long without a command the log of a SQLite file is moved into it."""
+RETRY_S = 1.0
+"""A damaged experiment is tried again after this time."""
 
-# What comes through the queue beside jobs: nothing more will, or a portion has been kept or not.
-_END, _LANDED = "end", "landed"
+Answer = dict[str, Any] | Refused
 _log = logging.getLogger(__name__)
 
-Pieces = list[tuple[Job, int, int]]
+
+class Creation(NamedTuple):
+    """Create an experiment with these settings."""
+
+    settings: ExperimentSettings
 
 
-class _Flight(NamedTuple):
-    """A portion on its way to the disk."""
+class Work(NamedTuple):
+    """Do something else in a transaction of its own: `act` gets the connection and returns the answer."""
 
-    pieces: Pieces
-    page: Page
-    kept: Future[Refused | None]
+    act: Callable[[Connection], dict[str, Any]]
+
+
+Item = tuple[str, Command | Creation | Work]
+
+
+class Job:
+    """Items to carry out in order, and a future for their answers: of a thread, or of a task of an event loop.
+
+    started: how many of the items have been taken up.
+    """
+
+    __slots__ = ("answers", "future", "items", "loop", "started")
+
+    def __init__(self, items: Sequence[Item], loop: asyncio.AbstractEventLoop | None = None) -> None:
+        self.items, self.loop = items, loop
+        self.answers: list[Answer] = []
+        self.started = 0
+        self.future: Any = Future() if loop is None else loop.create_future()
+
+
+class _Fault(Exception):
+    """A command made the domain fail in a way it does not know; its experiment may be half changed."""
+
+
+class _Apart(Exception):
+    """A transaction failed because of one of its experiments: each command must be carried out on its own."""
 
 
 class Writer:
-    """Runs jobs in the order they come, in a thread of its own."""
+    """Carries out jobs in a thread of its own. damaged: ids of experiments that cannot be loaded or written now."""
 
-    def __init__(self, ledger: Ledger) -> None:
-        """Start the thread."""
-        self.ledger = ledger
-        self._queue: queue.SimpleQueue[Job | str] = queue.SimpleQueue()
-        self._waiting: deque[Job] = deque()
+    def __init__(self, database: Database, now: Callable[[], str]) -> None:
+        self._database, self._now = database, now
+        self.most_loaded = MOST_LOADED
+        # The least recently used first.
+        self._loaded: dict[str, Loaded] = {}
+        self.damaged: dict[str, tuple[Refused, float]] = {}
+        self._queue: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._singles: deque[Job] = deque()
+        self._lists: deque[Job] = deque()
         self._going = True
         self._gate = threading.Lock()
         self._closed = False
-        self._keeper = ThreadPoolExecutor(1, "aftereffect-keeper")
-        # Both threads now: one that cannot be had later would leave everybody waiting.
-        self._keeper.submit(int).result()
         self._thread = threading.Thread(target=self._loop, name="aftereffect-writer", daemon=True)
         self._thread.start()
 
-    def put(self, job: Job) -> None:
-        """Hand over a job; its answers come through its future."""
+    def submit(self, job: Job) -> Any:
+        """Hand over a job; return the future of its answers."""
         with self._gate:
             if self._closed:
                 raise Refused("busy", "the store is closed")
             self._queue.put(job)
+        return job.future
+
+    @property
+    def waiting(self) -> int:
+        """How many jobs wait."""
+        return self._queue.qsize() + len(self._singles) + len(self._lists)
 
     def close(self) -> None:
         """Finish what has been handed over, then end."""
         with self._gate:
             if not self._closed:
-                self._queue.put(_END)
+                self._queue.put(None)
             self._closed = True
         self._thread.join()
-        self._keeper.shutdown()
+
+    # -- the queue --------------------------------------------------------------------------------------------------
 
     def _loop(self) -> None:
-        while self._going or self._waiting:
-            self._collect(wait=not self._waiting)
-            if self._many and not self.ledger.shared:
-                with in_a_hurry:
-                    self._stream()
-            elif self._waiting:
-                self._serve(self._take(MOST_COMMANDS))
-            self.ledger.shrink()
-            if self.ledger.sweeper.due(idle=not self._waiting and self._queue.empty()):
-                self.ledger.sweeper.sweep()
+        while self._going or self._singles or self._lists:
+            self._collect()
+            pieces = self._take()
+            if pieces:
+                items = [item for job, start, stop in pieces for item in job.items[start:stop]]
+                _deliver(pieces, self._carry_out(items))
+            while len(self._loaded) > self.most_loaded:
+                del self._loaded[next(iter(self._loaded))]
+            self._checkpoint(idle=not (self._singles or self._lists) and self._queue.empty())
 
-    @property
-    def _many(self) -> bool:
-        """Whether what waits counts as a long list, or is the rest of one."""
-        waiting = self._waiting
-        return bool(waiting) and (waiting[0].started > 0 or sum(len(job.items) for job in waiting) >= MANY)
-
-    def _collect(self, *, wait: bool, flying: bool = False) -> None:
-        """Move what is in the queue to what is waiting; wait for the first if there is nothing else to do.
-
-        flying: the keeper is writing at this moment, so nobody else does.
-        """
+    def _collect(self) -> None:
+        """Move what is in the queue to what waits; wait for the first job if there is nothing else to do."""
+        wait = not (self._singles or self._lists)
         while self._going and (wait or not self._queue.empty()):
             try:
-                job = self._queue.get(timeout=QUIET_S if self.ledger.sweeper.any and not flying else None)
+                job = self._queue.get(timeout=QUIET_S)
             except queue.Empty:
                 # Nobody comes: what was kept goes into the file itself, where a copy of it has it too.
-                self.ledger.sweeper.sweep()
+                self._checkpoint(quiet=True)
                 continue
-            if isinstance(job, Job):
-                self._waiting.append(job)
-            elif job == _END:
-                self._going = False
             wait = False
+            if job is None:
+                self._going = False
+            else:
+                (self._singles if len(job.items) <= SHORT else self._lists).append(job)
 
-    def _take(self, room: int) -> Pieces:
-        """Take up to `room` of the items that wait, all to be answered in the same form."""
-        pieces: Pieces = []
-        while self._waiting and room > 0:
-            job = self._waiting[0]
-            if pieces and job.form is not pieces[0][0].form:
-                break
-            start, stop = job.started, min(len(job.items), job.started + room)
-            pieces.append((job, start, stop))
-            job.started, room = stop, room - (stop - start)
+    def _take(self) -> list[tuple[Job, int, int]]:
+        """Take all short jobs and one slice of the oldest long list."""
+        pieces = [(job, 0, len(job.items)) for job in self._singles]
+        self._singles.clear()
+        if self._lists:
+            job = self._lists[0]
+            start = stop = job.started
+            loads: set[str] = set()
+            while stop < min(len(job.items), start + SLICE) and len(loads) < SLICE_LOADS:
+                identity = job.items[stop][0]
+                if identity not in self._loaded:
+                    loads.add(identity)
+                stop += 1
+            job.started = stop
             if stop == len(job.items):
-                self._waiting.popleft()
+                self._lists.popleft()
+            pieces.append((job, start, stop))
         return pieces
 
-    def _serve(self, pieces: Pieces) -> None:
-        """Run one transaction's worth, and answer."""
-        items = _items(pieces)
+    def _checkpoint(self, *, idle: bool = True, quiet: bool = False) -> None:
+        file = self._database.file
+        if file is not None and file.checkpoint_due(idle=idle, quiet=quiet):
+            file.checkpoint(self._database.writing)
+
+    # -- transactions -----------------------------------------------------------------------------------------------
+
+    def _carry_out(self, items: Sequence[Item]) -> list[Answer]:
+        """Carry out items in order, and return their answers once all of it is on the disk."""
+        together = [index for index, (identity, _) in enumerate(items) if identity not in self.damaged]
+        apart = [index for index, (identity, _) in enumerate(items) if identity in self.damaged]
+        answers: dict[int, Answer] = {}
         try:
-            answers = self.ledger.run(items, pieces[0][0].form)
+            try:
+                answers.update(zip(together, self._commit([items[index] for index in together]), strict=True))
+            except _Apart:
+                apart = sorted([*together, *apart])
+            for index in apart:
+                answers[index] = self._commit_apart(items[index])
         except Exception as error:
-            answers = self._broken(len(items), error)
-        _answer(pieces, answers)
+            # A fault of this code: the thread that everybody waits for goes on.
+            _log.exception("a batch of %d commands failed", len(items))
+            self._loaded.clear()
+            failure = Refused("busy", f"the service failed: {type(error).__name__}")
+            return [answers.get(index, failure) for index in range(len(items))]
+        return [answers[index] for index in range(len(items))]
 
-    def _stream(self) -> None:
-        """Run portion after portion while the one before is being kept."""
-        flight: _Flight | None = None
-        while self._many or flight is not None:
-            if not self._many:
-                flight = self._awaited(flight)
-                continue
-            pieces = self._take(PORTION)
-            items = _items(pieces)
-            # Work is always a job of its own.
-            if any(isinstance(job.items[0][1], Work) for job, _, _ in pieces):
-                self._land(flight)
-                flight = None
-                self._serve(pieces)
-                continue
-            form = pieces[0][0].form
-            page = self._prepared(items, form, flight)
-            landed = self._land(flight)
-            if page is not None and not landed:
-                self.ledger.forget(page)
-                page = self._prepared(items, form, None)
-            flight = None
-            if page is None:
-                self._serve(pieces)
-            else:
-                flight = self._take_off(pieces, page)
-            self._collect(wait=False, flying=True)
+    def _commit_apart(self, item: Item) -> Answer:
+        before, now = self.damaged.get(item[0]), time.monotonic()
+        (answer,) = self._commit([item])
+        if before is not None and before[1] <= now and self.damaged[item[0]] is before:
+            del self.damaged[item[0]]
+        return answer
 
-    def _awaited(self, flight: _Flight | None) -> _Flight | None:
-        """Wait until a portion has landed, or there is more to run meanwhile; return it if it is still on its way.
+    def _commit(self, items: Sequence[Item], again: bool = True) -> list[Answer]:
+        """Carry out items in one transaction; raise _Apart if that fails because of one of several."""
+        if not items:
+            return []
+        changes, answers, transaction = Changes(), list[Answer](), None
+        try:
+            with self._database.transaction() as transaction, self._database.internal.connect() as reading:
+                if self._database.file is None:
+                    self._lock(transaction.connection, {identity for identity, _ in items})
+                at = self._now()
+                for identity, command in items:
+                    answers.append(self._do(transaction.connection, reading, changes, identity, command, at))
+                transaction.rows = max(changes.write(transaction.connection), len(changes.touched))
+            return answers
+        except _Fault as fault:
+            self._forget(changes)
+            if len(items) > 1:
+                raise _Apart from None
+            _log.error("a command of experiment %s failed", items[0][0], exc_info=fault.__cause__)
+            return [Corrupt(f"the command failed: {type(fault.__cause__).__name__}")]
+        except SQLAlchemyError as error:
+            self._forget(changes)
+            committing = transaction is not None and transaction.committing
+            if again and not committing and worth_another_try(error):
+                return self._commit(items, again=False)
+            problem = refusal(error, committing=committing)
+            if not committing and of_one_experiment(error):
+                if len(items) > 1:
+                    raise _Apart from None
+                self._mark(items[0][0], problem)
+            return self._not_kept(items, answers, changes, problem)
 
-        A few commands are run the plain way, after it.
+    def _not_kept(
+        self, items: Sequence[Item], answers: list[Answer], changes: Changes, problem: Refused
+    ) -> list[Answer]:
+        """Answer a transaction that failed; answers that came from what is committed stand."""
+        _log.warning("a batch of %d commands was not acknowledged: %s", len(items), problem.detail)
+        if problem.code == "full" and self._database.file is not None:
+            # What is in the log already may go into the file, and leave room in the log.
+            self._database.file.checkpoint(self._database.writing)
+        stand = len(answers) == len(items)
+        return [
+            answers[index] if stand and identity not in changes.touched else problem
+            for index, (identity, _) in enumerate(items)
+        ]
+
+    def _lock(self, connection: Connection, identities: Iterable[str]) -> None:
+        """Lock the experiments of a batch, in one order for all processes, and forget those that another has moved.
+
+        The hash tells histories apart: a backup that was restored, or a standby that took over, may be just as long.
         """
-        while flight is not None and self._going and not self._waiting and not flight.kept.done():
-            self._collect(wait=True, flying=True)
-        if flight is not None and self._many and not flight.kept.done():
-            return flight
-        self._land(flight)
-        return None
+        wanted = [identity for identity in identities if is_id(identity)]
+        columns = schema.experiments.c
+        query = select(columns.id, columns.seq, columns.head).where(columns.id.in_(wanted)).order_by(columns.id)
+        heads = {found.id: (found.seq, found.head) for found in connection.execute(query.with_for_update())}
+        for identity in wanted:
+            loaded = self._loaded.get(identity)
+            if loaded is not None and (loaded.seq, loaded.head) != heads.get(identity):
+                del self._loaded[identity]
 
-    def _prepared(self, items: list[Item], form: Form | None, flight: _Flight | None) -> Page | None:
-        """Run a portion in memory; None if that went wrong, and is to be tried, and answered, the plain way."""
+    def _do(
+        self,
+        connection: Connection,
+        reading: Connection,
+        changes: Changes,
+        identity: str,
+        command: Command | Creation | Work,
+        at: str,
+    ) -> Answer:
+        """Carry out one item in memory."""
         try:
-            return self.ledger.prepare(items, form, None if flight is None else flight.page)
-        except Unsure:
-            return None
-        except Exception:
-            _log.exception("a portion of %d commands failed", len(items))
-            return None
-
-    def _take_off(self, pieces: Pieces, page: Page) -> _Flight:
-        """Have a portion kept. Clients that never let up must not let memory and log grow, so both are seen to here."""
-        self.ledger.shrink(page)
-        if self.ledger.sweeper.due(idle=False):
-            self._keeper.submit(self.ledger.sweeper.sweep)
-        kept = self._keeper.submit(self._keep, pieces, page)
-        # Only when it can be seen that it is done: the writer looks, and waits for this if it is not.
-        kept.add_done_callback(lambda _: self._queue.put(_LANDED))
-        return _Flight(pieces, page, kept)
-
-    def _keep(self, pieces: Pieces, page: Page) -> Refused | None:
-        """Write a portion and answer, in the keeper's thread: the writer may be busy with the next one."""
-        problem = self.ledger.keep(page)
-        if problem is None:
-            _answer(pieces, page.answers)
-        return problem
-
-    def _land(self, flight: _Flight | None) -> bool:
-        """Wait until a portion is kept, or answer that it is not; return whether what builds on it can stand."""
-        if flight is None:
-            return True
-        try:
-            problem = flight.kept.result()
+            if isinstance(command, Work):
+                answer = command.act(connection)
+                changes.touched.add(identity)
+                return answer
+            if isinstance(command, Creation):
+                loaded = self._loaded[identity] = changes.create(connection, identity, command.settings, at)
+                return loaded.view()
+            loaded = self._get(reading, identity)
+            forgotten = loaded.experiment.forgotten(command)
+            recalled = None if forgotten is None else changes.row(reading, loaded, *forgotten)
+            done = loaded.experiment.do(command, at, recalled)
+            changes.add(loaded, done)
+            return done.answer
+        except Refused as refused:
+            return refused
+        except SQLAlchemyError:
+            raise
         except Exception as error:
-            _answer(flight.pieces, self._broken(len(flight.page.items), error))
-            return False
-        if problem is not None:
-            self.ledger.forget(flight.page)
-            _answer(flight.pieces, self.ledger.failed(flight.page, problem))
-        return problem is None
+            self._loaded.pop(identity, None)
+            raise _Fault from error
 
-    def _broken(self, count: int, error: Exception) -> list[Outcome]:
-        """Answer after a fault of this code; the thread that everybody waits for goes on."""
-        _log.error("a batch of %d commands failed", count, exc_info=error)
-        self.ledger.forget_all()
-        return [Refused("busy", f"the service failed: {type(error).__name__}") for _ in range(count)]
+    def _get(self, reading: Connection, identity: str) -> Loaded:
+        """Return an experiment from memory, or load it; whatever is wrong with it is its own affair."""
+        failed = self.damaged.get(identity)
+        if failed is not None and time.monotonic() < failed[1]:
+            raise Refused(failed[0].code, failed[0].detail, **failed[0].extra)
+        loaded = self._loaded.pop(identity, None)
+        if loaded is None:
+            try:
+                loaded = event_log.load(reading, identity)
+            except Corrupt as corrupt:
+                self._mark(identity, corrupt)
+                raise
+            except SQLAlchemyError as error:
+                if not of_one_experiment(error):
+                    raise
+                reading.rollback()
+                problem = refusal(error)
+                self._mark(identity, problem)
+                raise problem from None
+        self._loaded[identity] = loaded
+        return loaded
+
+    def _mark(self, identity: str, problem: Refused) -> None:
+        """Keep an experiment apart from the others, and say so once."""
+        if identity not in self.damaged:
+            _log.error("experiment %s is damaged: %s", identity, problem.detail)
+        self.damaged[identity] = problem, time.monotonic() + RETRY_S
+
+    def _forget(self, changes: Changes) -> None:
+        for identity in changes.touched:
+            self._loaded.pop(identity, None)
 
 
-def _items(pieces: Pieces) -> list[Item]:
-    return [item for job, start, stop in pieces for item in job.items[start:stop]]
-
-
-def _answer(pieces: Pieces, answers: list[Outcome]) -> None:
+def _deliver(pieces: Sequence[tuple[Job, int, int]], answers: list[Answer]) -> None:
+    """Give every job its answers; an event loop is woken once for all of its jobs."""
+    loops: dict[asyncio.AbstractEventLoop | None, list[Job]] = {}
     at = 0
     for job, start, stop in pieces:
         job.answers.extend(answers[at : at + stop - start])
         at += stop - start
-    deliver(job for job, _, stop in pieces if stop == len(job.items))
+        if stop == len(job.items):
+            loops.setdefault(job.loop, []).append(job)
+    for loop, jobs in loops.items():
+        if loop is None:
+            _settle(jobs)
+        else:
+            # If the loop is closed nobody waits any more, and what was done stays done.
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(_settle, jobs)
+
+
+def _settle(jobs: list[Job]) -> None:
+    for job in jobs:
+        # A request that was given up has a cancelled future.
+        if not job.future.done():
+            job.future.set_result(job.answers)

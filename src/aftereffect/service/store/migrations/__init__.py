@@ -1,1 +1,1 @@
-"""The steps that lead from each release's tables to the next, for Alembic; `migrating.py` runs them."""
+"""The steps that lead from each release's tables to the next, for Alembic; `schema.py` runs them."""

@@ -4,12 +4,15 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
 
 from aftereffect.service.errors import Refused
 from aftereffect.service.experiment.commands import Ask, Tell
+from aftereffect.service.store.sqlite_file import SqliteFile, holder, holder_path
 from aftereffect.service.store.store import Store
 
 MAIL = {"name": "Mail", "arms": ["short", "long"], "max_delay": 1, "seed": 7}
@@ -52,7 +55,7 @@ def test_a_file_that_vanishes_during_the_commit_is_noticed_before_the_answer(tmp
     file = tmp_path / "store.db"
     with Store.open(f"sqlite:///{file}") as store:
         identity = store.create(MAIL)["id"]
-        check = store._place.check
+        check = store._database.file.check
 
         def late(outcome):
             if outcome == "nothing was kept":
@@ -61,7 +64,7 @@ def test_a_file_that_vanishes_during_the_commit_is_noticed_before_the_answer(tmp
             else:
                 check(outcome)
 
-        monkeypatch.setattr(store._place, "check", late)
+        monkeypatch.setattr(store._database.file, "check", late)
         with pytest.raises(Refused, match="it is not known whether this was kept"):
             store.perform(identity, Ask())
 
@@ -70,10 +73,15 @@ def test_a_write_that_failed_does_not_count_as_a_file_that_vanished(tmp_path, mo
     """Its connection is closed, and if it was the last one the companions go with it."""
     with Store.open(f"sqlite:///{tmp_path / 'store.db'}") as store:
         identity = store.create(MAIL)["id"]
-        store._place.close()
+        for engine in (store._database.reading, store._database.internal, store._database.writing):
+            engine.dispose()
         assert not Path(tmp_path / "store.db-wal").exists()
         assert store.perform(identity, Ask())["round"] == 1
         assert store.perform(identity, Tell(1, 0.5))["status"] == "reported"
+
+
+def checkpoint(store: Store) -> None:
+    store._database.file.checkpoint(store._database.writing)
 
 
 def emptied(path: Path, _backup: Path) -> None:
@@ -93,9 +101,9 @@ def test_a_store_that_is_written_over_in_its_place_acknowledges_nothing_more(tmp
         for t in range(1, 200):
             store.perform(identity, Ask())
             store.perform(identity, Tell(t, 0.5))
-        store._writer.ledger.sweeper.sweep()
+        checkpoint(store)
         change(file, backup)
-        with pytest.raises(Refused, match="written over while it was open: nothing was kept"):
+        with pytest.raises(Refused, match=r"was written over, .* while it was open: nothing was kept"):
             store.perform(identity, Ask())
         # What it would build on cannot be read any more, or is not believed.
         with pytest.raises(Refused):
@@ -109,7 +117,7 @@ def test_what_only_looks_like_writing_over_is_none(tmp_path):
         for t in range(1, 50):
             store.perform(identity, Ask())
             if t % 3 == 0:
-                store._writer.ledger.sweeper.sweep()
+                checkpoint(store)
             os.utime(file)
             store.perform(identity, Tell(t, 0.5))
         store.check_health()
@@ -126,7 +134,8 @@ def test_a_link_that_comes_to_point_elsewhere_is_not_followed(tmp_path):
         link.unlink()
         link.symlink_to("new")
         identity = store.create(MAIL)["id"]
-        store._place.close()
+        for engine in (store._database.reading, store._database.internal, store._database.writing):
+            engine.dispose()
         assert store.perform(identity, Ask())["round"] == 1
         assert [one["id"] for one in store.experiments()["items"]] == [identity]
 
@@ -153,3 +162,114 @@ def test_somebody_who_looks_into_the_file_removes_nothing(sqlite_url):
             assert (log.stat().st_ino, log.stat().st_size) == (before.st_ino, before.st_size)
             assert store.perform(mail, Tell(t, 0.5))["status"] == "reported"
         assert store.verify(mail)[0]["ok"]
+
+
+# The lock is the file's own: one process at a time, by whatever name it knows the file.
+
+HOLD = """
+import sys
+import threading
+import time
+from pathlib import Path
+from aftereffect.service.store.sqlite_file import SqliteFile
+lock = SqliteFile(Path(sys.argv[1]))
+lock.lock(5.0)
+lock.announce(sys.argv[2] or None)
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_second_store_on_a_file_waits_and_then_says_who_has_it(sqlite_url):
+    with Store.open(sqlite_url, address="http://127.0.0.1:8321"):
+        start = time.monotonic()
+        with pytest.raises(Refused, match=r"server at http://127\.0\.0\.1:8321") as refused:
+            Store.open(sqlite_url, wait=0.3)
+        assert time.monotonic() - start >= 0.3
+        assert refused.value.code == "busy"
+        assert refused.value.extra == {"address": "http://127.0.0.1:8321", "pid": os.getpid()}
+        assert refused.value.status == 503
+    Store.open(sqlite_url, wait=0.0).close()
+
+
+def holding(database: Path, address: str) -> subprocess.Popen[str]:
+    """Start a process that holds the lock of a database until its standard input ends."""
+    command = [sys.executable, "-c", HOLD, str(database), address]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def test_a_second_process_waits_for_the_first_to_end(tmp_path):
+    database = tmp_path / "store.db"
+    with holding(database, "") as other:
+        assert other.stdout.readline() == "held\n"
+        assert holder(database) == {"pid": other.pid, "address": None}
+        lock = SqliteFile(database)
+        with pytest.raises(Refused, match=f"in use by process {other.pid}"):
+            lock.lock(0.0)
+        ending = threading.Timer(0.3, other.stdin.close)
+        ending.start()
+        lock.lock(60.0)
+        lock.announce(None)
+        ending.join()
+        assert other.wait() == 0
+        assert holder(database) == {"pid": os.getpid(), "address": None}
+        lock.release()
+    assert holder(database) is None
+
+
+def test_a_killed_holder_leaves_no_lock(tmp_path):
+    database = tmp_path / "store.db"
+    with holding(database, "http://here") as other:
+        other.stdout.readline()
+        found = holder(database)
+        assert found is not None
+        assert found["address"] == "http://here"
+        other.kill()
+    assert holder(database) is None
+    lock = SqliteFile(database)
+    lock.lock(0.0)
+    lock.release()
+
+
+def test_a_hard_link_is_the_same_store(tmp_path):
+    database, link = tmp_path / "store.db", tmp_path / "elsewhere" / "link.db"
+    link.parent.mkdir()
+    with holding(database, "http://here") as other:
+        assert other.stdout.readline() == "held\n"
+        os.link(database, link)
+        with pytest.raises(Refused, match="in use by another process"):
+            Store.open(f"sqlite:///{link}", wait=0.0)
+        assert holder(link) == {"pid": None, "address": None}
+        other.kill()
+    # The same within a process.
+    with Store.open(f"sqlite:///{database}") as store:
+        identity = store.create(MAIL)["id"]
+        for name in (database, link):
+            with pytest.raises(Refused, match="in use by"):
+                Store.open(f"sqlite:///{name}", wait=0.0)
+        assert store.perform(identity, Ask())["round"] == 1
+    Store.open(f"sqlite:///{link}", wait=0.0).close()
+
+
+def test_removing_what_lies_beside_the_store_lets_nobody_in(tmp_path):
+    database = tmp_path / "store.db"
+    with holding(database, "http://here") as other:
+        assert other.stdout.readline() == "held\n"
+        holder_path(database).unlink()
+        with pytest.raises(Refused, match="in use by another process"):
+            Store.open(f"sqlite:///{database}", wait=0.0)
+        other.kill()
+
+
+def test_the_second_try_in_a_process_costs_the_first_no_lock(sqlite_url):
+    """To close a descriptor of a file drops SQLite's locks on it; then whoever looks into the file removes its log."""
+    file = Path(sqlite_url.removeprefix("sqlite:///"))
+    with Store.open(sqlite_url) as store:
+        mail = store.create(MAIL)["id"]
+        with pytest.raises(Refused, match="in use"):
+            Store.open(sqlite_url, wait=0.0)
+        assert holder(file) == {"pid": os.getpid(), "address": None}
+        subprocess.run([sys.executable, "-c", LOOKING, str(file)], capture_output=True, check=True)
+        assert Path(f"{file}-wal").exists()
+        assert store.perform(mail, Ask())["round"] == 1
+    assert not holder_path(file).exists()

@@ -1,9 +1,9 @@
-"""Verify: replay the whole log of an experiment and compare with everything that is stored, to the last bit.
+"""Verify: replay the whole log of an experiment and compare with everything that is stored, bit by bit.
 
     settings and events   the hash chain, from the settings on, gapless, ending where the experiment's row says
-    what was decided      replaying compares arms and probabilities of every event
-    the checkpoint        equals the state that the log leads to at that place
-    the rounds            numbered 1, 2, 3, ... in every unit, each row equal to what the log leads to, none besides
+    decisions             replay compares arms and probabilities of every event
+    checkpoint            equals the state that the log leads to at that place
+    rounds                numbered 1, 2, 3, ... in every unit, each row equal to what the log leads to, none besides
 """
 
 import json
@@ -15,15 +15,16 @@ from sqlalchemy import Connection, Engine, Row, func, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from aftereffect.service.errors import Corrupt
-from aftereffect.service.store import chain, schema
-from aftereffect.service.store.batch import round_values
-from aftereffect.service.store.loading import Held, find, first, take
-from aftereffect.service.store.paging import limited
+from aftereffect.service.messages import MOST_ITEMS
+from aftereffect.service.store import event_log, schema
+from aftereffect.service.store.event_log import Loaded, find
+from aftereffect.service.store.reads import whole
 
 _FLUSH = 5000
 PAGE_S = 5.0
 """After how many seconds a page of verdicts ends."""
 _rounds, _events = schema.rounds.c, schema.events.c
+_FIELDS = _rounds.keys()[3:]
 _all = select(schema.experiments.c.id).order_by(schema.experiments.c.number)
 _log = select(schema.events).order_by(_events.seq)
 
@@ -40,7 +41,7 @@ def verify_page(engine: Engine, after: str | None, limit: int) -> dict[str, Any]
 
     A page ends after `limit` experiments, or after some seconds: whoever waits for it must see that work goes on.
     """
-    query, ends = _all.limit(limited(limit) + 1), time.monotonic() + PAGE_S
+    query, ends = _all.limit(whole("limit", limit, 1, MOST_ITEMS) + 1), time.monotonic() + PAGE_S
     with engine.connect() as connection:
         if after is not None:
             query = query.where(schema.experiments.c.number > find(connection, after).number)
@@ -100,22 +101,22 @@ class _Check:
 
     def run(self) -> int:
         """Return the number of rounds, or raise Corrupt with the first thing that differs."""
-        held = first(self.row)
-        name = held.experiment.settings.name
+        loaded = event_log.initial(self.row)
+        name = loaded.experiment.settings.name
         if name != self.row.name:
             raise Corrupt(f"the name must be {name!r}, as in the settings, but is {self.row.name!r}")
         saved = self._checkpoint()
         for event in self._events():
-            for changed in take(held, event):
-                self._note(held, changed)
-            if saved is not None and saved.seq == held.seq:
-                self._compare_state(held, saved)
+            for changed in loaded.replay(event):
+                self._note(loaded, changed)
+            if saved is not None and saved.seq == loaded.seq:
+                self._compare_state(loaded, saved)
             if len(self.pending) >= _FLUSH:
-                self._flush(held)
-        self._compare_end(held, saved)
-        self._flush(held, everything=True)
+                self._flush(loaded)
+        self._compare_end(loaded, saved)
+        self._flush(loaded, everything=True)
         self._count()
-        return held.experiment.last
+        return loaded.experiment.last
 
     def _checkpoint(self) -> Row[Any] | None:
         query = select(schema.checkpoints).where(schema.checkpoints.c.experiment == self.row.number)
@@ -126,56 +127,57 @@ class _Check:
         with self.connection.execution_options(yield_per=1000).execute(query) as found:
             yield from found
 
-    def _note(self, held: Held, changed: dict[str, Any]) -> None:
-        round_, unit = changed["round"], held.units[changed["unit"]]
+    def _note(self, loaded: Loaded, changed: dict[str, Any]) -> None:
+        round_, unit = changed["round"], loaded.unit_index[changed["unit"]]
         before = self.latest.get(unit, 0)
         if round_ > before:
             if round_ != before + 1:
                 raise Corrupt(f"rounds must be numbered without gaps, but in the log round {round_} follows {before}")
             self.latest[unit] = round_
-        self.pending[round_, unit] = round_values((held.number, round_, unit), changed)
+        self.pending[round_, unit] = (loaded.number, round_, unit, *(changed[name] for name in _FIELDS))
         self.differing.pop((round_, unit), None)
 
-    def _compare_state(self, held: Held, saved: Row[Any]) -> None:
+    def _compare_state(self, loaded: Loaded, saved: Row[Any]) -> None:
         # Numbers can be written in more than one way, so what they mean is compared.
-        if saved.head != held.head or json.loads(saved.state) != json.loads(chain.written(held.experiment.state())):
+        state = event_log.as_text(loaded.experiment.state())
+        if saved.head != loaded.head or json.loads(saved.state) != json.loads(state):
             raise Corrupt(f"the checkpoint at event {saved.seq} is not the state that the log leads to")
 
-    def _compare_end(self, held: Held, saved: Row[Any] | None) -> None:
+    def _compare_end(self, loaded: Loaded, saved: Row[Any] | None) -> None:
         row = self.row
-        if (held.seq, held.head) != (row.seq, row.head):
+        if (loaded.seq, loaded.head) != (row.seq, row.head):
             raise Corrupt(
-                f"the log must end at event {row.seq} with hash {row.head[:12]}..., but it ends at {held.seq} with "
-                f"{held.head[:12]}...: events are missing at its end, or the row was altered"
+                f"the log must end at event {row.seq} with hash {row.head[:12]}..., but it ends at {loaded.seq} with "
+                f"{loaded.head[:12]}...: events are missing at its end, or the row was altered"
             )
-        if saved is not None and not 0 < saved.seq <= held.seq:
+        if saved is not None and not 0 < saved.seq <= loaded.seq:
             raise Corrupt(f"the checkpoint must be of an event in the log, but it is of {saved.seq}")
-        status = held.experiment.phase
+        status = loaded.experiment.phase
         if row.status != status:
             raise Corrupt(f"the status must be {status!r}, as in the log, but is {row.status!r}")
 
-    def _flush(self, held: Held, *, everything: bool = False) -> None:
+    def _flush(self, loaded: Loaded, *, everything: bool = False) -> None:
         """Compare what has been replayed; a row that differs gets its chance until the log has ended."""
         if not self.pending:
             return
         low, high = min(self.pending)[0], max(self.pending)[0]
-        query = select(schema.rounds).where(_rounds.experiment == held.number, _rounds.round.between(low, high))
+        query = select(schema.rounds).where(_rounds.experiment == loaded.number, _rounds.round.between(low, high))
         stored = {(row.round, row.unit_index): tuple(row) for row in self.connection.execute(query)}
         for key, values in self.pending.items():
             if stored.get(key) != values:
                 self.differing[key] = values
         self.pending.clear()
         if everything and self.differing:
-            self._report(held)
+            self._report(loaded)
 
-    def _report(self, held: Held) -> None:
+    def _report(self, loaded: Loaded) -> None:
         for (round_, unit), values in sorted(self.differing.items()):
-            here = (_rounds.experiment == held.number, _rounds.round == round_, _rounds.unit_index == unit)
+            here = (_rounds.experiment == loaded.number, _rounds.round == round_, _rounds.unit_index == unit)
             row = self.connection.execute(select(schema.rounds).where(*here)).one_or_none()
-            where = f"the row of round {round_} in unit {held.experiment.settings.units[unit]!r}"
+            where = f"the row of round {round_} in unit {loaded.experiment.settings.units[unit]!r}"
             if row is None:
                 raise Corrupt(f"{where} is missing")
-            for name, stored, wanted in zip(schema.ROUND_COLUMNS, row, values, strict=True):
+            for name, stored, wanted in zip(schema.rounds.columns.keys(), row, values, strict=True):
                 if stored != wanted:
                     raise Corrupt(f"{where} must have {name} {wanted!r}, as the log leads to, but has {stored!r}")
 

@@ -1,37 +1,79 @@
 """Reads: always the last commit, from connections of their own; the writer waits for none of them."""
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
-from sqlalchemy import Connection, Engine, func, select, tuple_
+from sqlalchemy import Engine, func, select, tuple_
 
+from aftereffect.core import checks
+from aftereffect.core.errors import AftereffectError
 from aftereffect.service.errors import Refused
-from aftereffect.service.store import schema
-from aftereffect.service.store.loading import find
-from aftereffect.service.store.paging import limited, read_cursor, whole, write_cursor
+from aftereffect.service.messages import MOST_ITEMS, MOST_SERIES, STATES, Row, Summary
+from aftereffect.service.settings import LARGEST, ExperimentSettings
+from aftereffect.service.store import event_log, schema
+from aftereffect.service.store.event_log import find
 
-STATES = ("draft", "running", "paused", "finished")
-ITEM_FIELDS = ("round", *schema.ROW_FIELDS)
-MOST_SERIES = 20_000
+LARGEST_INDEX = 2**31 - 1
+ITEM_FIELDS = tuple(Row.model_fields)
 # What the charts need of a row.
 SERIES_FIELDS = (
     *("round", "unit", "arm", "total", "status", "draw", "block", "block_start", "probability", "washin"),
     *("measured", "update", "fed", "date", "substituted"),
 )
-_SHOWN = (
-    *("arms", "units", "direction", "low", "high", "max_delay", "carry_over", "horizon", "player", "seed"),
-    *("start_date", "round_length"),
-)
+_SETTINGS = set(Summary.model_fields) & set(ExperimentSettings.model_fields)
 _experiments, _rounds, _events = schema.experiments.c, schema.rounds.c, schema.events.c
-_items = select(_rounds.unit_index, *(_rounds[name] for name in ITEM_FIELDS))
+items = select(_rounds.unit_index, *(_rounds[name] for name in ITEM_FIELDS))
 _place = tuple_(_rounds.round, _rounds.unit_index)
 _last_round = select(func.max(_rounds.round)).where(_rounds.experiment == _experiments.number).scalar_subquery()
 
 
+def whole(name: str, value: Any, low: int, high: int = LARGEST) -> int:
+    """Return a whole number in a range, or refuse."""
+    try:
+        return checks.integer(name, value, low=low, high=high)
+    except AftereffectError as error:
+        raise Refused("invalid", str(error)) from None
+
+
+def read_cursor(after: Any) -> tuple[int, int]:
+    """Return (round, unit index) after which a page begins; "ROUND" stands for all units of that round.
+
+    >>> read_cursor(None), read_cursor("7.1"), read_cursor(7) == (7, LARGEST_INDEX)
+    ((0, 2147483647), (7, 1), True)
+    """
+    if after is None:
+        return 0, LARGEST_INDEX
+    try:
+        if isinstance(after, bool):
+            raise ValueError
+        round_, _, unit = str(after).partition(".")
+        parts = [int(part) for part in (round_, unit or str(LARGEST_INDEX)) if part.isascii() and part.isdigit()]
+        if len(parts) != 2 or parts[0] > LARGEST or parts[1] > LARGEST_INDEX:
+            raise ValueError
+    except ValueError:
+        raise Refused("invalid", f"after must be ROUND or ROUND.UNIT, but got {checks.shown(after)}") from None
+    return parts[0], parts[1]
+
+
+def write_cursor(round_: int, unit_index: int, n_units: int) -> str:
+    """Return the cursor that stands after a row.
+
+    >>> write_cursor(7, 1, 3), write_cursor(7, 2, 3)
+    ('7.1', '7')
+    """
+    return str(round_) if unit_index == n_units - 1 else f"{round_}.{unit_index}"
+
+
+def experiment(engine: Engine, identity: str) -> dict[str, Any]:
+    """Return the view of an experiment after its last commit."""
+    with engine.connect() as connection:
+        loaded = event_log.load(connection, identity)
+    return loaded.view()
+
+
 def experiments(engine: Engine, after: str | None, limit: int, state: str | None) -> dict[str, Any]:
     """Return a page of experiments, in the order they were made."""
-    limit = limited(limit)
+    limit = whole("limit", limit, 1, MOST_ITEMS)
     if state is not None and state not in STATES:
         raise Refused("invalid", f"state must be one of {', '.join(STATES)}, but got {state!r}")
     query = select(schema.experiments, _last_round.label("round")).order_by(_experiments.number).limit(limit + 1)
@@ -44,7 +86,7 @@ def experiments(engine: Engine, after: str | None, limit: int, state: str | None
     items = []
     for row in found[:limit]:
         settings = json.loads(row.settings)
-        shown = {name: settings.get(name) for name in _SHOWN}
+        shown = {name: settings.get(name) for name in _SETTINGS}
         state_ = {"state": row.status, "round": row.round or 0, "events": row.seq, "created_at": row.created_at}
         items.append({"id": row.id, "name": row.name, **state_, **shown})
     return {"items": items, "next": items[-1]["id"] if len(found) > limit else None}
@@ -52,35 +94,27 @@ def experiments(engine: Engine, after: str | None, limit: int, state: str | None
 
 def rounds(engine: Engine, identity: str, after: str | int | None, limit: int) -> dict[str, Any]:
     """Return a page of round rows, in order of rounds and units."""
-    limit, start = limited(limit), read_cursor(after)
+    limit, start = whole("limit", limit, 1, MOST_ITEMS), read_cursor(after)
     with engine.connect() as connection:
         row = find(connection, identity)
         n_units = len(json.loads(row.settings)["units"])
-        query = _items.where(_rounds.experiment == row.number, _place > start)
+        query = items.where(_rounds.experiment == row.number, _place > start)
         query = query.order_by(_rounds.round, _rounds.unit_index).limit(limit + 1)
         found = connection.execute(query).all()
-    items = [dict(zip(ITEM_FIELDS, row[1:], strict=True)) for row in found[:limit]]
+    page = [dict(zip(ITEM_FIELDS, row[1:], strict=True)) for row in found[:limit]]
     more = len(found) > limit
-    return {"items": items, "next": write_cursor(items[-1]["round"], found[limit - 1][0], n_units) if more else None}
-
-
-def every_round(connection: Connection, number: int) -> Iterator[tuple[Any, ...]]:
-    """Yield all round rows as tuples (ITEM_FIELDS), in order, without holding them all in memory."""
-    query = _items.where(_rounds.experiment == number).order_by(_rounds.round, _rounds.unit_index)
-    with connection.execution_options(yield_per=1000).execute(query) as found:
-        for row in found:
-            yield tuple(row[1:])
+    return {"items": page, "next": write_cursor(page[-1]["round"], found[limit - 1][0], n_units) if more else None}
 
 
 def events(engine: Engine, identity: str, after: int, limit: int) -> dict[str, Any]:
     """Return a page of the log."""
-    limit, after = limited(limit), whole("after", after, 0)
+    limit, after = whole("limit", limit, 1, MOST_ITEMS), whole("after", after, 0)
     with engine.connect() as connection:
         number = find(connection, identity).number
         query = select(*schema.events.c[1:]).where(_events.experiment == number, _events.seq > after)
         found = connection.execute(query.order_by(_events.seq).limit(limit + 1)).all()
-    items = [{**row._mapping, "body": json.loads(row.body)} for row in found[:limit]]
-    return {"items": items, "next": items[-1]["seq"] if len(found) > limit else None}
+    page = [{**row._mapping, "body": json.loads(row.body)} for row in found[:limit]]
+    return {"items": page, "next": page[-1]["seq"] if len(found) > limit else None}
 
 
 def series(engine: Engine, identity: str, last: int) -> dict[str, Any]:
@@ -92,7 +126,7 @@ def series(engine: Engine, identity: str, last: int) -> dict[str, Any]:
     with engine.connect() as connection:
         row = find(connection, identity)
         arms = json.loads(row.settings)["arms"]
-        query = _items.where(_rounds.experiment == row.number)
+        query = items.where(_rounds.experiment == row.number)
         found = connection.execute(query.order_by(_rounds.round.desc(), _rounds.unit_index.desc()).limit(last)).all()
         # A row is asked for once and told once; amendments and the like are few.
         asks = select(_events.kind, _events.round, _events.body).where(_events.experiment == row.number)

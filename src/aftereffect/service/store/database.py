@@ -1,0 +1,281 @@
+"""Connections to the database of a store, transactions on it, and what its errors mean.
+
+There is one engine for writes, one for the reads of requests, and a small one for what must never wait for those: the
+writer's own reads, and tokens.
+
+SQLite: write-ahead log with `synchronous=FULL`, so that a commit is on the disk when it returns; writes begin with
+BEGIN IMMEDIATE; readers see the last commit and hold up nobody. Only the writing connection moves the log into the
+file. PostgreSQL: commits wait for the disk whatever the server's default; a lock is waited for, but not for ever.
+"""
+
+import math
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, select
+from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, IntegrityError, SQLAlchemyError
+
+from aftereffect.service.errors import Corrupt, Refused
+from aftereffect.service.store import schema
+from aftereffect.service.store.sqlite_file import SqliteFile, Unwritable
+
+PATIENCE_S = 10
+"""How long a connection from the pool, or a row that another process has locked, is waited for."""
+READERS, INTERNAL_READERS = 20, 8
+"""How many connections read at a time: for requests; for the writer and for tokens."""
+LOG_LIMIT = 64 * 2**20
+PRAGMAS = "journal_mode=WAL", "synchronous=FULL", "wal_autocheckpoint=0"
+"""How a connection to SQLite is set up, then how one that writes is, and one that reads."""
+WRITE_PRAGMAS = (
+    *("page_size=8192", *PRAGMAS, "foreign_keys=ON", "cache_size=-65536"),
+    f"journal_size_limit={LOG_LIMIT}",
+)
+READ_PRAGMAS = (*PRAGMAS, "query_only=ON")
+POSTGRES_OPTIONS = (
+    f"-c synchronous_commit=on -c lock_timeout={PATIENCE_S}s -c idle_in_transaction_session_timeout={3 * PATIENCE_S}s"
+)
+_SQLITE: dict[str, Any] = {"check_same_thread": False, "timeout": PATIENCE_S}
+_UNKNOWN = "it is not known whether this was kept; ask and tell again: to repeat them is safe"
+# PostgreSQL's codes: disk full, out of memory, configuration limit exceeded.
+_PG_FULL = ("53100", "53200", "53400")
+# Deadlock, serialization failure: nothing was kept, so the same again may do.
+_PG_AGAIN = ("40P01", "40001")
+# What SQLite says of the file as a whole, not of some rows.
+_WHOLE = tuple(
+    f"SQLITE_{name}" for name in ("BUSY", "LOCKED", "FULL", "CANTOPEN", "READONLY", "NOMEM", "NOTADB", "ERROR", "IOERR")
+)
+
+
+def checked_url(address: str) -> URL:
+    """Return the URL of a store; text without a scheme is the path of a SQLite file.
+
+    >>> checked_url("shop.db").render_as_string()
+    'sqlite:///shop.db'
+    >>> checked_url("postgresql://db/shop").drivername
+    'postgresql+psycopg'
+    """
+    try:
+        url = make_url(address) if "://" in address else URL.create("sqlite", database=address)
+    except (ArgumentError, ValueError):
+        raise Refused("invalid", "store must be a path or the URL of a database, but got something else") from None
+    if url.drivername in ("postgresql", "postgres", "postgresql+psycopg"):
+        return url.set(drivername="postgresql+psycopg")
+    if url.drivername != "sqlite":
+        raise Refused("invalid", f"store must be sqlite:///PATH or postgresql://..., but got {url.drivername}://...")
+    if not url.database or url.database == ":memory:" or url.query:
+        raise Refused("invalid", f"store must be a plain file when it is SQLite, but got {url}")
+    return url
+
+
+class Database:
+    """One store's database. file: the SQLite file it is in, None on PostgreSQL.
+
+    kept_at, commit_s: when something was last committed (`time.monotonic`), and how long the commit took.
+    """
+
+    def __init__(self, address: str) -> None:
+        url = checked_url(address)
+        self.file = SqliteFile(Path(url.database or "").resolve()) if url.drivername == "sqlite" else None
+        self.kept_at, self.commit_s = -math.inf, 0.0
+        if self.file is None:
+            self.writing = _postgres(url, 1)
+            self.reading, self.internal = (
+                _postgres(url, size, isolation_level="REPEATABLE READ") for size in (READERS, INTERNAL_READERS)
+            )
+            return
+        url = url.set(database=str(self.file.path))
+        if self.file.read_only:
+            self.writing = _unwritable(url)
+            self.reading, self.internal = (_read_only(url, self.file, size) for size in (READERS, INTERNAL_READERS))
+        else:
+            self.writing = _sqlite(url, self.file, None)
+            self.reading, self.internal = (_sqlite(url, self.file, size) for size in (READERS, INTERNAL_READERS))
+
+    @contextmanager
+    def transaction(self) -> Iterator["Transaction"]:
+        """Write what is done inside; it is on the disk when the block has ended without an error, or not there at all.
+
+        Where `rows` stays 0 nothing is committed: what only read needs no sync.
+        """
+        with self.writing.connect() as connection:
+            transaction = Transaction(connection)
+            try:
+                yield transaction
+                if transaction.rows:
+                    self._commit(transaction)
+            except SQLAlchemyError:
+                # The next transaction gets a new connection.
+                connection.invalidate()
+                raise
+
+    def _commit(self, transaction: "Transaction") -> None:
+        transaction.committing = True
+        began = time.monotonic()
+        if self.file is not None:
+            self.file.check("nothing was kept")
+        transaction.connection.commit()
+        if self.file is not None:
+            self.file.check("it is not known whether this was kept")
+            self.file.count(transaction.rows)
+        self.kept_at = time.monotonic()
+        self.commit_s = self.kept_at - began
+
+    def check(self) -> None:
+        """See that the database answers, from connections that other reads cannot use up."""
+        if self.file is not None:
+            self.file.check_names()
+        with self.internal.connect() as connection:
+            connection.execute(select(schema.versions))
+
+    def close(self) -> None:
+        """Close all connections, the writing one last: the last one to close moves the log into the file."""
+        for engine in (self.reading, self.internal, self.writing):
+            engine.dispose()
+        if self.file is not None:
+            self.file.release()
+
+
+class Transaction:
+    """A transaction on the writing connection. rows: how many rows it changes; committing: the commit was sent."""
+
+    __slots__ = ("committing", "connection", "rows")
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection, self.rows, self.committing = connection, 0, False
+
+
+def _sqlite(url: URL, file: SqliteFile, readers: int | None) -> Engine:
+    """Return an engine for a SQLite file with so many readers, or the one that writes."""
+    engine = create_engine(url, connect_args=_SQLITE, **_pool(readers or 1))
+
+    @event.listens_for(engine, "do_connect")
+    def _before(*_: object) -> None:
+        # A new connection must be to the file that the first one was to.
+        file.check_names()
+
+    @event.listens_for(engine, "connect")
+    def _prepare(connection: sqlite3.Connection, _record: object) -> None:
+        # The driver's own idea of when a transaction begins would leave out reads and changes of tables.
+        connection.isolation_level = None
+        for pragma in WRITE_PRAGMAS if readers is None else READ_PRAGMAS:
+            connection.execute(f"PRAGMA {pragma}")
+        if readers is None:
+            # To read anything opens the log too.
+            connection.execute("SELECT 1 FROM sqlite_master").fetchall()
+            file.connected()
+
+    @event.listens_for(engine, "begin")
+    def _begin(connection: Connection) -> None:
+        connection.exec_driver_sql("BEGIN" if readers else "BEGIN IMMEDIATE")
+
+    if readers is None:
+
+        @event.listens_for(engine, "close")
+        def _closed(*_: object) -> None:
+            file.closed()
+
+    return engine
+
+
+def _read_only(url: URL, file: SqliteFile, readers: int) -> Engine:
+    """Return an engine that reads a file which cannot be written to."""
+    engine = create_engine(url, **_pool(readers))
+
+    @event.listens_for(engine, "do_connect")
+    def _connect(*_: object) -> sqlite3.Connection:
+        connection: sqlite3.Connection = sqlite3.connect(
+            file.read_only_uri(), uri=True, isolation_level=None, **_SQLITE
+        )
+        return connection
+
+    @event.listens_for(engine, "begin")
+    def _begin(connection: Connection) -> None:
+        connection.exec_driver_sql("BEGIN")
+
+    return engine
+
+
+def _unwritable(url: URL) -> Engine:
+    """Return an engine that refuses, in place of one that writes."""
+    engine = create_engine(url)
+
+    @event.listens_for(engine, "do_connect")
+    def _refuse(*_: object) -> None:
+        where = f"the store {url.database!r}"
+        raise Unwritable(f"{where} can only be read, nothing was kept: it, or its folder, is read-only")
+
+    return engine
+
+
+def _postgres(url: URL, size: int, **more: Any) -> Engine:
+    options = {"options": POSTGRES_OPTIONS, "connect_timeout": PATIENCE_S, "application_name": "aftereffect"}
+    return create_engine(url, connect_args=options, pool_pre_ping=True, **_pool(size), **more)
+
+
+def _pool(size: int) -> dict[str, Any]:
+    return {"pool_size": size, "max_overflow": 0, "pool_timeout": PATIENCE_S}
+
+
+def refusal(error: SQLAlchemyError, *, committing: bool = False) -> Refused:
+    """Return what to answer when the database failed; nothing was acknowledged.
+
+    committing: the commit was sent, so a database that is gone may have kept what it did not answer for.
+    """
+    if isinstance(error, Unwritable):
+        return Refused("busy", str(error))
+    cause = getattr(error, "orig", None)
+    said = " ".join(str(cause or error).split())[:200]
+    if isinstance(error, IntegrityError):
+        return Corrupt(f"the store already holds another event or row at this place (run verify): {said}")
+    if isinstance(cause, sqlite3.Error):
+        name = getattr(cause, "sqlite_errorname", "")
+        if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
+            return Corrupt(f"the store's file is damaged: {said}")
+        if name == "SQLITE_ERROR":
+            return Corrupt(f"the store's tables are not what they should be: {said}")
+        if name.startswith(("SQLITE_CANTOPEN", "SQLITE_READONLY")):
+            return Refused("busy", f"the store's file cannot be opened or written to: {said}")
+        # What was written but not synced may be there after all, when the log is read again.
+        if name.startswith(("SQLITE_IOERR_FSYNC", "SQLITE_IOERR_DIR_FSYNC")):
+            return Refused("full", f"the store could not write, {_UNKNOWN}: {said}")
+        # A write the system refuses for another reason than a full disk (a quota, a limit) is the same to a user.
+        if name.startswith(("SQLITE_FULL", "SQLITE_IOERR")):
+            return Refused("full", f"the store could not write, nothing was kept: {said}")
+    elif getattr(cause, "sqlstate", None) in _PG_FULL:
+        return Refused("full", f"the store could not write, nothing was kept: {said}")
+    elif str(getattr(cause, "sqlstate", None)).startswith("XX"):
+        return Corrupt(f"the store is damaged: {said}")
+    if committing:
+        return Refused("busy", f"the store did not answer the commit, {_UNKNOWN}: {said}")
+    return Refused("busy", f"the store did not answer, try again: {said}")
+
+
+def of_one_experiment(error: SQLAlchemyError) -> bool:
+    """Say whether an error comes from the rows that were read or written, not from the database as a whole."""
+    cause = getattr(error, "orig", None)
+    if isinstance(cause, sqlite3.Error):
+        # An error of the driver itself, about a value that it cannot read, has no name.
+        name = getattr(cause, "sqlite_errorname", "")
+        return not name.startswith(_WHOLE) or name in ("SQLITE_IOERR_READ", "SQLITE_IOERR_SHORT_READ")
+    damaged = str(getattr(cause, "sqlstate", None)).startswith("XX")
+    return damaged or isinstance(error, IntegrityError | DataError)
+
+
+def worth_another_try(error: SQLAlchemyError) -> bool:
+    """Say whether a transaction that has not reached its commit may simply be run again on a new connection."""
+    if not isinstance(error, DBAPIError):
+        return False
+    return error.connection_invalidated or getattr(error.orig, "sqlstate", None) in _PG_AGAIN
+
+
+@contextmanager
+def refusing() -> Iterator[None]:
+    """Turn a database's errors into refusals."""
+    try:
+        yield
+    except SQLAlchemyError as error:
+        raise refusal(error) from error

@@ -1,0 +1,259 @@
+"""The event log: its hash chain, experiments loaded from it, and what a transaction appends to it.
+
+Each event carries the SHA-256 of the hash before it and of its own fields; before the first stands the hash of the
+experiment's id, settings and date. An event that is altered, removed, added or moved breaks every hash after it, so
+whoever knows the last hash knows the whole log.
+
+An experiment is loaded from its latest checkpoint and the few events since, each checked and replayed.
+"""
+
+import hashlib
+import json
+import zlib
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+from sqlalchemy import Connection, Insert, Row, Table, bindparam, func, insert, select, tuple_, update
+from sqlalchemy.dialects import postgresql, sqlite
+
+from aftereffect.core.errors import AftereffectError
+from aftereffect.service.errors import Corrupt, Refused
+from aftereffect.service.experiment.experiment import Done, Experiment
+from aftereffect.service.messages import is_id
+from aftereffect.service.settings import ExperimentSettings
+from aftereffect.service.store import schema
+
+CHECKPOINT_EVERY = 32
+"""A checkpoint is at most this many events old."""
+
+_experiments, _events, _rounds, _checkpoints = (
+    table.c for table in (schema.experiments, schema.events, schema.rounds, schema.checkpoints)
+)
+_last_round = (
+    select(func.max(_rounds.round)).where(_rounds.experiment == _experiments.number).scalar_subquery().label("last")
+)
+_find = select(schema.experiments)
+_load = select(
+    schema.experiments,
+    _checkpoints.seq.label("saved_seq"),
+    _checkpoints.head.label("saved_head"),
+    _checkpoints.state,
+    _last_round,
+).join_from(schema.experiments, schema.checkpoints, isouter=True)
+_since = (
+    select(schema.events)
+    .where(_events.experiment == bindparam("number"), _events.seq > bindparam("after"))
+    .order_by(_events.seq)
+)
+
+
+def as_text(value: Mapping[str, Any]) -> str:
+    """Return settings, an event's body or a state as they are stored: JSON with sorted keys, without spaces.
+
+    >>> as_text({"total": 0.1, "status": "reported"})
+    '{"status":"reported","total":0.1}'
+    """
+    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
+
+
+def first_hash(identity: str, settings: str, created_at: str) -> str:
+    """Return the hash that stands before an experiment's first event; settings: as they are stored."""
+    return hashlib.sha256(orjson.dumps([identity, settings, created_at])).hexdigest()
+
+
+def next_hash(
+    previous: str, seq: int, kind: str, round_: int | None, unit: str | None, body: str, at: str
+) -> str:
+    """Return the hash of an event; body: as it is stored."""
+    return hashlib.sha256(orjson.dumps([previous, seq, kind, round_, unit, body, at])).hexdigest()
+
+
+class Loaded:
+    """An experiment in memory, with its place in the log.
+
+    seq, head: how many events it has taken, and the hash of the last. checkpoint_at: the seq from which on a checkpoint
+    is due.
+    """
+
+    __slots__ = ("checkpoint_at", "created_at", "experiment", "head", "id", "number", "seq", "unit_index")
+
+    def __init__(
+        self, number: int, identity: str, created_at: str, experiment: Experiment, seq: int, head: str
+    ) -> None:
+        self.number, self.id, self.created_at, self.experiment = number, identity, created_at, experiment
+        self.seq, self.head = seq, head
+        self.unit_index = {name: index for index, name in enumerate(experiment.settings.units)}
+        self.checkpoint_at = 0
+        self.saved()
+
+    def saved(self) -> None:
+        """Note that there is a checkpoint of this place in the log."""
+        # Experiments that move in step must not all be due for the next one in the same transaction.
+        every = CHECKPOINT_EVERY
+        self.checkpoint_at = self.seq + every - (self.seq + zlib.crc32(self.id.encode())) % every
+
+    def view(self) -> dict[str, Any]:
+        """Return what users see, with id and date."""
+        return {"id": self.id, **self.experiment.view(), "created_at": self.created_at}
+
+    def replay(self, found: Row[Any]) -> list[dict[str, Any]]:
+        """Check one stored event against the chain, replay it, and return the rows it changes."""
+        where = f"event {found.seq} of experiment {self.id}"
+        if found.seq != self.seq + 1:
+            raise Corrupt(f"the log must be gapless, but after {self.seq} comes {where}", experiment=self.id)
+        if found.hash != next_hash(self.head, found.seq, found.kind, found.round, found.unit, found.body, found.at):
+            raise Corrupt(f"the hash of {where} does not follow from what is stored", experiment=self.id)
+        event = {name: getattr(found, name) for name in ("kind", "round", "unit", "at")}
+        try:
+            rows = self.experiment.replay({**event, "body": json.loads(found.body)})
+        except (AftereffectError, LookupError, TypeError, ValueError) as error:
+            raise Corrupt(f"{where} cannot be replayed: {error}", experiment=self.id) from None
+        self.seq, self.head = found.seq, found.hash
+        return rows
+
+
+def find(connection: Connection, identity: str) -> Row[Any]:
+    """Return the row of an experiment, or refuse."""
+    return _one(connection, _find, identity)
+
+
+def _one(connection: Connection, query: Any, identity: str) -> Row[Any]:
+    if is_id(identity):
+        row: Row[Any] | None = connection.execute(query.where(_experiments.id == identity)).one_or_none()
+        if row is not None:
+            return row
+    raise Refused("not_found", f"there is no experiment {str(identity)[:40]!r}")
+
+
+def initial(row: Row[Any]) -> Loaded:
+    """Return an experiment before its first event."""
+    try:
+        experiment = Experiment(ExperimentSettings.from_json(json.loads(row.settings)))
+    except (AftereffectError, ValueError) as error:
+        raise Corrupt(f"the settings of experiment {row.id} cannot be read: {error}", experiment=row.id) from None
+    head = first_hash(row.id, row.settings, row.created_at)
+    return Loaded(row.number, row.id, row.created_at, experiment, 0, head)
+
+
+def load(connection: Connection, identity: str) -> Loaded:
+    """Return an experiment as the store has it, or say that what is stored cannot be right."""
+    row = _one(connection, _load, identity)
+    loaded = initial(row) if row.state is None else _resumed(row)
+    if loaded.seq != row.seq:
+        for found in connection.execute(_since, {"number": row.number, "after": loaded.seq}):
+            loaded.replay(found)
+    if (loaded.seq, loaded.head) != (row.seq, row.head):
+        raise Corrupt(
+            f"the log of experiment {row.id} must end at event {row.seq} with hash {row.head[:12]}..., but it ends at "
+            f"{loaded.seq} with {loaded.head[:12]}...",
+            experiment=row.id,
+        )
+    last = loaded.experiment.last
+    if (row.last or 0) != last:
+        raise Corrupt(
+            f"the rounds of experiment {row.id} must go to {last}, as its log does, but go to {row.last or 0}",
+            experiment=row.id,
+        )
+    return loaded
+
+
+def _resumed(row: Row[Any]) -> Loaded:
+    try:
+        experiment = Experiment.from_state(orjson.loads(row.state))
+    except (AftereffectError, ValueError, LookupError, TypeError) as error:
+        raise Corrupt(f"the checkpoint of experiment {row.id} cannot be read: {error}", experiment=row.id) from None
+    return Loaded(row.number, row.id, row.created_at, experiment, row.saved_seq, row.saved_head)
+
+
+class Changes:
+    """What one transaction will write: events with their hashes, changed rows, moved heads, due checkpoints.
+
+    touched: the ids of experiments that are further in memory than in the store, until this is committed.
+    """
+
+    def __init__(self) -> None:
+        self._events: list[dict[str, Any]] = []
+        # A row that changes twice is written once, as it was last.
+        self._rounds: dict[tuple[int, int, int], dict[str, Any]] = {}
+        self._moved: dict[str, Loaded] = {}
+        self.touched: set[str] = set()
+
+    def create(self, connection: Connection, identity: str, settings: ExperimentSettings, at: str) -> Loaded:
+        """Insert a new experiment at once: its number is needed for everything else."""
+        text, experiment = as_text(settings.to_json()), Experiment(settings)
+        head = first_hash(identity, text, at)
+        values = {"id": identity, "name": settings.name, "status": experiment.phase, "seq": 0, "head": head}
+        made = connection.execute(insert(schema.experiments).values(**values, created_at=at, settings=text))
+        self.touched.add(identity)
+        key: Any = made.inserted_primary_key
+        return Loaded(key.number, identity, at, experiment, 0, head)
+
+    def add(self, loaded: Loaded, done: Done) -> None:
+        """Add what a command did to an experiment."""
+        event, number, seq = done.event, loaded.number, loaded.seq + 1
+        if event is None:
+            return
+        body = as_text(event["body"])
+        head = next_hash(loaded.head, seq, event["kind"], event["round"], event["unit"], body, event["at"])
+        self._events.append({**event, "experiment": number, "seq": seq, "body": body, "hash": head})
+        for row in done.rows:
+            index = loaded.unit_index[row["unit"]]
+            self._rounds[number, row["round"], index] = {**row, "experiment": number, "unit_index": index}
+        loaded.seq, loaded.head = seq, head
+        self._moved[loaded.id] = loaded
+        self.touched.add(loaded.id)
+
+    def row(self, connection: Connection, loaded: Loaded, round_: int, unit: str) -> dict[str, Any] | None:
+        """Return the row of a round that is no longer in memory: yet to be written, or stored."""
+        key = loaded.number, round_, loaded.unit_index[unit]
+        if key in self._rounds:
+            return self._rounds[key]
+        query = select(schema.rounds).where(tuple_(_rounds.experiment, _rounds.round, _rounds.unit_index) == key)
+        found = connection.execute(query).mappings().one_or_none()
+        return None if found is None else dict(found)
+
+    def write(self, connection: Connection) -> int:
+        """Write everything inside a transaction; return how many rows that are."""
+        moved = list(self._moved.values())
+        due = [loaded for loaded in moved if loaded.seq >= loaded.checkpoint_at]
+        heads = [
+            {"of": each.number, "status": each.experiment.phase, "seq": each.seq, "head": each.head}
+            for each in moved
+        ]
+        checkpoints = [
+            {"experiment": each.number, "seq": each.seq, "head": each.head, "state": as_text(each.experiment.state())}
+            for each in due
+        ]
+        statements = _STATEMENTS[connection.dialect.name]
+        for statement, rows in zip(
+            statements, (self._events, list(self._rounds.values()), heads, checkpoints), strict=True
+        ):
+            if rows:
+                connection.execute(statement, rows)
+        for loaded in due:
+            loaded.saved()
+        return len(self._events) + len(self._rounds) + len(moved)
+
+
+def _upsert(dialect: Any, table: Table, key: tuple[str, ...]) -> Insert:
+    statement = dialect.insert(table)
+    changed = {column.name: statement.excluded[column.name] for column in table.columns if column.name not in key}
+    made: Insert = statement.on_conflict_do_update(index_elements=key, set_=changed)
+    return made
+
+
+_move = (
+    update(schema.experiments)
+    .where(_experiments.number == bindparam("of"))
+    .values(status=bindparam("status"), seq=bindparam("seq"), head=bindparam("head"))
+)
+_STATEMENTS = {
+    name: (
+        insert(schema.events),
+        _upsert(dialect, schema.rounds, ("experiment", "round", "unit_index")),
+        _move,
+        _upsert(dialect, schema.checkpoints, ("experiment",)),
+    )
+    for name, dialect in (("sqlite", sqlite), ("postgresql", postgresql))
+}
