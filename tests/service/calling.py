@@ -30,7 +30,7 @@ class Operation(NamedTuple):
 
 OPERATIONS = [
     Operation(
-        route.name, method, route.path, None if router.tags == ["open"] else str(router.tags[0]), route.response_model
+        route.name, method, route.path, None if route.tags == ["open"] else str(route.tags[0]), route.response_model
     )
     for router in ROUTERS for route in router.routes if isinstance(route, APIRoute) for method in route.methods or ()
 ]

@@ -178,6 +178,13 @@ def test_bad_queries_are_refused(call: Api, query):
     problem(call("GET", f"/v1/experiments?{query}"), 422, "invalid")
 
 
+def test_a_query_where_there_is_none_is_refused(call: Api):
+    path = call.create()
+    assert "no parameters" in problem(call("POST", f"{path}/ask?unit=1"), 422, "invalid")
+    assert call("GET", f"{path}/rounds").json()["items"] == []
+    assert call("GET", "/metrics?name[]=x").status_code == 200
+
+
 def test_exports_series_and_verify(call: Api):
     path = call.create()
     call.play(path, 3)

@@ -5,11 +5,12 @@ token needs. Responses are written by hand (`reply`), since FastAPI would valida
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Annotated, Any, Literal
 
 import orjson
 from fastapi import APIRouter, Depends, Path, Query, Request
+from fastapi.routing import APIRoute
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from pydantic import BeforeValidator
 from pydantic_core import PydanticKnownError
@@ -33,25 +34,32 @@ DIGITS = re.compile(r"[0-9]{1,19}", re.ASCII)
 MEDIA_TYPES = {"csv": "text/csv; charset=utf-8", "parquet": "application/vnd.apache.parquet"}
 
 
-async def check_query(request: Request) -> None:
-    """Refuse query parameters that the route does not have, and repeated ones."""
-    if not request.scope["query_string"]:
-        return
-    allowed = [field.alias for field in request.scope["route"].dependant.query_params]
-    names = [name for name, _ in request.query_params.multi_items()]
-    for name in names:
-        if name not in allowed or names.count(name) > 1:
-            known = " and ".join(allowed) or "no parameters"
-            raise Refused("invalid", f"the query may have {known}, each once, but got {shown(names)}")
+class StrictQuery(APIRoute):
+    """A route that refuses query parameters which it does not have, and repeated ones."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return the handler, with the check before it."""
+        handle = super().get_route_handler()
+        allowed = [field.alias for field in self.dependant.query_params]
+
+        async def check(request: Request) -> Response:
+            names = [name for name, _ in request.query_params.multi_items()] if request.scope["query_string"] else []
+            for name in names:
+                if name not in allowed or names.count(name) > 1:
+                    known = " and ".join(allowed) or "no parameters"
+                    raise Refused("invalid", f"the query may have {known}, each once, but got {shown(names)}")
+            return await handle(request)
+
+        return check
 
 
-PLAY, READ, ADMIN = Scope("play"), Scope("read"), Scope("admin")
-play = APIRouter(tags=["play"], dependencies=[Depends(PLAY), Depends(check_query)])
-read = APIRouter(tags=["read"], dependencies=[Depends(READ), Depends(check_query)])
-admin = APIRouter(tags=["admin"], dependencies=[Depends(ADMIN), Depends(check_query)])
-public = APIRouter(tags=["open"])
-# Asks and tells come first: routes are tried in order, and these are nearly all requests.
-ROUTERS = (play, read, admin, public)
+# The store comes with the scope that a token needs. Asks and tells are first: routes are tried in order, and these are
+# nearly all requests. Whoever watches the service may add a query of their own.
+play = APIRouter(tags=["play"], route_class=StrictQuery)
+read = APIRouter(tags=["read"], route_class=StrictQuery)
+admin = APIRouter(tags=["admin"], route_class=StrictQuery)
+about = APIRouter()
+ROUTERS = (play, read, admin, about)
 
 
 async def _pools(request: Request) -> ThreadPools:
@@ -71,9 +79,9 @@ def _number(default: int) -> BeforeValidator:
     return BeforeValidator(lambda text: default if text == "" else _whole(text))
 
 
-PlayStore = Annotated[Store, Depends(PLAY)]
-ReadStore = Annotated[Store, Depends(READ)]
-AdminStore = Annotated[Store, Depends(ADMIN)]
+PlayStore = Annotated[Store, Depends(Scope("play"))]
+ReadStore = Annotated[Store, Depends(Scope("read"))]
+AdminStore = Annotated[Store, Depends(Scope("admin"))]
 Pools = Annotated[ThreadPools, Depends(_pools)]
 ExperimentId = Annotated[str, Path(description="The id of an experiment.", examples=["pZk2Yt0nQ9vLr8sXw1aBcA"])]
 RoundNumber = Annotated[int, BeforeValidator(_whole), Path(ge=1, le=LARGEST, description="The number of a round.")]
@@ -202,16 +210,9 @@ async def export(store: ReadStore, pools: Pools, id: ExperimentId, format: Forma
 
 
 @read.post("/v1/plan", response_model=messages.Plan)
-async def plan(pools: Pools, body: PlanBody) -> Response:
+async def plan(store: ReadStore, pools: Pools, body: PlanBody) -> Response:
     """Say what a carry-over leads to: blocks, decisions, the guarantee."""
     return reply(await pools.reads.run(planned, body))
-
-
-@read.get("/metrics", response_class=PlainTextResponse)
-async def metrics(request: Request) -> Response:
-    """Return metrics in Prometheus' text format."""
-    telemetry: Telemetry = request.app.state.telemetry
-    return Response(generate_latest(telemetry.registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
 
 # Administration
@@ -303,10 +304,10 @@ async def revoke_token(store: AdminStore, pools: Pools, token: TokenId) -> Respo
     return Response(status_code=204)
 
 
-# Open to all
+# About the service itself
 
 
-@public.get("/healthz", response_model=messages.Health)
+@about.get("/healthz", tags=["open"], response_model=messages.Health)
 async def health(request: Request, pools: Pools) -> Response:
     """Say whether the store answers and takes writes."""
     store: Store = request.app.state.store
@@ -319,7 +320,14 @@ async def health(request: Request, pools: Pools) -> Response:
     return reply({"status": "ok"})
 
 
-@public.get("/docs", response_class=HTMLResponse)
+@about.get("/docs", tags=["open"], response_class=HTMLResponse)
 def docs(request: Request) -> Response:
     """Return the reference as a page: FastAPI's own loads scripts from elsewhere, this one has none."""
     return page("reference.html", None, document=request.app.openapi(), codes=CODES)
+
+
+@about.get("/metrics", tags=["read"], response_class=PlainTextResponse)
+async def metrics(request: Request, store: ReadStore) -> Response:
+    """Return metrics in Prometheus' text format."""
+    telemetry: Telemetry = request.app.state.telemetry
+    return Response(generate_latest(telemetry.registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
