@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import re
 
 import pytest
 from tests.service.calling import Api, api, problem
@@ -37,6 +38,9 @@ def test_the_service_itself(call: Api):
     assert 'aftereffect_requests_total{method="GET",route="/healthz",status="200"} 1.0' in metrics
     assert 'route="unmatched",status="404"' in metrics
     assert "at-all" not in metrics
+    assert "aftereffect_jobs_waiting 0.0" in metrics
+    assert "aftereffect_damaged_experiments 0.0" in metrics
+    assert float(re.search(r"^aftereffect_commit_seconds (\S+)$", metrics, re.MULTILINE)[1]) > 0.0
     page = call("GET", "/docs").text
     assert "<script" not in page
     assert "http://" not in page

@@ -119,7 +119,7 @@ def create_app(store: Store, config: Config | None = None) -> FastAPI:
         generate_unique_id_function=lambda route: route.name,
         responses=openapi.PROBLEMS,
     )
-    auth, telemetry = Auth(store, config), Telemetry(config.log_requests)
+    auth, telemetry = Auth(store, config), Telemetry(store, config.log_requests)
     app.state.store, app.state.config, app.state.auth, app.state.telemetry = store, config, auth, telemetry
     app.state.pools = ThreadPools()
     for router in routes.ROUTERS:

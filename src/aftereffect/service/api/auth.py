@@ -7,6 +7,7 @@ come from the service's own pages.
 """
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 from fastapi.openapi.models import HTTPBearer
 from fastapi.security.base import SecurityBase
@@ -37,6 +38,7 @@ def included(scopes: frozenset[str]) -> frozenset[str]:
     return frozenset(SCOPES[: highest + 1])
 
 
+@lru_cache(maxsize=256)
 def host_name(host: str) -> str:
     """Return the name in a Host header, without its port.
 

@@ -8,10 +8,15 @@ import datetime
 import json
 import logging
 import sys
+from collections.abc import Iterator
 from typing import Any
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
 from starlette.types import Scope
+
+from aftereffect.service.store.store import Store
 
 LOGGER = logging.getLogger("aftereffect.service")
 SLOW_SECONDS = 1.0
@@ -25,11 +30,28 @@ def route_of(scope: Scope) -> str:
     return getattr(scope.get("route"), "path_format", UNMATCHED)
 
 
+class StoreCollector(Collector):
+    """The metrics of a store, read when they are asked for."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield them, as the library wants it."""
+        status = self._store.status()
+        yield GaugeMetricFamily("aftereffect_jobs_waiting", "Jobs that wait for the writer", status["waiting"])
+        yield GaugeMetricFamily("aftereffect_commit_seconds", "Time of the last commit", status["commit_seconds"])
+        yield GaugeMetricFamily("aftereffect_log_bytes", "Size of SQLite's write-ahead log", status["log_bytes"])
+        damaged = len(status["damaged"])
+        yield GaugeMetricFamily("aftereffect_damaged_experiments", "Experiments that cannot be loaded", damaged)
+
+
 class Telemetry:
     """The metrics of one app, in a registry of its own, and its log of requests."""
 
-    def __init__(self, log_requests: bool = False) -> None:
+    def __init__(self, store: Store, log_requests: bool = False) -> None:
         self.registry = CollectorRegistry()
+        self.registry.register(StoreCollector(store))
         self.log_requests = log_requests
         self._requests = Counter(
             "aftereffect_requests", "Requests answered", ["method", "route", "status"], registry=self.registry
