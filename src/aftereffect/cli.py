@@ -7,7 +7,6 @@ long happen inside the functions, so that `aftereffect --help` answers at once.
 import math
 import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -77,7 +76,10 @@ def compare(
     instances: Annotated[int | None, typer.Option(help="Draws of the losses; runs are shared out.", min=1)] = None,
     seed: Annotated[int, typer.Option(help="Of everything.", min=0)] = 0,
 ) -> None:
-    """Let every player there is play one problem: a table of regrets, times and assumptions."""
+    """Simulate every player on one problem: a table of regrets, times and assumptions.
+
+    In Python, aftereffect.compare compares two simulations.
+    """
     from rich.console import Console
     from rich.progress import track
 
@@ -101,14 +103,10 @@ def compare(
         console.print(missing)
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(arguments: list[str] | None = None) -> None:
     """Run the command line; `arguments` default to those of the process."""
     try:
-        app(None if arguments is None else list(arguments))
+        app(arguments)
     except (ae.AftereffectError, OSError) as error:
         typer.echo(f"aftereffect: {error}", err=True)
         sys.exit(2)
-
-
-if __name__ == "__main__":
-    main()

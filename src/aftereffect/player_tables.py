@@ -107,19 +107,17 @@ def print_comparison(console: "Console", rows: Sequence[tuple[Row, ae.Simulation
 
 
 def left_out(problem: Problem) -> str:
-    """Say which players the problem has no room for, and why; nothing if all of them play."""
-    reasons = []
-    for name, settings in registry.COMPARED:
-        entry = registry.find(name)
-        if lacking := entry.lacks(problem, settings):
-            reasons.append(f"{entry.label(settings)} ({REASONS[lacking[0]]})")
-    return f"Not here: {', '.join(reasons)}." if reasons else ""
+    """Say which players cannot play the problem, and why; nothing if all of them can."""
+    entries = [(registry.find(name), settings) for name, settings in registry.COMPARED]
+    lacking = [(entry.label(settings), entry.lacks(problem, settings)) for entry, settings in entries]
+    reasons = ", ".join(f"{label} ({REASONS[needs[0]]})" for label, needs in lacking if needs)
+    return f"Not here: {reasons}." if reasons else ""
 
 
 def demonstrate(console: "Console", folder: Path, study: Study | None = None) -> Path:
     """Run the study in a folder, unless it is finished there, print table and verdict, and return the report's path.
 
-    study: another one with some of its instances and players, for who has less time still.
+    study: another one with some of its instances and players, to save time.
     """
     study = Study.load(NAME, quick=True) if study is None else study
     sizes = sorted({(cell["n_arms"], cell["max_delay"], cell["horizon"]) for cell in study.cells()})

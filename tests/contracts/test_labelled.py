@@ -11,8 +11,9 @@ import aftereffect as ae
 from aftereffect.bandits.exp3 import Exp3
 from aftereffect.core import kernel
 from aftereffect.core.errors import InvalidArgument, InvalidState, InvalidTotal, OutOfTurn
-from aftereffect.engines.labelled import simulate_labelled, simulate_labelled_loop
-from aftereffect.engines.plan import Outcome, Plan
+from aftereffect.engines.labelled import simulate_labelled
+from aftereffect.engines.loop import simulate_loop
+from aftereffect.engines.workload import Outcome, Plan
 from aftereffect.losses.protocol import Losses
 from aftereffect.losses.spreads import random_split, randomly_delayed
 from aftereffect.losses.tables import Table, iid
@@ -112,7 +113,7 @@ def test_the_compiled_engine_is_the_loop_bit_for_bit(make: Make, rewards: bool) 
     losses = late_rewards() if rewards else split_losses()
     player = make(seed=0, **(REWARDS if rewards else {}))
     compiled = simulate_labelled(plan_of(player, losses, 3, threads=2), player.kernel())
-    same(compiled, simulate_labelled_loop(plan_of(player, losses, 3)))
+    same(compiled, simulate_loop(plan_of(player, losses, 3)))
     assert compiled.updates.min() > T - 200
 
 
@@ -241,7 +242,7 @@ def test_losses_later_than_max_delay_are_refused(name: str) -> None:
     player = MAKERS[name](seed=0)
     losses = random_split(np.full((5, K), 0.5), max_delay=D + 1, seed=0)
     plan = plan_of(player, losses, 1)
-    for simulate in (lambda: simulate_labelled(plan, player.kernel()), lambda: simulate_labelled_loop(plan)):
+    for simulate in (lambda: simulate_labelled(plan, player.kernel()), lambda: simulate_loop(plan)):
         with pytest.raises(InvalidArgument, match="at least the max_delay of losses, 5, but got 4"):
             simulate()
 

@@ -18,7 +18,7 @@ print(ae.__file__, *bandit.probabilities.round(6))
 
 BLOCKS = """
 import aftereffect as ae
-losses = ae.spreads.geometric([[0.0, 1.0]] * 50, 1.0, 1)
+losses = ae.spreads.geometric([[0.0, 1.0]] * 50, half_life=1.0, max_delay=1)
 player = ae.CompositeLossWrapper(ae.Uniform(2), max_delay=1, coins=0.3)
 sim = ae.simulate(player, losses, runs=3, seed=5)
 print(sim.engine, *sim.updates, *sim.regret.round(9))

@@ -14,7 +14,7 @@ SOON = 20.0
 # Compiled by a short simulation first: the clock runs on simulating, not on compiling.
 LONG = """
 import aftereffect as ae
-losses = ae.spreads.geometric(ae.tables.iid(20_000, [0.2, 0.8], seed=1), 1.0, 2)
+losses = ae.spreads.geometric(ae.tables.iid(20_000, means=[0.2, 0.8], seed=1), half_life=1.0, max_delay=2)
 player = ae.CompositeLossWrapper.tuned(n_arms=2, max_delay=2, horizon=20_000)
 ae.simulate(player, losses, runs=1, engine={engine!r})
 print("ready", flush=True)
@@ -26,7 +26,7 @@ print("not interrupted")
 SLOW = """
 import time
 import aftereffect as ae
-from aftereffect.engines import plan
+from aftereffect.engines import workload
 
 class Slow(ae.Naive):
     def kernel(self):
@@ -37,8 +37,8 @@ class Slow(ae.Naive):
             time.sleep(0.15)
         return played
 
-plan.PATIENCE = {patience}
-losses = ae.spreads.geometric(ae.tables.iid(3 * 4096, [0.2, 0.8], seed=1), 1.0, 2)
+workload.PATIENCE = {patience}
+losses = ae.spreads.geometric(ae.tables.iid(3 * 4096, means=[0.2, 0.8], seed=1), half_life=1.0, max_delay=2)
 sim = ae.simulate(Slow(ae.Uniform(2)), losses, runs=1, progress={progress})
 print(sim.engine)
 """

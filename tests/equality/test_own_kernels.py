@@ -142,7 +142,7 @@ class Fixed(KernelBandit):
     def regret_bound(self, n): return float(n)
 
 def play():
-    losses = ae.spreads.geometric([[0.0, 1.0]] * 20, 1.0, 1)
+    losses = ae.spreads.geometric([[0.0, 1.0]] * 20, half_life=1.0, max_delay=1)
     player = ae.CompositeLossWrapper(Fixed(2), max_delay=1, coins=0.5)
     sim = ae.simulate(player, losses, runs=1, trace=True, threads=1)
     return sim.engine, set(sim.traces[0].arms.tolist())

@@ -13,7 +13,7 @@ from aftereffect import CompositeLossWrapper, simulate
 from aftereffect.bandits.exp3 import Exp3
 from aftereffect.bandits.ucb1 import UCB1
 from aftereffect.engines.labelled import simulate_labelled
-from aftereffect.engines.plan import Plan
+from aftereffect.engines.workload import Plan
 from aftereffect.losses.protocol import Losses
 from aftereffect.losses.spreads import delayed, random_split
 from aftereffect.losses.tables import iid

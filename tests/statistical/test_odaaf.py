@@ -18,7 +18,7 @@ import pytest
 import aftereffect as ae
 from aftereffect.bandits.ucb1 import UCB1
 from aftereffect.engines.labelled import simulate_labelled
-from aftereffect.engines.plan import Plan
+from aftereffect.engines.workload import Plan
 from aftereffect.players.labelled.qpmd import QPMD
 from aftereffect.players.rivals.odaaf import ODAAF, ODAAFB, ODAAFV
 

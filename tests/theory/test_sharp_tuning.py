@@ -139,7 +139,7 @@ def test_other_bases_speak_for_themselves() -> None:
 
     d, T, beta = 1, 30_001, 0.25
     p = beta * 0.75**2
-    player = ae.CompositeLossWrapper(Own(2, 30.0), max_delay=d, coins=beta)
+    player = ae.CompositeLossWrapper(Own(2, learning_rate=30.0), max_delay=d, coins=beta)
     own = player.bandit
     stated = theory.wrapper_regret_bound_sharp(d, T, beta, own.stability(), own.regret_bound(10_000))
     assert player.regret_bound(T, form="sharp") == pytest.approx(stated, rel=1e-14)

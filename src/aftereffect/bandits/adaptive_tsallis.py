@@ -30,14 +30,11 @@ multiplier: so an update needs few divisions besides two an arm.
 import math
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from aftereffect import theory
 from aftereffect.bandits import tsallis
-from aftereffect.bandits.kernel_bandit import KernelBandit
+from aftereffect.bandits.tsallis import FTRLBandit
 from aftereffect.core import checks, kernel
-from aftereffect.core.kernel import helper
+from aftereffect.core.kernel import FloatState, IntState, Terms, helper
 from aftereffect.theory.adaptive import ADAPTIVE_GROWTH
 
 FIRST_RATE = 1.5
@@ -48,7 +45,7 @@ SHORT_SHIFT = 3e-6
 MOST = 1e300
 
 # state: q in [0, K), L in [K, 2K), √q in [2K, 3K), in [3K, 4K) baselines or estimates ẑ while an update lasts, and from
-# 4K on these numbers: η, 1/η, u, Σ q^{3/2}, Σ q², the mean of what is usual, and what there has been so far.
+# 4K on these numbers: η, 1/η, u, Σ q^{3/2}, Σ q², the usual loss, the number of updates and the sums over them.
 RATE, INVERSE, LEVEL, CUBES, FOURTHS, MEAN, SEEN, COST, PENALTY, MOVED, SQUARES, NUMBERS = range(12)
 
 
@@ -64,7 +61,7 @@ def size(n_arms: int) -> int:
     return 4 * n_arms + NUMBERS
 
 
-def start(params: AdaptiveParams, n_arms: int, state: kernel.FloatState) -> None:
+def start(params: AdaptiveParams, n_arms: int, state: FloatState) -> None:
     """No losses yet: q uniform, u = √K, η = η₁."""
     own = 4 * n_arms
     for i in range(own + NUMBERS):
@@ -80,23 +77,15 @@ def start(params: AdaptiveParams, n_arms: int, state: kernel.FloatState) -> None
     state[own + FOURTHS] = 1.0 / n_arms
 
 
-def update(params: AdaptiveParams, n_arms: int, state: kernel.FloatState, arm: int, loss: float) -> None:
+def update(params: AdaptiveParams, n_arms: int, state: FloatState, arm: int, loss: float) -> None:
     """Learn from a loss in [0, 1]."""
-    update_sum(params, n_arms, state, arm, loss, 1.0, 0.0, 1.0)
+    update_sum(params, n_arms, state, arm, loss, (1.0, 0.0, 1.0))
 
 
 @helper
-def update_sum(
-    params: AdaptiveParams,
-    n_arms: int,
-    state: kernel.FloatState,
-    arm: int,
-    loss: float,
-    weight: float,
-    offset: float,
-    top: float,
-) -> None:
-    """Learn from a loss in [0, top] that is expected to be `offset` plus `weight` times what is usual."""
+def update_sum(params: AdaptiveParams, n_arms: int, state: FloatState, arm: int, loss: float, terms: Terms) -> None:
+    """Learn from a loss in [0, top] that is expected to be offset + weight · the usual loss."""
+    weight, offset, top = terms
     behind, roots, z, numbers = parts(n_arms, state)
     eta, inverse, u = numbers[RATE], numbers[INVERSE], numbers[LEVEL]
     expected = max(offset + numbers[MEAN] * weight, 0.0)
@@ -143,25 +132,17 @@ def update_sum(
     follow(params, numbers, (loss - offset) / weight)
 
 
-def update_many(
-    params: AdaptiveParams, n_arms: int, state: kernel.FloatState, arms: kernel.IntState, losses: kernel.FloatState
-) -> None:
+def update_many(params: AdaptiveParams, n_arms: int, state: FloatState, arms: IntState, losses: FloatState) -> None:
     """Learn from the losses of several units, each in [0, 1]."""
-    update_many_sums(params, n_arms, state, arms, losses, 1.0, 0.0, 1.0)
+    update_many_sums(params, n_arms, state, arms, losses, (1.0, 0.0, 1.0))
 
 
 @helper
 def update_many_sums(
-    params: AdaptiveParams,
-    n_arms: int,
-    state: kernel.FloatState,
-    arms: kernel.IntState,
-    losses: kernel.FloatState,
-    weight: float,
-    offset: float,
-    top: float,
+    params: AdaptiveParams, n_arms: int, state: FloatState, arms: IntState, losses: FloatState, terms: Terms
 ) -> None:
     """Learn from the average of the units' estimates; see `update_sum`."""
+    weight, offset, top = terms
     behind, roots, z, numbers = parts(n_arms, state)
     units = arms.shape[0]
     eta = numbers[RATE]
@@ -200,8 +181,8 @@ def update_many_sums(
 
 
 @helper
-def follow(params: AdaptiveParams, numbers: kernel.FloatState, value: float) -> None:
-    """Move the mean towards what was seen: an average at first, later over the last `memory` updates or so."""
+def follow(params: AdaptiveParams, numbers: FloatState, value: float) -> None:
+    """Move the usual loss towards this one: the average at first, later over about the last `memory` updates."""
     numbers[SEEN] += 1.0
     numbers[MEAN] += (value - numbers[MEAN]) / min(numbers[SEEN], params.memory)
 
@@ -210,15 +191,13 @@ def follow(params: AdaptiveParams, numbers: kernel.FloatState, value: float) -> 
 
 
 @helper
-def parts(
-    n_arms: int, state: kernel.FloatState
-) -> tuple[kernel.FloatState, kernel.FloatState, kernel.FloatState, kernel.FloatState]:
+def parts(n_arms: int, state: FloatState) -> tuple[FloatState, FloatState, FloatState, FloatState]:
     """Return the state from L, √q, the baselines and the numbers on; from q on it is the state itself."""
     return state[n_arms:], state[2 * n_arms :], state[3 * n_arms :], state[4 * n_arms :]
 
 
 @helper
-def predict(n_arms: int, state: kernel.FloatState, expected: float, top: float) -> None:
+def predict(n_arms: int, state: FloatState, expected: float, top: float) -> None:
     """Write every arm's baseline."""
     behind, _, z, numbers = parts(n_arms, state)
     inverse, u = numbers[INVERSE], numbers[LEVEL]
@@ -228,13 +207,13 @@ def predict(n_arms: int, state: kernel.FloatState, expected: float, top: float) 
 
 @helper
 def baseline(y: float, expected: float, inverse: float, top: float) -> float:
-    """Return what is expected, as far as the rate can bear a loss of 0 instead; y = q^(−1/2)."""
-    # The cap is taken a hair lower: rounding must not bring 1 + s to 0.
+    """Return the expected loss, capped so that a loss of 0 still has s > −1; y = q^(−1/2)."""
+    # The cap is slightly lower, so that rounding cannot bring 1 + s to 0.
     return min(expected, (1.0 - 1e-9) * top / (1.0 + top * inverse * y))
 
 
 @helper
-def gathered(n_arms: int, state: kernel.FloatState, b: float) -> tuple[float, float, float]:
+def gathered(n_arms: int, state: FloatState, b: float) -> tuple[float, float, float]:
     """Add the baselines to L; return Σ w(b(i) − b) and Σ w(b(i) − b)², w = q^{3/2}, and min L."""
     behind, roots, z, _ = parts(n_arms, state)
     pull_a = pull_b = others_a = others_b = 0.0
@@ -265,7 +244,7 @@ def gathered(n_arms: int, state: kernel.FloatState, b: float) -> tuple[float, fl
 
 
 @helper
-def charged(n_arms: int, state: kernel.FloatState, shift: float, otherwise: float) -> float:
+def charged(n_arms: int, state: FloatState, shift: float, otherwise: float) -> float:
     """Return the cost at a shift, Σ z²q^{3/2}/(η(1 + s)), if that is allowed and less than another shift's."""
     _, roots, z, numbers = parts(n_arms, state)
     eta = numbers[RATE]
@@ -282,9 +261,7 @@ def charged(n_arms: int, state: kernel.FloatState, shift: float, otherwise: floa
 
 
 @helper
-def learn(
-    n_arms: int, state: kernel.FloatState, least: float, level: float, rate: float, cost: float, top: float
-) -> None:
+def learn(n_arms: int, state: FloatState, least: float, level: float, rate: float, cost: float, top: float) -> None:
     """Take L from its least on, solve Σ (L/η + u)⁻² = 1 from the guess given as in tsallis.py, and keep account."""
     behind, roots, z, numbers = parts(n_arms, state)
     inverse = 1.0 / rate
@@ -334,7 +311,7 @@ def learn(
 
 
 @helper
-def added(n_arms: int, x: kernel.FloatState) -> float:
+def added(n_arms: int, x: FloatState) -> float:
     """Return the sum of the first K numbers."""
     even = odd = 0.0
     for k in range(n_arms // 2):
@@ -344,7 +321,7 @@ def added(n_arms: int, x: kernel.FloatState) -> float:
 
 
 @helper
-def powers(n_arms: int, r: kernel.FloatState) -> tuple[float, float, float, float]:
+def powers(n_arms: int, r: FloatState) -> tuple[float, float, float, float]:
     """Return Σr, Σr², Σr³, Σr⁴ for the first K numbers r."""
     one_a = one_b = two_a = two_b = three_a = three_b = four_a = four_b = 0.0
     for k in range(n_arms // 2):
@@ -381,7 +358,7 @@ kernel.register(
 )
 
 
-class AdaptiveTsallis(KernelBandit):
+class AdaptiveTsallis(FTRLBandit):
     """½-Tsallis FTRL with a capped baseline and a rate that follows its costs; no horizon, nothing to tune.
 
     first_rate: η₁ > 0, the rate before anything is known; it is added to the bound once, times 2(√K − 1).
@@ -407,11 +384,6 @@ class AdaptiveTsallis(KernelBandit):
     def learning_rate(self) -> float:
         """η, as it is now."""
         return self._number(RATE)
-
-    @property
-    def estimated_losses(self) -> NDArray[np.float64]:
-        """L̂ of every arm, less that of the leader."""
-        return self._state[self.n_arms : 2 * self.n_arms].copy()
 
     @property
     def updates(self) -> int:

@@ -3,8 +3,8 @@
 The weights are w(i) = exp(−ηL(i)) for the estimated losses L. Their logarithms are kept; a weight is the
 exponential of its logarithm less a common reference. An update changes one logarithm, so it costs one
 exponential; when the sum of weights has sunk below 2⁻⁶⁴ the reference moves up to the greatest logarithm and
-all weights are computed afresh. Nothing is ever multiplied up, so nothing drifts, overflows or dies: an arm
-whose weight underflows comes back when the others have sunk.
+all weights are computed afresh. No weight is ever updated by multiplication, so rounding errors do not build up, and
+an arm whose weight has underflowed recovers when the others have fallen.
 """
 
 import math
@@ -13,7 +13,7 @@ from typing import NamedTuple
 from aftereffect import theory
 from aftereffect.bandits.kernel_bandit import KernelBandit
 from aftereffect.core import checks, kernel
-from aftereffect.core.kernel import helper
+from aftereffect.core.kernel import FloatState, IntState, helper
 from aftereffect.core.random import scan
 
 REFRESH = 2.0**-64
@@ -34,7 +34,7 @@ def size(n_arms: int) -> int:
     return 2 * n_arms + 2
 
 
-def start(params: Exp3Params, n_arms: int, state: kernel.FloatState) -> None:
+def start(params: Exp3Params, n_arms: int, state: FloatState) -> None:
     """All weights 1."""
     for i in range(n_arms):
         state[i] = 1.0
@@ -43,12 +43,12 @@ def start(params: Exp3Params, n_arms: int, state: kernel.FloatState) -> None:
     state[2 * n_arms + 1] = 0.0
 
 
-def draw(params: Exp3Params, n_arms: int, state: kernel.FloatState, u: float) -> int:
+def draw(params: Exp3Params, n_arms: int, state: FloatState, u: float) -> int:
     """Return the arm whose stretch of the running sum of weights holds u of the whole."""
     return scan(state, n_arms, u * state[2 * n_arms])
 
 
-def update(params: Exp3Params, n_arms: int, state: kernel.FloatState, arm: int, loss: float) -> None:
+def update(params: Exp3Params, n_arms: int, state: FloatState, arm: int, loss: float) -> None:
     """ln w(J) −= ηℓ/q(J), with 1/q(J) = Σw/w(J)."""
     # Nothing to learn, and 0·∞ where 1/q(J) overflows.
     if loss == 0.0:
@@ -57,7 +57,7 @@ def update(params: Exp3Params, n_arms: int, state: kernel.FloatState, arm: int, 
 
 
 @helper
-def lower(n_arms: int, state: kernel.FloatState, arm: int, step: float) -> None:
+def lower(n_arms: int, state: FloatState, arm: int, step: float) -> None:
     """ln w(i) −= step for one arm, and its weight and the sum of weights with it."""
     log = max(state[n_arms + arm] - step, LEAST_LOG)
     state[n_arms + arm] = log
@@ -65,13 +65,7 @@ def lower(n_arms: int, state: kernel.FloatState, arm: int, step: float) -> None:
     add_up(n_arms, state)
 
 
-def update_many(
-    params: Exp3Params,
-    n_arms: int,
-    state: kernel.FloatState,
-    arms: kernel.IntState,
-    losses: kernel.FloatState,
-) -> None:
+def update_many(params: Exp3Params, n_arms: int, state: FloatState, arms: IntState, losses: FloatState) -> None:
     """ln w(i) −= η Σ ℓ/(M q(i)) over those of the M units that played arm i."""
     units = arms.shape[0]
     heard = False
@@ -89,7 +83,7 @@ def update_many(
 
 
 @helper
-def add_up(n_arms: int, state: kernel.FloatState) -> None:
+def add_up(n_arms: int, state: FloatState) -> None:
     """Sum the weights; move the reference where they have sunk too far."""
     # Two sums side by side: each addition waits for the one before.
     whole = state[0]
@@ -112,7 +106,7 @@ def add_up(n_arms: int, state: kernel.FloatState) -> None:
     state[2 * n_arms] = whole
 
 
-def probabilities(params: Exp3Params, n_arms: int, state: kernel.FloatState, q: kernel.FloatState) -> None:
+def probabilities(params: Exp3Params, n_arms: int, state: FloatState, q: FloatState) -> None:
     """Weights over their sum."""
     for i in range(n_arms):
         q[i] = state[i] / state[2 * n_arms]

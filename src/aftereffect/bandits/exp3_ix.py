@@ -14,6 +14,7 @@ from typing import NamedTuple
 from aftereffect.bandits import exp3
 from aftereffect.bandits.kernel_bandit import KernelBandit
 from aftereffect.core import checks, kernel
+from aftereffect.core.kernel import FloatState
 
 
 class Exp3IXParams(NamedTuple):
@@ -23,7 +24,7 @@ class Exp3IXParams(NamedTuple):
     exploration: float
 
 
-def update(params: Exp3IXParams, n_arms: int, state: kernel.FloatState, arm: int, loss: float) -> None:
+def update(params: Exp3IXParams, n_arms: int, state: FloatState, arm: int, loss: float) -> None:
     """ln w(J) −= ηℓ/(q(J) + γ)."""
     share = state[arm] / (state[arm] + params.exploration * state[2 * n_arms])
     base = exp3.Exp3Params(params.learning_rate)

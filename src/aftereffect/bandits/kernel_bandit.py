@@ -9,68 +9,49 @@ from numpy.typing import NDArray
 
 from aftereffect.core import checks, kernel, saved
 from aftereffect.core.errors import InvalidArgument, InvalidState
+from aftereffect.core.kernel import FloatState, IntState, Terms, WordState
 from aftereffect.core.random import uniform
 
 # What an interactive object calls, compiled: each reaches the kernel through the type of `params`.
 
 
-def draw_arm(params: Any, n_arms: int, state: kernel.FloatState, rng: kernel.WordState) -> int:
+def draw_arm(params: Any, n_arms: int, state: FloatState, rng: WordState) -> int:
     """Draw an arm with the next uniform number of a stream."""
     return kernel.bandit_draw(params, n_arms, state, uniform(rng))
 
 
-def start_state(params: Any, n_arms: int, state: kernel.FloatState) -> None:
+def start_state(params: Any, n_arms: int, state: FloatState) -> None:
     """Write the initial state."""
     kernel.bandit_start(params, n_arms, state)
 
 
-def learn_loss(params: Any, n_arms: int, state: kernel.FloatState, arm: int, loss: float) -> None:
+def learn_loss(params: Any, n_arms: int, state: FloatState, arm: int, loss: float) -> None:
     """Feed the loss of an arm."""
     kernel.bandit_update(params, n_arms, state, arm, loss)
 
 
-def learn_losses(
-    params: Any, n_arms: int, state: kernel.FloatState, arms: kernel.IntState, losses: kernel.FloatState
-) -> None:
-    """Feed the losses of several units' arms; a lone unit's as ever, to the last bit."""
+def learn_losses(params: Any, n_arms: int, state: FloatState, arms: IntState, losses: FloatState) -> None:
+    """Feed the losses of several units' arms; those of a lone unit as `learn_loss` does, to the last bit."""
     if arms.shape[0] == 1:
         kernel.bandit_update(params, n_arms, state, arms[0], losses[0])
     else:
         kernel.bandit_update_many(params, n_arms, state, arms, losses)
 
 
-def learn_sum(
-    params: Any,
-    n_arms: int,
-    state: kernel.FloatState,
-    arm: int,
-    loss: float,
-    weight: float,
-    offset: float,
-    top: float,
-) -> None:
-    """Feed a loss in [0, top], expected to be `offset` plus `weight` times what is usual."""
-    kernel.bandit_update_sum(params, n_arms, state, arm, loss, weight, offset, top)
+def learn_sum(params: Any, n_arms: int, state: FloatState, arm: int, loss: float, terms: Terms) -> None:
+    """Feed a loss in [0, top], expected to be offset + weight · the usual loss."""
+    kernel.bandit_update_sum(params, n_arms, state, arm, loss, terms)
 
 
-def learn_sums(
-    params: Any,
-    n_arms: int,
-    state: kernel.FloatState,
-    arms: kernel.IntState,
-    losses: kernel.FloatState,
-    weight: float,
-    offset: float,
-    top: float,
-) -> None:
-    """Feed such losses of several units' arms; a lone unit's as ever, to the last bit."""
+def learn_sums(params: Any, n_arms: int, state: FloatState, arms: IntState, losses: FloatState, terms: Terms) -> None:
+    """Feed such losses of several units' arms; those of a lone unit as `learn_sum` does, to the last bit."""
     if arms.shape[0] == 1:
-        kernel.bandit_update_sum(params, n_arms, state, arms[0], losses[0], weight, offset, top)
+        kernel.bandit_update_sum(params, n_arms, state, arms[0], losses[0], terms)
     else:
-        kernel.bandit_update_many_sums(params, n_arms, state, arms, losses, weight, offset, top)
+        kernel.bandit_update_many_sums(params, n_arms, state, arms, losses, terms)
 
 
-def write_probabilities(params: Any, n_arms: int, state: kernel.FloatState, q: kernel.FloatState) -> None:
+def write_probabilities(params: Any, n_arms: int, state: FloatState, q: FloatState) -> None:
     """Write the distribution into q."""
     kernel.bandit_probabilities(params, n_arms, state, q)
 
@@ -110,7 +91,7 @@ class KernelBandit(ABC):
         self._probabilities(self.params, self._n_arms, self._state, q)
         return q
 
-    def draw(self, rng: kernel.WordState) -> int:
+    def draw(self, rng: WordState) -> int:
         """Draw an arm from `probabilities` with the next uniform number of a stream (core/random.py)."""
         arm: int = self._draw(self.params, self._n_arms, self._state, rng)
         return arm
@@ -127,16 +108,11 @@ class KernelBandit(ABC):
         """Do what `update` does, without checks: for callers that guarantee an arm in 0..K-1 and a loss in [0, 1]."""
         self._update(self.params, self._n_arms, self._state, arm, loss)
 
-    @property
-    def averages(self) -> bool:
-        """Whether it has averaged updates: its kernel has an `update_many`, and units can share it."""
-        return kernel.BANDITS[type(self.params)].update_many is not None
-
     def prepare_many(self) -> None:
-        """Compile what `update_many` needs: few bandits ever do, and a block's end is no time to wait."""
+        """Compile what `update_many` needs; refuse if the kernel has no `update_many`, which units need to share it."""
         from aftereffect.core.jit import entry
 
-        if not self.averages:
+        if kernel.BANDITS[type(self.params)].update_many is None:
             raise InvalidArgument(
                 "bandit must have averaged updates, an update_many in its kernel, to be shared by units, "
                 f"but {self!r} has none"
@@ -164,38 +140,31 @@ class KernelBandit(ABC):
             self.prepare_many()
         self._update_many(self.params, self._n_arms, self._state, np.array(arms, np.int64), np.array(losses))
 
-    @property
-    def sums(self) -> bool:
-        """Whether it learns from sums over varying numbers of rounds: its kernel has an `update_sum`."""
-        return kernel.BANDITS[type(self.params)].update_sum is not None
-
     def prepare_sums(self) -> None:
-        """Compile what `learn_sum` and `learn_sums` need."""
+        """Compile what `learn_sum` and `learn_sums` need; refuse if the kernel has no `update_sum`."""
         from aftereffect.core.jit import entry
 
-        if not self.sums:
+        if kernel.BANDITS[type(self.params)].update_sum is None:
             raise InvalidArgument(
                 "bandit must learn from sums over varying numbers of rounds, by an update_sum in its kernel "
                 f"(AdaptiveTsallis does), but {self!r} does not"
             )
-        at = (self._n_arms, self._state)
-        self._learn_sum = entry(learn_sum, self.params, *at, 0, 0.0, 0.0, 0.0, 0.0)
-        self._learn_sums = entry(learn_sums, self.params, *at, np.zeros(1, np.int64), np.zeros(1), 0.0, 0.0, 0.0)
+        at, terms = (self._n_arms, self._state), (0.0, 0.0, 0.0)
+        self._learn_sum = entry(learn_sum, self.params, *at, 0, 0.0, terms)
+        self._learn_sums = entry(learn_sums, self.params, *at, np.zeros(1, np.int64), np.zeros(1), terms)
 
-    def learn_sum(self, arm: int, loss: float, weight: float, offset: float, top: float) -> None:
-        """Learn from a sum; for callers that guarantee its range."""
+    def learn_sum(self, arm: int, loss: float, *terms: float) -> None:
+        """Learn from a sum without checks; terms: weight, offset and top (`core/kernel.py`)."""
         if self._learn_sum is None:
             self.prepare_sums()
-        self._learn_sum(self.params, self._n_arms, self._state, arm, loss, weight, offset, top)
+        self._learn_sum(self.params, self._n_arms, self._state, arm, loss, terms)
 
-    def learn_sums(
-        self, arms: Sequence[int], losses: Sequence[float], weight: float, offset: float, top: float
-    ) -> None:
+    def learn_sums(self, arms: Sequence[int], losses: Sequence[float], *terms: float) -> None:
         """Learn from several units' sums; see `learn_sum`."""
         if self._learn_sums is None:
             self.prepare_sums()
         found = np.array(arms, np.int64), np.array(losses)
-        self._learn_sums(self.params, self._n_arms, self._state, *found, weight, offset, top)
+        self._learn_sums(self.params, self._n_arms, self._state, *found, terms)
 
     @abstractmethod
     def stability(self) -> float:
@@ -242,10 +211,9 @@ class KernelBandit(ABC):
         return bandit
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle and copy through the saved state: machine code does not travel."""
+        """Pickle and copy through the saved state: machine code cannot be pickled."""
         return type(self).from_state, (self.state(),)
 
     def __repr__(self) -> str:
-        """Name the algorithm, its arms and its settings."""
         named = "".join(f", {name}={value!r}" for name, value in self.settings.items())
         return f"{type(self).__name__}(n_arms={self._n_arms}{named})"

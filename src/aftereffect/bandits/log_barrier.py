@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aftereffect.bandits import tsallis
-from aftereffect.bandits.kernel_bandit import KernelBandit
+from aftereffect.bandits.tsallis import FTRLBandit
 from aftereffect.core import checks, kernel
-from aftereffect.core.kernel import helper
+from aftereffect.core.kernel import FloatState, IntState, helper
 
 FIRST_RATE = 0.1
 MEMORY = 20.0
@@ -47,7 +47,7 @@ def size(n_arms: int) -> int:
     return 4 * n_arms + NUMBERS
 
 
-def start(params: LogBarrierParams, n_arms: int, state: kernel.FloatState) -> None:
+def start(params: LogBarrierParams, n_arms: int, state: FloatState) -> None:
     """No losses yet: q uniform, all rates η₁, predictions 0."""
     for i in range(4 * n_arms + NUMBERS):
         state[i] = 0.0
@@ -59,11 +59,11 @@ def start(params: LogBarrierParams, n_arms: int, state: kernel.FloatState) -> No
 
 @helper
 def predicted(mean: float, rate: float) -> float:
-    """Return m(i): the usual loss, as far as the arm's rate can bear a loss of 0 instead."""
+    """Return m(i): the mean loss, capped so that a loss of 0 still has s > −1."""
     return min(mean, rate / (1.0 + rate))
 
 
-def update(params: LogBarrierParams, n_arms: int, state: kernel.FloatState, arm: int, loss: float) -> None:
+def update(params: LogBarrierParams, n_arms: int, state: FloatState, arm: int, loss: float) -> None:
     """Learn from a loss in [0, 1]."""
     for i in range(n_arms):
         state[3 * n_arms + i] = 0.0
@@ -72,9 +72,7 @@ def update(params: LogBarrierParams, n_arms: int, state: kernel.FloatState, arm:
     learn(params, n_arms, state, loss)
 
 
-def update_many(
-    params: LogBarrierParams, n_arms: int, state: kernel.FloatState, arms: kernel.IntState, losses: kernel.FloatState
-) -> None:
+def update_many(params: LogBarrierParams, n_arms: int, state: FloatState, arms: IntState, losses: FloatState) -> None:
     """Learn from the average of the units' estimates, each of a loss in [0, 1]."""
     units = arms.shape[0]
     for i in range(n_arms):
@@ -89,7 +87,7 @@ def update_many(
 
 
 @helper
-def learn(params: LogBarrierParams, n_arms: int, state: kernel.FloatState, loss: float) -> None:
+def learn(params: LogBarrierParams, n_arms: int, state: FloatState, loss: float) -> None:
     """Add the estimates to L, let the rates grow by what they cost, follow the loss, and solve for q."""
     rates, beyond, own = 2 * n_arms, 3 * n_arms, 4 * n_arms
     state[own + SEEN] += 1.0
@@ -112,7 +110,7 @@ def learn(params: LogBarrierParams, n_arms: int, state: kernel.FloatState, loss:
 
 
 @helper
-def solve(n_arms: int, state: kernel.FloatState) -> None:
+def solve(n_arms: int, state: FloatState) -> None:
     """Find u with Σ η/(L + m + u) = 1, and write q; L is counted from the leader's on, with its prediction."""
     rates, own = 2 * n_arms, 4 * n_arms
     usual = state[own + MEAN]
@@ -151,7 +149,7 @@ kernel.register(
 )
 
 
-class LogBarrier(KernelBandit):
+class LogBarrier(FTRLBandit):
     """Optimistic FTRL with the log barrier and a rate for each arm that follows its costs.
 
     first_rate: η₁ > 0, the rate of every arm before anything is known.
@@ -175,11 +173,6 @@ class LogBarrier(KernelBandit):
     def learning_rates(self) -> NDArray[np.float64]:
         """η of every arm, as it is now."""
         return self._state[2 * self.n_arms : 3 * self.n_arms].copy()
-
-    @property
-    def estimated_losses(self) -> NDArray[np.float64]:
-        """L̂ of every arm, less that of the leader."""
-        return self._state[self.n_arms : 2 * self.n_arms].copy()
 
     @property
     def predictions(self) -> NDArray[np.float64]:

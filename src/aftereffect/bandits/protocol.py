@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 class Bandit(Protocol):
     """A K-armed bandit algorithm for immediate losses in [0, 1].
 
-    It keeps a distribution q_n over its arms. Whoever holds it draws J_n from q_n, and calls `update(J_n,
-    loss)` once; that makes q_{n+1}. Between updates the distribution does not change. Any object with these
-    attributes may be wrapped by `CompositeLossWrapper`; it is then the wrapper's alone.
+    It keeps a distribution q_n over its arms. Its owner draws J_n from q_n and calls `update(J_n, loss)` once, which
+    makes q_{n+1}. Between updates the distribution does not change. Any object with these attributes may be wrapped by
+    `CompositeLossWrapper`, which then owns it.
 
     To be saved, it also needs `state()` and a class method `from_state(state)`.
     """
@@ -20,21 +20,16 @@ class Bandit(Protocol):
     @property
     def n_arms(self) -> int:
         """K, at least 2."""
-        ...
 
     @property
     def probabilities(self) -> NDArray[np.float64]:
         """q_n: K numbers, none negative, that sum to 1."""
-        ...
 
     def update(self, arm: int, loss: float) -> None:
         """Learn that playing `arm`, drawn from `probabilities`, cost `loss` in [0, 1]."""
-        ...
 
     def stability(self) -> float:
         """ξ of Definition 3: a bound on E Σ_i (q_{n+1}(i) − q_n(i))⁺, in every round."""
-        ...
 
     def regret_bound(self, n: int) -> float:
         """𝓡_n: a bound on the expected regret after n rounds, whatever the losses."""
-        ...

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from aftereffect import theory
 from aftereffect.bandits.kernel_bandit import KernelBandit
 from aftereffect.core import checks, kernel
-from aftereffect.core.kernel import helper
+from aftereffect.core.kernel import FloatState, IntState, helper
 from aftereffect.core.random import scan
 
 LEAST_RATE = 1e-300
@@ -46,7 +46,7 @@ def size(n_arms: int) -> int:
     return 2 * n_arms + 3
 
 
-def start(params: TsallisParams, n_arms: int, state: kernel.FloatState) -> None:
+def start(params: TsallisParams, n_arms: int, state: FloatState) -> None:
     """No losses yet: q uniform, u = √K."""
     for i in range(n_arms):
         state[i] = 1.0 / n_arms
@@ -56,12 +56,12 @@ def start(params: TsallisParams, n_arms: int, state: kernel.FloatState) -> None:
     state[2 * n_arms + 2] = 1.0 / math.sqrt(n_arms)
 
 
-def draw(params: TsallisParams, n_arms: int, state: kernel.FloatState, u: float) -> int:
+def draw(params: TsallisParams, n_arms: int, state: FloatState, u: float) -> int:
     """Return the arm whose stretch of the running sum of q holds u."""
     return scan(state, n_arms, u)
 
 
-def update(params: TsallisParams, n_arms: int, state: kernel.FloatState, arm: int, loss: float) -> None:
+def update(params: TsallisParams, n_arms: int, state: FloatState, arm: int, loss: float) -> None:
     """L(J) += ℓ/q(J), then solve for the new distribution."""
     if loss == 0.0:
         return
@@ -89,13 +89,7 @@ def update(params: TsallisParams, n_arms: int, state: kernel.FloatState, arm: in
     state[2 * n_arms] = least
 
 
-def update_many(
-    params: TsallisParams,
-    n_arms: int,
-    state: kernel.FloatState,
-    arms: kernel.IntState,
-    losses: kernel.FloatState,
-) -> None:
+def update_many(params: TsallisParams, n_arms: int, state: FloatState, arms: IntState, losses: FloatState) -> None:
     """L(i) += Σ ℓ/(M q(i)) over those of the M units that played arm i, then solve for the distribution."""
     units = arms.shape[0]
     heard = False
@@ -119,7 +113,7 @@ def update_many(
 
 
 @helper
-def follow_leader(n_arms: int, state: kernel.FloatState, least: float) -> None:
+def follow_leader(n_arms: int, state: FloatState, least: float) -> None:
     """Spread the mass evenly over the arms of least estimated loss."""
     leaders = 0
     for i in range(n_arms):
@@ -129,7 +123,7 @@ def follow_leader(n_arms: int, state: kernel.FloatState, least: float) -> None:
 
 
 @helper
-def solve(n_arms: int, state: kernel.FloatState, inverse: float, least: float, u: float) -> None:
+def solve(n_arms: int, state: FloatState, inverse: float, least: float, u: float) -> None:
     """Find u with Σ y⁻² = 1 from the guess given, and write q, u and Σ y⁻³."""
     # NaN compares false: an overflow in the guess starts from the safe end too.
     if not u >= 1.0:
@@ -165,7 +159,7 @@ def solve(n_arms: int, state: kernel.FloatState, inverse: float, least: float, u
             u = 1.0
 
 
-def probabilities(params: TsallisParams, n_arms: int, state: kernel.FloatState, q: kernel.FloatState) -> None:
+def probabilities(params: TsallisParams, n_arms: int, state: FloatState, q: FloatState) -> None:
     """Copy q."""
     for i in range(n_arms):
         q[i] = state[i]
@@ -174,7 +168,16 @@ def probabilities(params: TsallisParams, n_arms: int, state: kernel.FloatState, 
 kernel.register(TsallisParams, kernel.BanditKernel(size, start, draw, update, probabilities, update_many))
 
 
-class TsallisFTRL(KernelBandit):
+class FTRLBandit(KernelBandit):
+    """Follow the regularised leader: a kernel that keeps estimated losses in state[K:2K]."""
+
+    @property
+    def estimated_losses(self) -> NDArray[np.float64]:
+        """L̂, the estimated losses so far; counted from the leader's on where the rate adapts."""
+        return self._state[self.n_arms : 2 * self.n_arms].copy()
+
+
+class TsallisFTRL(FTRLBandit):
     """Algorithm 2: q_n = argmin over the simplex of ⟨L̂_{n−1}, q⟩ − 2η Σ √q(i), with importance-weighted
     losses L̂.
 
@@ -195,11 +198,6 @@ class TsallisFTRL(KernelBandit):
     def __init__(self, n_arms: int, *, learning_rate: float) -> None:
         self.learning_rate = checks.real("learning_rate", learning_rate, low=0.0)
         super().__init__(n_arms, TsallisParams(self.learning_rate))
-
-    @property
-    def estimated_losses(self) -> NDArray[np.float64]:
-        """L̂, the importance-weighted losses so far."""
-        return self._state[self.n_arms : 2 * self.n_arms].copy()
 
     def stability(self) -> float:
         """Return ξ = 2(1 + ln K)/η (Theorem 5)."""

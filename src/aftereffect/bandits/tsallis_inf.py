@@ -14,14 +14,10 @@ it was played or not, and L may fall.
 import math
 from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from aftereffect.bandits import tsallis
-from aftereffect.bandits.kernel_bandit import KernelBandit
-from aftereffect.bandits.tsallis import solve
+from aftereffect.bandits.tsallis import FTRLBandit, solve
 from aftereffect.core import checks, kernel
-from aftereffect.core.kernel import helper
+from aftereffect.core.kernel import FloatState, helper
 
 ESTIMATORS = ("importance_weighted", "reduced_variance")
 
@@ -40,19 +36,14 @@ def size(n_arms: int) -> int:
     return 2 * n_arms + 4
 
 
-def start(params: TsallisINFParams, n_arms: int, state: kernel.FloatState) -> None:
+def start(params: TsallisINFParams, n_arms: int, state: FloatState) -> None:
     """No losses yet: q uniform, u = √K."""
-    for i in range(n_arms):
-        state[i] = 1.0 / n_arms
-        state[n_arms + i] = 0.0
-    state[2 * n_arms] = 0.0
-    state[2 * n_arms + 1] = math.sqrt(n_arms)
-    state[2 * n_arms + 2] = 1.0 / math.sqrt(n_arms)
+    kernel.bandit_start(tsallis.TsallisParams(1.0), n_arms, state)
     state[2 * n_arms + 3] = 0.0
 
 
 @helper
-def estimate(n_arms: int, state: kernel.FloatState, arm: int, loss: float, bar: float) -> float:
+def estimate(n_arms: int, state: FloatState, arm: int, loss: float, bar: float) -> float:
     """Add a round's estimated losses to L, with B(i) = 1/2 where q(i) >= bar; return how far L(J) went."""
     baseline = 0.5 if state[arm] >= bar else 0.0
     step: float = (loss - baseline) / state[arm]
@@ -63,7 +54,7 @@ def estimate(n_arms: int, state: kernel.FloatState, arm: int, loss: float, bar: 
     return step + baseline
 
 
-def update(params: TsallisINFParams, n_arms: int, state: kernel.FloatState, arm: int, loss: float) -> None:
+def update(params: TsallisINFParams, n_arms: int, state: FloatState, arm: int, loss: float) -> None:
     """Estimate the losses of round n, then solve for q_{n+1} at η_{n+1}."""
     n = state[2 * n_arms + 3] + 1.0
     state[2 * n_arms + 3] = n
@@ -91,7 +82,7 @@ KERNEL = kernel.BanditKernel(size, start, tsallis.draw, update, tsallis.probabil
 kernel.register(TsallisINFParams, KERNEL)
 
 
-class TsallisINF(KernelBandit):
+class TsallisINF(FTRLBandit):
     """Follow the regularised leader with ½-Tsallis entropy at the rate η_n = √n or √n/2, for any horizon.
 
     It is best of both worlds: regret of order √(Kn) against an adversary, of order Σ_i (ln n)/Δ_i where the
@@ -115,11 +106,6 @@ class TsallisINF(KernelBandit):
     def __init__(self, n_arms: int, *, estimator: str = "importance_weighted") -> None:
         self.estimator = checks.choice("estimator", estimator, ESTIMATORS)
         super().__init__(n_arms, TsallisINFParams(self.estimator == "reduced_variance"))
-
-    @property
-    def estimated_losses(self) -> NDArray[np.float64]:
-        """L, the estimated losses so far."""
-        return self._state[self.n_arms : 2 * self.n_arms].copy()
 
     @property
     def learning_rate(self) -> float:

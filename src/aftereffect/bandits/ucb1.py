@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from aftereffect.bandits.kernel_bandit import KernelBandit
 from aftereffect.core import checks, kernel
+from aftereffect.core.kernel import FloatState
 
 
 class UCB1Params(NamedTuple):
@@ -27,18 +28,18 @@ def size(n_arms: int) -> int:
     return 2 * n_arms + 2
 
 
-def start(params: UCB1Params, n_arms: int, state: kernel.FloatState) -> None:
+def start(params: UCB1Params, n_arms: int, state: FloatState) -> None:
     """Nothing played yet: arm 0 is next."""
     for i in range(2 * n_arms + 2):
         state[i] = 0.0
 
 
-def draw(params: UCB1Params, n_arms: int, state: kernel.FloatState, u: float) -> int:
+def draw(params: UCB1Params, n_arms: int, state: FloatState, u: float) -> int:
     """Return the arm chosen by the latest update; u plays no part."""
     return int(state[2 * n_arms + 1])
 
 
-def update(params: UCB1Params, n_arms: int, state: kernel.FloatState, arm: int, loss: float) -> None:
+def update(params: UCB1Params, n_arms: int, state: FloatState, arm: int, loss: float) -> None:
     """Count the loss, then choose the first arm never played, else the first of least index."""
     state[arm] += 1.0
     state[n_arms + arm] += loss
@@ -57,7 +58,7 @@ def update(params: UCB1Params, n_arms: int, state: kernel.FloatState, arm: int, 
     state[2 * n_arms + 1] = best
 
 
-def probabilities(params: UCB1Params, n_arms: int, state: kernel.FloatState, q: kernel.FloatState) -> None:
+def probabilities(params: UCB1Params, n_arms: int, state: FloatState, q: FloatState) -> None:
     """All on the arm to play next."""
     for i in range(n_arms):
         q[i] = 0.0

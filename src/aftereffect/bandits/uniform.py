@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 from aftereffect.bandits.kernel_bandit import KernelBandit
 from aftereffect.core import checks, kernel
+from aftereffect.core.kernel import FloatState
 
 
 class UniformParams(NamedTuple):
@@ -11,25 +12,25 @@ class UniformParams(NamedTuple):
 
 
 def size(n_arms: int) -> int:
-    """No state, but one unused number: arrays of length 0 are a corner nobody needs."""
+    """One unused number: arrays of length 0 are a special case not worth having."""
     return 1
 
 
-def start(params: Any, n_arms: int, state: kernel.FloatState) -> None:
+def start(params: Any, n_arms: int, state: FloatState) -> None:
     """Nothing to start."""
     state[0] = 0.0
 
 
-def draw(params: Any, n_arms: int, state: kernel.FloatState, u: float) -> int:
+def draw(params: Any, n_arms: int, state: FloatState, u: float) -> int:
     """Return ⌊uK⌋; u < 1, but uK may round up to K."""
     return min(int(u * n_arms), n_arms - 1)
 
 
-def update(params: Any, n_arms: int, state: kernel.FloatState, arm: int, loss: float) -> None:
+def update(params: Any, n_arms: int, state: FloatState, arm: int, loss: float) -> None:
     """Learn nothing."""
 
 
-def probabilities(params: Any, n_arms: int, state: kernel.FloatState, q: kernel.FloatState) -> None:
+def probabilities(params: Any, n_arms: int, state: FloatState, q: FloatState) -> None:
     """1/K each."""
     for i in range(n_arms):
         q[i] = 1.0 / n_arms
@@ -39,7 +40,7 @@ kernel.register(UniformParams, kernel.BanditKernel(size, start, draw, update, pr
 
 
 class Uniform(KernelBandit):
-    """Plays every arm with probability 1/K, for ever.
+    """Plays every arm with probability 1/K in every round.
 
     >>> Uniform(n_arms=4).probabilities
     array([0.25, 0.25, 0.25, 0.25])

@@ -52,10 +52,10 @@ def real(
         if isinstance(value, bool | np.bool_ | str | bytes | np.complexfloating):
             raise TypeError
         number = float(value)
+        if not math.isfinite(number):
+            raise ValueError
     except (TypeError, ValueError, OverflowError):
         raise InvalidArgument(f"{name} must be a finite number, but got {shown(value)}") from None
-    if not math.isfinite(number):
-        raise InvalidArgument(f"{name} must be a finite number, but got {shown(value)}")
     if low is not None and number < low:
         raise InvalidArgument(f"{name} must be at least {low:g}, but got {number!r}")
     if high is not None and number > high:
@@ -76,11 +76,7 @@ def choice(name: str, value: Any, options: Collection[str]) -> str:
 
 
 def array(
-    name: str,
-    value: ArrayLike,
-    *,
-    shape: tuple[int | str, ...],
-    error: type[InvalidArgument] = InvalidArgument,
+    name: str, value: ArrayLike, *, shape: tuple[int | str, ...], error: type[InvalidArgument] = InvalidArgument
 ) -> FloatArray:
     """Return `value` as a finite float64 array of the given shape; a name in `shape` allows any length."""
     wanted = "(" + ", ".join(map(str, shape)) + ("," if len(shape) == 1 else "") + ")"

@@ -78,10 +78,11 @@ def fed_loss(span: Effects, max_delay: int, window: float) -> float:
 
 @helper
 def stretch_terms(span: Effects, max_delay: int, rounds: int, scale: float) -> tuple[float, float, float]:
-    """Return weight, offset and top of what a clean stretch of so many rounds feeds, in units of `scale` actions.
+    """Return (weight, offset, top) of what a clean stretch of so many rounds feeds, in units of `scale` actions.
 
-    The stretch holds one contiguous part each of rounds + d actions: the loss is at most top = (rounds + d)/scale. Of
-    these, `rounds` are what one expects to see, and the offset stands for the other d where no part is not a loss of 0.
+    The stretch holds one contiguous part each of rounds + d actions: the loss is at most top = (rounds + d)/scale. The
+    usual loss is expected `rounds` times; the offset is what the other d parts come to where an effect of 0 is not a
+    loss of 0.
     """
     edge = span.hi if span.maximize else -span.lo
     return rounds / scale, max_delay * edge / ((span.hi - span.lo) * scale), (rounds + max_delay) / scale

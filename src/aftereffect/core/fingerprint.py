@@ -1,4 +1,4 @@
-"""What compiled code was made from, as text: cached machine code must never meet another source."""
+"""Fingerprints of what compiled code is made from, so that cached machine code is never used for other sources."""
 
 import functools
 import hashlib
@@ -29,7 +29,7 @@ AT_IMPORT = package_sources()
 
 
 def outside(params: Any) -> frozenset[str | None]:
-    """Return what the kernels from outside the package mean that (possibly nested) parameters stand for."""
+    """Return the kernels from outside the package that (possibly nested) parameters stand for, as texts."""
     if not isinstance(params, tuple):
         return frozenset()
     return _outside_form(type(params)).union(*(outside(part) for part in params))
@@ -37,21 +37,19 @@ def outside(params: Any) -> frozenset[str | None]:
 
 @functools.cache
 def _outside_form(params: type) -> frozenset[str | None]:
-    """Return what the kernel of one parameters type means; None if a later process could not find it by name."""
+    """Return the kernel of one type of parameters as texts; None if a later process could not find it by name."""
     if params is tuple or params.__module__.partition(".")[0] == NAME:
         return frozenset()
     module = sys.modules.get(params.__module__)
     if params.__module__ == "__main__" or getattr(module, params.__name__, None) is not params:
         return frozenset([None])
-    tables: tuple[dict[type, Any], ...]
-    tables = (kernel.BANDITS, kernel.LOSSES, kernel.PLAYERS, kernel.BLOCKS, kernel.LABELLED)
-    functions = [function for table in tables for function in table.get(params, ()) if function is not None]
+    forms = kernel.FORMS.values()
+    functions = [function for form in forms for function in form.get(params, ()) if function is not None]
     seen: set[Any] = set()
-    meanings = [_meaning(function, seen) for function in functions]
-    return frozenset([f"{params.__module__}.{params.__qualname__}", *meanings])
+    return frozenset([f"{params.__module__}.{params.__qualname__}", *(_text(function, seen) for function in functions)])
 
 
-def _meaning(function: Callable[..., Any], seen: set[Any]) -> str:
+def _text(function: Callable[..., Any], seen: set[Any]) -> str:
     """Return a loaded function as text, along with everything outside the package that it names.
 
     Its source file will not do: it may have been edited since it was imported, and helpers live in other files.
@@ -65,7 +63,7 @@ def _meaning(function: Callable[..., Any], seen: set[Any]) -> str:
     for value in values:
         if isinstance(value, FunctionType):
             if value.__module__.partition(".")[0] != NAME and value not in seen:
-                found.append(_meaning(value, seen))
+                found.append(_text(value, seen))
         elif isinstance(value, bool | int | float | str | tuple | np.generic | np.ndarray):
             found.append(repr(value.tolist() if isinstance(value, np.ndarray) else value))
     return "\n".join(found)

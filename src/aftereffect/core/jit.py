@@ -28,7 +28,7 @@ from aftereffect.core import fingerprint, kernel
 # Divisions follow IEEE 754 (1/0 is infinite): a check on each would cost more than the division. Kernels
 # allocate nothing, so arrays need no reference counts: those cost a tenth of the engine's time.
 OPTIONS = {"error_model": "numpy", "_nrt": False}
-# Left to itself the compiler inlines one way or another, as what was compiled before it in the process will have it.
+# Left to itself the compiler's inlining depends on what the process has compiled before.
 INLINED = {**OPTIONS, "forceinline": True}
 _lock = threading.Lock()
 _registered: set[Callable[..., Any]] = set()
@@ -77,8 +77,7 @@ def cache_root() -> Path:
     chosen = os.environ.get("AFTEREFFECT_CACHE_DIR")
     if chosen:
         return Path(chosen)
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "aftereffect"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "aftereffect"
 
 
 def cache_directory(outside: frozenset[str | None]) -> Path | None:
@@ -139,11 +138,9 @@ def compiled(function: Callable[..., Any], *params: Any) -> Callable[..., Any]:
 
 
 def entry(function: Callable[..., Any], params: tuple[Any, ...], *arguments: Any) -> Callable[..., Any]:
-    """Return the machine code of `function` for the types of (params, *arguments), past numba's dispatch on
-    types.
+    """Return the machine code of `function` for the types of (params, *arguments), without numba's dispatch on types.
 
-    Four times quicker to call, and it must be called with those very types: for objects that own their
-    arrays.
+    It is four times faster to call, and must be called with exactly those types: for objects that own their arrays.
     """
     dispatcher: Any = compiled(function, params)
     signature = tuple(numba.typeof(value) for value in (params, *arguments))

@@ -22,8 +22,8 @@ and, where several units can share it (`players/panel.py`), a sixth:
 
 and, where it can learn from a sum over a varying number of rounds (`players/coin_clean.py`), two more:
 
-    update_sum(params, n_arms, state, arm, loss, weight, offset, top)           a loss in [0, top], about `offset`
-    update_many_sums(params, n_arms, state, arms, losses, weight, offset, top)  plus `weight` times what is usual
+    update_sum(params, n_arms, state, arm, loss, terms)             terms = (weight, offset, top): a loss in [0, top],
+    update_many_sums(params, n_arms, state, arms, losses, terms)    expected to be offset + weight · the usual loss
 
 A loss sequence (`LossKernel`) has one function:
 
@@ -50,7 +50,7 @@ A player under labelled feedback (`LabelledKernel`), where each play's whole los
     ask(params, n_arms, state, rng) -> int
     tell_one(params, n_arms, state, rng, played, arm, loss) -> int    how often it updated; `played`: a round from 1
 
-Two numbers of a player's state are for whoever watches: state[DREW] is 1 if the latest `ask` drew the arm anew, and
+Two numbers of a player's state are for observers: state[DREW] is 1 if the latest `ask` drew the arm anew, and
 state[FED] is the loss that the latest `tell` fed to a base (NaN: none). Its own state begins at OWN.
 
 Write your own, call `register`, and the compiled engines run it: a base and losses all of them, a player `rounds`.
@@ -69,6 +69,7 @@ DREW, FED, OWN = 0, 1, 2
 FloatState = NDArray[np.float64]
 WordState = NDArray[np.uint64]
 IntState = NDArray[np.int64]
+Terms = tuple[float, float, float]
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -123,6 +124,13 @@ LOSSES: dict[type, LossKernel] = {}
 PLAYERS: dict[type, PlayerKernel] = {}
 BLOCKS: dict[type, BlockKernel] = {}
 LABELLED: dict[type, LabelledKernel] = {}
+FORMS: dict[type, dict[type, Any]] = {
+    BanditKernel: BANDITS,
+    LossKernel: LOSSES,
+    PlayerKernel: PLAYERS,
+    BlockKernel: BLOCKS,
+    LabelledKernel: LABELLED,
+}
 HELPERS: list[Callable[..., Any]] = []
 
 
@@ -134,16 +142,7 @@ def helper(function: Function) -> Function:
 
 def register(params: type, kernel: BanditKernel | LossKernel | PlayerKernel | BlockKernel | LabelledKernel) -> None:
     """Let the type of a parameters tuple stand for an algorithm in kernel form."""
-    if isinstance(kernel, BanditKernel):
-        BANDITS[params] = kernel
-    elif isinstance(kernel, LossKernel):
-        LOSSES[params] = kernel
-    elif isinstance(kernel, BlockKernel):
-        BLOCKS[params] = kernel
-    elif isinstance(kernel, LabelledKernel):
-        LABELLED[params] = kernel
-    else:
-        PLAYERS[params] = kernel
+    FORMS[type(kernel)][params] = kernel
 
 
 def bandit_start(params: Any, n_arms: int, state: FloatState) -> None:
@@ -161,41 +160,29 @@ def bandit_update(params: Any, n_arms: int, state: FloatState, arm: int, loss: f
     BANDITS[type(params)].update(params, n_arms, state, arm, loss)
 
 
-def bandit_update_many(
-    params: Any, n_arms: int, state: FloatState, arms: IntState, losses: FloatState
-) -> None:
+def bandit_update_many(params: Any, n_arms: int, state: FloatState, arms: IntState, losses: FloatState) -> None:
     """Feed a base algorithm the losses of arms that several units drew from one distribution."""
-    many = BANDITS[type(params)].update_many
-    if many is None:
-        raise InvalidArgument(f"params must be of a base with update_many, but got {params!r}")
-    many(params, n_arms, state, arms, losses)
+    _optional(params, "update_many")(params, n_arms, state, arms, losses)
 
 
-def bandit_update_sum(
-    params: Any, n_arms: int, state: FloatState, arm: int, loss: float, weight: float, offset: float, top: float
-) -> None:
-    """Feed a base algorithm a loss in [0, top], expected to be about `offset` plus `weight` times what is usual."""
-    one = BANDITS[type(params)].update_sum
-    if one is None:
-        raise InvalidArgument(f"params must be of a base with update_sum, but got {params!r}")
-    one(params, n_arms, state, arm, loss, weight, offset, top)
+def bandit_update_sum(params: Any, n_arms: int, state: FloatState, arm: int, loss: float, terms: Terms) -> None:
+    """Feed a base algorithm a loss in [0, top], expected to be offset + weight · the usual loss."""
+    _optional(params, "update_sum")(params, n_arms, state, arm, loss, terms)
 
 
 def bandit_update_many_sums(
-    params: Any,
-    n_arms: int,
-    state: FloatState,
-    arms: IntState,
-    losses: FloatState,
-    weight: float,
-    offset: float,
-    top: float,
+    params: Any, n_arms: int, state: FloatState, arms: IntState, losses: FloatState, terms: Terms
 ) -> None:
     """Feed a base algorithm such losses of several units."""
-    many = BANDITS[type(params)].update_many_sums
-    if many is None:
-        raise InvalidArgument(f"params must be of a base with update_many_sums, but got {params!r}")
-    many(params, n_arms, state, arms, losses, weight, offset, top)
+    _optional(params, "update_many_sums")(params, n_arms, state, arms, losses, terms)
+
+
+def _optional(params: Any, name: str) -> Callable[..., None]:
+    """Return a function that not every base has."""
+    found: Callable[..., None] | None = getattr(BANDITS[type(params)], name)
+    if found is None:
+        raise InvalidArgument(f"params must be of a base with {name}, but got {params!r}")
+    return found
 
 
 def bandit_probabilities(params: Any, n_arms: int, state: FloatState, q: FloatState) -> None:

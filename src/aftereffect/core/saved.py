@@ -93,8 +93,7 @@ def hex_to_words(name: str, texts: object, count: int) -> NDArray[np.uint64]:
 
 def numbers(name: str, values: object, count: int) -> NDArray[np.float64]:
     """Read back a list of `count` floats."""
-    fits = isinstance(values, list) and all(isinstance(v, int | float) for v in values)
-    if not isinstance(values, list) or not fits or len(values) != count:
+    if not isinstance(values, list) or len(values) != count or not all(isinstance(v, int | float) for v in values):
         raise InvalidState(f"{name} must be a list of {count} numbers, but got {shown(values)}")
     return np.array(values, dtype=np.float64)
 

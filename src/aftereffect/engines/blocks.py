@@ -1,7 +1,7 @@
 """The block engine: Algorithm 1 at O(K) per block, exact, on all cores.
 
 One arm is played throughout a block, so a block is one step: its end comes from the coins, its feedback is
-W at its end, its cost is the difference of D (`prepared.py`). The arms, updates and fed losses of a run equal
+W at its end, its cost is the difference of D (`prefix_sums.py`). The arms, updates and fed losses of a run equal
 the loop's bit for bit; cumulative losses differ by rounding.
 
 Runs advance together through tiles of rounds small enough for the second-level cache: all runs of a chunk
@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from aftereffect.core import kernel, random
 from aftereffect.core.checks import FloatArray
-from aftereffect.engines.plan import Advanced, Blocks, Outcome, Plan, share_out, tile_rounds, tiles
-from aftereffect.engines.prepared import prepare_owed, prepare_rows
+from aftereffect.engines.prefix_sums import prepare_owed, prepare_rows
+from aftereffect.engines.workload import Advanced, Blocks, Outcome, Plan, share_out, tile_rounds, tiles
 from aftereffect.players.wrapper.coins import next_update
 
 TILE_BYTES = 1 << 19

@@ -5,8 +5,7 @@ anonymous feedback. What differs is what the player is told: the whole loss of t
 last nonzero component has landed, at the end of that round (if it costs nothing: of round t). What lands
 after the horizon is never told.
 
-Two versions, equal bit for bit: `simulate_labelled_loop` through the interactive objects, `simulate_labelled`
-compiled.
+It equals the loop (`loop.py`) bit for bit.
 """
 
 from typing import Any
@@ -14,12 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from aftereffect.core import kernel, random
+from aftereffect.core import kernel
 from aftereffect.core.checks import FloatArray
 from aftereffect.core.errors import InvalidArgument
-from aftereffect.engines.plan import Advanced, Outcome, Plan, share_out, tiles
-from aftereffect.engines.prepared import arm_sums_at
-from aftereffect.engines.rounds import CHECKPOINT, DONE, GAP, LANE, LOSS, TILE, UPDATES, rounds_as_blocks
+from aftereffect.engines.rounds import CHECKPOINT, DONE, GAP, LOSS, UPDATES, walk_rounds
+from aftereffect.engines.workload import Outcome, Plan
 
 # The mail of a run, d+1 places each, by round modulo d+1: the first and the last play that is told in a
 # round, the play told after a play, the arm of a play. Plays are rounds from 0, −1 for none.
@@ -65,13 +63,16 @@ def advance_labelled(
     losses: FloatArray,
     pseudo: FloatArray,
     trace: FloatArray,
-) -> None:
-    """Advance every run to round `until`.
+) -> int:
+    """Advance every run to round `until`; return −1, as no total is refused.
 
-    wholes: the whole losses of each run's outstanding plays. known, delays: what `whole_play` said of this
-        tile's plays, for all runs; a delay of −1: not asked yet. The last row of `pending` is zeros, for
+    wholes: the whole losses of each run's outstanding plays. known, delays: what `whole_play` returned for this
+        tile's plays, for all runs; a delay of −1: not called yet. The last row of `pending` is zeros, for
         `whole_play` to work in.
     """
+    for k in range(len(delays)):
+        for arm in range(n_arms):
+            delays[k, arm] = -1
     places = delay + 1
     play = pending[len(lanes)]
     for run in range(len(lanes)):
@@ -124,6 +125,7 @@ def advance_labelled(
             owing[s] = 0.0
         lane[DONE], lane[CHECKPOINT] = until, checkpoint
         lane[UPDATES], lane[LOSS], lane[GAP] = updates, loss, gap
+    return -1
 
 
 def covers(plan: Plan) -> None:
@@ -134,80 +136,18 @@ def covers(plan: Plan) -> None:
         raise InvalidArgument(f"player must have at least the max_delay of losses, {delay}, but got {room}")
     if span is not None and not span.lo <= lo <= hi <= span.hi:
         raise InvalidArgument(
-            f"player must have a range that covers that of losses, [{lo:g}, {hi:g}], "
-            f"but got [{span.lo:g}, {span.hi:g}]"
+            f"player must have a range that covers that of losses, [{lo:g}, {hi:g}], but got [{span.lo:g}, {span.hi:g}]"
         )
 
 
 def simulate_labelled(plan: Plan, player: Any) -> Outcome:
     """Run a plan round by round with a labelled player in kernel form, compiled."""
-    from aftereffect.core.jit import compiled
-
     covers(plan)
-    world = plan.losses
-    horizon, n_arms, delay = world.horizon, world.n_arms, world.max_delay
-    begin, advance = compiled(begin_labelled, player), compiled(advance_labelled, player, world.params)
-    losses = np.zeros((plan.runs, len(plan.checkpoints)))
-    pseudo = np.zeros_like(losses)
-    lanes = np.zeros((plan.runs, LANE))
-    trace = np.zeros((plan.runs, horizon if plan.trace else 0, 3))
+    n_arms, places = plan.losses.n_arms, plan.losses.max_delay + 1
+
+    def scratch(count: int, tile: int) -> tuple[Any, ...]:
+        mail = np.full((count, MAIL, places), -1, dtype=np.int64)
+        return mail, np.zeros((count, places)), np.zeros((tile, n_arms)), np.empty((tile, n_arms), dtype=np.int64)
+
     size = kernel.LABELLED[type(player)].size(player, n_arms)
-    tile = min(horizon, TILE)
-
-    def work(first: int, count: int, advanced: Advanced) -> None:
-        part = slice(first, first + count)
-        states = np.zeros((count, size))
-        words = random.streams(plan.seed, plan.first_run + first, count)
-        pending = np.zeros((count + 1, tile + delay))
-        mail = np.full((count, MAIL, delay + 1), -1, dtype=np.int64)
-        wholes, known = np.zeros((count, delay + 1)), np.zeros((tile, n_arms))
-        delays = np.empty((tile, n_arms), dtype=np.int64)
-        begin(player, n_arms, states)
-        for until, length in tiles(horizon, tile):
-            delays.fill(-1)
-            advance(
-                *(player, world.params, n_arms, delay, until, plan.checkpoints, plan.gaps, states, words),
-                *(lanes[part], pending, mail, wholes, known, delays, losses[part], pseudo[part], trace[part]),
-            )
-            advanced(count * length)
-
-    share_out(plan, work)
-    updates = lanes[:, UPDATES].astype(np.int64)
-    traces = [rounds_as_blocks(played) for played in trace] if plan.trace else None
-    return Outcome(losses, pseudo, updates, arm_sums_at(plan.losses, plan.checkpoints), traces)
-
-
-def simulate_labelled_loop(plan: Plan) -> Outcome:
-    """Run a plan round by round with the interactive objects: what the compiled version must equal."""
-    from aftereffect.core.jit import compiled
-
-    covers(plan)
-    world = plan.losses
-    label, play = compiled(whole_play, world.params), np.zeros(world.max_delay + 1)
-    shape = (plan.runs, len(plan.checkpoints))
-    losses, pseudo = np.zeros(shape), np.zeros(shape)
-    updates = np.zeros(plan.runs, dtype=np.int64)
-    traces = []
-    for run in range(plan.runs):
-        player = plan.player.fresh(plan.seed, plan.first_run + run)
-        stream = world.stream()
-        played = np.zeros((world.horizon, 3))
-        due: dict[int, list[tuple[int, float]]] = {}
-        loss, gap, checkpoint = 0.0, 0.0, 0
-        for t in range(1, world.horizon + 1):
-            arm = player.ask()
-            loss += stream.play(arm)
-            gap += plan.gaps[arm]
-            whole, last = label(world.params, t - 1, arm, world.max_delay, play)
-            due.setdefault(t + last, []).append((t, whole))
-            told = player.tell(due.pop(t, []))
-            updates[run] += told.updates
-            played[t - 1] = arm, told.draw, np.nan if told.fed_loss is None else told.fed_loss
-            if t == plan.checkpoints[checkpoint]:
-                losses[run, checkpoint], pseudo[run, checkpoint] = loss, gap
-                checkpoint += 1
-            if t % 4096 == 0 or t == world.horizon:
-                plan.advanced((t - 1) % 4096 + 1)
-        traces.append(rounds_as_blocks(played))
-    sums = arm_sums_at(world, plan.checkpoints)
-    return Outcome(losses, pseudo, updates, sums, traces if plan.trace else None)
+    return walk_rounds(plan, player, size, begin_labelled, advance_labelled, scratch)

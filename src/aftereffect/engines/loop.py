@@ -1,9 +1,34 @@
-"""The obvious simulator: ask the player, play the arm, tell the total. What the other engines must equal."""
+"""The obvious simulator: ask the player, play the arm, tell the total. What the other engines must equal.
+
+A labelled player is told the whole losses that landed in the round instead (`labelled.py`).
+"""
 
 import numpy as np
 
-from aftereffect.engines.plan import Blocks, Outcome, Plan
-from aftereffect.engines.prepared import arm_sums_at
+from aftereffect.engines.labelled import covers, whole_play
+from aftereffect.engines.prefix_sums import arm_sums_at
+from aftereffect.engines.workload import Blocks, Outcome, Plan
+from aftereffect.losses.protocol import Losses
+from aftereffect.players.protocol import LabelledPlayer
+
+
+class Labels:
+    """The whole losses of one run's plays, by the round in which their last part lands."""
+
+    def __init__(self, losses: Losses) -> None:
+        from aftereffect.core.jit import compiled
+
+        self._losses = losses
+        self._whole_play = compiled(whole_play, losses.params)
+        self._scratch = np.zeros(losses.max_delay + 1)
+        self._due: dict[int, list[tuple[int, float]]] = {}
+
+    def play(self, t: int, arm: int) -> list[tuple[int, float]]:
+        """Play an arm in round t, from 1; return the plays whose loss is known at its end, each with its loss."""
+        losses = self._losses
+        whole, last = self._whole_play(losses.params, t - 1, arm, losses.max_delay, self._scratch)
+        self._due.setdefault(t + last, []).append((t, whole))
+        return self._due.pop(t, [])
 
 
 def simulate_loop(plan: Plan) -> Outcome:
@@ -12,9 +37,13 @@ def simulate_loop(plan: Plan) -> Outcome:
     losses, pseudo = np.zeros(shape), np.zeros(shape)
     updates = np.zeros(plan.runs, dtype=np.int64)
     traces = []
+    labelled = isinstance(plan.player, LabelledPlayer)
+    if labelled:
+        covers(plan)
     for run in range(plan.runs):
         player = plan.player.fresh(plan.seed, plan.first_run + run)
         stream = plan.losses.stream()
+        labels = Labels(plan.losses) if labelled else None
         starts: list[int] = []
         arms: list[int] = []
         fed: list[float] = []
@@ -22,16 +51,17 @@ def simulate_loop(plan: Plan) -> Outcome:
         for t in range(1, plan.losses.horizon + 1):
             arm = player.ask()
             total = stream.play(arm)
-            played = player.tell(total)
+            played = player.tell(total if labels is None else labels.play(t, arm))
+            made = played.update if labels is None else played.updates
             loss += total
             gap += plan.gaps[arm]
-            updates[run] += played.update
+            updates[run] += made
             if plan.trace:
                 if played.draw:
                     starts.append(t)
                     arms.append(arm)
                     fed.append(float("nan"))
-                if played.update:
+                if made:
                     fed[-1] = played.fed_loss
             if t == plan.checkpoints[checkpoint]:
                 losses[run, checkpoint], pseudo[run, checkpoint] = loss, gap

@@ -4,6 +4,7 @@ For players whose arm may change every round, and for losses that linger longer 
 does what `loop.py` does, in the same order, so it equals the loop bit for bit, cumulative losses too.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,8 @@ from numpy.typing import NDArray
 from aftereffect.core import kernel, random
 from aftereffect.core.checks import FloatArray
 from aftereffect.core.errors import InvalidTotal
-from aftereffect.engines.plan import Advanced, Blocks, Outcome, Plan, share_out, tiles
-from aftereffect.engines.prepared import arm_sums_at
+from aftereffect.engines.prefix_sums import arm_sums_at
+from aftereffect.engines.workload import Advanced, Blocks, Outcome, Plan, share_out, tiles
 
 TILE = 512
 
@@ -83,27 +84,45 @@ def advance_rounds(
 
 def simulate_rounds(plan: Plan, player: Any) -> Outcome:
     """Run a plan round by round, compiled."""
+    size = kernel.PLAYERS[type(player)].size(player, plan.losses.n_arms)
+    return walk_rounds(plan, player, size, begin_rounds, advance_rounds, lambda count, tile: ())
+
+
+def walk_rounds(
+    plan: Plan,
+    player: Any,
+    size: int,
+    begin_runs: Callable[..., None],
+    advance_runs: Callable[..., int],
+    scratch: Callable[[int, int], tuple[Any, ...]],
+) -> Outcome:
+    """Run a plan with these two functions, compiled.
+
+    size: of a player's state. scratch: makes the arrays that `advance_runs` needs besides the common ones, for so many
+    runs and a tile of so many rounds.
+    """
     from aftereffect.core.jit import compiled
 
     world, horizon, n_arms = plan.losses, plan.losses.horizon, plan.losses.n_arms
-    begin, advance = compiled(begin_rounds, player), compiled(advance_rounds, player, world.params)
+    begin, advance = compiled(begin_runs, player), compiled(advance_runs, player, world.params)
     losses = np.zeros((plan.runs, len(plan.checkpoints)))
     pseudo = np.zeros_like(losses)
     lanes = np.zeros((plan.runs, LANE))
     trace = np.zeros((plan.runs, horizon if plan.trace else 0, 3))
-    size = kernel.PLAYERS[type(player)].size(player, n_arms)
     tile = min(horizon, TILE)
 
     def work(first: int, count: int, advanced: Advanced) -> None:
         part = slice(first, first + count)
         states = np.zeros((count, size))
         words = random.streams(plan.seed, plan.first_run + first, count)
-        pending = np.zeros((count, tile + world.max_delay))
+        # One row more than runs: zeros, to work in.
+        pending = np.zeros((count + 1, tile + world.max_delay))
+        more = scratch(count, tile)
         begin(player, n_arms, states)
         for until, length in tiles(horizon, tile):
             refused = advance(
                 *(player, world.params, n_arms, world.max_delay, until, plan.checkpoints, plan.gaps, states, words),
-                *(lanes[part], pending, losses[part], pseudo[part], trace[part]),
+                *(lanes[part], pending, *more, losses[part], pseudo[part], trace[part]),
             )
             if refused >= 0:
                 t, total = int(lanes[first + refused, DONE]) + 1, float(lanes[first + refused, REFUSED])
@@ -123,12 +142,6 @@ def simulate_rounds(plan: Plan, player: Any) -> Outcome:
 def rounds_as_blocks(played: FloatArray) -> Blocks:
     """Return arms, draws and fed losses round by round as blocks; a block keeps the last loss fed in it."""
     starts = np.flatnonzero(played[:, 1] > 0)
-    ends = np.append(starts[1:], len(played))
-    fed = np.array([last_number(played[a:b, 2]) for a, b in zip(starts, ends, strict=True)])
-    return Blocks(starts + 1, played[starts, 0].astype(np.int64), fed)
-
-
-def last_number(values: FloatArray) -> float:
-    """Return the last number that is not NaN; NaN if there is none."""
-    numbers = values[~np.isnan(values)]
-    return float(numbers[-1]) if numbers.size else float("nan")
+    fed = [losses[~np.isnan(losses)] for losses in np.split(played[:, 2], starts[1:])]
+    last = np.array([losses[-1] if losses.size else np.nan for losses in fed])
+    return Blocks(starts + 1, played[starts, 0].astype(np.int64), last)

@@ -15,10 +15,10 @@ from aftereffect.core import checks, kernel
 from aftereffect.core.checks import FloatArray
 from aftereffect.core.errors import CoinsExhausted, InvalidArgument
 from aftereffect.engines.blocks import simulate_blocks
-from aftereffect.engines.labelled import simulate_labelled, simulate_labelled_loop
+from aftereffect.engines.labelled import simulate_labelled
 from aftereffect.engines.loop import simulate_loop
-from aftereffect.engines.plan import Blocks, Outcome, Plan, progress_bar
 from aftereffect.engines.rounds import simulate_rounds
+from aftereffect.engines.workload import Blocks, Outcome, Plan, progress_bar
 from aftereffect.losses.protocol import Losses
 from aftereffect.players.protocol import LabelledPlayer
 
@@ -160,7 +160,6 @@ class Simulation:
         return ax
 
     def __repr__(self) -> str:
-        """Say what was run and what came out."""
         spread = "" if self.runs < 2 else f" ± {self.standard_error:.2g}"
         return (
             f"Simulation({self.player}: regret {self.mean_regret:.6g}{spread} after {self.horizon} rounds, "
@@ -226,13 +225,14 @@ def simulate(
     fits(player, losses)
     points = checkpoint_rounds(checkpoints, losses.horizon)
     chosen = choose(player, losses, engine)
-    seeds = redraw_seeds(seed, instances)
+    # The key keeps these seeds apart from the players' streams.
+    seeds = np.random.SeedSequence(seed, spawn_key=(0, 2)).generate_state(instances, np.uint64)
     known = True
     outcomes = []
     with progress_bar(runs * losses.horizon, progress) as advanced:
         for k in range(instances):
             # One at a time: a table and what is prepared from it may fill the memory.
-            world = losses if instances == 1 else losses.redraw(seeds[k])
+            world = losses if instances == 1 else losses.redraw(int(seeds[k]))
             known = known and world.means is not None
             share = runs // instances
             gaps = np.zeros(losses.n_arms) if world.means is None else mean_gaps(world)
@@ -311,10 +311,10 @@ def run_engine(engine: str, plan: Plan) -> Outcome:
         raise CoinsExhausted(f"coins must have a value for every round, but ended before round {len(given) + 1}")
     if engine == "blocks":
         return simulate_blocks(plan, template.kernel())
+    if engine == "loop":
+        return simulate_loop(plan)
     labelled = isinstance(template, LabelledPlayer)
-    if engine == "rounds":
-        return (simulate_labelled if labelled else simulate_rounds)(plan, template.kernel())
-    return (simulate_labelled_loop if labelled else simulate_loop)(plan)
+    return (simulate_labelled if labelled else simulate_rounds)(plan, template.kernel())
 
 
 def mean_gaps(losses: Losses) -> NDArray[np.float64]:
@@ -322,12 +322,6 @@ def mean_gaps(losses: Losses) -> NDArray[np.float64]:
     means = np.array(losses.means, dtype=np.float64)
     gaps: NDArray[np.float64] = means.max() - means if losses.effects.maximize else means - means.min()
     return gaps
-
-
-def redraw_seeds(seed: int, instances: int) -> list[int]:
-    """Return a seed for each instance; the key keeps them apart from the players' streams."""
-    words = np.random.SeedSequence(seed, spawn_key=(0, 2)).generate_state(instances, np.uint64)
-    return [int(word) for word in words]
 
 
 def checkpoint_rounds(checkpoints: int | str | ArrayLike, horizon: int) -> NDArray[np.int64]:
@@ -349,7 +343,9 @@ def checkpoint_rounds(checkpoints: int | str | ArrayLike, horizon: int) -> NDArr
 
 
 def compare(first: Simulation, second: Simulation) -> Difference:
-    """Compare two players run by run on common random numbers.
+    """Compare two simulations run by run, on common random numbers.
+
+    (The verb `aftereffect compare` of the command line simulates every player on one problem.)
 
     Run r of both simulations has the same streams for the same seed, so their regrets go up and down together
     and the difference is known better than either mean.

@@ -1,11 +1,11 @@
 """Oblivious loss sequences, fixed before play begins.
 
-    protocol     Losses: what players and engines see of a sequence
-    composite    from an array of components
-    tables       whole losses round by round: iid, switching, drifting, seasonal, ...
-    spreads      how the whole losses of a table arrive: delayed, split, fading, ...
-    delay_laws   the laws of random delays
-    hard         the instance of the lower bound
-    replay       from recorded data
-    seeds        one random stream for each purpose
+protocol     Losses: what players and engines see of a sequence
+composite    from an array of components
+tables       whole losses round by round: iid, switching, drifting, seasonal, ...
+spreads      how the whole losses of a table arrive: delayed, split, fading, ...
+delay_laws   the laws of random delays
+hard         the instance of the lower bound
+replay       from recorded data
+seeds        one random stream for each purpose
 """

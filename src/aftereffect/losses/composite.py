@@ -14,7 +14,7 @@ from aftereffect.losses.protocol import Losses
 TOLERANCE = 1e-9
 """By what share of the range the sum of a play's components may exceed it: sums of doubles are not exact."""
 
-# Checking goes by stretches of rounds with about this many numbers, so that it needs little memory.
+# Components are checked in stretches of rounds with about this many numbers, to save memory.
 STRETCH = 1 << 18
 
 
@@ -53,13 +53,11 @@ class CompositeLosses(Losses):
     def __init__(
         self, components: ArrayLike, *, direction: str = "minimize", low: float = 0.0, high: float = 1.0
     ) -> None:
-        """Check and copy the components."""
         numbers = checks.array("components", components, shape=("T", "d+1", "K"), error=InvalidLosses)
         horizon, delays, n_arms = numbers.shape
         if horizon < 1 or delays < 1 or n_arms < 2:
             raise InvalidLosses(
-                "components must have shape (T, d+1, K) with T >= 1, d >= 0 and K >= 2, "
-                f"but got shape {numbers.shape}"
+                f"components must have shape (T, d+1, K) with T >= 1, d >= 0 and K >= 2, but got shape {numbers.shape}"
             )
         check_parts(numbers, effects(direction, low, high))
         super().__init__(
@@ -79,7 +77,7 @@ def check_parts(components: FloatArray, span: Effects) -> None:
     margin = TOLERANCE * (span.hi - span.lo)
     for first in range(0, len(components), stretch):
         part = components[first : first + stretch]
-        # Where one sign is ruled out, it is ruled out exactly: then rounding is no excuse.
+        # Where one sign is excluded, it is excluded exactly, with no margin for rounding.
         wrong = (part < 0.0) if span.lo == 0.0 else (part > 0.0) if span.hi == 0.0 else None
         if wrong is not None and wrong.any():
             t, s, i = (int(n) for n in np.argwhere(wrong)[0])

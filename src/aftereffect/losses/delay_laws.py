@@ -74,9 +74,7 @@ def largest_delay(law: Any, max_delay: int | None) -> int:
     return checks.integer("law's greatest", int(numbers[-1]), high=np.iinfo(np.int32).max)
 
 
-def draw_delays(
-    law: Any, max_delay: int, shape: tuple[int, int], random: np.random.Generator
-) -> NDArray[np.int32]:
+def draw_delays(law: Any, max_delay: int, shape: tuple[int, int], random: np.random.Generator) -> NDArray[np.int32]:
     """Draw delays, round them to whole rounds and cut them at `max_delay`."""
     name, (first, *rest) = checked_law(law, max_delay)
     drawn: NDArray[Any]

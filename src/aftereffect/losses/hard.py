@@ -68,8 +68,7 @@ def stacked(
     if outside.any():
         n, i = (int(k) for k in np.argwhere(outside)[0])
         raise InvalidLosses(
-            f"linear_losses must lie in [{low:g}, {high:g}], "
-            f"but linear_losses[{n}, {i}] is {float(linear[n, i])!r}"
+            f"linear_losses must lie in [{low:g}, {high:g}], but linear_losses[{n}, {i}] is {float(linear[n, i])!r}"
         )
     return Losses(
         Stacked(checks.frozen(linear), max_delay),
@@ -170,4 +169,3 @@ def hard(
     )
     losses.best, losses.linear, losses.gap, losses.scale = best, losses.params.linear, mu, scale
     return losses
-

@@ -23,7 +23,7 @@ from aftereffect.core.checks import FloatArray
 from aftereffect.core.effects import effects
 from aftereffect.core.errors import InvalidArgument, InvalidLosses, OutOfTurn
 
-# Long enough that entering compiled code costs nothing, short enough for the first level of cache.
+# Long enough that calls of compiled code cost little, short enough for the first-level cache.
 CHUNK = 2048
 
 
@@ -87,14 +87,13 @@ class Losses:
         self.max_delay = checks.integer("max_delay", max_delay, low=0)
         self.n_arms = checks.integer("n_arms", n_arms, low=2)
         self.effects = effects(direction, low, high)
-        # What a horizon adds up to is a number.
+        # The sum over the horizon must be finite.
         checks.real("horizon * (high - low)", self.horizon * (self.effects.hi - self.effects.lo))
         self.direction = direction
         self.low = float(low)
         self.high = float(high)
-        self.means: FloatArray | None = None
-        if means is not None:
-            self.means = checks.frozen(checks.array("means", means, shape=(self.n_arms,)))
+        known = None if means is None else checks.frozen(checks.array("means", means, shape=(self.n_arms,)))
+        self.means: FloatArray | None = known
         self.params = params
         self._recipe = recipe
         self._arm_sums: FloatArray | None = None
@@ -164,13 +163,10 @@ class Losses:
         try:
             given = np.asarray(arms)
         except ValueError:
-            raise InvalidArgument(
-                f"arms must be {self.horizon} whole numbers, but got {checks.shown(arms)}"
-            ) from None
+            raise InvalidArgument(f"arms must be {self.horizon} whole numbers, but got {checks.shown(arms)}") from None
         if given.dtype.kind not in "iu" or given.shape != (self.horizon,):
             raise InvalidArgument(
-                f"arms must be {self.horizon} whole numbers, one a round, "
-                f"but got {given.dtype} of shape {given.shape}"
+                f"arms must be {self.horizon} whole numbers, one a round, but got {given.dtype} of shape {given.shape}"
             )
         bad = (given < 0) | (given >= self.n_arms)
         if bad.any():
@@ -199,13 +195,12 @@ class Losses:
         return min(self.horizon, max(CHUNK, self.max_delay))
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take what pickle kept; arrays come back writable, and the compiled kernels know read-only ones."""
+        """Make the arrays read-only again, as compiled code expects them: pickle does not keep that."""
         self.__dict__.update(state)
         parts = (checks.owned(part) if isinstance(part, np.ndarray) else part for part in self.params)
         self.params = type(self.params)(*parts)
 
     def __repr__(self) -> str:
-        """Name the kernel and the sizes."""
         sizes = f"horizon={self.horizon}, max_delay={self.max_delay}, n_arms={self.n_arms}"
         return f"{type(self).__name__}({type(self.params).__name__}, {sizes}, direction={self.direction!r})"
 
@@ -214,7 +209,6 @@ class LossStream:
     """Losses met round by round: `play(arm)` returns the next round's total. `round` counts those played."""
 
     def __init__(self, losses: Losses) -> None:
-        """Stand before round 0."""
         from aftereffect.core.jit import compiled
 
         self.losses = losses

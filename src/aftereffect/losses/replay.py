@@ -3,7 +3,7 @@
 R_T compares a player with arms it did not play, so replay needs the effect of *every* arm in *every* round. Three
 kinds of history give it:
 
-    panel    every arm was at work in every round (in different shops, say): `History.replay`, nothing is made up
+    panel    every arm was played in every round (in different shops, say): `History.replay`, nothing is invented
     series   whole effects of every arm in every round, and a kernel that spreads them: `replay_series`
     log      one arm a round: what the others would have done is unknown. `History.resample` draws, for every round and
              arm, one of that arm's recorded plays at random. That is a bootstrap: it keeps how an arm's effect varies
@@ -90,7 +90,6 @@ class History:
     """
 
     def __init__(self, rounds: ArrayLike, arms: ArrayLike, effects: ArrayLike) -> None:
-        """Check the plays and put them in order."""
         numbers = checks.array("effects", effects, shape=("plays", "d+1"), error=InvalidLosses)
         labels, played = np.asarray(rounds), np.asarray(arms)
         if numbers.shape[0] < 1 or numbers.shape[1] < 1:
@@ -119,7 +118,7 @@ class History:
         self._rounds = when[order]
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take what pickle kept; arrays come back writable, and the compiled kernels know read-only ones."""
+        """Make the arrays read-only again, as compiled code expects them: pickle does not keep that."""
         for name, value in state.items():
             setattr(self, name, checks.owned(value) if isinstance(value, np.ndarray) else value)
 

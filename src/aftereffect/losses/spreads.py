@@ -21,7 +21,7 @@ Reference: Steele, Lea and Flood, "Fast splittable pseudorandom number generator
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -35,7 +35,7 @@ from aftereffect.losses.composite import TOLERANCE, extreme_parts
 from aftereffect.losses.delay_laws import draw_delays, largest_delay
 from aftereffect.losses.protocol import Losses
 from aftereffect.losses.seeds import DELAYS, SPLIT, children, generator, sequence
-from aftereffect.losses.tables import Table, as_table, iid
+from aftereffect.losses.tables import Bound, Table, TableLike, as_table, iid
 
 __all__ = [
     "anonymous_iid",
@@ -127,12 +127,7 @@ kernel.register(Split, kernel.LossKernel(spread_split))
 
 @by_keyword
 def at_once(
-    table: Table | ArrayLike,
-    *,
-    max_delay: int = 0,
-    direction: str = "minimize",
-    low: float | None = None,
-    high: float | None = None,
+    table: TableLike, *, max_delay: int = 0, direction: str = "minimize", low: Bound = None, high: Bound = None
 ) -> Losses:
     """Charge everything in the round of the play; `max_delay` is only what players are told.
 
@@ -144,13 +139,13 @@ def at_once(
 
 @by_keyword
 def delayed(
-    table: Table | ArrayLike,
+    table: TableLike,
     *,
-    delays: int | Sequence[int] | NDArray[Any],
+    delays: ArrayLike,
     max_delay: int | None = None,
     direction: str = "minimize",
-    low: float | None = None,
-    high: float | None = None,
+    low: Bound = None,
+    high: Bound = None,
 ) -> Losses:
     """Charge the whole effect of a play some rounds later.
 
@@ -165,21 +160,20 @@ def delayed(
     max_delay = longest if max_delay is None else checks.integer("max_delay", max_delay, low=0)
     if longest > max_delay:
         raise InvalidLosses(f"delays must be at most max_delay={max_delay}, but the longest is {longest}")
-    again = partial(_delayed_again, whole, checked, max_delay, direction)
-    return _losses(Delayed(whole.values, checked), whole, max_delay, direction, again if whole.recipe else None)
+    return _delayed(checked, max_delay, direction, whole)
 
 
 @by_keyword
 def randomly_delayed(
-    table: Table | ArrayLike,
+    table: TableLike,
     *,
     seed: int,
     max_delay: int | None = None,
     law: Law = "uniform",
     per_arm: bool = False,
     direction: str = "minimize",
-    low: float | None = None,
-    high: float | None = None,
+    low: Bound = None,
+    high: Bound = None,
 ) -> Losses:
     """Draw each round's delay (with `per_arm`, each arm's too) independently from `law`, cut at `max_delay`.
 
@@ -222,13 +216,13 @@ def anonymous_iid(
 
 @by_keyword
 def geometric(
-    table: Table | ArrayLike,
+    table: TableLike,
     *,
     half_life: float,
     max_delay: int | None = None,
     direction: str = "minimize",
-    low: float | None = None,
-    high: float | None = None,
+    low: Bound = None,
+    high: Bound = None,
 ) -> Losses:
     """Let effects fade as adstock does: the weight of delay s is proportional to 2^(-s/half_life).
 
@@ -250,12 +244,7 @@ def geometric(
 
 @by_keyword
 def linear_composite(
-    table: Table | ArrayLike,
-    *,
-    coefficients: ArrayLike,
-    direction: str = "minimize",
-    low: float | None = None,
-    high: float | None = None,
+    table: TableLike, *, coefficients: ArrayLike, direction: str = "minimize", low: Bound = None, high: Bound = None
 ) -> Losses:
     """Let every arm have the same coefficients a_0..a_d: the total of round t is Σ_s a_s ℓ_{t-s}(i_{t-s}).
 
@@ -274,12 +263,7 @@ def linear_composite(
 
 @by_keyword
 def kernels(
-    table: Table | ArrayLike,
-    *,
-    weights: ArrayLike,
-    direction: str = "minimize",
-    low: float | None = None,
-    high: float | None = None,
+    table: TableLike, *, weights: ArrayLike, direction: str = "minimize", low: Bound = None, high: Bound = None
 ) -> Losses:
     """Give each arm its own kernel: `weights` of shape (K, d+1), none negative, rows that sum to at most 1.
 
@@ -301,13 +285,7 @@ def kernels(
 
 @by_keyword
 def random_split(
-    table: Table | ArrayLike,
-    *,
-    max_delay: int,
-    seed: int,
-    direction: str = "minimize",
-    low: float | None = None,
-    high: float | None = None,
+    table: TableLike, *, max_delay: int, seed: int, direction: str = "minimize", low: Bound = None, high: Bound = None
 ) -> Losses:
     """Cut each effect into d+1 parts, uniformly at random on the simplex.
 
@@ -322,7 +300,7 @@ def random_split(
     return _losses(Split(whole.values, key, max_delay), whole, max_delay, direction, again)
 
 
-def _checked_delays(delays: int | Sequence[int] | NDArray[Any], shape: tuple[int, ...]) -> NDArray[np.int32]:
+def _checked_delays(delays: ArrayLike, shape: tuple[int, ...]) -> NDArray[np.int32]:
     """Return the delays as int32 of shape (T, 1) or (T, K)."""
     given = np.asarray(delays)
     if given.dtype.kind not in "iu" or given.shape not in ((), shape[:1], shape):
@@ -337,11 +315,17 @@ def _checked_delays(delays: int | Sequence[int] | NDArray[Any], shape: tuple[int
     return checks.frozen(full.astype(np.int32))
 
 
+def _delayed(delays: NDArray[np.int32], max_delay: int, direction: str, table: Table) -> Losses:
+    """Return delayed losses; a redraw keeps the delays."""
+    again = _redraw_table(partial(_delayed, delays, max_delay, direction), table)
+    return _losses(Delayed(table.values, delays), table, max_delay, direction, again)
+
+
 def _weighted(weights: FloatArray, name: str, direction: str, table: Table) -> Losses:
     """Return weighted losses after checking that every contiguous part of every effect lies in the range."""
     if weights.shape[1] < 1:
         raise InvalidLosses(f"{name} must hold a number for delay 0 at least, but got none")
-    again = partial(_weighted_again, weights, name, direction, table) if table.recipe else None
+    again = _redraw_table(partial(_weighted, weights, name, direction), table)
     params = Weighted(table.values, checks.frozen(weights))
     losses = _losses(params, table, weights.shape[1] - 1, direction, again, weights.sum(axis=1))
     lo, hi, _ = losses.effects
@@ -383,26 +367,18 @@ def _losses(
     )
 
 
-# Redrawing. A table drawn anew keeps the range it was given here.
+def _redraw_table(build: Callable[[Table], Losses], table: Table) -> Callable[[int], Losses] | None:
+    """Return the recipe that spreads a fresh draw of the table; None if the table is fixed."""
+    return partial(_with_fresh_table, build, table) if table.recipe else None
 
 
-def _redrawn(table: Table, seed: int) -> Table:
-    return as_table(table.redraw(seed), table.low, table.high)
-
-
-def _delayed_again(table: Table, delays: NDArray[np.int32], max_delay: int, direction: str, seed: int) -> Losses:
-    """Redraw the table under the same delays."""
-    fresh = _redrawn(table, seed)
-    again = partial(_delayed_again, table, delays, max_delay, direction)
-    return _losses(Delayed(fresh.values, delays), fresh, max_delay, direction, again)
-
-
-def _weighted_again(weights: FloatArray, name: str, direction: str, table: Table, seed: int) -> Losses:
-    """Redraw the table under the same weights."""
-    return _weighted(weights, name, direction, _redrawn(table, seed))
+def _with_fresh_table(build: Callable[[Table], Losses], table: Table, seed: int) -> Losses:
+    # The fresh table keeps the range that this one was given.
+    return build(as_table(table.redraw(seed), table.low, table.high))
 
 
 def _drawn_again(build: Callable[..., Losses], table: Table, seed: int, **settings: Any) -> Losses:
     """Redraw delays or cuts, and the table where it has a recipe."""
     for_table, for_spread = children(seed, 2)
-    return build(_redrawn(table, for_table) if table.recipe else table, seed=for_spread, **settings)
+    again = partial(build, seed=for_spread, **settings)
+    return _with_fresh_table(again, table, for_table) if table.recipe else again(table)

@@ -58,8 +58,9 @@ class Table:
                 f"table must lie in [{low:g}, {high:g}], but table[{t}, {i}] is {float(numbers[t, i])!r}"
             )
         known = None if means is None else checks.frozen(checks.array("means", means, shape=(numbers.shape[1],)))
-        fields = {"values": checks.frozen(numbers), "low": float(low), "high": float(high)}
-        self.__dict__.update(fields, means=known, recipe=recipe)
+        self.__dict__.update(
+            values=checks.frozen(numbers), low=float(low), high=float(high), means=known, recipe=recipe
+        )
 
     def redraw(self, seed: int) -> "Table":
         """Return a fresh draw of the same recipe."""
@@ -74,7 +75,12 @@ class Table:
             self.__dict__[name] = checks.owned(value) if isinstance(value, np.ndarray) else value
 
 
-def as_table(table: Table | ArrayLike, low: float | None, high: float | None) -> Table:
+TableLike = Table | ArrayLike
+Bound = float | None
+"""An end of the range of one action's effect; None: the table's own, or that of losses in [0, 1]."""
+
+
+def as_table(table: TableLike, low: Bound, high: Bound) -> Table:
     """Return a Table; None for `low` or `high` means the table's own, or 0 and 1 for a plain array."""
     given = table if isinstance(table, Table) else None
     low = (given.low if given else 0.0) if low is None else low
@@ -87,9 +93,7 @@ def as_table(table: Table | ArrayLike, low: float | None, high: float | None) ->
 
 
 @by_keyword
-def iid(
-    horizon: int, *, means: ArrayLike, seed: int, law: str = "bernoulli", concentration: float = 10.0
-) -> Table:
+def iid(horizon: int, *, means: ArrayLike, seed: int, law: str = "bernoulli", concentration: float = 10.0) -> Table:
     """Draw every round independently with the same K means.
 
     law: "bernoulli", "constant", or "beta", whose two parameters add up to `concentration` (means then in (0, 1)).
@@ -143,8 +147,7 @@ def switching(
     best = np.searchsorted(starts, np.arange(horizon), side="right") % n_arms
     mu = np.full((horizon, n_arms), (1.0 + gap) / 2.0)
     mu[np.arange(horizon), best] = (1.0 - gap) / 2.0
-    again = seeds.recipe(switching, horizon, n_arms=n_arms, period=period, rounds=rounds, gap=gap, law=law)
-    return finished(mu, law, seed, again)
+    return finished(mu, law, seed, switching, n_arms=n_arms, period=period, rounds=rounds, gap=gap)
 
 
 @by_keyword
@@ -175,10 +178,7 @@ def constrained(
         start, phase, length = end, phase + 1, length * growth
     mu = np.repeat(np.where(high, 1.0, gap)[:, np.newaxis], n_arms, axis=1)
     mu[:, best_arm] = np.where(high, 1.0 - gap, 0.0)
-    again = seeds.recipe(
-        constrained, horizon, n_arms=n_arms, gap=gap, growth=growth, best_arm=best_arm, law=law
-    )
-    return finished(mu, law, seed, again)
+    return finished(mu, law, seed, constrained, n_arms=n_arms, gap=gap, growth=growth, best_arm=best_arm)
 
 
 @by_keyword
@@ -218,8 +218,7 @@ def seasonal(
     within("level ± amplitude", np.concatenate([middle - np.abs(swing), middle + np.abs(swing)]))
     mu = np.clip(middle + swing * np.cos(angle), 0.0, 1.0)
     shape = {"period": period, "level": middle, "amplitude": swing, "phases": offsets}
-    again = seeds.recipe(seasonal, horizon, n_arms=n_arms, law=law, **shape)
-    return finished(mu, law, seed, again)
+    return finished(mu, law, seed, seasonal, n_arms=n_arms, **shape)
 
 
 def _sizes(horizon: int, n_arms: int) -> tuple[int, int]:
@@ -248,6 +247,8 @@ def draw(mu: FloatArray, law: str, seed: int) -> FloatArray:
     return np.array(mu) if law == "constant" else (random.random(mu.shape) < mu).astype(np.float64)
 
 
-def finished(mu: FloatArray, law: str, seed: int, recipe: Callable[[int], Table]) -> Table:
-    """Return the table drawn from means that change; with law "constant" nothing is left to redraw."""
-    return Table(checks.owned(draw(mu, law, seed)), recipe=None if law == "constant" else recipe)
+def finished(mu: FloatArray, law: str, seed: int, build: Callable[..., Table], **settings: Any) -> Table:
+    """Return the table drawn from means that change, by `build` with these settings."""
+    again = seeds.recipe(build, len(mu), law=law, **settings)
+    # With constant losses nothing is left to redraw.
+    return Table(checks.owned(draw(mu, law, seed)), recipe=None if law == "constant" else again)

@@ -26,8 +26,8 @@ from aftereffect.core import kernel
 from aftereffect.core.checks import FloatArray
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.core.jit import compiled
-from aftereffect.engines.plan import Blocks
 from aftereffect.engines.simulation import Simulation, simulate, standard_error
+from aftereffect.engines.workload import Blocks
 from aftereffect.losses.protocol import Losses
 from aftereffect.players.wrapper.coin_clean import CoinCleanWrapper
 from aftereffect.players.wrapper.wrapper import CompositeLossWrapper

@@ -1,8 +1,7 @@
 """The paper's statements as functions, one per definition, lemma, theorem or corollary.
 
     updates     when the wrapper updates and what its windows hold (Definition 1, Lemmas 2 and 11)
-    stability   how little an update moves a base algorithm (Theorem 5, Lemma 14)
-    regret      the bounds of base algorithms and wrapper (Theorems 4 and 6)
+    regret      stability and regret of base algorithms and wrapper (Theorems 4 to 6, Lemma 14)
     tuning      β, η and the bound they give (Corollary 7)
     sharp       Theorem 4 with smaller constants, and the β and η that go with it
     rates       the table of Section 1, and the lower bound (Theorem 10)
@@ -11,97 +10,49 @@
     sizes       the checks of K, d and T that the others share
 """
 
-from aftereffect.theory.adaptive import (
-    adaptive_mass_moved,
-    adaptive_regret_bound,
-    entropy_range,
-    stretch_certificate,
-    stretch_scale,
-    stretch_worst_case,
-    window_certificate,
-    window_worst_case,
-)
-from aftereffect.theory.multiplier import multiplier, multiplier_variation_bound, tsallis_distribution
-from aftereffect.theory.rates import Rates, lower_bound, lower_bound_rate, rates
-from aftereffect.theory.regret import exp3_regret_bound, tsallis_regret_bound, wrapper_regret_bound
-from aftereffect.theory.sharp import (
-    SharpTerms,
-    exp3_stability_sharp,
-    exp3_tuning_sharp,
-    exp3_wrapper_bound,
-    price_factor,
-    sharp_terms,
-    tsallis_regret_bound_sharp,
-    tsallis_stability_sharp,
-    tsallis_tuning_sharp,
-    tsallis_wrapper_bound,
-    wrapper_regret_bound_sharp,
-)
-from aftereffect.theory.sizes import Tuning, most_updates
-from aftereffect.theory.stability import exp3_stability, tsallis_stability
-from aftereffect.theory.tuning import (
-    corollary_bound,
-    corollary_learning_rate,
-    exp3_learning_rate,
-    exp3_learning_rate_printed,
-    tuned_bound,
-    tuning,
-)
-from aftereffect.theory.updates import (
-    accountants_sums,
-    best_update_probability,
-    block_length_law,
-    expected_updates,
-    mean_block_length,
-    update_rate,
-    window_bound,
-)
-
-__all__ = [
-    "Rates",
-    "SharpTerms",
-    "Tuning",
-    "accountants_sums",
-    "adaptive_mass_moved",
-    "adaptive_regret_bound",
-    "best_update_probability",
-    "block_length_law",
-    "corollary_bound",
-    "corollary_learning_rate",
-    "entropy_range",
-    "exp3_learning_rate",
-    "exp3_learning_rate_printed",
-    "exp3_regret_bound",
-    "exp3_stability",
-    "exp3_stability_sharp",
-    "exp3_tuning_sharp",
-    "exp3_wrapper_bound",
-    "expected_updates",
-    "lower_bound",
-    "lower_bound_rate",
-    "mean_block_length",
-    "most_updates",
-    "multiplier",
-    "multiplier_variation_bound",
-    "price_factor",
-    "rates",
-    "sharp_terms",
-    "stretch_certificate",
-    "stretch_scale",
-    "stretch_worst_case",
-    "tsallis_distribution",
-    "tsallis_regret_bound",
-    "tsallis_regret_bound_sharp",
-    "tsallis_stability",
-    "tsallis_stability_sharp",
-    "tsallis_tuning_sharp",
-    "tsallis_wrapper_bound",
-    "tuned_bound",
-    "tuning",
-    "update_rate",
-    "window_bound",
-    "window_certificate",
-    "window_worst_case",
-    "wrapper_regret_bound",
-    "wrapper_regret_bound_sharp",
-]
+from aftereffect.theory.adaptive import adaptive_mass_moved as adaptive_mass_moved
+from aftereffect.theory.adaptive import adaptive_regret_bound as adaptive_regret_bound
+from aftereffect.theory.adaptive import entropy_range as entropy_range
+from aftereffect.theory.adaptive import stretch_certificate as stretch_certificate
+from aftereffect.theory.adaptive import stretch_scale as stretch_scale
+from aftereffect.theory.adaptive import stretch_worst_case as stretch_worst_case
+from aftereffect.theory.adaptive import window_certificate as window_certificate
+from aftereffect.theory.adaptive import window_worst_case as window_worst_case
+from aftereffect.theory.multiplier import multiplier as multiplier
+from aftereffect.theory.multiplier import multiplier_variation_bound as multiplier_variation_bound
+from aftereffect.theory.multiplier import tsallis_distribution as tsallis_distribution
+from aftereffect.theory.rates import Rates as Rates
+from aftereffect.theory.rates import lower_bound as lower_bound
+from aftereffect.theory.rates import lower_bound_rate as lower_bound_rate
+from aftereffect.theory.rates import rates as rates
+from aftereffect.theory.regret import exp3_regret_bound as exp3_regret_bound
+from aftereffect.theory.regret import exp3_stability as exp3_stability
+from aftereffect.theory.regret import tsallis_regret_bound as tsallis_regret_bound
+from aftereffect.theory.regret import tsallis_stability as tsallis_stability
+from aftereffect.theory.regret import wrapper_regret_bound as wrapper_regret_bound
+from aftereffect.theory.sharp import SharpTerms as SharpTerms
+from aftereffect.theory.sharp import exp3_stability_sharp as exp3_stability_sharp
+from aftereffect.theory.sharp import exp3_tuning_sharp as exp3_tuning_sharp
+from aftereffect.theory.sharp import exp3_wrapper_bound as exp3_wrapper_bound
+from aftereffect.theory.sharp import price_factor as price_factor
+from aftereffect.theory.sharp import sharp_terms as sharp_terms
+from aftereffect.theory.sharp import tsallis_regret_bound_sharp as tsallis_regret_bound_sharp
+from aftereffect.theory.sharp import tsallis_stability_sharp as tsallis_stability_sharp
+from aftereffect.theory.sharp import tsallis_tuning_sharp as tsallis_tuning_sharp
+from aftereffect.theory.sharp import tsallis_wrapper_bound as tsallis_wrapper_bound
+from aftereffect.theory.sharp import wrapper_regret_bound_sharp as wrapper_regret_bound_sharp
+from aftereffect.theory.sizes import Tuning as Tuning
+from aftereffect.theory.sizes import most_updates as most_updates
+from aftereffect.theory.tuning import corollary_bound as corollary_bound
+from aftereffect.theory.tuning import corollary_learning_rate as corollary_learning_rate
+from aftereffect.theory.tuning import exp3_learning_rate as exp3_learning_rate
+from aftereffect.theory.tuning import exp3_learning_rate_printed as exp3_learning_rate_printed
+from aftereffect.theory.tuning import tuned_bound as tuned_bound
+from aftereffect.theory.tuning import tuning as tuning
+from aftereffect.theory.updates import accountants_sums as accountants_sums
+from aftereffect.theory.updates import best_update_probability as best_update_probability
+from aftereffect.theory.updates import block_length_law as block_length_law
+from aftereffect.theory.updates import expected_updates as expected_updates
+from aftereffect.theory.updates import mean_block_length as mean_block_length
+from aftereffect.theory.updates import update_rate as update_rate
+from aftereffect.theory.updates import window_bound as window_bound

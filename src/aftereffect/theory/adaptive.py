@@ -12,9 +12,8 @@ All of it counts in units of the range, hi − lo: 1 for losses in [0, 1].
 import math
 
 from aftereffect.core import checks
-from aftereffect.core.errors import InvalidArgument
 from aftereffect.theory.sharp import sharp_terms
-from aftereffect.theory.sizes import most_updates, sizes
+from aftereffect.theory.sizes import enough_rounds, sizes
 from aftereffect.theory.updates import update_rate
 
 ADAPTIVE_GROWTH = 2.5
@@ -62,9 +61,7 @@ def adaptive_mass_moved(n_arms: int, updates: float, squares: float, first_rate:
     return min(N, math.sqrt(h / ADAPTIVE_GROWTH * N * growth / math.log(2.0)) + (2.0 + 1.0 / math.log(2.0)) * growth)
 
 
-def window_certificate(
-    max_delay: int, update_probability: float, moved: float, base: float, missing: int = 0
-) -> float:
+def window_certificate(max_delay: int, update_probability: float, moved: float, base: float, missing: int = 0) -> float:
     """Return d(3d+2)/(d+1) + (3d/2)·S + (2d+1)/((d+1)p)·𝓡 + (2d+1)·M, for Algorithm 1 fed windows, T >= 2d+1.
 
     d = `max_delay`, p = β(1−β)^{2d}, β = `update_probability`; S = `moved` up to T; 𝓡 = `base`, whose mean bounds the
@@ -116,9 +113,7 @@ def stretch_certificate(
     return max_delay * (1.0 + S) + C / clean * regret + each * lost
 
 
-def window_worst_case(
-    n_arms: int, max_delay: int, horizon: int, update_probability: float, first_rate: float
-) -> float:
+def window_worst_case(n_arms: int, max_delay: int, horizon: int, update_probability: float, first_rate: float) -> float:
     """Return a bound on R_T of Algorithm 1 fed windows, whatever the losses; not clipped at T = `horizon` >= 2d+1.
 
     It is `window_certificate` at the bounds for N = p(T−2d) updates with v = 1.
@@ -127,8 +122,7 @@ def window_worst_case(
     886.4
     """
     K, d, T = sizes(n_arms, max_delay, horizon)
-    if most_updates(d, T) < 1:
-        raise InvalidArgument(f"horizon must be at least 2*max_delay + 1 = {2 * d + 1}, but got {T}")
+    enough_rounds(d, T)
     N = update_rate(d, update_probability) * (T - 2 * d)
     moved = adaptive_mass_moved(K, N, N, first_rate)
     return window_certificate(d, update_probability, moved, adaptive_regret_bound(K, N, first_rate))

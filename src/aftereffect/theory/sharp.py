@@ -23,9 +23,8 @@ from typing import NamedTuple
 
 from aftereffect.core import checks
 from aftereffect.core.effects import DIRECTIONS
-from aftereffect.core.errors import InvalidArgument
 from aftereffect.theory.regret import checked_bound
-from aftereffect.theory.sizes import Tuning, most_updates, sizes
+from aftereffect.theory.sizes import Tuning, enough_rounds, most_updates, sizes
 from aftereffect.theory.updates import best_update_probability, update_rate
 
 
@@ -49,8 +48,7 @@ def sharp_terms(max_delay: int, horizon: int, update_probability: float) -> Shar
     d = checks.integer("max_delay", max_delay, low=0)
     T = checks.integer("horizon", horizon, low=1)
     p = update_rate(d, update_probability)
-    if most_updates(d, T) < 1:
-        raise InvalidArgument(f"horizon must be at least 2*max_delay + 1 = {2 * d + 1}, but got {T}")
+    enough_rounds(d, T)
     per_regret = (2 * d + 1) / ((d + 1) * p) if p > 0.0 else math.inf
     return SharpTerms(d * (3 * d + 2) / (d + 1), 1.5 * d, per_regret)
 

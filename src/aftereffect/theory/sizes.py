@@ -7,14 +7,7 @@ least 0; T = `horizon` rounds, at least 1.
 from typing import NamedTuple
 
 from aftereffect.core import checks
-
-
-class Sizes(NamedTuple):
-    """K, d and T of a problem, once they are checked."""
-
-    n_arms: int
-    max_delay: int
-    horizon: int
+from aftereffect.core.errors import InvalidArgument
 
 
 class Tuning(NamedTuple):
@@ -25,13 +18,10 @@ class Tuning(NamedTuple):
     bound: float
 
 
-def sizes(n_arms: int, max_delay: int, horizon: int) -> Sizes:
-    """Check the sizes of a problem as users give them."""
-    return Sizes(
-        checks.integer("n_arms", n_arms, low=2),
-        checks.integer("max_delay", max_delay, low=0),
-        checks.integer("horizon", horizon, low=1),
-    )
+def sizes(n_arms: int, max_delay: int, horizon: int) -> tuple[int, int, int]:
+    """Return K, d and T, checked."""
+    d, T = checks.integer("max_delay", max_delay, low=0), checks.integer("horizon", horizon, low=1)
+    return checks.integer("n_arms", n_arms, low=2), d, T
 
 
 def most_updates(max_delay: int, horizon: int) -> int:
@@ -43,3 +33,9 @@ def most_updates(max_delay: int, horizon: int) -> int:
     d = checks.integer("max_delay", max_delay, low=0)
     T = checks.integer("horizon", horizon, low=1)
     return T // (2 * d + 1)
+
+
+def enough_rounds(max_delay: int, horizon: int) -> None:
+    """Raise an error unless an update can happen: T >= 2d+1."""
+    if most_updates(max_delay, horizon) < 1:
+        raise InvalidArgument(f"horizon must be at least 2*max_delay + 1 = {2 * max_delay + 1}, but got {horizon}")

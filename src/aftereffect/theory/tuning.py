@@ -3,10 +3,9 @@
 import math
 
 from aftereffect.core import checks
-from aftereffect.theory.regret import tsallis_regret_bound, wrapper_regret_bound
+from aftereffect.theory.regret import tsallis_regret_bound, tsallis_stability, wrapper_regret_bound
 from aftereffect.theory.sharp import tsallis_tuning_sharp
 from aftereffect.theory.sizes import Tuning, most_updates, sizes
-from aftereffect.theory.stability import tsallis_stability
 from aftereffect.theory.updates import best_update_probability, update_rate
 
 FORMS = ("printed", "sharp")

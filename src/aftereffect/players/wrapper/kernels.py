@@ -220,8 +220,8 @@ def stretch_loss(params: CoinCleanParams, rows: FloatState, end: int, gap: int, 
 @helper
 def stretch_learn(params: CoinCleanParams, n_arms: int, state: FloatState, arm: int, loss: float, gap: int) -> None:
     """Feed the base a stretch's loss, with what was to be expected of its length."""
-    weight, offset, top = effects.stretch_terms(params.span, params.max_delay, gap - params.max_delay, params.scale)
-    kernel.bandit_update_sum(params.base, n_arms, state, arm, loss, weight, offset, top)
+    terms = effects.stretch_terms(params.span, params.max_delay, gap - params.max_delay, params.scale)
+    kernel.bandit_update_sum(params.base, n_arms, state, arm, loss, terms)
 
 
 kernel.register(WrapperParams, kernel.PlayerKernel(window_size, window_begin, window_ask, window_tell))

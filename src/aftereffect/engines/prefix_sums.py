@@ -1,5 +1,4 @@
-"""What the block engine looks up instead of walking: D, W and what is owed at checkpoints, for every arm
-played throughout.
+"""What the block engine looks up: D, W and what is owed at checkpoints, for every arm played throughout.
 
 With 0-based plays and "after t rounds" as the time t = 0..T:
 
@@ -24,7 +23,7 @@ from numpy.typing import NDArray
 
 from aftereffect.core import kernel
 from aftereffect.core.checks import FloatArray
-from aftereffect.engines.plan import spread_over
+from aftereffect.engines.workload import spread_over
 from aftereffect.losses.protocol import Losses
 
 CHUNK = 2048
@@ -143,6 +142,18 @@ def fill_owed(
             k += 1
 
 
+def each_arm(losses: Losses, threads: int, fill_arm: Callable[[int], Callable[[int, int], None]]) -> None:
+    """Call fill_arm(arm)(a, b) for every arm and chunk of rounds a..b−1, on so many threads."""
+
+    def work(arm: int, go_on: Callable[[], None]) -> None:
+        fill = fill_arm(arm)
+        for first in range(0, losses.horizon, CHUNK):
+            go_on()
+            fill(first, min(first + CHUNK, losses.horizon))
+
+    spread_over(threads, work, losses.n_arms)
+
+
 def prepare_rows(losses: Losses, max_delay: int, threads: int) -> Rows:
     """Return D and W for a player that reckons with `max_delay`; built once for each loss sequence and kept."""
     known = _rows.get(losses)
@@ -157,15 +168,11 @@ def prepare_rows(losses: Losses, max_delay: int, threads: int) -> Rows:
     rows = np.zeros((losses.horizon + 1, 2, losses.n_arms))
     delay = losses.max_delay
 
-    def fill_arm(arm: int, go_on: Callable[[], None]) -> None:
-        scratch = np.zeros(2 * delay + 1 + max_delay + 3 * CHUNK)
-        carry = np.zeros(2)
-        for first in range(0, losses.horizon, CHUNK):
-            go_on()
-            count = min(CHUNK, losses.horizon - first)
-            fill(losses.params, arm, first, count, delay, max_delay, scratch, carry, rows)
+    def fill_arm(arm: int) -> Callable[[int, int], None]:
+        scratch, carry = np.zeros(2 * delay + 1 + max_delay + 3 * CHUNK), np.zeros(2)
+        return lambda a, b: fill(losses.params, arm, a, b - a, delay, max_delay, scratch, carry, rows)
 
-    spread_over(threads, fill_arm, losses.n_arms)
+    each_arm(losses, threads, fill_arm)
     rows.flags.writeable = False
     made = Rows(rows, max_delay)
     _rows[losses] = made
@@ -184,14 +191,11 @@ def prepare_owed(losses: Losses, rows: FloatArray, checkpoints: NDArray[np.int64
     delay = losses.max_delay
     owed = np.zeros((len(checkpoints), delay + 1, losses.n_arms))
 
-    def fill_arm(arm: int, go_on: Callable[[], None]) -> None:
+    def fill_arm(arm: int) -> Callable[[int, int], None]:
         play = np.zeros(delay + 1)
-        for first in range(0, losses.horizon, CHUNK):
-            go_on()
-            end = min(first + CHUNK, losses.horizon)
-            fill(losses.params, arm, first, end, checkpoints, delay, play, owed)
+        return lambda a, b: fill(losses.params, arm, a, b, checkpoints, delay, play, owed)
 
-    spread_over(threads, fill_arm, losses.n_arms)
+    each_arm(losses, threads, fill_arm)
     # From the play of m rounds before to the last m plays.
     np.cumsum(owed, axis=1, out=owed)
     found = Owed(rows[checkpoints, 0, :] - owed[:, delay, :], owed)

@@ -22,7 +22,7 @@ from aftereffect.losses.protocol import Losses
 
 # More runs in a chunk share more of each tile; their states must still fit the second-level cache.
 MOST_RUNS = 1024
-# A tile is also a step between looks at the stop sign: so many arms updated, some tens of milliseconds.
+# A tile is also the time between two checks for a stop: so many arms updated, some tens of milliseconds.
 MOST_TILE_WORK = 1 << 23
 
 Advanced = Callable[[int], None]
@@ -101,7 +101,7 @@ def tiles(horizon: int, tile: int) -> Iterator[tuple[int, int]]:
 def spread_over(threads: int, work: Callable[[int, Callable[[], None]], None], count: int) -> None:
     """Call work(k, go_on) for k = 0..count−1 on so many threads.
 
-    `work` calls go_on() now and then: it raises `Stopped` once another call failed or the main thread was interrupted.
+    `work` calls go_on() regularly: it raises `Stopped` once another call has failed or the main thread was interrupted.
     """
     stop = threading.Event()
 
@@ -112,12 +112,12 @@ def spread_over(threads: int, work: Callable[[int, Callable[[], None]], None], c
     with ThreadPoolExecutor(threads) as pool:
         futures = [pool.submit(work, k, go_on) for k in range(count)]
         try:
-            # Wake up now and then: a wait without end would not see Ctrl-C.
+            # Wake up regularly: an endless wait would not see Ctrl-C.
             while wait(futures, timeout=0.1, return_when=FIRST_EXCEPTION).not_done:
                 if any(future.done() and future.exception() for future in futures):
                     break
         finally:
-            # On the way out of an error or a Ctrl-C nothing new starts, and what runs ends at its next look.
+            # After an error or Ctrl-C nothing new starts, and what runs ends at its next check.
             stop.set()
             for future in futures:
                 future.cancel()
