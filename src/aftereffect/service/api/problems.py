@@ -5,6 +5,7 @@ into one. Anything else is a fault of the service: status 500, and the response 
 """
 
 import json
+import re
 from typing import Any
 
 from fastapi import FastAPI
@@ -18,6 +19,7 @@ from aftereffect.service.api.telemetry import LOGGER, route_of
 from aftereffect.service.errors import Refused, sentence
 
 MEDIA_TYPE = "application/problem+json"
+PATH = re.compile(r"(?:/[^\s/'\":;,]+){2,}")
 CODE_OF_STATUS = {404: "not_found", 405: "not_allowed"}
 
 
@@ -41,10 +43,15 @@ def refusal(error: Exception) -> Refused:
     return Refused("internal", "something went wrong here; it was logged, and nothing was acknowledged")
 
 
+def problem_of(refused: Refused) -> dict[str, Any]:
+    """Return the fields of a problem. Where files and sockets are is for the log alone."""
+    return refused.problem() | ({"detail": PATH.sub("…", refused.detail)} if refused.status >= 500 else {})
+
+
 def response(error: Exception) -> Response:
     """Return the response to a request that ended in an error."""
     refused = refusal(error)
-    problem = refused.problem()
+    problem = problem_of(refused)
     headers = dict(error.headers or {}) if isinstance(error, HTTPException) else {}
     if refused.status == 401:
         headers["WWW-Authenticate"] = 'Bearer realm="aftereffect"'

@@ -21,6 +21,7 @@ from aftereffect.service import messages
 from aftereffect.service.api.auth import Scope
 from aftereffect.service.api.body import BulkBody, JsonBody
 from aftereffect.service.api.limits import ThreadPools
+from aftereffect.service.api.problems import problem_of
 from aftereffect.service.api.telemetry import LOGGER, Telemetry, route_of
 from aftereffect.service.dashboard.views import page
 from aftereffect.service.errors import CODES, Refused
@@ -155,7 +156,7 @@ async def _bulk(request: Request, store: Store, items: Items, command: Callable[
     answers = [item if isinstance(item, Refused) else next(done) for _, item in items]
     refused = sum(isinstance(answer, Refused) for answer in answers)
     telemetry.bulk(route_of(request.scope), len(items) - refused, refused)
-    told = [{"error": answer.problem()} if isinstance(answer, Refused) else answer for answer in answers]
+    told = [{"error": problem_of(answer)} if isinstance(answer, Refused) else answer for answer in answers]
     return reply({"items": [{"experiment": name, **each} for (name, _), each in zip(items, told, strict=True)]})
 
 
