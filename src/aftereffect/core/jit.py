@@ -15,12 +15,13 @@ import os
 import sys
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from pathlib import Path
 from typing import Any
 
 import llvmlite.binding
 import numba
+import numpy as np
 from numba.extending import overload
 
 from aftereffect.core import fingerprint, kernel
@@ -33,6 +34,7 @@ INLINED = {**OPTIONS, "forceinline": True}
 _lock = threading.Lock()
 _registered: set[Callable[..., Any]] = set()
 _dispatchers: dict[tuple[Callable[..., Any], frozenset[str | None]], Callable[..., Any]] = {}
+_entries: dict[Hashable, Callable[..., Any]] = {}
 
 
 def _dispatch(generic: Callable[..., Any], table: dict[type, Any], name: str) -> None:
@@ -141,9 +143,26 @@ def entry(function: Callable[..., Any], params: tuple[Any, ...], *arguments: Any
     """Return the machine code of `function` for the types of (params, *arguments), without numba's dispatch on types.
 
     It is four times faster to call, and must be called with exactly those types: for objects that own their arrays.
+    It is looked up by the kinds of the values, because numba takes long to type them, and a server restores thousands
+    of players.
     """
-    dispatcher: Any = compiled(function, params)
-    signature = tuple(numba.typeof(value) for value in (params, *arguments))
-    dispatcher.compile(signature)
-    result: Callable[..., Any] = dispatcher.overloads[signature].entry_point
-    return result
+    key = (function, *(_kind(value) for value in (params, *arguments)))
+    known = _entries.get(key)
+    if known is None:
+        dispatcher: Any = compiled(function, params)
+        signature = tuple(numba.typeof(value) for value in (params, *arguments))
+        dispatcher.compile(signature)
+        known = _entries[key] = dispatcher.overloads[signature].entry_point
+    return known
+
+
+def _kind(value: Any) -> Any:
+    """Return what numba's type of a value depends on."""
+    if isinstance(value, np.ndarray):
+        flags = value.flags
+        return value.dtype, value.ndim, flags.c_contiguous, flags.f_contiguous, flags.writeable, flags.aligned
+    if isinstance(value, tuple):
+        return (type(value), *(_kind(part) for part in value))
+    if isinstance(value, int):
+        return type(value), -(2**63) <= value < 2**63
+    return type(value)
