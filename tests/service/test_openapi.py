@@ -24,9 +24,8 @@ from aftereffect.service.api.app import create_app
 
 DOCUMENT = create_app(None).openapi()
 MODELS = [
-    model for model in (*vars(messages).values(), settings.CarryOver)
-    if isinstance(model, type) and issubclass(model, BaseModel)
-    and "examples" in dict(model.model_config.get("json_schema_extra") or {})
+    model for model in (*vars(messages).values(), settings.CarryOver, settings.ExperimentSettings)
+    if isinstance(model, type) and issubclass(model, BaseModel) and "json_schema_extra" in model.model_config
 ]
 BODIES = {"ask", "tell", "amend", "bulk_ask", "bulk_tell", "create", "plan", "create_token", "start", "pause", "resume",
           "finish", "away", "back"}

@@ -290,8 +290,15 @@ class PlanQuestion(Design):
         return {**given, "arms": number if arms is None else arms, "n_arms": None}
 
 
+def _with_example(schema: dict[str, Any]) -> None:
+    nullable(schema)
+    schema["examples"] = [{"name": "Autumn mailings", "arms": ["letter", "email"], "high": 50, "max_delay": 2}]
+
+
 class ExperimentSettings(Design):
     """What an experiment is."""
+
+    model_config = ConfigDict(json_schema_extra=_with_example)
 
     name: Text
     seed: Annotated[
