@@ -1,32 +1,32 @@
-"""The decision service without a server: an experiment in a file, a season of it, and what is left behind.
+"""The decision service without a server: an experiment in a file, played for a season.
 
 A shop sends a letter or an email every day. Letters bring more orders, but two days later; all the shop sees is the
-day's sum. Run it: python examples/service_tour.py. At a terminal the same is: aftereffect init, ask, tell, status.
+sum of the day. Run it: python examples/service_tour.py. On the command line: aftereffect init, ask, tell, status.
 
 >>> import tempfile
 >>> with tempfile.TemporaryDirectory() as folder:
 ...     seen = season(folder + "/shop.db", days=120)
 >>> seen.round, seen.state, seen.counts["missing"]
 (120, 'finished', 2)
->>> seen.winner["arm"], seen.winner["sure"]      # letters, although every letter's own day was poor
+>>> seen.winner["arm"], seen.winner["sure"]      # although a letter brings little on its own day
 ('letter', 'clear')
 """
 
 import tempfile
 from collections import deque
 
-from aftereffect.service.local import Local
+import aftereffect as ae
 from aftereffect.service.messages import Overview
 
 # Orders that a mailing brings on its own day and on the next two.
 ORDERS = {"letter": (2.0, 8.0, 20.0), "email": (12.0, 3.0, 1.0)}
-NO_FIGURE = (40, 77)
+NO_REPORT = (40, 77)
 
 
 def season(store: str, days: int) -> Overview:
-    """Play an experiment from start to end, verify it, and return how it ended."""
+    """Play an experiment from start to end, verify its log, and return its final state."""
     arriving = deque([0.0, 0.0, 0.0])
-    with Local.open(store) as service:
+    with ae.Local.open(store) as service:
         made = service.create(
             name="mailings",
             arms=list(ORDERS),
@@ -41,7 +41,7 @@ def season(store: str, days: int) -> Overview:
                 arriving[later] += orders
             total = arriving.popleft()
             arriving.append(0.0)
-            service.tell(made.id, day, None if day in NO_FIGURE else total)
+            service.tell(made.id, day, None if day in NO_REPORT else total)
         ended = service.finish(made.id)
         (verdict,) = service.verify(made.id)
     if not verdict.ok:

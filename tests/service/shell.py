@@ -14,10 +14,10 @@ import sys
 from pathlib import Path
 
 import httpx
-from tests.service import running
+from tests.service import server
 from tests.service.ports import kept_port
 
-SERVE = "import sys; from tests.service.running import app; app(sys.argv[1:], prog_name='aftereffect')"
+SERVE = "import sys; from tests.service.server import app; app(sys.argv[1:], prog_name='aftereffect')"
 ROOT = Path(__file__).parents[2]
 
 
@@ -56,7 +56,7 @@ class Shell:
         before = Path.cwd()
         os.chdir(self.folder)
         try:
-            done = running.command(*words[1:], env=self.variables)
+            done = server.command(*words[1:], env=self.variables)
         finally:
             os.chdir(before)
         return done.code, done.out + done.err

@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import expect
 from tests.service.browser import window
-from tests.service.running import server
+from tests.service.server import server
 
 from aftereffect.service.client import Client
 from aftereffect.service.store.store import Store

@@ -5,7 +5,7 @@ import time
 import pytest
 from playwright.sync_api import Page
 from tests.service.browser import window
-from tests.service.running import server
+from tests.service.server import server
 
 from aftereffect.service.client import Client
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.service.running import server
+from tests.service.server import server
 
 from aftereffect.service.client import Client, ProblemError
 from aftereffect.service.errors import Refused

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.service.calling import Api, api
-from tests.service.leafing import FORM, Page, get, identity, made, played, post
+from tests.service.pages import FORM, Page, get, identity, made, played, post
 
 from aftereffect.service.dashboard import charts, views
 from aftereffect.service.dashboard.views import rounded

@@ -2,7 +2,7 @@
 
 import pytest
 from tests.service.calling import BASE, api
-from tests.service.leafing import FORM, get, identity, made, post
+from tests.service.pages import FORM, get, identity, made, post
 
 from aftereffect.service.experiment.commands import Ask, Pause, Tell
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 from tests.service.calling import api
-from tests.service.leafing import FORM, OWN, Page, get, identity, made, played, post
+from tests.service.pages import FORM, OWN, Page, get, identity, made, played, post
 
 from aftereffect.service.dashboard import forms
 from aftereffect.service.errors import Refused

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import typer
-from tests.service import running
+from tests.service import server
 from tests.service.shell import ROOT, Shell
 
 from aftereffect.service.demo import NAME
@@ -84,7 +84,7 @@ def test_a_page_that_says_something_else_is_caught() -> None:
 
 def test_every_verb_of_the_service_is_on_the_page() -> None:
     text = PAGE.read_text(encoding="utf-8")
-    found = verbs(typer.main.get_command(running.app))
+    found = verbs(typer.main.get_command(server.app))
     assert {"ask", "tell", "serve", "token create"} < set(found)
     for verb in found:
         assert re.search(rf"aftereffect {verb}\b", text), verb

@@ -14,7 +14,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from tests.service.calling import api, problem
-from tests.service.leafing import made, post
+from tests.service.pages import made, post
 
 from aftereffect.service.api.body import parse
 from aftereffect.service.dashboard.auth import safe_path

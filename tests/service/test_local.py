@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.service.running import command, server
+from tests.service.server import command, server
 
 from aftereffect.service.client import Client
 from aftereffect.service.demo import CORRECTED_DAY, EFFECTS, MOST, NAME, REGIONS, World, ensure

@@ -17,7 +17,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 from tests.service.calling import OPERATIONS, SETTINGS, Api, api
-from tests.service.running import server
+from tests.service.server import server
 
 from aftereffect.service import messages, settings
 from aftereffect.service.api.app import create_app

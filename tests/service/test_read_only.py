@@ -25,7 +25,7 @@ assert libc.capget(head, data) == 0
 for i in range(2):
     data[i] &= ~(1 << 1)
 assert libc.capset(head, data) == 0, ctypes.get_errno()
-from tests.service.running import command
+from tests.service.server import command
 for words in json.loads(sys.argv[1]):
     done = command(*words)
     print(json.dumps([done.code, done.out, done.err]))

@@ -148,11 +148,9 @@ def file_of(store: str) -> Path | None:
 def existing(store: str) -> str:
     """Return a database, refused if it would have to be made first."""
     file = file_of(database(store))
-    if file is not None and not file.exists():
-        raise Refused(
-            "not_found", f"store must exist, but there is no file {str(file)!r}; `aftereffect init` makes one"
-        )
-    return store
+    if file is None or file.exists():
+        return store
+    raise Refused("not_found", f"store must exist, but there is no file {str(file)!r}; `aftereffect init` makes one")
 
 
 def open_local(store: str, token: str | None = None, wait: float = WAIT, *, plays: bool = True) -> Service:

@@ -93,29 +93,25 @@ def check_browser(request: Request) -> None:
         raise Refused("forbidden", "a form must be sent from a page of this service, but this one came from elsewhere")
 
 
-def player(request: Request, allowed: Annotated[May, Depends(may)]) -> May:
-    """Let those send a form who may play."""
-    return _sender(request, allowed, "play", allowed.play)
+def sender(scope: str) -> Callable[..., May]:
+    """Return the dependency of a form that needs this scope."""
+
+    def check(request: Request, allowed: Annotated[May, Depends(may)]) -> May:
+        check_browser(request)
+        reader(allowed)
+        if not {"play": allowed.play, "admin": allowed.manage}[scope]:
+            raise Refused("forbidden", f"the token must have the scope {scope!r}, but has not")
+        return allowed
+
+    return check
 
 
-def manager(request: Request, allowed: Annotated[May, Depends(may)]) -> May:
-    """Let those send a form who may manage experiments."""
-    return _sender(request, allowed, "admin", allowed.manage)
-
-
-def _sender(request: Request, allowed: May, scope: str, permitted: bool) -> May:
-    check_browser(request)
-    reader(allowed)
-    if not permitted:
-        raise Refused("forbidden", f"the token must have the scope {scope!r}, but has not")
-    return allowed
-
+player, manager = sender("play"), sender("admin")
 
 # A dependency on one of these comes before the form in a handler's parameters, so that it is checked first.
 Open = Annotated[Store, Depends(store_of)]
 Anyone = Annotated[May, Depends(may)]
 Reader = Annotated[May, Depends(reader)]
-Player = Annotated[May, Depends(player)]
 Manager = Annotated[May, Depends(manager)]
 
 

@@ -9,8 +9,8 @@
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const armColour = (number) => colour(`--arm-${number}`);
   const narrow = () => window.innerWidth < 640;
-  // A name is shown as it is: plotly would read <b> in it as markup. No markup of our own either: plotly turns it into
-  // style attributes, which the policy forbids. A line break is none.
+  // Names are escaped: plotly would read <b> in them as markup. Our own texts use line breaks only: plotly turns other
+  // markup into style attributes, which the content security policy forbids.
   const plain = (text) => text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
   const short = (text, length) => plain(text.length > length ? `${text.slice(0, length - 1)}…` : text);
   const figure = (value) => value.toLocaleString("en", { maximumSignificantDigits: 6 });
@@ -38,13 +38,13 @@
     const element = document.getElementById(id);
     element.setAttribute("role", "img");
     element.setAttribute("aria-label", words);
-    // On a phone a legend stands above the chart, a line an entry, and must not eat it up.
+    // On a phone the legend takes a line per entry above the chart, so the chart is made higher.
     const entries = traces.filter((trace) => trace.name).length;
     if (further.showlegend) element.style.height = narrow() ? `${15 + 1.35 * entries}rem` : "";
     return Plotly.react(element, traces, layout(further), { displayModeBar: false, responsive: true, doubleClick: false });
   };
 
-  // All charts of a page have the same rounds; few of them get a tick each.
+  // All charts of a page show the same rounds; if they are few, each one gets a tick.
   const rounds = (data) => {
     const first = data.totals[0][0], last = data.totals.at(-1)[0];
     return { range: [first - 0.7, last + 0.9], ...(last - first < 12 ? { dtick: 1, tick0: 1 } : {}) };

@@ -13,7 +13,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from tests.service.running import Ended, command, server
+from tests.service.server import Ended, command, server
 from tests.service.shell import ROOT
 
 from aftereffect.service.cli import VERBS
