@@ -143,4 +143,4 @@ def test_nothing_that_the_document_allows_or_forbids_breaks_the_service(case, ad
     if "id" in case.path_parameters:
         case.path_parameters["id"] = experiment
     checks = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
-    case.call_and_validate(base_url=address, checks=checks)
+    case.call_and_validate(base_url=address, checks=checks, timeout=60)

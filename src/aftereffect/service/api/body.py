@@ -10,6 +10,7 @@ import json
 import math
 import re
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any, NoReturn
 
 from pydantic import BaseModel
@@ -25,7 +26,7 @@ JSON_TYPE = re.compile(r"\s*(application/(json|[^;]*\+json)\s*(;.*)?)?", re.IGNO
 """A Content-Type of JSON; none at all is taken for it."""
 MAX_DEPTH = 16
 TOO_DEEP = f"the body must be nested at most {MAX_DEPTH} deep, but is deeper"
-_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
+UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 # Reading a body of this size takes about a millisecond; longer ones are read in a thread.
 LONG_BODY = 1 << 16
 
@@ -140,21 +141,21 @@ def parse(body: bytes) -> Any:
         refuse(f"the body must be JSON, but is not at character {error.pos}: {error.msg}")
     except RecursionError:
         refuse(TOO_DEEP)
-    # NUL and lone surrogates can only come as escapes: raw ones are not JSON, or not UTF-8.
-    if b"\\u" in body or body.count(b"{") + body.count(b"[") > MAX_DEPTH:
-        _check(value, 1)
+    _check([value], 0)
     return value
 
 
-def _check(value: Any, depth: int) -> None:
+def _check(parts: Iterable[Any], depth: int) -> None:
     """Refuse texts that cannot be stored, and deep nesting."""
-    if isinstance(value, str):
-        if _UNSTORABLE.search(value):
-            refuse(f"a text in the body must be free of NUL and of lone surrogates, but got {shown(value)}")
-    elif isinstance(value, dict | list):
-        if depth > MAX_DEPTH:
-            refuse(TOO_DEEP)
-        for part in value if isinstance(value, list) else (*value, *value.values()):
+    if depth > MAX_DEPTH:
+        refuse(TOO_DEEP)
+    for part in parts:
+        if isinstance(part, str):
+            if UNSTORABLE.search(part):
+                refuse(f"a text in the body must be free of NUL and of lone surrogates, but got {shown(part)}")
+        elif isinstance(part, dict):
+            _check((*part, *part.values()), depth + 1)
+        elif isinstance(part, list):
             _check(part, depth + 1)
 
 
