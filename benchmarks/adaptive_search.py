@@ -66,7 +66,7 @@ def judged(instance: dict[str, Any], runs: int, draws: int, seed: int) -> Found:
     for draw in range(draws):
         world = losses(instance, seed + draw)
         paper_tuned = ae.CompositeLossWrapper.tuned(n_arms=K, max_delay=d, horizon=T, seed=0)
-        for player, kept in ((ae.default_player(K, d, seed=0), own), (paper_tuned, paper)):
+        for player, kept in ((ae.default_player(K, max_delay=d, seed=0), own), (paper_tuned, paper)):
             sim = ae.simulate(player, world, runs=runs // draws, seed=seed + draw, checkpoints=1, threads=1)
             kept.append(sim.regret)
     one, other = np.concatenate(own), np.concatenate(paper)

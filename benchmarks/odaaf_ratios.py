@@ -108,7 +108,7 @@ def ratio(above: NDArray[np.float64], below: NDArray[np.float64]) -> Ratio:
 def measured(row: Row, repetitions: int, done: Done) -> tuple[float, Ratio, Ratio]:
     """Return QPM-D's mean regret, and the ratios of ODAAF and of its variant to it."""
     plain = ODAAF(2, mean_delay=row.mean_delay, mean_delay_offset=1, **COMMON)
-    labelled = QPMD(UCB1(2), row.max_delay, direction="maximize")
+    labelled = QPMD(UCB1(2), max_delay=row.max_delay, direction="maximize")
     by_plain, by_variant, base = regrets(row, [plain, row.variant, labelled], repetitions, done)
     return float(base.mean()), ratio(by_plain, base), ratio(by_variant, base)
 

@@ -37,12 +37,12 @@ from aftereffect.losses.replay import History, replay_series
 from aftereffect.players import labelled, rivals
 from aftereffect.players.default import default_player
 from aftereffect.players.linear import LinearBandit
-from aftereffect.players.protocol import Player, Round
+from aftereffect.players.protocol import PanelRound, Player, Round
 from aftereffect.players.registry import restore
 from aftereffect.players.rivals.naive import Naive
 from aftereffect.players.wrapper.certificate import Certificate
 from aftereffect.players.wrapper.coin_clean import CoinCleanWrapper
-from aftereffect.players.wrapper.panel import Panel, PanelRound
+from aftereffect.players.wrapper.panel import Panel
 from aftereffect.players.wrapper.wrapper import CompositeLossWrapper
 
 if TYPE_CHECKING:

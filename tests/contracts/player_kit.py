@@ -59,8 +59,7 @@ def is_a_player(row: PlayerRow) -> None:
     assert isinstance(player, ae.Player)
     assert type(player.n_arms) is int
     assert player.n_arms >= 2
-    subject = player.bandit if hasattr(player, "bandit") else player.subject
-    first = f"n_arms={subject}" if isinstance(subject, int) else repr(subject)
+    first = f"n_arms={player.inside}" if isinstance(player.inside, int) else repr(player.inside)
     assert repr(player).startswith(f"{type(player).__name__}({first}, ")
 
 

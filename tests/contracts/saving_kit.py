@@ -111,7 +111,7 @@ def numpy_numbers_are_saved_as_plain_ones(row: PlayerRow) -> None:
     player = row.make(8)
     assert json.dumps(row.make(np.int64(8)).state()) == json.dumps(player.state())
     assert player.fresh(np.int64(21), np.int64(1)).state() == player.fresh(21, 1).state()
-    if isinstance(player, KernelPlayer) and isinstance(player.subject, int):
+    if isinstance(player, KernelPlayer) and isinstance(player.inside, int):
         made: Any = type(player)
-        twin = made(np.int64(player.subject), **player.settings, seed=8)
+        twin = made(np.int64(player.inside), **player.settings, seed=8)
         assert json.dumps(twin.state()) == json.dumps(player.state())

@@ -1,7 +1,6 @@
 """Labelled players as the library's users meet them: `simulate`, `restore`, copies; every exported class."""
 
 import copy
-import inspect
 import json
 import pickle
 from typing import Any
@@ -10,10 +9,11 @@ import numpy as np
 import pytest
 from tests.contracts.kits import refused
 from tests.contracts.saving_kit import scribble
-from tests.contracts.test_labelled import ASSUMPTIONS, MAKERS, REWARDS, K, Make, late_rewards, play, split_losses
+from tests.contracts.test_labelled import MAKERS, REWARDS, K, Make, late_rewards, play, split_losses
 
 import aftereffect as ae
 from aftereffect.core import saved
+from aftereffect.players import registry
 
 AROUND_A_BASE = ("BOLD", "QPMD")
 
@@ -24,21 +24,8 @@ def make(request: pytest.FixtureRequest) -> Make:
 
 
 def test_every_labelled_player_is_covered() -> None:
-    exported = [getattr(ae.labelled, name) for name in ae.labelled.__all__]
-    with_kernel = {thing for thing in exported if isinstance(thing, type) and hasattr(thing, "kernel")}
-    assert with_kernel == set(ae.labelled.PLAYERS)
-    assert {type(make(seed=0)) for make in MAKERS.values()} == set(ae.labelled.PLAYERS)
-
-
-def test_needs_names_the_assumptions(make: Make) -> None:
-    player = make(seed=0)
-    needs = vars(type(player))["needs"]
-    assert type(needs) is tuple
-    assert needs[0] == "labels", "the word by which simulate tells the protocols apart"
-    assert len(set(needs)) == len(needs)
-    assert set(needs) <= ASSUMPTIONS
-    told = inspect.signature(type(player)).parameters
-    assert "horizon" not in told or "horizon" in needs
+    registered = {entry.player for entry in registry.PLAYERS.values() if entry.labelled}
+    assert {type(make(seed=0)) for make in MAKERS.values()} == registered
 
 
 @pytest.mark.parametrize("rewards", [False, True])
@@ -96,9 +83,9 @@ def test_altered_states_are_refused(make: Make) -> None:
 
 def test_numpy_numbers_are_saved_as_plain_ones(make: Make) -> None:
     player = make(seed=np.int64(5))
-    subject = np.int64(player.subject) if isinstance(player.subject, int) else player.subject
+    inside = np.int64(player.inside) if isinstance(player.inside, int) else player.inside
     build: Any = type(player)
-    twin = build(subject, **player.settings, seed=5)
+    twin = build(inside, **player.settings, seed=5)
     assert json.dumps(twin.state()) == json.dumps(player.state())
 
 
@@ -106,9 +93,9 @@ def test_numpy_numbers_are_saved_as_plain_ones(make: Make) -> None:
 def test_the_base_is_unplayed_and_copied(name: str) -> None:
     base = ae.Exp3(K, learning_rate=0.1)
     build: Any = getattr(ae.labelled, name)
-    player = build(base, 2, seed=0)
+    player = build(base, max_delay=2, seed=0)
     before = player.state()
     base.update(0, 1.0)
     assert player.state() == before
     with pytest.raises(ae.InvalidArgument, match=r"^bandit must be unplayed, but Exp3.* has learned$"):
-        build(base, 2, seed=0)
+        build(base, max_delay=2, seed=0)

@@ -54,8 +54,8 @@ each_row = pytest.mark.parametrize(("base", "settings", "units"), ROWS)
 
 def make(base: str, settings: str, units: int, seed: int | None = 7) -> ae.Panel:
     if base == "coin-clean":
-        return ae.Panel(ae.CoinCleanWrapper(BASES["adaptive"](), seed=seed, **SETTINGS[settings]), units)
-    return ae.Panel(ae.CompositeLossWrapper(BASES[base](), seed=seed, **SETTINGS[settings]), units)
+        return ae.Panel(ae.CoinCleanWrapper(BASES["adaptive"](), seed=seed, **SETTINGS[settings]), n_units=units)
+    return ae.Panel(ae.CompositeLossWrapper(BASES[base](), seed=seed, **SETTINGS[settings]), n_units=units)
 
 
 def play(panel: ae.Panel, rounds: int, after: int = 0) -> list[ae.PanelRound]:
@@ -121,21 +121,28 @@ def test_altered_states_are_refused(base: str, settings: str, units: int) -> Non
     play(panel, 20)
     state = panel.state()
     fields = {name: value for name, value in state.items() if name not in ("kind", "version", "digest")}
-    altered = [fields | {name: None} for name in fields]
-    altered += [fields | {"n_units": wrong} for wrong in (units + 1, 0, True, float(units))]
+    inside = fields["inside"]
+
+    def sealed(**changes: object) -> dict[str, object]:
+        own = {name: value for name, value in inside.items() if name not in ("kind", "version", "digest")}
+        return saved.seal(inside["kind"], own | changes)
+
     others = (
+        None,
         panel.player.bandit.state(),
         ae.Naive(ae.Exp3(2, learning_rate=1.0)).state(),
-        fields["player"] | {"round": 1},
+        inside | {"round": 1},
         state,
+        sealed(arms=[99] * units),
+        sealed(arms=[0] * (units + 1)),
+        sealed(arms=[], windows=[]),
+        sealed(windows=[{}] * units),
     )
-    altered += [fields | {"player": other} for other in others]
-    if units > 1:
-        altered += [fields | {"arms": [99] * (units - 1)}, fields | {"windows": [{}] * (units - 1)}]
-    for bad in altered:
-        refused(lambda bad=bad: ae.restore(saved.seal("Panel", bad), [Averaging]), ae.InvalidState)
-    bare = {name: value for name, value in state.items() if name != "player"}
-    message = "state of kind 'Panel' must have the field 'player', but it is missing"
+    for other in others:
+        bad = saved.seal("Panel", {"inside": other})
+        refused(lambda bad=bad: ae.restore(bad, [Averaging]), ae.InvalidState)
+    bare = {name: value for name, value in state.items() if name != "inside"}
+    message = "state of kind 'Panel' must have the field 'inside', but it is missing"
     assert refused(lambda: ae.restore(bare), ae.InvalidState) == message
 
 
@@ -144,8 +151,8 @@ def test_a_state_is_a_snapshot_of_plain_numbers() -> None:
     before = json.dumps(panel.state())
     scribble(panel.state())
     assert json.dumps(panel.state()) == before
-    assert json.dumps(ae.Panel(make("tsallis", "d=2", 1).player, np.int64(3)).state()) == before
-    assert panel.state()["player"] == make("tsallis", "d=2", 1).player.state()
+    assert json.dumps(ae.Panel(make("tsallis", "d=2", 1).player, n_units=np.int64(3)).state()) == before
+    assert panel.state()["inside"] == panel.player.state()
 
 
 def test_whom_it_takes() -> None:
@@ -169,7 +176,7 @@ def test_whom_it_takes() -> None:
         (wrapper(ae.Exp3(2, learning_rate=0.1)), True, "n_units must be an int, but got True"),
     ]
     for player, units, message in cases:
-        found = refused(lambda player=player, units=units: ae.Panel(player, units), ae.InvalidArgument)
+        found = refused(lambda player=player, units=units: ae.Panel(player, n_units=units), ae.InvalidArgument)
         assert found.startswith(message)
 
 

@@ -127,7 +127,7 @@ def test_seeds(losses: ae.Losses) -> None:
 
 def test_calls_with_one_seed_share_out_the_runs_of_one_simulation() -> None:
     losses = ae.spreads.random_split(ae.tables.iid(400, means=[0.3, 0.6], seed=1), max_delay=2, seed=2)
-    player = ae.default_player(2, 2, seed=0)
+    player = ae.default_player(2, max_delay=2, seed=0)
     whole = ae.simulate(player, losses, runs=5, seed=9, states=True, progress=False)
     first, rest = (
         ae.simulate(player, losses, runs=runs, first_run=start, seed=9, states=True, progress=False)

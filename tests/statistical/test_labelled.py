@@ -48,9 +48,9 @@ def late() -> Losses:
 
 
 ADVERSARIAL = {
-    "DelayedExp3": DelayedExp3.tuned(K, D, T),
-    "BOLD": BOLD(Exp3(K, learning_rate=BOLD_RATE), D),
-    "ZimmertSeldin2020": ZimmertSeldin2020(K, D),
+    "DelayedExp3": DelayedExp3.tuned(K, max_delay=D, horizon=T),
+    "BOLD": BOLD(Exp3(K, learning_rate=BOLD_RATE), max_delay=D),
+    "ZimmertSeldin2020": ZimmertSeldin2020(K, max_delay=D),
 }
 
 
@@ -66,8 +66,8 @@ def test_regret_is_under_its_bound_and_far_under_that_of_uniform_play(name: str)
 
 def test_the_advanced_tuning_learns_too() -> None:
     losses = late()
-    regret, _ = run(ZimmertSeldin2020(K, D, tuning="advanced"), losses)
-    simple, _ = run(ZimmertSeldin2020(K, D), losses)
+    regret, _ = run(ZimmertSeldin2020(K, max_delay=D, tuning="advanced"), losses)
+    simple, _ = run(ZimmertSeldin2020(K, max_delay=D), losses)
     # Same streams in run r of both, so differences are paired; on a fixed delay the rates differ by about √2.
     difference = regret - simple
     assert abs(difference.mean()) + Z * error(difference) < 0.5 * simple.mean()
@@ -75,7 +75,7 @@ def test_the_advanced_tuning_learns_too() -> None:
 
 @pytest.mark.parametrize("name", ["DelayedUCB1", "QPMD"])
 def test_pseudo_regret_of_index_players(name: str) -> None:
-    player = DelayedUCB1(K) if name == "DelayedUCB1" else QPMD(UCB1(K), D)
+    player = DelayedUCB1(K) if name == "DelayedUCB1" else QPMD(UCB1(K), max_delay=D)
     points = np.array([T], dtype=np.int64)
     found = []
     for seed in range(RUNS):
@@ -95,7 +95,7 @@ def late_draw(seed: int) -> Losses:
 def test_what_anonymity_costs() -> None:
     # Both see the same losses; one is told each play's whole loss, the other only totals.
     losses = random_split(iid(T, means=MEANS, seed=5), max_delay=D, seed=6)
-    labelled, _ = run(DelayedExp3.tuned(K, D, T), losses)
+    labelled, _ = run(DelayedExp3.tuned(K, max_delay=D, horizon=T), losses)
     wrapper = CompositeLossWrapper.tuned(n_arms=K, max_delay=D, horizon=T)
     anonymous = simulate(wrapper, losses, runs=RUNS, seed=1).regret
     cost = anonymous.mean() - labelled.mean()

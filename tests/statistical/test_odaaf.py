@@ -155,7 +155,7 @@ def labelled_regrets(law: str, draws: int) -> np.ndarray:
     found = []
     for draw in range(draws):
         losses = world(law).redraw(100 + draw)
-        player = QPMD(UCB1(2), losses.max_delay, direction="maximize")
+        player = QPMD(UCB1(2), max_delay=losses.max_delay, direction="maximize")
         gaps = np.array([0.1, 0.0])
         plan = Plan(player, losses, draw, 0, 1, np.array([T]), gaps, False, 1, lambda rounds: None)
         found.append(simulate_labelled(plan, player.kernel()).pseudo[0, -1])

@@ -32,7 +32,7 @@ def regret_per_unit(bandit: Any, units: int, runs: int, T: int) -> tuple[float, 
         rng = np.random.default_rng((units, run))
         table = (rng.random((T, units, 5)) < [0.3, 0.5, 0.5, 0.5, 0.5]).astype(float)
         player = ae.CompositeLossWrapper(bandit.fresh(), max_delay=2, coins=0.2, seed=1000 * units + run)
-        values.append(0.2 * float((played(ae.Panel(player, units), table) != 0).sum()) / units)
+        values.append(0.2 * float((played(ae.Panel(player, n_units=units), table) != 0).sum()) / units)
     return float(np.mean(values)), float(np.std(values, ddof=1)) / math.sqrt(runs)
 
 
@@ -83,7 +83,7 @@ def test_the_sum_over_units_is_below_the_bound(
     losses = table(T, M, K)
     values = []
     player = ae.CompositeLossWrapper.tuned(n_arms=K, max_delay=d, horizon=T, base=base, seed=0)
-    panel = ae.Panel(player, M)
+    panel = ae.Panel(player, n_units=M)
     bound = panel.regret_bound(T)
     assert bound < M * player.regret_bound(T), "sharing promises something"
     assert bound < 0.9 * M * T, "a trivial bound would prove nothing"

@@ -86,7 +86,7 @@ def test_open_stretch_over_all_coins(d: int, T: int, beta: float) -> None:
 def test_certificates_are_those_the_players_give(K: int, d: int, T: int, high: float) -> None:
     table = tables.iid(T, means=np.linspace(0.2, 0.8, K), seed=1).values * high
     losses = spreads.randomly_delayed(tables.Table(table, low=0.0, high=high), max_delay=d, seed=2)
-    player = ae.default_player(K, d, seed=0, high=high)
+    player = ae.default_player(K, max_delay=d, seed=0, high=high)
     runs = 5
 
     states = ae.simulate(player, losses, runs=runs, seed=9, engine="blocks", states=True, progress=False).states

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.contracts.kits import refused, total_at
 
 import aftereffect as ae
-from aftereffect.core import random
+from aftereffect.core import effects, random
 from aftereffect.players.wrapper.coins import DrawnCoins
 
 
@@ -101,9 +101,9 @@ def test_terms_of_what_is_fed_by_hand() -> None:
     # what is fed is (15 − Y)/(4C), expected to be 3/C times the usual plus 2·3/(4C), and at most 5/C.
     C = math.sqrt(18.0)
     game = player(0.5, d=2, direction="maximize", low=-1.0, high=3.0)
-    assert game._window.terms(5) == pytest.approx((3 / C, 1.5 / C, 5 / C), rel=1e-14)
+    assert effects.stretch_terms(game.effects, 2, 3, game.scale) == pytest.approx((3 / C, 1.5 / C, 5 / C), rel=1e-14)
     game = player(0.5, d=2, low=-1.0, high=3.0)
-    assert game._window.terms(5) == pytest.approx((3 / C, 0.5 / C, 5 / C), rel=1e-14)
+    assert effects.stretch_terms(game.effects, 2, 3, game.scale) == pytest.approx((3 / C, 0.5 / C, 5 / C), rel=1e-14)
     assert player(d=4).update_probability == 0.2
 
 
@@ -219,7 +219,7 @@ def test_whom_it_takes() -> None:
 @pytest.mark.parametrize("d", [0, 1, 3])
 def test_a_panel_of_one_is_the_player_bit_for_bit(d: int, coins: Any) -> None:
     for seed in range(4):
-        alone, one = player(coins, d, seed=seed), ae.Panel(player(coins, d, seed=seed), 1)
+        alone, one = player(coins, d, seed=seed), ae.Panel(player(coins, d, seed=seed), n_units=1)
         for t in range(1, 251):
             arm = alone.ask()
             assert one.ask() == [arm]
@@ -229,12 +229,12 @@ def test_a_panel_of_one_is_the_player_bit_for_bit(d: int, coins: Any) -> None:
             if t % 17 == 3 and not update:
                 alone.amend(t, 0.125)
                 one.amend(0, t, 0.125)
-        assert one.state()["player"] == alone.state()
+        assert one.state()["inside"] == alone.state()
 
 
 def test_a_panel_feeds_the_average_of_its_units() -> None:
     units, d = 3, 1
-    many = ae.Panel(player(0.4, d, seed=6), units)
+    many = ae.Panel(player(0.4, d, seed=6), n_units=units)
     bandit, stream = ae.AdaptiveTsallis(3), random.stream(6, 0, random.ARMS)
     bandit.prepare_sums()
     clock = DrawnCoins(0.4, d, random.stream(6, 0, random.COINS))

@@ -208,5 +208,4 @@ def test_one_arm_is_refused() -> None:
 def test_defaults_and_words() -> None:
     player = DoublingWrapper(3, max_delay=2, seed=0)
     assert player.settings["first_horizon"] == 8 * 3 * 5
-    assert player.needs == ("max_delay",)
     assert repr(player).startswith("DoublingWrapper(n_arms=3, max_delay=2, base='tsallis', first_horizon=120")

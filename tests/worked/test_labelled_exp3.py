@@ -17,7 +17,7 @@ ETA = 0.3
 def test_without_delay_it_is_exp3_bit_for_bit() -> None:
     # Some losses are 0, from which Exp3 learns nothing.
     table = np.maximum(np.random.default_rng(1).random((500, 3)) - 0.2, 0.0)
-    player = DelayedExp3(3, ETA, max_delay=0, seed=4)
+    player = DelayedExp3(3, learning_rate=ETA, max_delay=0, seed=4)
     bandit, stream = Exp3(3, learning_rate=ETA), random.stream(4, 0, random.ARMS)
     for t in range(500):
         arm = bandit.draw(stream)
@@ -32,7 +32,7 @@ def test_against_a_slow_one() -> None:
     horizon, n_arms, d, eta = 300, 4, 6, 0.03
     rng = np.random.default_rng(2)
     table, delays = rng.integers(0, 3, (horizon, n_arms)) / 2.0, rng.integers(0, d + 1, horizon)
-    player = DelayedExp3(n_arms, eta, max_delay=d, seed=5)
+    player = DelayedExp3(n_arms, learning_rate=eta, max_delay=d, seed=5)
     stream, next_uniform = random.stream(5, 0, random.ARMS), compiled(uniform)
     sums = np.zeros(n_arms)
     plays: list[tuple[int, float]] = []
@@ -51,7 +51,7 @@ def test_against_a_slow_one() -> None:
 
 def test_two_losses_of_one_arm_by_hand() -> None:
     # Both plays have q = 1/2, so a full loss adds 2 to L̂: with η = ln 2 it divides a weight by 4.
-    player = DelayedExp3(2, math.log(2.0), max_delay=1, seed=0)
+    player = DelayedExp3(2, learning_rate=math.log(2.0), max_delay=1, seed=0)
     first = player.ask()
     player.tell([])
     second = player.ask()
@@ -65,7 +65,7 @@ def test_two_losses_of_one_arm_by_hand() -> None:
 def test_a_loss_of_an_arm_whose_weight_has_died_meanwhile() -> None:
     # Of four plays with q = 1/2, two of one arm are reported, with losses 1 and 1/2: L̂ = 2, then 3. With
     # η = 600 the first puts its weight at e⁻¹²⁰⁰, which is 0 as a double, before the second is learned from.
-    player = DelayedExp3(2, 600.0, max_delay=3, seed=3)
+    player = DelayedExp3(2, learning_rate=600.0, max_delay=3, seed=3)
     arms = []
     for _ in range(3):
         arms.append(player.ask())
@@ -85,22 +85,24 @@ def test_a_loss_of_an_arm_whose_weight_has_died_meanwhile() -> None:
 
 def test_tuning_by_hand() -> None:
     # K = 2, T = 1000, d = 5: √(ln 2/(1000e + 5000)) = 0.009476..., far below 1/(10e) = 0.0367...
-    player = DelayedExp3.tuned(2, 5, 1000)
+    player = DelayedExp3.tuned(2, max_delay=5, horizon=1000)
     assert player.learning_rate == pytest.approx(math.sqrt(0.6931471805599453 / 7718.281828459045), rel=1e-14)
     # At the best rate both terms of the bound are alike: 2√(ln 2 · 7718.28...).
     bound = 2 * math.sqrt(0.6931471805599453 * 7718.281828459045)
     assert player.regret_bound(1000) == pytest.approx(bound, rel=1e-14)
     # A short horizon and a long delay: the cap 1/(2ed) decides, and the bound holds there.
-    capped = DelayedExp3.tuned(2, 100, 10)
+    capped = DelayedExp3.tuned(2, max_delay=100, horizon=10)
     assert capped.learning_rate == pytest.approx(1 / (200 * math.e), rel=1e-14)
     bound = 200 * math.e * math.log(2) + 0.05
     assert capped.regret_bound(10, total_delay=0.0) == pytest.approx(bound, rel=1e-12)
-    prompt = DelayedExp3.tuned(2, 0, 1000)
+    prompt = DelayedExp3.tuned(2, max_delay=0, horizon=1000)
     assert prompt.learning_rate == pytest.approx(math.sqrt(math.log(2) / (1000 * math.e)))
 
 
 def test_known_total_delay() -> None:
-    player = DelayedExp3.tuned(2, 50, 1000, total_delay=2000.0, direction="maximize", high=2.0, seed=1)
+    player = DelayedExp3.tuned(
+        2, max_delay=50, horizon=1000, total_delay=2000.0, direction="maximize", high=2.0, seed=1
+    )
     assert player.learning_rate == pytest.approx(0.5 / (math.e * 50))
     assert player.settings["direction"] == "maximize"
     player.ask()

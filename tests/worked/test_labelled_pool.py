@@ -25,7 +25,8 @@ def landing(delays: Any, t: int) -> list[int]:
 
 
 @pytest.mark.parametrize(
-    "player", [BOLD(Exp3(K, learning_rate=0.4), 0, seed=3), QPMD(Exp3(K, learning_rate=0.4), 0, seed=3)]
+    "player",
+    [BOLD(Exp3(K, learning_rate=0.4), max_delay=0, seed=3), QPMD(Exp3(K, learning_rate=0.4), max_delay=0, seed=3)],
 )
 def test_without_delay_it_is_the_base(player: Any) -> None:
     losses = table(1)
@@ -40,7 +41,7 @@ def test_without_delay_it_is_the_base(player: Any) -> None:
 @pytest.mark.parametrize("d", [1, 4])
 def test_bold_under_a_fixed_delay_is_d_plus_1_copies_taking_turns(d: int) -> None:
     losses = table(2)
-    player = BOLD(TsallisFTRL(K, learning_rate=3.0), d, seed=4)
+    player = BOLD(TsallisFTRL(K, learning_rate=3.0), max_delay=d, seed=4)
     copies, stream = [TsallisFTRL(K, learning_rate=3.0) for _ in range(d + 1)], random.stream(4, 0, random.ARMS)
     arms: list[int] = []
     for t in range(T):
@@ -55,7 +56,7 @@ def test_bold_under_a_fixed_delay_is_d_plus_1_copies_taking_turns(d: int) -> Non
 def test_bold_under_varying_delays_against_a_slow_pool() -> None:
     d, losses = 5, table(5)
     delays = np.random.default_rng(6).integers(0, d + 1, T)
-    player = BOLD(Exp3(K, learning_rate=0.4), d, seed=7)
+    player = BOLD(Exp3(K, learning_rate=0.4), max_delay=d, seed=7)
     stream, free, busy = random.stream(7, 0, random.ARMS), [], {}
     made, arms = 0, []
     for t in range(T):
@@ -75,7 +76,7 @@ def test_bold_under_varying_delays_against_a_slow_pool() -> None:
 
 def test_bold_needs_all_its_copies_and_no_more() -> None:
     d = 3
-    player = BOLD(Exp3(2, learning_rate=0.1), d, seed=1)
+    player = BOLD(Exp3(2, learning_rate=0.1), max_delay=d, seed=1)
     for t in range(1, 40):
         player.ask()
         player.tell([(t - d, 1.0)] if t > d else [])
@@ -84,14 +85,14 @@ def test_bold_needs_all_its_copies_and_no_more() -> None:
 
 def test_bolds_bound_by_hand() -> None:
     # d + 1 = 4 copies of 250 rounds, each 2η√K + 250√K/η with K = 4 and η = 5: 20 + 100.
-    assert BOLD(TsallisFTRL(4, learning_rate=5.0), 3).regret_bound(1000) == pytest.approx(480.0)
+    assert BOLD(TsallisFTRL(4, learning_rate=5.0), max_delay=3).regret_bound(1000) == pytest.approx(480.0)
 
 
 @pytest.mark.parametrize("base", [Exp3(K, learning_rate=0.3), UCB1(K)])
 def test_qpmd_against_queues_filled_once_a_round(base: Any) -> None:
     d, losses = 6, table(8)
     delays = np.random.default_rng(9).integers(0, d + 1, T)
-    player = QPMD(base, d, seed=10)
+    player = QPMD(base, max_delay=d, seed=10)
     bandit, stream = base.fresh(), random.stream(10, 0, random.ARMS)
     queues: list[deque[float]] = [deque() for _ in range(K)]
     choice = bandit.draw(stream)

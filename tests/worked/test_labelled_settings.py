@@ -19,21 +19,27 @@ RANGE = {"direction": "maximize", "low": -1.0, "high": 3.0}
 @pytest.mark.parametrize(
     ("build", "message"),
     [
-        (lambda: DelayedExp3(1, 0.1, 2), "n_arms must be at least 2, but got 1"),
-        (lambda: DelayedExp3(2, 0.0, 2), "learning_rate must be greater than 0, but got 0.0"),
-        (lambda: DelayedExp3(2, 0.1, -1), "max_delay must be at least 0, but got -1"),
-        (lambda: DelayedExp3.tuned(2, 3, 0), "horizon must be at least 1, but got 0"),
-        (lambda: DelayedExp3.tuned(2, 3, 9, total_delay=-1), "total_delay must be at least 0, but got -1"),
-        (lambda: DelayedExp3(2, 0.5, 2).regret_bound(10), "learning_rate must be at most 0.091"),
-        (lambda: BOLD(2, 3), "bandit must be a base algorithm in kernel form, such as Exp3, but got 2"),
-        (lambda: BOLD(Exp3(2, learning_rate=0.1), 1.5), "max_delay must be an int, but got 1.5"),
-        (lambda: QPMD(None, 3), "bandit must be a base algorithm in kernel form, such as Exp3, but got None"),
-        (lambda: QPMD(Exp3(2, learning_rate=0.1), 3, seed=-1), "seed must be at least 0, but got -1"),
+        (lambda: DelayedExp3(1, learning_rate=0.1, max_delay=2), "n_arms must be at least 2, but got 1"),
+        (lambda: DelayedExp3(2, learning_rate=0.0, max_delay=2), "learning_rate must be greater than 0, but got 0.0"),
+        (lambda: DelayedExp3(2, learning_rate=0.1, max_delay=-1), "max_delay must be at least 0, but got -1"),
+        (lambda: DelayedExp3.tuned(2, max_delay=3, horizon=0), "horizon must be at least 1, but got 0"),
+        (
+            lambda: DelayedExp3.tuned(2, max_delay=3, horizon=9, total_delay=-1),
+            "total_delay must be at least 0, but got -1",
+        ),
+        (
+            lambda: DelayedExp3(2, learning_rate=0.5, max_delay=2).regret_bound(10),
+            "learning_rate must be at most 0.091",
+        ),
+        (lambda: BOLD(2, max_delay=3), "bandit must be a base algorithm in kernel form, such as Exp3, but got 2"),
+        (lambda: BOLD(Exp3(2, learning_rate=0.1), max_delay=1.5), "max_delay must be an int, but got 1.5"),
+        (lambda: QPMD(None, max_delay=3), "bandit must be a base algorithm in kernel form, such as Exp3, but got None"),
+        (lambda: QPMD(Exp3(2, learning_rate=0.1), max_delay=3, seed=-1), "seed must be at least 0, but got -1"),
         (lambda: DelayedUCB1(2, low=1.0), "low must be less than high, but got low=1.0 and high=1.0"),
         (lambda: DelayedUCB1(2).regret_bound(9, [0, -0.5], 1), "gaps must be at least 0, but the least is"),
-        (lambda: ZimmertSeldin2020(2, 3, tuning="best"), "one of 'simple', 'advanced', but got 'best'"),
-        (lambda: ZimmertSeldin2020(2, 3, direction="up"), "direction must be one of 'minimize', 'maximize'"),
-        (lambda: ZimmertSeldin2020(2, 3, tuning="advanced").regret_bound(9), "must be 'simple' for a bound"),
+        (lambda: ZimmertSeldin2020(2, max_delay=3, tuning="best"), "one of 'simple', 'advanced', but got 'best'"),
+        (lambda: ZimmertSeldin2020(2, max_delay=3, direction="up"), "direction must be one of 'minimize', 'maximize'"),
+        (lambda: ZimmertSeldin2020(2, max_delay=3, tuning="advanced").regret_bound(9), "must be 'simple' for a bound"),
     ],
 )
 def test_bad_settings(build: Callable[[], Any], message: str) -> None:
@@ -44,11 +50,11 @@ def test_bad_settings(build: Callable[[], Any], message: str) -> None:
 PLAYERS = pytest.mark.parametrize(
     "player",
     [
-        DelayedExp3(2, 0.1, 3, **RANGE),
-        BOLD(Exp3(2, learning_rate=0.1), 3, **RANGE),
-        QPMD(Exp3(2, learning_rate=0.1), 3, **RANGE),
+        DelayedExp3(2, learning_rate=0.1, max_delay=3, **RANGE),
+        BOLD(Exp3(2, learning_rate=0.1), max_delay=3, **RANGE),
+        QPMD(Exp3(2, learning_rate=0.1), max_delay=3, **RANGE),
         DelayedUCB1(2, **RANGE),
-        ZimmertSeldin2020(2, 3, tuning="advanced", **RANGE),
+        ZimmertSeldin2020(2, max_delay=3, tuning="advanced", **RANGE),
     ],
 )
 
@@ -57,9 +63,9 @@ PLAYERS = pytest.mark.parametrize(
 def test_only_an_unplayed_base_is_copied(player: Any) -> None:
     with pytest.raises(InvalidArgument, match="seed must be at least 0, but got -1"):
         player.fresh(-1)
-    if not isinstance(player.subject, int):
-        played = type(player)(Exp3(2, learning_rate=0.1), 3)
-        played.subject.update(0, 1.0)
+    if not isinstance(player.inside, int):
+        played = type(player)(Exp3(2, learning_rate=0.1), max_delay=3)
+        played.inside.update(0, 1.0)
         with pytest.raises(InvalidArgument, match="bandit must be unplayed for its player to be copied"):
             played.fresh(0)
 
@@ -67,7 +73,7 @@ def test_only_an_unplayed_base_is_copied(player: Any) -> None:
 @PLAYERS
 def test_a_reward_is_scaled_and_flipped_in_copies_too(player: Any) -> None:
     twin = player.fresh(4)
-    assert repr(twin) == repr(player)
+    assert twin.settings == player.settings
     assert twin.direction == "maximize"
     twin.ask()
     # 2 out of [-1, 3] is 3/4 of the way up, a loss of 1/4.

@@ -39,7 +39,7 @@ def test_every_distribution_is_the_minimiser(tuning: str) -> None:
     if tuning == "advanced":
         # Without skipping it would be the simple one over √2: here long delays are skipped.
         assert rates[-1] < 0.9 * inverse_rates(delays, n_arms, "simple")[-1] / math.sqrt(2.0)
-    player = ZimmertSeldin2020(n_arms, d, tuning=tuning, seed=2)
+    player = ZimmertSeldin2020(n_arms, max_delay=d, tuning=tuning, seed=2)
     sums = np.zeros(n_arms)
     plays: list[tuple[int, float]] = []
     for t in range(1, horizon + 1):
@@ -95,7 +95,7 @@ def test_the_solve_is_safe_far_out(n_arms: int) -> None:
 
 def test_without_delay_it_is_tsallis_at_the_rate_of_the_round() -> None:
     # F_t = −2√t Σ√x is Algorithm 2's with η = √t. In round 2 it has seen one loss drawn at x = 1/2.
-    player = ZimmertSeldin2020(2, 0, seed=1)
+    player = ZimmertSeldin2020(2, max_delay=0, seed=1)
     arm = player.ask()
     np.testing.assert_allclose(player.probabilities, [0.5, 0.5], rtol=1e-15)
     player.tell([(1, 0.75)])
@@ -107,6 +107,6 @@ def test_without_delay_it_is_tsallis_at_the_rate_of_the_round() -> None:
 
 def test_the_bound_by_hand() -> None:
     # K = 4, n = 100: 4·20; D = 200: √(1600 ln 4).
-    player = ZimmertSeldin2020(4, 2)
+    player = ZimmertSeldin2020(4, max_delay=2)
     assert player.regret_bound(100) == pytest.approx(80 + 40 * math.sqrt(1.3862943611198906))
     assert player.regret_bound(100, total_delay=0.0) == pytest.approx(80.0)

@@ -184,7 +184,7 @@ def test_saved_in_mid_run_it_goes_on(make: Callable[..., Any]) -> None:
         player.tell(stream.play(player.ask()))
     player.ask()
     state = json.loads(json.dumps(player.state()))
-    twin = type(player).from_state(state, state["subject"])
+    twin = type(player).from_state(state, state["inside"])
     assert repr(twin) == repr(player)
     for _ in range(3000):
         total = stream.play(player.ask())

@@ -29,7 +29,7 @@ WRAPPERS: dict[str, Callable[[Any, int], Any]] = {
 
 def panel(units: int, coins: Any = 0.3, d: int = 1, **settings: Any) -> ae.Panel:
     bandit = ae.TsallisFTRL(2, learning_rate=1.0)
-    return ae.Panel(ae.CompositeLossWrapper(bandit, max_delay=d, coins=coins, seed=3, **settings), units)
+    return ae.Panel(ae.CompositeLossWrapper(bandit, max_delay=d, coins=coins, seed=3, **settings), n_units=units)
 
 
 def test_which_bases_can_be_shared() -> None:
@@ -54,7 +54,7 @@ def test_one_unit_is_the_plain_player_bit_for_bit(base: str, wrapper: str) -> No
             if t % 17 == 3 and not update:
                 alone.amend(t, 0.125)
                 one.amend(0, t, 0.125)
-        assert one.state()["player"] == alone.state()
+        assert one.state()["inside"] == alone.state()
         assert (one.probabilities == alone.probabilities).all()
         assert (one.counts, one.rounds_played, one.max_delay) == (alone.counts, 300, alone.max_delay)
 
@@ -65,7 +65,9 @@ def test_units_share_blocks_and_draw_in_turn_from_one_stream(units: int, seed: i
     # of arms for the draws. Feeding is the bandit's own averaged update.
     clock = ae.CompositeLossWrapper(ae.Uniform(3), max_delay=d, coins=0.4, seed=seed)
     bandit, arms_of = ae.Exp3(3, learning_rate=0.5), random.stream(seed, 0, random.ARMS)
-    many = ae.Panel(ae.CompositeLossWrapper(ae.Exp3(3, learning_rate=0.5), max_delay=d, coins=0.4, seed=seed), units)
+    many = ae.Panel(
+        ae.CompositeLossWrapper(ae.Exp3(3, learning_rate=0.5), max_delay=d, coins=0.4, seed=seed), n_units=units
+    )
     arms: list[int] = []
     windows: list[list[float]] = [[] for _ in range(units)]
     for t in range(1, 60):

@@ -210,7 +210,25 @@ def test_ranges_of_costs_below_zero() -> None:
 def test_the_naive_player_scales_and_clips() -> None:
     player = ae.Naive(ae.Uniform(2), seed=0, low=-1.0, high=3.0, direction="maximize")
     fed = []
-    for total in (1.0, 3.0, -1.0, 9.0, -9.0, None):
+    for total in (1.0, 3.0, -1.0, 9.0, -5.0, None):
         player.ask()
         fed.append(player.tell(total).fed_loss)
     assert fed == [0.5, 0.0, 1.0, 0.0, 1.0, None]
+    player.ask()
+    with pytest.raises(ae.InvalidTotal) as error:
+        player.tell(22.0)
+    assert str(error.value) == (
+        "total must lie in [-7, 21], the range of one action's effect times the 7 actions so far, but got 22.0"
+    )
+
+
+def test_a_naive_player_that_knows_the_delay_scales_by_it() -> None:
+    player = ae.Naive(ae.Uniform(2), max_delay=1, seed=0, low=-1.0, high=3.0, direction="maximize")
+    fed = []
+    for total in (2.0, 6.0, -2.0, None):
+        player.ask()
+        fed.append(player.tell(total).fed_loss)
+    assert fed == [0.5, 0.0, 1.0, None]
+    player.ask()
+    with pytest.raises(ae.InvalidTotal, match=r"^total must lie in \[-2, 6\], .* max_delay \+ 1 = 2, but got 6.5$"):
+        player.tell(6.5)

@@ -89,5 +89,5 @@ def test_a_missing_total_leaves_an_error_that_dies_out() -> None:
 def test_tuned_copies_share_the_horizon() -> None:
     """d = 1: two copies with 8 updates each, so eta = sqrt(2 ln 2/(2 * 8)) = sqrt(ln 2/8)."""
     player = LinearComposite.tuned(n_arms=2, horizon=16, coefficients=[0.0, 1.0], seed=1)
-    assert isinstance(player.subject, Exp3)
-    assert player.subject.learning_rate == pytest.approx((0.6931471805599453 / 8) ** 0.5, rel=1e-14)
+    assert isinstance(player.inside, Exp3)
+    assert player.inside.learning_rate == pytest.approx((0.6931471805599453 / 8) ** 0.5, rel=1e-14)

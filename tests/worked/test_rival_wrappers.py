@@ -105,7 +105,7 @@ def test_rewards_and_ranges_by_hand() -> None:
         # All five, of sum 8, over 5 + 1 parts: (8/6 + 1)/4 = 7/12.
         batch = MiniBatch(base(), block_length=5, max_delay=1, direction=direction, **settings)
         whole = 7 / 12 if direction == "minimize" else 5 / 12
-        assert quick_play(batch, totals)[-1][2] == pytest.approx(whole, rel=1e-14)
+        assert quick_play(batch, [6.0, 0.0, 1.0, 0.5, 0.5])[-1][2] == pytest.approx(whole, rel=1e-14)
 
 
 def test_a_missing_total_voids_its_window_and_the_arm_stays() -> None:
@@ -125,16 +125,16 @@ def test_mini_batch_lengths_by_hand() -> None:
     # C = 2 sqrt(2K) = 4 at K = 2: tau = (27 * 16 / 16)^(1/3) = 3, and 144 blocks ask for a rate of sqrt(72).
     player = MiniBatch.tuned(n_arms=2, horizon=27 * 16, seed=1)
     assert player.block_length == 3
-    assert isinstance(player.subject, TsallisFTRL)
-    assert player.subject.learning_rate == pytest.approx(72**0.5)
+    assert isinstance(player.inside, TsallisFTRL)
+    assert player.inside.learning_rate == pytest.approx(72**0.5)
 
 
 def test_the_published_rate_of_2018() -> None:
     """At d_c = 2, K = 2 and T = 50: eta = 4 sqrt(2 ln 2/(9 * 50)) = (4/15) sqrt(ln 2)."""
     player = CLW2018.tuned(n_arms=2, max_delay=1, horizon=50, seed=1)
     assert player.update_probability == 1 / 6
-    assert isinstance(player.subject, Exp3)
-    assert player.subject.learning_rate == pytest.approx(4 / 15 * 0.8325546111576977, rel=1e-14)
+    assert isinstance(player.inside, Exp3)
+    assert player.inside.learning_rate == pytest.approx(4 / 15 * 0.8325546111576977, rel=1e-14)
 
 
 def aimed_at_fixed_blocks(max_delay: int, blocks: int) -> CompositeLosses:

@@ -122,8 +122,8 @@ def test_a_state_is_apart_from_its_player() -> None:
 
 def test_a_state_is_plain_and_named() -> None:
     state = player("drawn").state()
-    assert (state["kind"], state["version"], len(state["digest"])) == ("CompositeLossWrapper", 1, 64)
-    assert state["bandit"]["kind"] == "TsallisFTRL"
+    assert (state["kind"], state["version"], len(state["digest"])) == ("CompositeLossWrapper", 2, 64)
+    assert state["inside"]["kind"] == "TsallisFTRL"
     assert json.loads(json.dumps(state)) == state
 
 
@@ -166,19 +166,19 @@ BROKEN: list[tuple[str, Any, str]] = [
     ("unknown kind", {**GOOD, "kind": "Oracle"}, f"kind must be one of {KINDS} or given in classes, but got 'Oracle'"),
     (
         "unknown base",
-        resealed(GOOD, bandit=Repeater(3).state()),
+        resealed(GOOD, inside=Repeater(3).state()),
         f"kind must be one of {KINDS} or given in classes, but got 'Repeater'",
     ),
-    ("version 2", {**GOOD, "version": 2}, "state must have version 1, the only one known, but got 2"),
-    ("version true", {**GOOD, "version": True}, "state must have version 1, the only one known, but got True"),
+    ("version 1", {**GOOD, "version": 1}, "state must have version 2, the only one known, but got 1"),
+    ("version true", {**GOOD, "version": True}, "state must have version 2, the only one known, but got True"),
     (
         *("no version", {k: v for k, v in GOOD.items() if k != "version"}),
-        "state must have version 1, the only one known, but got None",
+        "state must have version 2, the only one known, but got None",
     ),
     ("missing", LACKING, "state of kind 'CompositeLossWrapper' must have the field 'round', but it is missing"),
     (
-        *("no base", {k: v for k, v in GOOD.items() if k != "bandit"}),
-        "state of kind 'CompositeLossWrapper' must have the field 'bandit', but it is missing",
+        *("no base", {k: v for k, v in GOOD.items() if k != "inside"}),
+        "state of kind 'CompositeLossWrapper' must have the field 'inside', but it is missing",
     ),
     (
         *("no digest", {k: v for k, v in EXP3.items() if k != "digest"}),
@@ -189,7 +189,7 @@ BROKEN: list[tuple[str, Any, str]] = [
     ("altered base", {**EXP3, "settings": {"learning_rate": 0.6}}, ALTERED + repr(EXP3["digest"])),
     ("digest of another", {**EXP3, "digest": "0" * 64}, ALTERED + repr("0" * 64)),
     (
-        *("base is a list", resealed(GOOD, bandit=[1])),
+        *("base is a list", resealed(GOOD, inside=[1])),
         f"{HELD}bandit must have the attribute 'n_arms' (see aftereffect.Bandit), but got [1]",
     ),
     (
@@ -213,13 +213,17 @@ BROKEN: list[tuple[str, Any, str]] = [
         *("a coin", resealed(GOOD, coins={"sequence": "012"})),
         f"{HELD}coins must be 0 or 1 in every round, but in round 3 got None",
     ),
-    ("window", resealed(GOOD, window=3), "window must have totals and counts, but got 3"),
+    ("window", resealed(GOOD, windows=[3]), "window must have first, totals and counts, but got 3"),
     (
-        *("short window", resealed(GOOD, window={"totals": [0.5], "counts": [0] * 4})),
-        "window.totals must be 3 floats or nulls, but got [0.5]",
+        *("no windows", resealed(GOOD, windows=[])),
+        f"arms and windows must be lists, one entry a unit, but got {GOOD['arms']} and []",
     ),
     (
-        *("direction", resealed(GOOD, direction="up")),
+        *("totals", resealed(GOOD, windows=[{"first": 1, "totals": ["0"], "counts": [0] * 4}])),
+        "window.totals must be a list of floats or nulls, but got ['0']",
+    ),
+    (
+        *("direction", resealed(GOOD, settings=GOOD["settings"] | {"direction": "up"})),
         f"{HELD}direction must be one of 'minimize', 'maximize', but got 'up'",
     ),
 ]

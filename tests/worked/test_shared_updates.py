@@ -161,14 +161,14 @@ def test_the_panels_bound_by_hand() -> None:
     bandit = ae.TsallisFTRL(4, learning_rate=50.0)
     player = ae.CompositeLossWrapper(bandit, max_delay=0, coins=1.0, seed=0, high=3.0)
     assert player.regret_bound(5000) == pytest.approx(3 * 400.0, rel=1e-15)
-    assert ae.Panel(player, 4).regret_bound(5000) == pytest.approx(4 * 3 * 325.0, rel=1e-15)
-    assert ae.Panel(player, 1).regret_bound(5000) == player.regret_bound(5000)
+    assert ae.Panel(player, n_units=4).regret_bound(5000) == pytest.approx(4 * 3 * 325.0, rel=1e-15)
+    assert ae.Panel(player, n_units=1).regret_bound(5000) == player.regret_bound(5000)
     # d = 1, β = 1/2, p = 1/8, T = 2: no update yet, so nobody can lose more than T.
     short = ae.CompositeLossWrapper(ae.Exp3(3, learning_rate=0.1), max_delay=1, coins=0.5, seed=0)
-    assert ae.Panel(short, 5).regret_bound(2) == 10.0
+    assert ae.Panel(short, n_units=5).regret_bound(2) == 10.0
     given = ae.CompositeLossWrapper(ae.Exp3(3, learning_rate=0.1), max_delay=1, coins=[0, 1], seed=0)
     with pytest.raises(ae.InvalidArgument, match=r"^coins must be a bias for Theorem 4 to hold"):
-        ae.Panel(given, 5).regret_bound(2)
+        ae.Panel(given, n_units=5).regret_bound(2)
 
 
 def test_bad_input_changes_nothing() -> None:

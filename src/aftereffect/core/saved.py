@@ -1,6 +1,6 @@
 """Saved states: plain JSON types with a kind, a version and a digest.
 
-A state is `{"kind": ..., "version": 1, ...fields..., "digest": sha256 of all the rest}`. JSON writes doubles
+A state is `{"kind": ..., "version": 2, ...fields..., "digest": sha256 of all the rest}`. JSON writes doubles
 with the shortest text that reads back to the same double, so nothing is lost; 64-bit integers go in as
 hexadecimal text, because JSON readers elsewhere keep only 53 bits.
 """
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from aftereffect.core.checks import shown
 from aftereffect.core.errors import InvalidState
 
-VERSION = 1
+VERSION = 2
 
 
 def canonical(value: Any) -> str:

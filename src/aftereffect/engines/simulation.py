@@ -287,8 +287,8 @@ def choose(player: Any, losses: Losses, engine: str) -> str:
     exact = (
         type(form) in kernel.BLOCKS
         and losses.max_delay <= form.max_delay
-        and form.span.lo <= losses.effects.lo
-        and losses.effects.hi <= form.span.hi
+        and form.limits.span.lo <= losses.effects.lo
+        and losses.effects.hi <= form.limits.span.hi
     )
     if engine == "auto":
         return "blocks" if exact else "loop" if form is None else "rounds"

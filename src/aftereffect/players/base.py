@@ -1,11 +1,20 @@
-"""What players have in common: turns, reading a total, holding a base algorithm, copies and saved states."""
+"""What players have in common: range, turns, copies, saved states, and the kernels of those that play in blocks.
+
+    BasePlayer                  the range of effects, the seed, whose turn it is; `fresh`, `state`, `from_state`, repr
+      KernelPlayer              a player in kernel form: ask, tell
+      LabelledKernelPlayer      the same under labelled feedback
+      BanditPlayer              a player around any Bandit, in kernel form or not
+
+Totals that the range of effects makes impossible are handled alike by all players (`out_of_range`).
+"""
 
 import copy
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar, Self
+from typing import Any, NamedTuple, Self, TypedDict, Unpack
 
 import numpy as np
+from numpy.typing import NDArray
 
 from aftereffect.bandits.exp3 import Exp3
 from aftereffect.bandits.kernel_bandit import KernelBandit
@@ -13,204 +22,305 @@ from aftereffect.bandits.protocol import Bandit
 from aftereffect.bandits.tsallis import TsallisFTRL
 from aftereffect.core import checks, effects, kernel, random, saved
 from aftereffect.core.errors import BadDistribution, InvalidArgument, InvalidState, InvalidTotal, OutOfTurn
-from aftereffect.core.kernel import WordState
-from aftereffect.core.random import scan, uniform
+from aftereffect.core.kernel import DREW, FED, OWN, FloatState, WordState, helper
 from aftereffect.players.protocol import Arrival, LabelledRound, Round
 
-
-def draw_from(q: Any, n_arms: int, rng: WordState) -> int:
-    """Draw an arm from a distribution with the next uniform number of a stream."""
-    return scan(q, n_arms, uniform(rng))
+OUT_OF_RANGE = ("raise", "void", "clip")
+RAISE, VOID, CLIP = 0, 1, 2
 
 
-def checked_bandit(bandit: Any) -> Bandit:
-    """Return `bandit` if it has what the Bandit protocol asks for."""
-    if isinstance(bandit, type):
-        raise InvalidArgument(f"bandit must be an object, not a class (call it first), but got {checks.shown(bandit)}")
-    for name in ("n_arms", "probabilities", "update", "stability", "regret_bound"):
-        if not hasattr(bandit, name):
-            raise InvalidArgument(
-                f"bandit must have the attribute {name!r} (see aftereffect.Bandit), but got {bandit!r}"
-            )
-    checks.integer("bandit.n_arms", bandit.n_arms, low=2)
-    found: Bandit = bandit
-    return found
+class Range(TypedDict, total=False):
+    """What every player takes.
 
-
-def checked_distribution(bandit: Bandit) -> checks.FloatArray:
-    """Return the distribution of a base algorithm written elsewhere, or say what is wrong with it."""
-    try:
-        q = checks.array("bandit.probabilities", bandit.probabilities, shape=(bandit.n_arms,))
-    except InvalidArgument as error:
-        raise BadDistribution(str(error)) from None
-    if q.min() < 0.0:
-        raise BadDistribution(
-            f"bandit.probabilities must be at least 0, but arm {int(q.argmin())} has {float(q.min())!r}"
-        )
-    if abs(math.fsum(q) - 1.0) > 1e-9:
-        raise BadDistribution(f"bandit.probabilities must sum to 1, but sum to {math.fsum(q)!r}")
-    return np.ascontiguousarray(q)
-
-
-def draw_arm(bandit: Bandit, rng: WordState) -> int:
-    """Draw an arm from a base algorithm's distribution; nothing changes if it is not one."""
-    if isinstance(bandit, KernelBandit):
-        return bandit.draw(rng)
-    # Compiling is for whoever draws: a player with a kernel base never comes here.
-    from aftereffect.core.jit import compiled
-
-    return int(compiled(draw_from)(checked_distribution(bandit), bandit.n_arms, rng))
-
-
-def feed(bandit: Bandit, arm: int, loss: float) -> None:
-    """Feed a base algorithm a loss in [0, 1]."""
-    if isinstance(bandit, KernelBandit):
-        bandit.learn(arm, loss)
-    else:
-        bandit.update(arm, loss)
-
-
-def feed_all(bandit: Any, arms: list[int], losses: list[float]) -> None:
-    """Feed a base algorithm the losses of units that drew from it together, or of one."""
-    if len(arms) == 1 and not hasattr(bandit, "update_many"):
-        bandit.update(arms[0], losses[0])
-    elif len(arms) == 1 and isinstance(bandit, KernelBandit):
-        bandit.learn(arms[0], losses[0])
-    elif isinstance(bandit, KernelBandit):
-        bandit.learn_many(arms, losses)
-    else:
-        bandit.update_many(arms, losses)
-
-
-def unplayed_copy(bandit: Bandit) -> Bandit:
-    """Return a base algorithm like this unplayed one, which shares nothing with it."""
-    if not isinstance(bandit, KernelBandit):
-        return copy.deepcopy(bandit)
-    twin = bandit.fresh()
-    if twin.state() != bandit.state():
-        raise InvalidArgument(f"bandit must be unplayed for its player to be copied, but {bandit!r} has learned")
-    return twin
-
-
-def checked_total(total: Any) -> float:
-    """Return a reported total as a finite float."""
-    try:
-        return checks.real("total", total)
-    except InvalidArgument as error:
-        raise InvalidTotal(str(error)) from None
-
-
-def bandit_state(bandit: Bandit) -> dict[str, Any]:
-    """Return the saved state of a base algorithm."""
-    if not hasattr(bandit, "state"):
-        raise InvalidArgument(f"bandit must have a method state() to be saved, but got {bandit!r}")
-    state: dict[str, Any] = bandit.state()
-    return state
-
-
-def dump(player: object, names: Iterable[str]) -> dict[str, Any]:
-    """Return a player's plain private numbers and flags by name."""
-    return {name: getattr(player, f"_{name}") for name in names}
-
-
-def load(player: object, names: Iterable[str], fields: Mapping[str, Any]) -> None:
-    """Set a player's plain private numbers and flags, each to a value of the type it has."""
-    for name in names:
-        wanted = type(getattr(player, f"_{name}"))
-        if type(fields[name]) is not wanted:
-            raise InvalidState(f"{name} must be of type {wanted.__name__}, but got {checks.shown(fields[name])}")
-        setattr(player, f"_{name}", fields[name])
-
-
-def shown_range(direction: str, low: float, high: float) -> str:
-    """Return direction and range as they appear in a repr: only where they are not losses in [0, 1]."""
-    named = (("direction", direction, "minimize"), ("low", low, 0.0), ("high", high, 1.0))
-    return "".join(f", {name}={value!r}" for name, value, usual in named if value != usual)
-
-
-def kernel_base(bandit: Any) -> KernelBandit:
-    """Return a copy of `bandit` if it is an unplayed base algorithm in kernel form, as players in kernel form need."""
-    if not isinstance(bandit, KernelBandit):
-        raise InvalidArgument(
-            f"bandit must be a base algorithm in kernel form, such as Exp3, but got {checks.shown(bandit)}"
-        )
-    # The player starts the kernel afresh; what the object has learned would be lost without a word.
-    twin = bandit.fresh()
-    if bandit.state() != twin.state():
-        raise InvalidArgument(f"bandit must be unplayed, but {bandit!r} has learned")
-    return twin
-
-
-def tuned_base(base: str, n_arms: int, updates: int) -> TsallisFTRL | Exp3:
-    """Return Algorithm 2 ("tsallis", Theorem 6) or Exp3 ("exp3") at its best rate for so many updates.
-
-    The rates are √(N/2) and √(2 ln K/(KN)). With no update at all the rate does not matter.
+    direction, low, high: "minimize" losses or "maximize" rewards, and the least and most that one action can do in
+        all, 0 and 1 unless given. With lo = min(low, 0) and hi = max(high, 0), every contiguous part of one action's
+        effect must lie in [lo, hi].
+    seed: of the random streams; None takes one from the operating system.
     """
-    checks.choice("base", base, ("tsallis", "exp3"))
-    n_arms = checks.integer("n_arms", n_arms, low=2)
-    if base == "tsallis":
-        return TsallisFTRL(n_arms, learning_rate=math.sqrt(updates / 2))
-    return Exp3(n_arms, learning_rate=math.sqrt(2 * math.log(n_arms) / (n_arms * max(updates, 1))))
+
+    direction: str
+    low: float
+    high: float
+    seed: int | None
 
 
-FIELDS = ("subject", "settings", "seed", "streams", "numbers", "round", "open", "arm")
+class Common(Range, total=False):
+    """What every player under anonymous feedback takes.
+
+    out_of_range: what to do with a total that the range makes impossible: "raise" an error and change nothing (the
+        default), take it as "void" (as if missing), or "clip" it. Possible is (d+1)·[lo, hi] for a player that is told
+        max_delay, and t·[lo, hi] in round t for one that is not.
+    """
+
+    out_of_range: str
 
 
-# What an interactive object calls, compiled: each reaches the kernel through the type of `params`.
+class Limits(NamedTuple):
+    """What a total can be, in kernel form: from `least` to `most`, in round t times t if they grow.
+
+    policy: what to do with others, a place in OUT_OF_RANGE.
+    """
+
+    span: effects.Effects
+    least: float
+    most: float
+    growing: bool
+    policy: int
 
 
-def begin_player(params: Any, n_arms: int, state: kernel.FloatState) -> None:
+REFUSED = math.inf
+
+
+@helper
+def admitted(limits: Limits, t: float, total: float) -> float:
+    """Return the total of round t as it will be used: NaN if it is missing or void, REFUSED if it must not be."""
+    least, most = limits.least, limits.most
+    if limits.growing:
+        least, most = t * least, t * most
+    if total < least or total > most:
+        if limits.policy == RAISE:
+            return REFUSED
+        return min(max(total, least), most) if limits.policy == CLIP else math.nan
+    return total
+
+
+# Players that keep an arm for a block and draw the next one after an update. Their parameters have the fields `base`,
+# the base algorithm's parameters, and `base_at`, where its state begins. state, after what every player has: the arm,
+# whether to draw next; then their own numbers, from BLOCK on; then the base's state.
+ARM, DRAW, BLOCK = OWN, OWN + 1, OWN + 2
+
+
+def block_size(params: Any, n_arms: int) -> int:
+    """Return the length of the state."""
+    size: int = params.base_at + kernel.BANDITS[type(params.base)].size(n_arms)
+    return size
+
+
+@helper
+def block_begin(params: Any, n_arms: int, state: FloatState) -> None:
+    """Write the state before round 1."""
+    for i in range(params.base_at):
+        state[i] = 0.0
+    state[DRAW] = 1.0
+    kernel.bandit_start(params.base, n_arms, state[params.base_at :])
+
+
+@helper
+def block_ask(params: Any, n_arms: int, state: FloatState, rng: WordState) -> int:
+    """Draw after an update, else stay."""
+    state[DREW] = state[DRAW]
+    if state[DRAW] == 1.0:
+        base = state[params.base_at :]
+        state[ARM] = kernel.bandit_draw(params.base, n_arms, base, random.uniform(rng[random.ARMS]))
+        state[DRAW] = 0.0
+    return int(state[ARM])
+
+
+@helper
+def block_update(params: Any, n_arms: int, state: FloatState, arm: int, loss: float) -> int:
+    """Feed the base a loss, and draw in the next round."""
+    state[FED] = loss
+    kernel.bandit_update(params.base, n_arms, state[params.base_at :], arm, loss)
+    state[DRAW] = 1.0
+    return 1
+
+
+@helper
+def block_sum(place: FloatState, skipped: int, length: int, total: float) -> float:
+    """Take in a total of a block of `length` rounds; at its end return the sum of all but the first `skipped`.
+
+    place: two numbers of the state, the rounds of the block that are over and the sum. NaN is returned before the end,
+    and at the end if a total is missing.
+    """
+    place[0] += 1.0
+    if place[0] > skipped:
+        place[1] += total
+    if place[0] < length:
+        return math.nan
+    whole = float(place[1])
+    place[0] = place[1] = 0.0
+    return whole
+
+
+class BasePlayer:
+    """Range, seed, turn, copies and saved states of a player.
+
+    A subclass's constructor takes the number of arms or a base algorithm, the `inside`, first, and everything else by
+    keyword. From `inside` and `settings`, plain JSON values by the names of the constructor's arguments, copies are
+    made and saved states restored.
+    """
+
+    __slots__ = ("_arm", "_open", "_round", "direction", "effects", "high", "low", "seed")
+    # The fields of a saved state: those of every player, and a subclass's own.
+    SAVED = ("inside", "settings", "seed", "round", "open", "arm")
+    OWN_SAVED: tuple[str, ...] = ()
+
+    def _take_range(
+        self,
+        *,
+        direction: str = "minimize",
+        low: float = 0.0,
+        high: float = 1.0,
+        seed: int | None = None,
+    ) -> effects.Effects:
+        """Check and keep what every player takes, before its first round."""
+        self.effects = effects.effects(direction, low, high)
+        self.direction, self.low, self.high = direction, float(low), float(high)
+        self.seed = random.checked_seed("seed", seed)
+        self._round, self._open, self._arm = 0, False, 0
+        return self.effects
+
+    @property
+    def inside(self) -> Any:
+        """The base algorithm, or the number of arms of a player without one."""
+        raise NotImplementedError
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The constructor's arguments but for the first and the seed, as plain JSON values."""
+        return {"direction": self.direction, "low": self.low, "high": self.high}
+
+    @property
+    def rounds_played(self) -> int:
+        """How many rounds have been told."""
+        return self._round - self._open
+
+    @classmethod
+    def _made(cls, inside: Any, settings: Mapping[str, Any], seed: int) -> Self:
+        """Call the constructor of the subclass, whose arguments are its own."""
+        build: Any = cls
+        made: Self = build(inside, **settings, seed=seed)
+        return made
+
+    def fresh(self, seed: int, run: int = 0) -> Self:
+        """Return an unplayed copy with the streams of (seed, run); only an unplayed player has one."""
+        if self._round:
+            raise InvalidArgument(f"player must be unplayed to be copied, but it is in round {self._round}")
+        seed, run = checks.integer("seed", seed, low=0), checks.integer("run", run, low=0)
+        inside = self.inside if isinstance(self.inside, int) else unplayed_copy(self.inside)
+        twin = self._made(inside, self.settings, seed)
+        twin._begin_run(self, seed, run)
+        return twin
+
+    def _begin_run(self, template: Self, seed: int, run: int) -> None:
+        """Take the random streams of a run; the rest is as in the template."""
+        raise NotImplementedError
+
+    def state(self) -> dict[str, Any]:
+        """Return all there is to know, in plain JSON types; `aftereffect.restore` goes on from it bit for bit."""
+        fields = {
+            "inside": self.inside if isinstance(self.inside, int) else bandit_state(self.inside),
+            "settings": copy.deepcopy(self.settings),
+            "seed": f"{self.seed:x}",
+            "round": self._round,
+            "open": self._open,
+            "arm": self._arm,
+        }
+        return saved.seal(type(self).__name__, fields | self._saved())
+
+    def _saved(self) -> dict[str, Any]:
+        """Return the subclass's own fields of a saved state, OWN_SAVED."""
+        raise NotImplementedError
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any], inside: Any) -> Self:
+        """Return the player that `state()` described, around an inside that has been restored already."""
+        fields = saved.unseal(state, cls.__name__, (*cls.SAVED, *cls.OWN_SAVED))
+        try:
+            player = cls._made(inside, fields["settings"], saved.whole_number("seed", fields["seed"]))
+        except TypeError:
+            raise InvalidState(
+                f"settings must be the arguments of {cls.__name__}, but got {checks.shown(fields['settings'])}"
+            ) from None
+        load(player, ("round", "open", "arm"), fields)
+        player._resume(fields)
+        return player
+
+    def _resume(self, fields: Mapping[str, Any]) -> None:
+        """Take up the subclass's own fields of a saved state."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        usual = {"direction": "minimize", "low": 0.0, "high": 1.0, "out_of_range": "raise"}
+        shown = {name: value for name, value in self.settings.items() if usual.get(name) != value}
+        first = f"n_arms={self.inside}" if isinstance(self.inside, int) else repr(self.inside)
+        named = "".join(f", {name}={value!r}" for name, value in shown.items())
+        return f"{type(self).__name__}({first}{named}, seed={self.seed})"
+
+
+# What an interactive player calls, compiled: each reaches the kernel through the type of `params`.
+
+
+def begin_player(params: Any, n_arms: int, state: FloatState) -> None:
     """Write the initial state."""
     kernel.player_begin(params, n_arms, state)
 
 
-def ask_player(params: Any, n_arms: int, state: kernel.FloatState, rng: kernel.WordState) -> int:
+def ask_player(params: Any, n_arms: int, state: FloatState, rng: WordState) -> int:
     """Return the arm of this round."""
     return kernel.player_ask(params, n_arms, state, rng)
 
 
-def tell_player(
-    params: Any, n_arms: int, state: kernel.FloatState, rng: kernel.WordState, arm: int, total: float
-) -> int:
+def tell_player(params: Any, n_arms: int, state: FloatState, rng: WordState, arm: int, total: float) -> int:
     """Tell the total of this round."""
     return kernel.player_tell(params, n_arms, state, rng, arm, total)
 
 
-class KernelPlayer:
-    """A player whose parameters, a NamedTuple, name its kernel.
+def begin_labelled(params: Any, n_arms: int, state: FloatState) -> None:
+    """Write the initial state."""
+    kernel.labelled_begin(params, n_arms, state)
 
-    A subclass's `__init__(self, subject, *, ..., seed=None)` takes the number of arms, or a base algorithm in
-    kernel form, as its first argument, checks its settings, and calls `super().__init__` with the kernel's
-    parameters, the seed and those settings as plain JSON values under the names of its keyword arguments:
-    from them copies are made, saved and restored. A missing total reaches the kernel as NaN. The kernel keeps
-    infinities out of its state, which JSON cannot write.
-    """
 
-    def __init__(self, subject: Any, params: Any, seed: int | None, settings: Mapping[str, Any]) -> None:
-        """Start the kernel's state."""
+def ask_labelled(params: Any, n_arms: int, state: FloatState, rng: WordState) -> int:
+    """Return the arm of this round."""
+    return kernel.labelled_ask(params, n_arms, state, rng)
+
+
+def tell_labelled(
+    params: Any, n_arms: int, state: FloatState, rng: WordState, played: int, arm: int, loss: float
+) -> int:
+    """Tell the loss of one play."""
+    return kernel.labelled_tell_one(params, n_arms, state, rng, played, arm, loss)
+
+
+class _InKernelForm(BasePlayer):
+    """A player whose parameters, a NamedTuple, name its kernel. The kernel keeps infinities out of its state."""
+
+    OWN_SAVED: tuple[str, ...] = ("streams", "numbers")
+
+    def __init__(self, inside: Any, params: Any, **settings: Any) -> None:
+        base = isinstance(inside, KernelBandit)
+        self._n_arms = checks.integer("n_arms", inside.n_arms if base else inside, low=2)
+        self._inside: Any = inside if base else self._n_arms
+        self._settings = settings
+        self._params = params
+        self._streams = random.streams(self.seed, 0, 1)[0]
+
+    def _compile(self, size: int, begin: Any, ask: Any, tell: Any, *told: float) -> None:
+        """Make room for the kernel's state, write it, and compile what is called in every round."""
         # numba's import costs a quarter of a second: here, not with the package.
         from aftereffect.core.jit import entry
 
-        base = isinstance(subject, KernelBandit)
-        self._n_arms = checks.integer("n_arms", subject.n_arms if base else subject, low=2)
-        self.subject: Any = subject if base else self._n_arms
-        self.seed = random.checked_seed("seed", seed)
-        self.settings = dict(settings)
-        self._params = params
-        self._numbers = np.zeros(kernel.PLAYERS[type(params)].size(params, self._n_arms))
-        self._streams = random.streams(self.seed, 0, 1)[0]
+        self._numbers = np.zeros(size)
         at = (self._n_arms, self._numbers)
-        self._ask = entry(ask_player, params, *at, self._streams)
-        self._tell = entry(tell_player, params, *at, self._streams, 0, 0.0)
-        entry(begin_player, params, *at)(params, *at)
-        self._round = 0
-        self._open = False
-        self._arm = 0
+        self._ask = entry(ask, self._params, *at, self._streams)
+        self._tell = entry(tell, self._params, *at, self._streams, *told)
+        entry(begin, self._params, *at)(self._params, *at)
 
     @property
     def n_arms(self) -> int:
         """K."""
         return self._n_arms
+
+    @property
+    def inside(self) -> Any:
+        """The base algorithm, or the number of arms of a player without one."""
+        return self._inside
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The constructor's arguments but for the first and the seed, as plain JSON values."""
+        return self._settings | super().settings
 
     def ask(self) -> int:
         """Return the arm to play in this round; the same until `tell`."""
@@ -220,157 +330,96 @@ class KernelPlayer:
             self._open = True
         return self._arm
 
+    def kernel(self) -> Any:
+        """Return the player in kernel form."""
+        return self._params
+
+    def _begin_run(self, template: Self, seed: int, run: int) -> None:
+        self._streams[:] = random.streams(seed, run, 1)[0]
+
+    def _saved(self) -> dict[str, Any]:
+        # JSON has no NaN: None stands for it.
+        numbers = [None if number != number else number for number in self._numbers.tolist()]
+        return {"streams": saved.words_to_hex(self._streams.ravel()), "numbers": numbers}
+
+    def _resume(self, fields: Mapping[str, Any]) -> None:
+        numbers = fields["numbers"]
+        if isinstance(numbers, list):
+            numbers = [math.nan if number is None else number for number in numbers]
+        self._numbers[:] = saved.numbers("numbers", numbers, len(self._numbers))
+        self._streams[:] = saved.hex_to_words("streams", fields["streams"], 8).reshape(2, 4)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Machine code does not travel: pickles and copies go through the saved state.
+        return type(self).from_state, (self.state(), self.inside)
+
+
+class KernelPlayer(_InKernelForm):
+    """A player under anonymous feedback in kernel form.
+
+    A subclass's constructor checks its own settings, calls `limits` with what every player takes, and then
+    `super().__init__` with the kernel's parameters and its own settings. A missing total reaches the kernel as NaN.
+    """
+
+    def limits(self, parts: int | None, *, out_of_range: str = "raise", **common: Unpack[Range]) -> Limits:
+        """Return what a total can be, to which `parts` actions contribute; None: as many as rounds so far."""
+        span = self._take_range(**common)
+        self.out_of_range = checks.choice("out_of_range", out_of_range, OUT_OF_RANGE)
+        self._parts = parts
+        bounds = effects.total_bounds(span, 0 if parts is None else parts - 1)
+        return Limits(span, *bounds, parts is None, OUT_OF_RANGE.index(self.out_of_range))
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The constructor's arguments but for the first and the seed, as plain JSON values."""
+        return super().settings | {"out_of_range": self.out_of_range}
+
+    def __init__(self, inside: Any, params: Any, **settings: Any) -> None:
+        super().__init__(inside, params, **settings)
+        size = kernel.PLAYERS[type(params)].size(params, self._n_arms)
+        self._compile(size, begin_player, ask_player, tell_player, 0, 0.0)
+
     def tell(self, total: float | None) -> Round:
         """Report the total of the round `ask` opened (None: missing) and end it."""
         if not self._open:
             raise OutOfTurn("tell must follow ask, but no round is open")
-        value = float("nan") if total is None else checked_total(total)
+        value = math.nan if total is None else checked_total(total)
         before = self._numbers.copy()
         told = self._tell(self._params, self._n_arms, self._numbers, self._streams, self._arm, value)
         if told < 0:
             self._numbers[:] = before
             raise InvalidTotal(f"{self.refusal()}, but got {value!r}")
         self._open = False
-        fed = float(self._numbers[kernel.FED])
-        drew = bool(self._numbers[kernel.DREW] == 1.0)
+        fed = float(self._numbers[FED])
+        drew = bool(self._numbers[DREW] == 1.0)
         return Round(self._round, self._arm, drew, told > 0, None if fed != fed else fed)
 
     def refusal(self) -> str:
-        """Say what a total must be that the kernel does not refuse."""
-        return "total must be one that the player's range allows"
-
-    def kernel(self) -> Any:
-        """Return the player in kernel form."""
-        return self._params
-
-    def fresh(self, seed: int, run: int = 0) -> Self:
-        """Return an unplayed copy with the streams of (seed, run); only an unplayed player has one."""
-        if self._round:
-            raise InvalidArgument(f"player must be unplayed to be copied, but it is in round {self._round}")
-        seed, run = checks.integer("seed", seed, low=0), checks.integer("run", run, low=0)
-        subject = unplayed_copy(self.subject) if isinstance(self.subject, KernelBandit) else self.subject
-        twin = type(self)(subject, **self.settings, seed=seed)
-        twin._streams[:] = random.streams(seed, run, 1)[0]
-        return twin
-
-    def state(self) -> dict[str, Any]:
-        """Return all there is to know, in plain JSON types; `aftereffect.restore` goes on from it bit for bit."""
-        # JSON has no NaN: None stands for it.
-        numbers = [None if number != number else number for number in self._numbers.tolist()]
-        fields = {
-            "subject": self.subject.state() if isinstance(self.subject, KernelBandit) else self.subject,
-            "settings": copy.deepcopy(self.settings),
-            "seed": f"{self.seed:x}",
-            "streams": saved.words_to_hex(self._streams.ravel()),
-            "numbers": numbers,
-        }
-        return saved.seal(type(self).__name__, fields | dump(self, FIELDS[5:]))
-
-    @classmethod
-    def from_state(cls, state: Mapping[str, Any], subject: Any) -> Self:
-        """Return the player that `state()` described, around a base that has been restored already."""
-        fields = saved.unseal(state, cls.__name__, FIELDS)
-        if not isinstance(fields["settings"], dict) or not isinstance(fields["numbers"], list):
-            raise InvalidState(f"settings must be a dict and numbers a list, but got {checks.shown(fields)}")
-        try:
-            player = cls(subject, **fields["settings"], seed=saved.whole_number("seed", fields["seed"]))
-        except TypeError:
-            raise InvalidState(
-                f"settings must be the arguments of {cls.__name__}, but got {checks.shown(fields['settings'])}"
-            ) from None
-        numbers = [float("nan") if number is None else number for number in fields["numbers"]]
-        player._numbers[:] = saved.numbers("numbers", numbers, len(player._numbers))
-        player._streams[:] = saved.hex_to_words("streams", fields["streams"], 8).reshape(2, 4)
-        load(player, FIELDS[5:], fields)
-        return player
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle and copy through the saved state: machine code does not travel."""
-        return type(self).from_state, (self.state(), self.subject)
-
-    def __repr__(self) -> str:
-        """Name the player, its arms and its settings."""
-        first = repr(self.subject) if isinstance(self.subject, KernelBandit) else f"n_arms={self._n_arms}"
-        named = "".join(f", {name}={value!r}" for name, value in self.settings.items())
-        return f"{type(self).__name__}({first}{named})"
+        """Say what a total must be that is not refused."""
+        return total_rule(self.effects, self._parts, self._round)
 
 
-LABELLED_FIELDS = ("subject", "settings", "seed", "streams", "numbers", "outstanding", "round", "open", "arm")
+class LabelledKernelPlayer(_InKernelForm):
+    """A player under labelled feedback in kernel form, whose parameters have a field `span`.
 
-# What an interactive object calls, compiled: each reaches the kernel through the type of `params`.
-
-
-def begin_labelled(params: Any, n_arms: int, state: kernel.FloatState) -> None:
-    """Write the initial state."""
-    kernel.labelled_begin(params, n_arms, state)
-
-
-def ask_labelled(params: Any, n_arms: int, state: kernel.FloatState, rng: kernel.WordState) -> int:
-    """Return the arm of this round."""
-    return kernel.labelled_ask(params, n_arms, state, rng)
-
-
-def tell_labelled(
-    params: Any,
-    n_arms: int,
-    state: kernel.FloatState,
-    rng: kernel.WordState,
-    played: int,
-    arm: int,
-    loss: float,
-) -> int:
-    """Tell the loss of one play."""
-    return kernel.labelled_tell_one(params, n_arms, state, rng, played, arm, loss)
-
-
-class LabelledKernelPlayer:
-    """A labelled player whose parameters, a NamedTuple with a field `span`, name its kernel.
-
-    A subclass's `__init__(self, subject, ..., seed=None)` takes the number of arms, or a base algorithm in
-    kernel form, as its first argument, checks its settings, and calls `super().__init__` with the kernel's
-    parameters, the seed and those settings as plain JSON values under the names of its arguments: from them
-    copies are made, saved and restored.
-
-    The kernel is told the losses of a round in ascending order of their rounds, whatever the order they are
-    reported in; a lost report reaches it as NaN, so that it can forget the play. `max_delay` says how many
-    rounds after its own a play may still be reported, which is what a kernel has room for; None if it keeps
-    nothing for each play.
+    The kernel is told the losses of a round in ascending order of their rounds, whatever the order they are reported
+    in; a lost report reaches it as NaN, so that it can forget the play. `max_delay` says how many rounds after its own
+    a play may still be reported, which is what the kernel has room for; None if it keeps nothing for each play.
     """
 
-    needs: ClassVar[tuple[str, ...]] = ("labels",)
+    OWN_SAVED = (*_InKernelForm.OWN_SAVED, "outstanding")
 
-    def __init__(
-        self, subject: Any, params: Any, max_delay: int | None, seed: int | None, settings: Mapping[str, Any]
-    ) -> None:
-        """Start the kernel's state."""
-        # numba's import costs a quarter of a second: here, not with the package.
-        from aftereffect.core.jit import entry
-
-        base = isinstance(subject, KernelBandit)
-        self._n_arms = checks.integer("n_arms", subject.n_arms if base else subject, low=2)
-        self.subject: Any = subject if base else self._n_arms
+    def __init__(self, inside: Any, params: Any, *, max_delay: int | None = None, **settings: Any) -> None:
+        super().__init__(inside, params, **({} if max_delay is None else {"max_delay": max_delay}), **settings)
         self.max_delay = max_delay
-        self.seed = random.checked_seed("seed", seed)
-        self.settings = dict(settings)
-        self.effects: effects.Effects = params.span
-        self.direction = "maximize" if self.effects.maximize else "minimize"
-        self._params = params
-        self._numbers = np.zeros(kernel.LABELLED[type(params)].size(params, self._n_arms))
-        self._streams = random.streams(self.seed, 0, 1)[0]
-        at = (self._n_arms, self._numbers)
-        self._ask = entry(ask_labelled, params, *at, self._streams)
-        self._tell = entry(tell_labelled, params, *at, self._streams, 0, 0, 0.0)
-        entry(begin_labelled, params, *at)(params, *at)
         # The arms of the plays that are not reported yet, by round, in ascending order.
         self._outstanding: dict[int, int] = {}
-        self._round = 0
-        self._open = False
-        self._arm = 0
+        size = kernel.LABELLED[type(params)].size(params, self._n_arms)
+        self._compile(size, begin_labelled, ask_labelled, tell_labelled, 0, 0, 0.0)
 
-    @property
-    def n_arms(self) -> int:
-        """K."""
-        return self._n_arms
+    def span(self, **common: Unpack[Range]) -> effects.Effects:
+        """Return the range of the loss of one play, which is never out of it."""
+        return self._take_range(**common)
 
     @property
     def outstanding(self) -> tuple[int, ...]:
@@ -379,12 +428,9 @@ class LabelledKernelPlayer:
 
     def ask(self) -> int:
         """Return the arm to play in this round; the same until `tell`."""
-        if not self._open:
-            self._arm = self._ask(self._params, self._n_arms, self._numbers, self._streams)
-            self._round += 1
-            self._outstanding[self._round] = self._arm
-            self._open = True
-        return self._arm
+        arm = super().ask()
+        self._outstanding[self._round] = arm
+        return arm
 
     def tell(self, arrivals: Iterable[Arrival]) -> LabelledRound:
         """Report the (round, loss) pairs that became known in this round (loss None: lost) and end it."""
@@ -397,8 +443,8 @@ class LabelledKernelPlayer:
             at = (self._params, self._n_arms, self._numbers, self._streams)
             updates += self._tell(*at, played, arm, reports[played])
         self._open = False
-        fed = float(self._numbers[kernel.FED])
-        drew = bool(self._numbers[kernel.DREW] == 1.0)
+        fed = float(self._numbers[FED])
+        drew = bool(self._numbers[DREW] == 1.0)
         return LabelledRound(self._round, self._arm, drew, updates, None if fed != fed else fed)
 
     def _checked(self, arrivals: Iterable[Arrival]) -> dict[int, float]:
@@ -416,10 +462,9 @@ class LabelledKernelPlayer:
             if played not in self._outstanding or played in reports:
                 raise OutOfTurn(f"round must be one that is not reported yet, but got {played}")
             try:
-                value = float("nan") if loss is None else checks.real("loss", loss, low=least, high=most)
+                reports[played] = math.nan if loss is None else checks.real("loss", loss, low=least, high=most)
             except InvalidArgument as error:
                 raise InvalidTotal(f"{error}, in the report of round {played}") from None
-            reports[played] = value
         if self.max_delay is not None:
             late = self._round - self.max_delay
             if late in self._outstanding and late not in reports:
@@ -429,71 +474,187 @@ class LabelledKernelPlayer:
                 )
         return reports
 
-    def kernel(self) -> Any:
-        """Return the player in kernel form."""
-        return self._params
+    def _saved(self) -> dict[str, Any]:
+        return super()._saved() | {"outstanding": [[played, arm] for played, arm in self._outstanding.items()]}
 
-    def fresh(self, seed: int, run: int = 0) -> Self:
-        """Return an unplayed copy with the streams of (seed, run); only an unplayed player has one."""
-        if self._round:
-            raise InvalidArgument(f"player must be unplayed to be copied, but it is in round {self._round}")
-        seed, run = checks.integer("seed", seed, low=0), checks.integer("run", run, low=0)
-        base = isinstance(self.subject, KernelBandit)
-        subject = unplayed_copy(self.subject) if base else self.subject
-        twin = self._made(subject, self.settings, seed)
-        twin._streams[:] = random.streams(seed, run, 1)[0]
-        return twin
-
-    @classmethod
-    def _made(cls, subject: Any, settings: Mapping[str, Any], seed: int) -> Self:
-        """Call the subclass's constructor, whose arguments are its own."""
-        build: Any = cls
-        made: Self = build(subject, **settings, seed=seed)
-        return made
-
-    def state(self) -> dict[str, Any]:
-        """Return all there is to know, in plain JSON types; what is restored goes on bit for bit."""
-        fields = {
-            "subject": self.subject.state() if isinstance(self.subject, KernelBandit) else self.subject,
-            "settings": copy.deepcopy(self.settings),
-            "seed": f"{self.seed:x}",
-            "streams": saved.words_to_hex(self._streams.ravel()),
-            # JSON has no NaN: None stands for it.
-            "numbers": [None if number != number else number for number in self._numbers.tolist()],
-            "outstanding": [[played, arm] for played, arm in self._outstanding.items()],
-        }
-        return saved.seal(type(self).__name__, fields | dump(self, LABELLED_FIELDS[6:]))
-
-    @classmethod
-    def from_state(cls, state: Mapping[str, Any], subject: Any) -> Self:
-        """Return the player that `state()` described, around a base that has been restored already."""
-        fields = saved.unseal(state, cls.__name__, LABELLED_FIELDS)
-        if not isinstance(fields["settings"], dict) or not isinstance(fields["numbers"], list):
-            raise InvalidState(f"settings must be a dict and numbers a list, but got {checks.shown(fields)}")
+    def _resume(self, fields: Mapping[str, Any]) -> None:
+        super()._resume(fields)
         try:
-            player = cls._made(subject, fields["settings"], saved.whole_number("seed", fields["seed"]))
-        except TypeError:
-            raise InvalidState(
-                f"settings must be the arguments of {cls.__name__}, but got {checks.shown(fields['settings'])}"
-            ) from None
-        numbers = [float("nan") if number is None else number for number in fields["numbers"]]
-        player._numbers[:] = saved.numbers("numbers", numbers, len(player._numbers))
-        player._streams[:] = saved.hex_to_words("streams", fields["streams"], 8).reshape(2, 4)
-        try:
-            player._outstanding = {int(played): int(arm) for played, arm in fields["outstanding"]}
+            self._outstanding = {int(played): int(arm) for played, arm in fields["outstanding"]}
         except (TypeError, ValueError):
             raise InvalidState(
                 f"outstanding must be pairs of round and arm, but got {checks.shown(fields['outstanding'])}"
             ) from None
-        load(player, LABELLED_FIELDS[6:], fields)
-        return player
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle and copy through the saved state: machine code does not travel."""
-        return type(self).from_state, (self.state(), self.subject)
 
-    def __repr__(self) -> str:
-        """Name the player, its arms and its settings."""
-        first = repr(self.subject) if isinstance(self.subject, KernelBandit) else f"n_arms={self._n_arms}"
-        named = "".join(f", {name}={value!r}" for name, value in self.settings.items())
-        return f"{type(self).__name__}({first}{named})"
+class BanditPlayer(BasePlayer):
+    """A player around any Bandit, which belongs to it from then on."""
+
+    __slots__ = ("_arm_stream", "bandit", "out_of_range")
+
+    def __init__(self, bandit: Bandit, *, out_of_range: str = "raise", **common: Unpack[Range]) -> None:
+        self.bandit = checked_bandit(bandit)
+        self._take_range(**common)
+        self.out_of_range = checks.choice("out_of_range", out_of_range, OUT_OF_RANGE)
+        self._arm_stream = random.stream(self.seed, 0, random.ARMS)
+
+    @property
+    def inside(self) -> Bandit:
+        """The base algorithm."""
+        return self.bandit
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The constructor's arguments but for the first and the seed, as plain JSON values."""
+        return super().settings | {"out_of_range": self.out_of_range}
+
+    @property
+    def n_arms(self) -> int:
+        """K."""
+        return self.bandit.n_arms
+
+    @property
+    def probabilities(self) -> NDArray[np.float64]:
+        """p_t: the distribution the current arm was drawn from, or the next will be."""
+        return np.array(self.bandit.probabilities, dtype=np.float64)
+
+    def _begin_run(self, template: Self, seed: int, run: int) -> None:
+        self._arm_stream = random.stream(seed, run, random.ARMS)
+
+    def _saved(self) -> dict[str, Any]:
+        return {"arm_stream": saved.words_to_hex(self._arm_stream)}
+
+    def _resume(self, fields: Mapping[str, Any]) -> None:
+        self._arm_stream = saved.hex_to_words("arm_stream", fields["arm_stream"], 4)
+
+
+def load(player: object, names: Iterable[str], fields: Mapping[str, Any]) -> None:
+    """Set a player's plain private numbers and flags, each to a value of the type it has."""
+    for name in names:
+        wanted = type(getattr(player, f"_{name}"))
+        if type(fields[name]) is not wanted:
+            raise InvalidState(f"{name} must be of type {wanted.__name__}, but got {checks.shown(fields[name])}")
+        setattr(player, f"_{name}", fields[name])
+
+
+def checked_total(total: Any) -> float:
+    """Return a reported total as a finite float."""
+    try:
+        return checks.real("total", total)
+    except InvalidArgument as error:
+        raise InvalidTotal(str(error)) from None
+
+
+def total_rule(span: effects.Effects, parts: int | None, t: int) -> str:
+    """Say what a total must be, to which `parts` actions contribute; None: as many as there are rounds, t."""
+    n = t if parts is None else parts
+    why = f"the {t} actions so far" if parts is None else f"max_delay + 1 = {n}"
+    return f"total must lie in [{n * span.lo:g}, {n * span.hi:g}], the range of one action's effect times {why}"
+
+
+# Base algorithms.
+
+
+def checked_bandit(bandit: Any) -> Bandit:
+    """Return `bandit` if it has what the Bandit protocol asks for."""
+    if isinstance(bandit, type):
+        raise InvalidArgument(f"bandit must be an object, not a class (call it first), but got {checks.shown(bandit)}")
+    for name in ("n_arms", "probabilities", "update", "stability", "regret_bound"):
+        if not hasattr(bandit, name):
+            raise InvalidArgument(
+                f"bandit must have the attribute {name!r} (see aftereffect.Bandit), but got {bandit!r}"
+            )
+    checks.integer("bandit.n_arms", bandit.n_arms, low=2)
+    found: Bandit = bandit
+    return found
+
+
+def kernel_base(bandit: Any) -> KernelBandit:
+    """Return a copy of `bandit` if it is an unplayed base algorithm in kernel form, as players in kernel form need."""
+    if not isinstance(bandit, KernelBandit):
+        raise InvalidArgument(
+            f"bandit must be a base algorithm in kernel form, such as Exp3, but got {checks.shown(bandit)}"
+        )
+    # The player starts the kernel afresh: what the object has learned would be lost.
+    twin = bandit.fresh()
+    if bandit.state() != twin.state():
+        raise InvalidArgument(f"bandit must be unplayed, but {bandit!r} has learned")
+    return twin
+
+
+def unplayed_copy(bandit: Bandit) -> Bandit:
+    """Return a base algorithm like this unplayed one, which shares nothing with it."""
+    if not isinstance(bandit, KernelBandit):
+        return copy.deepcopy(bandit)
+    twin = bandit.fresh()
+    if twin.state() != bandit.state():
+        raise InvalidArgument(f"bandit must be unplayed for its player to be copied, but {bandit!r} has learned")
+    return twin
+
+
+def tuned_base(base: str, n_arms: int, updates: int) -> TsallisFTRL | Exp3:
+    """Return Algorithm 2 ("tsallis", Theorem 6) or Exp3 ("exp3") at its best rate for so many updates.
+
+    The rates are √(N/2) and √(2 ln K/(KN)). With no update at all the rate does not matter.
+    """
+    checks.choice("base", base, ("tsallis", "exp3"))
+    n_arms = checks.integer("n_arms", n_arms, low=2)
+    if base == "tsallis":
+        return TsallisFTRL(n_arms, learning_rate=math.sqrt(updates / 2))
+    return Exp3(n_arms, learning_rate=math.sqrt(2 * math.log(n_arms) / (n_arms * max(updates, 1))))
+
+
+def draw_from(q: Any, n_arms: int, rng: WordState) -> int:
+    """Draw an arm from a distribution with the next uniform number of a stream."""
+    return random.scan(q, n_arms, random.uniform(rng))
+
+
+def draw_arm(bandit: Bandit, rng: WordState) -> int:
+    """Draw an arm from a base algorithm's distribution; nothing changes if it is not one."""
+    if isinstance(bandit, KernelBandit):
+        return bandit.draw(rng)
+    # Compiling is for whoever draws: a player with a kernel base never comes here.
+    from aftereffect.core.jit import compiled
+
+    return int(compiled(draw_from)(checked_distribution(bandit), bandit.n_arms, rng))
+
+
+def checked_distribution(bandit: Bandit) -> checks.FloatArray:
+    """Return the distribution of a base algorithm written elsewhere, or say what is wrong with it."""
+    try:
+        q = checks.array("bandit.probabilities", bandit.probabilities, shape=(bandit.n_arms,))
+    except InvalidArgument as error:
+        raise BadDistribution(str(error)) from None
+    if q.min() < 0.0:
+        raise BadDistribution(
+            f"bandit.probabilities must be at least 0, but arm {int(q.argmin())} has {float(q.min())!r}"
+        )
+    if abs(math.fsum(q) - 1.0) > 1e-9:
+        raise BadDistribution(f"bandit.probabilities must sum to 1, but sum to {math.fsum(q)!r}")
+    return np.ascontiguousarray(q)
+
+
+def feed_one(bandit: Bandit, arm: int, loss: float) -> None:
+    """Feed a base algorithm a loss in [0, 1]."""
+    if isinstance(bandit, KernelBandit):
+        bandit.learn(arm, loss)
+    else:
+        bandit.update(arm, loss)
+
+
+def feed_all(bandit: Any, arms: list[int], losses: list[float]) -> None:
+    """Feed a base algorithm the losses of units that drew from it together, or of one."""
+    if len(arms) == 1 and (isinstance(bandit, KernelBandit) or not hasattr(bandit, "update_many")):
+        feed_one(bandit, arms[0], losses[0])
+    elif isinstance(bandit, KernelBandit):
+        bandit.learn_many(arms, losses)
+    else:
+        bandit.update_many(arms, losses)
+
+
+def bandit_state(bandit: Any) -> dict[str, Any]:
+    """Return the saved state of a base algorithm."""
+    if not hasattr(bandit, "state"):
+        raise InvalidArgument(f"bandit must have a method state() to be saved, but got {bandit!r}")
+    state: dict[str, Any] = bandit.state()
+    return state

@@ -1,25 +1,16 @@
 """The player to begin with: nothing to tune but the arms, how long effects linger, and their range."""
 
+from typing import Unpack
+
 from aftereffect.bandits.adaptive_tsallis import AdaptiveTsallis
-from aftereffect.core import checks
+from aftereffect.players.base import Common
 from aftereffect.players.wrapper.coin_clean import CoinCleanWrapper
 
 
-def default_player(
-    n_arms: int,
-    max_delay: int,
-    horizon: int | None = None,
-    *,
-    seed: int | None = None,
-    direction: str = "minimize",
-    low: float = 0.0,
-    high: float = 1.0,
-    out_of_range: str = "raise",
-) -> CoinCleanWrapper:
+def default_player(n_arms: int, *, max_delay: int, **common: Unpack[Common]) -> CoinCleanWrapper:
     """Return the best proved player there is here: AdaptiveTsallis, fed the coin-clean rounds of its blocks.
 
-    horizon: not needed, since its guarantee holds at every round; it is checked and has no effect.
-    The other arguments are those of CompositeLossWrapper.
+    It needs no horizon: its guarantee holds at every round. The arguments are those of CompositeLossWrapper.
 
     >>> player = default_player(n_arms=3, max_delay=2, seed=7)
     >>> for total in (0.5, 0.2, 0.4, 0.3):
@@ -28,10 +19,4 @@ def default_player(
     >>> player.rounds_played
     4
     """
-    if horizon is not None:
-        checks.integer("horizon", horizon, low=1)
-    bandit = AdaptiveTsallis(n_arms)
-    ends = {"low": low, "high": high}
-    return CoinCleanWrapper(
-        bandit, max_delay=max_delay, seed=seed, direction=direction, out_of_range=out_of_range, **ends
-    )
+    return CoinCleanWrapper(AdaptiveTsallis(n_arms), max_delay=max_delay, **common)

@@ -31,7 +31,7 @@ class LinearBandit:
     >>> bandit.tell(float(q @ [0.1, 0.5, 0.9]))
     """
 
-    def __init__(self, player: Player, max_delay: int) -> None:
+    def __init__(self, player: Player, *, max_delay: int) -> None:
         """Start before the first linear round."""
         for name in ("ask", "tell"):
             if not callable(getattr(player, name, None)):

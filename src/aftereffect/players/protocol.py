@@ -27,6 +27,25 @@ class Round(NamedTuple):
     fed_loss: float | None
 
 
+class PanelRound(NamedTuple):
+    """What happened in one round of a Panel, as `tell` returns it.
+
+    round: its number, from 1, common to all units.
+    arms: the arm each unit played.
+    draw: arms were drawn in this round; else they were kept.
+    update: the base algorithm was fed at the end of this round.
+    fed_losses: what each unit contributed; None where its window was void, and unless `update`.
+    measured: over how many rounds up to this one the totals were added up for that; 0 unless `update`.
+    """
+
+    round: int
+    arms: list[int]
+    draw: bool
+    update: bool
+    fed_losses: list[float | None]
+    measured: int
+
+
 @runtime_checkable
 class Player(Protocol):
     """Someone who plays an arm each round and sees one total a round.

@@ -30,13 +30,12 @@ from aftereffect.bandits.uniform import Uniform
 from aftereffect.core import checks, saved
 from aftereffect.core.errors import AftereffectError, InvalidArgument, InvalidState
 from aftereffect.players import labelled, rivals
-from aftereffect.players.base import LabelledKernelPlayer
+from aftereffect.players.base import OUT_OF_RANGE, LabelledKernelPlayer
 from aftereffect.players.default import default_player
 from aftereffect.players.labelled.zimmert_seldin import TUNINGS
 from aftereffect.players.rivals.naive import Naive
 from aftereffect.players.wrapper.coin_clean import CoinCleanWrapper
 from aftereffect.players.wrapper.panel import Panel
-from aftereffect.players.wrapper.windows import OUT_OF_RANGE
 from aftereffect.players.wrapper.wrapper import CompositeLossWrapper
 
 Check = Callable[[str, Any], Any]
@@ -197,18 +196,14 @@ def _wrapper(
     return CompositeLossWrapper(bandit, max_delay=max_delay, coins=coins, **others)
 
 
-def _naive(
-    n_arms: int, max_delay: int, horizon: int, low: float, high: float, base: str = "exp3", **others: Any
-) -> Naive:
+def _naive(n_arms: int, horizon: int, base: str = "exp3", **others: Any) -> Naive:
     """Return naive play with the rate that suits its base under immediate feedback."""
     bandit: Bandit
     if base == "exp3":
         bandit = Exp3(n_arms, learning_rate=math.sqrt(2.0 * math.log(n_arms) / (n_arms * horizon)))
     else:
         bandit = UCB1(n_arms) if base == "ucb1" else TsallisINF(n_arms, estimator="reduced_variance")
-    # A naive player's range is a total's: d+1 effects may arrive at once.
-    parts = max_delay + 1
-    return Naive(bandit, low=parts * min(low, 0.0), high=parts * max(high, 0.0), **others)
+    return Naive(bandit, **others)
 
 
 def _bold(n_arms: int, max_delay: int, horizon: int, **others: Any) -> labelled.BOLD:
@@ -220,7 +215,6 @@ def _qpmd(n_arms: int, **others: Any) -> labelled.QPMD:
     return labelled.QPMD(UCB1(n_arms), **others)
 
 
-_POLICY = {"out_of_range": _choice(*OUT_OF_RANGE)}
 _IID = ("stochastic losses",)
 _DELAY, _HORIZON, _SIZES = ("max_delay",), ("horizon",), ("max_delay", "horizon")
 _WRAPPER = {
@@ -239,13 +233,13 @@ _ENTRIES = (
         CompositeLossWrapper,
         "wrapper, {base}",
         _SIZES,
-        settings=_WRAPPER | _POLICY,
+        settings=_WRAPPER,
         defaults={"base": "tsallis"},
         bases=_WRAPPED,
         make=_wrapper,
     ),
-    Entry(CoinCleanWrapper, "default player", _DELAY, _DELAY, _POLICY, make=default_player, alias="default_player"),
-    Entry(rivals.DoublingWrapper, "wrapper, doubling T", _DELAY, _DELAY, _POLICY),
+    Entry(CoinCleanWrapper, "default player", _DELAY, _DELAY, make=default_player, alias="default_player"),
+    Entry(rivals.DoublingWrapper, "wrapper, doubling T", _DELAY, _DELAY),
     Entry(rivals.UnknownDelayWrapper, "wrapper, unknown d", _HORIZON, (*_HORIZON, *_IID)),
     Entry(rivals.CLW2018, "CLW 2018", _SIZES, _SIZES, make=rivals.CLW2018.tuned),
     Entry(rivals.FixedBlock, "fixed blocks", _SIZES, _SIZES, make=rivals.FixedBlock.tuned),
@@ -285,7 +279,12 @@ _ENTRIES = (
         defaults={"tuning": "simple"},
     ),
 )
-PLAYERS: Mapping[str, Entry] = {entry.name: entry for entry in _ENTRIES}
+# Whoever sees totals may be told what to do with impossible ones.
+_POLICY = {"out_of_range": _choice(*OUT_OF_RANGE)}
+PLAYERS: Mapping[str, Entry] = {
+    entry.name: entry if entry.labelled else entry._replace(settings={**entry.settings, **_POLICY})
+    for entry in _ENTRIES
+}
 
 COMPARED: tuple[tuple[str, dict[str, Any]], ...] = (
     *(("CompositeLossWrapper", {"base": base}) for base in ("tsallis", "exp3", "tsallis_inf", "ucb1")),
@@ -315,8 +314,6 @@ def build(name: str, problem: Problem, seed: int = 0, **settings: Any) -> Any:
 
 
 BANDITS: tuple[type, ...] = (TsallisFTRL, AdaptiveTsallis, LogBarrier, Exp3, Uniform, TsallisINF, Exp3IX, UCB1)
-# What can be restored, and the field of its state that holds the restored object inside it (or the number of arms).
-_INSIDE = {CompositeLossWrapper: "bandit", CoinCleanWrapper: "bandit", Naive: "bandit", Panel: "player"}
 _SAVED: dict[str, Any] = {cls.__name__: cls for cls in (*(entry.player for entry in PLAYERS.values()), Panel)}
 
 
@@ -348,9 +345,8 @@ def _restored(state: Mapping[str, Any], known: Mapping[str, Any]) -> Any:
         return known[kind].from_state(state)
     if kind not in _SAVED:
         raise InvalidState(f"kind must be one of {sorted([*_SAVED, *known])} or given in classes, but got {kind!r}")
-    cls = _SAVED[kind]
-    field = _INSIDE.get(cls, "subject")
-    if field not in state:
-        raise InvalidState(f"state of kind {kind!r} must have the field {field!r}, but it is missing")
-    inside = state[field]
-    return cls.from_state(state, _restored(inside, known) if isinstance(inside, Mapping) else inside)
+    if "inside" not in state:
+        raise InvalidState(f"state of kind {kind!r} must have the field 'inside', but it is missing")
+    # The base algorithm or player inside, or a number of arms.
+    inside = state["inside"]
+    return _SAVED[kind].from_state(state, _restored(inside, known) if isinstance(inside, Mapping) else inside)

@@ -1,6 +1,5 @@
-"""Baselines that see each loss with the number of its round: what anonymity costs."""
+"""Baselines that see each loss with the number of its round: what anonymity costs. One module a paper."""
 
-from aftereffect.players.base import LabelledKernelPlayer
 from aftereffect.players.labelled.bold import BOLD
 from aftereffect.players.labelled.delayed_exp3 import DelayedExp3
 from aftereffect.players.labelled.delayed_ucb1 import DelayedUCB1
@@ -8,11 +7,8 @@ from aftereffect.players.labelled.qpmd import QPMD
 from aftereffect.players.labelled.zimmert_seldin import ZimmertSeldin2020
 from aftereffect.players.protocol import LabelledPlayer, LabelledRound
 
-PLAYERS: tuple[type[LabelledKernelPlayer], ...] = (DelayedExp3, BOLD, QPMD, DelayedUCB1, ZimmertSeldin2020)
-
 __all__ = [
     "BOLD",
-    "PLAYERS",
     "QPMD",
     "DelayedExp3",
     "DelayedUCB1",

@@ -4,13 +4,13 @@ Joulani, György and Szepesvári 2013, "Online learning under delayed feedback".
 when a round begins, so d+1 copies of the base suffice.
 """
 
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 from aftereffect.bandits.kernel_bandit import KernelBandit
 from aftereffect.bandits.protocol import Bandit
 from aftereffect.core import checks, effects, kernel, random
-from aftereffect.core.kernel import DREW, FED, OWN
-from aftereffect.players.base import LabelledKernelPlayer, kernel_base
+from aftereffect.core.kernel import DREW, FED, OWN, FloatState, WordState
+from aftereffect.players.base import LabelledKernelPlayer, Range, kernel_base
 
 
 class BoldParams(NamedTuple):
@@ -32,7 +32,7 @@ def size(params: BoldParams, n_arms: int) -> int:
     return STACK + (params.max_delay + 1) * (2 + params.base_size)
 
 
-def begin(params: BoldParams, n_arms: int, state: kernel.FloatState) -> None:
+def begin(params: BoldParams, n_arms: int, state: FloatState) -> None:
     """Start all copies; the first is on top of the stack."""
     copies = params.max_delay + 1
     state[DREW], state[FED], state[ROUND], state[FREE] = 0.0, 0.0, 0.0, copies
@@ -42,7 +42,7 @@ def begin(params: BoldParams, n_arms: int, state: kernel.FloatState) -> None:
         kernel.bandit_start(params.base, n_arms, state[STACK + 2 * copies + k * params.base_size :])
 
 
-def ask(params: BoldParams, n_arms: int, state: kernel.FloatState, rng: kernel.WordState) -> int:
+def ask(params: BoldParams, n_arms: int, state: FloatState, rng: WordState) -> int:
     """Let the copy that came free last draw the arm."""
     copies = params.max_delay + 1
     state[DREW] = 1.0
@@ -56,13 +56,7 @@ def ask(params: BoldParams, n_arms: int, state: kernel.FloatState, rng: kernel.W
 
 
 def tell_one(
-    params: BoldParams,
-    n_arms: int,
-    state: kernel.FloatState,
-    rng: kernel.WordState,
-    played: int,
-    arm: int,
-    loss: float,
+    params: BoldParams, n_arms: int, state: FloatState, rng: WordState, played: int, arm: int, loss: float
 ) -> int:
     """Feed the copy that played, and put it on the stack of free ones; a lost loss only frees it."""
     copies = params.max_delay + 1
@@ -89,7 +83,7 @@ class BOLD(LabelledKernelPlayer):
     every (d+1)-th round. The base algorithm's guarantee carries over where delays do not depend on the arm.
 
     bandit: an unplayed base algorithm in kernel form, tuned for ⌈T/(d+1)⌉ rounds; it is copied. max_delay: d.
-    direction, low, high: whether effects are losses or rewards, and the range of what one play does in all.
+    direction, low, high, seed: as for every player; the range is that of what one play does in all.
 
     >>> from aftereffect import Exp3
     >>> player = BOLD(Exp3(n_arms=3, learning_rate=0.1), max_delay=4, seed=7)
@@ -101,25 +95,12 @@ class BOLD(LabelledKernelPlayer):
     outstanding plays.
     """
 
-    needs: ClassVar[tuple[str, ...]] = ("labels", "max_delay")
-
-    def __init__(
-        self,
-        bandit: KernelBandit,
-        max_delay: int,
-        *,
-        direction: str = "minimize",
-        low: float = 0.0,
-        high: float = 1.0,
-        seed: int | None = None,
-    ) -> None:
-        """Start d+1 = `max_delay` + 1 copies of `bandit`."""
-        base = kernel_base(bandit)
+    def __init__(self, bandit: KernelBandit, *, max_delay: int, **common: Unpack[Range]) -> None:
+        inside = kernel_base(bandit)
         max_delay = checks.integer("max_delay", max_delay, low=0)
-        length = kernel.BANDITS[type(base.params)].size(base.n_arms)
-        params = BoldParams(base.params, length, max_delay, effects.effects(direction, low, high))
-        settings = {"max_delay": max_delay, "direction": direction, "low": float(low), "high": float(high)}
-        super().__init__(base, params, max_delay, seed, settings)
+        length = kernel.BANDITS[type(inside.params)].size(inside.n_arms)
+        params = BoldParams(inside.params, length, max_delay, self.span(**common))
+        super().__init__(inside, params, max_delay=max_delay)
 
     def regret_bound(self, n: int) -> float:
         """Return (d+1)·𝓡(⌈n/(d+1)⌉): the regret in whole losses of plays, times the range.
@@ -128,6 +109,6 @@ class BOLD(LabelledKernelPlayer):
         """
         n = checks.integer("n", n, low=0)
         copies = self._params.max_delay + 1
-        bandit: Bandit = self.subject
+        bandit: Bandit = self.inside
         bound: float = copies * bandit.regret_bound(-(-n // copies))
         return bound * (self.effects.hi - self.effects.lo)

@@ -7,15 +7,15 @@ delay adds to the price of K arms, where anonymity multiplies it.
 """
 
 import math
-from typing import ClassVar, NamedTuple, Self
+from typing import NamedTuple, Self, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from aftereffect.bandits import exp3
 from aftereffect.core import checks, effects, kernel, random
-from aftereffect.core.kernel import DREW, FED, OWN
-from aftereffect.players.base import LabelledKernelPlayer
+from aftereffect.core.kernel import DREW, FED, OWN, FloatState, WordState
+from aftereffect.players.base import LabelledKernelPlayer, Range
 
 
 class DelayedExp3Params(NamedTuple):
@@ -39,14 +39,14 @@ def size(params: DelayedExp3Params, n_arms: int) -> int:
     return INVERSES + params.max_delay + 1 + exp3.size(n_arms)
 
 
-def begin(params: DelayedExp3Params, n_arms: int, state: kernel.FloatState) -> None:
+def begin(params: DelayedExp3Params, n_arms: int, state: FloatState) -> None:
     """Stand before round 1 with all weights alike."""
     for i in range(INVERSES + params.max_delay + 1):
         state[i] = 0.0
     kernel.bandit_start(params.base, n_arms, state[INVERSES + params.max_delay + 1 :])
 
 
-def ask(params: DelayedExp3Params, n_arms: int, state: kernel.FloatState, rng: kernel.WordState) -> int:
+def ask(params: DelayedExp3Params, n_arms: int, state: FloatState, rng: WordState) -> int:
     """Draw an arm from q_t and remember 1/q_t of it."""
     state[DREW] = 1.0
     state[FED] = float("nan")
@@ -59,13 +59,7 @@ def ask(params: DelayedExp3Params, n_arms: int, state: kernel.FloatState, rng: k
 
 
 def tell_one(
-    params: DelayedExp3Params,
-    n_arms: int,
-    state: kernel.FloatState,
-    rng: kernel.WordState,
-    played: int,
-    arm: int,
-    loss: float,
+    params: DelayedExp3Params, n_arms: int, state: FloatState, rng: WordState, played: int, arm: int, loss: float
 ) -> int:
     """L̂(I_s) += ℓ_s/q_s(I_s), with the probability that the arm was played with."""
     if loss != loss:
@@ -86,7 +80,7 @@ class DelayedExp3(LabelledKernelPlayer):
     before t.
 
     learning_rate: η > 0. max_delay: d, the most rounds after its own that a play is reported.
-    direction, low, high: whether effects are losses or rewards, and the range of what one play does in all.
+    direction, low, high, seed: as for every player; the range is that of what one play does in all.
 
     >>> player = DelayedExp3(2, learning_rate=0.5, max_delay=1, seed=7)
     >>> arm = player.ask()
@@ -98,44 +92,25 @@ class DelayedExp3(LabelledKernelPlayer):
     >>> float(player.probabilities[arm].round(6))
     0.268941
 
-    References: Cesa-Bianchi et al. (2016), Section 6; Thune et al. (2019), whose bound and tuning are from
-    memory here.
+    References: Cesa-Bianchi et al. (2016), Section 6; Thune et al. (2019) for the order of the bound. The constants of
+    bound and tuning are chosen here.
     """
 
-    needs: ClassVar[tuple[str, ...]] = ("labels", "max_delay", "horizon")
-
-    def __init__(
-        self,
-        n_arms: int,
-        learning_rate: float,
-        max_delay: int,
-        *,
-        direction: str = "minimize",
-        low: float = 0.0,
-        high: float = 1.0,
-        seed: int | None = None,
-    ) -> None:
-        """Take K = `n_arms`, η = `learning_rate` and d = `max_delay`."""
+    def __init__(self, n_arms: int, *, learning_rate: float, max_delay: int, **common: Unpack[Range]) -> None:
         self.learning_rate = checks.real("learning_rate", learning_rate, above=0.0)
         max_delay = checks.integer("max_delay", max_delay, low=0)
-        span = effects.effects(direction, low, high)
-        params = DelayedExp3Params(exp3.Exp3Params(self.learning_rate), max_delay, span)
-        settings = {"learning_rate": self.learning_rate, "max_delay": max_delay}
-        ranges = {"direction": direction, "low": float(low), "high": float(high)}
-        super().__init__(n_arms, params, max_delay, seed, settings | ranges)
+        params = DelayedExp3Params(exp3.Exp3Params(self.learning_rate), max_delay, self.span(**common))
+        super().__init__(n_arms, params, max_delay=max_delay, learning_rate=self.learning_rate)
 
     @classmethod
     def tuned(
         cls,
         n_arms: int,
+        *,
         max_delay: int,
         horizon: int,
-        *,
         total_delay: float | None = None,
-        direction: str = "minimize",
-        low: float = 0.0,
-        high: float = 1.0,
-        seed: int | None = None,
+        **common: Unpack[Range],
     ) -> Self:
         """Take the η that minimises `regret_bound`: √(ln K/(eKT/2 + D)), at most 1/(2ed).
 
@@ -149,7 +124,7 @@ class DelayedExp3(LabelledKernelPlayer):
         rate = math.sqrt(math.log(n_arms) / (0.5 * math.e * n_arms * horizon + whole))
         if max_delay > 0:
             rate = min(rate, 0.5 / (math.e * max_delay))
-        return cls(n_arms, rate, max_delay, direction=direction, low=low, high=high, seed=seed)
+        return cls(n_arms, learning_rate=rate, max_delay=max_delay, **common)
 
     @property
     def probabilities(self) -> NDArray[np.float64]:

@@ -4,14 +4,14 @@ Joulani, György and Szepesvári 2013, "Online learning under delayed feedback",
 """
 
 import math
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple, Unpack
 
 from numpy.typing import ArrayLike
 
 from aftereffect.core import checks, effects, kernel
 from aftereffect.core.errors import InvalidArgument
-from aftereffect.core.kernel import DREW, FED, OWN
-from aftereffect.players.base import LabelledKernelPlayer
+from aftereffect.core.kernel import DREW, FED, OWN, FloatState, WordState
+from aftereffect.players.base import LabelledKernelPlayer, Range
 
 
 class DelayedUCB1Params(NamedTuple):
@@ -30,13 +30,13 @@ def size(params: DelayedUCB1Params, n_arms: int) -> int:
     return COUNTS + 3 * n_arms
 
 
-def begin(params: DelayedUCB1Params, n_arms: int, state: kernel.FloatState) -> None:
+def begin(params: DelayedUCB1Params, n_arms: int, state: FloatState) -> None:
     """Know nothing."""
     for i in range(COUNTS + 3 * n_arms):
         state[i] = 0.0
 
 
-def ask(params: DelayedUCB1Params, n_arms: int, state: kernel.FloatState, rng: kernel.WordState) -> int:
+def ask(params: DelayedUCB1Params, n_arms: int, state: FloatState, rng: WordState) -> int:
     """Play the arm of least index; as long as some were never reported, the least played of those."""
     state[DREW] = 1.0
     state[FED] = float("nan")
@@ -61,13 +61,7 @@ def ask(params: DelayedUCB1Params, n_arms: int, state: kernel.FloatState, rng: k
 
 
 def tell_one(
-    params: DelayedUCB1Params,
-    n_arms: int,
-    state: kernel.FloatState,
-    rng: kernel.WordState,
-    played: int,
-    arm: int,
-    loss: float,
+    params: DelayedUCB1Params, n_arms: int, state: FloatState, rng: WordState, played: int, arm: int, loss: float
 ) -> int:
     """Count a loss for its arm."""
     if loss != loss:
@@ -88,7 +82,7 @@ class DelayedUCB1(LabelledKernelPlayer):
     the delay. Among arms that were never reported it plays the one played least often, the first if tied;
     this order is chosen here. It draws nothing at random.
 
-    direction, low, high: whether effects are losses or rewards, and the range of what one play does in all.
+    direction, low, high, seed: as for every player; the range is that of what one play does in all.
 
     >>> player = DelayedUCB1(2)
     >>> for loss in (0.9, 0.1):
@@ -100,21 +94,8 @@ class DelayedUCB1(LabelledKernelPlayer):
     Reference: Joulani et al. (2013), Delayed-UCB1.
     """
 
-    needs: ClassVar[tuple[str, ...]] = ("labels", "stochastic losses")
-
-    def __init__(
-        self,
-        n_arms: int,
-        *,
-        direction: str = "minimize",
-        low: float = 0.0,
-        high: float = 1.0,
-        seed: int | None = None,
-    ) -> None:
-        """Take K = `n_arms`."""
-        params = DelayedUCB1Params(effects.effects(direction, low, high))
-        settings = {"direction": direction, "low": float(low), "high": float(high)}
-        super().__init__(n_arms, params, None, seed, settings)
+    def __init__(self, n_arms: int, **common: Unpack[Range]) -> None:
+        super().__init__(n_arms, DelayedUCB1Params(self.span(**common)))
 
     def regret_bound(self, n: int, gaps: ArrayLike, outstanding: float) -> float:
         """Return Σ_{Δ_i > 0} (8 ln n/Δ_i + 3.5Δ_i + Δ_i G), for the pseudo-regret under stochastic losses.

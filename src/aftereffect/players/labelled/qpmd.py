@@ -5,12 +5,12 @@ losses, where it does not matter which of an arm's losses the base is given. The
 all; what is paid for is only the plays made while it waits, an additive price.
 """
 
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 from aftereffect.bandits.kernel_bandit import KernelBandit
 from aftereffect.core import checks, effects, kernel, random
-from aftereffect.core.kernel import DREW, FED, OWN, helper
-from aftereffect.players.base import LabelledKernelPlayer, kernel_base
+from aftereffect.core.kernel import DREW, FED, OWN, FloatState, WordState, helper
+from aftereffect.players.base import LabelledKernelPlayer, Range, kernel_base
 
 
 class QpmdParams(NamedTuple):
@@ -41,7 +41,7 @@ def size(params: QpmdParams, n_arms: int) -> int:
     return QUEUES + n_arms * (params.max_delay + 3) + kernel.BANDITS[type(params.base)].size(n_arms)
 
 
-def begin(params: QpmdParams, n_arms: int, state: kernel.FloatState) -> None:
+def begin(params: QpmdParams, n_arms: int, state: FloatState) -> None:
     """Start the base, with empty queues."""
     for i in range(queue_at(params, n_arms)):
         state[i] = 0.0
@@ -49,7 +49,7 @@ def begin(params: QpmdParams, n_arms: int, state: kernel.FloatState) -> None:
     kernel.bandit_start(params.base, n_arms, state[queue_at(params, n_arms) :])
 
 
-def ask(params: QpmdParams, n_arms: int, state: kernel.FloatState, rng: kernel.WordState) -> int:
+def ask(params: QpmdParams, n_arms: int, state: FloatState, rng: WordState) -> int:
     """Play the arm that the base waits for."""
     if state[CHOICE] < 0.0:
         choose(params, n_arms, state, rng)
@@ -60,7 +60,7 @@ def ask(params: QpmdParams, n_arms: int, state: kernel.FloatState, rng: kernel.W
 
 
 @helper
-def choose(params: QpmdParams, n_arms: int, state: kernel.FloatState, rng: kernel.WordState) -> None:
+def choose(params: QpmdParams, n_arms: int, state: FloatState, rng: WordState) -> None:
     """Draw the base's next arm."""
     base = state[queue_at(params, n_arms) :]
     state[CHOICE] = kernel.bandit_draw(params.base, n_arms, base, random.uniform(rng[random.ARMS]))
@@ -68,13 +68,7 @@ def choose(params: QpmdParams, n_arms: int, state: kernel.FloatState, rng: kerne
 
 
 def tell_one(
-    params: QpmdParams,
-    n_arms: int,
-    state: kernel.FloatState,
-    rng: kernel.WordState,
-    played: int,
-    arm: int,
-    loss: float,
+    params: QpmdParams, n_arms: int, state: FloatState, rng: WordState, played: int, arm: int, loss: float
 ) -> int:
     """Let a loss wait in its arm's queue; feed the base as long as there is one of the arm it wants."""
     if loss != loss:
@@ -110,7 +104,7 @@ class QPMD(LabelledKernelPlayer):
     bandit: an unplayed base algorithm in kernel form; the published baseline has UCB1. It is copied.
     max_delay: d, the most rounds after its own that a play is reported; the algorithm uses it only for the
         room it takes.
-    direction, low, high: whether effects are losses or rewards, and the range of what one play does in all.
+    direction, low, high, seed: as for every player; the range is that of what one play does in all.
 
     >>> from aftereffect import Exp3
     >>> player = QPMD(Exp3(n_arms=2, learning_rate=0.1), max_delay=2, seed=7)
@@ -124,21 +118,8 @@ class QPMD(LabelledKernelPlayer):
     plays of arm i that were ever outstanding.
     """
 
-    needs: ClassVar[tuple[str, ...]] = ("labels", "stochastic losses")
-
-    def __init__(
-        self,
-        bandit: KernelBandit,
-        max_delay: int,
-        *,
-        direction: str = "minimize",
-        low: float = 0.0,
-        high: float = 1.0,
-        seed: int | None = None,
-    ) -> None:
-        """Stand around `bandit`, with room for plays up to d = `max_delay` rounds late."""
-        base = kernel_base(bandit)
+    def __init__(self, bandit: KernelBandit, *, max_delay: int, **common: Unpack[Range]) -> None:
+        inside = kernel_base(bandit)
         max_delay = checks.integer("max_delay", max_delay, low=0)
-        params = QpmdParams(base.params, max_delay, effects.effects(direction, low, high))
-        settings = {"max_delay": max_delay, "direction": direction, "low": float(low), "high": float(high)}
-        super().__init__(base, params, max_delay, seed, settings)
+        params = QpmdParams(inside.params, max_delay, self.span(**common))
+        super().__init__(inside, params, max_delay=max_delay)

@@ -11,15 +11,15 @@ and moves left towards the root without passing it.
 """
 
 import math
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from aftereffect.core import checks, effects, kernel, random
 from aftereffect.core.errors import InvalidArgument
-from aftereffect.core.kernel import DREW, FED, OWN, helper
-from aftereffect.players.base import LabelledKernelPlayer
+from aftereffect.core.kernel import DREW, FED, OWN, FloatState, WordState, helper
+from aftereffect.players.base import LabelledKernelPlayer, Range
 
 # In the order of y: where each way of computing ω begins.
 #
@@ -98,7 +98,7 @@ def size(params: ZimmertSeldinParams, n_arms: int) -> int:
     return arms_at(params) + 2 * n_arms
 
 
-def begin(params: ZimmertSeldinParams, n_arms: int, state: kernel.FloatState) -> None:
+def begin(params: ZimmertSeldinParams, n_arms: int, state: FloatState) -> None:
     """Stand before round 1."""
     for i in range(arms_at(params) + 2 * n_arms):
         state[i] = 0.0
@@ -107,7 +107,7 @@ def begin(params: ZimmertSeldinParams, n_arms: int, state: kernel.FloatState) ->
         state[arms_at(params) + i] = 1.0 / n_arms
 
 
-def ask(params: ZimmertSeldinParams, n_arms: int, state: kernel.FloatState, rng: kernel.WordState) -> int:
+def ask(params: ZimmertSeldinParams, n_arms: int, state: FloatState, rng: WordState) -> int:
     """Count what is outstanding, solve for x_t, draw."""
     state[DREW] = 1.0
     state[FED] = float("nan")
@@ -135,7 +135,7 @@ def ask(params: ZimmertSeldinParams, n_arms: int, state: kernel.FloatState, rng:
 
 
 @helper
-def solve(n_arms: int, a: float, b: float, arms: kernel.FloatState) -> None:
+def solve(n_arms: int, a: float, b: float, arms: FloatState) -> None:
     """Write x in front of L: the minimiser of ⟨x, L⟩ − 2a Σ √x(i) + (b/2) Σ x(i) ln x(i) on the simplex."""
     least = arms[n_arms]
     for i in range(1, n_arms):
@@ -159,13 +159,7 @@ def solve(n_arms: int, a: float, b: float, arms: kernel.FloatState) -> None:
 
 
 def tell_one(
-    params: ZimmertSeldinParams,
-    n_arms: int,
-    state: kernel.FloatState,
-    rng: kernel.WordState,
-    played: int,
-    arm: int,
-    loss: float,
+    params: ZimmertSeldinParams, n_arms: int, state: FloatState, rng: WordState, played: int, arm: int, loss: float
 ) -> int:
     """L(A_s) += ℓ_s/x_s(A_s), and the play is no longer outstanding."""
     places = params.max_delay + 1
@@ -195,7 +189,7 @@ class ZimmertSeldin2020(LabelledKernelPlayer):
         learned from all the same.
     max_delay: d, the most rounds after its own that a play is reported; the algorithm uses it only for the
         room it takes.
-    direction, low, high: whether effects are losses or rewards, and the range of what one play does in all.
+    direction, low, high, seed: as for every player; the range is that of what one play does in all.
 
     >>> player = ZimmertSeldin2020(2, max_delay=0, seed=7)
     >>> arm = player.ask()
@@ -208,26 +202,11 @@ class ZimmertSeldin2020(LabelledKernelPlayer):
     Reference: Zimmert and Seldin (2020), Algorithm 1 with both of its tunings. It has no experiments.
     """
 
-    needs: ClassVar[tuple[str, ...]] = ("labels",)
-
-    def __init__(
-        self,
-        n_arms: int,
-        max_delay: int,
-        *,
-        tuning: str = "simple",
-        direction: str = "minimize",
-        low: float = 0.0,
-        high: float = 1.0,
-        seed: int | None = None,
-    ) -> None:
-        """Take K = `n_arms`, with room for plays up to d = `max_delay` rounds late."""
+    def __init__(self, n_arms: int, *, max_delay: int, tuning: str = "simple", **common: Unpack[Range]) -> None:
         max_delay = checks.integer("max_delay", max_delay, low=0)
         self.tuning = checks.choice("tuning", tuning, TUNINGS)
-        params = ZimmertSeldinParams(max_delay, tuning == "advanced", effects.effects(direction, low, high))
-        settings = {"max_delay": max_delay, "tuning": tuning}
-        ranges = {"direction": direction, "low": float(low), "high": float(high)}
-        super().__init__(n_arms, params, max_delay, seed, settings | ranges)
+        params = ZimmertSeldinParams(max_delay, tuning == "advanced", self.span(**common))
+        super().__init__(n_arms, params, max_delay=max_delay, tuning=tuning)
 
     @property
     def probabilities(self) -> NDArray[np.float64]:

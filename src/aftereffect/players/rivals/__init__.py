@@ -11,7 +11,6 @@ DoublingWrapper                 the wrapper without a horizon
 UnknownDelayWrapper             the wrapper without a delay bound
 """
 
-from aftereffect.players.base import KernelPlayer
 from aftereffect.players.rivals.ars import ARSUCB, ARSExp3
 from aftereffect.players.rivals.blinded import Blinded
 from aftereffect.players.rivals.block_ucb import BlockUCB
@@ -23,18 +22,12 @@ from aftereffect.players.rivals.odaaf import ODAAF, ODAAFB, ODAAFV
 from aftereffect.players.wrapper.doubling import DoublingWrapper
 from aftereffect.players.wrapper.unknown_delay import UnknownDelayWrapper
 
-PLAYERS: tuple[type[KernelPlayer], ...] = (
-    *(CLW2018, MiniBatch, Blinded, FixedBlock, BlockUCB, ODAAF, ODAAFB, ODAAFV, ARSUCB, ARSExp3, LinearComposite),
-    *(DoublingWrapper, UnknownDelayWrapper),
-)
-
 __all__ = [
     "ARSUCB",
     "CLW2018",
     "ODAAF",
     "ODAAFB",
     "ODAAFV",
-    "PLAYERS",
     "ARSExp3",
     "Blinded",
     "BlockUCB",

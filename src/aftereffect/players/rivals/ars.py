@@ -8,12 +8,13 @@ are *not* the authors'. Section 1 of the paper compares rates with them.
 """
 
 import math
-from typing import Any, ClassVar, NamedTuple
+from typing import NamedTuple, Unpack
 
-from aftereffect.core import checks, effects, kernel, random
+from aftereffect.core import checks, kernel, random
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.core.kernel import DREW, FED, OWN, FloatState, WordState, helper
-from aftereffect.players.base import KernelPlayer
+from aftereffect.players import base as shared
+from aftereffect.players.base import REFUSED, Common, KernelPlayer, Limits
 from aftereffect.players.rivals.block_ucb import least_index
 
 
@@ -22,7 +23,7 @@ class ARSUCBParams(NamedTuple):
 
     growth: float
     width: float
-    span: effects.Effects
+    limits: Limits
 
 
 class ARSExp3Params(NamedTuple):
@@ -30,7 +31,7 @@ class ARSExp3Params(NamedTuple):
 
     growth: float
     step: float
-    span: effects.Effects
+    limits: Limits
 
 
 # state of both, after what every player has: rounds told, rounds left in the block, its arm, its length,
@@ -45,26 +46,28 @@ def block_size(growth: float, k: float) -> float:
     return float(math.ceil(k**growth - 1e-9))
 
 
-@helper
-def scaled_total(span: effects.Effects, t: float, total: float) -> float:
-    """Return (total − lo)/(hi − lo), flipped for rewards; in [1−t, t], as t actions at most add to it."""
-    loss = (total - span.lo) / (span.hi - span.lo)
-    if span.maximize:
-        loss = 1.0 - loss
-    return min(max(loss, 1.0 - t), t)
+# What `note` returns.
+GOES_ON, OVER, IMPOSSIBLE = 0, 1, -1
 
 
 @helper
-def note(span: effects.Effects, state: FloatState, total: float) -> bool:
-    """Note a total; return whether it ended a block in which something was seen."""
+def note(limits: Limits, state: FloatState, total: float) -> int:
+    """Note a total; say whether it ended a block in which something was seen, or is refused."""
+    state[FED] = float("nan")
+    total = shared.admitted(limits, state[ROUND] + 1.0, total)
+    if total == REFUSED:
+        return IMPOSSIBLE
     state[ROUND] += 1.0
     state[LEFT] -= 1.0
     if total == total:
-        state[SUM] += scaled_total(span, state[ROUND], total)
+        span = limits.span
+        loss = (total - span.lo) / (span.hi - span.lo)
+        state[SUM] += 1.0 - loss if span.maximize else loss
         state[SEEN] += 1.0
-    over = bool(state[LEFT] == 0.0 and state[SEEN] > 0.0)
-    state[FED] = min(max(state[SUM] / state[SEEN], 0.0), 1.0) if over else float("nan")
-    return over
+    if state[LEFT] > 0.0 or state[SEEN] == 0.0:
+        return GOES_ON
+    state[FED] = min(max(state[SUM] / state[SEEN], 0.0), 1.0)
+    return OVER
 
 
 @helper
@@ -99,8 +102,9 @@ def ask_ucb(params: ARSUCBParams, n_arms: int, state: FloatState, rng: WordState
 
 def tell_ucb(params: ARSUCBParams, n_arms: int, state: FloatState, rng: WordState, arm: int, total: float) -> int:
     """Credit a block to its arm when it ends."""
-    if not note(params.span, state, total):
-        return 0
+    noted = note(params.limits, state, total)
+    if noted != OVER:
+        return noted
     state[ARMS + arm] += state[SUM]
     state[ARMS + n_arms + arm] += state[SEEN]
     return 1
@@ -129,8 +133,9 @@ def ask_exp3(params: ARSExp3Params, n_arms: int, state: FloatState, rng: WordSta
 
 def tell_exp3(params: ARSExp3Params, n_arms: int, state: FloatState, rng: WordState, arm: int, total: float) -> int:
     """Add the block's loss over its arm's probability to the estimate when it ends."""
-    if not note(params.span, state, total):
-        return 0
+    noted = note(params.limits, state, total)
+    if noted != OVER:
+        return noted
     if state[FED] > 0.0:  # 0·∞ where 1/q(J) overflows
         step = state[FED] * state[LENGTH] * (state[WHOLE] / state[ARMS + arm])
         state[ARMS + n_arms + arm] = min(state[ARMS + n_arms + arm] + step, 1e300)
@@ -150,8 +155,9 @@ class ARSUCB(KernelPlayer):
     out first. A bad arm of gap Δ is then played O(ln T/Δ² + (d/Δ)^{1+1/γ}) times: regret of order ln T, as
     published, and a price of the unknown delay that does not grow with T.
 
-    growth: γ in [0, 8]. width: α ≥ 0; the published analysis asks, as remembered, for over 4; UCB1 has 2.
-    direction, low, high: the range of one action's effect, as for the wrapper. Missing totals are left out.
+    growth: γ in [0, 8]. width: α ≥ 0; UCB1 has 2. The default, 5, is chosen here: the totals of a block are not
+        independent, which widens an interval.
+    direction, low, high, out_of_range, seed: as for the wrapper. Missing totals are left out.
 
     >>> player = ARSUCB(n_arms=2, seed=7)
     >>> [(player.ask(), player.tell(0.5))[0] for _ in range(10)]        # blocks of 1, 1, 4 and 4 rounds
@@ -161,27 +167,11 @@ class ARSUCB(KernelPlayer):
     feedback" (AAAI 2021), for the idea; growth, width and the anytime logarithm are chosen here.
     """
 
-    needs: ClassVar[tuple[str, ...]] = ("stochastic losses",)
-
-    def __init__(
-        self,
-        n_arms: int,
-        *,
-        growth: float = 2.0,
-        width: float = 5.0,
-        seed: int | None = None,
-        direction: str = "minimize",
-        low: float = 0.0,
-        high: float = 1.0,
-    ) -> None:
-        """Start before round 1; `seed` is taken like every player's, and makes no difference."""
+    def __init__(self, n_arms: int, *, growth: float = 2.0, width: float = 5.0, **common: Unpack[Common]) -> None:
         self.growth = checks.real("growth", growth, low=0.0, high=8.0)
         self.width = checks.real("width", width, low=0.0)
-        self.effects = effects.effects(direction, low, high)
-        self.direction, self.low, self.high = direction, float(low), float(high)
-        settings: dict[str, Any] = {"growth": self.growth, "width": self.width}
-        settings |= {"direction": direction, "low": self.low, "high": self.high}
-        super().__init__(n_arms, ARSUCBParams(self.growth, self.width, self.effects), seed, settings)
+        params = ARSUCBParams(self.growth, self.width, self.limits(None, **common))
+        super().__init__(n_arms, params, growth=self.growth, width=self.width)
 
 
 class ARSExp3(KernelPlayer):
@@ -199,7 +189,7 @@ class ARSExp3(KernelPlayer):
     as many late ones, and regret could be linear.
 
     growth: γ in [0, 8], ½ by default. step: c > 0, 1 by default.
-    direction, low, high: the range of one action's effect, as for the wrapper. Missing totals are left out.
+    direction, low, high, out_of_range, seed: as for the wrapper. Missing totals are left out.
 
     >>> player = ARSExp3(n_arms=2, seed=7)
     >>> [(player.ask(), player.tell(0.5))[1].draw for _ in range(7)]    # blocks of 1, 2, 2 and 2 rounds
@@ -208,27 +198,11 @@ class ARSExp3(KernelPlayer):
     Reference: as for `ARSUCB`; growth, weighting and steps are chosen here.
     """
 
-    needs: ClassVar[tuple[str, ...]] = ()
-
-    def __init__(
-        self,
-        n_arms: int,
-        *,
-        growth: float = 0.5,
-        step: float = 1.0,
-        seed: int | None = None,
-        direction: str = "minimize",
-        low: float = 0.0,
-        high: float = 1.0,
-    ) -> None:
-        """Start before round 1."""
+    def __init__(self, n_arms: int, *, growth: float = 0.5, step: float = 1.0, **common: Unpack[Common]) -> None:
         self.growth = checks.real("growth", growth, low=0.0, high=8.0)
         self.step = checks.real("step", step, above=0.0)
-        self.effects = effects.effects(direction, low, high)
-        self.direction, self.low, self.high = direction, float(low), float(high)
-        settings: dict[str, Any] = {"growth": self.growth, "step": self.step}
-        settings |= {"direction": direction, "low": self.low, "high": self.high}
-        super().__init__(n_arms, ARSExp3Params(self.growth, self.step, self.effects), seed, settings)
+        params = ARSExp3Params(self.growth, self.step, self.limits(None, **common))
+        super().__init__(n_arms, params, growth=self.growth, step=self.step)
 
     def regret_bound(self, horizon: int, max_delay: int) -> float:
         """Return the bound above, or T·hi if that is less; at other steps c, c + 1/c stands for the 2."""

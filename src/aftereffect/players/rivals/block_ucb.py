@@ -7,25 +7,25 @@ paper's players are measured against on tame data.
 """
 
 import math
-from typing import Any, ClassVar, NamedTuple
+from typing import NamedTuple, Unpack
 
 from aftereffect.core import checks, effects, kernel
-from aftereffect.core.kernel import DREW, FED, OWN, helper
-from aftereffect.players.base import KernelPlayer
+from aftereffect.core.kernel import DREW, FED, OWN, FloatState, WordState, helper
+from aftereffect.players import base as shared
+from aftereffect.players.base import REFUSED, Common, KernelPlayer, Limits
 
 
 class BlockUCBParams(NamedTuple):
-    """width: α. total_bounds: what a total can be, with a margin."""
+    """width: α."""
 
     max_delay: int
     width: float
-    span: effects.Effects
-    total_bounds: tuple[float, float]
+    limits: Limits
 
 
-# state, after what every player has: rounds told, rounds of the block that are over, its arm, the sum of its
-# clean totals; then the sums of fed losses and the numbers of windows, by arm.
-ROUND, PLACE, ARM, WINDOW, SUMS = OWN, OWN + 1, OWN + 2, OWN + 3, OWN + 4
+# state, after what every player has: rounds told, the block's arm, its rounds that are over, the sum of its clean
+# totals; then the sums of fed losses and the numbers of windows, by arm.
+ROUND, ARM, PLACE, SUMS = OWN, OWN + 1, OWN + 2, OWN + 4
 
 
 def size(params: BlockUCBParams, n_arms: int) -> int:
@@ -33,16 +33,14 @@ def size(params: BlockUCBParams, n_arms: int) -> int:
     return SUMS + 2 * n_arms
 
 
-def begin(params: BlockUCBParams, n_arms: int, state: kernel.FloatState) -> None:
+def begin(params: BlockUCBParams, n_arms: int, state: FloatState) -> None:
     """Stand before round 1."""
     for i in range(SUMS + 2 * n_arms):
         state[i] = 0.0
 
 
 @helper
-def least_index(
-    scale: float, width: float, rounds: float, n_arms: int, sums: kernel.FloatState, counts: kernel.FloatState
-) -> int:
+def least_index(scale: float, width: float, rounds: float, n_arms: int, sums: FloatState, counts: FloatState) -> int:
     """Return the first arm without a count, else the first with the least scale·mean − width·√(ln t/n)."""
     log = math.log(max(rounds, 1.0))
     best = 0
@@ -57,7 +55,7 @@ def least_index(
     return best
 
 
-def ask(params: BlockUCBParams, n_arms: int, state: kernel.FloatState, rng: kernel.WordState) -> int:
+def ask(params: BlockUCBParams, n_arms: int, state: FloatState, rng: WordState) -> int:
     """Choose an arm when a block begins, else stay."""
     state[DREW] = 0.0
     if state[PLACE] == 0.0:
@@ -69,29 +67,18 @@ def ask(params: BlockUCBParams, n_arms: int, state: kernel.FloatState, rng: kern
     return int(state[ARM])
 
 
-def tell(
-    params: BlockUCBParams,
-    n_arms: int,
-    state: kernel.FloatState,
-    rng: kernel.WordState,
-    arm: int,
-    total: float,
-) -> int:
+def tell(params: BlockUCBParams, n_arms: int, state: FloatState, rng: WordState, arm: int, total: float) -> int:
     """Add up the last d+1 totals of the block, and note their sum when it ends."""
     d = params.max_delay
     state[FED] = float("nan")
+    total = shared.admitted(params.limits, 1.0, total)
+    if total == REFUSED:
+        return -1
     state[ROUND] += 1.0
-    state[PLACE] += 1.0
-    if state[PLACE] > d:
-        state[WINDOW] += effects.clipped(params.total_bounds, total)
-    if state[PLACE] <= 2 * d:
-        return 0
-    window = state[WINDOW]
-    state[PLACE] = 0.0
-    state[WINDOW] = 0.0
+    window = shared.block_sum(state[PLACE:], d, 2 * d + 1, total)
     if window != window:
         return 0
-    state[FED] = effects.fed_loss(params.span, d, window)
+    state[FED] = effects.fed_loss(params.limits.span, d, window)
     state[SUMS + arm] += state[FED]
     state[SUMS + n_arms + arm] += 1.0
     return 1
@@ -111,8 +98,8 @@ class BlockUCB(KernelPlayer):
     max_delay: d ≥ 0, how many rounds after its own an action's effect can still arrive.
     width: α ≥ 0. √2 is UCB1's at d = 0. A window averages d+1 rounds, so that less will do: 0.7, the default,
         was the best all-rounder of a few tried on varied losses; nothing proves it.
-    direction, low, high: as for the wrapper. Totals outside (d+1)·[lo, hi] are clipped to it. A missing total
-    in the window voids the block.
+    direction, low, high, out_of_range: as for the wrapper. A missing total in the window voids the block.
+    seed: makes no difference.
 
     >>> player = BlockUCB(n_arms=2, max_delay=1, seed=7)
     >>> for total in (0.0, 0.25, 0.5, 0.5, 0.0, 0.0):      # arm 0 seems to cost 3/8 a round, arm 1 nothing
@@ -124,26 +111,9 @@ class BlockUCB(KernelPlayer):
     References: Auer, Cesa-Bianchi and Fischer (2002) for the index; Lemma 2 of the paper for the window.
     """
 
-    needs: ClassVar[tuple[str, ...]] = ("max_delay", "stochastic losses")
-
-    def __init__(
-        self,
-        n_arms: int,
-        *,
-        max_delay: int,
-        width: float = 0.7,
-        seed: int | None = None,
-        direction: str = "minimize",
-        low: float = 0.0,
-        high: float = 1.0,
-    ) -> None:
-        """Start before round 1; `seed` is taken like every player's, and makes no difference."""
+    def __init__(self, n_arms: int, *, max_delay: int, width: float = 0.7, **common: Unpack[Common]) -> None:
         self.max_delay = checks.integer("max_delay", max_delay, low=0)
         self.width = checks.real("width", width, low=0.0)
-        self.effects = effects.effects(direction, low, high)
-        self.direction, self.low, self.high = direction, float(low), float(high)
-        bounds = effects.total_bounds(self.effects, self.max_delay)
-        params = BlockUCBParams(self.max_delay, self.width, self.effects, bounds)
-        settings: dict[str, Any] = {"max_delay": self.max_delay, "width": self.width}
-        settings |= {"direction": direction, "low": self.low, "high": self.high}
-        super().__init__(n_arms, params, seed, settings)
+        limits = self.limits(self.max_delay + 1, **common)
+        params = BlockUCBParams(self.max_delay, self.width, limits)
+        super().__init__(n_arms, params, max_delay=self.max_delay, width=self.width)

@@ -9,85 +9,57 @@ rounds after each update: a renewal process with mean block 2d_c−1 + 1/q = 3(2
 """
 
 import math
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, NamedTuple, Self, Unpack
 
 from aftereffect.bandits.exp3 import Exp3
 from aftereffect.bandits.kernel_bandit import KernelBandit
 from aftereffect.core import checks, effects, kernel, random
-from aftereffect.core.kernel import DREW, FED, OWN
-from aftereffect.players.base import KernelPlayer, kernel_base
+from aftereffect.core.kernel import FED, FloatState, WordState
+from aftereffect.players import base as shared
+from aftereffect.players.base import BLOCK, REFUSED, Common, KernelPlayer, Limits, kernel_base
 
 
 class CLW2018Params(NamedTuple):
-    """base: the parameters of the base algorithm. update_probability: the coins' bias q."""
+    """base: the parameters of the base algorithm; base_at: where its state begins. update_probability: q."""
 
     base: Any
+    base_at: int
     max_delay: int
     update_probability: float
-    span: effects.Effects
-    total_bounds: tuple[float, float]
+    limits: Limits
 
 
-# state, after what every player has: round, latest update round, arm, whether to draw next; the d+1 latest
-# totals; then the base's state.
-ROUND, LATEST, ARM, DRAW, TOTALS = OWN, OWN + 1, OWN + 2, OWN + 3, OWN + 4
+# state, after what every player in blocks has: the rounds told, for how many more rounds coins are ignored, the d+1
+# latest totals. The totals before round 1 are 0.
+ROUND, WAIT, TOTALS = BLOCK, BLOCK + 1, BLOCK + 2
 
 
-def size(params: CLW2018Params, n_arms: int) -> int:
-    """Four scalars, d+1 totals, the base's state."""
-    return TOTALS + params.max_delay + 1 + kernel.BANDITS[type(params.base)].size(n_arms)
-
-
-def begin(params: CLW2018Params, n_arms: int, state: kernel.FloatState) -> None:
-    """Stand before round 1, in which an update is allowed; the totals before it are 0."""
-    base = TOTALS + params.max_delay + 1
-    for i in range(base):
-        state[i] = 0.0
-    state[LATEST] = -1.0 - 2 * params.max_delay
-    state[DRAW] = 1.0
-    kernel.bandit_start(params.base, n_arms, state[base:])
-
-
-def ask(params: CLW2018Params, n_arms: int, state: kernel.FloatState, rng: kernel.WordState) -> int:
-    """Draw after an update, else stay."""
-    state[DREW] = state[DRAW]
-    if state[DRAW] == 1.0:
-        base = state[TOTALS + params.max_delay + 1 :]
-        state[ARM] = kernel.bandit_draw(params.base, n_arms, base, random.uniform(rng[random.ARMS]))
-        state[DRAW] = 0.0
-    state[ROUND] += 1.0
-    return int(state[ARM])
-
-
-def tell(
-    params: CLW2018Params,
-    n_arms: int,
-    state: kernel.FloatState,
-    rng: kernel.WordState,
-    arm: int,
-    total: float,
-) -> int:
+def tell(params: CLW2018Params, n_arms: int, state: FloatState, rng: WordState, arm: int, total: float) -> int:
     """Toss the round's coin; on a one, if the latest update is old enough, feed the d+1 latest totals."""
     d = params.max_delay
-    t = int(state[ROUND])
     state[FED] = float("nan")
-    state[TOTALS + t % (d + 1)] = effects.clipped(params.total_bounds, total)
+    total = shared.admitted(params.limits, 1.0, total)
+    if total == REFUSED:
+        return -1
+    state[ROUND] += 1.0
+    t = int(state[ROUND])
+    state[TOTALS + t % (d + 1)] = total
     coin = random.uniform(rng[random.COINS]) < params.update_probability
-    if not coin or t - state[LATEST] < 2 * d + 2:
+    if state[WAIT] > 0.0:
+        state[WAIT] -= 1.0
+        return 0
+    if not coin:
         return 0
     window = 0.0
     for s in range(t + 1, t + d + 2):
         window += state[TOTALS + s % (d + 1)]
     if window != window:
         return 0
-    state[FED] = effects.average_loss(params.span, 2 * d + 2, window)
-    kernel.bandit_update(params.base, n_arms, state[TOTALS + d + 1 :], arm, state[FED])
-    state[LATEST] = t
-    state[DRAW] = 1.0
-    return 1
+    state[WAIT] = 2 * d + 1
+    return shared.block_update(params, n_arms, state, arm, effects.average_loss(params.limits.span, 2 * d + 2, window))
 
 
-kernel.register(CLW2018Params, kernel.PlayerKernel(size, begin, ask, tell))
+kernel.register(CLW2018Params, kernel.PlayerKernel(shared.block_size, shared.block_begin, shared.block_ask, tell))
 
 
 class CLW2018(KernelPlayer):
@@ -113,8 +85,8 @@ class CLW2018(KernelPlayer):
 
     bandit: the base algorithm, in kernel form. max_delay: d ≥ 0.
     update_probability: q, by default 1/(2(2d_c−1)) = 1/(4d+2).
-    direction, low, high: as for the wrapper. Totals outside (d+1)·[lo, hi] are clipped to it. A window with a
-    missing total is not fed: the block goes on.
+    direction, low, high, out_of_range, seed: as for the wrapper. A window with a missing total is not fed: the block
+        goes on.
 
     >>> player = CLW2018(Exp3(n_arms=2, learning_rate=0.1), max_delay=1, update_probability=1.0, seed=7)
     >>> rounds = [(player.ask(), player.tell(0.5))[1] for _ in range(6)]
@@ -127,45 +99,24 @@ class CLW2018(KernelPlayer):
     (COLT 2018); Appendix E of the paper.
     """
 
-    needs: ClassVar[tuple[str, ...]] = ("max_delay", "horizon")
-
     def __init__(
         self,
         bandit: KernelBandit,
         *,
         max_delay: int,
         update_probability: float | None = None,
-        seed: int | None = None,
-        direction: str = "minimize",
-        low: float = 0.0,
-        high: float = 1.0,
+        **common: Unpack[Common],
     ) -> None:
-        """Start before round 1."""
-        base = kernel_base(bandit)
-        self.max_delay = checks.integer("max_delay", max_delay, low=0)
-        q = 1.0 / (4 * self.max_delay + 2) if update_probability is None else update_probability
+        inside = kernel_base(bandit)
+        self.max_delay = d = checks.integer("max_delay", max_delay, low=0)
+        q = 1.0 / (4 * d + 2) if update_probability is None else update_probability
         self.update_probability = checks.real("update_probability", q, above=0.0, high=1.0)
-        self.effects = effects.effects(direction, low, high)
-        self.direction, self.low, self.high = direction, float(low), float(high)
-        bounds = effects.total_bounds(self.effects, self.max_delay)
-        params = CLW2018Params(base.params, self.max_delay, self.update_probability, self.effects, bounds)
-        settings: dict[str, Any] = {"max_delay": self.max_delay}
-        settings |= {"update_probability": self.update_probability}
-        settings |= {"direction": direction, "low": self.low, "high": self.high}
-        super().__init__(base, params, seed, settings)
+        limits = self.limits(d + 1, **common)
+        params = CLW2018Params(inside.params, TOTALS + d + 1, d, self.update_probability, limits)
+        super().__init__(inside, params, max_delay=d, update_probability=self.update_probability)
 
     @classmethod
-    def tuned(
-        cls,
-        *,
-        n_arms: int,
-        max_delay: int,
-        horizon: int,
-        seed: int | None = None,
-        direction: str = "minimize",
-        low: float = 0.0,
-        high: float = 1.0,
-    ) -> Self:
+    def tuned(cls, n_arms: int, *, max_delay: int, horizon: int, **common: Unpack[Common]) -> Self:
         """Return the player over Exp3 at the published rate η = 4√(d_c ln K/((4K+1)T)).
 
         The bound that came with it, 8√(d_c(4K+1)T ln K) + O(d), rests on the two flawed steps.
@@ -174,4 +125,4 @@ class CLW2018(KernelPlayer):
         d = checks.integer("max_delay", max_delay, low=0)
         T = checks.integer("horizon", horizon, low=1)
         bandit = Exp3(K, learning_rate=4.0 * math.sqrt((d + 1) * math.log(K) / ((4 * K + 1) * T)))
-        return cls(bandit, max_delay=d, seed=seed, direction=direction, low=low, high=high)
+        return cls(bandit, max_delay=d, **common)

@@ -7,79 +7,39 @@ It updates about e times as often as the wrapper. But everybody knows where its 
 in the first d rounds of a block are never seen, and an oblivious adversary can put all that matters there.
 """
 
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, NamedTuple, Self, Unpack
 
 from aftereffect import theory
 from aftereffect.bandits.kernel_bandit import KernelBandit
-from aftereffect.core import checks, effects, kernel, random
-from aftereffect.core.kernel import DREW, FED, OWN
-from aftereffect.players.base import KernelPlayer, kernel_base, tuned_base
+from aftereffect.core import checks, effects, kernel
+from aftereffect.core.kernel import FED, FloatState, WordState
+from aftereffect.players import base as shared
+from aftereffect.players.base import BLOCK, REFUSED, Common, KernelPlayer, Limits, kernel_base, tuned_base
 
 
 class FixedBlockParams(NamedTuple):
-    """base: the parameters of the base algorithm. total_bounds: what a total can be, with a margin."""
+    """base: the parameters of the base algorithm; base_at: where its state begins."""
 
     base: Any
+    base_at: int
     max_delay: int
-    span: effects.Effects
-    total_bounds: tuple[float, float]
+    limits: Limits
 
 
-# state, after what every player has: rounds of the block that are over, its arm, the sum of its clean totals,
-# whether to draw next; then the base's state.
-PLACE, ARM, WINDOW, DRAW, BASE = OWN, OWN + 1, OWN + 2, OWN + 3, OWN + 4
-
-
-def size(params: FixedBlockParams, n_arms: int) -> int:
-    """Four scalars, the base's state."""
-    return BASE + kernel.BANDITS[type(params.base)].size(n_arms)
-
-
-def begin(params: FixedBlockParams, n_arms: int, state: kernel.FloatState) -> None:
-    """Stand before round 1."""
-    for i in range(BASE):
-        state[i] = 0.0
-    state[DRAW] = 1.0
-    kernel.bandit_start(params.base, n_arms, state[BASE:])
-
-
-def ask(params: FixedBlockParams, n_arms: int, state: kernel.FloatState, rng: kernel.WordState) -> int:
-    """Draw after an update, else stay."""
-    state[DREW] = state[DRAW]
-    if state[DRAW] == 1.0:
-        state[ARM] = kernel.bandit_draw(params.base, n_arms, state[BASE:], random.uniform(rng[random.ARMS]))
-        state[DRAW] = 0.0
-    return int(state[ARM])
-
-
-def tell(
-    params: FixedBlockParams,
-    n_arms: int,
-    state: kernel.FloatState,
-    rng: kernel.WordState,
-    arm: int,
-    total: float,
-) -> int:
+def tell(params: FixedBlockParams, n_arms: int, state: FloatState, rng: WordState, arm: int, total: float) -> int:
     """Add up the last d+1 totals of the block, and feed their sum when it ends."""
     d = params.max_delay
     state[FED] = float("nan")
-    state[PLACE] += 1.0
-    if state[PLACE] > d:
-        state[WINDOW] += effects.clipped(params.total_bounds, total)
-    if state[PLACE] <= 2 * d:
-        return 0
-    window = state[WINDOW]
-    state[PLACE] = 0.0
-    state[WINDOW] = 0.0
+    total = shared.admitted(params.limits, 1.0, total)
+    if total == REFUSED:
+        return -1
+    window = shared.block_sum(state[BLOCK:], d, 2 * d + 1, total)
     if window != window:
         return 0
-    state[FED] = effects.fed_loss(params.span, d, window)
-    kernel.bandit_update(params.base, n_arms, state[BASE:], arm, state[FED])
-    state[DRAW] = 1.0
-    return 1
+    return shared.block_update(params, n_arms, state, arm, effects.fed_loss(params.limits.span, d, window))
 
 
-kernel.register(FixedBlockParams, kernel.PlayerKernel(size, begin, ask, tell))
+kernel.register(FixedBlockParams, kernel.PlayerKernel(shared.block_size, shared.block_begin, shared.block_ask, tell))
 
 
 class FixedBlock(KernelPlayer):
@@ -92,8 +52,8 @@ class FixedBlock(KernelPlayer):
 
     bandit: the base algorithm, in kernel form.
     max_delay: d ≥ 0, how many rounds after its own an action's effect can still arrive.
-    direction, low, high: as for the wrapper. Totals outside (d+1)·[lo, hi] are clipped to it. A missing total
-    in the window voids the block: nothing is fed and the arm stays for another block.
+    direction, low, high, out_of_range, seed: as for the wrapper. A missing total in the window voids the block:
+        nothing is fed and the arm stays for another block.
 
     >>> from aftereffect import Exp3
     >>> player = FixedBlock(Exp3(n_arms=2, learning_rate=0.1), max_delay=1, seed=7)
@@ -107,41 +67,18 @@ class FixedBlock(KernelPlayer):
     Tewari (2012), see `MiniBatch`.
     """
 
-    needs: ClassVar[tuple[str, ...]] = ("max_delay", "horizon")
-
-    def __init__(
-        self,
-        bandit: KernelBandit,
-        *,
-        max_delay: int,
-        seed: int | None = None,
-        direction: str = "minimize",
-        low: float = 0.0,
-        high: float = 1.0,
-    ) -> None:
-        """Start before round 1."""
-        base = kernel_base(bandit)
+    def __init__(self, bandit: KernelBandit, *, max_delay: int, **common: Unpack[Common]) -> None:
+        inside = kernel_base(bandit)
         self.max_delay = checks.integer("max_delay", max_delay, low=0)
-        self.effects = effects.effects(direction, low, high)
-        self.direction, self.low, self.high = direction, float(low), float(high)
-        bounds = effects.total_bounds(self.effects, self.max_delay)
-        params = FixedBlockParams(base.params, self.max_delay, self.effects, bounds)
-        settings = {"max_delay": self.max_delay, "direction": direction, "low": self.low, "high": self.high}
-        super().__init__(base, params, seed, settings)
+        limits = self.limits(self.max_delay + 1, **common)
+        super().__init__(
+            inside, FixedBlockParams(inside.params, BLOCK + 2, self.max_delay, limits), max_delay=self.max_delay
+        )
 
     @classmethod
     def tuned(
-        cls,
-        *,
-        n_arms: int,
-        max_delay: int,
-        horizon: int,
-        base: str = "tsallis",
-        seed: int | None = None,
-        direction: str = "minimize",
-        low: float = 0.0,
-        high: float = 1.0,
+        cls, n_arms: int, *, max_delay: int, horizon: int, base: str = "tsallis", **common: Unpack[Common]
     ) -> Self:
         """Return the player whose base is tuned to its ⌊T/(2d+1)⌋ updates."""
         bandit = tuned_base(base, n_arms, theory.most_updates(max_delay, horizon))
-        return cls(bandit, max_delay=max_delay, seed=seed, direction=direction, low=low, high=high)
+        return cls(bandit, max_delay=max_delay, **common)

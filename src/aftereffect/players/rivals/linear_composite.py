@@ -8,7 +8,7 @@ names these losses as a special case of composite ones, without the knowledge of
 """
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, NamedTuple, Self, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,8 +17,9 @@ from aftereffect.bandits.kernel_bandit import KernelBandit
 from aftereffect.core import checks, effects, kernel, random
 from aftereffect.core.checks import FloatArray
 from aftereffect.core.errors import InvalidArgument
-from aftereffect.core.kernel import DREW, FED, OWN
-from aftereffect.players.base import KernelPlayer, kernel_base, tuned_base
+from aftereffect.core.kernel import DREW, FED, OWN, FloatState, WordState
+from aftereffect.players import base as shared
+from aftereffect.players.base import REFUSED, Common, KernelPlayer, Limits, kernel_base, tuned_base
 
 
 class LinearCompositeParams(NamedTuple):
@@ -28,7 +29,7 @@ class LinearCompositeParams(NamedTuple):
     base_size: int
     delay: int
     lags: FloatArray
-    span: effects.Effects
+    limits: Limits
 
 
 # state, after what every player has: round; the latest m−d+1 reconstructed losses; the latest d+1 arms;
@@ -41,7 +42,7 @@ def size(params: LinearCompositeParams, n_arms: int) -> int:
     return LOSSES + len(params.lags) + (params.delay + 1) * (1 + params.base_size)
 
 
-def begin(params: LinearCompositeParams, n_arms: int, state: kernel.FloatState) -> None:
+def begin(params: LinearCompositeParams, n_arms: int, state: FloatState) -> None:
     """Stand before round 1; nothing was played before it."""
     arms = LOSSES + params.lags.shape[0]
     bases = arms + params.delay + 1
@@ -51,7 +52,7 @@ def begin(params: LinearCompositeParams, n_arms: int, state: kernel.FloatState) 
         kernel.bandit_start(params.base, n_arms, state[bases + copy * params.base_size :])
 
 
-def ask(params: LinearCompositeParams, n_arms: int, state: kernel.FloatState, rng: kernel.WordState) -> int:
+def ask(params: LinearCompositeParams, n_arms: int, state: FloatState, rng: WordState) -> int:
     """Let the copy whose turn it is draw an arm."""
     state[DREW] = 1.0
     state[ROUND] += 1.0
@@ -64,16 +65,13 @@ def ask(params: LinearCompositeParams, n_arms: int, state: kernel.FloatState, rn
     return arm
 
 
-def tell(
-    params: LinearCompositeParams,
-    n_arms: int,
-    state: kernel.FloatState,
-    rng: kernel.WordState,
-    arm: int,
-    total: float,
-) -> int:
+def tell(params: LinearCompositeParams, n_arms: int, state: FloatState, rng: WordState, arm: int, total: float) -> int:
     """Reconstruct the loss of round t−d and feed it to the copy that played then."""
     state[FED] = float("nan")
+    total = shared.admitted(params.limits, 1.0, total)
+    if total == REFUSED:
+        return -1
+    span = params.limits.span
     d = params.delay
     kept = params.lags.shape[0]
     played = int(state[ROUND]) - d
@@ -81,7 +79,7 @@ def tell(
         return 0
     slot = LOSSES + played % kept
     # A missing total leaves a hole in the record; the middle of the range fills it.
-    state[slot] = params.span.lo + 0.5 * (params.span.hi - params.span.lo)
+    state[slot] = span.lo + 0.5 * (span.hi - span.lo)
     if total != total:
         return 0
     older = 0.0
@@ -90,8 +88,8 @@ def tell(
         older += params.lags[k] * state[LOSSES + (played + kept - k) % kept]
     loss = (total - older) / params.lags[0]
     # The true loss lies in the range, so moving a wrong one there can only mend it.
-    state[slot] = min(max(loss, params.span.lo), params.span.hi)
-    state[FED] = effects.fed_loss(params.span, 0, state[slot])
+    state[slot] = min(max(loss, span.lo), span.hi)
+    state[FED] = effects.fed_loss(span, 0, state[slot])
     arms = LOSSES + kept
     copy = played % (d + 1)
     base = state[arms + d + 1 + copy * params.base_size :]
@@ -120,6 +118,7 @@ class LinearComposite(KernelPlayer):
     bandit: the base algorithm, in kernel form; it is copied d+1 times.
     coefficients: a_0..a_m, not all 0.
     direction, low, high: "minimize" or "maximize"; the range of ℓ itself, before it is spread.
+    out_of_range, seed: as for the wrapper.
 
     >>> from aftereffect import Exp3
     >>> player = LinearComposite(Exp3(n_arms=2, learning_rate=0.1), coefficients=[0.75, 0.25], seed=7)
@@ -131,49 +130,39 @@ class LinearComposite(KernelPlayer):
     Reference: Dekel, Ding, Koren and Peres, "Online learning with composite loss functions" (COLT 2014).
     """
 
-    needs: ClassVar[tuple[str, ...]] = ("coefficients", "horizon")
-
-    def __init__(
-        self,
-        bandit: KernelBandit,
-        *,
-        coefficients: ArrayLike,
-        seed: int | None = None,
-        direction: str = "minimize",
-        low: float = 0.0,
-        high: float = 1.0,
-    ) -> None:
-        """Start before round 1."""
-        base = kernel_base(bandit)
+    def __init__(self, bandit: KernelBandit, *, coefficients: ArrayLike, **common: Unpack[Common]) -> None:
+        inside = kernel_base(bandit)
         row = checks.array("coefficients", coefficients, shape=("d+1",))
         self.delay = first_lag(row)
         self.coefficients = tuple(float(a) for a in row)
-        self.effects = effects.effects(direction, low, high)
-        self.direction, self.low, self.high = direction, float(low), float(high)
-        length = kernel.BANDITS[type(base.params)].size(base.n_arms)
+        limits = self.limits(len(row), **common)
+        lo, hi, _ = limits.span
+        margin = effects.ROUNDING * (hi - lo) * float(np.abs(row).sum())
+        self._least, self._most = np.minimum(row * lo, row * hi).sum(), np.maximum(row * lo, row * hi).sum()
+        limits = limits._replace(least=float(self._least - margin), most=float(self._most + margin))
+        length = kernel.BANDITS[type(inside.params)].size(inside.n_arms)
         lags = checks.owned(np.array(row[self.delay :]))
-        params = LinearCompositeParams(base.params, length, self.delay, lags, self.effects)
-        settings: dict[str, Any] = {"coefficients": list(self.coefficients)}
-        settings |= {"direction": direction, "low": self.low, "high": self.high}
-        super().__init__(base, params, seed, settings)
+        params = LinearCompositeParams(inside.params, length, self.delay, lags, limits)
+        super().__init__(inside, params, coefficients=list(self.coefficients))
+
+    def refusal(self) -> str:
+        """Say what a total must be that is not refused."""
+        return f"total must lie in [{self._least:g}, {self._most:g}], what the coefficients make of the range"
 
     @classmethod
     def tuned(
         cls,
-        *,
         n_arms: int,
+        *,
         horizon: int,
         coefficients: Sequence[float],
         base: str = "exp3",
-        seed: int | None = None,
-        direction: str = "minimize",
-        low: float = 0.0,
-        high: float = 1.0,
+        **common: Unpack[Common],
     ) -> Self:
         """Return the player whose copies are tuned to T/(d+1) updates each."""
         copies = first_lag(checks.array("coefficients", coefficients, shape=("d+1",))) + 1
         bandit = tuned_base(base, n_arms, checks.integer("horizon", horizon, low=1) // copies)
-        return cls(bandit, coefficients=coefficients, seed=seed, direction=direction, low=low, high=high)
+        return cls(bandit, coefficients=coefficients, **common)
 
     @property
     def error_growth(self) -> float:

@@ -6,77 +6,45 @@ with the horizon instead, until that does not matter: regret of order T^{2/3}, f
 """
 
 import math
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, NamedTuple, Self, Unpack
 
 from aftereffect.bandits.kernel_bandit import KernelBandit
-from aftereffect.core import checks, effects, kernel, random
-from aftereffect.core.kernel import DREW, FED, OWN
-from aftereffect.players.base import KernelPlayer, kernel_base, tuned_base
+from aftereffect.core import checks, effects, kernel
+from aftereffect.core.kernel import FED, FloatState, WordState
+from aftereffect.players import base as shared
+from aftereffect.players.base import BLOCK, REFUSED, Common, KernelPlayer, Limits, kernel_base, tuned_base
 
 
 class MiniBatchParams(NamedTuple):
-    """base: the parameters of the base algorithm. parts: τ + d. bounds: of a block's sum."""
+    """base: the parameters of the base algorithm; base_at: where its state begins. parts: τ + d."""
 
     base: Any
+    base_at: int
     block_length: int
     parts: int
-    span: effects.Effects
-    bounds: tuple[float, float]
+    limits: Limits
 
 
-# state, after what every player has: rounds of the block that are over, its arm, the sum of its totals,
-# whether to draw next; then the base's state.
-PLACE, ARM, SUM, DRAW, BASE = OWN, OWN + 1, OWN + 2, OWN + 3, OWN + 4
+# state, after what every player in blocks has: the rounds told, the rounds of the block that are over, its sum.
+ROUND, SUM, BASE = BLOCK, BLOCK + 1, BLOCK + 3
 
 
-def size(params: MiniBatchParams, n_arms: int) -> int:
-    """Four scalars, the base's state."""
-    return BASE + kernel.BANDITS[type(params.base)].size(n_arms)
-
-
-def begin(params: MiniBatchParams, n_arms: int, state: kernel.FloatState) -> None:
-    """Stand before round 1."""
-    for i in range(BASE):
-        state[i] = 0.0
-    state[DRAW] = 1.0
-    kernel.bandit_start(params.base, n_arms, state[BASE:])
-
-
-def ask(params: MiniBatchParams, n_arms: int, state: kernel.FloatState, rng: kernel.WordState) -> int:
-    """Draw after an update, else stay."""
-    state[DREW] = state[DRAW]
-    if state[DRAW] == 1.0:
-        state[ARM] = kernel.bandit_draw(params.base, n_arms, state[BASE:], random.uniform(rng[random.ARMS]))
-        state[DRAW] = 0.0
-    return int(state[ARM])
-
-
-def tell(
-    params: MiniBatchParams,
-    n_arms: int,
-    state: kernel.FloatState,
-    rng: kernel.WordState,
-    arm: int,
-    total: float,
-) -> int:
+def tell(params: MiniBatchParams, n_arms: int, state: FloatState, rng: WordState, arm: int, total: float) -> int:
     """Add up the totals of the block, and feed their average when it ends."""
     state[FED] = float("nan")
-    state[PLACE] += 1.0
-    state[SUM] += effects.clipped(params.bounds, total)
-    if state[PLACE] < params.block_length:
-        return 0
-    whole = state[SUM]
-    state[PLACE] = 0.0
-    state[SUM] = 0.0
+    total = shared.admitted(params.limits, state[ROUND] + 1.0, total)
+    if total == REFUSED:
+        return -1
+    state[ROUND] += 1.0
+    whole = shared.block_sum(state[SUM:], 0, params.block_length, total)
     if whole != whole:
         return 0
-    state[FED] = effects.average_loss(params.span, params.parts, whole)
-    kernel.bandit_update(params.base, n_arms, state[BASE:], arm, state[FED])
-    state[DRAW] = 1.0
-    return 1
+    return shared.block_update(
+        params, n_arms, state, arm, effects.average_loss(params.limits.span, params.parts, whole)
+    )
 
 
-kernel.register(MiniBatchParams, kernel.PlayerKernel(size, begin, ask, tell))
+kernel.register(MiniBatchParams, kernel.PlayerKernel(shared.block_size, shared.block_begin, shared.block_ask, tell))
 
 
 def block_length(constant: float, power: float, horizon: int) -> int:
@@ -101,12 +69,12 @@ class MiniBatch(KernelPlayer):
     A block's τ totals hold one contiguous part of each of τ + d actions, so their sum lies in (τ+d)·[lo, hi].
     What is fed is (sum/(τ+d) − lo)/(hi − lo), flipped for rewards. The original asks for losses in [0, 1] a
     round and divides by τ; dividing by τ + d, rather than a total's own range d+1 in each round, is chosen
-    here, by the reasoning of Lemma 2. At `max_delay` = 0, the default for those who do not know d, it is the
-    plain average, and what exceeds the range is clipped.
+    here, by the reasoning of Lemma 2. Where d is not known, what is fed is the plain average, clipped to the range.
 
     bandit: the base algorithm, in kernel form.
-    block_length: τ ≥ 1; `tuned` chooses it. max_delay: d, used for scaling only.
-    direction, low, high: as for the wrapper. A missing total voids its block: nothing is fed, the arm stays.
+    block_length: τ ≥ 1; `tuned` chooses it. max_delay: d, used for scaling only; None, the default: not known.
+    direction, low, high, out_of_range, seed: as for the wrapper. A missing total voids its block: nothing is fed, the
+        arm stays.
 
     >>> from aftereffect import Exp3
     >>> player = MiniBatch(Exp3(n_arms=2, learning_rate=0.1), block_length=3, max_delay=1, seed=7)
@@ -117,48 +85,30 @@ class MiniBatch(KernelPlayer):
     (True, 0.25)
 
     Reference: Arora, Dekel and Tewari, "Online bandit learning against an adaptive adversary: from regret to
-    policy regret" (ICML 2012); block length and bound as remembered, not read again.
+    policy regret" (ICML 2012), for the blocks and the rate T^{1/(2−q)}; the constants of block length and scaling
+    are chosen here, by balancing the two terms of the bound under `block_length`.
     """
 
-    needs: ClassVar[tuple[str, ...]] = ("horizon",)
-
     def __init__(
-        self,
-        bandit: KernelBandit,
-        *,
-        block_length: int,
-        max_delay: int = 0,
-        seed: int | None = None,
-        direction: str = "minimize",
-        low: float = 0.0,
-        high: float = 1.0,
+        self, bandit: KernelBandit, *, block_length: int, max_delay: int | None = None, **common: Unpack[Common]
     ) -> None:
-        """Start before round 1."""
-        base = kernel_base(bandit)
+        inside = kernel_base(bandit)
         self.block_length = checks.integer("block_length", block_length, low=1)
-        self.max_delay = checks.integer("max_delay", max_delay, low=0)
-        self.effects = effects.effects(direction, low, high)
-        self.direction, self.low, self.high = direction, float(low), float(high)
-        parts = self.block_length + self.max_delay
-        # No total can exceed what a whole block can: its own range is (d+1)·[lo, hi], and τ ≥ 1.
-        bounds = effects.total_bounds(self.effects, parts - 1)
-        params = MiniBatchParams(base.params, self.block_length, parts, self.effects, bounds)
-        settings: dict[str, Any] = {"block_length": self.block_length, "max_delay": self.max_delay}
-        settings |= {"direction": direction, "low": self.low, "high": self.high}
-        super().__init__(base, params, seed, settings)
+        self.max_delay = None if max_delay is None else checks.integer("max_delay", max_delay, low=0)
+        limits = self.limits(None if self.max_delay is None else self.max_delay + 1, **common)
+        parts = self.block_length + (self.max_delay or 0)
+        params = MiniBatchParams(inside.params, BASE, self.block_length, parts, limits)
+        super().__init__(inside, params, block_length=self.block_length, max_delay=self.max_delay)
 
     @classmethod
     def tuned(
         cls,
-        *,
         n_arms: int,
+        *,
         horizon: int,
-        max_delay: int = 0,
+        max_delay: int | None = None,
         base: str = "tsallis",
-        seed: int | None = None,
-        direction: str = "minimize",
-        low: float = 0.0,
-        high: float = 1.0,
+        **common: Unpack[Common],
     ) -> Self:
         """Return the player with τ for its base's regret bound C√N, and the base tuned to ⌊T/τ⌋ updates.
 
@@ -166,5 +116,4 @@ class MiniBatch(KernelPlayer):
         """
         length = block_length(tuned_base(base, n_arms, 1).regret_bound(1), 0.5, horizon)
         bandit = tuned_base(base, n_arms, horizon // length)
-        settings: dict[str, Any] = {"direction": direction, "low": low, "high": high}
-        return cls(bandit, block_length=length, max_delay=max_delay, seed=seed, **settings)
+        return cls(bandit, block_length=length, max_delay=max_delay, **common)

@@ -34,7 +34,7 @@ feedback", ICML 2018, and its supplement.
 
 import math
 from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,8 +42,9 @@ from numpy.typing import NDArray
 from aftereffect.core import checks, effects, kernel
 from aftereffect.core.checks import owned
 from aftereffect.core.errors import InvalidArgument
-from aftereffect.core.kernel import DREW, FED, OWN, helper
-from aftereffect.players.base import KernelPlayer
+from aftereffect.core.kernel import DREW, FED, OWN, FloatState, WordState, helper
+from aftereffect.players import base as shared
+from aftereffect.players.base import REFUSED, Common, KernelPlayer, Limits
 
 
 def log_term(horizon: int, phase: int) -> float:
@@ -116,16 +117,16 @@ MEASURING, BRIDGING, SETTLED = 0, 1, 2
 class OdaafParams(NamedTuple):
     """lengths: n_1 < n_2 < ... best_first: the order of arms from the second phase on, else by index."""
 
-    span: effects.Effects
     lengths: NDArray[np.int64]
     best_first: bool
     bridge: bool
+    limits: Limits
 
 
 # state, after what every player has: phase m, what is being done, how many arms this phase has finished,
-# rounds left in the stretch, its arm, whether it is about to begin, how many arms are in play; then those
+# rounds left in the stretch, its arm, whether it is about to begin, how many arms are in play, rounds told; then those
 # arms in the order in which they are played; then for each arm its sum of totals and its mean loss.
-PHASE, MODE, PLACE, LEFT, ARM, BEGINS, ACTIVE, ORDER = (OWN + k for k in range(8))
+PHASE, MODE, PLACE, LEFT, ARM, BEGINS, ACTIVE, ROUND, ORDER = (OWN + k for k in range(9))
 
 
 def size(params: OdaafParams, n_arms: int) -> int:
@@ -133,7 +134,7 @@ def size(params: OdaafParams, n_arms: int) -> int:
     return ORDER + 3 * n_arms
 
 
-def begin(params: OdaafParams, n_arms: int, state: kernel.FloatState) -> None:
+def begin(params: OdaafParams, n_arms: int, state: FloatState) -> None:
     """Stand before round 1, with all arms in play."""
     for i in range(ORDER + 3 * n_arms):
         state[i] = 0.0
@@ -143,18 +144,20 @@ def begin(params: OdaafParams, n_arms: int, state: kernel.FloatState) -> None:
     next_phase(params, state)
 
 
-def ask(params: OdaafParams, n_arms: int, state: kernel.FloatState, rng: kernel.WordState) -> int:
+def ask(params: OdaafParams, n_arms: int, state: FloatState, rng: WordState) -> int:
     """Return the arm of the stretch; nothing here is random."""
     state[DREW] = state[BEGINS]
     state[BEGINS] = 0.0
     return int(state[ARM])
 
 
-def tell(
-    params: OdaafParams, n_arms: int, state: kernel.FloatState, rng: kernel.WordState, arm: int, total: float
-) -> int:
+def tell(params: OdaafParams, n_arms: int, state: FloatState, rng: WordState, arm: int, total: float) -> int:
     """Add the total to its arm's sum; at the end of a stretch move on. A missing one prolongs the stretch."""
     state[FED] = np.nan
+    total = shared.admitted(params.limits, state[ROUND] + 1.0, total)
+    if total == REFUSED:
+        return -1
+    state[ROUND] += 1.0
     if state[MODE] == SETTLED:
         return 0
     if state[MODE] == MEASURING:
@@ -169,7 +172,7 @@ def tell(
         next_phase(params, state)
         return 0
     n = params.lengths[int(state[PHASE]) - 1]
-    state[FED] = effects.fed_loss(params.span, 0, state[ORDER + n_arms + arm] / n)
+    state[FED] = effects.fed_loss(params.limits.span, 0, state[ORDER + n_arms + arm] / n)
     state[ORDER + 2 * n_arms + arm] = state[FED]
     state[PLACE] += 1.0
     if state[PLACE] < state[ACTIVE]:
@@ -180,7 +183,7 @@ def tell(
 
 
 @helper
-def stretch(params: OdaafParams, state: kernel.FloatState, arm: int) -> None:
+def stretch(params: OdaafParams, state: FloatState, arm: int) -> None:
     """Begin a stretch of n_m − n_{m−1} rounds."""
     phase = int(state[PHASE])
     before = params.lengths[phase - 2] if phase > 1 else 0
@@ -190,7 +193,7 @@ def stretch(params: OdaafParams, state: kernel.FloatState, arm: int) -> None:
 
 
 @helper
-def next_phase(params: OdaafParams, state: kernel.FloatState) -> None:
+def next_phase(params: OdaafParams, state: FloatState) -> None:
     """Begin a phase with the first arm in the order."""
     state[PHASE] += 1.0
     state[MODE] = MEASURING
@@ -199,7 +202,7 @@ def next_phase(params: OdaafParams, state: kernel.FloatState) -> None:
 
 
 @helper
-def close_phase(params: OdaafParams, state: kernel.FloatState, losses: kernel.FloatState) -> None:
+def close_phase(params: OdaafParams, state: FloatState, losses: FloatState) -> None:
     """Drop the arms whose mean loss exceeds the least by more than D_m, and say what comes next."""
     best = int(state[ORDER])
     for k in range(1, int(state[ACTIVE])):
@@ -254,23 +257,15 @@ class PhasedElimination(KernelPlayer):
     """
 
     def __init__(
-        self,
-        n_arms: int,
-        length: Callable[[int], int],
-        seed: int | None,
-        settings: dict[str, Any],
+        self, n_arms: int, length: Callable[[int], int], limits: Limits, *, order: str, bridge: bool, **settings: Any
     ) -> None:
-        """Take the rule for n_m, and the settings that all share out of `settings`."""
-        named = dict(settings)
-        checks.choice("order", named["order"], ORDERS)
-        if not isinstance(named["bridge"], bool):
-            raise InvalidArgument(f"bridge must be True or False, but got {checks.shown(named['bridge'])}")
-        self.direction: str = named["direction"]
-        self.effects = effects.effects(self.direction, named["low"], named["high"])
-        self.low, self.high = named["low"], named["high"] = float(named["low"]), float(named["high"])
-        table = phase_lengths(named["horizon"], length)
-        best_first = named["order"] == "best_first"
-        super().__init__(n_arms, OdaafParams(self.effects, table, best_first, named["bridge"]), seed, named)
+        """Take the rule for n_m, what a total can be, and the settings."""
+        checks.choice("order", order, ORDERS)
+        if not isinstance(bridge, bool):
+            raise InvalidArgument(f"bridge must be True or False, but got {checks.shown(bridge)}")
+        table = phase_lengths(settings["horizon"], length)
+        params = OdaafParams(table, order == "best_first", bridge, limits)
+        super().__init__(n_arms, params, **settings, order=order, bridge=bridge)
 
     @property
     def lengths(self) -> NDArray[np.int64]:
@@ -319,8 +314,6 @@ class ODAAF(PhasedElimination):
     feedback", ICML 2018: Algorithm 1, Theorem 2 and Corollary 3.
     """
 
-    needs: ClassVar[tuple[str, ...]] = ("horizon", "mean delay", "stochastic losses")
-
     def __init__(
         self,
         n_arms: int,
@@ -330,18 +323,14 @@ class ODAAF(PhasedElimination):
         mean_delay_offset: int = 0,
         order: str = "index",
         bridge: bool = False,
-        direction: str = "minimize",
-        low: float = 0.0,
-        high: float = 1.0,
-        seed: int | None = None,
+        **common: Unpack[Common],
     ) -> None:
-        """Start before round 1."""
         T = checked_horizon(horizon)
         E = checks.real("mean_delay", mean_delay, low=0.0)
         offset = checks.integer("mean_delay_offset", mean_delay_offset, low=0, high=LONGEST)
-        named = {"horizon": T, "mean_delay": E, "mean_delay_offset": offset, "order": order, "bridge": bridge}
-        ranged = {"direction": direction, "low": low, "high": high}
-        super().__init__(n_arms, lambda m: mean_length(T, m, E, offset), seed, named | ranged)
+        limits = self.limits(None, **common)
+        named: dict[str, Any] = {"horizon": T, "mean_delay": E, "mean_delay_offset": offset}
+        super().__init__(n_arms, lambda m: mean_length(T, m, E, offset), limits, order=order, bridge=bridge, **named)
 
 
 class ODAAFB(PhasedElimination):
@@ -360,8 +349,6 @@ class ODAAFB(PhasedElimination):
     Reference: Pike-Burke et al., ICML 2018: Theorem 6 and Corollary 7; (28) is from its supplement.
     """
 
-    needs: ClassVar[tuple[str, ...]] = ("max_delay", "horizon", "mean delay", "stochastic losses")
-
     def __init__(
         self,
         n_arms: int,
@@ -371,23 +358,18 @@ class ODAAFB(PhasedElimination):
         mean_delay: float | None,
         order: str = "best_first",
         bridge: bool = True,
-        direction: str = "minimize",
-        low: float = 0.0,
-        high: float = 1.0,
-        seed: int | None = None,
+        **common: Unpack[Common],
     ) -> None:
-        """Start before round 1."""
         T, d = checked_horizon(horizon), checks.integer("max_delay", max_delay, low=0, high=LONGEST)
         self.max_delay = d
         E = None if mean_delay is None else checks.real("mean_delay", mean_delay, low=0.0, high=float(d))
 
         def length(m: int) -> int:
-            if E is None:
-                return naive_length(T, m, d)
-            return bounded_length(T, m, E, d)
+            return naive_length(T, m, d) if E is None else bounded_length(T, m, E, d)
 
-        named = {"horizon": T, "max_delay": d, "mean_delay": E, "order": order, "bridge": bridge}
-        super().__init__(n_arms, length, seed, named | {"direction": direction, "low": low, "high": high})
+        limits = self.limits(d + 1, **common)
+        named: dict[str, Any] = {"horizon": T, "max_delay": d, "mean_delay": E}
+        super().__init__(n_arms, length, limits, order=order, bridge=bridge, **named)
 
 
 class ODAAFV(PhasedElimination):
@@ -405,8 +387,6 @@ class ODAAFV(PhasedElimination):
     Reference: Pike-Burke et al., ICML 2018: Theorem 8 and Corollary 9.
     """
 
-    needs: ClassVar[tuple[str, ...]] = ("horizon", "mean delay", "delay variance", "stochastic losses")
-
     def __init__(
         self,
         n_arms: int,
@@ -416,15 +396,11 @@ class ODAAFV(PhasedElimination):
         delay_variance: float,
         order: str = "best_first",
         bridge: bool = True,
-        direction: str = "minimize",
-        low: float = 0.0,
-        high: float = 1.0,
-        seed: int | None = None,
+        **common: Unpack[Common],
     ) -> None:
-        """Start before round 1."""
         T = checked_horizon(horizon)
         E = checks.real("mean_delay", mean_delay, low=0.0)
         V = checks.real("delay_variance", delay_variance, low=0.0)
-        named = {"horizon": T, "mean_delay": E, "delay_variance": V, "order": order, "bridge": bridge}
-        ranged = {"direction": direction, "low": low, "high": high}
-        super().__init__(n_arms, lambda m: variance_length(T, m, E, V), seed, named | ranged)
+        limits = self.limits(None, **common)
+        named: dict[str, Any] = {"horizon": T, "mean_delay": E, "delay_variance": V}
+        super().__init__(n_arms, lambda m: variance_length(T, m, E, V), limits, order=order, bridge=bridge, **named)

@@ -10,24 +10,22 @@ times the probability (1−β)^d, and no round of them need be thrown away. docs
 """
 
 import math
-from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, Unpack
 
 from aftereffect import theory
 from aftereffect.bandits.kernel_bandit import KernelBandit
 from aftereffect.bandits.protocol import Bandit
 from aftereffect.core import checks, effects
 from aftereffect.core.errors import InvalidArgument
+from aftereffect.players.base import Common
 from aftereffect.players.wrapper import certificate as certificates
-from aftereffect.players.wrapper.kernels import CoinCleanParams
-from aftereffect.players.wrapper.windows import OUT_OF_RANGE, CleanStretch
+from aftereffect.players.wrapper.kernels import TOTALS, CoinCleanParams
+from aftereffect.players.wrapper.windows import CleanStretch
 from aftereffect.players.wrapper.wrapper import CompositeLossWrapper
 from aftereffect.theory.tuning import FORMS
 
 
-def usual_bias(
-    max_delay: int, direction: str = "minimize", low: float = 0.0, high: float = 1.0, **others: Any
-) -> float:
+def usual_bias(max_delay: int, direction: str = "minimize", low: float = 0.0, high: float = 1.0) -> float:
     """Return β for a player that is given none."""
     span = effects.effects(direction, low, high)
     d = checks.integer("max_delay", max_delay, low=0)
@@ -57,10 +55,7 @@ class CoinCleanWrapper(CompositeLossWrapper):
 
     __slots__ = ()
 
-    _window: CleanStretch
-
-    def __init__(self, bandit: Bandit, *, max_delay: int, coins: Any = None, **given: Any) -> None:
-        """Start before round 1."""
+    def __init__(self, bandit: Bandit, *, max_delay: int, coins: Any = None, **common: Unpack[Common]) -> None:
         if not isinstance(bandit, KernelBandit):
             raise InvalidArgument(
                 "bandit must be a base in kernel form that learns from sums, such as AdaptiveTsallis, "
@@ -68,38 +63,29 @@ class CoinCleanWrapper(CompositeLossWrapper):
             )
         bandit.prepare_sums()
         if coins is None:
-            coins = usual_bias(max_delay, **given)
-        super().__init__(bandit, max_delay=max_delay, coins=coins, **given)
+            span = common.get("direction", "minimize"), common.get("low", 0.0), common.get("high", 1.0)
+            coins = usual_bias(max_delay, *span)
+        super().__init__(bandit, max_delay=max_delay, coins=coins, **common)
         # A stretch may be long, and its sum must not overflow.
         checks.real("high - low", self.effects.hi - self.effects.lo, high=1e290)
-        self._set_scale()
-
-    @classmethod
-    def tuned(cls, **given: Any) -> Self:
-        """Refuse: this player has no rates to tune."""
-        raise InvalidArgument("CoinCleanWrapper must not be tuned, since it sets its own rate: call default_player")
 
     @property
     def scale(self) -> float:
         """C, by which a stretch's sum is divided: the root mean square of how many actions have a part in it."""
-        return self._window.scale
-
-    def _set_scale(self) -> None:
         beta = self.update_probability
-        if beta is None:
-            beta = 1.0 / (self._max_delay + 1.0)
-        self._window.scale = theory.stretch_scale(self._max_delay, beta)
+        return theory.stretch_scale(self._max_delay, 1.0 / (self._max_delay + 1.0) if beta is None else beta)
 
     def _quiet(self) -> int:
         return self._max_delay
 
-    def _new_window(self, out_of_range: str) -> CleanStretch:
-        return CleanStretch(self.effects, self._max_delay, out_of_range)
+    def _new_window(self) -> CleanStretch:
+        return CleanStretch(self.effects, self._max_delay, self.out_of_range, self.scale)
 
     def learn(self, arms: list[int], losses: list[float], gap: int) -> None:
         """Feed the base the sums of stretches that end now, `gap` rounds after the latest one."""
         bandit: Any = self.bandit
-        terms = self._window.terms(gap)
+        stretch: Any = self._windows[0]
+        terms = stretch.terms(gap)
         if len(arms) == 1:
             bandit.learn_sum(arms[0], losses[0], *terms)
         else:
@@ -116,10 +102,6 @@ class CoinCleanWrapper(CompositeLossWrapper):
         bandit, beta = certificates.certified_base(self)
         return theory.stretch_worst_case(self.n_arms, self._max_delay, horizon, beta, bandit.first_rate)
 
-    def measured_rounds(self, gap: int) -> int:
-        """Return over how many rounds totals are added up at the end of a block, `gap` after the one before."""
-        return gap - self._max_delay
-
     def prices(self) -> certificates.Prices:
         """Return what each part of a certificate counts for (docs/theory/adaptive.md)."""
         _, beta = certificates.certified_base(self)
@@ -133,21 +115,7 @@ class CoinCleanWrapper(CompositeLossWrapper):
 
     def kernel(self) -> Any:
         """Return the player in kernel form."""
-        d, span = self._max_delay, self.effects
-        policy = OUT_OF_RANGE.index(self._window.out_of_range)
         bandit: Any = self.bandit
-        bounds = effects.total_bounds(span, d)
-        return CoinCleanParams(bandit.params, self.coins.kernel(), d, span, bounds, policy, self.scale)
-
-    def fresh(self, seed: int, run: int = 0) -> Self:
-        """Return an unplayed copy with the streams of (seed, run); only an unplayed player has one."""
-        twin = super().fresh(seed, run)
-        twin._set_scale()
-        return twin
-
-    @classmethod
-    def from_state(cls, state: Mapping[str, Any], bandit: Bandit) -> Self:
-        """Return the player that `state()` described, around a base that has been restored already."""
-        player = super().from_state(state, bandit)
-        player._set_scale()
-        return player
+        return CoinCleanParams(
+            bandit.params, TOTALS + 1, self.coins.kernel(), self._max_delay, self._limits(), self.scale
+        )

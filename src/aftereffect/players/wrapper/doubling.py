@@ -10,7 +10,7 @@ begins after its round d: nothing that lingers from the epoch before is ever in 
 """
 
 import math
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,11 +21,9 @@ from aftereffect.bandits.tsallis import TsallisParams
 from aftereffect.core import checks, effects, kernel
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.core.kernel import DREW, FED, OWN, FloatState, WordState, helper
-from aftereffect.players.base import KernelPlayer
-from aftereffect.players.wrapper import kernels
+from aftereffect.players.base import Common, KernelPlayer, Limits, block_size
 from aftereffect.players.wrapper.coins import Coins, bernoulli
-from aftereffect.players.wrapper.kernels import WrapperParams
-from aftereffect.players.wrapper.windows import OUT_OF_RANGE
+from aftereffect.players.wrapper.kernels import TOTALS, WrapperParams
 
 # 2³² first horizons: nobody gets to the end. A fixed number, so that one compiled kernel serves every T₀.
 EPOCHS = 32
@@ -38,10 +36,8 @@ class DoublingParams(NamedTuple):
     bases: tuple[Any, ...]
     coins: Coins
     max_delay: int
-    span: effects.Effects
-    total_bounds: tuple[float, float]
+    limits: Limits
     window_bounds: tuple[float, float]
-    policy: int
     first_horizon: int
 
 
@@ -52,13 +48,14 @@ EPOCH, LEFT, WRAPPER = OWN, OWN + 1, OWN + 2
 @helper
 def of_epoch(params: DoublingParams, epoch: int) -> WrapperParams:
     """Return the wrapper that plays an epoch."""
-    base, total_bounds, window_bounds = params.bases[epoch], params.total_bounds, params.window_bounds
-    return WrapperParams(base, params.coins, params.max_delay, params.span, total_bounds, window_bounds, params.policy)
+    base_at = TOTALS + params.max_delay + 1
+    base = params.bases[epoch]
+    return WrapperParams(base, base_at, params.coins, params.max_delay, params.limits, params.window_bounds)
 
 
 def size(params: DoublingParams, n_arms: int) -> int:
     """Two scalars and one wrapper; all epochs' wrappers are of one size."""
-    return WRAPPER + kernels.window_size(of_epoch(params, 0), n_arms)
+    return WRAPPER + block_size(of_epoch(params, 0), n_arms)
 
 
 def begin(params: DoublingParams, n_arms: int, state: FloatState) -> None:
@@ -97,7 +94,7 @@ class DoublingWrapper(KernelPlayer):
     base: "tsallis" (Algorithm 2 at Corollary 7's rate) or "exp3" (at the rate that minimises Theorem 4),
         restarted in each epoch with the rate for its length.
     first_horizon: T₀ ≥ 1; None stands for 8K(2d+1), about three blocks per arm, a constant chosen here.
-    seed, direction, low, high, out_of_range: as for `CompositeLossWrapper`.
+    direction, low, high, out_of_range, seed: as for `CompositeLossWrapper`.
 
     *Its bound.* Theorem 4 holds in each epoch, with one correction. Its proof charges the first 2d rounds
     with what their 2d plays can cost; in a later epoch the d plays before it still cost something there, at
@@ -126,8 +123,6 @@ class DoublingWrapper(KernelPlayer):
     to Theorem 4 and Corollary 7 of the paper; what crosses from one epoch to the next is accounted for here.
     """
 
-    needs: ClassVar[tuple[str, ...]] = ("max_delay",)
-
     def __init__(
         self,
         n_arms: int,
@@ -135,22 +130,14 @@ class DoublingWrapper(KernelPlayer):
         max_delay: int,
         base: str = "tsallis",
         first_horizon: int | None = None,
-        seed: int | None = None,
-        direction: str = "minimize",
-        low: float = 0.0,
-        high: float = 1.0,
-        out_of_range: str = "raise",
+        **common: Unpack[Common],
     ) -> None:
-        """Start before round 1."""
         K = checks.integer("n_arms", n_arms, low=2)
         d = checks.integer("max_delay", max_delay, low=0)
         checks.choice("base", base, ("tsallis", "exp3"))
         if first_horizon is None:
             first_horizon = min(8 * K * (2 * d + 1), LONGEST_FIRST)
         first = checks.integer("first_horizon", first_horizon, low=1, high=LONGEST_FIRST)
-        checks.choice("out_of_range", out_of_range, OUT_OF_RANGE)
-        self.effects = effects.effects(direction, low, high)
-        self.direction, self.low, self.high = direction, float(low), float(high)
         self._base = base
         lengths = [first << epoch for epoch in range(EPOCHS)]
         bases: tuple[Any, ...]
@@ -158,20 +145,10 @@ class DoublingWrapper(KernelPlayer):
             bases = tuple(TsallisParams(theory.corollary_learning_rate(d, length)) for length in lengths)
         else:
             bases = tuple(Exp3Params(theory.exp3_learning_rate(K, d, length)) for length in lengths)
-        bounds = effects.total_bounds(self.effects, d), effects.window_bounds(self.effects, d)
-        policy = OUT_OF_RANGE.index(out_of_range)
-        coins = bernoulli(theory.best_update_probability(d))
-        params = DoublingParams(bases, coins, d, self.effects, *bounds, policy, first)
-        settings = {
-            "max_delay": d,
-            "base": base,
-            "first_horizon": first,
-            "direction": direction,
-            "low": self.low,
-            "high": self.high,
-            "out_of_range": out_of_range,
-        }
-        super().__init__(K, params, seed, settings)
+        limits = self.limits(d + 1, **common)
+        coins, bounds = bernoulli(theory.best_update_probability(d)), effects.window_bounds(limits.span, d)
+        params = DoublingParams(bases, coins, d, limits, bounds, first)
+        super().__init__(K, params, max_delay=d, base=base, first_horizon=first)
 
     @property
     def max_delay(self) -> int:
@@ -194,7 +171,7 @@ class DoublingWrapper(KernelPlayer):
     def probabilities(self) -> NDArray[np.float64]:
         """The distribution the current block's arm was drawn from, or, in this epoch, the next will be."""
         q = np.empty(self.n_arms)
-        at = WRAPPER + kernels.TOTALS + self.max_delay + 1
+        at = WRAPPER + TOTALS + self.max_delay + 1
         kernel.bandit_probabilities(self._params.bases[self.epoch], self.n_arms, self._numbers[at:], q)
         return q
 

@@ -7,57 +7,47 @@ missing (NaN here) or out of range. And block by block, for the engine that visi
 from typing import Any, NamedTuple
 
 from aftereffect.core import effects, kernel, random
-from aftereffect.core.kernel import DREW, FED, OWN, FloatState, WordState, helper
+from aftereffect.core.kernel import FED, FloatState, WordState, helper
+from aftereffect.players import base as shared
+from aftereffect.players.base import BLOCK, RAISE, REFUSED, VOID, Limits
 from aftereffect.players.wrapper.coins import Coins, next_update
-
-RAISE, VOID, CLIP = 0, 1, 2
 
 
 class WrapperParams(NamedTuple):
-    """base: the parameters of the base algorithm. Bounds on totals and windows come with their margin for rounding."""
+    """base: the parameters of the base algorithm; base_at: where its state begins.
+
+    window_bounds: what the d+1 totals of a window can add up to, with a margin for rounding.
+    """
 
     base: Any
+    base_at: int
     coins: Coins
     max_delay: int
-    span: effects.Effects
-    total_bounds: tuple[float, float]
+    limits: Limits
     window_bounds: tuple[float, float]
-    policy: int
 
 
 class CoinCleanParams(NamedTuple):
-    """base: the parameters of the base algorithm. scale: C, by which a stretch's sum is divided."""
+    """base, base_at: as above. scale: C, by which a stretch's sum is divided."""
 
     base: Any
+    base_at: int
     coins: Coins
     max_delay: int
-    span: effects.Effects
-    total_bounds: tuple[float, float]
-    policy: int
+    limits: Limits
     scale: float
 
 
-# state, after what every player has: round, end of the block (0: not known), arm, whether to draw next, three places
-# of the coins; then, for windows, the d+1 latest totals (NaN: missing or void), for stretches the sum so far (NaN: a
-# total is missing or void); then the base's state.
-ROUND, END, ARM, DRAW, PLACE, TOTALS = OWN, OWN + 1, OWN + 2, OWN + 3, OWN + 4, OWN + 7
-STRETCH_BASE = TOTALS + 1
-
-
-def window_size(params: WrapperParams, n_arms: int) -> int:
-    """A few scalars, d+1 totals, the base's state."""
-    return TOTALS + params.max_delay + 1 + kernel.BANDITS[type(params.base)].size(n_arms)
-
-
-def window_begin(params: WrapperParams, n_arms: int, state: FloatState) -> None:
-    """Stand before round 1."""
-    begin(params.base, n_arms, state, TOTALS + params.max_delay + 1)
+# state, after what every player in blocks has: round, end of the block (0: not known), three places of the coins; then,
+# for windows, the d+1 latest totals (NaN: missing or void), for stretches the sum so far (NaN: a total is missing or
+# void); then the base's state.
+ROUND, END, PLACE, TOTALS = BLOCK, BLOCK + 1, BLOCK + 2, BLOCK + 5
 
 
 def window_ask(params: WrapperParams, n_arms: int, state: FloatState, rng: WordState) -> int:
     """Begin a round: draw if a block begins, else stay."""
-    d = params.max_delay
-    return ask(params.base, params.coins, 2 * d, n_arms, state, state[TOTALS + d + 1 :], rng)
+    look_ahead(params.coins, 2 * params.max_delay, state, rng)
+    return shared.block_ask(params, n_arms, state, rng)
 
 
 def window_tell(params: WrapperParams, n_arms: int, state: FloatState, rng: WordState, arm: int, total: float) -> int:
@@ -65,7 +55,7 @@ def window_tell(params: WrapperParams, n_arms: int, state: FloatState, rng: Word
     d = params.max_delay
     t = int(state[ROUND])
     state[FED] = float("nan")
-    total = admitted(params.total_bounds, params.policy, total)
+    total = shared.admitted(params.limits, 1.0, total)
     if total == REFUSED:
         return -1
     state[TOTALS + t % (d + 1)] = total
@@ -74,28 +64,16 @@ def window_tell(params: WrapperParams, n_arms: int, state: FloatState, rng: Word
     window = 0.0
     for s in range(t - d, t + 1):
         window += state[TOTALS + s % (d + 1)]
-    verdict = judged(params.window_bounds, params.policy, window)
+    verdict = judged(params.window_bounds, params.limits.policy, window)
     if verdict <= 0:
         return verdict
-    state[FED] = effects.fed_loss(params.span, d, window)
-    kernel.bandit_update(params.base, n_arms, state[TOTALS + d + 1 :], arm, state[FED])
-    state[DRAW] = 1.0
-    return 1
-
-
-def stretch_size(params: CoinCleanParams, n_arms: int) -> int:
-    """A few scalars, the base's state."""
-    return STRETCH_BASE + kernel.BANDITS[type(params.base)].size(n_arms)
-
-
-def stretch_begin(params: CoinCleanParams, n_arms: int, state: FloatState) -> None:
-    """Stand before round 1."""
-    begin(params.base, n_arms, state, STRETCH_BASE)
+    return shared.block_update(params, n_arms, state, arm, effects.fed_loss(params.limits.span, d, window))
 
 
 def stretch_ask(params: CoinCleanParams, n_arms: int, state: FloatState, rng: WordState) -> int:
     """Begin a round: draw if a block begins, else stay."""
-    return ask(params.base, params.coins, params.max_delay, n_arms, state, state[STRETCH_BASE:], rng)
+    look_ahead(params.coins, params.max_delay, state, rng)
+    return shared.block_ask(params, n_arms, state, rng)
 
 
 def stretch_tell(
@@ -104,7 +82,7 @@ def stretch_tell(
     """End a round; feed the base if it is an update round with a sound stretch."""
     d, t, end = params.max_delay, int(state[ROUND]), int(state[END])
     state[FED] = float("nan")
-    total = admitted(params.total_bounds, params.policy, total)
+    total = shared.admitted(params.limits, 1.0, total)
     if total == REFUSED:
         return -1
     # The latest one before the stretch: known with its end, or the latest of all while no end is in sight. Where that
@@ -117,54 +95,24 @@ def stretch_tell(
     if t != end:
         return 0
     gap = end - latest
-    verdict = judged(effects.stretch_bounds(params.span, d, gap - d), params.policy, state[TOTALS])
+    verdict = judged(effects.stretch_bounds(params.limits.span, d, gap - d), params.limits.policy, state[TOTALS])
     if verdict <= 0:
         return verdict
-    state[FED] = effects.stretch_loss(params.span, d, gap - d, params.scale, state[TOTALS])
-    stretch_learn(params, n_arms, state[STRETCH_BASE:], arm, state[FED], gap)
-    state[DRAW] = 1.0
+    state[FED] = effects.stretch_loss(params.limits.span, d, gap - d, params.scale, state[TOTALS])
+    stretch_learn(params, n_arms, state[params.base_at :], arm, state[FED], gap)
+    state[shared.DRAW] = 1.0
     return 1
 
 
 @helper
-def begin(base: Any, n_arms: int, state: FloatState, base_at: int) -> None:
-    """Write the initial state, with that of the base from `base_at` on."""
-    for i in range(base_at):
-        state[i] = 0.0
-    state[DRAW] = 1.0
-    kernel.bandit_start(base, n_arms, state[base_at:])
-
-
-@helper
-def ask(
-    base: Any, coins: Coins, quiet: int, n_arms: int, state: FloatState, base_state: FloatState, rng: WordState
-) -> int:
-    """Draw if a block begins, and look up where it ends."""
-    state[DREW] = state[DRAW]
-    if state[DRAW] == 1.0:
-        state[ARM] = kernel.bandit_draw(base, n_arms, base_state, random.uniform(rng[random.ARMS]))
-        state[DRAW] = 0.0
+def look_ahead(coins: Coins, quiet: int, state: FloatState, rng: WordState) -> None:
+    """Count the round, and find out where the block ends as soon as the coins tell."""
     state[ROUND] += 1.0
     t = int(state[ROUND])
     # A script is looked up one update round at a time, drawn coins are known up to the second place.
     known = state[END] if coins.script.shape[0] > 0 else state[PLACE + 1]
     if t > known:
         state[END] = next_update(coins, rng[random.COINS], state[PLACE:], quiet, t)
-    return int(state[ARM])
-
-
-REFUSED = float("inf")
-
-
-@helper
-def admitted(bounds: tuple[float, float], policy: int, total: float) -> float:
-    """Return the total as it will be used: NaN if it is missing or void, REFUSED if it must not be."""
-    least, most = bounds
-    if total < least or total > most:
-        if policy == RAISE:
-            return REFUSED
-        return min(max(total, least), most) if policy == CLIP else float("nan")
-    return total
 
 
 @helper
@@ -190,7 +138,7 @@ def window_rows(params: WrapperParams) -> int:
 
 def window_loss(params: WrapperParams, rows: FloatState, end: int, gap: int, arm: int) -> float:
     """Return the loss that the window at a block's end feeds."""
-    return effects.fed_loss(params.span, params.max_delay, rows[end, 1, arm])
+    return effects.fed_loss(params.limits.span, params.max_delay, rows[end, 1, arm])
 
 
 def window_learn(params: WrapperParams, n_arms: int, state: FloatState, arm: int, loss: float, gap: int) -> None:
@@ -214,17 +162,17 @@ def stretch_loss(params: CoinCleanParams, rows: FloatState, end: int, gap: int, 
     whole = 0.0
     for t in range(end - (gap - d) + 1, end + 1):
         whole += rows[t, 1, arm]
-    return effects.stretch_loss(params.span, d, gap - d, params.scale, whole)
+    return effects.stretch_loss(params.limits.span, d, gap - d, params.scale, whole)
 
 
 @helper
 def stretch_learn(params: CoinCleanParams, n_arms: int, state: FloatState, arm: int, loss: float, gap: int) -> None:
     """Feed the base a stretch's loss, with what was to be expected of its length."""
-    terms = effects.stretch_terms(params.span, params.max_delay, gap - params.max_delay, params.scale)
+    terms = effects.stretch_terms(params.limits.span, params.max_delay, gap - params.max_delay, params.scale)
     kernel.bandit_update_sum(params.base, n_arms, state, arm, loss, terms)
 
 
-kernel.register(WrapperParams, kernel.PlayerKernel(window_size, window_begin, window_ask, window_tell))
-kernel.register(CoinCleanParams, kernel.PlayerKernel(stretch_size, stretch_begin, stretch_ask, stretch_tell))
+kernel.register(WrapperParams, kernel.PlayerKernel(shared.block_size, shared.block_begin, window_ask, window_tell))
+kernel.register(CoinCleanParams, kernel.PlayerKernel(shared.block_size, shared.block_begin, stretch_ask, stretch_tell))
 kernel.register(WrapperParams, kernel.BlockKernel(window_quiet, window_rows, window_loss, window_learn))
 kernel.register(CoinCleanParams, kernel.BlockKernel(stretch_quiet, stretch_rows, stretch_loss, stretch_learn))

@@ -10,9 +10,8 @@ Regions, shops or segments, alike enough for one arm to be good for all, teach o
 arms in the same rounds, so that every arm was drawn from the distribution that its loss is weighted by.
 """
 
-import copy
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,34 +20,12 @@ from aftereffect import theory
 from aftereffect.bandits.adaptive_tsallis import AdaptiveTsallis
 from aftereffect.bandits.kernel_bandit import KernelBandit
 from aftereffect.core import checks, saved
-from aftereffect.core.errors import InvalidArgument, InvalidState, InvalidTotal, OutOfTurn
-from aftereffect.players import base
-from aftereffect.players.wrapper import certificate as certificates
+from aftereffect.core.errors import InvalidArgument, InvalidState, InvalidTotal
+from aftereffect.players.protocol import PanelRound
+from aftereffect.players.wrapper.certificate import Certificate
 from aftereffect.players.wrapper.coin_clean import CoinCleanWrapper
 from aftereffect.players.wrapper.windows import Counts
 from aftereffect.players.wrapper.wrapper import CompositeLossWrapper
-
-# A saved panel's fields. The first unit is in the player's state; arms and windows are the other units'.
-FIELDS = ("n_units", "player", "arms", "windows")
-
-
-class PanelRound(NamedTuple):
-    """What happened in one round of a Panel, as `tell` returns it.
-
-    round: its number, from 1, common to all units.
-    arms: the arm each unit played.
-    draw: arms were drawn in this round; else they were kept.
-    update: the base algorithm was fed at the end of this round.
-    fed_losses: what each unit contributed; None where its window was void, and unless `update`.
-    measured: over how many rounds up to this one the totals were added up for that; 0 unless `update`.
-    """
-
-    round: int
-    arms: list[int]
-    draw: bool
-    update: bool
-    fed_losses: list[float | None]
-    measured: int
 
 
 class Panel:
@@ -75,38 +52,21 @@ class Panel:
     Reference: Algorithm 1 of the paper, which knows one unit only; `regret_bound` has the proof for many.
     """
 
-    __slots__ = ("_arms", "_n_units", "_windows", "player")
+    __slots__ = ("player",)
 
-    def __init__(self, player: CompositeLossWrapper, n_units: int) -> None:
-        """Start before round 1."""
-        self._join(player, n_units)
-        if player._round:
-            raise InvalidArgument(f"player must be unplayed to be shared by units, but it is in round {player._round}")
-
-    def _join(self, player: CompositeLossWrapper, n_units: int) -> None:
-        """Take the player as the first unit, and put the other units beside it."""
+    def __init__(self, player: CompositeLossWrapper, *, n_units: int) -> None:
         # Not any subclass: it may feed its base in its own way, which would be passed over here.
         if type(player) not in (CompositeLossWrapper, CoinCleanWrapper):
             raise InvalidArgument(
                 f"player must be a CompositeLossWrapper or a CoinCleanWrapper, but got {checks.shown(player)}"
             )
-        n_units = checks.integer("n_units", n_units, low=1)
-        if isinstance(player.bandit, KernelBandit):
-            player.bandit.prepare_many()
-        elif not hasattr(player.bandit, "update_many"):
-            raise InvalidArgument(
-                "player.bandit must have averaged updates, a method update_many(arms, losses), "
-                f"to be shared by units, but {player.bandit!r} has none"
-            )
-        self.player, self._n_units = player, n_units
-        others = range(n_units - 1)
-        self._windows = [player._window, *(copy.deepcopy(player._window) for _ in others)]
-        self._arms = [player._arm, *(0 for _ in others)]
+        player.share(n_units)
+        self.player = player
 
     @property
     def n_units(self) -> int:
         """M."""
-        return self._n_units
+        return self.player.n_units
 
     @property
     def n_arms(self) -> int:
@@ -131,75 +91,28 @@ class Panel:
     @property
     def block_start(self) -> int:
         """The first round of the current block, the one `ask` began latest."""
-        return self.player._block_start
+        return self.player.block_start
 
     @property
     def counts(self) -> Counts:
         """What did not go as it should, over all units."""
-        return Counts(*(sum(column) for column in zip(*self.unit_counts, strict=True)))
+        return self.player.counts
 
     @property
     def unit_counts(self) -> list[Counts]:
         """What did not go as it should, unit by unit."""
-        return [window.counts for window in self._windows]
+        return self.player.unit_counts
 
     def ask(self) -> list[int]:
         """Return the arm each unit is to play in this round; the same until `tell`."""
-        player = self.player
-        if self._n_units == 1:
-            return [player.ask()]
-        if not player._open:
-            if player._draw_next:
-                # All on a copy of the stream, before the player draws its first number once more: a bad
-                # distribution or the end of the coins changes nothing.
-                ahead = player._arm_stream.copy()
-                arms = [base.draw_arm(player.bandit, ahead) for _ in range(self._n_units)]
-                player.ask()
-                self._arms, player._arm_stream = arms, ahead
-            else:
-                player.ask()
-        return self._arms.copy()
+        return self.player.ask_units()
 
     def tell(self, totals: Sequence[float | None]) -> PanelRound:
         """Report each unit's total of the round `ask` opened (None: missing) and end it.
 
         On an update round the base is fed once, with the units whose windows hold d+1 totals.
         """
-        player = self.player
-        if not player._open:
-            raise OutOfTurn("tell must follow ask, but no round is open")
-        t, reports = player._round, self._reports(totals)
-        if self._n_units == 1:
-            return self._tell_alone(reports[0])
-        told: list[tuple[float | None, Counts]] = []
-        fed: list[float | None] = []
-        for unit, window in enumerate(self._windows):
-            loss = None
-            try:
-                value, counts = window.read(reports[unit])
-                if player._measured:
-                    loss, counts = window.feed(t, value, counts, player.coins.gap)
-            except InvalidTotal as error:
-                raise InvalidTotal(f"totals[{unit}]: {error}") from None
-            told.append((value, counts))
-            fed.append(loss)
-        update = player._measured and self._learn(fed)
-        for window, (value, counts) in zip(self._windows, told, strict=True):
-            window.put(t, value, counts)
-            if player._measured:
-                window.begin(t + 1)
-        player._open, player._draw_next = False, update
-        measured = player.measured_rounds(player.coins.gap) if update else 0
-        return PanelRound(t, self._arms.copy(), player._drawn, update, fed, measured)
-
-    def _tell_alone(self, total: Any) -> PanelRound:
-        """End a round of the only unit: the player itself does it, in half the time, and keeps the arm."""
-        try:
-            t, arm, drawn, update, fed = self.player.tell(total)
-        except InvalidTotal as error:
-            raise InvalidTotal(f"totals[0]: {error}") from None
-        measured = self.player.measured_rounds(self.player.coins.gap) if update else 0
-        return PanelRound(t, [arm], drawn, update, [fed], measured)
+        return self.player.tell_units(self._reports(totals))
 
     def _reports(self, totals: Any) -> Sequence[Any]:
         """Return the reports of a round if there is one per unit."""
@@ -208,30 +121,15 @@ class Panel:
         # A list, as it nearly always is, is recognised much faster than a sequence.
         if type(totals) is not list and (isinstance(totals, str | bytes) or not isinstance(totals, Sequence)):
             raise InvalidTotal(f"totals must be a list, one total per unit, but got {checks.shown(totals)}")
-        if len(totals) != self._n_units:
+        if len(totals) != self.n_units:
             raise InvalidTotal(
-                f"totals must be {self._n_units}, one per unit, but got {len(totals)}: {checks.shown(totals)}"
+                f"totals must be {self.n_units}, one per unit, but got {len(totals)}: {checks.shown(totals)}"
             )
         return totals
 
-    def _learn(self, fed: list[float | None]) -> bool:
-        """Feed the base what the units with a whole window have; return whether there are any."""
-        arms = [arm for arm, loss in zip(self._arms, fed, strict=True) if loss is not None]
-        losses = [loss for loss in fed if loss is not None]
-        if not losses:
-            return False
-        self.player.learn(arms, losses, self.player.coins.gap)
-        return True
-
     def amend(self, unit: int, round: int, total: float | None) -> None:
         """Correct a unit's total of an earlier round, or report it late, while its block is open."""
-        unit = checks.integer("unit", unit, low=0, high=self._n_units - 1)
-        # The player's own rule, on another unit's window.
-        own, self.player._window = self.player._window, self._windows[unit]
-        try:
-            self.player.amend(round, total)
-        finally:
-            self.player._window = own
+        self.player.amend(round, total, unit)
 
     def regret_bound(self, horizon: int) -> float:
         """Return a bound on Σ_u R^u_T, the units' expected regrets added up, all against one common arm.
@@ -254,7 +152,7 @@ class Panel:
         That is M/p times the regret of a base with losses ℓ̄ in [0, 1], fed the average of M independent
         unbiased estimates: at most M·𝓡/p. ∎
         """
-        M, d, player, bandit = self._n_units, self.max_delay, self.player, self.player.bandit
+        M, d, player, bandit = self.n_units, self.max_delay, self.player, self.player.bandit
         alone, beta = player.regret_bound(horizon), player.update_probability
         N = theory.most_updates(d, horizon)
         # What is proved of AdaptiveTsallis, with windows or stretches, is proved of averages too, as it stands.
@@ -265,43 +163,30 @@ class Panel:
         bound = theory.wrapper_regret_bound(d, horizon, beta, bandit.stability(), base)
         return M * min(alone, bound * player.effects.hi)
 
-    def certificate(self) -> certificates.Certificate:
+    def certificate(self) -> Certificate:
         """Return what can be said of the units' regrets added up, on average, all against one common arm.
 
         Every term is that of a player with the averaged estimates, times M (docs/theory/adaptive.md).
         """
-        return certificates.make(self.player, self.player.prices(), self.unit_counts)
+        return self.player.certificate()
 
     def fresh(self, seed: int, run: int = 0) -> Self:
         """Return an unplayed copy with the streams of (seed, run); only an unplayed panel has one."""
-        return type(self)(self.player.fresh(seed, run), self._n_units)
+        return type(self)(self.player.fresh(seed, run), n_units=self.n_units)
 
     def state(self) -> dict[str, Any]:
         """Return all there is to know, in plain JSON types; `aftereffect.restore` goes on bit for bit."""
-        fields: dict[str, Any] = {
-            "n_units": self._n_units,
-            "player": self.player.state(),
-            "arms": self._arms[1:],
-            "windows": [window.state() for window in self._windows[1:]],
-        }
-        return saved.seal(type(self).__name__, fields)
+        return saved.seal(type(self).__name__, {"inside": self.player.state()})
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any], player: CompositeLossWrapper) -> Self:
         """Return the panel that `state()` described, around a player that has been restored already."""
-        fields = saved.unseal(state, cls.__name__, FIELDS)
+        saved.unseal(state, cls.__name__, ("inside",))
+        if type(player) not in (CompositeLossWrapper, CoinCleanWrapper):
+            raise InvalidState(f"inside must be the state of a wrapper, but got that of {checks.shown(player)}")
         panel = cls.__new__(cls)
-        panel._join(player, fields["n_units"])
-        others = panel._n_units - 1
-        for name in ("arms", "windows"):
-            if not isinstance(fields[name], list) or len(fields[name]) != others:
-                raise InvalidState(f"{name} must be a list of {others}, but got {checks.shown(fields[name])}")
-        last = panel.n_arms - 1
-        panel._arms[1:] = [checks.integer("arms", arm, low=0, high=last) for arm in fields["arms"]]
-        for window, kept in zip(panel._windows[1:], fields["windows"], strict=True):
-            window.resume(kept)
+        panel.player = player
         return panel
 
     def __repr__(self) -> str:
-        """Show the player inside."""
-        return f"Panel({self.player!r}, n_units={self._n_units})"
+        return f"Panel({self.player!r}, n_units={self.n_units})"

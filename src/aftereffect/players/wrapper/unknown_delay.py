@@ -13,7 +13,7 @@ guess, with two tests of the guess around it. `UnknownDelayWrapper` says what is
 """
 
 import math
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ from aftereffect.bandits.tsallis import TsallisParams
 from aftereffect.core import checks, effects, kernel, random
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.core.kernel import DREW, FED, OWN, FloatState, WordState, helper
-from aftereffect.players.base import KernelPlayer
+from aftereffect.players.base import REFUSED, Common, KernelPlayer, Limits, admitted
 
 
 class UnknownDelayParams(NamedTuple):
@@ -33,7 +33,7 @@ class UnknownDelayParams(NamedTuple):
     guess: int
     horizon: int
     false_alarm: float
-    span: effects.Effects
+    limits: Limits
 
 
 # How many blocks the statistical test looks back.
@@ -115,13 +115,6 @@ def ask(params: UnknownDelayParams, n_arms: int, state: FloatState, rng: WordSta
 
 
 @helper
-def possible(span: effects.Effects, t: int, total: float) -> bool:
-    """Tell whether t plays can make this total at all, whatever the delay; a missing one (NaN) can be."""
-    margin = effects.ROUNDING * t * (span.hi - span.lo)
-    return not (total < t * span.lo - margin or total > t * span.hi + margin)
-
-
-@helper
 def impossible(params: UnknownDelayParams, state: FloatState, total: float) -> bool:
     """Take in a total; tell whether no losses of a delay of at most g can have made the totals so far.
 
@@ -129,8 +122,8 @@ def impossible(params: UnknownDelayParams, state: FloatState, total: float) -> b
     is at most g·hi; the greatest such sum that ends in this round follows from the one before (Kadane's
     rule).
     """
-    margin = effects.ROUNDING * (params.span.hi - params.span.lo)
-    top, bottom = params.span.hi + margin, params.span.lo - margin
+    # The range of one action, with a margin for rounding.
+    top, bottom = params.limits.most, params.limits.least
     if total != total:
         # A stretch with a hole proves nothing.
         state[ABOVE] = state[BELOW] = 0.0
@@ -174,7 +167,8 @@ def improbable(params: UnknownDelayParams, n_arms: int, state: FloatState, loss:
 def tell(params: UnknownDelayParams, n_arms: int, state: FloatState, rng: WordState, arm: int, total: float) -> int:
     """Test the guess; feed the base if the block ends with a whole window."""
     state[FED] = float("nan")
-    if not possible(params.span, int(state[ROUND]), total):
+    total = admitted(params.limits, state[ROUND], total)
+    if total == REFUSED:
         return -1
     g, place = int(state[GUESS]), int(state[PLACE])
     refuted = impossible(params, state, total)
@@ -184,7 +178,7 @@ def tell(params: UnknownDelayParams, n_arms: int, state: FloatState, rng: WordSt
         state[LATE] += total
     if not refuted and place == 2 * g + 1:
         early = state[EARLY]
-        if early == early and improbable(params, n_arms, state, effects.fed_loss(params.span, g, early)):
+        if early == early and improbable(params, n_arms, state, effects.fed_loss(params.limits.span, g, early)):
             state[GUESS] = max(2.0 * g, 1.0)
             refuted = True
     if refuted:
@@ -198,7 +192,7 @@ def tell(params: UnknownDelayParams, n_arms: int, state: FloatState, rng: WordSt
         state[LENGTH] += block_length(g, rng[random.COINS])
         state[LATE] = 0.0
         return 0
-    state[FED] = effects.fed_loss(params.span, g, state[LATE])
+    state[FED] = effects.fed_loss(params.limits.span, g, state[LATE])
     kernel.bandit_update(TsallisParams(state[RATE]), n_arms, state[base_at(n_arms) :], arm, state[FED])
     state[DRAW] = 1.0
     return 1
@@ -214,7 +208,7 @@ class UnknownDelayWrapper(KernelPlayer):
     guess: the first g ≥ 0.
     false_alarm: δ in [0, 1), the chance of a needless restart that the statistical test may take; 0 switches
         that test off.
-    seed, direction, low, high: as for `CompositeLossWrapper`.
+    direction, low, high, out_of_range, seed: as for `CompositeLossWrapper`.
 
     *The certain test.* If d ≤ g, then m totals in a row hold one part each of at most m + g plays, so they
     sum to at most (m+g)·hi, whatever the losses and the play. m = 1 is the range of a total, m = g+1 is Lemma
@@ -256,8 +250,6 @@ class UnknownDelayWrapper(KernelPlayer):
     here. For unknown d with proofs, at the rate T^(2/3), see Wang, Wang and Huang (2021).
     """
 
-    needs: ClassVar[tuple[str, ...]] = ("horizon", "stochastic losses")
-
     def __init__(
         self,
         n_arms: int,
@@ -265,27 +257,13 @@ class UnknownDelayWrapper(KernelPlayer):
         horizon: int,
         guess: int = 1,
         false_alarm: float = 0.05,
-        seed: int | None = None,
-        direction: str = "minimize",
-        low: float = 0.0,
-        high: float = 1.0,
+        **common: Unpack[Common],
     ) -> None:
-        """Start before round 1."""
-        K = checks.integer("n_arms", n_arms, low=2)
         horizon = checks.integer("horizon", horizon, low=1, high=1 << 53)
         guess = checks.integer("guess", guess, low=0, high=horizon)
         alarm = checks.real("false_alarm", false_alarm, low=0.0, below=1.0)
-        self.effects = effects.effects(direction, low, high)
-        self.direction, self.low, self.high = direction, float(low), float(high)
-        settings = {
-            "horizon": horizon,
-            "guess": guess,
-            "false_alarm": alarm,
-            "direction": direction,
-            "low": self.low,
-            "high": self.high,
-        }
-        super().__init__(K, UnknownDelayParams(guess, horizon, alarm, self.effects), seed, settings)
+        params = UnknownDelayParams(guess, horizon, alarm, self.limits(None, **common))
+        super().__init__(n_arms, params, horizon=horizon, guess=guess, false_alarm=alarm)
 
     @property
     def guess(self) -> int:
@@ -309,14 +287,6 @@ class UnknownDelayWrapper(KernelPlayer):
         base = self._numbers[base_at(self.n_arms) :]
         kernel.bandit_probabilities(TsallisParams(self.learning_rate), self.n_arms, base, q)
         return q
-
-    def refusal(self) -> str:
-        """Say what a total must be that the kernel does not refuse."""
-        t, span = self._round, self.effects
-        return (
-            f"total must lie in [{t * span.lo:g}, {t * span.hi:g}], the range of one action's effect "
-            f"times the {t} actions so far"
-        )
 
     def regret_bound(self, max_delay: int, *, stochastic: bool = False) -> float:
         """Return what is guaranteed for R_T at the horizon if d ≤ `max_delay`, times the range.

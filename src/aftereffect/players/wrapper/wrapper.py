@@ -9,31 +9,24 @@ over 2d+1 (at most 1, by Lemma 2), and draws the next arm. Block ends are random
 adversary cannot aim at the first d rounds of a block, whose totals are mixed.
 """
 
-from collections.abc import Mapping
-from typing import Any, Self
-
-import numpy as np
-from numpy.typing import NDArray
+from collections.abc import Mapping, Sequence
+from typing import Any, Self, Unpack
 
 from aftereffect import theory
 from aftereffect.bandits.kernel_bandit import KernelBandit
 from aftereffect.bandits.protocol import Bandit
-from aftereffect.core import checks, effects, random, saved
-from aftereffect.core.errors import InvalidArgument, OutOfTurn
-from aftereffect.players import base
-from aftereffect.players.protocol import Round
+from aftereffect.core import checks, effects, random
+from aftereffect.core.errors import InvalidArgument, InvalidState, InvalidTotal, OutOfTurn
+from aftereffect.players import base as shared
+from aftereffect.players.base import OUT_OF_RANGE, BanditPlayer, Common, Limits
+from aftereffect.players.protocol import PanelRound, Round
 from aftereffect.players.wrapper import certificate as certificates
 from aftereffect.players.wrapper.coins import DrawnCoins, make_coins, restore_coins
-from aftereffect.players.wrapper.kernels import WrapperParams
-from aftereffect.players.wrapper.windows import OUT_OF_RANGE, CleanWindow, Counts
-
-SETTINGS = ("max_delay", "direction", "low", "high", "out_of_range")
-PLACE = ("round", "open", "draw_next", "drawn", "measured", "arm", "block_start")
-# A saved player's fields.
-FIELDS = (*SETTINGS, "seed", "bandit", "coins", "arm_stream", "window", *PLACE)
+from aftereffect.players.wrapper.kernels import TOTALS, WrapperParams
+from aftereffect.players.wrapper.windows import CleanWindow, Counts
 
 
-class CompositeLossWrapper:
+class CompositeLossWrapper(BanditPlayer):
     """Algorithm 1: plays `bandit` under d-delayed composite anonymous feedback.
 
     bandit: the base algorithm A, any object with the Bandit attributes; from now on it belongs to the wrapper.
@@ -60,71 +53,45 @@ class CompositeLossWrapper:
 
     # A service holds thousands of players, and asks each in turn: what they consist of is kept close together.
     __slots__ = (
-        *("bandit", "coins", "direction", "effects", "high", "low", "seed"),
-        *("_arm", "_arm_stream", "_block_start", "_draw_next", "_drawn", "_max_delay", "_measured"),
-        *("_open", "_round", "_window"),
+        *("_arms", "_block_start", "_draw_next", "_drawn", "_max_delay", "_measured", "_windows"),
+        "coins",
     )
+    OWN_SAVED = ("arm_stream", "coins", "arms", "windows", "draw_next", "drawn", "measured", "block_start")
 
-    def __init__(
-        self,
-        bandit: Bandit,
-        *,
-        max_delay: int,
-        coins: Any,
-        seed: int | None = None,
-        direction: str = "minimize",
-        low: float = 0.0,
-        high: float = 1.0,
-        out_of_range: str = "raise",
-    ) -> None:
-        """Start before round 1."""
-        self.bandit = base.checked_bandit(bandit)
+    def __init__(self, bandit: Bandit, *, max_delay: int, coins: Any, **common: Unpack[Common]) -> None:
+        super().__init__(bandit, **common)
         self._max_delay = checks.integer("max_delay", max_delay, low=0)
-        self.effects = effects.effects(direction, low, high)
-        self.direction, self.low, self.high = direction, float(low), float(high)
-        self._window = self._new_window(out_of_range)
-        self.seed = random.checked_seed("seed", seed)
         self.coins = make_coins(coins, self._quiet(), random.stream(self.seed, 0, random.COINS))
-        self._arm_stream = random.stream(self.seed, 0, random.ARMS)
-        self._round, self._open = 0, False  # rounds begun; asked, not yet told
-        self._arm, self._block_start = 0, 1
+        self._set_units(1)
+        self._block_start = 1
         self._draw_next, self._drawn, self._measured = True, False, False
 
     @classmethod
     def tuned(
         cls,
-        *,
         n_arms: int,
+        *,
         max_delay: int,
         horizon: int,
         base: str = "tsallis",
         form: str = "printed",
-        seed: int | None = None,
-        direction: str = "minimize",
-        low: float = 0.0,
-        high: float = 1.0,
-        out_of_range: str = "raise",
+        **common: Unpack[Common],
     ) -> Self:
         """Return the player of Corollary 7 (base="tsallis"), or the same with Exp3 at the rate that minimises
         Theorem 4; with form="sharp", the rates that minimise the bounds of docs/theory/sharper.md.
 
         β = 1/(2d+1) maximises the rate of updates. For horizon < 2d+1 no update can happen: play is uniform.
         """
+        direction = common.get("direction", "minimize")
         bandit, coins = certificates.tuned_base(base, n_arms, max_delay, horizon, form, direction)
-        ends: dict[str, Any] = {"direction": direction, "low": low, "high": high, "out_of_range": out_of_range}
-        return cls(bandit, max_delay=max_delay, coins=coins, seed=seed, **ends)
+        return cls(bandit, max_delay=max_delay, coins=coins, **common)
 
     def _quiet(self) -> int:
         """How many zeros before a one make an update round."""
         return 2 * self._max_delay
 
-    def _new_window(self, out_of_range: str) -> CleanWindow:
-        return CleanWindow(self.effects, self._max_delay, out_of_range)
-
-    @property
-    def n_arms(self) -> int:
-        """K."""
-        return self.bandit.n_arms
+    def _new_window(self) -> CleanWindow:
+        return CleanWindow(self.effects, self._max_delay, self.out_of_range)
 
     @property
     def max_delay(self) -> int:
@@ -132,9 +99,9 @@ class CompositeLossWrapper:
         return self._max_delay
 
     @property
-    def probabilities(self) -> NDArray[np.float64]:
-        """p_t: the distribution the current block's arm was drawn from, or the next will be."""
-        return np.array(self.bandit.probabilities, dtype=np.float64)
+    def settings(self) -> dict[str, Any]:
+        """The constructor's arguments but for the bandit, the coins and the seed, as plain JSON values."""
+        return {"max_delay": self._max_delay} | super().settings
 
     @property
     def update_probability(self) -> float | None:
@@ -142,19 +109,46 @@ class CompositeLossWrapper:
         return self.coins.bias if isinstance(self.coins, DrawnCoins) else None
 
     @property
+    def n_units(self) -> int:
+        """M, how many units share the player (`share`)."""
+        return len(self._windows)
+
+    @property
     def counts(self) -> Counts:
-        """What did not go as it should."""
-        return self._window.counts
+        """What did not go as it should, over all units."""
+        return Counts(*(sum(column) for column in zip(*self.unit_counts, strict=True)))
 
     @property
-    def out_of_range(self) -> str:
-        """What is done with an impossible total: "raise", "void" or "clip"."""
-        return self._window.out_of_range
+    def unit_counts(self) -> list[Counts]:
+        """What did not go as it should, unit by unit."""
+        return [window.counts for window in self._windows]
 
     @property
-    def rounds_played(self) -> int:
-        """How many rounds have been told."""
-        return self._round - self._open
+    def block_start(self) -> int:
+        """The first round of the current block, the one `ask` began latest."""
+        return self._block_start
+
+    def share(self, n_units: int) -> None:
+        """Let units share this unplayed player: each draws its own arm and has its own window, and all teach the base.
+
+        From then on it is asked and told for all units at once (`ask_units`, `tell_units`), as a `Panel` does.
+        """
+        n_units = checks.integer("n_units", n_units, low=1)
+        if self._round:
+            raise InvalidArgument(f"player must be unplayed to be shared by units, but it is in round {self._round}")
+        if isinstance(self.bandit, KernelBandit):
+            self.bandit.prepare_many()
+        elif not hasattr(self.bandit, "update_many"):
+            raise InvalidArgument(
+                "player.bandit must have averaged updates, a method update_many(arms, losses), "
+                f"to be shared by units, but {self.bandit!r} has none"
+            )
+        self._set_units(n_units)
+
+    def _set_units(self, n_units: int) -> None:
+        """Make a window and an arm for each unit; there is one unit unless the player is shared."""
+        self._windows = [self._new_window() for _ in range(n_units)]
+        self._arms = [0] * n_units
 
     def ask(self) -> int:
         """Return the arm to play in this round; the same until `tell`."""
@@ -163,9 +157,9 @@ class CompositeLossWrapper:
         if self._draw_next:
             # The stream moves only once all is well: a bad distribution or the end of the coins changes nothing.
             ahead = self._arm_stream.copy()
-            arm = base.draw_arm(self.bandit, ahead)
+            arms = [shared.draw_arm(self.bandit, ahead) for _ in self._windows]
             self._measured = self.coins.read(self._round + 1)
-            self._arm, self._arm_stream = arm, ahead
+            self._arm, self._arms, self._arm_stream = arms[0], arms, ahead
             self._block_start = self._round + 1
         else:
             self._measured = self.coins.read(self._round + 1)
@@ -174,6 +168,11 @@ class CompositeLossWrapper:
         self._open = True
         return self._arm
 
+    def ask_units(self) -> list[int]:
+        """Return the arm each unit is to play in this round; the same until `tell_units`."""
+        self.ask()
+        return self._arms.copy()
+
     def tell(self, total: float | None) -> Round:
         """Report the total of the round `ask` opened (None: missing) and end it.
 
@@ -181,28 +180,57 @@ class CompositeLossWrapper:
         """
         if not self._open:
             raise OutOfTurn("tell must follow ask, but no round is open")
-        t = self._round
-        value, counts = self._window.read(total)
+        t, window = self._round, self._windows[0]
+        value, counts = window.read(total)
         fed = None
         if self._measured:
             gap = self.coins.gap
-            fed, counts = self._window.feed(t, value, counts, gap)
+            fed, counts = window.feed(t, value, counts, gap)
             if fed is not None:
                 self.learn([self._arm], [fed], gap)
                 self._draw_next = True
-        self._window.put(t, value, counts)
+        window.put(t, value, counts)
         if self._measured:
             # Also where it is void: no later window reaches back across an update round.
-            self._window.begin(t + 1)
+            window.begin(t + 1)
         self._open = False
         return Round(t, self._arm, self._drawn, fed is not None, fed)
 
+    def tell_units(self, totals: Sequence[float | None]) -> PanelRound:
+        """Report each unit's total of the round and end it; the base learns from the units whose windows are whole."""
+        if not self._open:
+            raise OutOfTurn("tell must follow ask, but no round is open")
+        t, gap = self._round, self.coins.gap
+        told: list[tuple[float | None, Counts]] = []
+        fed: list[float | None] = []
+        for unit, window in enumerate(self._windows):
+            loss = None
+            try:
+                value, counts = window.read(totals[unit])
+                if self._measured:
+                    loss, counts = window.feed(t, value, counts, gap)
+            except InvalidTotal as error:
+                raise InvalidTotal(f"totals[{unit}]: {error}") from None
+            told.append((value, counts))
+            fed.append(loss)
+        whole = [(arm, loss) for arm, loss in zip(self._arms, fed, strict=True) if loss is not None]
+        if whole:
+            self.learn([arm for arm, _ in whole], [loss for _, loss in whole], gap)
+        for window, (value, counts) in zip(self._windows, told, strict=True):
+            window.put(t, value, counts)
+            if self._measured:
+                window.begin(t + 1)
+        self._open, self._draw_next = False, bool(whole)
+        measured = self._windows[0].rounds(gap) if whole else 0
+        return PanelRound(t, self._arms.copy(), self._drawn, bool(whole), fed, measured)
+
     def learn(self, arms: list[int], losses: list[float], gap: int) -> None:
         """Feed the base the losses of windows that end now, `gap` rounds after the latest one; a panel has many."""
-        base.feed_all(self.bandit, arms, losses)
+        shared.feed_all(self.bandit, arms, losses)
 
-    def amend(self, round: int, total: float | None) -> None:
+    def amend(self, round: int, total: float | None, unit: int = 0) -> None:
         """Correct the total of an earlier round, or report it late, while its block is open."""
+        window = self._windows[checks.integer("unit", unit, low=0, high=len(self._windows) - 1)]
         round = checks.integer("round", round, low=1)
         if round > self.rounds_played:
             raise OutOfTurn(f"round must have been reported before it is amended, but got {round}")
@@ -210,13 +238,8 @@ class CompositeLossWrapper:
             raise OutOfTurn(
                 f"round must be in the open block, but the block of round {round} has been closed and learned from"
             )
-        value, counts = self._window.read(total)
-        counts = counts._replace(amended=counts.amended + 1)
-        # One that is out of every window to come is only noted.
-        if self._window.holds(round, self.rounds_played):
-            self._window.put(round, value, counts)
-        else:
-            self._window.counts = counts
+        value, counts = window.read(total)
+        window.put(round, value, counts._replace(amended=counts.amended + 1))
 
     def regret_bound(self, horizon: int, form: str = "printed") -> float:
         """Return min(Theorem 4, T) times the range, for effects that are never negative and Bernoulli coins.
@@ -235,7 +258,7 @@ class CompositeLossWrapper:
 
     def certificate(self) -> certificates.Certificate:
         """Return what can be said of the regret so far, on average (certificate.py); needs AdaptiveTsallis as base."""
-        return certificates.make(self, self.prices(), [self.counts])
+        return certificates.make(self, self.prices(), self.unit_counts)
 
     def prices(self) -> certificates.Prices:
         """Return what each part of a certificate counts for (docs/theory/sharper.md)."""
@@ -244,58 +267,53 @@ class CompositeLossWrapper:
         ends, moved, regret = theory.sharp_terms(d, 2 * d + 1, beta)
         return certificates.Prices(min(ends, T), moved, regret, 0.0, 2.0 * d + 1.0, self.worst_case(max(T, 1)))
 
-    def measured_rounds(self, gap: int) -> int:
-        """Return over how many rounds totals are added up at the end of a block, `gap` after the one before."""
-        return self._max_delay + 1
-
-    def kernel(self) -> WrapperParams | None:
+    def kernel(self) -> Any:
         """Return the player in kernel form, None if its base has no such form."""
         if not isinstance(self.bandit, KernelBandit):
             return None
-        d, span = self._max_delay, self.effects
-        bounds = effects.total_bounds(span, d), effects.window_bounds(span, d)
-        policy = OUT_OF_RANGE.index(self._window.out_of_range)
-        return WrapperParams(self.bandit.params, self.coins.kernel(), d, span, *bounds, policy)
+        d, bounds = self._max_delay, effects.window_bounds(self.effects, self._max_delay)
+        return WrapperParams(self.bandit.params, TOTALS + d + 1, self.coins.kernel(), d, self._limits(), bounds)
 
-    def fresh(self, seed: int, run: int = 0) -> Self:
-        """Return an unplayed copy with the streams of (seed, run); only an unplayed player has one."""
-        if self._round:
-            raise InvalidArgument(f"player must be unplayed to be copied, but it is in round {self._round}")
-        seed, run = checks.integer("seed", seed, low=0), checks.integer("run", run, low=0)
-        twin = type(self)(base.unplayed_copy(self.bandit), coins=1.0, seed=seed, **self._settings())
-        twin.coins = self.coins.fresh(random.stream(seed, run, random.COINS))
-        twin._arm_stream = random.stream(seed, run, random.ARMS)
-        return twin
-
-    def _settings(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in SETTINGS}
-
-    def state(self) -> dict[str, Any]:
-        """Return all there is to know, in plain JSON types; `aftereffect.restore` goes on from it bit for bit."""
-        fields = self._settings() | {
-            "seed": f"{self.seed:x}",
-            "bandit": base.bandit_state(self.bandit),
-            "coins": self.coins.state(),
-            "arm_stream": saved.words_to_hex(self._arm_stream),
-            "window": self._window.state(),
-        }
-        return saved.seal(type(self).__name__, fields | base.dump(self, PLACE))
+    def _limits(self) -> Limits:
+        """What a total can be, in kernel form."""
+        bounds = effects.total_bounds(self.effects, self._max_delay)
+        return Limits(self.effects, *bounds, False, OUT_OF_RANGE.index(self.out_of_range))
 
     @classmethod
-    def from_state(cls, state: Mapping[str, Any], bandit: Bandit) -> Self:
-        """Return the player that `state()` described, around a base that has been restored already."""
-        fields = saved.unseal(state, cls.__name__, FIELDS)
-        settings = {name: fields[name] for name in SETTINGS}
-        player = cls(bandit, coins=1.0, seed=saved.whole_number("seed", fields["seed"]), **settings)
-        base.load(player, PLACE, fields)
-        player._arm_stream = saved.hex_to_words("arm_stream", fields["arm_stream"], 4)
-        player.coins = restore_coins(fields["coins"], player._quiet(), player._round)
-        player._window.resume(fields["window"])
-        return player
+    def _made(cls, inside: Any, settings: Mapping[str, Any], seed: int) -> Self:
+        return cls(inside, **settings, coins=1.0, seed=seed)
+
+    def _begin_run(self, template: Self, seed: int, run: int) -> None:
+        super()._begin_run(template, seed, run)
+        self.coins = template.coins.fresh(random.stream(seed, run, random.COINS))
+        self._set_units(template.n_units)
+
+    def _saved(self) -> dict[str, Any]:
+        return super()._saved() | {
+            "coins": self.coins.state(),
+            "arms": self._arms.copy(),
+            "windows": [window.state() for window in self._windows],
+            "draw_next": self._draw_next,
+            "drawn": self._drawn,
+            "measured": self._measured,
+            "block_start": self._block_start,
+        }
+
+    def _resume(self, fields: Mapping[str, Any]) -> None:
+        super()._resume(fields)
+        shared.load(self, ("draw_next", "drawn", "measured", "block_start"), fields)
+        self.coins = restore_coins(fields["coins"], self._quiet(), self._round)
+        arms, windows = fields["arms"], fields["windows"]
+        if not isinstance(arms, list) or not isinstance(windows, list) or not len(arms) == len(windows) > 0:
+            raise InvalidState(
+                "arms and windows must be lists, one entry a unit, "
+                f"but got {checks.shown(arms)} and {checks.shown(windows)}"
+            )
+        self._set_units(len(arms))
+        self._arms = [checks.integer("arms", arm, low=0, high=self.n_arms - 1) for arm in arms]
+        for window, kept in zip(self._windows, windows, strict=True):
+            window.resume(kept)
 
     def __repr__(self) -> str:
-        """Show the base inside."""
-        shown = "given" if self.update_probability is None else repr(self.update_probability)
-        ranged = base.shown_range(self.direction, self.low, self.high)
-        settings = f"max_delay={self._max_delay}, coins={shown}{ranged}, seed={self.seed}"
-        return f"{type(self).__name__}({self.bandit!r}, {settings})"
+        coins = "given" if self.update_probability is None else repr(self.update_probability)
+        return super().__repr__().replace(", seed=", f", coins={coins}, seed=")

@@ -37,7 +37,7 @@ def build(design: Design, seed: int) -> Panel:
     else:
         tuned = CompositeLossWrapper.tuned
         player = tuned(horizon=design.horizon, **sizes, **span, **tuning, out_of_range="void")
-    return Panel(player, len(design.units))
+    return Panel(player, n_units=len(design.units))
 
 
 def shortest_block(player: str, max_delay: int) -> int:
