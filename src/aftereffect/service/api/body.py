@@ -141,7 +141,9 @@ def parse(body: bytes) -> Any:
         refuse(f"the body must be JSON, but is not at character {error.pos}: {error.msg}")
     except RecursionError:
         refuse(TOO_DEEP)
-    _check([value], 0)
+    # NUL and lone surrogates come only as escapes: raw ones are not JSON, or not UTF-8.
+    if b"\\u" in body or body.count(b"{") + body.count(b"[") > MAX_DEPTH:
+        _check([value], 0)
     return value
 
 
