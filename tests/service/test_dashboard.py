@@ -167,18 +167,25 @@ def test_the_timeline_is_drawn_where_hand_work_puts_it():
         row(14, measured=True, update=True),
         row(15, arm="B", block=2, washin=True),
     ]
-    drawn = charts.timeline(rows, ["B", "C", "A"])
-    second, first = drawn["lanes"]
-    assert (second["name"], second["colour"], first["name"], first["colour"]) == ("B", 0, "A", 2)
+    found = charts.timeline(rows, ["B", "C", "A"], 12, marked=True)
+    page = Page(views.environment().get_template("timeline.html").render(timeline=found))
+    assert page.all("svg")[0]["aria-label"] == "Rounds 11 to 15: B 1 round; A 4 rounds"
     # Five rounds: each a fifth of the width.
-    assert [(bar["kind"], bar["x"], bar["width"]) for bar in first["bars"]] == [
-        ("washin", "0.000", "20.000"),
-        ("between", "20.000", "20.000"),
-        ("measured", "40.000", "40.000"),
+    assert [(bar["class"], bar["x"], bar["width"], bar["y"]) for bar in page.all("rect")] == [
+        ("arm-0 wash-in", "80.000%", "20.000%", "20"),
+        ("arm-2 wash-in", "0.000%", "20.000%", "64"),
+        ("arm-2 played", "20.000%", "20.000%", "64"),
+        ("arm-2 measured", "40.000%", "40.000%", "64"),
     ]
-    assert first["updates"] == ["80.000"]
-    assert [(bar["kind"], bar["x"]) for bar in second["bars"]] == [("washin", "80.000")]
-    assert drawn["words"] == "Rounds 11 to 15: B 1 round; A 4 rounds"
+    assert [mark["cx"] for mark in page.all("circle")] == ["80.000%"]
+    assert charts.timeline(rows, ["B", "C", "A"], 12, marked=False)["updates"] == []
+
+
+def test_rarely_played_arms_share_a_lane_of_the_timeline():
+    rows = [row(1), row(2), row(3, arm="B", block=2), row(4, arm="C", block=3)]
+    found = charts.timeline(rows, ["A", "B", "C"], 1, marked=True)
+    assert [(lane["name"], lane["rounds"]) for lane in found["lanes"]] == [("A", 2), ("other arms", 2)]
+    assert found["bars"] == [[0, "played", 1, 2], [1, "played", 3, 3], [1, "played", 4, 4]]
 
 
 def test_the_outcome_and_its_equal_split_are_those_of_hand_work():

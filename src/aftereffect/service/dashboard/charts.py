@@ -1,7 +1,7 @@
 """The data of the charts: which arm was played when, totals, probabilities, and the outcome against an equal split.
 
-The server draws the timeline of arms itself, so that it is there without JavaScript; Figure 1 of the paper shows a
-block in the same way. The other charts are JSON for `static/charts.js`.
+Without JavaScript the template draws the timeline of arms; Figure 1 of the paper shows a block in the same way. With it
+`static/charts.js` draws everything from JSON.
 
         round   1 2 3 4 5 6 7 8 9
         A       ░ ░ ▒ ▒ █ █ █•          ░ wash-in  ▒ played, not measured  █ measured  • update
@@ -13,11 +13,9 @@ measured windows, which hold effects of one arm alone (Lemma 2).
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any
-
-from aftereffect.core.text import counted
 
 Json = dict[str, Any]
 View = Mapping[str, Any]
@@ -25,10 +23,8 @@ Rows = Sequence[Mapping[str, Any]]
 
 COLOURS = 8
 """Arms with a colour of their own; later ones share a grey."""
-PARTS = {"measured": "measured", "washin": "wash-in", "between": "played"}
 NORMAL_95 = 1.96
-MOST_LANES, MOST_DRAWN_LANES = 30, 12
-LANE, THICK = 44, 16
+MOST_LANES = 30
 
 
 def colour_of(arms: Sequence[str], arm: str | None) -> int:
@@ -36,76 +32,39 @@ def colour_of(arms: Sequence[str], arm: str | None) -> int:
     return min(arms.index(arm), COLOURS) if arm in arms else COLOURS
 
 
-def stretches(rows: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, int, str, int, int]]:
-    """Yield (arm, block, part, first round, last round) for consecutive rounds of one arm in one part of a block."""
+def timeline(rows: Rows, arms: Sequence[str], most: int, *, marked: bool) -> Json:
+    """Return which arm was played when: one unit's rows, in order of rounds.
 
-    def key(row: Mapping[str, Any]) -> tuple[str, int, str]:
-        part = "measured" if row["measured"] else "washin" if row["washin"] else "between"
-        return row["arm"], row["block"], part
-
-    for (arm, block, part), run in groupby(rows, key=key):
-        rounds = [row["round"] for row in run]
-        yield arm, block, part, rounds[0], rounds[-1]
-
-
-def timeline(rows: Rows, arms: Sequence[str]) -> Json:
-    """Return the drawing of one unit's rows, in order of rounds. Arms that were not played have no lane."""
-    first, last = (rows[0]["round"], rows[-1]["round"]) if rows else (1, 1)
-    step = 100.0 / (last - first + 1)
+    lanes: the `most` played arms and, if there are more, one lane for the others; bars: [lane, part of the block, first
+    round, last round]; updates: [round, lane], if marked.
+    """
     plays = Counter(row["arm"] for row in rows)
-    names = [arm for arm in arms if arm in plays]
-    # Without carry-over every round is an update, and marks would hide the bars.
-    marked = [row for row in rows if row["update"]] if any(row["washin"] for row in rows) else []
-    lanes = []
-    for i, name in enumerate(names[:MOST_DRAWN_LANES]):
-        bars = [
-            {
-                "kind": part,
-                "x": f"{(start - first) * step:.3f}",
-                "width": f"{(end - start + 1) * step:.3f}",
-                "words": f"{name}: rounds {start:,} to {end:,}, {PARTS[part]}, block {block:,}",
-            }
-            for arm, block, part, start, end in stretches(rows)
-            if arm == name
-        ]
-        updates = [f"{(row['round'] - first + 1) * step:.3f}" for row in marked if row["arm"] == name]
-        lanes.append(
-            {"name": name, "colour": colour_of(arms, name), "bars": bars, "updates": updates, "top": i * LANE + 20}
-        )
-    words = [f"{name} {counted(plays[name], 'round')}" for name in names[:MOST_DRAWN_LANES]]
-    if len(names) > MOST_DRAWN_LANES:
-        words.append(f"{counted(len(names) - MOST_DRAWN_LANES, 'arm')} more are not drawn")
-    return {
-        "lanes": lanes,
-        "height": len(lanes) * LANE + 28,
-        "thick": THICK,
-        "first": first,
-        "last": last,
-        "words": f"Rounds {first:,} to {last:,}: {'; '.join(words)}",
-    }
+    kept = dict(plays.most_common(most))
+    lanes = [{"name": arm, "colour": colour_of(arms, arm), "rounds": kept[arm]} for arm in arms if arm in kept]
+    if len(plays) > len(kept):
+        lanes.append({"name": "other arms", "colour": COLOURS, "rounds": len(rows) - sum(kept.values())})
+    lane_of = dict.fromkeys(plays, len(lanes) - 1) | {str(lane["name"]): i for i, lane in enumerate(lanes)}
+    bars = []
+    for (arm, _, part), run in groupby(rows, key=lambda row: (row["arm"], row["block"], _part(row))):
+        rounds = [row["round"] for row in run]
+        bars.append([lane_of[arm], part, rounds[0], rounds[-1]])
+    updates = [[row["round"], lane_of[row["arm"]]] for row in rows if row["update"] and marked]
+    return {"lanes": lanes, "bars": bars, "updates": updates}
+
+
+def _part(row: Mapping[str, Any]) -> str:
+    return "measured" if row["measured"] else "wash-in" if row["washin"] else "played"
 
 
 def charts(view: View, rows: Rows, draws: View, unit: str) -> Json:
     """Return what the charts show. rows: the latest of all units; draws: rounds and probabilities of the draws."""
     own = [row for row in rows if row["unit"] == unit]
-    plays = Counter(row["arm"] for row in own)
-    kept = {arm for arm, _ in plays.most_common(MOST_LANES)}
-    lanes: list[Json] = [{"name": arm, "colour": min(i, COLOURS)} for i, arm in enumerate(view["arms"]) if arm in kept]
-    if len(plays) > len(kept):
-        lanes.append({"name": "other arms", "colour": COLOURS})
-    place = {lane["name"]: i for i, lane in enumerate(lanes)}
-    rest = len(lanes) - 1
-    marked = own if view["max_delay"] else []
-    return {
-        "lanes": lanes,
-        "bars": [[place.get(arm, rest), PARTS[part], *span] for arm, _, part, *span in stretches(own)],
-        "updates": [[row["round"], place.get(row["arm"], rest)] for row in marked if row["update"]],
-        "totals": [
-            [row["round"], place.get(row["arm"], rest), row["total"], row["status"], row["date"]] for row in own
-        ],
-        "probabilities": probabilities(view, draws),
-        "outcome": outcome(rows, view),
-    }
+    # Without carry-over every round is an update, and marks would hide the bars.
+    drawn = timeline(own, view["arms"], MOST_LANES, marked=view["max_delay"] > 0)
+    lane_of = {lane["name"]: i for i, lane in enumerate(drawn["lanes"])}
+    rest = len(lane_of) - 1
+    totals = [[row["round"], lane_of.get(row["arm"], rest), row["total"], row["status"], row["date"]] for row in own]
+    return {**drawn, "totals": totals, "probabilities": probabilities(view, draws), "outcome": outcome(rows, view)}
 
 
 def probabilities(view: View, draws: View) -> Json:

@@ -33,7 +33,7 @@ HEADERS = {
     "Referrer-Policy": "same-origin",
 }
 """What differs from the headers of all other answers (`api.app.SECURITY_HEADERS`)."""
-LIST_LENGTH, TABLE_ROWS, TIMELINE_ROUNDS, MOST_ROWS = 25, 30, 150, 1000
+LIST_LENGTH, TABLE_ROWS, TIMELINE_ROUNDS, TIMELINE_LANES, MOST_ROWS = 25, 30, 150, 12, 1000
 CHART_ROUNDS, CHART_ROWS = 2000, 20_000
 CHART_FIELDS = ("round", "unit", "arm", "total", "status", "block", "washin", "measured", "update", "date")
 MOST_SHARES, MOST_MEANS = 8, 20
@@ -208,6 +208,7 @@ def experiment_page(
     shown_unit = unit if unit in units else units[0]
     rows, newer, older = table(store, view, before)
     latest = _between(store, view, view["round"] - max(1, min(TIMELINE_ROUNDS, MOST_ROWS // len(units))) + 1)
+    own = [row for row in latest if row["unit"] == shown_unit]
     closed = view["state"] == "finished" or any(row["update"] and row["block"] == view["block"] for row in rows)
     it = {
         **view,
@@ -227,7 +228,7 @@ def experiment_page(
         rows=rows,
         newer=newer,
         older=older,
-        timeline=charts.timeline([row for row in latest if row["unit"] == shown_unit], view["arms"]),
+        timeline=charts.timeline(own, view["arms"], TIMELINE_LANES, marked=view["max_delay"] > 0),
         outcome_words=outcome_words(view),
         means=means(view),
         correct=1 if field in ("round", "corrected") else correct,
