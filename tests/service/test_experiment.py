@@ -20,9 +20,8 @@ from aftereffect.service.experiment.rounds import ROW
 )
 def test_one_unit_plays_as_the_plain_player(kind: str, make: Any, tuning: dict[str, str]) -> None:
     experiment = made(horizon=400, player=kind, tuning=tuning)
-    player = make(
-        n_arms=3, max_delay=1, horizon=400, seed=7, direction="maximize", out_of_range="void", **tuning
-    )
+    rates = {"horizon": 400} if kind == "paper" else {}
+    player = make(n_arms=3, max_delay=1, seed=7, direction="maximize", out_of_range="void", **rates, **tuning)
     for t in range(1, 401):
         total = (t * 37 % 100) / 100
         asked = experiment.do(Ask(), AT).answer

@@ -50,7 +50,7 @@ class Machine(RuleBasedStateMachine):
         self.experiment = Experiment(self.settings)
         self.least, self.most = total_bounds(effects("maximize", 0.0, 1.0), max_delay)
         make = ae.CompositeLossWrapper.tuned if self.paper else ae.default_player
-        sizes = {"n_arms": n_arms, "max_delay": max_delay, "horizon": horizon, "seed": seed}
+        sizes = {"n_arms": n_arms, "max_delay": max_delay, "seed": seed} | ({"horizon": horizon} if self.paper else {})
         self.panel = ae.Panel(make(**sizes, direction="maximize", out_of_range="void"), n_units=units)
         self.state = "draft" if draft else "running"
         self.reports: dict[tuple[int, int], float | None] = {}

@@ -69,7 +69,6 @@ class Corrupt(Refused):
 Model = TypeVar("Model", bound=BaseModel)
 
 RULES = {
-    "missing": "must be given",
     "string_type": "must be text",
     "string_unicode": "must be text without lone surrogates",
     "string_too_short": "must have {min_length} or more characters",
@@ -89,7 +88,6 @@ RULES = {
     "literal_error": "must be one of {expected}",
     "greater_than_equal": "must be at least {ge}",
     "less_than_equal": "must be at most {le}",
-    "greater_than": "must be greater than {gt}",
 }
 """The rule behind each type of pydantic's errors, with the fields of its context."""
 
@@ -126,6 +124,8 @@ def sentence(first: Mapping[str, Any], fields: Iterable[str] = (), what: str = "
         return f"{'.'.join(map(str, outer)) or what} must have no other keys than {known}, but got {shown(key)}"
     if first["type"] == "literal_error":
         context["expected"] = context["expected"].replace(" or ", ", ")
-    rule = RULES.get(first["type"], first["msg"].replace("Input should", "must")).format(**context)
+    rule = first["msg"].replace("Input should", "must")
+    if first["type"] in RULES:
+        rule = RULES[first["type"]].format(**context)
     length = context.get("actual_length", len(value) if first["type"].startswith("string_too") else None)
     return f"{name} {rule}, but got {shown(value) if length is None else length}"

@@ -246,11 +246,6 @@ class Plan(Reply):
     informative_from: the round from which on the worst case is below what any way of playing can lose; None if never.
     """
 
-    model_config = example(
-        max_delay=7, shortest_block=8, mean_block=28.6, decisions_per_quarter=3.2, informative_from=4600,
-        sentences=["An arm stays for a block of at least 8 rounds."],
-    )  # fmt: skip
-
     max_delay: int
     shortest_block: int
     mean_block: float
@@ -327,8 +322,6 @@ class Series(Reply):
 class Verdict(Reply):
     """What replaying the log found: it is as stored, or the first thing that differs."""
 
-    model_config = example(experiment=ID, ok=True, rounds=365, finding=None)
-
     experiment: str
     ok: bool
     rounds: int | None
@@ -337,8 +330,6 @@ class Verdict(Reply):
 
 class Token(Reply):
     """A new token. This answer is the only place where it is ever shown."""
-
-    model_config = example(name="till system", scopes=["play"], token="…")
 
     name: str
     scopes: list[Scope]
@@ -358,18 +349,11 @@ class KnownToken(Reply):
 class Health(Reply):
     """The store answers, and takes writes."""
 
-    model_config = example(status="ok")
-
     status: Literal["ok"]
 
 
 class Problem(Reply):
     """Why a request was refused (RFC 9457). `code` is for programs, `detail` for people."""
-
-    model_config = example(
-        type="urn:aftereffect:conflict", title="The round has another report already", status=409, code="conflict",
-        detail="total must be the one already there, but round 17 was reported as 31.5 and now 30.0 came",
-    )  # fmt: skip
 
     type: str
     title: str

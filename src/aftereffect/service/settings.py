@@ -175,10 +175,7 @@ class CarryOver(Part):
     @model_validator(mode="after")
     def _one_way(self) -> Self:
         if (self.window is None) == (self.half_life is None):
-            raise ValueError(
-                f"must have exactly one of window and half_life, but got window={shown(self.window)} and "
-                f"half_life={shown(self.half_life)}"
-            )
+            raise ValueError(f"must have exactly one of window and half_life, but got {shown(self.given())}")
         return self
 
     def rounds(self, round_length: float) -> int:
@@ -222,9 +219,7 @@ class Design(BaseModel):
         0, strict=True, ge=0, le=MOST_DELAY, description="d, in rounds.", json_schema_extra={"default": None}
     )
     units: Units = ("1",)
-    horizon: Annotated[
-        int | None, Field(strict=True, ge=1, le=LARGEST, description="Rounds in all; open-ended if null.")
-    ] = None
+    horizon: int | None = Field(None, strict=True, ge=1, le=LARGEST, description="Rounds in all; open-ended if null.")
     player: Literal["default", "paper"] = Field("default", description='"paper" needs a horizon.')
     tuning: Tuning = Tuning()
 
@@ -262,10 +257,8 @@ class Design(BaseModel):
     def _consistent(self) -> Self:
         effects.effects(self.direction, self.low, self.high)
         if len(self.units) * (self.max_delay + 1) > MOST_CELLS:
-            raise ValueError(
-                f"units times (max_delay + 1) must be at most {MOST_CELLS}, but got {len(self.units)} * "
-                f"{self.max_delay + 1}"
-            )
+            cells = f"{len(self.units)} * {self.max_delay + 1}"
+            raise ValueError(f"units times (max_delay + 1) must be at most {MOST_CELLS}, but got {cells}")
         if self.player == "paper" and self.horizon is None:
             raise ValueError("horizon must be given for player 'paper', whose rates depend on it, but got None")
         if self.player == "default" and self.tuning != Tuning():
@@ -301,10 +294,8 @@ class ExperimentSettings(Design):
     model_config = ConfigDict(json_schema_extra=_with_example)
 
     name: Text
-    seed: Annotated[
-        int | None, Field(strict=True, ge=0, le=2**64 - 1, description="Of all draws; drawn if null.")
-    ] = None
-    draft: Annotated[bool, Field(strict=True, description="Do not start it yet.")] = False
+    seed: int | None = Field(None, strict=True, ge=0, le=2**64 - 1, description="Of all draws; drawn if null.")
+    draft: bool = Field(False, strict=True, description="Do not start it yet.")
     start_date: Annotated[str, Field(strict=True), AfterValidator(_calendar_date)] | None = Field(
         None, description="The date of round 1, as 2026-01-31."
     )

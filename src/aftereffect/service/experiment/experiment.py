@@ -133,7 +133,7 @@ class Experiment:
             done = self.do(commands.from_event(event), event["at"], event["body"].get("recalled"))
         except Corrupt:
             raise
-        except (AftereffectError, KeyError, TypeError, AttributeError) as error:
+        except (AftereffectError, LookupError, TypeError, ValueError, AttributeError) as error:
             raise Corrupt(f"an event must be possible where it stands, but {error!r}") from None
         if done.event != dict(event):
             raise Corrupt(f"an event must come out as stored, but {_difference(done.event, event)}")
@@ -256,7 +256,7 @@ class Experiment:
             return self._change()
         self._require("resume it", "paused")
         now, d = self._now, self.settings.max_delay
-        now.shift += days_between(now.paused_at, at)
+        now.shift += days_between(now.paused_at or at, at)
         now.phase, now.paused_at = "running", None
         rows: list[Row] = []
         if d > 0:

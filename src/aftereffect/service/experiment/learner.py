@@ -26,17 +26,14 @@ FAR = 2**44
 
 def build(design: Design, seed: int) -> Panel:
     """Return the unplayed learner of an experiment; the same design and seed give the same learner."""
-    sizes: dict[str, Any] = {"n_arms": len(design.arms), "max_delay": design.max_delay, "seed": seed}
-    span: dict[str, Any] = {"direction": design.direction, "low": design.low, "high": design.high}
-    tuning: dict[str, Any] = design.tuning.given()
+    given: dict[str, Any] = {"n_arms": len(design.arms), "max_delay": design.max_delay, "seed": seed}
+    given |= {"direction": design.direction, "low": design.low, "high": design.high, "out_of_range": "void"}
     player: CompositeLossWrapper
     if design.player == "default":
-        player = default_player(**sizes, **span, out_of_range="void")
-    elif design.horizon is None:
-        raise InvalidArgument("horizon must be given for player 'paper', whose rates depend on it, but got None")
+        player = default_player(**given)
     else:
-        tuned = CompositeLossWrapper.tuned
-        player = tuned(horizon=design.horizon, **sizes, **span, **tuning, out_of_range="void")
+        given |= {"horizon": design.horizon, **design.tuning.given()}
+        player = CompositeLossWrapper.tuned(**given)
     return Panel(player, n_units=len(design.units))
 
 

@@ -6,7 +6,6 @@ learner takes it as missing: in the warm-up after a pause, and where effects of 
 """
 
 import datetime
-import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -168,26 +167,15 @@ class RecentRounds:
 def date_of(settings: ExperimentSettings, number: int, at: str, shift: int) -> str | None:
     """Return the date of a round: the start date plus the rounds before it and the days of all pauses, `shift`.
 
-    Without a start date it is the day on which the round is asked for; None if there is no such date.
+    Without a start date it is the day on which the round is asked for; None where the calendar ends.
     """
     if settings.start_date is None:
-        return at[:10] if moment(at) is not None else None
+        return at[:10]
     first = datetime.date.fromisoformat(settings.start_date).toordinal()
     day = first + int((number - 1) * settings.round_length) + shift
     return datetime.date.fromordinal(day).isoformat() if day <= datetime.date.max.toordinal() else None
 
 
-def days_between(begun: str | None, ended: str) -> int:
-    """Return the whole days from one moment to another, 0 if they cannot be read."""
-    first, last = moment(begun or ""), moment(ended)
-    return 0 if first is None or last is None else max((last - first).days, 0)
-
-
-@functools.lru_cache(256)
-def moment(at: str) -> datetime.datetime | None:
-    """Return an ISO time, None if the text is none; a time without a zone is taken as UTC."""
-    try:
-        found = datetime.datetime.fromisoformat(at)
-    except ValueError:
-        return None
-    return found if found.tzinfo is not None else found.replace(tzinfo=datetime.UTC)
+def days_between(begun: str, ended: str) -> int:
+    """Return the whole days from one moment to a later one, both as ISO texts."""
+    return max((datetime.datetime.fromisoformat(ended) - datetime.datetime.fromisoformat(begun)).days, 0)
