@@ -14,7 +14,7 @@ from pathlib import Path
 
 import aftereffect as ae
 from aftereffect.studies import Study
-from aftereffect.studies.cells import groups, runs_seed
+from aftereffect.studies.cells import cell_seed, groups
 from aftereffect.studies.instances import Draws
 from aftereffect.studies.players import build_player
 
@@ -45,7 +45,7 @@ def in_a_loop(wanted: Study) -> None:
         for cell in group:
             losses = draws[0]
             player = build_player(cell, losses)
-            ae.simulate(player, losses, cell["runs"], runs_seed(cell), checkpoints="log", progress=False)
+            ae.simulate(player, losses, cell["runs"], cell_seed(cell, "runs"), checkpoints="log", progress=False)
 
 
 def as_a_study(wanted: Study) -> None:

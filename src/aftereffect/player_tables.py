@@ -142,8 +142,8 @@ def table(rows: "pl.DataFrame") -> "Table":
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    from aftereffect.studies.numbers import number
     from aftereffect.studies.report import views
+    from aftereffect.studies.report.page import number
 
     shown = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     shown.add_column("regret per 1,000 rounds", no_wrap=True)
@@ -159,9 +159,9 @@ def table(rows: "pl.DataFrame") -> "Table":
 
 
 def by_kind(rows: "pl.DataFrame") -> dict[str, list[float]]:
-    """Return each player's mean regret per 1,000 rounds on each kind; NaN where it has no room on all of its cells.
+    """Return each player's mean regret per 1,000 rounds on each kind; NaN where it cannot play all cells of the kind.
 
-    Who has no room on all cells of any kind is left out.
+    A player that cannot play all cells of any kind is left out.
     """
     import polars as pl
 
@@ -185,7 +185,7 @@ def verdict(rows: "pl.DataFrame") -> str:
     means = by_kind(rows)
     ours, naive, control = (means[who][:2] for who in (OURS, NAIVE, "uniform play"))
     return (
-        f"The {OURS} has {ours[0] / control[0]:.0%} of the regret of choosing blindly where one arm is good, and "
+        f"The {OURS} has {ours[0] / control[0]:.0%} of the regret of uniform play where one arm is good, and "
         f"{ours[1] / control[1]:.0%} where bad arms bill late; {NAIVE}, which blames each total on the arm just "
         f"played, has {naive[0] / control[0]:.0%} and {naive[1] / control[1]:.0%}."
     )

@@ -14,7 +14,7 @@ from aftereffect.studies import Study, builtin_names, measure
 from aftereffect.studies.cells import Cell, cell_id
 from aftereffect.studies.cli import study as command
 from aftereffect.studies.instances import Draws
-from aftereffect.studies.measure import SCHEMA
+from aftereffect.studies.measure import ROWS
 from aftereffect.studies.report import sections as module
 from aftereffect.studies.report.sections import MOST, publish
 
@@ -88,7 +88,7 @@ def test_every_study_is_published_and_in_the_index() -> None:
 def test_published_rows_are_those_of_the_study_as_it_is_now(name: str) -> None:
     """If this fails, the study was changed after it was published: run it again and publish it."""
     rows = pl.read_parquet(HOME / name / "rows.parquet")
-    assert rows.columns == list(SCHEMA)
+    assert rows.columns == list(ROWS)
     assert set(rows["cell"]) == {cell_id(cell) for cell in Study.load(name).cells()}
     assert (rows["round"] == rows["horizon"]).sum() == len(Study.load(name).cells())
 
@@ -104,7 +104,7 @@ def test_published_rows_come_out_again_bit_for_bit(name: str) -> None:
         cells.setdefault(str(cell["player"]), cell)
     for cell in list(cells.values())[:3]:
         published = rows.filter(cell=cell_id(cell)).sort("round")
-        found = pl.DataFrame(measure.rows(cell, measure.measure(cell, Draws(cell), threads=2)), schema=rows.schema)
+        found = measure.rows(cell, measure.measure(cell, Draws(cell), threads=2))
         # Of long studies, only rows at the horizon are published.
         found = found.filter(pl.col("round").is_in(published["round"].to_list()))
         assert len(published)

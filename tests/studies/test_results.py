@@ -13,18 +13,18 @@ import pytest
 import aftereffect
 from aftereffect.studies import FolderUnusable, results
 from aftereffect.studies.cells import Cell, cell_id
-from aftereffect.studies.measure import SCHEMA
+from aftereffect.studies.measure import ROWS
 from aftereffect.studies.results import Finished, Folder, write_durably
 
 CELLS: list[Cell] = [{"seed": seed} for seed in range(3)]
 A, B, C = map(cell_id, CELLS)
-KINDS: dict[str, Any] = {"str": "x", "i64": 1, "f64": 0.5}
+VALUES: dict[pl.DataType, Any] = {pl.String(): "x", pl.Int64(): 1, pl.Float64(): 0.5}
 
 
 def finished(cell: str, seconds: float = 1.0) -> Finished:
     """Return a cell of two rows, the later round first."""
-    rows: dict[str, list[Any]] = {name: [KINDS[kind]] * 2 for name, kind in SCHEMA.items()}
-    rows |= {"cell": [cell] * 2, "round": [20, 10], "value": [None, None]}
+    columns = {name: [VALUES[kind]] * 2 for name, kind in ROWS.items()}
+    rows = pl.DataFrame(columns | {"cell": [cell] * 2, "round": [20, 10], "value": [None, None]}, schema=ROWS)
     time = {"cell": cell, "seconds": seconds, "started": "2024-01-01T00:00:00+00:00", "numpy": "2"}
     return Finished(cell, rows, time, None)
 
@@ -47,7 +47,7 @@ def test_what_was_put_comes_back_sorted(folder: Folder) -> None:
     assert found.rows["cell"].to_list() == sorted([A, A, B, B])
     assert found.rows["round"].to_list() == [10, 20, 10, 20]
     assert found.rows["value"].null_count() == 4
-    assert found.rows.columns == list(SCHEMA)
+    assert found.rows.columns == list(ROWS)
     assert dict(found.times.select("cell", "seconds").iter_rows()) == {A: 2.0, B: 1.0}
     assert found.times["cell"].is_sorted()
     assert (found.finished, found.missing, found.failures) == (2, [C], {})

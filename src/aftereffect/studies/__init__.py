@@ -7,9 +7,9 @@
     measure     from a cell to its rows                         cli         `aftereffect study`, `aftereffect backtest`
 
     backtest    players on a recorded history (`histories`)     campaigns   recorded coupon campaigns as an instance
-    numbers     how tables and sentences write numbers
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from aftereffect.studies.executors import ExecutorBroken
@@ -23,8 +23,9 @@ __all__ = ["ExecutorBroken", "FolderUnusable", "InvalidStudy", "Results", "Study
 
 def __getattr__(name: str) -> Any:
     """Import what needs polars (extra `studies`) only when it is asked for."""
-    if name in ("FolderUnusable", "Results"):
-        from aftereffect.studies import results
-
-        return getattr(results, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in ("FolderUnusable", "Results"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        return getattr(import_module(f"{__name__}.results"), name)
+    except ModuleNotFoundError as error:
+        raise AttributeError(f"{__name__}.{name} needs {error.name}: pip install 'aftereffect[studies]'") from error

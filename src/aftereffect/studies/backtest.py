@@ -16,14 +16,14 @@ import numpy as np
 from aftereffect.core import VERSION, checks
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.core.text import amount
-from aftereffect.engines.simulation import Z95, Simulation, compare, simulate, standard_error
+from aftereffect.engines.simulation import Simulation, compare, simulate, standard_error
 from aftereffect.losses.protocol import Losses
 from aftereffect.losses.replay import MARGIN
 from aftereffect.players import registry
 from aftereffect.players.registry import Problem
 from aftereffect.players.wrapper.coin_clean import usual_bias
 from aftereffect.studies.histories import Recording
-from aftereffect.studies.report.charts import Drawing, band, legend_above, looks, panels, styled
+from aftereffect.studies.report.charts import Drawing, band, drawn, looks
 from aftereffect.studies.report.page import Page
 
 if TYPE_CHECKING:
@@ -62,11 +62,8 @@ class Backtest:
         sign = 1.0 if self.losses.effects.maximize else -1.0
         sums = self.losses.arm_sums()
         order = np.argsort(-sign * sums, kind="stable")
-        top = float(sums[order[0]])
-        always = [
-            Score(f"always {self.recording.arms[i]}", float(sums[i]), 0.0, sign * (top - float(sums[i])))
-            for i in order
-        ]
+        top, arms = float(sums[order[0]]), self.recording.arms
+        always = [Score(f"always {arms[i]}", float(sums[i]), 0.0, sign * (top - float(sums[i]))) for i in order]
         played = [
             Score(name, top - sign * simulation.mean_regret, simulation.standard_error, simulation.mean_regret)
             for name, simulation in self.simulations.items()
@@ -75,27 +72,19 @@ class Backtest:
 
     def table(self) -> tuple[list[str], list[list[str]]]:
         """Return headings and rows of a table of the scores; ± is a standard error, and an arm has none."""
-        outcome = "brought" if self.losses.effects.maximize else "cost"
-        scores = self.scores()
-        top = scores[0].outcome
-        rows = [
-            [
-                score.name,
-                amount(score.outcome),
-                amount(score.standard_error) if score.standard_error else "",
-                amount(score.outcome / self.losses.horizon),
-                f"{score.outcome / top:.1%}" if top > 0.0 else "",
-                amount(score.regret),
-            ]
-            for score in scores
-        ]
-        return ["who", outcome, "±", "a round", "of the best", "regret"], rows
+        scores, rows = self.scores(), []
+        for name, outcome, error, regret in scores:
+            share = f"{outcome / scores[0].outcome:.1%}" if scores[0].outcome > 0.0 else ""
+            each = amount(outcome / self.losses.horizon)
+            rows.append([name, amount(outcome), amount(error) if error else "", each, share, amount(regret)])
+        verb = "brought" if self.losses.effects.maximize else "cost"
+        return ["who", verb, "±", "a round", "of the best", "regret"], rows
 
     def remarks(self) -> list[str]:
         """Say what one has to know to read the scores: where rounds and range come from, how much can be learned."""
         recording, losses = self.recording, self.losses
         found = [
-            f"{recording.name}: {recording.plays:,} plays of {len(recording.arms)} arms "
+            f"{recording.name}: {len(recording.rounds):,} plays of {len(recording.arms)} arms "
             f"in {recording.horizon:,} rounds; effects arrive up to {recording.max_delay} rounds late."
         ]
         if self.resampled:
@@ -103,12 +92,9 @@ class Backtest:
                 f"The {losses.horizon:,} rounds played are made up of recorded plays, drawn at random for each arm: "
                 "seasons and targeting are lost, so take this as a rehearsal, not as evidence."
             )
-        inferred = ""
-        if self.inferred:
-            ends = " and ".join(self.inferred)
-            inferred = f" ({ends} inferred: what was recorded, {MARGIN:.0%} wider at each end but 0)"
-        span = f"between {amount(losses.low)} and {amount(losses.high)}"
-        found.append(f"One play's effect is taken to lie {span}{inferred}.")
+        ends = f" ({' and '.join(self.inferred)} inferred: what was recorded, {MARGIN:.0%} wider at each end but 0)"
+        span = f"between {amount(losses.low)} and {amount(losses.high)}{ends if self.inferred else ''}"
+        found.append(f"One play's effect is taken to lie {span}.")
         d, T = losses.max_delay, losses.horizon
         beta = usual_bias(d, losses.direction, losses.low, losses.high)
         rate = beta * (1.0 - beta) ** d
@@ -194,26 +180,19 @@ def write_page(backtest: Backtest, folder: str | os.PathLike[str]) -> Path:
     """Write report.html and the figures (SVG, PDF, PNG) into a folder; return the page's path."""
     home = Path(folder)
     losses, simulation = backtest.losses, next(iter(backtest.simulations.values()))
-    page = Page(
-        f"What players would have made of {backtest.recording.name}",
-        kind="backtest",
-        lead=backtest.verdict(),
-        footer=f"aftereffect {VERSION}",
-        figures=home / "figures",
-    )
+    title, footer = f"What players would have made of {backtest.recording.name}", f"aftereffect {VERSION}"
+    page = Page(title, kind="backtest", lead=backtest.verdict(), footer=footer, figures=home / "figures")
     page.findings = backtest.remarks()
     page.section("Scores")
-    page.table(
-        *backtest.table(),
-        caption=f"What came in within {losses.horizon:,} rounds: means over {simulation.runs:,} runs with their "
-        "standard errors. Effects still owed at the end do not count. Regret is against the best arm.",
-    )
+    caption = f"What came in within {losses.horizon:,} rounds: means over {simulation.runs:,} runs with their standard "
+    caption += "errors. Effects still owed at the end do not count. Regret is against the best arm."
+    page.table(*backtest.table(), caption=caption)
     page.section("Regret over time")
-    page.figure(
-        regret_chart(backtest), "Against the best arm of the rounds so far; bands are 95% normal intervals of the mean."
-    )
+    caption = "Against the best arm of the rounds so far; bands are 95% normal intervals of the mean."
+    page.figure(regret_chart(backtest), caption)
     page.section("How effects arrive")
-    page.figure(effects_chart(backtest), "What a recorded play of each arm brought, by the number of rounds after it.")
+    caption = "What a recorded play of each arm brought, by the number of rounds after it."
+    page.figure(effects_chart(backtest.recording), caption)
     page.section("How it was made")
     engines = ", ".join(f"{name}: {sim.engine}" for name, sim in backtest.simulations.items())
     drawn = "drawn from the recorded plays" if backtest.resampled else "as recorded"
@@ -225,36 +204,27 @@ def write_page(backtest: Backtest, folder: str | os.PathLike[str]) -> Path:
 def regret_chart(backtest: Backtest) -> Drawing:
     """Draw each player's mean regret over the rounds with its 95% band, against the best arm so far."""
     look = looks(backtest.simulations)
-    with styled():
-        figure, (axes,) = panels(1, height=3.6)
+    words = f"Mean regret over {backtest.losses.horizon:,} rounds of {', '.join(backtest.simulations)}."
+    with drawn("regret", words, 1, height=3.6) as (drawing, (axes,)):
         for name, simulation in backtest.simulations.items():
-            half = Z95 * np.asarray(standard_error(simulation.regrets))
-            band(axes, simulation.rounds, simulation.regrets.mean(axis=0), half, look[name], name)
-        axes.set_xlabel("round")
-        axes.set_ylabel("regret")
+            line = {"round": simulation.rounds, "regret": simulation.curve.mean}
+            line["standard_error"] = standard_error(simulation.regrets)
+            band(axes, line, "round", "regret", look[name], name)
+        axes.set(xlabel="round", ylabel="regret")
         axes.xaxis.set_major_formatter("{x:,.0f}")
         axes.yaxis.set_major_formatter("{x:,.0f}")
-        legend_above(figure, [axes])
-    names = ", ".join(backtest.simulations)
-    return Drawing("regret", figure, f"Mean regret over {backtest.losses.horizon:,} rounds of {names}.")
+    return drawing
 
 
-def effects_chart(backtest: Backtest) -> Drawing:
+def effects_chart(recording: Recording) -> Drawing:
     """Draw what a recorded play of each arm brought on average, by lag."""
-    from matplotlib.ticker import MaxNLocator
-
-    recording = backtest.recording
-    look = looks(recording.arms)
     lags = np.arange(recording.max_delay + 1)
-    with styled():
-        figure, (axes,) = panels(1, height=3.2)
-        for arm, means in zip(recording.arms, recording.mean_effects(), strict=True):
-            colour, mark, front = look[arm]
-            label, height = (arm, 3) if front else ("others", 2)
-            axes.plot(lags, means, color=colour, marker=mark, label=label, zorder=height)
-        axes.set_xlabel("rounds after the play")
-        axes.set_ylabel("effect")
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    words = f"Mean effect of a play by lag, for the arms {', '.join(recording.arms)}."
+    with drawn("arrivals", words, 1, height=3.2) as (drawing, (axes,)):
+        for look, means in zip(looks(recording.arms).items(), recording.mean_effects(), strict=True):
+            arm, (colour, mark, front) = look
+            axes.plot(lags, means, color=colour, marker=mark, label=arm if front else "others", zorder=2 + front)
+        axes.set(xlabel="rounds after the play", ylabel="effect")
+        axes.locator_params(axis="x", integer=True)
         axes.yaxis.set_major_formatter("{x:,.4g}")
-        legend_above(figure, [axes])
-    return Drawing("arrivals", figure, f"Mean effect of a play by lag, for the arms {', '.join(recording.arms)}.")
+    return drawing

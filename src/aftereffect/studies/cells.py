@@ -39,23 +39,20 @@ def split_name(named: dict[str, Any]) -> tuple[str, str]:
     return named["name"], canonical({key: value for key, value in named.items() if key != "name"})
 
 
-def player_columns(cell: Cell) -> tuple[str, str]:
+def told_player(cell: Cell) -> dict[str, Any]:
     """Return the player's name and settings as rows have them: with the d it is told, where that is its own."""
     own = {"max_delay": cell["player_max_delay"]} if "player_max_delay" in cell else {}
-    return split_name(cell["player"] | own)
+    return {**cell["player"], **own}
 
 
-def losses_seed(cell: Cell, draw: int) -> int:
-    """Return the seed of draw number `draw` of the losses: the same for every player of the group, no other's.
+def cell_seed(cell: Cell, purpose: str) -> int:
+    """Return the seed of "losses 0", "losses 1", ..., the draws of the losses, or of "runs", the players' streams.
 
-    Sizes are mixed in, so that different points of a grid are independent, as fits over them assume.
+    It is the same for every player of the group, and for no other cell: they meet the same losses, and run r of each
+    has common random numbers. Sizes are mixed in, so that points of a grid are independent, as fits assume.
     """
-    return _seed(cell, f"losses {draw}")
-
-
-def runs_seed(cell: Cell) -> int:
-    """Return the seed of the players' streams: run r of every player of the group has common random numbers."""
-    return _seed(cell, "runs")
+    text = f"{purpose} {canonical({key: cell[key] for key in SHARED})}"
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:16], "big")
 
 
 def groups(cells: Iterable[Cell]) -> list[list[Cell]]:
@@ -68,13 +65,5 @@ def groups(cells: Iterable[Cell]) -> list[list[Cell]]:
     """
     found: dict[str, list[Cell]] = {}
     for cell in cells:
-        found.setdefault(_shared(cell), []).append(cell)
+        found.setdefault(canonical({key: cell[key] for key in SHARED}), []).append(cell)
     return list(found.values())
-
-
-def _shared(cell: Cell) -> str:
-    return canonical({key: cell[key] for key in SHARED})
-
-
-def _seed(cell: Cell, purpose: str) -> int:
-    return int.from_bytes(hashlib.sha256(f"{purpose} {_shared(cell)}".encode()).digest()[:16], "big")

@@ -49,16 +49,15 @@ def run(
     workers: Annotated[int | None, typer.Option(help="How many workers; by default one a core.", min=1)] = None,
 ) -> None:
     """Simulate what is not finished yet. Stop it at any time and run it again: it goes on where it was."""
-    from aftereffect.studies.executors import cluster_threads, opened
+    from aftereffect.studies.executors import opened
     from aftereffect.studies.run import cores
 
     loaded, folder = _opened(source, quick, out)
     many = cores() if workers is None else workers
     with opened(executor, many, scheduler) as pool:
         # Other machines have cores of their own, one for each thread their workers were given.
-        remote = pool is not None and scheduler is not None
-        at_once = cluster_threads(pool) if remote and pool is not None else many
-        results = loaded.run(folder, pool, threads=1 if remote else None, workers=at_once)
+        remote = scheduler is not None
+        results = loaded.run(folder, pool, threads=1 if remote else None, workers=None if remote else many)
     _print_status(results, len(loaded.cells()), folder)
 
 

@@ -4,6 +4,7 @@ An executor carries units of work to workers and results back. A unit is a group
 where there are fewer groups than would keep the workers busy, groups are cut, and each part builds the losses anew.
 """
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
@@ -32,25 +33,20 @@ def capacity(executor: Executor, workers: int | None) -> int:
     """Return how many units an executor works on at once; 1 if that is not known."""
     if workers is not None:
         return checks.integer("workers", workers, low=1)
-    # The executors of concurrent.futures keep it here; their interface has no name for it.
-    known = getattr(executor, "_max_workers", None)
+    # Neither kind of executor has a public name for it.
+    client: Any = getattr(executor, "_client", None)
+    known = getattr(executor, "_max_workers", 1) if client is None else sum(client.nthreads().values())
     return known if isinstance(known, int) and known >= 1 else 1
 
 
-def units(groups: Sequence[Sequence[Cell]], workers: int) -> list[list[Cell]]:
-    """Return the groups, cut in halves, the longest first, until there are enough for the workers.
+def units(groups: Sequence[Sequence[Cell]], workers: int) -> list[Sequence[Cell]]:
+    """Return the groups, those cut that have more cells than would keep every worker busy with several units.
 
     >>> [len(unit) for unit in units([[{}] * 8, [{}]], workers=1)]
-    [2, 2, 4, 1]
+    [3, 3, 2, 1]
     """
-    found = [list(group) for group in groups]
-    while 0 < len(found) < UNITS * workers:
-        k = max(range(len(found)), key=lambda n: len(found[n]))
-        half = len(found[k]) // 2
-        if half == 0:
-            break
-        found[k : k + 1] = [found[k][:half], found[k][half:]]
-    return found
+    most = max(1, math.ceil(sum(map(len, groups)) / (UNITS * workers)))
+    return [group[k : k + most] for group in groups for k in range(0, len(group), most)]
 
 
 def submitted(
@@ -107,12 +103,6 @@ def opened(name: str, workers: int, scheduler: str | None = None) -> Iterator[Ex
             yield client.get_executor(pure=False)
 
 
-def cluster_threads(executor: Executor) -> int:
-    """Return how many units the cluster behind a Dask executor takes at once: the sum of its workers' threads."""
-    client: Any = getattr(executor, "_client", None)
-    return max(1, sum(client.nthreads().values())) if client is not None else 1
-
-
 @contextmanager
 def _dask_client(workers: int, scheduler: str | None) -> Iterator[Any]:
     """Connect to a scheduler, or start one with this many workers (extra `cluster`).
@@ -122,9 +112,7 @@ def _dask_client(workers: int, scheduler: str | None) -> Iterator[Any]:
     try:
         distributed: Any = import_module("distributed")
     except ImportError:
-        raise InvalidArgument(
-            "executor 'dask' needs the package distributed: pip install 'aftereffect[cluster]'"
-        ) from None
+        raise InvalidArgument("executor 'dask' needs distributed: pip install 'aftereffect[cluster]'") from None
     if scheduler is None:
         # One task a worker: the engine has threads of its own. No dashboard: nobody asked for an open port.
         options = {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": None}
@@ -134,8 +122,6 @@ def _dask_client(workers: int, scheduler: str | None) -> Iterator[Any]:
     try:
         client = distributed.Client(scheduler, timeout=CONNECT_SECONDS)
     except (OSError, ValueError) as error:
-        raise InvalidArgument(
-            f"scheduler must be the address of a Dask scheduler, but got {scheduler!r}: {error}"
-        ) from None
+        raise InvalidArgument(f"scheduler must be the address of a Dask one, but got {scheduler!r}: {error}") from None
     with client:
         yield client

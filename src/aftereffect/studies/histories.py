@@ -19,6 +19,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,11 +50,6 @@ class Recording:
     effects: FloatArray
     kernel: FloatArray | None
     missing: str
-
-    @property
-    def plays(self) -> int:
-        """How many plays were recorded."""
-        return len(self.rounds)
 
     @property
     def horizon(self) -> int:
@@ -87,9 +83,9 @@ class Recording:
 
         low, high: the range of one play's effect; by default what was recorded, 10% wider at each end but 0.
         """
+        ends: dict[str, Any] = {"direction": direction, "low": low, "high": high}
         if resample is not None:
-            history = History(self.rounds, self.played, self.by_lag())
-            return history.resample(resample, seed=seed, direction=direction, low=low, high=high)
+            return History(self.rounds, self.played, self.by_lag()).resample(resample, seed=seed, **ends)
         if self.missing:
             raise InvalidHistory(
                 f"{self.name}: every arm must have a row in every round to be replayed, but {self.missing}; "
@@ -97,16 +93,13 @@ class Recording:
             )
         history = History(self.rounds, self.played, self.effects)
         if self.kernel is None:
-            return history.replay(direction=direction, low=low, high=high)
+            return history.replay(**ends)
         series = history.effects.reshape(history.n_arms, history.horizon).T
-        return replay_series(series, weights=self.kernel, direction=direction, low=low, high=high)
+        return replay_series(series, weights=self.kernel, **ends)
 
 
 def read_history(
-    path: str | os.PathLike[str],
-    *,
-    effects: Sequence[str] | None = None,
-    kernel: Sequence[float] | None = None,
+    path: str | os.PathLike[str], *, effects: Sequence[str] | None = None, kernel: Sequence[float] | None = None
 ) -> Recording:
     """Read a CSV file with the columns round, arm and effects.
 
@@ -146,15 +139,9 @@ def read_history(
     if len(known) < 2:
         raise InvalidHistory(f"{name}, column 'arm': must name at least 2 arms, but has {len(known)}")
     rounds, played = (np.array(part, dtype=np.int64) for part in zip(*first, strict=True))
-    missing = next(
-        (
-            f"round {texts[label]} has none for arm {arm!r}"
-            for label in sorted(texts)
-            for arm, i in known.items()
-            if (label, i) not in first
-        ),
-        "",
-    )
+    gaps = ((label, arm) for label in sorted(texts) for arm, i in known.items() if (label, i) not in first)
+    gap = next(gaps, None)
+    missing = "" if gap is None else f"round {texts[gap[0]]} has none for arm {gap[1]!r}"
     return Recording(name, tuple(known), rounds, played, np.array(numbers), weights, missing)
 
 
@@ -198,9 +185,8 @@ def _columns(
 
 def _round(where: str, text: str, dated: bool | None) -> tuple[int, bool]:
     """Return a round as a number that can be ordered, and whether it is a date; `dated`: what those before were."""
-    rule = {None: "a whole number or a date like 2024-01-31", True: "a date like those above"}.get(
-        dated, "a whole number like those above"
-    )
+    rules = {None: "a whole number or a date like 2024-01-31", True: "a date like those above"}
+    rule = rules.get(dated, "a whole number like those above")
     number = int(text) if re.fullmatch(r"[+-]?[0-9]{1,18}", text) else None
     try:
         if number is not None and not dated:

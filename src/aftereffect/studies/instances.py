@@ -14,9 +14,11 @@ can be at every size.
 """
 
 import math
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -29,62 +31,14 @@ from aftereffect.losses.hard import NOISES, hard, noise_scale, published_gap
 from aftereffect.losses.protocol import Losses
 from aftereffect.losses.seeds import TABLE, children, generator
 from aftereffect.losses.tables import LAWS, Table
-from aftereffect.studies.cells import Cell, losses_seed
+from aftereffect.studies.cells import Cell, cell_seed
 
 Check = Callable[[str, Any], Any]
 
 GAP = 0.2
 SPREADS = ("split", "delays", "fixed", "geometric", "immediate")
-SHAPES: dict[str, dict[str, Any]] = {
-    # The greatest regrets over √(KT) that were found without delay: arms hide in a level that flips every round.
-    "hidden": {
-        "shares": [0.24, 0.13, 0.16, 0.42, 0.05],
-        "levels": [[0.57, 0.61], [0.02, 0.13], [0.67, 0.77], [0.07, 1.0], [0.0, 0.0]],
-        **{"noise": 0.1, "swing": 0.9, "period": 1},
-    },
-    "covered": {
-        "shares": [0.09, 0.07, 0.84],
-        "levels": [
-            [0.0, 0.41, 0.41, 0.41, 0.43, 0.41],
-            [0.07, 0.41, 0.58, 0.41, 0.41, 0.43],
-            [0.0, 0.41, 0.41, 0.41, 0.43, 0.41],
-        ],
-        **{"noise": 1.0, "swing": 0.9, "period": 1},
-    },
-    # The greatest over √(K(d+1)T) with delay: two arms take turns under a level that flips now and then.
-    "turns": {
-        "shares": [0.055, 0.29, 0.12, 0.535],
-        "levels": [[0.0, 1.0, 1.0], [1.0, 0.0, 1.0], [0.0, 1.0, 1.0], [1.0, 0.0, 1.0]],
-        **{"noise": 0.03, "swing": 0.9, "period": 150},
-    },
-    # Nearly as great: constant losses near 1, many arms worse by a little.
-    "near_one": {
-        "shares": [0.1, 0.9],
-        "levels": [[0.84, 0.93, 0.95, 1.0], [0.86, 0.93, 0.99, 1.0]],
-        "noise": 0.0,
-    },
-    # The greatest ratio to the paper's tuning: no prediction holds, and the gaps are too small for anyone.
-    "waves": {
-        "shares": [1.0],
-        "levels": [[0.75, 0.72, 0.72, 0.8, 0.74, 0.75]],
-        **{"noise": 0.0, "swing": 0.9, "period": 50},
-    },
-    # The widest spread over runs: the best arm is the worst one first, and a run may be slow to forget it.
-    "late_best": {"shares": [0.2, 0.8], "levels": [[0.0, 1.0, 1.0], [1.0, 0.0, 1.0]], "noise": 0.0},
-}
-"""Arguments of `piecewise` that a search for high regret found (docs/theory/worst_instance.md), rounded."""
-
-
-def _real(low: float | None = None, high: float | None = None, above: float | None = None) -> Check:
-    return lambda name, value: checks.real(name, value, low=low, high=high, above=above)
-
-
-def _choice(*options: str) -> Check:
-    return lambda name, value: checks.choice(name, value, options)
-
-
-def _count(low: int) -> Check:
-    return lambda name, value: checks.integer(name, value, low=low)
+SHAPES: dict[str, dict[str, Any]] = tomllib.loads(Path(__file__).with_name("shapes.toml").read_text(encoding="utf-8"))
+"""Arguments of `piecewise` by name."""
 
 
 def _delay_law(name: str, value: Any) -> Any:
@@ -98,24 +52,29 @@ def _whole_numbers(name: str, value: Any) -> list[int]:
     return [checks.integer(name, number) for number in value]
 
 
-_LAW = {"law": _choice(*LAWS)}
-_GAP = {"gap": _real(low=0.0, high=0.5), "gap_scale": _real(low=0.0)}
-_HALF_LIFE = {"half_life": _real(above=0.0)}
-_SPREAD = {"spread": _choice(*SPREADS), **_HALF_LIFE}
+_NOT_NEGATIVE = partial(checks.real, low=0.0)
+_POSITIVE = partial(checks.real, above=0.0)
+_TO_HALF = partial(checks.real, low=0.0, high=0.5)
+_TO_ONE = partial(checks.real, low=0.0, high=1.0)
+_COUNT = partial(checks.integer, low=1)
+_NOISE: dict[str, Check] = {"noise": partial(checks.choice, options=NOISES)}
+_LAW: dict[str, Check] = {"law": partial(checks.choice, options=LAWS)}
+_GAP: dict[str, Check] = {"gap": _TO_HALF, "gap_scale": _NOT_NEGATIVE}
+_SPREAD: dict[str, Check] = {"spread": partial(checks.choice, options=SPREADS), "half_life": _POSITIVE}
 
 SETTINGS: Mapping[str, Mapping[str, Check]] = {
     **dict.fromkeys(("split", "delays", "fixed", "immediate"), _GAP | _LAW),
-    "geometric": _GAP | _LAW | _HALF_LIFE,
-    "switching": _SPREAD | _LAW | {"gap": _real(low=0.0, high=1.0), "period": _count(1)},
-    "constrained": _SPREAD | _LAW | {"gap": _real(low=0.0, high=1.0), "growth": _real(low=1.0)},
-    "drifting": _SPREAD | _LAW | {"step": _real(low=0.0, high=1.0)},
-    "seasonal": _SPREAD | _LAW | {"period": _real(above=0.0), "amplitude": _real(low=0.0, high=0.5)},
-    "pieces": _SPREAD | {"shape": _choice(*SHAPES)},
-    "hard": {"gap_factor": _real(low=0.0), "noise": _choice(*NOISES)},
-    "stacked": {"gap": _real(low=0.0, high=0.25), "noise": _choice(*NOISES)},
+    "geometric": _GAP | _LAW | {"half_life": _POSITIVE},
+    "switching": _SPREAD | _LAW | {"gap": _TO_ONE, "period": _COUNT},
+    "constrained": _SPREAD | _LAW | {"gap": _TO_ONE, "growth": partial(checks.real, low=1.0)},
+    "drifting": _SPREAD | _LAW | {"step": _TO_ONE},
+    "seasonal": _SPREAD | _LAW | {"period": _POSITIVE, "amplitude": _TO_HALF},
+    "pieces": _SPREAD | {"shape": partial(checks.choice, options=SHAPES)},
+    "hard": _NOISE | {"gap_factor": _NOT_NEGATIVE},
+    "stacked": _NOISE | {"gap": partial(checks.real, low=0.0, high=0.25)},
     "anonymous": _GAP | {"delay_law": _delay_law},
     "late_bills": _LAW,
-    "campaigns": {"campaigns": _whole_numbers, "households": _count(1), "high": _real(above=0.0)},
+    "campaigns": {"campaigns": _whole_numbers, "households": _COUNT, "high": _POSITIVE},
 }
 """The instances by name, and the settings of each with their checks."""
 
@@ -174,19 +133,11 @@ class Draws:
 def build_losses(cell: Cell, draw: int = 0) -> Losses:
     """Return draw number `draw` of a cell's losses; players of the same group meet the same."""
     name = cell["instance"]["name"]
-    seed = losses_seed(cell, draw)
+    seed = cell_seed(cell, f"losses {draw}")
     if name in BUILDERS:
         return BUILDERS[name](cell, seed)
     for_table, for_spread = children(seed, 2)
     return _spread(cell, _table(cell, for_table), for_spread)
-
-
-TABLES: dict[str, Callable[..., Table]] = {
-    "switching": tables.switching,
-    "constrained": tables.constrained,
-    "drifting": tables.drifting,
-    "seasonal": tables.seasonal,
-}
 
 
 def _table(cell: Cell, seed: int) -> Table:
@@ -196,8 +147,9 @@ def _table(cell: Cell, seed: int) -> Table:
         return piecewise(T, K, seed, **SHAPES[given.get("shape", "hidden")])
     if given["name"] == "seasonal":
         settings = {"period": T / 4.0} | settings
-    if given["name"] in TABLES:
-        return TABLES[given["name"]](T, n_arms=K, seed=seed, **settings)
+    if "spread" in SETTINGS[given["name"]]:
+        table: Table = getattr(tables, given["name"])(T, n_arms=K, seed=seed, **settings)
+        return table
     means = [0.5 - gap_of(cell)] + [0.5] * (K - 1)
     return tables.iid(T, means=means, seed=seed, law=given.get("law", "bernoulli"))
 
@@ -307,51 +259,48 @@ def piecewise(
         drawn = (random.random(values.shape) < values).astype(np.float64)
         values = drawn if noise == 1.0 else np.where(random.random(values.shape) < noise, drawn, values)
     settings: dict[str, Any] = {"shares": shares, "levels": levels, "noise": noise, "swing": swing, "period": period}
-    return Table(checks.owned(values), recipe=partial(piecewise, horizon, n_arms, **settings) if noise > 0.0 else None)
+    again = partial(piecewise, horizon, n_arms, **settings)
+    return Table(checks.owned(values), recipe=again if noise > 0.0 else None)
 
 
-class Known(NamedTuple):
-    """mean, variance: of the delay after which a unit of effect arrives. coefficients: of a linear composite loss."""
+def known(cell: Cell) -> tuple[float | None, float | None, list[float] | None]:
+    """Return what a player may know of a cell's delays, from the instance's name and d alone.
 
-    mean: float | None = None
-    variance: float | None = None
-    coefficients: Sequence[float] | None = None
-
-
-def known(cell: Cell) -> Known:
-    """Return what a player may know of a cell's delays, from the instance's name and d alone."""
+    These are the mean and the variance of the delay after which a unit of effect arrives, and the coefficients of a
+    linear composite loss; None for what is not known.
+    """
     given, d = cell["instance"], cell["max_delay"]
     name = spread_of(given)
-    if given["name"] == "anonymous":
-        return _known_law(given.get("delay_law", "uniform"), d)
+    if name == "anonymous":
+        return *_moments(given.get("delay_law", "uniform"), d), None
     if name in ("late_bills", "campaigns"):
-        return Known()
+        return None, None, None
     lags = np.arange(d + 1)
-    weights = {
-        "fixed": (lags == d).astype(np.float64),
-        "immediate": (lags == 0).astype(np.float64),
-        "geometric": _fading(given, d),
-    }.get(name, np.full(d + 1, 1.0 / (d + 1)))
+    weights = np.full(d + 1, 1.0 / (d + 1))
+    if name in ("fixed", "immediate"):
+        weights = (lags == (d if name == "fixed" else 0)).astype(np.float64)
+    elif name == "geometric":
+        weights = _fading(given, d)
     mean = float(weights @ lags)
     coefficients = weights.tolist() if name in ("fixed", "immediate", "geometric") else None
-    return Known(mean, float(weights @ (lags - mean) ** 2), coefficients)
+    return mean, float(weights @ (lags - mean) ** 2), coefficients
+
+
+def _moments(law: Any, max_delay: int) -> tuple[float | None, float | None]:
+    """Return mean and variance of a law of delays before it is rounded and cut; None for one without a formula."""
+    name, numbers = checked_law(tuple(law) if isinstance(law, list) else law, max_delay)
+    if name == "uniform":
+        return (numbers[0] + numbers[1]) / 2.0, ((numbers[1] - numbers[0] + 1.0) ** 2 - 1.0) / 12.0
+    if name == "half_normal":
+        return numbers[0], numbers[1] * (1.0 - 2.0 / math.pi)
+    variances = {"fixed": 0.0, "exponential": numbers[0] ** 2, "poisson": numbers[0]}
+    return (numbers[0], variances[name]) if name in variances else (None, None)
 
 
 def spread_of(instance: dict[str, Any]) -> str:
     """Return how an instance spreads its losses: its setting, or its own name where it has no such setting."""
     name: str = instance["name"]
     return instance.get("spread", "split") if "spread" in SETTINGS[name] else name
-
-
-def _known_law(law: Any, max_delay: int) -> Known:
-    """Return mean and variance of a law of delays before it is rounded and cut; nothing of one without a formula."""
-    name, numbers = checked_law(tuple(law) if isinstance(law, list) else law, max_delay)
-    if name == "uniform":
-        return Known((numbers[0] + numbers[1]) / 2.0, ((numbers[1] - numbers[0] + 1.0) ** 2 - 1.0) / 12.0)
-    if name == "half_normal":
-        return Known(numbers[0], numbers[1] * (1.0 - 2.0 / math.pi))
-    variances = {"fixed": 0.0, "exponential": numbers[0] ** 2, "poisson": numbers[0]}
-    return Known(numbers[0], variances[name]) if name in variances else Known()
 
 
 def _fading(given: dict[str, Any], max_delay: int) -> FloatArray:

@@ -10,14 +10,14 @@
     value, theory   measure "stability": how far an update moves the base, Σ_i (q_{n+1}(i) − q_n(i))⁺, on average since
                     the checkpoint before, and ξ of Definition 3. There, standard_error and quantiles are those of the
                     runs' means, and regret is null
-
-Rows are columns of plain Python values, so that they travel between processes.
 """
 
 import dataclasses
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from aftereffect import theory
@@ -31,25 +31,24 @@ from aftereffect.engines.workload import Blocks
 from aftereffect.losses.protocol import Losses
 from aftereffect.players.wrapper.coin_clean import CoinCleanWrapper
 from aftereffect.players.wrapper.wrapper import CompositeLossWrapper
-from aftereffect.studies.cells import Cell, cell_id, player_columns, runs_seed, split_name
+from aftereffect.studies.cells import Cell, cell_id, cell_seed, split_name, told_player
 from aftereffect.studies.instances import Draws
 from aftereffect.studies.players import build_player
 
-Columns = dict[str, list[Any]]
-
-WORDS = ("cell", "measure", "instance", "instance_params", "player", "player_params")
-COUNTS = ("n_arms", "max_delay", "horizon", "seed", "runs", "instances")
 LEVELS = {"q05": 0.05, "q25": 0.25, "q50": 0.5, "q75": 0.75, "q95": 0.95}
 BOUNDS = ("bound", "corollary_bound", "tuned_bound", "lower_bound")
-SCHEMA: dict[str, str] = {
-    **dict.fromkeys(WORDS, "str"),
-    **dict.fromkeys(COUNTS, "i64"),
-    "engine": "str",
-    "round": "i64",
-    **dict.fromkeys(("regret", "standard_error", *LEVELS, "pseudo_regret", "updates", "uniform_regret"), "f64"),
-    **dict.fromkeys((*BOUNDS, "value", "theory"), "f64"),
-}
-"""The columns of the rows, in order, with their kinds."""
+COUNTS = ("n_arms", "max_delay", "horizon", "seed", "runs", "instances")
+MEANS = ("regret", "standard_error", *LEVELS, "pseudo_regret", "updates", "uniform_regret", *BOUNDS, "value", "theory")
+ROWS = pl.Schema(
+    {
+        **dict.fromkeys(("cell", "measure", "instance", "instance_params", "player", "player_params"), pl.String()),
+        **dict.fromkeys(COUNTS, pl.Int64()),
+        "engine": pl.String(),
+        "round": pl.Int64(),
+        **dict.fromkeys(MEANS, pl.Float64()),
+    }
+)
+"""The columns of the rows."""
 
 TRACE_BYTES = 1 << 26
 """How much memory the traces of runs may take at a time; a block takes three doubles."""
@@ -79,10 +78,10 @@ def measure(cell: Cell, draws: Draws, threads: int) -> Measured:
     """Simulate a cell on the losses of its group."""
     player = build_player(cell, draws[0])
     traced = cell["measure"] == "stability"
-    certified = not traced and has_certificate(player, draws[0])
+    certified = not traced and _has_certificate(player, draws[0])
     share = cell["runs"] // cell["instances"]
     step = min(share, runs_at_once(cell["horizon"], player.max_delay)) if traced else share
-    options: dict[str, Any] = {"seed": runs_seed(cell), "checkpoints": cell["checkpoints"], "threads": threads}
+    options: dict[str, Any] = {"seed": cell_seed(cell, "runs"), "checkpoints": cell["checkpoints"], "threads": threads}
     options |= {"engine": "blocks" if traced else "auto", "trace": traced, "states": certified, "progress": False}
     found: list[Simulation] = []
     moved: list[Moves] = []
@@ -105,23 +104,25 @@ def measure(cell: Cell, draws: Draws, threads: int) -> Measured:
     return Measured(found, sum(uniform[1:], uniform[0]) / cell["instances"], together, constants)
 
 
-def rows(cell: Cell, measured: Measured) -> Columns:
-    """Return the rows of a cell that was simulated, column by column."""
+def rows(cell: Cell, measured: Measured) -> pl.DataFrame:
+    """Return the rows of a cell that was simulated."""
     found, first = measured.simulations, measured.simulations[0]
-    points = len(first.rounds)
-    words = (cell_id(cell), cell["measure"], *split_name(cell["instance"]), *player_columns(cell))
-    same = dict(zip(WORDS, words, strict=True)) | {name: cell[name] for name in COUNTS} | {"engine": first.engine}
-    columns: Columns = {name: [value] * points for name, value in (same | measured.constants).items()}
-    columns["round"] = first.rounds.tolist()
-    if measured.moves is not None:
-        columns |= _of_moves(measured.moves)
+    columns: dict[str, Any] = {name: cell[name] for name in ("measure", *COUNTS)} | measured.constants
+    columns |= {"cell": cell_id(cell), "engine": first.engine, "round": first.rounds}
+    columns["uniform_regret"] = measured.uniform
+    columns["instance"], columns["instance_params"] = split_name(cell["instance"])
+    columns["player"], columns["player_params"] = split_name(told_player(cell))
+    if measured.moves is None:
+        regrets = np.concatenate([one.regrets for one in found])
+        columns |= {"regret": regrets.mean(axis=0), "standard_error": standard_error(regrets)}
+        columns |= zip(LEVELS, np.quantile(regrets, list(LEVELS.values()), axis=0), strict=True)
     else:
-        columns |= _of_regrets(np.concatenate([one.regrets for one in found]))
+        columns |= _of_moves(measured.moves)
     pseudo = [one.pseudo_regrets for one in found if one.pseudo_regrets is not None]
     if len(pseudo) == len(found):
-        columns["pseudo_regret"] = np.concatenate(pseudo).mean(axis=0).tolist()
-    columns["uniform_regret"] = measured.uniform.tolist()
-    return {name: [_plain(value) for value in columns.get(name, [None] * points)] for name in SCHEMA}
+        columns["pseudo_regret"] = np.concatenate(pseudo).mean(axis=0)
+    # A single run has no standard error: NaN becomes null.
+    return pl.DataFrame({name: columns.get(name) for name in ROWS}, schema=ROWS).fill_nan(None)
 
 
 def bounds(player: Any, losses: Losses) -> dict[str, float | None]:
@@ -130,16 +131,14 @@ def bounds(player: Any, losses: Losses) -> dict[str, float | None]:
         return dict.fromkeys(BOUNDS)
     theorem = None
     if isinstance(player, CompositeLossWrapper) and player.max_delay >= losses.max_delay:
-        try:
+        with suppress(InvalidArgument):
             theorem = player.regret_bound(losses.horizon)
-        except InvalidArgument:
-            theorem = None
     sizes = (losses.n_arms, losses.max_delay, losses.horizon)
     functions = (theory.corollary_bound, theory.tuned_bound, theory.lower_bound)
     return {"bound": theorem} | {f.__name__: losses.effects.hi * f(*sizes) for f in functions}
 
 
-def has_certificate(player: Any, losses: Losses) -> bool:
+def _has_certificate(player: Any, losses: Losses) -> bool:
     """Whether the player's certificate holds on these losses and can be computed from its base's last state."""
     return (
         isinstance(player, CoinCleanWrapper)
@@ -207,16 +206,7 @@ def moves(player: CompositeLossWrapper, traces: list[Blocks], checkpoints: NDArr
     return found
 
 
-def replay_base(
-    params: Any,
-    n_arms: int,
-    arms: NDArray[np.int64],
-    fed: FloatArray,
-    state: FloatArray,
-    before: FloatArray,
-    after: FloatArray,
-    moved: FloatArray,
-) -> None:
+def replay_base(params: Any, n_arms: int, arms: Any, fed: Any, state: Any, before: Any, after: Any, moved: Any) -> None:
     """Feed a base the losses of one run, and write how far each update moves it."""
     kernel.bandit_start(params, n_arms, state)
     kernel.bandit_probabilities(params, n_arms, state, before)
@@ -230,15 +220,9 @@ def replay_base(
         moved[n] = total
 
 
-def _of_regrets(regrets: FloatArray) -> Columns:
-    quantiles = np.quantile(regrets, list(LEVELS.values()), axis=0)
-    found = {"regret": regrets.mean(axis=0).tolist(), "standard_error": standard_error(regrets).tolist()}
-    return found | {name: row.tolist() for name, row in zip(LEVELS, quantiles, strict=True)}
-
-
-def _of_moves(found: Moves) -> Columns:
+def _of_moves(found: Moves) -> dict[str, list[float | None]]:
     """Average moves over the updates of all runs; the spread is that of the runs which updated at all."""
-    columns: Columns = {name: [] for name in ("value", "standard_error", *LEVELS)}
+    columns: dict[str, list[float | None]] = {name: [] for name in ("value", "standard_error", *LEVELS)}
     for sums, counts in zip(found.sums.T, found.counts.T, strict=True):
         each = sums[counts > 0] / counts[counts > 0]
         summary: list[float | None] = [None] * len(columns)
@@ -248,8 +232,3 @@ def _of_moves(found: Moves) -> Columns:
         for name, value in zip(columns, summary, strict=True):
             columns[name].append(value)
     return columns
-
-
-def _plain(value: Any) -> Any:
-    """Turn not-a-number (the standard error of a single run) into null."""
-    return None if isinstance(value, float) and value != value else value

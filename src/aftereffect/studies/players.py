@@ -20,9 +20,7 @@ def can_play(cell: Cell) -> bool:
     """Whether the cell's player can play at all: some need d <= 1, or to know the law of delays."""
     if cell["measure"] == "stability":
         return bool(cell["player"]["name"] == "CompositeLossWrapper")
-    entry = registry.find(cell["player"]["name"])
-    conditions = registry.CONDITIONS.keys() & entry.needs(cell["player"])
-    return not conditions or not entry.lacks(_problem(cell), cell["player"])
+    return not registry.find(cell["player"]["name"]).lacks(_problem(cell), cell["player"])
 
 
 def build_player(cell: Cell, losses: Losses) -> Any:
@@ -46,5 +44,9 @@ def build_player(cell: Cell, losses: Losses) -> Any:
 
 
 def _problem(cell: Cell) -> Problem:
+    """Return what the cell's player may know: the law of delays too, if it needs more than K, d and T."""
     told = cell["player_max_delay"] if "player_max_delay" in cell else cell["max_delay"]
-    return Problem(cell["n_arms"], told, cell["horizon"], *known(cell))
+    problem = Problem(cell["n_arms"], told, cell["horizon"])
+    if registry.CONDITIONS.keys().isdisjoint(registry.find(cell["player"]["name"]).needs(cell["player"])):
+        return problem
+    return Problem(*problem[:3], *known(cell))

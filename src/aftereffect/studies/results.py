@@ -24,18 +24,16 @@ import polars as pl
 
 from aftereffect.core.errors import AftereffectError
 from aftereffect.studies.cells import Cell, cell_id
-from aftereffect.studies.measure import SCHEMA, Columns
+from aftereffect.studies.measure import ROWS
 
 if TYPE_CHECKING:
     import pandas as pd
 
-KINDS: dict[str, Any] = {"str": pl.String, "i64": pl.Int64, "f64": pl.Float64}
-ROWS = pl.Schema({name: KINDS[kind] for name, kind in SCHEMA.items()})
 VERSIONS = ("aftereffect", "numpy", "numba", "python")
 TIMES = pl.Schema(
-    {"cell": pl.String, "seconds": pl.Float64, "started": pl.String, **dict.fromkeys(VERSIONS, pl.String)}
+    {"cell": pl.String(), "seconds": pl.Float64(), "started": pl.String(), **dict.fromkeys(VERSIONS, pl.String())}
 )
-CELL = pl.Schema([*ROWS.items(), ("time", pl.String)])
+CELL = pl.Schema([*ROWS.items(), ("time", pl.String())])
 
 # A record lock does not keep out its own process: these folders are held by runs of this process.
 _held: set[Path] = set()
@@ -50,7 +48,7 @@ class Finished(NamedTuple):
     """A cell that was tried: its id, and its rows and time, or its error."""
 
     cell: str
-    rows: Columns | None
+    rows: pl.DataFrame | None
     time: dict[str, Any]
     error: dict[str, Any] | None
 
@@ -94,10 +92,8 @@ class Folder:
     def locked(self) -> Iterator[None]:
         """Be the only run that writes here, or raise an error if there is another; remove unfinished files."""
         if (self.path / "rows.parquet").exists():
-            raise FolderUnusable(
-                f"folder must not hold results of an earlier version (rows.parquet), but {str(self.path)!r} does: "
-                "use another folder"
-            )
+            rule = "folder must not hold results of an earlier version (rows.parquet)"
+            raise FolderUnusable(f"{rule}, but {str(self.path)!r} does: use another folder")
         with _writable(self.path):
             for name in ("cells", "failures"):
                 (self.path / name).mkdir(parents=True, exist_ok=True)
@@ -110,9 +106,8 @@ class Folder:
                         raise BlockingIOError
                     fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 except (BlockingIOError, PermissionError):
-                    raise FolderUnusable(
-                        f"folder must not be in use by another run, but {str(self.path)!r} is: wait for it or stop it"
-                    ) from None
+                    rule = "folder must not be in use by another run"
+                    raise FolderUnusable(f"{rule}, but {str(self.path)!r} is: wait for it or stop it") from None
                 _held.add(self.path)
             try:
                 for unfinished in self.path.rglob(".*.tmp"):
@@ -132,9 +127,9 @@ class Folder:
         if finished.rows is None:
             write_durably(failure, json.dumps(finished.error).encode())
             return finished.cell
-        frame = pl.DataFrame(finished.rows, schema=ROWS).with_columns(time=pl.lit(json.dumps(finished.time)))
         buffer = io.BytesIO()
         # Few rows compress to little.
+        frame = finished.rows.with_columns(time=pl.lit(json.dumps(finished.time)))
         frame.write_parquet(buffer, compression="uncompressed", statistics=False)
         write_durably(self.path / "cells" / f"{finished.cell}.parquet", buffer.getvalue())
         failure.unlink(missing_ok=True)
@@ -164,14 +159,11 @@ def _read(paths: list[Path]) -> pl.DataFrame:
     except (OSError, pl.exceptions.PolarsError) as error:
         if len(paths) > 1:
             return pl.concat([_read([path]) for path in paths])
-        raise FolderUnusable(
-            f"{paths[0]} must be a readable Parquet file (remove it and run again), but {error}"
-        ) from None
+        rule = "must be a readable Parquet file (remove it and run again)"
+        raise FolderUnusable(f"{paths[0]} {rule}, but {error}") from None
     if frame.schema != CELL:
-        raise FolderUnusable(
-            f"{paths[0].parent} must hold cells with the columns of this version (use another folder), but they have "
-            f"{frame.columns}"
-        )
+        rule = "must hold cells with the columns of this version (use another folder)"
+        raise FolderUnusable(f"{paths[0].parent} {rule}, but they have {frame.columns}")
     return frame
 
 
@@ -201,6 +193,5 @@ def _writable(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise FolderUnusable(
-            f"folder must be one that can be written to, but writing {str(path)!r} failed: {error.strerror}"
-        ) from error
+        rule = "folder must be one that can be written to"
+        raise FolderUnusable(f"{rule}, but writing {str(path)!r} failed: {error.strerror}") from error

@@ -7,30 +7,30 @@ writes rows while the next cell is simulated, one cell behind: a run that is kil
 at most the one being written. Run again, it goes on with the cells that are not on disk.
 """
 
-import itertools
 import os
-import platform
-import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from datetime import UTC, datetime
-from functools import cache, partial
-from importlib.metadata import version
+from functools import partial
 from pathlib import Path
+from platform import python_version
 from typing import Any
 
+import numba
 import numpy as np
 
 from aftereffect.core import VERSION, checks
+from aftereffect.engines.workload import progress_bar
 from aftereffect.studies.cells import Cell, cell_id, groups
 from aftereffect.studies.executors import capacity, submitted, units
 from aftereffect.studies.instances import Draws
 from aftereffect.studies.measure import Measured, measure, rows
 from aftereffect.studies.results import Finished, Folder, Results
 
+VERSIONS = {"aftereffect": VERSION, "numpy": np.__version__, "numba": numba.__version__, "python": python_version()}
+"""What results may depend on."""
 FRAMES = 5
 """How many of an error's last calls are kept."""
 
@@ -49,7 +49,8 @@ def run_cells(
     executor: any concurrent.futures Executor; None runs in this process. threads: of the engine, by default the cores
     of this machine shared out over the workers. workers: how many cells the executor takes at once, by default its
     number of workers.
-    progress: True shows a bar, False none, None one at a terminal; or a function of (cells finished, cells in all).
+    progress: True shows a bar, False none, None one at a terminal after a second; or a function that is called with the
+    numbers of cells that are finished and of all cells.
 
     Stop it anywhere and run it again: nothing is lost or done twice. A cell that fails is recorded, the others go
     on, and the next run tries it again.
@@ -62,7 +63,15 @@ def run_cells(
     with home.locked():
         done = home.finished()
         left = [cell for cell in cells if cell_id(cell) not in done]
-        with advancing(cells, left, progress) as advance:
+        # Cells are of very different sizes, so a bar moves by simulated rounds.
+        rounds = {cell_id(cell): cell["runs"] * cell["horizon"] for cell in left}
+        with progress_bar(sum(rounds.values()), progress if isinstance(progress, bool) else None) as bar:
+
+            def advance(cell: str) -> None:
+                bar(rounds.pop(cell))
+                if callable(progress):
+                    progress(len(cells) - len(rounds), len(cells))
+
             if executor is None:
                 _run_here(home, left, threads, advance)
             else:
@@ -89,7 +98,7 @@ def simulate_cells(cells: Sequence[Cell], threads: int) -> Iterator[Callable[[],
     """Simulate cells of one group, which share their losses; yield functions that make the rows of each."""
     draws = Draws(cells[0])
     for cell in cells:
-        taken = {"cell": cell_id(cell), "started": datetime.now(UTC).isoformat(timespec="seconds")} | versions()
+        taken = {"cell": cell_id(cell), "started": datetime.now(UTC).isoformat(timespec="seconds")} | VERSIONS
         begun = time.perf_counter()
         found: Measured | Exception
         try:
@@ -125,44 +134,6 @@ def described(error: BaseException) -> dict[str, Any]:
     return {"error": type(error).__name__, "message": str(error), "traceback": calls}
 
 
-@cache
-def versions() -> dict[str, str]:
-    """Return the versions that results may depend on."""
-    packages = {"aftereffect": VERSION, "numpy": np.__version__, "numba": version("numba")}
-    return packages | {"python": platform.python_version()}
-
-
 def cores() -> int:
     """Return how many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-@contextmanager
-def advancing(
-    cells: Sequence[Cell], left: Sequence[Cell], progress: bool | Callable[[int, int], None] | None
-) -> Iterator[Callable[[str], None]]:
-    """Yield a function that is called with the id of each cell that was tried, and shows how far the study is.
-
-    The bar moves by simulated rounds, as cells are of very different sizes; cells that were finished before do not
-    count into the time left.
-    """
-    finished = itertools.count(len(cells) - len(left) + 1)
-    if callable(progress):
-        call = progress
-        yield lambda cell: call(next(finished), len(cells))
-        return
-    if progress is False or (progress is None and not sys.stderr.isatty()) or not left:
-        yield lambda cell: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    # Whoever asks for a bar gets one, also where standard error is no terminal.
-    console = Console(stderr=True, force_terminal=True if progress else None)
-    weights = {cell_id(cell): cell["runs"] * cell["horizon"] for cell in left}
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task(f"{len(cells) - len(left)}/{len(cells)} cells", total=sum(weights.values()))
-        yield lambda cell: bar.update(
-            task, advance=weights[cell], description=f"{next(finished)}/{len(cells)} cells"
-        )

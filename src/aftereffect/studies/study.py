@@ -129,8 +129,8 @@ class Study:
         grids = [_lists("grid", one, whole=True) for one in ([grid] if isinstance(grid, Mapping) else grid)]
         if not grids:
             raise InvalidStudy(f"grid must hold at least one grid, but got {checks.shown(grid)}")
-        places = [_entry("instance", given, INSTANCE_KEYS, instance_table) for given in _tables("instance", instance)]
-        players = [_entry("player", given, PLAYER_KEYS, player_table) for given in _tables("player", player)]
+        places = _entries("instance", instance, INSTANCE_KEYS, instance_table)
+        players = _entries("player", player, PLAYER_KEYS, player_table)
         for name, each in (("runs", self.runs), *(("player.runs", one.runs) for one in players)):
             if each is not None and min(each, self.runs) % self.instances:
                 raise InvalidStudy(f"{name} must be a multiple of instances, {self.instances}, but got {each}")
@@ -234,28 +234,29 @@ def _typed(name: str, value: Any, kind: Any) -> Any:
     return value
 
 
-def _tables(name: str, value: Any) -> list[Any]:
+def _entries(
+    kind: str, value: Any, keys: Sequence[str], checked: Callable[[Mapping[str, Any]], dict[str, Any]]
+) -> list[Entry]:
+    """Return the instances or players of a list of tables."""
     if isinstance(value, str | Mapping) or not isinstance(value, Sequence) or not value:
-        raise InvalidStudy(f"{name} must be a list of tables, but got {checks.shown(value)}")
-    return list(value)
-
-
-def _entry(kind: str, given: Any, keys: Sequence[str], checked: Callable[[Mapping[str, Any]], dict[str, Any]]) -> Entry:
-    """Return an instance or player after checking its table."""
-    rest = dict(_typed(kind, given, Mapping))
-    extra = {key: rest.pop(key) for key in keys if key in rest}
-    settings = checked(rest)
-    shown = ", ".join(f"{key} {value}" for key, value in settings.items() if key != "name")
-    label = extra.get("label", settings["name"] + (f" ({shown})" if shown else ""))
-    on = [extra["on"]] if isinstance(extra.get("on"), str) else extra.get("on")
-    return Entry(
-        settings,
-        _typed(f"{kind}.label", label, str),
-        _lists(f"{kind}.grid", extra.get("grid", {})),
-        None if on is None else [_typed(f"{kind}.on", name, str) for name in on],
-        checks.integer(f"{kind}.runs", extra["runs"], low=1) if "runs" in extra else None,
-        checks.integer(f"{kind}.max_delay", extra["max_delay"], low=0) if "max_delay" in extra else None,
-    )
+        raise InvalidStudy(f"{kind} must be a list of tables, but got {checks.shown(value)}")
+    found = []
+    for given in value:
+        rest = dict(_typed(kind, given, Mapping))
+        extra = {key: rest.pop(key, None) for key in keys}
+        settings = checked(rest)
+        shown = ", ".join(f"{key} {setting}" for key, setting in settings.items() if key != "name")
+        label = settings["name"] + (f" ({shown})" if shown else "") if extra["label"] is None else extra["label"]
+        grid = _lists(f"{kind}.grid", {} if extra["grid"] is None else extra["grid"])
+        on = [extra["on"]] if isinstance(extra.get("on"), str) else extra.get("on")
+        for name in on or ():
+            _typed(f"{kind}.on", name, str)
+        for key, low in (("runs", 1), ("max_delay", 0)):
+            if extra.get(key) is not None:
+                checks.integer(f"{kind}.{key}", extra[key], low=low)
+        label = _typed(f"{kind}.label", label, str)
+        found.append(Entry(settings, label, grid, on, extra.get("runs"), extra.get("max_delay")))
+    return found
 
 
 def _numbers(name: str, value: Any, low: int) -> list[int]:
@@ -270,10 +271,9 @@ def _numbers(name: str, value: Any, low: int) -> list[int]:
 def _lists(name: str, value: Any, whole: bool = False) -> dict[str, list[int]]:
     """Return the lists of a grid by name, those that are given; all of them where it must be whole."""
     given = _typed(name, value, Mapping)
-    for key in given:
+    for key in (*given, *(LEAST if whole else ())):
         if key not in LEAST:
             raise InvalidStudy(f"{name}.{key} must be one of {', '.join(LEAST)}, but it is not")
-    for key in LEAST:
-        if whole and key not in given:
+        if key not in given:
             raise InvalidStudy(f"{name}.{key} must be given, but it is missing")
     return {key: _numbers(f"{name}.{key}", given[key], low) for key, low in LEAST.items() if key in given}

@@ -10,10 +10,9 @@ import polars as pl
 from aftereffect import theory
 from aftereffect.losses.hard import noise_scale, published_gap
 from aftereffect.studies.instances import SPREADS, gap_of
-from aftereffect.studies.numbers import number, plus_minus
 from aftereffect.studies.report import views
-from aftereffect.studies.report.charts import GREY, Drawing, looks, panels, styled
-from aftereffect.studies.report.page import Entry, Page, ratio
+from aftereffect.studies.report.charts import GREY, Drawing, drawn, looks
+from aftereffect.studies.report.page import Entry, Page, number, plus_minus, ratio
 
 FLOOR = 0.01
 """Regrets count as at least this share of uniform play's."""
@@ -27,11 +26,9 @@ def adaptive(page: Page, rows: pl.DataFrame) -> list[str]:
     """Compare cell by cell, and sum up in geometric means."""
     cells = compared(views.finals(views.of_regret(rows)))
     page.section("Against the paper's tuning")
-    page.figure(
-        ratios_chart(cells),
-        "The default player's mean regret over that of Algorithm 1 with the printed tuning, cell by cell, both taken "
-        "as at least 1% of uniform play's. Ratios beyond the axis are drawn at its ends.",
-    )
+    caption = "The default player's mean regret over that of Algorithm 1 with the printed tuning, cell by cell, both "
+    caption += "taken as at least 1% of uniform play's. Ratios beyond the axis are drawn at its ends."
+    page.figure(ratios_chart(cells), caption)
     headings = ["cells", "of the paper's", "worst cell", "clear cells", "of the paper's", "of the best rival's"]
     headings += ["certificate / Corollary 7", "of the worst case"]
     for word, column in (("instance", "where"), ("K", "n_arms"), ("d", "max_delay"), ("T", "horizon")):
@@ -115,17 +112,12 @@ def _regrets(row: dict[str, Any]) -> list[str]:
 
 def _summary(name: str, part: pl.DataFrame) -> list[Entry]:
     clear = part.filter("clear")
-    return [
-        name,
-        f"{part.height:,}",
-        ratio(geometric_mean(part["ratio"])),
-        ratio(float(part["ratio"].to_numpy().max())),
-        f"{clear.height:,}",
-        ratio(geometric_mean(clear["ratio"])),
-        number(geometric_mean(part["rival_ratio"]), 2),
-        number(geometric_mean(part["value"] / part["corollary_bound"]), 3),
-        f"{float((part['regret'] / part['bound']).to_numpy().max()):.0%}",
-    ]
+    paper = [ratio(geometric_mean(part["ratio"])), ratio(float(part["ratio"].to_numpy().max()))]
+    rival = number(geometric_mean(part["rival_ratio"]), 2)
+    certificate = number(geometric_mean(part["value"] / part["corollary_bound"]), 3)
+    share = f"{float((part['regret'] / part['bound']).to_numpy().max()):.0%}"
+    clear_ratio = ratio(geometric_mean(clear["ratio"]))
+    return [name, f"{part.height:,}", *paper, f"{clear.height:,}", clear_ratio, rival, certificate, share]
 
 
 def _against_paper(page: Page, cells: pl.DataFrame) -> list[str]:
@@ -205,8 +197,8 @@ def ratios_chart(cells: pl.DataFrame) -> Drawing:
     places = views.names(cells, "where")
     delays = sorted(set(cells["max_delay"].to_list()))
     look = looks([f"d = {d}" for d in delays])
-    with styled():
-        figure, (ax,) = panels(1, columns=1, height=0.9 + 0.21 * len(places))
+    words = f"Ratios of regret in {cells.height} cells of {len(places)} instances."
+    with drawn("adaptive", words, 1, height=0.9 + 0.21 * len(places), legend=len(delays)) as (drawing, (ax,)):
         for k, (d, style) in enumerate(zip(delays, look.values(), strict=True)):
             here = cells.filter(max_delay=d)
             shift = 0.6 * ((k + 0.5) / len(delays) - 0.5)
@@ -214,11 +206,8 @@ def ratios_chart(cells: pl.DataFrame) -> Drawing:
             x = np.clip(here["ratio"].to_numpy(), 0.01, 3.0)
             ax.plot(x, y, ls="none", marker=style.mark, ms=3.0, alpha=0.75, color=style.colour, label=f"d = {d}")
         ax.axvline(1.0, color=GREY, lw=1.0)
-        ax.set_xscale("log")
-        ax.set_xlim(0.009, 3.3)
-        ax.set_ylim(len(places) - 0.5, -0.5)
+        ax.set(xscale="log", xlim=(0.009, 3.3), ylim=(len(places) - 0.5, -0.5))
+        ax.set_xlabel("regret over that of the paper's tuning")
         ax.set_yticks(range(len(places)), labels=places)
         ax.tick_params(axis="y", labelsize=7.5)
-        ax.set_xlabel("regret over that of the paper's tuning")
-        ax.legend(ncols=len(delays), loc="lower left", bbox_to_anchor=(0.0, 1.0))
-    return Drawing("adaptive", figure, f"Ratios of regret in {cells.height} cells of {len(places)} instances.")
+    return drawing

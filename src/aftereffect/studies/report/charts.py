@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from aftereffect.studies.numbers import short
+from aftereffect.engines.simulation import Z95
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -62,50 +61,41 @@ def looks(names: Iterable[str], first: str | None = None) -> dict[str, Look]:
 
 
 @contextmanager
-def styled() -> Iterator[None]:
-    """Draw in the library's style inside this context, and leave the caller's settings alone."""
+def drawn(
+    name: str, words: str, count: int, *, columns: int = 2, height: float = 2.9, legend: int = 4
+) -> "Iterator[tuple[Drawing, list[Axes]]]":
+    """Make a figure of the library's style, 7.6 inches wide, with `count` axes, left to right and down.
+
+    Yields the drawing and its axes, to be filled. Afterwards one legend for all axes, of at most `legend` columns, is
+    put above them, each name once, players before what they are compared with, and the layout is computed, once and not
+    again for every format.
+    """
     from matplotlib import style
-
-    with style.context(STYLE):
-        yield
-
-
-def panels(count: int, *, columns: int = 2, height: float = 2.9, legend: bool = True) -> "tuple[Figure, list[Axes]]":
-    """Return a figure 7.6 inches wide with this many axes, left to right and down, and room for a legend above."""
     from matplotlib.figure import Figure
 
     columns = max(1, min(columns, count))
-    rows = -(-count // columns)
-    figure = Figure(figsize=(7.6, rows * height + (0.5 if legend else 0.1)), layout="constrained")
-    grid = figure.subplots(rows, columns, squeeze=False)
-    axes = list(grid.flat)
-    for spare in axes[count:]:
-        spare.set_axis_off()
-    return figure, axes[:count]
-
-
-def legend_above(figure: "Figure", axes: "Sequence[Axes]", columns: int = 4) -> None:
-    """Put one legend for all axes above them, each name once, players before what they are compared with.
-
-    The layout is computed here, once, and not again for every format.
-    """
-    found: dict[str, Any] = {}
-    for ax in axes:
-        for handle, name in zip(*ax.get_legend_handles_labels(), strict=True):
-            found.setdefault(name, handle)
-    found = dict(sorted(found.items(), key=lambda item: LAST.index(item[0]) if item[0] in LAST else -1))
-    if found:
-        width = max(len(name) for name in found)
-        columns = min(columns, len(found), 4 if width < 22 else 3 if width < 30 else 2)
-        figure.legend(list(found.values()), list(found), loc="outside upper left", ncols=columns)
-    figure.draw_without_rendering()
-    figure.set_layout_engine("none")
+    lines = -(-count // columns)
+    with style.context(STYLE):
+        figure = Figure(figsize=(7.6, lines * height + 0.5), layout="constrained")
+        axes = list(figure.subplots(lines, columns, squeeze=False).flat)
+        for spare in axes[count:]:
+            spare.set_axis_off()
+        yield Drawing(name, figure, words), axes[:count]
+        pairs = [pair for ax in axes for pair in zip(*ax.get_legend_handles_labels(), strict=True)]
+        found = {label: handle for handle, label in reversed(pairs)}
+        names = list(dict.fromkeys(label for _, label in pairs))
+        names.sort(key=lambda label: LAST.index(label) if label in LAST else -1)
+        if names:
+            width = max(map(len, names))
+            columns = min(legend, len(names), 4 if width < 22 else 3 if width < 30 else 2)
+            figure.legend([found[label] for label in names], names, loc="outside upper left", ncols=columns)
+        figure.draw_without_rendering()
+        figure.set_layout_engine("none")
 
 
 def log_axes(ax: "Axes", ticks: Sequence[float], most: int = 9) -> None:
     """Make both axes logarithmic, with the values that were measured marked on the first."""
-    ax.set_xscale("log")
-    ax.set_yscale("log")
+    ax.set(xscale="log", yscale="log")
     ticked(ax, ticks, most)
 
 
@@ -121,6 +111,15 @@ def wide_axis(ax: "Axes", ticks: Sequence[float]) -> None:
     ticked(ax, ticks)
 
 
+def short(value: float) -> str:
+    """Return a number that fits under a tick of an axis.
+
+    >>> short(2_000_000.0), short(50_000.0), short(0.5)
+    ('2M', '50k', '0.5')
+    """
+    return f"{value / 1e6:g}M" if value >= 1e6 else f"{value / 1e3:g}k" if value >= 1e4 else f"{value:g}"
+
+
 def ticked(ax: "Axes", ticks: Sequence[float], most: int = 9) -> None:
     """Mark the values that were measured, at most `most` beside 0, but for those too close to the one before."""
     kept = [tick for tick in ticks if tick == 0.0]
@@ -133,21 +132,22 @@ def ticked(ax: "Axes", ticks: Sequence[float], most: int = 9) -> None:
     ax.set_xticks([], minor=True)
 
 
-def band(axes: "Axes", x: ArrayLike, mean: ArrayLike, half: ArrayLike, look: Look, name: str) -> None:
-    """Draw a mean with a band of half a width above and below it; no band where that is NaN."""
-    middle, width = np.asarray(mean, dtype=np.float64), np.nan_to_num(np.asarray(half, dtype=np.float64))
+def band(axes: "Axes", line: Any, x: str, y: str, look: Look, name: str) -> None:
+    """Draw column y of a line against column x, with a 95% band where it has a standard_error."""
+    mean, error = (np.asarray(line[column], dtype=np.float64) for column in (y, "standard_error"))
+    half = Z95 * np.nan_to_num(error)
     style: dict[str, Any] = {"color": look.colour, "zorder": 3 if look.front else 2}
-    axes.plot(x, middle, label=name if look.front else "others", lw=1.7 if look.front else 0.9, **style)
-    axes.fill_between(x, middle - width, middle + width, alpha=0.18, linewidth=0, **style)
+    axes.plot(line[x], mean, label=name if look.front else "others", lw=1.7 if look.front else 0.9, **style)
+    axes.fill_between(line[x], mean - half, mean + half, alpha=0.18, linewidth=0, **style)
 
 
 @lru_cache(maxsize=4)
 def written(drawing: Drawing, form: str) -> bytes:
     """Return the figure in a format; without dates and random names, so that equal figures are equal bytes."""
-    import matplotlib as mpl
+    from matplotlib import style
 
     dates: dict[str, Any] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}
     buffer = io.BytesIO()
-    with styled(), mpl.rc_context({"svg.hashsalt": drawing.name}):
+    with style.context([STYLE, {"svg.hashsalt": drawing.name}]):
         drawing.figure.savefig(buffer, format=form, metadata=dates[form])
     return buffer.getvalue()

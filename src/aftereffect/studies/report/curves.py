@@ -1,6 +1,6 @@
 """Regret over rounds, and final regret against one setting of a study."""
 
-import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +10,7 @@ from aftereffect import theory
 from aftereffect.engines.simulation import Z95
 from aftereffect.studies.report import views
 from aftereffect.studies.report.charts import GREY, Drawing, Look, band, wide_axis
-from aftereffect.studies.report.page import Entry, Page, share
+from aftereffect.studies.report.page import Page, share
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,11 +22,9 @@ FEW = 4
 def curves(page: Page, rows: pl.DataFrame) -> list[str]:
     """Show regret over rounds."""
     page.section("Regret over rounds")
-    page.figure(
-        curves_chart(views.of_regret(rows)),
-        "Mean regret against the best arm of the rounds so far, with 95% bands for the mean, at the longest horizon. "
-        "The rate of the lower bound (Theorem 10) has no constant: only its slope counts.",
-    )
+    caption = "Mean regret against the best arm of the rounds so far, with 95% bands for the mean, at the longest "
+    caption += "horizon. The rate of the lower bound (Theorem 10) has no constant: only its slope counts."
+    page.figure(curves_chart(views.of_regret(rows)), caption)
     return []
 
 
@@ -39,8 +37,7 @@ def curves_chart(rows: pl.DataFrame) -> Drawing:
 
 
 def _curve(ax: "Axes", line: pl.DataFrame, who: str, look: Look) -> None:
-    half = line["standard_error"].cast(pl.Float64).to_numpy() * Z95
-    band(ax, line["round"].to_numpy(), line["regret"].to_numpy(), half, look, who)
+    band(ax, line, "round", "regret", look, who)
 
 
 def _references(ax: "Axes", here: pl.DataFrame) -> None:
@@ -59,8 +56,7 @@ def _references(ax: "Axes", here: pl.DataFrame) -> None:
     if bound is not None and bound < (T if long else 1.1 * top):
         ax.axhline(bound, color="#1c1e21", lw=0.9, ls="-.", label="bound of Theorem 4")
     if long:
-        ax.set_xscale("log")
-        ax.set_yscale("log")
+        ax.set(xscale="log", yscale="log")
         ax.set_xlim(left=rounds[-1] * 1e-4)
         ax.set_ylim(bottom=max(0.5, top * 1e-3))
     else:
@@ -77,28 +73,21 @@ def against(page: Page, rows: pl.DataFrame, name: str) -> list[str]:
     word = views.setting_name(name)
     page.section(f"Regret against {word}")
     page.figure(against_chart(shown, name), f"Mean regret at the horizon against {word}, with 95% intervals.")
-    xs = sorted(set(shown["x"].to_list()))
-    places = views.names(shown, "where")
-    several = len(places) > 1
-    table: list[list[Entry]] = []
+    several = shown["where"].n_unique() > 1
+    index = {"who": "player", "where": "instance"} if several else {"who": "player"}
     notes: list[str] = []
-    for where in places:
-        here = shown.filter(where=where)
-        found = shares(here, xs)
-        table += [[who, *([where] if several else []), *map(share, row)] for who, row in found.items()]
-        if len(places) <= FEW:
-            notes += trends(found, xs, name, views.reference(here), where if several else "")
-            notes += worse_than_uniform(here, name, where if several else "")
-    if len(places) > FEW:
-        notes += trends(shares(shown, xs), xs, name, views.reference(shown), "All instances together")
-        notes += worse_than_uniform(shown, name, "On some instance")
-    page.table(
-        ["player", *(["instance"] if several else []), *(f"{x:,g}" for x in xs)],
-        table,
-        caption=f"Regret as a share of uniform play's, other sizes taken together, by {word}.",
-        words=(1,) if several else (),
-        folded=f"Shares of uniform play's regret: {len(table)} lines",
-    )
+    parts = []
+    for (where,), here in shown.group_by("where", maintain_order=True):
+        parts.append(shares(here, [*index, "x"]))
+        if shown["where"].n_unique() <= FEW:
+            place = str(where) if several else ""
+            notes += [*trends(here, name, place), *worse_than_uniform(here, name, place)]
+    if len(parts) > FEW:
+        notes += [*trends(shown, name, "All instances together"), *worse_than_uniform(shown, name, "On some instance")]
+    lines = pl.concat(parts)
+    caption = f"Regret as a share of uniform play's, other sizes taken together, by {word}."
+    folded = f"Shares of uniform play's regret: {lines.select(*index).n_unique()} lines"
+    views.pivot(page, lines, index, "x", lambda row: share(row["share"]), caption, folded=folded)
     return notes
 
 
@@ -129,33 +118,26 @@ def _scales(ax: "Axes", here: pl.DataFrame) -> None:
         ax.set_yscale("log")
 
 
-def shares(here: pl.DataFrame, xs: list[float]) -> dict[str, list[float]]:
-    """Return regret as a share of uniform play's at each value of a setting, by player; NaN where there is none."""
-    sums = here.group_by("who", "x").agg(pl.col("regret").sum(), pl.col("uniform_regret").sum())
-    found = {(who, x): regret / uniform for who, x, regret, uniform in sums.iter_rows() if uniform > 0.0}
-    return {who: [found.get((who, x), math.nan) for x in xs] for who in views.names(here, "who")}
+def shares(here: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """Return regret as a share of uniform play's, by these columns."""
+    sums = here.group_by(keys, maintain_order=True).agg(pl.col("regret").sum(), pl.col("uniform_regret").sum())
+    return sums.with_columns(share=pl.col("regret") / pl.col("uniform_regret")).filter(pl.col("uniform_regret") > 0.0)
 
 
-def trends(found: dict[str, list[float]], xs: list[float], name: str, first: str, where: str) -> list[str]:
-    """Say how the reference fares from one end of a setting to the other, and who does best at the far end.
-
-    >>> trends({"a": [0.9, 0.5], "b": [1.0, 0.25]}, [1.0, 4.0], "gap", "a", "")
-    ["From gap 1 to gap 4, the regret of a goes from 90% to 50% of uniform play's; at gap 4, b has the least, 25%."]
-    """
-    own = found[first]
-    there = [k for k in range(len(xs)) if math.isfinite(own[k])]
-    if len(there) < 2:
+def trends(here: pl.DataFrame, name: str, where: str) -> list[str]:
+    """Say how the reference fares from one end of a setting to the other, and who does best at the far end."""
+    found = shares(here, ["who", "x"]).sort("x", maintain_order=True)
+    first = views.reference(here)
+    own = found.filter(who=first)
+    if own.height < 2:
         return []
-    low, high = there[0], there[-1]
-    ends = [views.setting_at(name, xs[k]) for k in (low, high)]
+    (low, start), (high, end) = own.select("x", "share").row(0), own.select("x", "share").row(-1)
     text = f"{where}: from" if where else "From"
-    text += f" {ends[0]} to {ends[1]}, the regret of {first} goes from {own[low]:.0%} to {own[high]:.0%} of "
-    text += "uniform play's"
-    others = {who: row[high] for who, row in found.items() if math.isfinite(row[high])}
-    best = min(others, key=lambda who: others[who])
-    if best != first:
-        text += f"; at {ends[1]}, {best} has the least, {others[best]:.0%}"
-    return [text + "."]
+    text += f" {views.setting_at(name, low)} to {views.setting_at(name, high)}, the regret of {first} goes from "
+    text += f"{start:.0%} to {end:.0%} of uniform play's"
+    best, least = found.filter(x=high).sort("share", maintain_order=True).select("who", "share").row(0)
+    other = f"; at {views.setting_at(name, high)}, {best} has the least, {least:.0%}" if best != first else ""
+    return [f"{text}{other}."]
 
 
 def worse_than_uniform(here: pl.DataFrame, name: str, where: str) -> list[str]:

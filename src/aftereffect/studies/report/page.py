@@ -92,7 +92,7 @@ class Page:
             entries = [entry if isinstance(entry, Shaded) else Shaded(entry, math.nan) for entry in row]
             cells = [f'<th scope="row">{marked(entries[0].text)}</th>']
             for entry, style in zip(entries[1:], styles[1:], strict=True):
-                ground = f' style="background:{colour(entry.tone)};color:#1c1e21"' if entry.tone == entry.tone else ""
+                ground = f' style="background:{colour(entry.tone)};color:#1c1e21"' if math.isfinite(entry.tone) else ""
                 cells.append(f"<td{style}{ground}>{marked(entry.text)}</td>")
             lines.append(f"<tr>{''.join(cells)}</tr>")
         fold = folded and len(lines) > LONG
@@ -190,7 +190,34 @@ def ratio(value: float, text: str | None = None) -> Entry:
     >>> ratio(1.0), ratio(-0.5), ratio(math.nan)
     (Shaded(text='1.00', tone=0.0), Shaded(text='-0.50', tone=-1.0), '–')
     """
-    if not math.isfinite(value):
+    if math.isnan(value) or (text is None and math.isinf(value)):
         return text or "–"
-    tone = math.log2(max(value, 0.05)) / 2.5 if value > 0.0 else -1.0
+    tone = min(math.log2(max(value, 0.05)) / 2.5, 1.0) if value > 0.0 else -1.0
     return Shaded(f"{value:.2f}" if text is None else text, tone)
+
+
+def number(value: float | None, digits: int = 0) -> str:
+    """Return a number as tables show it; a dash for none.
+
+    >>> number(12345.6), number(None), number(0.1234, 2)
+    ('12,346', '–', '0.12')
+    """
+    # Adding 0.0 turns a rounded -0.0 into 0.0.
+    return "–" if value is None or not math.isfinite(value) else f"{round(value, digits) + 0.0:,.{digits}f}"
+
+
+def plus_minus(value: float | None, error: float | None) -> str:
+    """Return a mean with its standard error."""
+    return number(value) if error is None else f"{number(value)} ± {number(error, 0 if error >= 9.5 else 1)}"
+
+
+def large(count: float) -> str:
+    """Return a large count in words.
+
+    >>> large(1_250_000_000), large(40_000), large(3e12)
+    ('1.25 billion', '40,000', '3 trillion')
+    """
+    for size, word in ((1e12, "trillion"), (1e9, "billion"), (1e6, "million")):
+        if count >= size:
+            return f"{count / size:.3g} {word}"
+    return f"{count:,.0f}"

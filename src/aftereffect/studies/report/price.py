@@ -4,10 +4,9 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from aftereffect.studies.numbers import number
 from aftereffect.studies.report import views
 from aftereffect.studies.report.charts import GREY, Drawing, Look, wide_axis
-from aftereffect.studies.report.page import Entry, Page
+from aftereffect.studies.report.page import Page, number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,18 +24,15 @@ def price(page: Page, rows: pl.DataFrame) -> list[str]:
         "√((d+1)K/(d+K))."
     )
     page.figure(price_chart(priced), "The price of not having labels, and what the rates say it is (dotted).")
-    delays = sorted(set(priced["max_delay"].to_list()))
-    table: list[list[Entry]] = []
-    notes: list[str] = []
-    for (K, T), here in priced.group_by("n_arms", "horizon", maintain_order=True):
-        lines = {who: here.filter(who=who).select("max_delay", "price") for who in views.names(here, "who")}
-        lines[THEORY] = here.select("max_delay", "expected").unique()
-        for who, line in lines.items():
-            found = dict(line.iter_rows())
-            table.append([who, f"{K:,}", f"{T:,}", *(number(found.get(d), 1) for d in delays)])
-        notes += sentences(here)
-    page.table(["player", "K", "T", *(f"d = {d:,}" for d in delays)], table, caption="The price by the longest delay.")
-    return notes
+    sizes = ["n_arms", "horizon"]
+    theory = priced.unique([*sizes, "max_delay"], maintain_order=True)
+    theory = theory.with_columns(who=pl.lit(THEORY), price="expected")
+    lines = pl.concat([priced, theory]).sort(*sizes, maintain_order=True)
+    index = {"who": "player", "n_arms": "K", "horizon": "T"}
+    caption = "The price by the longest delay."
+    views.pivot(page, lines, index, "max_delay", lambda row: number(row["price"], 1), caption)
+    parts = priced.group_by(*sizes, maintain_order=True)
+    return [note for _, here in parts for note in sentences(here)]
 
 
 def compared(worst: pl.DataFrame) -> pl.DataFrame:

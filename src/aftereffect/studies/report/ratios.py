@@ -5,9 +5,8 @@ import statistics
 
 import polars as pl
 
-from aftereffect.studies.numbers import number, plus_minus
 from aftereffect.studies.report import views
-from aftereffect.studies.report.page import Entry, Page, ratio
+from aftereffect.studies.report.page import Entry, Page, number, plus_minus, ratio
 
 GROUPS = {
     "any losses": ("best on any losses", "for any losses"),
@@ -29,9 +28,12 @@ def ratios(page: Page, rows: pl.DataFrame) -> list[str]:
         sizes = [views.size_label(row) for row in shown.iter_rows(named=True)]
         shown = shown.with_columns(where=pl.Series(sizes, dtype=pl.String))
     page.section("Who does best where")
-    _overview(page, shown, first)
-    found = best(shown)
-    _best_table(page, shown, found, first)
+    notes = negative(shown)
+    if shown["who"].n_unique() > 1:
+        _overview(page, shown, first)
+        found = best(shown)
+        _best_table(page, shown, found, first)
+        notes = [*tally(found), *notes]
     table = []
     for row in shown.sort("where", *views.SIZES, "regret").iter_rows(named=True):
         regret = plus_minus(row["regret"], row["standard_error"])
@@ -39,48 +41,49 @@ def ratios(page: Page, rows: pl.DataFrame) -> list[str]:
         table.append([row["who"], row["where"], *views.sizes(row), regret, *rest])
     headings = ["player", "instance", "K", "d", "T", "regret", "uniform play", "updates"]
     page.table(headings, table, words=(1,), folded=f"All {len(table)} final regrets")
-    return [*tally(found), *negative(shown)]
+    return notes
 
 
 def _overview(page: Page, shown: pl.DataFrame, first: str) -> None:
-    places, players = views.names(shown, "where"), views.names(shown, "who")
-    labelled = set(views.names(shown.filter("labelled"), "who"))
+    places = views.names(shown, "where")
     found = relative(shown, first)
-    middles = {who: [value for (player, _), value in found.items() if player == who] for who in players}
-    medians = {who: statistics.median(values) if values else math.inf for who, values in middles.items()}
-    players.sort(key=lambda who: medians[who])
+    finite = [(who, value) for (who, _), value in found.items() if math.isfinite(value)]
+    players = views.names(shown, "who")
+    medians = {who: statistics.median([value for of, value in finite if of == who] or [math.inf]) for who in players}
     grouped = shown.group_by("who", "where").agg((1000.0 * pl.col("regret") / pl.col("horizon")).mean(), pl.len())
     means = {(who, where): (mean, count) for who, where, mean, count in grouped.iter_rows()}
     most = {where: max(count for (_, place), (_, count) in means.items() if place == where) for where in places}
+    labelled = set(views.names(shown.filter("labelled"), "who"))
     table: list[list[Entry]] = []
-    for who in players:
-        entries: list[Entry] = []
+    for who in sorted(medians, key=lambda who: medians[who]):
+        line: list[Entry] = [who + "*" * (who in labelled), ratio(medians[who])]
         for where in places:
-            mean, count = means.get((who, where), (math.nan, 0))
-            if not count:
-                entries.append("–")
-                continue
+            mean, count = means.get((who, where), (math.nan, most[where]))
             text = number(mean, 1 if abs(mean) < 9.95 else 0) + "†" * (count < most[where])
-            entries.append(ratio(found.get((who, where), math.nan), text))
-        table.append([who + "*" * (who in labelled), ratio(medians[who]), *entries])
+            line.append(ratio(found.get((who, where), math.nan), text))
+        table.append(line)
     partial = any(count < most[where] for (_, where), (_, count) in means.items())
-    dagger = " A dagger: the player can play at some of the sizes only." if partial else ""
-    page.table(
-        ["player", "median ratio", *places],
-        table,
-        caption=f"Regret per 1,000 rounds, the mean over all sizes. Blue: less than that of {first}, orange: more. "
-        f"Below 0: better than the best fixed arm. A star: the player needs labels.{dagger} The median, over all "
-        f"instances, is that of the ratio to the regret of {first}.",
-    )
+    caption = f"Regret per 1,000 rounds, the mean over all sizes. Blue: less than that of {first}, orange: more. "
+    caption += "Below 0: better than the best fixed arm. A star: the player needs labels. "
+    caption += "A dagger: the player can play at some of the sizes only. " * partial
+    caption += f"The median, over all instances, is that of the ratio to the regret of {first}."
+    page.table(["player", "median ratio", *places], table, caption=caption)
 
 
 def relative(shown: pl.DataFrame, first: str) -> dict[tuple[str, str], float]:
-    """Return, by player and instance, mean regret over that of `first`, where that is above 0 on the same sizes."""
+    """Return, by player and instance, mean regret over that of `first` on the same sizes.
+
+    Where that is not above 0, there is no ratio: infinity for a greater regret, minus infinity for a smaller one.
+    """
     keys = ["where", *views.SIZES, "seed"]
     base = shown.filter(who=first).select(*keys, pl.col("regret").alias("base"))
     both = shown.join(base, on=keys, maintain_order="left")
     sums = both.group_by("who", "where").agg(pl.col("regret").sum(), pl.col("base").sum())
-    return {(who, where): regret / base for who, where, regret, base in sums.iter_rows() if base > 0.0}
+    found = {}
+    for who, where, regret, base in sums.iter_rows():
+        same = 1.0 if regret == base else math.copysign(math.inf, regret - base)
+        found[who, where] = regret / base if base > 0.0 else same
+    return found
 
 
 def best(shown: pl.DataFrame) -> Best:
@@ -108,13 +111,10 @@ def _best_table(page: Page, shown: pl.DataFrame, found: Best, first: str) -> Non
             who, regret = here.get(group, ("–", math.nan))
             line += [who, number(regret)]
         table.append([*line, number(own.get(where)), number(uniform[where])])
-    page.table(
-        ["instance", *(word for group in groups for word in (GROUPS[group][0], "regret")), first, "uniform"],
-        table,
-        words=range(1, 2 * len(groups), 2),
-        caption="The least regret of the players with guarantees for any losses, of those for losses drawn from one "
-        "law, and of those that see labels; sizes taken together. Players that cannot play every size are left out.",
-    )
+    headings = ["instance", *(word for group in groups for word in (GROUPS[group][0], "regret")), first, "uniform"]
+    caption = "The least regret of the players with guarantees for any losses, of those for losses drawn from one law, "
+    caption += "and of those that see labels; sizes taken together. Players that cannot play every size are left out."
+    page.table(headings, table, words=range(1, 2 * len(groups), 2), caption=caption)
 
 
 def tally(found: Best) -> list[str]:

@@ -28,7 +28,7 @@ from aftereffect import theory
 from aftereffect.core.checks import FloatArray
 from aftereffect.engines.simulation import Z95
 from aftereffect.studies.report import views
-from aftereffect.studies.report.charts import GREY, Drawing, legend_above, log_axes, looks, panels, styled, ticked
+from aftereffect.studies.report.charts import GREY, Drawing, drawn, log_axes, looks, ticked
 from aftereffect.studies.report.page import Entry, Page, Shaded
 
 if TYPE_CHECKING:
@@ -127,11 +127,8 @@ def scaling(page: Page, rows: pl.DataFrame) -> list[str]:
         "Exponents come with their standard errors. Each rate of the table in Section 1 of the paper then gets one "
         "constant of its own; the typical deviation of the measured regrets from it says how well it describes them."
     )
-    page.figure(
-        scaling_chart(found, names),
-        "Worst regret, brought by the fit to the same sizes but for the one on the axis; lines and numbers are the "
-        "fitted exponents.",
-    )
+    caption = "Worst regret, brought by the fit to the same sizes but for the one on the axis; lines and numbers are "
+    page.figure(scaling_chart(found, names), caption + "the fitted exponents.")
     rates = list(section_one(1.0, 0.0, 1.0))
     table: list[list[Entry]] = []
     for who, one in found.items():
@@ -164,9 +161,8 @@ def _terms(page: Page, found: Mapping[str, Growth], names: Sequence[str]) -> Non
             continue
         pairs = [(one.fit.exponents.get(name), one.term.fit.exponents.get(name)) for name in names]
         shown = [f"{a.value:.2f} / {b.value:.2f}" if a and b else "–" for a, b in pairs]
-        agreement = one.term.agreement
-        numbers = [f"{agreement.constant:.2f}", f"{agreement.percent:.1f}%"]
-        table.append([who, TERMS[one.term.name][0], *shown, *numbers])
+        _, constant, _ = agreement = one.term.agreement
+        table.append([who, TERMS[one.term.name][0], *shown, f"{constant:.2f}", f"{agreement.percent:.1f}%"])
         slopes[who] = {name: local_slopes(one.rows, name) for name in ("d+1", "K")}
     if not table:
         return
@@ -182,11 +178,9 @@ def _terms(page: Page, found: Mapping[str, Growth], names: Sequence[str]) -> Non
     page.table(["player", "leading term", *names, "regret / term", "deviation"], table, words=(1,), caption=caption)
     moving = [name for name in ("d+1", "K") if any(len(each[name]) > 1 for each in slopes.values())]
     if moving:
-        page.figure(
-            slopes_chart(slopes, moving),
-            "Exponents from one size to the next, all else equal: measured (dots, with 95% intervals) and of the "
-            "leading term (lines). Where a line runs into 1/2, so does the rate.",
-        )
+        caption = "Exponents from one size to the next, all else equal: measured (dots, with 95% intervals) and of the "
+        caption += "leading term (lines). Where a line runs into 1/2, so does the rate."
+        page.figure(slopes_chart(slopes, moving), caption)
 
 
 def sentence(who: str, one: Growth) -> str:
@@ -349,8 +343,8 @@ def scaling_chart(found: Mapping[str, Growth], names: Sequence[str]) -> Drawing:
     means of these, so that the line through them has the fitted exponent.
     """
     look = looks(found)
-    with styled():
-        figure, axes = panels(len(names), columns=3, height=3.1)
+    words = "Worst regret against " + ", ".join(names) + " in log-log, with fitted lines."
+    with drawn("scaling", words, len(names), columns=3, height=3.1, legend=3) as (drawing, axes):
         for ax, name in zip(axes, names, strict=True):
             ends: list[tuple[float, float, str, str]] = []
             shown = {who: one for who, one in found.items() if name in one.fit.exponents}
@@ -366,8 +360,7 @@ def scaling_chart(found: Mapping[str, Growth], names: Sequence[str]) -> Drawing:
             _label_ends(ax, ends)
             ax.set_xlabel(name)
         axes[0].set_ylabel("worst regret")
-        legend_above(figure, axes, 3)
-    return Drawing("scaling", figure, "Worst regret against " + ", ".join(names) + " in log-log, with fitted lines.")
+    return drawing
 
 
 def _label_ends(ax: "Axes", ends: Sequence[tuple[float, float, str, str]]) -> None:
@@ -394,8 +387,8 @@ def _partial(one: Growth, name: str) -> tuple[FloatArray, FloatArray]:
 def slopes_chart(found: Mapping[str, Mapping[str, Sequence[Slope]]], names: Sequence[str]) -> Drawing:
     """Draw exponents between neighbouring sizes, measured and expected, against the sizes' geometric mean."""
     look = looks(found)
-    with styled():
-        figure, axes = panels(len(names), columns=2, height=3.0)
+    words = "Exponents from one size to the next of " + ", ".join(names) + "."
+    with drawn("slopes", words, len(names), height=3.0, legend=3) as (drawing, axes):
         for ax, name in zip(axes, names, strict=True):
             for who, by_name in found.items():
                 colour, mark, _ = look[who]
@@ -406,11 +399,9 @@ def slopes_chart(found: Mapping[str, Mapping[str, Sequence[Slope]]], names: Sequ
                     ax.errorbar(x, y, yerr=half, ls="none", marker=mark, elinewidth=1.0, label=who, color=colour)
                     ax.plot(x, [slope.expected for slope in by_name[name]], lw=1.2, color=colour)
             ax.axhline(0.5, color=GREY, ls="--", lw=1.1, label="1/2")
-            ax.set_xscale("log")
+            ax.set(xscale="log", xlabel=name)
             slopes = [slope for by_name in found.values() for slope in by_name[name]]
             ticked(ax, sorted({end for slope in slopes for end in (slope.low, slope.high)}))
             ax.set_ylim(0.0, None)
-            ax.set_xlabel(name)
         axes[0].set_ylabel("exponent")
-        legend_above(figure, axes, 3)
-    return Drawing("slopes", figure, "Exponents from one size to the next of " + ", ".join(names) + ".")
+    return drawing

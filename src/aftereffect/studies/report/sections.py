@@ -20,9 +20,8 @@ import polars as pl
 from aftereffect.core import checks
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.studies.cells import cell_id
-from aftereffect.studies.numbers import large, several
 from aftereffect.studies.report import adaptive, curves, price, ratios, scaling, theorems, views, wrong_delay
-from aftereffect.studies.report.page import Page
+from aftereffect.studies.report.page import Page, large
 from aftereffect.studies.results import VERSIONS, Results
 from aftereffect.studies.study import Study
 
@@ -48,15 +47,13 @@ def write_report(study: Study, results: Results, folder: str | Path) -> Path:
     sections = planned(study)
     if results.rows.is_empty():
         raise InvalidArgument(f"results must hold rows of a finished cell to report on, but {study!r} has none yet")
-    rows = in_order(study, results.rows)
+    # In the order of the study's file.
+    ids = [cell_id(cell) for cell in study.cells()]
+    rows = results.rows.sort(pl.col("cell").replace_strict(ids, range(len(ids)), default=len(ids)), "round")
     home = Path(folder)
-    page = Page(
-        study.title,
-        kind=f"study {study.name}" + (", quick setting" if study.quick else ""),
-        lead=study.about,
-        footer="Made by aftereffect: nonstochastic bandits with composite anonymous feedback.",
-        figures=home / "figures",
-    )
+    kind = f"study {study.name}" + ", quick setting" * study.quick
+    footer = "Made by aftereffect: nonstochastic bandits with composite anonymous feedback."
+    page = Page(study.title, kind=kind, lead=study.about, footer=footer, figures=home / "figures")
     if "reading" in study.report:
         page.section("How to read it")
         page.text(study.report["reading"])
@@ -94,13 +91,6 @@ def write_rows(rows: pl.DataFrame, path: Path) -> None:
         if path.stat().st_size <= MOST:
             return
     raise InvalidArgument(f"rows must fit into {MOST:,} bytes to be published, but the last ones alone do not")
-
-
-def in_order(study: Study, rows: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows in the order in which the study's file has them."""
-    ids = [cell_id(cell) for cell in study.cells()]
-    order = pl.DataFrame({"cell": ids, "order": range(len(ids))}, schema={"cell": pl.String, "order": pl.Int64})
-    return rows.join(order, on="cell", how="left").sort("order", "round").drop("order")
 
 
 def planned(study: Study) -> list[Section]:
@@ -154,14 +144,14 @@ def _times(page: Page, rows: pl.DataFrame, times: pl.DataFrame) -> None:
 
 def _origin(page: Page, study: Study, rows: pl.DataFrame, times: pl.DataFrame) -> None:
     page.section("How it was made")
-    draws = f"{study.instances:,} draw{'s' * (study.instances > 1)} of the losses"
-    runs = f"{several(rows['runs'].to_list())}, over {draws}"
-    facts = [("study", study.name), ("measure", study.measure), ("seed", str(study.seed)), ("runs a cell", runs)]
-    for name, words in (("n_arms", "arms, K"), ("max_delay", "longest delay, d"), ("horizon", "rounds, T")):
-        facts.append((words, several(rows[name].to_list())))
+    facts = [("study", study.name), ("measure", study.measure), ("seed", str(study.seed))]
+    columns = {"runs": "runs a cell", "instances": "draws of the losses", "n_arms": "arms, K"}
+    for name, words in (columns | {"max_delay": "longest delay, d", "horizon": "rounds, T"}).items():
+        facts.append((words, ", ".join(f"{value:,}" for value in sorted(set(rows[name].to_list())))))
     for kind in ("instance", "player"):
         pairs = rows.select(kind, f"{kind}_params").unique(maintain_order=True).iter_rows()
-        facts.append((f"{kind}s", "; ".join(described(name, text) for name, text in pairs)))
+        shown = [(name, ", ".join(f"{k} {v}" for k, v in json.loads(text).items())) for name, text in pairs]
+        facts.append((f"{kind}s", "; ".join(f"{name} ({settings})" if settings else name for name, settings in shown)))
     facts += [(name, ", ".join(sorted(set(times[name].to_list())))) for name in VERSIONS]
     facts.append(("made again by", f"aftereffect study run {study.name}{' --quick' if study.quick else ''}"))
     page.facts(facts)
@@ -169,13 +159,3 @@ def _origin(page: Page, study: Study, rows: pl.DataFrame, times: pl.DataFrame) -
         "Runs differ in the player's randomness; losses are drawn before play begins, and all players of a size meet "
         "the same ones. The same study gives the same rows on any machine and any number of workers."
     )
-
-
-def described(name: str, settings: str) -> str:
-    """Return a name and its settings, given as JSON, as a study file has them.
-
-    >>> described("split", '{"gap":0.2}'), described("split", "{}")
-    ('split (gap 0.2)', 'split')
-    """
-    inner = ", ".join(f"{key} {value}" for key, value in json.loads(settings).items())
-    return f"{name} ({inner})" if inner else name

@@ -4,11 +4,9 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from aftereffect.engines.simulation import Z95
-from aftereffect.studies.numbers import number, plus_minus
 from aftereffect.studies.report import views
 from aftereffect.studies.report.charts import FAINT, Drawing, Look, band, log_axes
-from aftereffect.studies.report.page import Entry, Page
+from aftereffect.studies.report.page import Page, number, plus_minus
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,37 +20,22 @@ def bounds(page: Page, rows: pl.DataFrame) -> list[str]:
     """Compare the worst measured regret with Theorem 4, Corollary 7, the tuned bound and the lower bound."""
     worst = views.worst(views.of_regret(rows.filter(pl.col("bound").is_not_null())))
     page.section("Regret against its bounds")
-    page.figure(
-        bounds_chart(worst),
-        "The greatest mean regret over this study's instances, and what theory promises for it. "
-        "Bounds above T say nothing.",
-    )
-    worst = worst.with_columns(limit=pl.min_horizontal("bound", "horizon").cast(pl.Float64))
-    worst = worst.with_columns(share=pl.col("regret") / pl.col("limit"))
-    horizons = sorted(set(worst["horizon"].to_list()))
-    shares: list[list[Entry]] = []
-    for (who, K, d), part in worst.group_by("who", "n_arms", "max_delay", maintain_order=True):
-        found = {row["horizon"]: row for row in part.iter_rows(named=True)}
-        entries = [
-            f"{found[T]['share']:.0%}" + " of T" * (found[T]["bound"] >= T) if T in found else "–" for T in horizons
-        ]
-        shares.append([str(who), f"{K:,}", f"{d:,}", *entries])
-    page.table(
-        ["player", "K", "d", *(f"T = {T:,}" for T in horizons)],
-        shares,
-        caption="The worst regret as a share of Theorem 4's bound, or of T where that is less.",
-    )
+    caption = "The greatest mean regret over this study's instances, and what theory promises for it. "
+    page.figure(bounds_chart(worst), caption + "Bounds above T say nothing.")
+    worst = worst.with_columns(limit=pl.min_horizontal("bound", pl.col("horizon").cast(pl.Float64)))
+    trivial = pl.when(pl.col("bound") < pl.col("horizon")).then(pl.lit("")).otherwise(pl.lit(" of T"))
+    worst = worst.with_columns(share=pl.col("regret") / pl.col("limit"), of=trivial)
+    index = {"who": "player", "n_arms": "K", "max_delay": "d"}
+    caption = "The worst regret as a share of Theorem 4's bound, or of T where that is less."
+    views.pivot(page, worst, index, "horizon", lambda row: f"{row['share']:.0%}{row['of']}", caption)
     table = []
     for row in worst.sort("who", *views.SIZES).iter_rows(named=True):
         promised = [number(row[name]) for name in ("bound", "corollary_bound", "tuned_bound", "lower_bound")]
         regret = plus_minus(row["regret"], row["standard_error"])
         table.append([row["who"], *views.sizes(row), regret, *promised, f"{row['share']:.0%}"])
-    page.table(
-        ["player", "K", "d", "T", "worst regret", "Theorem 4", "Corollary 7", "tuned", "lower", "share"],
-        table,
-        caption="Regret and bounds. The share is of Theorem 4's bound or T, whichever is less.",
-        folded=f"All {len(table)} sizes: regret, and the bounds one by one",
-    )
+    headings = ["player", "K", "d", "T", "worst regret", "Theorem 4", "Corollary 7", "tuned", "lower", "share"]
+    caption = "Regret and bounds. The share is of Theorem 4's bound or T, whichever is less."
+    page.table(headings, table, caption=caption, folded=f"All {len(table)} sizes: regret, and the bounds one by one")
     return bound_notes(worst)
 
 
@@ -104,34 +87,21 @@ def stability(page: Page, rows: pl.DataFrame) -> list[str]:
     shown = views.readable(rows.filter(pl.col("value").is_not_null(), measure="stability"))
     shown = shown.with_columns(share=pl.col("value") / pl.col("theory"))
     page.section("Stability of the base")
-    page.figure(
-        stability_chart(shown),
-        "Mean of Σ(q_{n+1} − q_n)⁺ over the updates between two checkpoints, with 95% bands, and its bound ξ (dashed).",
-    )
+    caption = "Mean of Σ(q_{n+1} − q_n)⁺ over the updates between two checkpoints, with 95% bands, and its bound ξ "
+    page.figure(stability_chart(shown), caption + "(dashed).")
     keys = ["who", "where", *views.SIZES]
     peaks = shown.sort("value", descending=True).unique(keys, keep="first", maintain_order=True).sort(keys)
-    arms = sorted(set(peaks["n_arms"].to_list()))
-    greatest: list[list[Entry]] = []
-    for (who, where), part in peaks.group_by("who", "where", maintain_order=True):
-        found = dict(part.group_by("n_arms").agg(pl.col("share").max()).iter_rows())
-        greatest.append([str(who), str(where), *(f"{found[K]:.0%}" if K in found else "–" for K in arms)])
-    page.table(
-        ["player", "instance", *(f"K = {K:,}" for K in arms)],
-        greatest,
-        words=(1,),
-        caption="The greatest mean move as a share of ξ, at the delay and horizon where it is greatest.",
-    )
+    caption = "The greatest mean move as a share of ξ, at the delay and horizon where it is greatest."
+    index = {"who": "player", "where": "instance"}
+    greatest = peaks.sort("share", descending=True).unique([*index, "n_arms"], keep="first", maintain_order=True)
+    views.pivot(page, greatest.sort(*index), index, "n_arms", lambda row: f"{row['share']:.0%}", caption)
     table = []
     for row in peaks.iter_rows(named=True):
         moves = [f"{row['value']:.4f}", f"{row['theory']:.4f}", f"{row['share']:.0%}"]
         table.append([row["who"], row["where"], *views.sizes(row), *moves])
-    page.table(
-        ["player", "instance", "K", "d", "T", "greatest move", "ξ", "share"],
-        table,
-        words=(1,),
-        caption="The greatest mean move between two checkpoints, and ξ.",
-        folded=f"All {len(table)} cells",
-    )
+    headings = ["player", "instance", "K", "d", "T", "greatest move", "ξ", "share"]
+    caption = "The greatest mean move between two checkpoints, and ξ."
+    page.table(headings, table, words=(1,), caption=caption, folded=f"All {len(table)} cells")
     notes = []
     for who in views.names(peaks, "who"):
         shares = peaks.filter(who=who)["share"].to_numpy()
@@ -153,11 +123,9 @@ def stability_chart(rows: pl.DataFrame) -> Drawing:
 
 
 def _moves(ax: "Axes", line: pl.DataFrame, who: str, look: Look) -> None:
-    half = line["standard_error"].cast(pl.Float64).to_numpy() * Z95
-    band(ax, line["round"].to_numpy(), line["value"].to_numpy(), half, look, who)
+    band(ax, line, "round", "value", look, who)
     ax.axhline(line["theory"][0], color=look.colour, ls="--", lw=1.1, label=f"ξ: {who}")
 
 
 def _logs(ax: "Axes", here: pl.DataFrame) -> None:
-    ax.set_xscale("log")
-    ax.set_yscale("log")
+    ax.set(xscale="log", yscale="log")

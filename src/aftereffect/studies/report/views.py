@@ -14,7 +14,8 @@ import polars as pl
 
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.players import registry
-from aftereffect.studies.report.charts import Drawing, Look, legend_above, looks, panels, styled
+from aftereffect.studies.report.charts import Drawing, Look, drawn, looks
+from aftereffect.studies.report.page import Entry, Page
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,7 +35,7 @@ PLACES = {
     "drifting": "drifting arms",
     "seasonal": "seasons",
     "hard": "lower-bound adversary",
-    "pieces": "piecewise constant means",
+    "pieces": "piecewise means",
     "stacked": "stacked losses",
     "anonymous": "anonymous rewards",
     "late_bills": "late bills",
@@ -57,25 +58,15 @@ def readable(rows: pl.DataFrame, apart: Collection[str] = ()) -> pl.DataFrame:
                 # What a player's name is made of is shown also where all have the same.
                 if key not in hidden and (key in ("base", "tuning") or any(other.get(key) != value for other in alike))
             }
-            label = registry.find(name).label(shown) if kind == "player" else instance_label(name, shown)
-            labels.append(label)
+            words = registry.setting_words(shown)
+            labels.append(registry.find(name).label(shown) if kind == "player" else ", ".join([PLACES[name], *words]))
         pairs = pairs.with_columns(pl.Series(column, labels, dtype=pl.String))
         if kind == "player":
-            known = [(registry.find(name), given) for name, given in settings]
-            iid = ["stochastic losses" in entry.needs(given) for entry, given in known]
-            pairs = pairs.with_columns(labelled=pl.Series([entry.labelled for entry, _ in known], dtype=pl.Boolean))
-            pairs = pairs.with_columns(stochastic=pl.Series(iid, dtype=pl.Boolean))
+            labelled = [registry.find(name).labelled for name, _ in settings]
+            iid = ["stochastic losses" in registry.find(name).needs(given) for name, given in settings]
+            pairs = pairs.with_columns(pl.Series("labelled", labelled), pl.Series("stochastic", iid))
         rows = rows.join(pairs, on=[kind, f"{kind}_params"], maintain_order="left")
     return rows
-
-
-def instance_label(name: str, settings: dict[str, Any]) -> str:
-    """Return an instance's name for people, with the settings given.
-
-    >>> instance_label("split", {"gap": 0.2})
-    'random splits, gap 0.2'
-    """
-    return ", ".join([PLACES[name], *registry.setting_words(settings)])
 
 
 def finals(rows: pl.DataFrame) -> pl.DataFrame:
@@ -133,6 +124,31 @@ def setting_at(name: str, value: float) -> str:
 def names(rows: pl.DataFrame, column: str) -> list[Any]:
     """Return the different values of a column, in the order they come in."""
     return rows[column].unique(maintain_order=True).to_list()
+
+
+def pivot(
+    page: Page,
+    rows: pl.DataFrame,
+    index: dict[str, str],
+    column: str,
+    entry: Callable[[dict[str, Any]], Entry],
+    caption: str,
+    **options: Any,
+) -> None:
+    """Add a table with a line for each combination of the columns `index`, given with their headings.
+
+    Each value of `column` has a column of its own, with the entry of the first row there; a dash where there is none.
+    """
+    values = sorted(set(rows[column].to_list()))
+    table: list[list[Entry]] = []
+    for key, part in rows.group_by(*index, maintain_order=True):
+        found = {row[column]: row for row in part.reverse().iter_rows(named=True)}
+        first = [f"{part:,}" if isinstance(part, int) else str(part) for part in key]
+        table.append([*first, *(entry(found[value]) if value in found else "–" for value in values)])
+    symbol = f"{SYMBOLS[column]} = " if column in SYMBOLS else ""
+    headings = [*index.values(), *(f"{symbol}{value:{',' if isinstance(value, int) else ',g'}}" for value in values)]
+    words = [k for k, name in enumerate(index) if k and name not in SIZES]
+    page.table(headings, table, words=words, caption=caption, **options)
 
 
 def reference(rows: pl.DataFrame) -> str:
@@ -194,15 +210,13 @@ def by_panel(
             values = wanted[size].unique().sort().to_list()
             wanted = wanted.filter(**{size: values[len(values) // 2]})
     few = np.linspace(0, wanted.height - 1, min(MOST_PANELS, wanted.height)).round().astype(int)
-    with styled():
-        figure, axes = panels(len(few), height=height)
+    words = f"{words}, in {len(few)} panels."
+    with drawn(name, words, len(few), height=height, legend=legend) as (drawing, axes):
         for ax, place in zip(axes, wanted[few].to_dicts(), strict=True):
-            ax.set_xlabel(labels[0])
-            ax.set_ylabel(labels[1])
             ax.set_title("\n".join(filter(None, (place.get("where"), size_label(place)))), fontsize=9)
+            ax.set(xlabel=labels[0], ylabel=labels[1])
             here = rows.filter(**place).sort(x, maintain_order=True)
             for who in names(here, "who"):
                 line(ax, here.filter(who=who), who, look[who])
             context(ax, here)
-        legend_above(figure, axes, legend)
-    return Drawing(name, figure, f"{words}, in {len(few)} panels.")
+    return drawing

@@ -5,7 +5,7 @@ import json
 import polars as pl
 
 from aftereffect.studies.report import views
-from aftereffect.studies.report.page import Entry, Page, ratio
+from aftereffect.studies.report.page import Page, ratio
 
 FAR = 3.0
 """Two regrets surely differ if they are this many standard errors apart."""
@@ -15,19 +15,10 @@ def wrong_delay(page: Page, rows: pl.DataFrame) -> list[str]:
     """Tabulate, by instance and true delay, regret with a wrong d over that of the same player with the right one."""
     found = compared(views.finals(views.of_regret(rows)))
     page.section("What a wrong delay costs")
-    delays = sorted(set(found["max_delay"].to_list()))
-    table: list[list[Entry]] = []
-    for (who, where), part in found.group_by("who", "where", maintain_order=True):
-        ratios = dict(part.group_by("max_delay").agg(pl.col("ratio").mean()).iter_rows())
-        entries = [ratio(ratios[d]) if d in ratios else "–" for d in delays]
-        table.append([str(who), str(where), *entries])
-    page.table(
-        ["player", "instance", *(f"d = {d:,}" for d in delays)],
-        table,
-        words=(1,),
-        caption="Regret over that of the same player told the true delay, by the true delay. Blue: the wrong d does "
-        "better.",
-    )
+    index = {"who": "player", "where": "instance"}
+    caption = "Regret over that of the same player told the true delay, by the true delay. Blue: less regret."
+    mean = found.group_by(*index, "max_delay", maintain_order=True).agg(pl.col("ratio").mean())
+    views.pivot(page, mean, index, "max_delay", lambda row: ratio(row["ratio"]), caption)
     return [note for who in views.names(found, "who") for note in notes(found.filter(who=who), who)]
 
 
