@@ -33,14 +33,15 @@ _experiments, _events, _rounds, _checkpoints = (
 _last_round = (
     select(func.max(_rounds.round)).where(_rounds.experiment == _experiments.number).scalar_subquery().label("last")
 )
-_find = select(schema.experiments)
+_this = _experiments.id == bindparam("id")
+_find = select(schema.experiments).where(_this)
 _load = select(
     schema.experiments,
     _checkpoints.seq.label("saved_seq"),
     _checkpoints.head.label("saved_head"),
     _checkpoints.state,
     _last_round,
-).join_from(schema.experiments, schema.checkpoints, isouter=True)
+).join_from(schema.experiments, schema.checkpoints, isouter=True).where(_this)
 _since = (
     select(schema.events)
     .where(_events.experiment == bindparam("number"), _events.seq > bindparam("after"))
@@ -120,7 +121,7 @@ def find(connection: Connection, identity: str) -> Row[Any]:
 
 def _one(connection: Connection, query: Any, identity: str) -> Row[Any]:
     if is_id(identity):
-        row: Row[Any] | None = connection.execute(query.where(_experiments.id == identity)).one_or_none()
+        row: Row[Any] | None = connection.execute(query, {"id": identity}).one_or_none()
         if row is not None:
             return row
     raise Refused("not_found", f"there is no experiment {str(identity)[:40]!r}")
