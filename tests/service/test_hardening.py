@@ -61,8 +61,7 @@ def test_the_file_that_names_the_holder_is_its_owners_alone_and_a_strangers_is_n
     database = tmp_path / "store.db"
     holder_path(database).touch(mode=0o644)
     lock = SqliteFile(database)
-    lock.lock(0.0)
-    lock.announce("http://127.0.0.1:1")
+    lock.lock(0.0, "http://127.0.0.1:1")
     assert mode(holder_path(database)) == 0o600
     assert holder(database) == {"pid": os.getpid(), "address": "http://127.0.0.1:1"}
     stranger = os.geteuid() + 4711

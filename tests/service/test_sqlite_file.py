@@ -173,8 +173,7 @@ import time
 from pathlib import Path
 from aftereffect.service.store.sqlite_file import SqliteFile
 lock = SqliteFile(Path(sys.argv[1]))
-lock.lock(5.0)
-lock.announce(sys.argv[2] or None)
+lock.lock(5.0, sys.argv[2] or None)
 print("held", flush=True)
 sys.stdin.read()
 """
@@ -209,7 +208,6 @@ def test_a_second_process_waits_for_the_first_to_end(tmp_path):
         ending = threading.Timer(0.3, other.stdin.close)
         ending.start()
         lock.lock(60.0)
-        lock.announce(None)
         ending.join()
         assert other.wait() == 0
         assert holder(database) == {"pid": os.getpid(), "address": None}

@@ -78,7 +78,7 @@ ALTERATIONS = [
         "INSERT INTO rounds SELECT experiment, 99, unit_index, unit, arm, total, status, draw, block, block_start, "
         "probability, washin, measured, \"update\", fed, date, substituted, why, asked_at, told_at FROM rounds "
         "WHERE round = 1",
-        "must be 120 round rows",
+        "number of round rows must be 120",
     ),
     ("UPDATE checkpoints SET state = replace(state, '\"running\"', '\"paused\"')", "checkpoint at event"),
     ("UPDATE checkpoints SET head = '00'", "checkpoint at event"),

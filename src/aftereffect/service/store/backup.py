@@ -62,7 +62,6 @@ def restore_backup(source: str | Path, target: str, *, wait: float = 10.0, token
                 raise Refused("invalid", "target must be another file than source, but it is the same")
             schema.check_file(database.file.path)
             database.file.lock(wait)
-            database.file.announce(None)
         # A backup is not touched: what is read, and upgraded, is a copy.
         beside = origin if database.file is None else database.file.path
         with _temporary(beside, "the backup could not be restored") as temporary:

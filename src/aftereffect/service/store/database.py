@@ -13,6 +13,7 @@ import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -38,10 +39,17 @@ READ_PRAGMAS = (*PRAGMAS, "query_only=ON")
 POSTGRES_OPTIONS = (
     f"-c synchronous_commit=on -c lock_timeout={PATIENCE_S}s -c idle_in_transaction_session_timeout={3 * PATIENCE_S}s"
 )
-_SQLITE: dict[str, Any] = {"check_same_thread": False, "timeout": PATIENCE_S}
 _UNKNOWN = "it is not known whether this was kept; ask and tell again: to repeat them is safe"
-# PostgreSQL's codes: disk full, out of memory, configuration limit exceeded.
-_PG_FULL = ("53100", "53200", "53400")
+# What the names of SQLite's errors and the codes of PostgreSQL's mean, the first that fits; all but the syncs that
+# failed say that nothing was kept: what was written but not synced may be there when the log is read again.
+_MEANINGS = (
+    (("SQLITE_CORRUPT", "SQLITE_NOTADB", "XX"), "corrupt", "the store's file is damaged"),
+    (("SQLITE_ERROR",), "corrupt", "the store's tables are not what they should be"),
+    (("SQLITE_CANTOPEN", "SQLITE_READONLY"), "busy", "the store's file cannot be opened or written to"),
+    (("SQLITE_IOERR_FSYNC", "SQLITE_IOERR_DIR_FSYNC"), "full", f"the store could not write, {_UNKNOWN}"),
+    # A quota or a limit is the same to a user as a full disk. PostgreSQL: disk full, out of memory, limit exceeded.
+    (("SQLITE_FULL", "SQLITE_IOERR", "53100", "53200", "53400"), "full", "the store could not write, nothing was kept"),
+)
 # Deadlock, serialization failure: nothing was kept, so the same again may do.
 _PG_AGAIN = ("40P01", "40001")
 # What SQLite says of the file as a whole, not of some rows.
@@ -87,13 +95,9 @@ class Database:
                 _postgres(url, size, isolation_level="REPEATABLE READ") for size in (READERS, INTERNAL_READERS)
             )
             return
-        url = url.set(database=str(self.file.path))
-        if self.file.read_only:
-            self.writing = _unwritable(url)
-            self.reading, self.internal = (_read_only(url, self.file, size) for size in (READERS, INTERNAL_READERS))
-        else:
-            self.writing = _sqlite(url, self.file, None)
-            self.reading, self.internal = (_sqlite(url, self.file, size) for size in (READERS, INTERNAL_READERS))
+        self.writing, self.reading, self.internal = (
+            _sqlite(self.file, readers) for readers in (0, READERS, INTERNAL_READERS)
+        )
 
     @contextmanager
     def transaction(self) -> Iterator["Transaction"]:
@@ -106,23 +110,19 @@ class Database:
             try:
                 yield transaction
                 if transaction.rows:
-                    self._commit(transaction)
+                    began = time.monotonic()
+                    if self.file is not None:
+                        self.file.check("nothing was kept")
+                    connection.commit()
+                    if self.file is not None:
+                        self.file.check("it is not known whether this was kept")
+                        self.file.rows += transaction.rows
+                    self.kept_at = time.monotonic()
+                    self.commit_s = self.kept_at - began
             except SQLAlchemyError:
                 # The next transaction gets a new connection.
                 connection.invalidate()
                 raise
-
-    def _commit(self, transaction: "Transaction") -> None:
-        transaction.committing = True
-        began = time.monotonic()
-        if self.file is not None:
-            self.file.check("nothing was kept")
-        transaction.connection.commit()
-        if self.file is not None:
-            self.file.check("it is not known whether this was kept")
-            self.file.count(transaction.rows)
-        self.kept_at = time.monotonic()
-        self.commit_s = self.kept_at - began
 
     def check(self) -> None:
         """See that the database answers, from connections that other reads cannot use up."""
@@ -139,75 +139,44 @@ class Database:
             self.file.release()
 
 
+@dataclass
 class Transaction:
-    """A transaction on the writing connection. rows: how many rows it changes; committing: the commit was sent."""
+    """A transaction on the writing connection. rows: how many rows it changes."""
 
-    __slots__ = ("committing", "connection", "rows")
-
-    def __init__(self, connection: Connection) -> None:
-        self.connection, self.rows, self.committing = connection, 0, False
+    connection: Connection
+    rows: int = 0
 
 
-def _sqlite(url: URL, file: SqliteFile, readers: int | None) -> Engine:
-    """Return an engine for a SQLite file with so many readers, or the one that writes."""
-    engine = create_engine(url, connect_args=_SQLITE, **_pool(readers or 1))
-
-    @event.listens_for(engine, "do_connect")
-    def _before(*_: object) -> None:
-        # A new connection must be to the file that the first one was to.
-        file.check_names()
-
-    @event.listens_for(engine, "connect")
-    def _prepare(connection: sqlite3.Connection, _record: object) -> None:
-        # The driver's own idea of when a transaction begins would leave out reads and changes of tables.
-        connection.isolation_level = None
-        for pragma in WRITE_PRAGMAS if readers is None else READ_PRAGMAS:
-            connection.execute(f"PRAGMA {pragma}")
-        if readers is None:
-            # To read anything opens the log too.
-            connection.execute("SELECT 1 FROM sqlite_master").fetchall()
-            file.connected()
-
-    @event.listens_for(engine, "begin")
-    def _begin(connection: Connection) -> None:
-        connection.exec_driver_sql("BEGIN" if readers else "BEGIN IMMEDIATE")
-
-    if readers is None:
-
-        @event.listens_for(engine, "close")
-        def _closed(*_: object) -> None:
-            file.closed()
-
-    return engine
-
-
-def _read_only(url: URL, file: SqliteFile, readers: int) -> Engine:
-    """Return an engine that reads a file which cannot be written to."""
-    engine = create_engine(url, **_pool(readers))
+def _sqlite(file: SqliteFile, readers: int) -> Engine:
+    """Return an engine for a SQLite file: with so many readers, or with 0 the one that writes."""
+    arguments: Any = {"check_same_thread": False, "timeout": PATIENCE_S, "isolation_level": None}
+    engine = create_engine(URL.create("sqlite", database=str(file.path)), **_pool(readers or 1))
 
     @event.listens_for(engine, "do_connect")
     def _connect(*_: object) -> sqlite3.Connection:
-        connection: sqlite3.Connection = sqlite3.connect(
-            file.read_only_uri(), uri=True, isolation_level=None, **_SQLITE
-        )
+        if file.read_only and not readers:
+            where = f"the store {str(file.path)!r}"
+            raise Unwritable(f"{where} can only be read, nothing was kept: it, or its folder, is read-only")
+        # A new connection must be to the file that the first one was to.
+        file.check_names()
+        where = file.read_only_uri() if file.read_only else file.path.as_uri()
+        connection: sqlite3.Connection = sqlite3.connect(where, uri=True, **arguments)
+        if not file.read_only:
+            for pragma in READ_PRAGMAS if readers else WRITE_PRAGMAS:
+                connection.execute(f"PRAGMA {pragma}")
+        if not readers:
+            # To read anything opens the log too.
+            connection.execute("SELECT 1 FROM sqlite_master").fetchall()
+            file.connected()
         return connection
 
     @event.listens_for(engine, "begin")
     def _begin(connection: Connection) -> None:
-        connection.exec_driver_sql("BEGIN")
+        # The driver's own idea of when a transaction begins would leave out reads and changes of tables.
+        connection.exec_driver_sql("BEGIN" if readers else "BEGIN IMMEDIATE")
 
-    return engine
-
-
-def _unwritable(url: URL) -> Engine:
-    """Return an engine that refuses, in place of one that writes."""
-    engine = create_engine(url)
-
-    @event.listens_for(engine, "do_connect")
-    def _refuse(*_: object) -> None:
-        where = f"the store {url.database!r}"
-        raise Unwritable(f"{where} can only be read, nothing was kept: it, or its folder, is read-only")
-
+    if not readers:
+        event.listen(engine, "close", lambda *_: file.closed())
     return engine
 
 
@@ -231,24 +200,10 @@ def refusal(error: SQLAlchemyError, *, committing: bool = False) -> Refused:
     said = " ".join(str(cause or error).split())[:200]
     if isinstance(error, IntegrityError):
         return Corrupt(f"the store already holds another event or row at this place (run verify): {said}")
-    if isinstance(cause, sqlite3.Error):
-        name = getattr(cause, "sqlite_errorname", "")
-        if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
-            return Corrupt(f"the store's file is damaged: {said}")
-        if name == "SQLITE_ERROR":
-            return Corrupt(f"the store's tables are not what they should be: {said}")
-        if name.startswith(("SQLITE_CANTOPEN", "SQLITE_READONLY")):
-            return Refused("busy", f"the store's file cannot be opened or written to: {said}")
-        # What was written but not synced may be there after all, when the log is read again.
-        if name.startswith(("SQLITE_IOERR_FSYNC", "SQLITE_IOERR_DIR_FSYNC")):
-            return Refused("full", f"the store could not write, {_UNKNOWN}: {said}")
-        # A write the system refuses for another reason than a full disk (a quota, a limit) is the same to a user.
-        if name.startswith(("SQLITE_FULL", "SQLITE_IOERR")):
-            return Refused("full", f"the store could not write, nothing was kept: {said}")
-    elif getattr(cause, "sqlstate", None) in _PG_FULL:
-        return Refused("full", f"the store could not write, nothing was kept: {said}")
-    elif str(getattr(cause, "sqlstate", None)).startswith("XX"):
-        return Corrupt(f"the store is damaged: {said}")
+    name = getattr(cause, "sqlite_errorname", "") or getattr(cause, "sqlstate", "") or ""
+    for names, code, words in _MEANINGS:
+        if name.startswith(names):
+            return Refused(code, f"{words}: {said}") if code != "corrupt" else Corrupt(f"{words}: {said}")
     if committing:
         return Refused("busy", f"the store did not answer the commit, {_UNKNOWN}: {said}")
     return Refused("busy", f"the store did not answer, try again: {said}")
@@ -261,8 +216,7 @@ def of_one_experiment(error: SQLAlchemyError) -> bool:
         # An error of the driver itself, about a value that it cannot read, has no name.
         name = getattr(cause, "sqlite_errorname", "")
         return not name.startswith(_WHOLE) or name in ("SQLITE_IOERR_READ", "SQLITE_IOERR_SHORT_READ")
-    damaged = str(getattr(cause, "sqlstate", None)).startswith("XX")
-    return damaged or isinstance(error, IntegrityError | DataError)
+    return isinstance(error, IntegrityError | DataError) or str(getattr(cause, "sqlstate", "")).startswith("XX")
 
 
 def worth_another_try(error: SQLAlchemyError) -> bool:

@@ -113,6 +113,15 @@ class Loaded:
         self.seq, self.head = found.seq, found.hash
         return rows
 
+    def check_end(self, row: Row[Any]) -> None:
+        """See that the log ends where the experiment's row says."""
+        if (self.seq, self.head) != (row.seq, row.head):
+            raise Corrupt(
+                f"the log of experiment {self.id} must end at event {row.seq} with hash {row.head[:12]}..., but it "
+                f"ends at {self.seq} with {self.head[:12]}...: events are missing at its end, or the row was altered",
+                experiment=self.id,
+            )
+
 
 def find(connection: Connection, identity: str) -> Row[Any]:
     """Return the row of an experiment, or refuse."""
@@ -144,18 +153,11 @@ def load(connection: Connection, identity: str) -> Loaded:
     if loaded.seq != row.seq:
         for found in connection.execute(_since, {"number": row.number, "after": loaded.seq}):
             loaded.replay(found)
-    if (loaded.seq, loaded.head) != (row.seq, row.head):
-        raise Corrupt(
-            f"the log of experiment {row.id} must end at event {row.seq} with hash {row.head[:12]}..., but it ends at "
-            f"{loaded.seq} with {loaded.head[:12]}...",
-            experiment=row.id,
-        )
-    last = loaded.experiment.last
-    if (row.last or 0) != last:
-        raise Corrupt(
-            f"the rounds of experiment {row.id} must go to {last}, as its log does, but go to {row.last or 0}",
-            experiment=row.id,
-        )
+    loaded.check_end(row)
+    last, stored = loaded.experiment.last, row.last or 0
+    if stored != last:
+        rule = f"the rounds of experiment {row.id} must go to {last}, as its log does"
+        raise Corrupt(f"{rule}, but go to {stored}", experiment=row.id)
     return loaded
 
 
@@ -216,34 +218,30 @@ class Changes:
 
     def write(self, connection: Connection) -> int:
         """Write everything inside a transaction; return how many rows that are."""
-        moved = list(self._moved.values())
-        due = [loaded for loaded in moved if loaded.seq >= loaded.checkpoint_at]
-        heads = [
-            {"of": each.number, "status": each.experiment.phase, "seq": each.seq, "head": each.head}
-            for each in moved
-        ]
-        checkpoints = [
-            {"experiment": each.number, "seq": each.seq, "head": each.head, "state": as_text(each.experiment.state())}
-            for each in due
-        ]
-        statements = _STATEMENTS[connection.dialect.name]
-        for statement, rows in zip(
-            statements, (self._events, list(self._rounds.values()), heads, checkpoints), strict=True
-        ):
+        heads: list[dict[str, Any]] = []
+        checkpoints: list[dict[str, Any]] = []
+        for loaded in self._moved.values():
+            place = {"of": loaded.number, "seq": loaded.seq, "head": loaded.head}
+            heads.append({**place, "status": loaded.experiment.phase})
+            if loaded.seq >= loaded.checkpoint_at:
+                checkpoints.append({**place, "state": as_text(loaded.experiment.state())})
+                loaded.saved()
+        tables = self._events, list(self._rounds.values()), heads, checkpoints
+        for statement, rows in zip(_STATEMENTS[connection.dialect.name], tables, strict=True):
             if rows:
                 connection.execute(statement, rows)
-        for loaded in due:
-            loaded.saved()
-        return len(self._events) + len(self._rounds) + len(moved)
+        return sum(map(len, tables))
 
 
-def _upsert(dialect: Any, table: Table, key: tuple[str, ...]) -> Insert:
-    statement = dialect.insert(table)
+def _upsert(dialect: Any, table: Table, **values: Any) -> Insert:
+    key = tuple(column.name for column in table.columns if column.name in _KEY)
+    statement = dialect.insert(table).values(**values)
     changed = {column.name: statement.excluded[column.name] for column in table.columns if column.name not in key}
     made: Insert = statement.on_conflict_do_update(index_elements=key, set_=changed)
     return made
 
 
+_KEY = ("experiment", "round", "unit_index")
 _move = (
     update(schema.experiments)
     .where(_experiments.number == bindparam("of"))
@@ -252,9 +250,9 @@ _move = (
 _STATEMENTS = {
     name: (
         insert(schema.events),
-        _upsert(dialect, schema.rounds, ("experiment", "round", "unit_index")),
+        _upsert(dialect, schema.rounds),
         _move,
-        _upsert(dialect, schema.checkpoints, ("experiment",)),
+        _upsert(dialect, schema.checkpoints, experiment=bindparam("of")),
     )
     for name, dialect in (("sqlite", sqlite), ("postgresql", postgresql))
 }

@@ -16,10 +16,7 @@ from aftereffect.service.store.event_log import find
 LARGEST_INDEX = 2**31 - 1
 ITEM_FIELDS = tuple(Row.model_fields)
 # What the charts need of a row.
-SERIES_FIELDS = (
-    *("round", "unit", "arm", "total", "status", "draw", "block", "block_start", "probability", "washin"),
-    *("measured", "update", "fed", "date", "substituted"),
-)
+SERIES_FIELDS = tuple(name for name in ITEM_FIELDS if name not in ("why", "asked_at", "told_at"))
 _SETTINGS = set(Summary.model_fields) & set(ExperimentSettings.model_fields)
 _experiments, _rounds, _events = schema.experiments.c, schema.rounds.c, schema.events.c
 items = select(_rounds.unit_index, *(_rounds[name] for name in ITEM_FIELDS))

@@ -20,113 +20,95 @@ from collections.abc import Collection
 from contextlib import closing
 from pathlib import Path
 
-from sqlalchemy import (
-    BigInteger,
-    Boolean,
-    Column,
-    Connection,
-    Double,
-    Engine,
-    ForeignKey,
-    Identity,
-    Integer,
-    MetaData,
-    String,
-    Table,
-    Text,
-    UniqueConstraint,
-    insert,
-    inspect,
-    select,
-)
+import sqlalchemy as sa
 
 from aftereffect.service.errors import Refused
 
-metadata = MetaData()
+metadata = sa.MetaData()
 
 # SQLite numbers rows by itself only where the key is plainly INTEGER.
-_Number = BigInteger().with_variant(Integer(), "sqlite")
+_Number = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 
-experiments = Table(
+experiments = sa.Table(
     "experiments",
     metadata,
-    Column("number", _Number, Identity(), primary_key=True),
-    Column("id", String(32), nullable=False, unique=True),
-    Column("name", Text, nullable=False),
-    Column("status", String(16), nullable=False),
-    Column("seq", BigInteger, nullable=False),
-    Column("head", String(64), nullable=False),
-    Column("created_at", String(32), nullable=False),
-    Column("settings", Text, nullable=False),
+    sa.Column("number", _Number, sa.Identity(), primary_key=True),
+    sa.Column("id", sa.String(32), nullable=False, unique=True),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("status", sa.String(16), nullable=False),
+    sa.Column("seq", sa.BigInteger, nullable=False),
+    sa.Column("head", sa.String(64), nullable=False),
+    sa.Column("created_at", sa.String(32), nullable=False),
+    sa.Column("settings", sa.Text, nullable=False),
     # The number of an experiment that is lost is not given to another one.
     sqlite_autoincrement=True,
 )
 
-events = Table(
+events = sa.Table(
     "events",
     metadata,
-    Column("experiment", _Number, ForeignKey("experiments.number"), nullable=False),
-    Column("seq", BigInteger, nullable=False),
-    Column("kind", String(16), nullable=False),
-    Column("round", BigInteger),
-    Column("unit", Text),
-    Column("body", Text, nullable=False),
-    Column("at", String(32), nullable=False),
-    Column("hash", String(64), nullable=False),
-    UniqueConstraint("experiment", "seq", name="one_event_per_seq"),
+    sa.Column("experiment", _Number, sa.ForeignKey("experiments.number"), nullable=False),
+    sa.Column("seq", sa.BigInteger, nullable=False),
+    sa.Column("kind", sa.String(16), nullable=False),
+    sa.Column("round", sa.BigInteger),
+    sa.Column("unit", sa.Text),
+    sa.Column("body", sa.Text, nullable=False),
+    sa.Column("at", sa.String(32), nullable=False),
+    sa.Column("hash", sa.String(64), nullable=False),
+    sa.UniqueConstraint("experiment", "seq", name="one_event_per_seq"),
 )
 
-rounds = Table(
+rounds = sa.Table(
     "rounds",
     metadata,
-    Column("experiment", _Number, ForeignKey("experiments.number"), nullable=False),
-    Column("round", BigInteger, nullable=False),
-    Column("unit_index", Integer, nullable=False),
-    Column("unit", Text, nullable=False),
-    Column("arm", Text, nullable=False),
-    Column("total", Double),
-    Column("status", String(16), nullable=False),
-    Column("draw", Boolean, nullable=False),
-    Column("block", BigInteger, nullable=False),
-    Column("block_start", BigInteger, nullable=False),
-    Column("probability", Double, nullable=False),
-    Column("washin", Boolean, nullable=False),
-    Column("measured", Boolean),
-    Column("update", Boolean, nullable=False),
-    Column("fed", Double),
-    Column("date", String(32)),
-    Column("substituted", Boolean, nullable=False),
-    Column("why", Text, nullable=False),
-    Column("asked_at", String(32)),
-    Column("told_at", String(32)),
-    UniqueConstraint("experiment", "round", "unit_index", name="one_row_per_round_and_unit"),
+    sa.Column("experiment", _Number, sa.ForeignKey("experiments.number"), nullable=False),
+    sa.Column("round", sa.BigInteger, nullable=False),
+    sa.Column("unit_index", sa.Integer, nullable=False),
+    sa.Column("unit", sa.Text, nullable=False),
+    sa.Column("arm", sa.Text, nullable=False),
+    sa.Column("total", sa.Double),
+    sa.Column("status", sa.String(16), nullable=False),
+    sa.Column("draw", sa.Boolean, nullable=False),
+    sa.Column("block", sa.BigInteger, nullable=False),
+    sa.Column("block_start", sa.BigInteger, nullable=False),
+    sa.Column("probability", sa.Double, nullable=False),
+    sa.Column("washin", sa.Boolean, nullable=False),
+    sa.Column("measured", sa.Boolean),
+    sa.Column("update", sa.Boolean, nullable=False),
+    sa.Column("fed", sa.Double),
+    sa.Column("date", sa.String(32)),
+    sa.Column("substituted", sa.Boolean, nullable=False),
+    sa.Column("why", sa.Text, nullable=False),
+    sa.Column("asked_at", sa.String(32)),
+    sa.Column("told_at", sa.String(32)),
+    sa.UniqueConstraint("experiment", "round", "unit_index", name="one_row_per_round_and_unit"),
 )
 
-checkpoints = Table(
+checkpoints = sa.Table(
     "checkpoints",
     metadata,
-    Column("experiment", _Number, ForeignKey("experiments.number"), primary_key=True),
-    Column("seq", BigInteger, nullable=False),
-    Column("head", String(64), nullable=False),
-    Column("state", Text, nullable=False),
+    sa.Column("experiment", _Number, sa.ForeignKey("experiments.number"), primary_key=True),
+    sa.Column("seq", sa.BigInteger, nullable=False),
+    sa.Column("head", sa.String(64), nullable=False),
+    sa.Column("state", sa.Text, nullable=False),
 )
 
-tokens = Table(
+tokens = sa.Table(
     "tokens",
     metadata,
-    Column("id", String(32), primary_key=True),
-    Column("name", Text, nullable=False),
-    Column("scopes", Text, nullable=False),
-    Column("hash", String(64), nullable=False, unique=True),
-    Column("created_at", String(32), nullable=False),
-    Column("revoked_at", String(32)),
+    sa.Column("id", sa.String(32), primary_key=True),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("scopes", sa.Text, nullable=False),
+    sa.Column("hash", sa.String(64), nullable=False, unique=True),
+    sa.Column("created_at", sa.String(32), nullable=False),
+    sa.Column("revoked_at", sa.String(32)),
 )
 
 # In the order in which they can be filled; tokens last.
 TABLES = (experiments, events, rounds, checkpoints, tokens)
 
 # One row: the version of the tables, in the table that Alembic keeps it in.
-versions = Table("alembic_version", metadata, Column("version_num", String(32), primary_key=True))
+versions = sa.Table("alembic_version", metadata, sa.Column("version_num", sa.String(32), primary_key=True))
 
 VERSION = "0002"
 """The version of the tables that this code reads and writes: the last step in `migrations/versions`."""
@@ -159,39 +141,36 @@ def _check_names(names: Collection[str], where: str) -> None:
         raise Refused("invalid", f"{rule}, but {where!r} holds something else ({some}); nothing was changed in it")
 
 
-def version(connection: Connection) -> str | None:
+def version(connection: sa.Connection) -> str | None:
     """Return the version of a store's tables, None for an empty database."""
-    if not inspect(connection).has_table("alembic_version"):
+    if not sa.inspect(connection).has_table("alembic_version"):
         return None
-    return connection.execute(select(versions.c.version_num)).scalar_one_or_none()
+    return connection.execute(sa.select(versions.c.version_num)).scalar_one_or_none()
 
 
-def upgrade(engine: Engine) -> None:
-    """Create the tables or bring them up to date; refuse what is no store, or one that this code cannot read."""
+def upgrade(engine: sa.Engine, *, read_only: bool = False) -> None:
+    """Create the tables or bring them up to date; refuse what is no store, or one that this code cannot read.
+
+    read_only: nothing can be changed, so the tables must be up to date.
+    """
     with engine.begin() as connection:
         if connection.dialect.name == "postgresql":
             # The wait is for another process's upgrade, however long it takes.
             connection.exec_driver_sql("SET LOCAL lock_timeout = 0")
             connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK})")
         found = version(connection)
-        _check_names(inspect(connection).get_table_names(), engine.url.database or "")
+        _check_names(sa.inspect(connection).get_table_names(), engine.url.database or "")
+        if read_only and found != VERSION:
+            rule = f"store must be of version {VERSION} where it can only be read"
+            raise Refused("invalid", f"{rule}, but it is of {found or 'none'}")
         if found is None:
             metadata.create_all(connection)
-            connection.execute(insert(versions).values(version_num=VERSION))
+            connection.execute(sa.insert(versions).values(version_num=VERSION))
         elif found != VERSION:
             _run_steps(connection, found)
 
 
-def check_version(engine: Engine) -> None:
-    """Refuse a store that can only be read if its tables are not up to date."""
-    with engine.connect() as connection:
-        found = version(connection)
-    if found != VERSION:
-        rule = f"store must be of version {VERSION} where it can only be read"
-        raise Refused("invalid", f"{rule}, but it is of {found or 'none'}")
-
-
-def _run_steps(connection: Connection, found: str) -> None:
+def _run_steps(connection: sa.Connection, found: str) -> None:
     # Imported late: most of the time a store is up to date.
     from alembic.config import Config
     from alembic.runtime.environment import EnvironmentContext

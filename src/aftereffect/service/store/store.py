@@ -70,13 +70,10 @@ class Store:
             with refusing():
                 if file is not None:
                     schema.check_file(file.path)
-                if file is not None and file.read_only and address is None:
-                    schema.check_version(database.reading)
-                else:
-                    if file is not None:
-                        file.lock(wait)
-                        file.announce(address)
-                    schema.upgrade(database.writing)
+                read_only = file is not None and file.read_only and address is None
+                if file is not None and not read_only:
+                    file.lock(wait, address)
+                schema.upgrade(database.reading if read_only else database.writing, read_only=read_only)
             return cls(database)
         except BaseException:
             database.close()

@@ -5,7 +5,6 @@
 
 import hashlib
 import secrets
-import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -67,30 +66,24 @@ class TokenCache:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._known: dict[str, tuple[frozenset[str], float]] = {}
-        self._lock = threading.Lock()
 
     def scopes_of(self, token: str) -> frozenset[str] | None:
         """Return a token's scopes, None if it is unknown or revoked."""
         if not isinstance(token, str) or not token.startswith(PREFIX):
             return None
         key, now = hashed(token), time.monotonic()
-        with self._lock:
-            known = self._known.get(key)
-        if known is not None and known[1] > now:
-            return known[0]
-        query = select(_tokens.scopes).where(_tokens.hash == key, _tokens.revoked_at.is_(None))
-        with self._engine.connect() as connection:
-            found = connection.execute(query).scalar_one_or_none()
-        if found is None:
-            return None
-        scopes = frozenset(found.split())
-        with self._lock:
+        known = self._known.get(key)
+        if known is None or known[1] <= now:
+            query = select(_tokens.scopes).where(_tokens.hash == key, _tokens.revoked_at.is_(None))
+            with self._engine.connect() as connection:
+                found = connection.execute(query).scalar_one_or_none()
+            if found is None:
+                return None
             if len(self._known) >= _MOST:
                 self._known.clear()
-            self._known[key] = scopes, now + REMEMBERED_S
-        return scopes
+            known = self._known[key] = frozenset(found.split()), now + REMEMBERED_S
+        return known[0]
 
     def forget(self) -> None:
         """Ask the database again, about every token."""
-        with self._lock:
-            self._known.clear()
+        self._known.clear()

@@ -71,21 +71,27 @@ class Job:
     started: how many of the items have been taken up.
     """
 
-    __slots__ = ("answers", "future", "items", "loop", "started")
-
     def __init__(self, items: Sequence[Item], loop: asyncio.AbstractEventLoop | None = None) -> None:
-        self.items, self.loop = items, loop
+        self.items, self.loop, self.started = items, loop, 0
         self.answers: list[Answer] = []
-        self.started = 0
         self.future: Any = Future() if loop is None else loop.create_future()
 
 
-class _Fault(Exception):
-    """A command made the domain fail in a way it does not know; its experiment may be half changed."""
+class _Batch(NamedTuple):
+    """What the items of one transaction are carried out with: two connections, what it changes, the moment."""
+
+    writing: Connection
+    reading: Connection
+    changes: Changes
+    at: str
 
 
 class _Apart(Exception):
     """A transaction failed because of one of its experiments: each command must be carried out on its own."""
+
+
+class _Fault(Exception):
+    """A command made the domain fail in a way it does not know; its experiment may be half changed."""
 
 
 class Writer:
@@ -185,15 +191,13 @@ class Writer:
     def _carry_out(self, items: Sequence[Item]) -> list[Answer]:
         """Carry out items in order, and return their answers once all of it is on the disk."""
         together = [index for index, (identity, _) in enumerate(items) if identity not in self.damaged]
-        apart = [index for index, (identity, _) in enumerate(items) if identity in self.damaged]
         answers: dict[int, Answer] = {}
         try:
-            try:
+            with contextlib.suppress(_Apart):
                 answers.update(zip(together, self._commit([items[index] for index in together]), strict=True))
-            except _Apart:
-                apart = sorted([*together, *apart])
-            for index in apart:
-                answers[index] = self._commit_apart(items[index])
+            for index, item in enumerate(items):
+                if index not in answers:
+                    answers[index] = self._commit_apart(item)
         except Exception as error:
             # A fault of this code: the thread that everybody waits for goes on.
             _log.exception("a batch of %d commands failed", len(items))
@@ -211,33 +215,34 @@ class Writer:
 
     def _commit(self, items: Sequence[Item], again: bool = True) -> list[Answer]:
         """Carry out items in one transaction; raise _Apart if that fails because of one of several."""
+        changes, answers, committing = Changes(), list[Answer](), False
         if not items:
-            return []
-        changes, answers, transaction = Changes(), list[Answer](), None
+            return answers
         try:
             with self._database.transaction() as transaction, self._database.internal.connect() as reading:
                 if self._database.file is None:
                     self._lock(transaction.connection, {identity for identity, _ in items})
-                at = self._now()
-                for identity, command in items:
-                    answers.append(self._do(transaction.connection, reading, changes, identity, command, at))
+                batch = _Batch(transaction.connection, reading, changes, self._now())
+                answers.extend(self._do(batch, identity, command) for identity, command in items)
                 transaction.rows = max(changes.write(transaction.connection), len(changes.touched))
+                # What fails from here on is the commit, if there is one.
+                committing = transaction.rows > 0
             return answers
-        except _Fault as fault:
-            self._forget(changes)
-            if len(items) > 1:
+        except (SQLAlchemyError, _Fault) as error:
+            for identity in changes.touched:
+                self._loaded.pop(identity, None)
+            fault = error.__cause__ if isinstance(error, _Fault) else None
+            if isinstance(error, SQLAlchemyError):
+                if again and not committing and worth_another_try(error):
+                    return self._commit(items, again=False)
+                problem, alone = refusal(error, committing=committing), not committing and of_one_experiment(error)
+            else:
+                problem, alone = Corrupt(f"the command failed: {type(fault).__name__}"), True
+            if alone and len(items) > 1:
                 raise _Apart from None
-            _log.error("a command of experiment %s failed", items[0][0], exc_info=fault.__cause__)
-            return [Corrupt(f"the command failed: {type(fault.__cause__).__name__}")]
-        except SQLAlchemyError as error:
-            self._forget(changes)
-            committing = transaction is not None and transaction.committing
-            if again and not committing and worth_another_try(error):
-                return self._commit(items, again=False)
-            problem = refusal(error, committing=committing)
-            if not committing and of_one_experiment(error):
-                if len(items) > 1:
-                    raise _Apart from None
+            if fault is not None:
+                _log.error("a command of experiment %s failed", items[0][0], exc_info=fault)
+            elif alone:
                 self._mark(items[0][0], problem)
             return self._not_kept(items, answers, changes, problem)
 
@@ -269,28 +274,21 @@ class Writer:
             if loaded is not None and (loaded.seq, loaded.head) != heads.get(identity):
                 del self._loaded[identity]
 
-    def _do(
-        self,
-        connection: Connection,
-        reading: Connection,
-        changes: Changes,
-        identity: str,
-        command: Command | Creation | Work,
-        at: str,
-    ) -> Answer:
+    def _do(self, batch: _Batch, identity: str, command: Command | Creation | Work) -> Answer:
         """Carry out one item in memory."""
+        changes = batch.changes
         try:
             if isinstance(command, Work):
-                answer = command.act(connection)
+                answer = command.act(batch.writing)
                 changes.touched.add(identity)
                 return answer
             if isinstance(command, Creation):
-                loaded = self._loaded[identity] = changes.create(connection, identity, command.settings, at)
+                loaded = self._loaded[identity] = changes.create(batch.writing, identity, command.settings, batch.at)
                 return loaded.view()
-            loaded = self._get(reading, identity)
+            loaded = self._get(batch.reading, identity)
             forgotten = loaded.experiment.forgotten(command)
-            recalled = None if forgotten is None else changes.row(reading, loaded, *forgotten)
-            done = loaded.experiment.do(command, at, recalled)
+            recalled = None if forgotten is None else changes.row(batch.reading, loaded, *forgotten)
+            done = loaded.experiment.do(command, batch.at, recalled)
             changes.add(loaded, done)
             return done.answer
         except Refused as refused:
@@ -310,14 +308,11 @@ class Writer:
         if loaded is None:
             try:
                 loaded = event_log.load(reading, identity)
-            except Corrupt as corrupt:
-                self._mark(identity, corrupt)
-                raise
-            except SQLAlchemyError as error:
-                if not of_one_experiment(error):
+            except (Corrupt, SQLAlchemyError) as error:
+                if isinstance(error, SQLAlchemyError) and not of_one_experiment(error):
                     raise
                 reading.rollback()
-                problem = refusal(error)
+                problem = refusal(error) if isinstance(error, SQLAlchemyError) else error
                 self._mark(identity, problem)
                 raise problem from None
         self._loaded[identity] = loaded
@@ -328,10 +323,6 @@ class Writer:
         if identity not in self.damaged:
             _log.error("experiment %s is damaged: %s", identity, problem.detail)
         self.damaged[identity] = problem, time.monotonic() + RETRY_S
-
-    def _forget(self, changes: Changes) -> None:
-        for identity in changes.touched:
-            self._loaded.pop(identity, None)
 
 
 def _deliver(pieces: Sequence[tuple[Job, int, int]], answers: list[Answer]) -> None:
