@@ -92,12 +92,13 @@ def compare(
         f"{runs} runs of {horizon:,} rounds on {draws} draws of the losses."
     )
     rows = []
-    for row in track(player_tables.contenders(problem), "comparing", console=console, transient=True):
+    for entry, settings in track(player_tables.contenders(problem), "comparing", console=console, transient=True):
+        player = entry.build(problem, **settings)
         # Once for the compiler, so that the time is the engine's.
-        ae.simulate(row.player, losses, runs=1, seed=seed, progress=False)
+        ae.simulate(player, losses, runs=1, seed=seed, progress=False)
         begun = time.perf_counter()
-        simulation = ae.simulate(row.player, losses, runs=runs, seed=seed, instances=draws, progress=False)
-        rows.append((row, simulation, time.perf_counter() - begun))
+        simulation = ae.simulate(player, losses, runs=runs, seed=seed, instances=draws, progress=False)
+        rows.append(((entry, settings), simulation, time.perf_counter() - begun))
     player_tables.print_comparison(console, rows)
     if missing := player_tables.left_out(problem):
         console.print(missing)

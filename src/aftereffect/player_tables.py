@@ -7,14 +7,14 @@ again at full size, or changed. To compare two simulations of your own, see `aft
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import aftereffect as ae
 from aftereffect.core import checks
 from aftereffect.players import registry
-from aftereffect.players.registry import Problem
+from aftereffect.players.registry import Entry, Problem
 from aftereffect.studies import Study
 
 if TYPE_CHECKING:
@@ -36,24 +36,14 @@ KINDS = {
 OURS, NAIVE = "default player", "naive Exp3"
 
 
-class Row(NamedTuple):
-    """A player of the comparison: its label, what it needs, whether it sees labels, and itself."""
-
-    label: str
-    needs: tuple[str, ...]
-    labelled: bool
-    player: Any
+Contender = tuple[Entry, dict[str, Any]]
+"""A player of the registry, and its settings."""
 
 
-def contenders(problem: Problem) -> list[Row]:
-    """Return every player that can play the problem, tuned to it."""
-    rows = []
-    for name, settings in registry.COMPARED:
-        entry = registry.find(name)
-        if not entry.lacks(problem, settings):
-            player = entry.build(problem, **settings)
-            rows.append(Row(entry.label(settings), entry.needs(settings), entry.labelled, player))
-    return rows
+def contenders(problem: Problem) -> list[Contender]:
+    """Return every player of the comparison that can play the problem."""
+    listed = [(registry.find(name), settings) for name, settings in registry.COMPARED]
+    return [(entry, settings) for entry, settings in listed if not entry.lacks(problem, settings)]
 
 
 def one_good_arm(
@@ -82,7 +72,7 @@ def one_good_arm(
     return losses, Problem(arms, max_delay, horizon, mean, variance, coefficients)
 
 
-def print_comparison(console: "Console", rows: Sequence[tuple[Row, ae.Simulation, float]]) -> None:
+def print_comparison(console: "Console", rows: Sequence[tuple[Contender, ae.Simulation, float]]) -> None:
     """Print each player's regret, time and assumptions, the labelled ones apart; it fits 80 columns."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
@@ -93,12 +83,14 @@ def print_comparison(console: "Console", rows: Sequence[tuple[Row, ae.Simulation
         table.add_column(heading, justify="right", no_wrap=True)
     for heading in ("d", "T", "law", "iid", "labels"):
         table.add_column(heading, justify="center", no_wrap=True)
-    for k, (row, simulation, seconds) in enumerate(rows):
+    for k, ((entry, settings), simulation, seconds) in enumerate(rows):
+        needs = entry.needs(settings)
         numbers = (f"{simulation.mean_regret:,.0f}", f"{simulation.standard_error:,.0f}", f"{seconds:.2f} s")
-        law = "+".join(short for need, short in LAW.items() if need in row.needs)
-        d, T, iid = ("•" if need in row.needs else "" for need in ("max_delay", "horizon", "stochastic losses"))
-        apart = k + 1 < len(rows) and rows[k + 1][0].labelled and not row.labelled
-        table.add_row(row.label, *numbers, d, T, law, iid, "•" if row.labelled else "", end_section=apart)
+        law = "+".join(short for need, short in LAW.items() if need in needs)
+        d, T, iid = ("•" if need in needs else "" for need in ("max_delay", "horizon", "stochastic losses"))
+        apart = not entry.labelled and k + 1 < len(rows) and rows[k + 1][0][0].labelled
+        labels = "•" if entry.labelled else ""
+        table.add_row(entry.label(settings), *numbers, d, T, law, iid, labels, end_section=apart)
     console.print(table)
     console.print(
         "What each has to know or assume: d the longest delay, T the horizon, the law of delays, losses drawn iid, "

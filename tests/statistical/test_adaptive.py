@@ -137,7 +137,7 @@ def test_it_learns_faster_than_the_tuned_player_where_arms_differ(K: int) -> Non
     # The point of it all: at most a third of the regret of Corollary 7's player, by 4 standard errors of the
     # difference.
     T, d = 20_000, 5
-    losses = ae.spreads.geometric(iid(T, means=K), half_life=2.0, max_delay=d)
+    losses = ae.spreads.geometric(iid(T, K), half_life=2.0, max_delay=d)
     ours = ae.simulate(BASES["stretches"](K, d), losses, runs=30, seed=1)
     tuned = ae.simulate(ae.CompositeLossWrapper.tuned(n_arms=K, max_delay=d, horizon=T), losses, runs=30, seed=1)
     error = math.hypot(ours.standard_error, tuned.standard_error / 3.0)

@@ -66,6 +66,6 @@ def test_regret_is_under_its_bounds_and_falls_with_the_variance(
 def test_ucb1_fails_where_the_level_moves() -> None:
     """The point of the second experiment: UCB1 takes a jump of the level for a change of the arms."""
     n_arms, horizon, gap, runs = SETTINGS[0]
-    losses = constrained(n_arms, n_arms=horizon, seed=gap)
+    losses = constrained(n_arms, horizon, gap)
     difference = compare(play(UCB1(n_arms), losses, runs), play(TsallisINF(n_arms), losses, runs))
     assert difference.mean > 3.0 * difference.standard_error

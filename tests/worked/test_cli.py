@@ -118,7 +118,8 @@ def test_compare_says_who_cannot_play() -> None:
         "linear composite (for known coefficients: --spread fading)."
     )
     # The sentence and the table must not contradict each other.
-    names = [{row.label for row in player_tables.contenders(problem)} for problem in (everyone, fewer)]
+    listed = [player_tables.contenders(problem) for problem in (everyone, fewer)]
+    names = [{entry.label(settings) for entry, settings in entries} for entries in listed]
     assert names[0] - names[1] == {"blinded bandit", "linear composite"}
 
 

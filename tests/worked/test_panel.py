@@ -12,9 +12,15 @@ from tests.contracts.kits import total_at
 from tests.contracts.test_bandits import BANDITS
 
 import aftereffect as ae
-from aftereffect.core import random
+from aftereffect.core import kernel, random
 
-SHARED = [name for name in BANDITS if getattr(BANDITS[name].make(), "averages", False)]
+
+def can_be_shared(bandit: Any) -> bool:
+    form = kernel.BANDITS.get(type(getattr(bandit, "params", None)))
+    return form is not None and form.update_many is not None
+
+
+SHARED = [name for name in BANDITS if can_be_shared(BANDITS[name].make())]
 COINS = [t % 17 in (0, 5, 12) for t in range(400)]
 WRAPPERS: dict[str, Callable[[Any, int], Any]] = {
     "d=0": lambda base, seed: ae.CompositeLossWrapper(base, max_delay=0, coins=1.0, seed=seed),

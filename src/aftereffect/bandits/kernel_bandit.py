@@ -1,7 +1,8 @@
 """The object around a base algorithm in kernel form: checks, copies, saves; the arithmetic stays in the kernel."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -63,21 +64,20 @@ class KernelBandit(ABC):
     """
 
     def __init__(self, n_arms: int, params: NamedTuple) -> None:
+        self._n_arms = checks.integer("n_arms", n_arms, low=2)
+        self.params = params
+        self._state = np.zeros(kernel.BANDITS[type(params)].size(self._n_arms))
+        self._update = self._compiled(learn_loss, 0, 0.0)
+        self._draw = self._compiled(draw_arm, np.zeros(4, np.uint64))
+        self._probabilities = self._compiled(write_probabilities, self._state)
+        self._compiled(start_state)(params, self._n_arms, self._state)
+
+    def _compiled(self, function: Callable[..., Any], *arguments: Any) -> Callable[..., Any]:
+        """Return a function of (params, n_arms, state, *arguments), compiled for arguments of these types."""
         # numba's import costs a quarter of a second: here, not with the package.
         from aftereffect.core.jit import entry
 
-        self._n_arms = checks.integer("n_arms", n_arms, low=2)
-        self.params = params
-        form = kernel.BANDITS[type(params)]
-        self._state = np.zeros(form.size(self._n_arms))
-        at = (self._n_arms, self._state)
-        self._update = entry(learn_loss, params, *at, 0, 0.0)
-        self._draw = entry(draw_arm, params, *at, np.zeros(4, np.uint64))
-        self._probabilities = entry(write_probabilities, params, *at, self._state)
-        self._update_many: Any = None
-        self._learn_sum: Any = None
-        self._learn_sums: Any = None
-        entry(start_state, params, *at)(params, *at)
+        return entry(function, self.params, self._n_arms, self._state, *arguments)
 
     @property
     def n_arms(self) -> int:
@@ -109,16 +109,17 @@ class KernelBandit(ABC):
         self._update(self.params, self._n_arms, self._state, arm, loss)
 
     def prepare_many(self) -> None:
-        """Compile what `update_many` needs; refuse if the kernel has no `update_many`, which units need to share it."""
-        from aftereffect.core.jit import entry
+        """Compile `update_many` ahead of its first call; refuse if the kernel has none."""
+        _ = self._learn_many
 
+    @cached_property
+    def _learn_many(self) -> Callable[..., Any]:
         if kernel.BANDITS[type(self.params)].update_many is None:
             raise InvalidArgument(
                 "bandit must have averaged updates, an update_many in its kernel, to be shared by units, "
                 f"but {self!r} has none"
             )
-        at = (self._n_arms, self._state)
-        self._update_many = entry(learn_losses, self.params, *at, np.zeros(1, np.int64), np.zeros(1))
+        return self._compiled(learn_losses, np.zeros(1, np.int64), np.zeros(1))
 
     def update_many(self, arms: Sequence[int], losses: Sequence[float]) -> None:
         """Feed the losses of arms that units drew from `probabilities`: learn from the average estimate."""
@@ -136,35 +137,32 @@ class KernelBandit(ABC):
 
     def learn_many(self, arms: Sequence[int], losses: Sequence[float]) -> None:
         """Do what `update_many` does, without checks: see `learn`."""
-        if self._update_many is None:
-            self.prepare_many()
-        self._update_many(self.params, self._n_arms, self._state, np.array(arms, np.int64), np.array(losses))
+        found = np.array(arms, np.int64), np.array(losses)
+        self._learn_many(self.params, self._n_arms, self._state, *found)
 
     def prepare_sums(self) -> None:
-        """Compile what `learn_sum` and `learn_sums` need; refuse if the kernel has no `update_sum`."""
-        from aftereffect.core.jit import entry
+        """Compile `learn_sum` and `learn_sums` ahead of their first call; refuse if the kernel has no `update_sum`."""
+        _ = self._learn_sums
 
+    @cached_property
+    def _learn_sums(self) -> tuple[Callable[..., Any], Callable[..., Any]]:
         if kernel.BANDITS[type(self.params)].update_sum is None:
             raise InvalidArgument(
                 "bandit must learn from sums over varying numbers of rounds, by an update_sum in its kernel "
                 f"(AdaptiveTsallis does), but {self!r} does not"
             )
-        at, terms = (self._n_arms, self._state), (0.0, 0.0, 0.0)
-        self._learn_sum = entry(learn_sum, self.params, *at, 0, 0.0, terms)
-        self._learn_sums = entry(learn_sums, self.params, *at, np.zeros(1, np.int64), np.zeros(1), terms)
+        terms = (0.0, 0.0, 0.0)
+        one = self._compiled(learn_sum, 0, 0.0, terms)
+        return one, self._compiled(learn_sums, np.zeros(1, np.int64), np.zeros(1), terms)
 
     def learn_sum(self, arm: int, loss: float, *terms: float) -> None:
         """Learn from a sum without checks; terms: weight, offset and top (`core/kernel.py`)."""
-        if self._learn_sum is None:
-            self.prepare_sums()
-        self._learn_sum(self.params, self._n_arms, self._state, arm, loss, terms)
+        self._learn_sums[0](self.params, self._n_arms, self._state, arm, loss, terms)
 
     def learn_sums(self, arms: Sequence[int], losses: Sequence[float], *terms: float) -> None:
         """Learn from several units' sums; see `learn_sum`."""
-        if self._learn_sums is None:
-            self.prepare_sums()
         found = np.array(arms, np.int64), np.array(losses)
-        self._learn_sums(self.params, self._n_arms, self._state, *found, terms)
+        self._learn_sums[1](self.params, self._n_arms, self._state, *found, terms)
 
     @abstractmethod
     def stability(self) -> float:

@@ -78,8 +78,7 @@ def update(params: TsallisINFParams, n_arms: int, state: FloatState, arm: int, l
     state[2 * n_arms] = least
 
 
-KERNEL = kernel.BanditKernel(size, start, tsallis.draw, update, tsallis.probabilities)
-kernel.register(TsallisINFParams, KERNEL)
+kernel.register(TsallisINFParams, kernel.BanditKernel(size, start, tsallis.draw, update, tsallis.probabilities))
 
 
 class TsallisINF(FTRLBandit):

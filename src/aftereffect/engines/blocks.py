@@ -152,7 +152,7 @@ def simulate_blocks(plan: Plan, player: Any) -> Outcome:
     horizon, n_arms = plan.losses.horizon, plan.losses.n_arms
     form = kernel.BLOCKS[type(player)]
     shortest = form.quiet(player) + 1
-    rows = prepare_rows(plan.losses, form.window(player), plan.threads).rows
+    rows = prepare_rows(plan.losses, form.window(player), plan.threads)
     sums, owed = prepare_owed(plan.losses, rows, plan.checkpoints, plan.threads)
     begin, advance = compiled(begin_blocks, player), compiled(advance_blocks, player)
     losses = np.zeros((plan.runs, len(plan.checkpoints)))

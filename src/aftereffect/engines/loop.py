@@ -37,8 +37,7 @@ def simulate_loop(plan: Plan) -> Outcome:
     losses, pseudo = np.zeros(shape), np.zeros(shape)
     updates = np.zeros(plan.runs, dtype=np.int64)
     traces = []
-    labelled = isinstance(plan.player, LabelledPlayer)
-    if labelled:
+    if labelled := isinstance(plan.player, LabelledPlayer):
         covers(plan)
     for run in range(plan.runs):
         player = plan.player.fresh(plan.seed, plan.first_run + run)

@@ -16,7 +16,7 @@ streaming pass per arm, on all cores, and kept as long as the losses live.
 
 import weakref
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,22 +29,10 @@ from aftereffect.losses.protocol import Losses
 CHUNK = 2048
 
 
-class Rows(NamedTuple):
-    """rows[t, 0, i] = D_i(t), rows[t, 1, i] = W_i(t), t = 0..T."""
-
-    rows: FloatArray
-    max_delay: int
-
-
-class Owed(NamedTuple):
-    """sums[c, i] = A_i(c); owed[c, m, i] = O_i(c, m)."""
-
-    sums: FloatArray
-    owed: FloatArray
-
-
-_rows: "weakref.WeakKeyDictionary[Losses, Rows]" = weakref.WeakKeyDictionary()
-_owed: "weakref.WeakKeyDictionary[Losses, tuple[bytes, Owed]]" = weakref.WeakKeyDictionary()
+# rows[t, 0, i] = D_i(t) and rows[t, 1, i] = W_i(t), t = 0..T, by the player's d; sums[c, i] = A_i(c) and
+# owed[c, m, i] = O_i(c, m), by the checkpoints.
+_rows: "weakref.WeakKeyDictionary[Losses, tuple[int, FloatArray]]" = weakref.WeakKeyDictionary()
+_owed: "weakref.WeakKeyDictionary[Losses, tuple[bytes, FloatArray, FloatArray]]" = weakref.WeakKeyDictionary()
 
 
 @kernel.helper
@@ -154,11 +142,11 @@ def each_arm(losses: Losses, threads: int, fill_arm: Callable[[int], Callable[[i
     spread_over(threads, work, losses.n_arms)
 
 
-def prepare_rows(losses: Losses, max_delay: int, threads: int) -> Rows:
+def prepare_rows(losses: Losses, max_delay: int, threads: int) -> FloatArray:
     """Return D and W for a player that reckons with `max_delay`; built once for each loss sequence and kept."""
     known = _rows.get(losses)
-    if known is not None and known.max_delay == max_delay:
-        return known
+    if known is not None and known[0] == max_delay:
+        return known[1]
     from aftereffect.core.jit import compiled
 
     fill = compiled(fill_rows, losses.params)
@@ -174,17 +162,18 @@ def prepare_rows(losses: Losses, max_delay: int, threads: int) -> Rows:
 
     each_arm(losses, threads, fill_arm)
     rows.flags.writeable = False
-    made = Rows(rows, max_delay)
-    _rows[losses] = made
-    return made
+    _rows[losses] = max_delay, rows
+    return rows
 
 
-def prepare_owed(losses: Losses, rows: FloatArray, checkpoints: NDArray[np.int64], threads: int) -> Owed:
-    """Return what is owed at the checkpoints, and the arms' sums of totals there."""
+def prepare_owed(
+    losses: Losses, rows: FloatArray, checkpoints: NDArray[np.int64], threads: int
+) -> tuple[FloatArray, FloatArray]:
+    """Return the arms' sums of totals at the checkpoints, and what is owed there."""
     key = checkpoints.tobytes()
     known = _owed.get(losses)
     if known is not None and known[0] == key:
-        return known[1]
+        return known[1:]
     from aftereffect.core.jit import compiled
 
     fill = compiled(fill_owed, losses.params)
@@ -198,9 +187,9 @@ def prepare_owed(losses: Losses, rows: FloatArray, checkpoints: NDArray[np.int64
     each_arm(losses, threads, fill_arm)
     # From the play of m rounds before to the last m plays.
     np.cumsum(owed, axis=1, out=owed)
-    found = Owed(rows[checkpoints, 0, :] - owed[:, delay, :], owed)
-    _owed[losses] = (key, found)
-    return found
+    sums = rows[checkpoints, 0, :] - owed[:, delay, :]
+    _owed[losses] = key, sums, owed
+    return sums, owed
 
 
 def arm_sums_at(losses: Losses, checkpoints: NDArray[np.int64]) -> FloatArray:

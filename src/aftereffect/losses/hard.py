@@ -23,6 +23,7 @@ from aftereffect.core.errors import InvalidArgument, InvalidLosses
 from aftereffect.losses import seeds
 from aftereffect.losses.protocol import Losses
 from aftereffect.losses.seeds import HARD, generator
+from aftereffect.losses.tables import check_range
 
 NOISES = ("independent", "shared")
 
@@ -64,12 +65,7 @@ def stacked(
     groups = checks.integer("len(linear_losses)", len(linear), low=1)
     longest = groups * (max_delay + 1)
     horizon = longest if horizon is None else checks.integer("horizon", horizon, low=1, high=longest)
-    outside = (linear < low) | (linear > high)
-    if outside.any():
-        n, i = (int(k) for k in np.argwhere(outside)[0])
-        raise InvalidLosses(
-            f"linear_losses must lie in [{low:g}, {high:g}], but linear_losses[{n}, {i}] is {float(linear[n, i])!r}"
-        )
+    check_range("linear_losses", linear, low, high)
     return Losses(
         Stacked(checks.frozen(linear), max_delay),
         horizon=horizon,
@@ -149,13 +145,13 @@ def hard(
     best = drawn_best if best_arm is None else checks.integer("best_arm", best_arm, low=0, high=n_arms - 1)
     paid = max(1, horizon // (max_delay + 1))
     mu = published_gap(n_arms, rounds=paid) if gap is None else checks.real("gap", gap, low=0.0)
-    width = n_arms if noise == "independent" else 1
     scale = noise_scale(n_arms, paid, noise)
     if scale * mu > 0.25:
         raise InvalidArgument(f"gap must be at most {0.25 / scale:g} to fit losses in [0, 1], but got {mu!r}")
     shift = np.zeros(n_arms)
     shift[best] = scale * mu
-    wobble = scale * random.normal(0.0, 0.5, size=(-(-horizon // (max_delay + 1)), width))
+    shape = (-(-horizon // (max_delay + 1)), n_arms if noise == "independent" else 1)
+    wobble = scale * random.normal(0.0, 0.5, size=shape)
     wobble[np.abs(wobble) > 0.5 - scale * mu] = 0.0
     losses = HardLosses(
         Stacked(checks.owned(0.5 - shift + wobble), max_delay),

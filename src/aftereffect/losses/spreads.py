@@ -37,17 +37,6 @@ from aftereffect.losses.protocol import Losses
 from aftereffect.losses.seeds import DELAYS, SPLIT, children, generator, sequence
 from aftereffect.losses.tables import Bound, Table, TableLike, as_table, iid
 
-__all__ = [
-    "anonymous_iid",
-    "at_once",
-    "delayed",
-    "geometric",
-    "kernels",
-    "linear_composite",
-    "random_split",
-    "randomly_delayed",
-]
-
 Law = str | tuple[str | float, ...]
 
 _GOLDEN, _MIX1, _MIX2 = (np.uint64(n) for n in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
@@ -235,9 +224,8 @@ def geometric(
     half_life = checks.real("half_life", half_life, above=0.0)
     if max_delay is None:
         # Beyond this the weights alone would fill the memory.
-        checks.real("half_life without max_delay", half_life, high=1e6)
-    chosen = math.floor(half_life * math.log2(100.0)) if max_delay is None else max_delay
-    delays = np.arange(checks.integer("max_delay", chosen, low=0) + 1)
+        max_delay = math.floor(checks.real("half_life without max_delay", half_life, high=1e6) * math.log2(100.0))
+    delays = np.arange(checks.integer("max_delay", max_delay, low=0) + 1)
     weights = np.exp2(-delays / half_life)
     return linear_composite(table, coefficients=weights / weights.sum(), direction=direction, low=low, high=high)
 

@@ -46,9 +46,8 @@ def sharp_terms(max_delay: int, horizon: int, update_probability: float) -> Shar
     SharpTerms(boundary=2.5, per_moved=1.5, per_regret=12.0)
     """
     d = checks.integer("max_delay", max_delay, low=0)
-    T = checks.integer("horizon", horizon, low=1)
+    enough_rounds(d, horizon)
     p = update_rate(d, update_probability)
-    enough_rounds(d, T)
     per_regret = (2 * d + 1) / ((d + 1) * p) if p > 0.0 else math.inf
     return SharpTerms(d * (3 * d + 2) / (d + 1), 1.5 * d, per_regret)
 
