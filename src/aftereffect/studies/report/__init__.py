@@ -2,7 +2,7 @@
 
     sections    `write_report`, `publish`, and which sections there are
     views       rows with readable names; charts, how figures look; page, the HTML
-    curves, scaling, theorems, ratios, price, wrong_delay, adaptive     the sections, by what they show
+    curves, growth, theorems, ratios, price, wrong_delay, default_player     the sections, by what they show
 
 A new section is a function of (page, rows) that adds to the page and returns sentences for "What was found"; it gets a
 name in `sections.SECTIONS`.

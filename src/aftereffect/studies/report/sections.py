@@ -20,7 +20,7 @@ import polars as pl
 from aftereffect.core import checks
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.studies.cells import cell_id
-from aftereffect.studies.report import adaptive, curves, price, ratios, scaling, theorems, views, wrong_delay
+from aftereffect.studies.report import curves, default_player, growth, price, ratios, theorems, views, wrong_delay
 from aftereffect.studies.report.page import Page, large
 from aftereffect.studies.results import VERSIONS, Results
 from aftereffect.studies.study import Study
@@ -29,13 +29,13 @@ Section = Callable[[Page, pl.DataFrame], list[str]]
 
 SECTIONS: Mapping[str, Section] = {
     "curves": curves.curves,
-    "scaling": scaling.scaling,
+    "scaling": growth.scaling,
     "bounds": theorems.bounds,
     "stability": theorems.stability,
     "ratios": ratios.ratios,
     "price": price.price,
     "wrong_delay": wrong_delay.wrong_delay,
-    "adaptive": adaptive.adaptive,
+    "adaptive": default_player.adaptive,
 }
 DEFAULT = {"regret": ["curves", "ratios"], "stability": ["stability"]}
 MOST = 2_000_000

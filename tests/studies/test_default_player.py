@@ -15,7 +15,7 @@ from aftereffect.losses import spreads, tables
 from aftereffect.studies import InvalidStudy
 from aftereffect.studies.instances import SHAPES, build_losses, piecewise
 from aftereffect.studies.measure import certificates, open_stretch
-from aftereffect.studies.report.adaptive import compared, nominal_gap
+from aftereffect.studies.report.default_player import compared, nominal_gap
 from aftereffect.studies.report.sections import write_report
 from aftereffect.studies.study import Study
 

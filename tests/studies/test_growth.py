@@ -7,9 +7,9 @@ import polars as pl
 import pytest
 from scipy import stats
 
-from aftereffect.studies.report import scaling
+from aftereffect.studies.report import growth
+from aftereffect.studies.report.growth import agreements, leading_term, local_slopes, power_law, section_one
 from aftereffect.studies.report.page import Page
-from aftereffect.studies.report.scaling import agreements, leading_term, local_slopes, power_law, section_one
 
 SIZES = [(K, d, T) for K in (4, 8, 16) for d in (4, 8, 16) for T in (10_000, 40_000)]
 
@@ -19,7 +19,7 @@ def grid() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return K.ravel(), d.ravel(), T.ravel()
 
 
-def fit(variables: dict[str, np.ndarray], y: np.ndarray) -> scaling.PowerLaw:
+def fit(variables: dict[str, np.ndarray], y: np.ndarray) -> growth.PowerLaw:
     found = power_law(variables, y)
     assert found is not None
     return found
@@ -127,8 +127,8 @@ def test_leading_terms_have_the_orders_of_section_one_at_large_sizes() -> None:
 
 def test_players_without_a_known_term_have_none() -> None:
     regret = np.linspace(1.0, 2.0, len(SIZES))
-    unknown = scaling.growth(worst(regret, "ARSUCB", "{}"))
-    both = scaling.growth(pl.concat([worst(regret), worst(regret, settings="{}")]))
+    unknown = growth.growth(worst(regret, "ARSUCB", "{}"))
+    both = growth.growth(pl.concat([worst(regret), worst(regret, settings="{}")]))
     assert unknown is not None
     assert both is not None
     assert unknown.term is both.term is None
@@ -155,7 +155,7 @@ def test_slopes_carry_their_errors() -> None:
 
 def test_regret_that_is_a_multiple_of_its_term_is_found_to_be() -> None:
     values = np.array([leading_term("exp3", *size) for size in SIZES])
-    one = scaling.growth(worst(0.7 * values))
+    one = growth.growth(worst(0.7 * values))
     assert one is not None
     assert one.term is not None
     assert one.term.agreement.constant == pytest.approx(0.7, rel=1e-9)
@@ -171,7 +171,7 @@ def test_regret_that_is_a_multiple_of_its_term_is_found_to_be() -> None:
 def test_the_section_says_so() -> None:
     values = np.array([leading_term("exp3", *size) for size in SIZES])
     page = Page("t")
-    (note,) = scaling.scaling(page, worst(0.7 * values))
+    (note,) = growth.scaling(page, worst(0.7 * values))
     assert note.startswith("wrapper, Exp3: regret grows as (d+1)^0.")
     assert "·√((d+1)KT) describes it best, with a typical deviation of" in note
     assert "for the next, √(" in note
@@ -182,4 +182,4 @@ def test_the_section_says_so() -> None:
 def test_no_delay_is_fitted_by_itself() -> None:
     rows = worst(np.arange(1.0, len(SIZES) + 1.0)).with_columns(who=pl.lit("wrapper, Exp3"))
     at_once = rows.with_columns(max_delay=pl.lit(0, dtype=pl.Int64)).unique(["n_arms", "horizon"])
-    assert list(scaling.fitted(pl.concat([rows, at_once]))) == ["wrapper, Exp3, d > 0", "wrapper, Exp3, d = 0"]
+    assert list(growth.fitted(pl.concat([rows, at_once]))) == ["wrapper, Exp3, d > 0", "wrapper, Exp3, d = 0"]
