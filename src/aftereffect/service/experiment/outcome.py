@@ -12,8 +12,12 @@ from typing import Any
 
 from aftereffect.core.text import amount
 
-LEADS = ((3.0, "clear", "clearly ahead of"), (2.0, "likely", "probably ahead of"))
-"""How many standard errors of the difference make a lead clear, or likely, and the words for it."""
+LEADS = (
+    (3.0, "clear", "clearly ahead of"),
+    (2.0, "likely", "probably ahead of"),
+    (0.0, "open", "not clearly ahead of"),
+)
+"""How many standard errors of the difference make a lead clear or likely, and the words for it."""
 
 
 @dataclass(slots=True)
@@ -64,7 +68,7 @@ def winner(
     seen = [i for i, tally in enumerate(tallies) if tally.count]
     ranked = sorted(seen, key=lambda i: (-sign * tallies[i].mean, i))
     first = [i for i in ranked if _equal(tallies[i].mean, tallies[ranked[0]].mean)]
-    favourites = _favourites(arms, probabilities)
+    favourites = [arm for arm, p in zip(arms, probabilities, strict=True) if _equal(p, max(probabilities))]
     found: dict[str, Any] = {
         "arm": arms[first[0]] if len(first) == 1 else None,
         "runner_up": arms[ranked[1]] if len(first) == 1 < len(ranked) else None,
@@ -75,17 +79,12 @@ def winner(
         "never_measured": [arm for i, arm in enumerate(arms) if not tallies[i].count],
     }
     lead = _tie(found, first, arms, tallies) if len(first) > 1 else _lead(found, ranked, arms, tallies)
-    found["words"] = " ".join([*lead, *_caveats(found, arms, probabilities)])
+    found["words"] = " ".join([*lead, *_caveats(found, favourites, len(arms), max(probabilities))])
     return found
 
 
 def _equal(one: float, other: float) -> bool:
     return math.isclose(one, other, rel_tol=1e-9)
-
-
-def _favourites(arms: Sequence[str], probabilities: Sequence[float]) -> list[str]:
-    most = max(probabilities)
-    return [arm for arm, p in zip(arms, probabilities, strict=True) if _equal(p, most)]
 
 
 def _tie(found: dict[str, Any], first: Sequence[int], arms: Sequence[str], tallies: Sequence[Tally]) -> list[str]:
@@ -112,30 +111,20 @@ def _lead(found: dict[str, Any], ranked: Sequence[int], arms: Sequence[str], tal
     against = f"{arms[ranked[1]]} ({amount(second.mean)} over {second.count:,})"
     if error_1 is None or error_2 is None:
         return [f"{best}, ahead of {against}; with a single window on one side nobody can say how sure that is."]
-    error = math.hypot(error_1, error_2)
-    found["standard_error"] = error
+    found["standard_error"] = error = math.hypot(error_1, error_2)
+    by = f"by {amount(gap)}, with a standard error of {amount(float(f'{error:.2g}'))}"
     if error == 0.0:
-        found["sure"] = "clear"
-        alike = "in every window, all of an arm's windows being alike"
-        return [f"{best}, clearly ahead of {against}: by {amount(gap)} {alike}."]
-    errs = f"with a standard error of {amount(float(f'{error:.2g}'))}"
-    for least, sure, words in LEADS:
-        if gap >= least * error:
-            found["sure"] = sure
-            return [f"{best}, {words} {against}: by {amount(gap)}, {errs}."]
-    found["sure"] = "open"
-    return [f"{best}, but cannot be told apart from {against}: {amount(gap)} apart, {errs}."]
+        by = f"by {amount(gap)} in every window, all of an arm's windows being alike"
+    found["sure"], words = next((sure, words) for least, sure, words in LEADS if gap >= least * error)
+    return [f"{best}, {words} {against}: {by}."]
 
 
-def _caveats(found: dict[str, Any], arms: Sequence[str], probabilities: Sequence[float]) -> list[str]:
+def _caveats(found: dict[str, Any], favourites: Sequence[str], n_arms: int, most: float) -> list[str]:
     """Say what the learner believes, and what the figures are not."""
-    most, first = max(probabilities), _favourites(arms, probabilities)
-    if len(first) == len(arms):
+    on = favourites[0] if len(favourites) == 1 else f"each of {', '.join(favourites)}"
+    lines = [f"The learner ended with probability {most:.2f} on {on}."]
+    if len(favourites) == n_arms:
         lines = [f"The learner ended with all alike: probability {most:.2f} on each arm."]
-    elif len(first) > 1:
-        lines = [f"The learner ended with probability {most:.2f} on each of {', '.join(first)}."]
-    else:
-        lines = [f"The learner ended with probability {most:.2f} on {first[0]}."]
     if found["never_measured"]:
         lines.append(f"Never measured: {', '.join(found['never_measured'])}.")
     lines.append(
