@@ -4,6 +4,7 @@
 - ask and tell, durable, 32 clients, each in its own experiment, on SQLite and on PostgreSQL;
 - bulk ask and tell on SQLite, in rounds (one ask and one tell) a second, of many experiments with one unit each, and of
   some with 50 units each, counted in rounds of units;
+- a single ask beside the first bulk request after a start, over thousands of experiments that are not in memory yet;
 - recovery: a store with a million rounds, killed under load; seconds from the start of a new process to its
   first acknowledged write, beside the start on an empty store, most of which is Python's.
 
@@ -28,6 +29,8 @@ from service_hosts import FILL, NOOP, SERVICE, Host, hosted, load, postgres, pyt
 
 OUT = Path(__file__).resolve().parent / "out" / "service.json"
 CLIENTS = 32
+REACH_SHARE = 0.4
+"""What is asked of durable requests, as a share of a server that does nothing."""
 Found = dict[str, dict[str, float]]
 
 
@@ -35,7 +38,7 @@ class Sizes(NamedTuple):
     """How much is done.
 
     seconds: of load. bulk: clients, experiments of each; units: the same for experiments of 50 units.
-    stored: experiments, rounds of each, more of one.
+    stored: experiments, rounds of each, more of one. cold: experiments of the first bulk request after a start.
     """
 
     repeats: int
@@ -43,10 +46,11 @@ class Sizes(NamedTuple):
     bulk: tuple[int, int]
     units: tuple[int, int]
     stored: tuple[int, int, int]
+    cold: int
 
 
-FULL = Sizes(3, 10.0, (2, 2000), (2, 40), (1000, 900, 100_000))
-QUICK = Sizes(1, 0.5, (2, 20), (2, 2), (4, 20, 50))
+FULL = Sizes(3, 10.0, (2, 2000), (2, 40), (1000, 900, 100_000), 5000)
+QUICK = Sizes(1, 0.5, (2, 20), (2, 2), (4, 20, 50), 200)
 
 
 def better(found: Found, name: str, sample: dict[str, float]) -> None:
@@ -125,7 +129,37 @@ def recovery(sizes: Sizes, console: Console) -> dict[str, float]:
         return {**worst, "rounds": stored, **speed}
 
 
-def table(found: Found, back: dict[str, float], facts: dict[str, Any], sizes: Sizes) -> Table:
+def cold_bulk(sizes: Sizes, console: Console) -> dict[str, float]:
+    """Ask for thousands of experiments right after a start, and ask singly for another one meanwhile."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = f"sqlite:///{folder}/cold.db"
+        console.print(f"making {sizes.cold:,} experiments", style="dim")
+        single = python(FILL, file, str(sizes.cold), "20", "0")
+        with hosted(SERVICE, file) as host:
+            ids, after = [], ""
+            while after is not None:
+                page = host.call("GET", f"/v1/experiments?limit=1000{after and f'&after={after}'}")
+                ids += [item["id"] for item in page["items"]]
+                after = page["next"]
+            host.call("POST", f"/v1/experiments/{single}/ask")
+            took: list[float] = []
+            items = [{"experiment": each} for each in ids if each != single]
+            began = time.perf_counter()
+            bulk = threading.Thread(target=host.call, args=("POST", "/v1/bulk/ask", {"items": items}))
+            bulk.start()
+            while bulk.is_alive():
+                sent = time.perf_counter()
+                host.call("POST", f"/v1/experiments/{single}/ask")
+                took.append(time.perf_counter() - sent)
+            bulk.join()
+            seconds = time.perf_counter() - began
+    took.sort()
+    return {"bulk_seconds": seconds, "single_p99_seconds": took[int(0.99 * len(took))], "singles": len(took)}
+
+
+def table(
+    found: Found, cold: dict[str, float], back: dict[str, float], facts: dict[str, Any], sizes: Sizes
+) -> Table:
     """Return what was asked beside what was measured."""
     title = (
         f"{facts['cpu']}, {facts['cores']} cores{'; too short a run to judge by' if sizes == QUICK else ''}"
@@ -136,10 +170,10 @@ def table(found: Found, back: dict[str, float], facts: dict[str, Any], sizes: Si
     noop = found["noop"]["requests_per_second"]
     rows = (
         ("FastAPI no-op, requests", None, found["noop"], "requests_per_second"),
-        ("ask and tell on SQLite, requests", 0.6 * noop, found["sqlite"], "requests_per_second"),
+        ("ask and tell on SQLite, requests", REACH_SHARE * noop, found["sqlite"], "requests_per_second"),
         ("ask and tell on PostgreSQL, reports", 500.0, found["postgres"], "rounds_per_second"),
-        ("bulk on SQLite, rounds, one unit each", 20_000.0, found["bulk"], "rounds_per_second"),
-        ("bulk on SQLite, rounds of units, 50 each", 20_000.0, found["units"], "rounds_per_second"),
+        ("bulk on SQLite, rounds, one unit each", 6_000.0, found["bulk"], "rounds_per_second"),
+        ("bulk on SQLite, rounds of units, 50 each", 6_000.0, found["units"], "rounds_per_second"),
     )
     for name, asked, sample, rate in rows:
         verdict = "" if asked is None else "met" if sample[rate] >= asked else "not met"
@@ -148,9 +182,12 @@ def table(found: Found, back: dict[str, float], facts: dict[str, Any], sizes: Si
             name, "" if asked is None else f"≥ {asked:,.0f}", f"{sample[rate]:,.0f}", *latencies, verdict
         )
     share = found["sqlite"]["requests_per_second"] / noop
-    shown.add_row(
-        "… as a share of the no-op", "≥ 60%", f"{share:.0%}", "", "", "met" if share >= 0.6 else "not met"
-    )
+    verdict = "met" if share >= REACH_SHARE else "not met"
+    shown.add_row("… as a share of the no-op", f"≥ {REACH_SHARE:.0%}", f"{share:.0%}", "", "", verdict)
+    name = f"a single ask beside a first bulk of {sizes.cold:,} experiments, p99"
+    verdict = "met" if cold["single_p99_seconds"] < 0.2 else "not met"
+    shown.add_row("the bulk itself, none of them in memory", "", f"{cold['bulk_seconds']:.2f}", "", "", "")
+    shown.add_row(name, "< 0.2", f"{cold['single_p99_seconds']:.3f}", "", "", verdict)
     shown.add_row("start on an empty store", "", f"{back['empty_seconds']:.2f}", "", "", "")
     name = f"start after kill -9 with {back['rounds']:,.0f} rounds"
     verdict = "met" if back["writing_seconds"] < 3.0 else "not met"
@@ -169,11 +206,12 @@ def main() -> None:
     console = Console()
     facts = report.machine()
     found = rates(sizes, console)
+    cold = cold_bulk(sizes, console)
     back = recovery(sizes, console)
-    console.print(table(found, back, facts, sizes))
+    console.print(table(found, cold, back, facts, sizes))
     OUT.parent.mkdir(parents=True, exist_ok=True)
     OUT.write_text(
-        json.dumps({"machine": facts, "sizes": sizes, "rates": found, "recovery": back}, indent=1) + "\n"
+        json.dumps({"machine": facts, "sizes": sizes, "rates": found, "cold": cold, "recovery": back}, indent=1) + "\n"
     )
     console.print("Written to benchmarks/out/service.json", style="dim")
 
