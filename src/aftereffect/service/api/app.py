@@ -112,7 +112,6 @@ def create_app(store: Store, config: Config | None = None) -> FastAPI:
         title="Aftereffect",
         version=VERSION,
         description=openapi.ABOUT,
-        openapi_tags=openapi.TAGS,
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,

@@ -1,4 +1,4 @@
-"""What FastAPI's OpenAPI document says beyond the routes: what scopes mean, problems, and the bodies of requests."""
+"""What FastAPI's OpenAPI document says beyond the routes: what scopes mean, problems, and request bodies."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -15,14 +15,9 @@ from aftereffect.service.messages import Problem
 ABOUT = (
     "Ask for the arm to play in a round, report the one total that was seen, and go on. A round's total is the sum of "
     "whatever arrived in it, from this round's action and from earlier ones. Every answer to a write is durable. "
-    "Errors are problem+json with a stable `code`."
+    "Errors are problem+json with a stable `code`. Where tokens are needed, the tag of an operation is the scope that "
+    "the token must have; `admin` includes `play`, and `play` includes `read`."
 )
-TAGS = [
-    {"name": "play", "description": "Needs a token with the scope `play` (or `admin`) where tokens are needed."},
-    {"name": "read", "description": "Needs a token with the scope `read` (or `play`, `admin`)."},
-    {"name": "admin", "description": "Needs a token with the scope `admin`."},
-    {"name": "open", "description": "Needs no token."},
-]
 REFERENCE = "#/components/schemas/{model}"
 _PROBLEM = {
     "description": "Refused; `code` says why. With 429 and 503, Retry-After holds the seconds to wait.",

@@ -94,7 +94,7 @@ class Experiment:
 
         Whoever stores the rows fetches it and passes it to `do`.
         """
-        if not isinstance(command, Tell | Amend) or not 1 <= command.round <= self.last:
+        if not isinstance(command, Tell | Amend) or not 1 <= command.round <= self._now.last:
             return None
         remembered = self._now.recent.get(command.round) is not None
         if remembered or (isinstance(command, Amend) and not self._amendable(command.round)):
@@ -186,7 +186,7 @@ class Experiment:
         body |= outcome
         if outcome["update"]:
             body["probabilities"] = fingerprint(self._now.probabilities)
-        if self.phase == "finished":
+        if self._now.phase == "finished":
             body["state"] = "finished"
         return rows
 
@@ -233,7 +233,8 @@ class Experiment:
         return Done(self._report(row, False), _event("amend", at, body, number, row["unit"]), [row])
 
     def _report(self, row: Row, repeated: bool) -> dict[str, Any]:
-        return {**row, "repeated": repeated, "state": self.phase, "open_round": self._now.open_round}
+        now = self._now
+        return {**row, "repeated": repeated, "state": now.phase, "open_round": now.open and now.open.number}
 
     def _start(self, at: str) -> Done:
         if self.phase == "running":
@@ -320,8 +321,8 @@ class Experiment:
         """Return a round that has been opened, None if it is no longer in memory."""
         if number < 1:
             raise Refused("invalid", f"round must be at least 1, but got {number}")
-        if number > self.last:
-            latest = f"the latest is {self.last}" if self.last else "none is"
+        if number > (last := self._now.last):
+            latest = f"the latest is {last}" if last else "none is"
             raise Refused("not_open", f"round must be open to be reported, but got {number} and {latest}", round=number)
         return self._now.recent.get(number)
 
