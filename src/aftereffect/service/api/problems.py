@@ -20,7 +20,6 @@ from aftereffect.service.errors import Refused, sentence
 
 MEDIA_TYPE = "application/problem+json"
 PATH = re.compile(r"(?:/[^\s/'\":;,]+){2,}")
-CODE_OF_STATUS = {404: "not_found", 405: "not_allowed"}
 
 
 def refusal(error: Exception) -> Refused:
@@ -39,7 +38,7 @@ def refusal(error: Exception) -> Refused:
         return Refused("invalid", sentence({**first, "loc": first["loc"][1:]}))
     if isinstance(error, HTTPException):
         detail = "the path must be one of this service's, but is not" if error.status_code == 404 else error.detail
-        return Refused(CODE_OF_STATUS.get(error.status_code, "bad_request"), detail)
+        return Refused({404: "not_found", 405: "not_allowed"}.get(error.status_code, "bad_request"), detail)
     return Refused("internal", "something went wrong here; it was logged, and nothing was acknowledged")
 
 

@@ -22,7 +22,6 @@ from aftereffect.service.experiment.experiment import warm_up
 from aftereffect.service.store.store import Store
 
 ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
-BACKLOG = 2048
 OWN_FILES = 100
 """Descriptors that are kept for the database, logs and the like; the rest are for connections."""
 
@@ -110,7 +109,7 @@ def _listener(config: Config) -> socket.socket:
     host = config.host.strip("[]")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        return socket.create_server((host, config.port), family=family, backlog=BACKLOG)
+        return socket.create_server((host, config.port), family=family, backlog=2048)
     except (OSError, UnicodeError) as error:
         reason = getattr(error, "strerror", error)
         raise InvalidArgument(

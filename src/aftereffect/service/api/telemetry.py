@@ -22,12 +22,11 @@ LOGGER = logging.getLogger("aftereffect.service")
 SLOW_SECONDS = 1.0
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"})
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
-UNMATCHED = "unmatched"
 
 
 def route_of(scope: Scope) -> str:
     """Return the template of the path that answered a request."""
-    return getattr(scope.get("route"), "path_format", UNMATCHED)
+    return getattr(scope.get("route"), "path_format", "unmatched")
 
 
 class StoreCollector(Collector):
