@@ -117,7 +117,7 @@ def test_an_amendment_may_say_which_total_it_corrects() -> None:
 def test_an_amendment_before_a_report_is_refused() -> None:
     experiment = made()
     experiment.do(Ask(), AT)
-    refused(experiment, Amend(1, 0.5), "conflict", "round 1 waits for one: tell it")
+    refused(experiment, Amend(1, 0.5), "conflict", "round 1 must have a report to be amended, but waits for one")
 
 
 def test_an_amendment_is_learned_from_while_its_block_is_open_and_refused_afterwards() -> None:

@@ -120,9 +120,9 @@ class Experiment:
             case Resume():
                 return self._resume(at)
             case Away():
-                return self._away(command.arm, at)
+                return self._set_away(command.arm, True, at)
             case Back():
-                return self._back(command.arm, at)
+                return self._set_away(command.arm, False, at)
             case Finish():
                 return self._finish(at)
         raise Refused("invalid", f"command must be one of {', '.join(commands.KINDS)}, but got {command!r}")
@@ -201,9 +201,8 @@ class Experiment:
         raise self._conflict(row, f"total must be the one already there, but {_told(row)} and now {given} came: {then}")
 
     def _conflict(self, row: Row, detail: str) -> Refused:
-        amendable = self._amendable(row["round"])
-        known = {"round": row["round"], "unit": row["unit"], "reported": row["total"], "amendable": amendable}
-        return Refused("conflict", detail, **known)
+        known = {"round": row["round"], "unit": row["unit"], "reported": row["total"]}
+        return Refused("conflict", detail, **known, amendable=self._amendable(row["round"]))
 
     def _amend(self, command: Amend, at: str, recalled: Mapping[str, Any] | None) -> Done:
         """Correct a report, or bring a late one, while the block of its round is open."""
@@ -214,8 +213,7 @@ class Experiment:
             raise Refused("closed", f"{rule} and learned from: its total stays as it was reported", round=number)
         before = self._row(number, u, recalled)
         if before["status"] == OPEN:
-            detail = f"round must have a report to be amended, but round {number} waits for one: tell it"
-            raise Refused("conflict", detail)
+            raise Refused("conflict", f"round {number} must have a report to be amended, but waits for one: tell it")
         if _reported(before, total):
             return Done(self._report(before, True), None, [])
         if not isinstance(command.was, type(...)) and not _reported(before, command.was):
@@ -268,26 +266,17 @@ class Experiment:
                 rows = now.open.rows(self.settings)
         return self._change(_event("resume", at, {"warm_until": now.warm_until}), rows)
 
-    def _away(self, name: str, at: str) -> Done:
-        """Take an arm out for now; from here on the guarantee is void."""
+    def _set_away(self, name: str, away: bool, at: str) -> Done:
+        """Take an arm out for now, which voids the guarantee from here on, or let it be played again."""
         now, arm = self._now, self._arm(name)
-        if arm in now.away:
+        if (arm in now.away) == away:
             return self._change()
         self._require("change its arms", "draft", "running", "paused")
-        if len(now.away) + 1 == len(self._arms):
+        if away and len(now.away) + 1 == len(self._arms):
             raise Refused("conflict", f"at least one arm must stay, but {name!r} is the last one that is there")
-        now.away = sorted([*now.away, arm])
+        now.away = sorted({*now.away} ^ {arm})
         now.arm_was_away = True
-        return self._change(_event("away", at, {"arm": name}))
-
-    def _back(self, name: str, at: str) -> Done:
-        """Let an arm be played again, from the next round on."""
-        arm = self._arm(name)
-        if arm not in self._now.away:
-            return self._change()
-        self._require("change its arms", "draft", "running", "paused")
-        self._now.away.remove(arm)
-        return self._change(_event("back", at, {"arm": name}))
+        return self._change(_event("away" if away else "back", at, {"arm": name}))
 
     def _finish(self, at: str) -> Done:
         """End the experiment; what has no report in the open round is closed as missing."""
