@@ -28,12 +28,11 @@ PATIENCE_S = 10
 """How long a connection from the pool, or a row that another process has locked, is waited for."""
 READERS, INTERNAL_READERS = 20, 8
 """How many connections read at a time: for requests; for the writer and for tokens."""
-LOG_LIMIT = 64 * 2**20
 PRAGMAS = "journal_mode=WAL", "synchronous=FULL", "wal_autocheckpoint=0"
 """How a connection to SQLite is set up, then how one that writes is, and one that reads."""
 WRITE_PRAGMAS = (
     *("page_size=8192", *PRAGMAS, "foreign_keys=ON", "cache_size=-65536"),
-    f"journal_size_limit={LOG_LIMIT}",
+    "journal_size_limit=67108864",
 )
 READ_PRAGMAS = (*PRAGMAS, "query_only=ON")
 POSTGRES_OPTIONS = (
@@ -221,9 +220,8 @@ def of_one_experiment(error: SQLAlchemyError) -> bool:
 
 def worth_another_try(error: SQLAlchemyError) -> bool:
     """Say whether a transaction that has not reached its commit may simply be run again on a new connection."""
-    if not isinstance(error, DBAPIError):
-        return False
-    return error.connection_invalidated or getattr(error.orig, "sqlstate", None) in _PG_AGAIN
+    lost = isinstance(error, DBAPIError) and error.connection_invalidated
+    return lost or getattr(getattr(error, "orig", None), "sqlstate", None) in _PG_AGAIN
 
 
 @contextmanager

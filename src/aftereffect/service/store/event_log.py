@@ -63,9 +63,7 @@ def first_hash(identity: str, settings: str, created_at: str) -> str:
     return hashlib.sha256(orjson.dumps([identity, settings, created_at])).hexdigest()
 
 
-def next_hash(
-    previous: str, seq: int, kind: str, round_: int | None, unit: str | None, body: str, at: str
-) -> str:
+def next_hash(previous: str, seq: int, kind: str, round_: int | None, unit: str | None, body: str, at: str) -> str:
     """Return the hash of an event; body: as it is stored."""
     return hashlib.sha256(orjson.dumps([previous, seq, kind, round_, unit, body, at])).hexdigest()
 

@@ -11,8 +11,7 @@ from typing import IO, Any
 
 from sqlalchemy import Engine
 
-from aftereffect.core import checks
-from aftereffect.core.errors import AftereffectError
+from aftereffect.core.checks import shown
 from aftereffect.service.errors import Refused
 from aftereffect.service.store import reads, schema
 from aftereffect.service.store.event_log import find
@@ -27,10 +26,8 @@ _rounds = schema.rounds.c
 
 def export(engine: Engine, identity: str, form: str) -> IO[bytes]:
     """Return all rounds of an experiment as an open file without a name."""
-    try:
-        checks.choice("form", form, FORMS)
-    except AftereffectError as error:
-        raise Refused("invalid", str(error)) from None
+    if form not in FORMS:
+        raise Refused("invalid", f"form must be one of {', '.join(FORMS)}, but got {shown(form)}")
     with tempfile.TemporaryDirectory(prefix="aftereffect-export-") as folder:
         file = Path(folder) / "rounds.csv"
         _write_csv(engine, identity, file, for_people=form == "csv")

@@ -1,6 +1,7 @@
 """Reads: always the last commit, from connections of their own; the writer waits for none of them."""
 
 import json
+import re
 from typing import Any
 
 from sqlalchemy import Engine, func, select, tuple_
@@ -14,6 +15,7 @@ from aftereffect.service.store import event_log, schema
 from aftereffect.service.store.event_log import find
 
 LARGEST_INDEX = 2**31 - 1
+_CURSOR = re.compile(r"([0-9]{1,19})(?:\.([0-9]{1,10})?)?")
 ITEM_FIELDS = tuple(Row.model_fields)
 # What the charts need of a row.
 SERIES_FIELDS = tuple(name for name in ITEM_FIELDS if name not in ("why", "asked_at", "told_at"))
@@ -38,18 +40,12 @@ def read_cursor(after: Any) -> tuple[int, int]:
     >>> read_cursor(None), read_cursor("7.1"), read_cursor(7) == (7, LARGEST_INDEX)
     ((0, 2147483647), (7, 1), True)
     """
-    if after is None:
-        return 0, LARGEST_INDEX
-    try:
-        if isinstance(after, bool):
-            raise ValueError
-        round_, _, unit = str(after).partition(".")
-        parts = [int(part) for part in (round_, unit or str(LARGEST_INDEX)) if part.isascii() and part.isdigit()]
-        if len(parts) != 2 or parts[0] > LARGEST or parts[1] > LARGEST_INDEX:
-            raise ValueError
-    except ValueError:
-        raise Refused("invalid", f"after must be ROUND or ROUND.UNIT, but got {checks.shown(after)}") from None
-    return parts[0], parts[1]
+    found = None if isinstance(after, bool) else _CURSOR.fullmatch("0" if after is None else str(after))
+    if found is not None:
+        round_, unit = int(found[1]), int(found[2] or LARGEST_INDEX)
+        if round_ <= LARGEST and unit <= LARGEST_INDEX:
+            return round_, unit
+    raise Refused("invalid", f"after must be ROUND or ROUND.UNIT, but got {checks.shown(after)}")
 
 
 def write_cursor(round_: int, unit_index: int, n_units: int) -> str:
