@@ -20,7 +20,7 @@ from rich.table import Table as Page
 import aftereffect as ae
 from aftereffect.bandits.ucb1 import UCB1
 from aftereffect.losses.tables import Table
-from aftereffect.players.labelled.qpmd import QPMD
+from aftereffect.players.labelled.joulani2013 import QPMD
 from aftereffect.players.rivals.odaaf import ODAAF, ODAAFB, ODAAFV
 
 HORIZON, MEANS = 250_000, (0.5, 0.6)

@@ -17,10 +17,8 @@ from aftereffect.engines.workload import Outcome, Plan
 from aftereffect.losses.protocol import Losses
 from aftereffect.losses.spreads import random_split, randomly_delayed
 from aftereffect.losses.tables import Table, iid
-from aftereffect.players.labelled.bold import BOLD
 from aftereffect.players.labelled.delayed_exp3 import DelayedExp3
-from aftereffect.players.labelled.delayed_ucb1 import DelayedUCB1
-from aftereffect.players.labelled.qpmd import QPMD
+from aftereffect.players.labelled.joulani2013 import BOLD, QPMD, DelayedUCB1
 from aftereffect.players.labelled.zimmert_seldin import ZimmertSeldin2020
 from aftereffect.players.protocol import LabelledPlayer
 

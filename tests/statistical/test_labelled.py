@@ -17,10 +17,8 @@ from aftereffect.engines.workload import Plan
 from aftereffect.losses.protocol import Losses
 from aftereffect.losses.spreads import delayed, random_split
 from aftereffect.losses.tables import iid
-from aftereffect.players.labelled.bold import BOLD
 from aftereffect.players.labelled.delayed_exp3 import DelayedExp3
-from aftereffect.players.labelled.delayed_ucb1 import DelayedUCB1
-from aftereffect.players.labelled.qpmd import QPMD
+from aftereffect.players.labelled.joulani2013 import BOLD, QPMD, DelayedUCB1
 from aftereffect.players.labelled.zimmert_seldin import ZimmertSeldin2020
 
 K, D, T, RUNS, Z = 3, 10, 6000, 60, 4.0

@@ -19,7 +19,7 @@ import aftereffect as ae
 from aftereffect.bandits.ucb1 import UCB1
 from aftereffect.engines.labelled import simulate_labelled
 from aftereffect.engines.workload import Plan
-from aftereffect.players.labelled.qpmd import QPMD
+from aftereffect.players.labelled.joulani2013 import QPMD
 from aftereffect.players.rivals.odaaf import ODAAF, ODAAFB, ODAAFV
 
 T, MEANS = 250_000, [0.5, 0.6]

@@ -10,8 +10,7 @@ from aftereffect.bandits.exp3 import Exp3
 from aftereffect.bandits.tsallis import TsallisFTRL
 from aftereffect.bandits.ucb1 import UCB1
 from aftereffect.core import random
-from aftereffect.players.labelled.bold import BOLD
-from aftereffect.players.labelled.qpmd import QPMD
+from aftereffect.players.labelled.joulani2013 import BOLD, QPMD
 
 T, K = 240, 3
 

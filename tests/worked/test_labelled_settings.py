@@ -7,10 +7,8 @@ import pytest
 
 from aftereffect.bandits.exp3 import Exp3
 from aftereffect.core.errors import InvalidArgument
-from aftereffect.players.labelled.bold import BOLD
 from aftereffect.players.labelled.delayed_exp3 import DelayedExp3
-from aftereffect.players.labelled.delayed_ucb1 import DelayedUCB1
-from aftereffect.players.labelled.qpmd import QPMD
+from aftereffect.players.labelled.joulani2013 import BOLD, QPMD, DelayedUCB1
 from aftereffect.players.labelled.zimmert_seldin import ZimmertSeldin2020
 
 RANGE = {"direction": "maximize", "low": -1.0, "high": 3.0}

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from aftereffect.players.labelled.delayed_ucb1 import DelayedUCB1
+from aftereffect.players.labelled.joulani2013 import DelayedUCB1
 
 
 def slow_choice(t: int, n_arms: int, arms: list[int], known: dict[int, float]) -> int:

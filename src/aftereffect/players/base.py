@@ -68,6 +68,12 @@ class Limits(NamedTuple):
     policy: int
 
 
+def limits_of(span: effects.Effects, parts: int | None, out_of_range: str) -> Limits:
+    """Return what a total can be, to which `parts` actions contribute; None: as many as rounds so far."""
+    bounds = effects.total_bounds(span, 0 if parts is None else parts - 1)
+    return Limits(span, *bounds, parts is None, OUT_OF_RANGE.index(out_of_range))
+
+
 REFUSED = math.inf
 
 
@@ -82,6 +88,12 @@ def admitted(limits: Limits, t: float, total: float) -> float:
             return REFUSED
         return min(max(total, least), most) if limits.policy == CLIP else math.nan
     return total
+
+
+def zero_begin(params: Any, n_arms: int, state: FloatState) -> None:
+    """Write a state before round 1 that is all zeros."""
+    for i in range(state.shape[0]):
+        state[i] = 0.0
 
 
 # Players that keep an arm for a block and draw the next one after an update. Their parameters have the fields `base`,
@@ -150,18 +162,15 @@ class BasePlayer:
     made and saved states restored.
     """
 
+    inside: Any
+
     __slots__ = ("_arm", "_open", "_round", "direction", "effects", "high", "low", "seed")
     # The fields of a saved state: those of every player, and a subclass's own.
     SAVED = ("inside", "settings", "seed", "round", "open", "arm")
     OWN_SAVED: tuple[str, ...] = ()
 
     def _take_range(
-        self,
-        *,
-        direction: str = "minimize",
-        low: float = 0.0,
-        high: float = 1.0,
-        seed: int | None = None,
+        self, *, direction: str = "minimize", low: float = 0.0, high: float = 1.0, seed: int | None = None
     ) -> effects.Effects:
         """Check and keep what every player takes, before its first round."""
         self.effects = effects.effects(direction, low, high)
@@ -169,11 +178,6 @@ class BasePlayer:
         self.seed = random.checked_seed("seed", seed)
         self._round, self._open, self._arm = 0, False, 0
         return self.effects
-
-    @property
-    def inside(self) -> Any:
-        """The base algorithm, or the number of arms of a player without one."""
-        raise NotImplementedError
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -290,8 +294,8 @@ class _InKernelForm(BasePlayer):
 
     def __init__(self, inside: Any, params: Any, **settings: Any) -> None:
         base = isinstance(inside, KernelBandit)
-        self._n_arms = checks.integer("n_arms", inside.n_arms if base else inside, low=2)
-        self._inside: Any = inside if base else self._n_arms
+        self.n_arms = checks.integer("n_arms", inside.n_arms if base else inside, low=2)
+        self.inside = inside if base else self.n_arms
         self._settings = settings
         self._params = params
         self._streams = random.streams(self.seed, 0, 1)[0]
@@ -302,20 +306,10 @@ class _InKernelForm(BasePlayer):
         from aftereffect.core.jit import entry
 
         self._numbers = np.zeros(size)
-        at = (self._n_arms, self._numbers)
+        at = (self.n_arms, self._numbers)
         self._ask = entry(ask, self._params, *at, self._streams)
         self._tell = entry(tell, self._params, *at, self._streams, *told)
         entry(begin, self._params, *at)(self._params, *at)
-
-    @property
-    def n_arms(self) -> int:
-        """K."""
-        return self._n_arms
-
-    @property
-    def inside(self) -> Any:
-        """The base algorithm, or the number of arms of a player without one."""
-        return self._inside
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -325,7 +319,7 @@ class _InKernelForm(BasePlayer):
     def ask(self) -> int:
         """Return the arm to play in this round; the same until `tell`."""
         if not self._open:
-            self._arm = self._ask(self._params, self._n_arms, self._numbers, self._streams)
+            self._arm = self._ask(self._params, self.n_arms, self._numbers, self._streams)
             self._round += 1
             self._open = True
         return self._arm
@@ -366,8 +360,7 @@ class KernelPlayer(_InKernelForm):
         span = self._take_range(**common)
         self.out_of_range = checks.choice("out_of_range", out_of_range, OUT_OF_RANGE)
         self._parts = parts
-        bounds = effects.total_bounds(span, 0 if parts is None else parts - 1)
-        return Limits(span, *bounds, parts is None, OUT_OF_RANGE.index(self.out_of_range))
+        return limits_of(span, parts, self.out_of_range)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -376,7 +369,7 @@ class KernelPlayer(_InKernelForm):
 
     def __init__(self, inside: Any, params: Any, **settings: Any) -> None:
         super().__init__(inside, params, **settings)
-        size = kernel.PLAYERS[type(params)].size(params, self._n_arms)
+        size = kernel.PLAYERS[type(params)].size(params, self.n_arms)
         self._compile(size, begin_player, ask_player, tell_player, 0, 0.0)
 
     def tell(self, total: float | None) -> Round:
@@ -385,7 +378,7 @@ class KernelPlayer(_InKernelForm):
             raise OutOfTurn("tell must follow ask, but no round is open")
         value = math.nan if total is None else checked_total(total)
         before = self._numbers.copy()
-        told = self._tell(self._params, self._n_arms, self._numbers, self._streams, self._arm, value)
+        told = self._tell(self._params, self.n_arms, self._numbers, self._streams, self._arm, value)
         if told < 0:
             self._numbers[:] = before
             raise InvalidTotal(f"{self.refusal()}, but got {value!r}")
@@ -414,7 +407,7 @@ class LabelledKernelPlayer(_InKernelForm):
         self.max_delay = max_delay
         # The arms of the plays that are not reported yet, by round, in ascending order.
         self._outstanding: dict[int, int] = {}
-        size = kernel.LABELLED[type(params)].size(params, self._n_arms)
+        size = kernel.LABELLED[type(params)].size(params, self.n_arms)
         self._compile(size, begin_labelled, ask_labelled, tell_labelled, 0, 0, 0.0)
 
     def span(self, **common: Unpack[Range]) -> effects.Effects:
@@ -440,7 +433,7 @@ class LabelledKernelPlayer(_InKernelForm):
         updates = 0
         for played in sorted(reports):
             arm = self._outstanding.pop(played)
-            at = (self._params, self._n_arms, self._numbers, self._streams)
+            at = (self._params, self.n_arms, self._numbers, self._streams)
             updates += self._tell(*at, played, arm, reports[played])
         self._open = False
         fed = float(self._numbers[FED])
@@ -490,18 +483,13 @@ class LabelledKernelPlayer(_InKernelForm):
 class BanditPlayer(BasePlayer):
     """A player around any Bandit, which belongs to it from then on."""
 
-    __slots__ = ("_arm_stream", "bandit", "out_of_range")
+    __slots__ = ("_arm_stream", "bandit", "inside", "out_of_range")
 
     def __init__(self, bandit: Bandit, *, out_of_range: str = "raise", **common: Unpack[Range]) -> None:
-        self.bandit = checked_bandit(bandit)
+        self.bandit = self.inside = checked_bandit(bandit)
         self._take_range(**common)
         self.out_of_range = checks.choice("out_of_range", out_of_range, OUT_OF_RANGE)
         self._arm_stream = random.stream(self.seed, 0, random.ARMS)
-
-    @property
-    def inside(self) -> Bandit:
-        """The base algorithm."""
-        return self.bandit
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -569,26 +557,23 @@ def checked_bandit(bandit: Any) -> Bandit:
     return found
 
 
-def kernel_base(bandit: Any) -> KernelBandit:
+def kernel_base(bandit: Any) -> Any:
     """Return a copy of `bandit` if it is an unplayed base algorithm in kernel form, as players in kernel form need."""
     if not isinstance(bandit, KernelBandit):
         raise InvalidArgument(
             f"bandit must be a base algorithm in kernel form, such as Exp3, but got {checks.shown(bandit)}"
         )
     # The player starts the kernel afresh: what the object has learned would be lost.
-    twin = bandit.fresh()
-    if bandit.state() != twin.state():
-        raise InvalidArgument(f"bandit must be unplayed, but {bandit!r} has learned")
-    return twin
+    return unplayed_copy(bandit, "")
 
 
-def unplayed_copy(bandit: Bandit) -> Bandit:
+def unplayed_copy(bandit: Bandit, purpose: str = " for its player to be copied") -> Bandit:
     """Return a base algorithm like this unplayed one, which shares nothing with it."""
     if not isinstance(bandit, KernelBandit):
         return copy.deepcopy(bandit)
     twin = bandit.fresh()
     if twin.state() != bandit.state():
-        raise InvalidArgument(f"bandit must be unplayed for its player to be copied, but {bandit!r} has learned")
+        raise InvalidArgument(f"bandit must be unplayed{purpose}, but {bandit!r} has learned")
     return twin
 
 

@@ -226,18 +226,11 @@ _WRAPPER = {
 }
 _WRAPPED = {"tsallis": _SIZES, "exp3": _SIZES, "tsallis_inf": _DELAY, "ucb1": (*_DELAY, *_IID), "uniform": ()}
 _NAIVE = {"exp3": _HORIZON, "ucb1": _IID, "tsallis_inf": ()}
-_MEAN = ("horizon", "mean_delay")
+_MEAN, _MIX = ("horizon", "mean_delay"), ("horizon", "coefficients")
+_TUNING = {"tuning": _choice(*TUNINGS)}
 
 _ENTRIES = (
-    Entry(
-        CompositeLossWrapper,
-        "wrapper, {base}",
-        _SIZES,
-        settings=_WRAPPER,
-        defaults={"base": "tsallis"},
-        bases=_WRAPPED,
-        make=_wrapper,
-    ),
+    Entry(CompositeLossWrapper, "wrapper, {base}", _SIZES, (), _WRAPPER, {"base": "tsallis"}, _WRAPPED, _wrapper),
     Entry(CoinCleanWrapper, "default player", _DELAY, _DELAY, make=default_player, alias="default_player"),
     Entry(rivals.DoublingWrapper, "wrapper, doubling T", _DELAY, _DELAY),
     Entry(rivals.UnknownDelayWrapper, "wrapper, unknown d", _HORIZON, (*_HORIZON, *_IID)),
@@ -251,33 +244,13 @@ _ENTRIES = (
     Entry(rivals.ODAAF, "ODAAF", _MEAN, ("horizon", "mean delay", *_IID)),
     Entry(rivals.ODAAFB, "ODAAF-B", (*_MEAN, *_DELAY), ("max_delay", "horizon", "mean delay", *_IID)),
     Entry(rivals.ODAAFV, "ODAAF-V", (*_MEAN, "delay_variance"), ("horizon", "mean delay", "delay variance", *_IID)),
-    Entry(
-        rivals.LinearComposite,
-        "linear composite",
-        ("horizon", "coefficients"),
-        ("coefficients", "horizon"),
-        make=rivals.LinearComposite.tuned,
-    ),
-    Entry(
-        Naive,
-        "naive {base}",
-        _SIZES,
-        settings={"base": _choice(*_NAIVE)},
-        defaults={"base": "exp3"},
-        bases=_NAIVE,
-        make=_naive,
-    ),
+    Entry(rivals.LinearComposite, "linear composite", _MIX, _MIX, make=rivals.LinearComposite.tuned),
+    Entry(Naive, "naive {base}", _SIZES, (), {"base": _choice(*_NAIVE)}, {"base": "exp3"}, _NAIVE, _naive),
     Entry(labelled.DelayedExp3, "delayed Exp3", _SIZES, _SIZES, make=labelled.DelayedExp3.tuned),
     Entry(labelled.BOLD, "BOLD, Exp3", _SIZES, _DELAY, make=_bold),
     Entry(labelled.QPMD, "QPM-D, UCB1", _DELAY, _IID, make=_qpmd),
     Entry(labelled.DelayedUCB1, "delayed UCB1", (), _IID),
-    Entry(
-        labelled.ZimmertSeldin2020,
-        "Zimmert-Seldin, {tuning}",
-        _DELAY,
-        settings={"tuning": _choice(*TUNINGS)},
-        defaults={"tuning": "simple"},
-    ),
+    Entry(labelled.ZimmertSeldin2020, "Zimmert-Seldin, {tuning}", _DELAY, (), _TUNING, {"tuning": "simple"}),
 )
 # Whoever sees totals may be told what to do with impossible ones.
 _POLICY = {"out_of_range": _choice(*OUT_OF_RANGE)}

@@ -1,9 +1,7 @@
 """Baselines that see each loss with the number of its round: what anonymity costs. One module a paper."""
 
-from aftereffect.players.labelled.bold import BOLD
 from aftereffect.players.labelled.delayed_exp3 import DelayedExp3
-from aftereffect.players.labelled.delayed_ucb1 import DelayedUCB1
-from aftereffect.players.labelled.qpmd import QPMD
+from aftereffect.players.labelled.joulani2013 import BOLD, QPMD, DelayedUCB1
 from aftereffect.players.labelled.zimmert_seldin import ZimmertSeldin2020
 from aftereffect.players.protocol import LabelledPlayer, LabelledRound
 

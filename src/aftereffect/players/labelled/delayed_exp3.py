@@ -104,13 +104,7 @@ class DelayedExp3(LabelledKernelPlayer):
 
     @classmethod
     def tuned(
-        cls,
-        n_arms: int,
-        *,
-        max_delay: int,
-        horizon: int,
-        total_delay: float | None = None,
-        **common: Unpack[Range],
+        cls, n_arms: int, *, max_delay: int, horizon: int, total_delay: float | None = None, **common: Unpack[Range]
     ) -> Self:
         """Take the η that minimises `regret_bound`: √(ln K/(eKT/2 + D)), at most 1/(2ed).
 

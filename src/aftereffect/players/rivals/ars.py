@@ -83,12 +83,6 @@ def size(params: ARSUCBParams | ARSExp3Params, n_arms: int) -> int:
     return ARMS + 3 * n_arms
 
 
-def begin(params: ARSUCBParams | ARSExp3Params, n_arms: int, state: FloatState) -> None:
-    """Stand before round 1."""
-    for i in range(ARMS + 3 * n_arms):
-        state[i] = 0.0
-
-
 def ask_ucb(params: ARSUCBParams, n_arms: int, state: FloatState, rng: WordState) -> int:
     """Choose the arm of least index when a block begins, else stay."""
     state[DREW] = 0.0
@@ -142,8 +136,8 @@ def tell_exp3(params: ARSExp3Params, n_arms: int, state: FloatState, rng: WordSt
     return 1
 
 
-kernel.register(ARSUCBParams, kernel.PlayerKernel(size, begin, ask_ucb, tell_ucb))
-kernel.register(ARSExp3Params, kernel.PlayerKernel(size, begin, ask_exp3, tell_exp3))
+kernel.register(ARSUCBParams, kernel.PlayerKernel(size, shared.zero_begin, ask_ucb, tell_ucb))
+kernel.register(ARSExp3Params, kernel.PlayerKernel(size, shared.zero_begin, ask_exp3, tell_exp3))
 
 
 class ARSUCB(KernelPlayer):

@@ -33,12 +33,6 @@ def size(params: BlockUCBParams, n_arms: int) -> int:
     return SUMS + 2 * n_arms
 
 
-def begin(params: BlockUCBParams, n_arms: int, state: FloatState) -> None:
-    """Stand before round 1."""
-    for i in range(SUMS + 2 * n_arms):
-        state[i] = 0.0
-
-
 @helper
 def least_index(scale: float, width: float, rounds: float, n_arms: int, sums: FloatState, counts: FloatState) -> int:
     """Return the first arm without a count, else the first with the least scale·mean − width·√(ln t/n)."""
@@ -84,7 +78,7 @@ def tell(params: BlockUCBParams, n_arms: int, state: FloatState, rng: WordState,
     return 1
 
 
-kernel.register(BlockUCBParams, kernel.PlayerKernel(size, begin, ask, tell))
+kernel.register(BlockUCBParams, kernel.PlayerKernel(size, shared.zero_begin, ask, tell))
 
 
 class BlockUCB(KernelPlayer):

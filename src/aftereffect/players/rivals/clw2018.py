@@ -100,12 +100,7 @@ class CLW2018(KernelPlayer):
     """
 
     def __init__(
-        self,
-        bandit: KernelBandit,
-        *,
-        max_delay: int,
-        update_probability: float | None = None,
-        **common: Unpack[Common],
+        self, bandit: KernelBandit, *, max_delay: int, update_probability: float | None = None, **common: Unpack[Common]
     ) -> None:
         inside = kernel_base(bandit)
         self.max_delay = d = checks.integer("max_delay", max_delay, low=0)

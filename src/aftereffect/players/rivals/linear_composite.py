@@ -151,13 +151,7 @@ class LinearComposite(KernelPlayer):
 
     @classmethod
     def tuned(
-        cls,
-        n_arms: int,
-        *,
-        horizon: int,
-        coefficients: Sequence[float],
-        base: str = "exp3",
-        **common: Unpack[Common],
+        cls, n_arms: int, *, horizon: int, coefficients: Sequence[float], base: str = "exp3", **common: Unpack[Common]
     ) -> Self:
         """Return the player whose copies are tuned to T/(d+1) updates each."""
         copies = first_lag(checks.array("coefficients", coefficients, shape=("d+1",))) + 1

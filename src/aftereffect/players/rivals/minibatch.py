@@ -102,13 +102,7 @@ class MiniBatch(KernelPlayer):
 
     @classmethod
     def tuned(
-        cls,
-        n_arms: int,
-        *,
-        horizon: int,
-        max_delay: int | None = None,
-        base: str = "tsallis",
-        **common: Unpack[Common],
+        cls, n_arms: int, *, horizon: int, max_delay: int | None = None, base: str = "tsallis", **common: Unpack[Common]
     ) -> Self:
         """Return the player with τ for its base's regret bound C√N, and the base tuned to ⌊T/τ⌋ updates.
 

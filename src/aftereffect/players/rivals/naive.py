@@ -10,41 +10,25 @@ from typing import Any, NamedTuple, Unpack
 
 from aftereffect.bandits.kernel_bandit import KernelBandit
 from aftereffect.bandits.protocol import Bandit
-from aftereffect.core import checks, effects, kernel, random
+from aftereffect.core import checks, effects, kernel
 from aftereffect.core.errors import InvalidTotal, OutOfTurn
-from aftereffect.core.kernel import DREW, FED, OWN, FloatState, WordState
+from aftereffect.core.kernel import FED, FloatState, WordState
 from aftereffect.players import base as shared
-from aftereffect.players.base import OUT_OF_RANGE, REFUSED, BanditPlayer, Common, Limits
+from aftereffect.players.base import BLOCK, DRAW, REFUSED, BanditPlayer, Common, Limits, limits_of
 from aftereffect.players.protocol import Round
 
 
 class NaiveParams(NamedTuple):
-    """base: the parameters of the base algorithm. totals: the range that totals are scaled from."""
+    """base: the parameters of the base algorithm; base_at: where its state begins. totals: their range."""
 
     base: Any
+    base_at: int
     totals: effects.Effects
     limits: Limits
 
 
-# state, after what every player has: the rounds told; then the base's state.
-ROUND, BASE = OWN, OWN + 1
-
-
-def size(params: NaiveParams, n_arms: int) -> int:
-    """One scalar, the base's state."""
-    return BASE + kernel.BANDITS[type(params.base)].size(n_arms)
-
-
-def begin(params: NaiveParams, n_arms: int, state: FloatState) -> None:
-    """Start the base."""
-    state[ROUND] = 0.0
-    kernel.bandit_start(params.base, n_arms, state[BASE:])
-
-
-def ask(params: NaiveParams, n_arms: int, state: FloatState, rng: WordState) -> int:
-    """Draw an arm in every round."""
-    state[DREW] = 1.0
-    return kernel.bandit_draw(params.base, n_arms, state[BASE:], random.uniform(rng[random.ARMS]))
+# state, after what every player in blocks has, its blocks being single rounds: the rounds told.
+ROUND = BLOCK
 
 
 def tell(params: NaiveParams, n_arms: int, state: FloatState, rng: WordState, arm: int, total: float) -> int:
@@ -54,14 +38,13 @@ def tell(params: NaiveParams, n_arms: int, state: FloatState, rng: WordState, ar
     if total == REFUSED:
         return -1
     state[ROUND] += 1.0
+    state[DRAW] = 1.0
     if total != total:
         return 0
-    state[FED] = effects.fed_loss(params.totals, 0, total)
-    kernel.bandit_update(params.base, n_arms, state[BASE:], arm, state[FED])
-    return 1
+    return shared.block_update(params, n_arms, state, arm, effects.fed_loss(params.totals, 0, total))
 
 
-kernel.register(NaiveParams, kernel.PlayerKernel(size, begin, ask, tell))
+kernel.register(NaiveParams, kernel.PlayerKernel(shared.block_size, shared.block_begin, shared.block_ask, tell))
 
 
 class Naive(BanditPlayer):
@@ -87,8 +70,7 @@ class Naive(BanditPlayer):
         self.max_delay = None if max_delay is None else checks.integer("max_delay", max_delay, low=0)
         parts, span = (self.max_delay or 0) + 1, self.effects
         self._totals = effects.Effects(parts * span.lo, parts * span.hi, span.maximize)
-        bounds = effects.total_bounds(span, parts - 1)
-        self._limits = Limits(span, *bounds, self.max_delay is None, OUT_OF_RANGE.index(self.out_of_range))
+        self._limits = limits_of(span, None if self.max_delay is None else parts, self.out_of_range)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -125,4 +107,4 @@ class Naive(BanditPlayer):
         """Return the player in kernel form, None if its base has no such form."""
         if not isinstance(self.bandit, KernelBandit):
             return None
-        return NaiveParams(self.bandit.params, self._totals, self._limits)
+        return NaiveParams(self.bandit.params, BLOCK + 1, self._totals, self._limits)

@@ -242,11 +242,6 @@ ORDERS = ("index", "best_first")
 LONGEST = 2**53
 
 
-def checked_horizon(horizon: int) -> int:
-    """Return T if it is a whole number that floats can count to."""
-    return checks.integer("horizon", horizon, low=1, high=LONGEST)
-
-
 class PhasedElimination(KernelPlayer):
     """What the three have in common: all but the table of lengths.
 
@@ -325,7 +320,7 @@ class ODAAF(PhasedElimination):
         bridge: bool = False,
         **common: Unpack[Common],
     ) -> None:
-        T = checked_horizon(horizon)
+        T = checks.integer("horizon", horizon, low=1, high=LONGEST)
         E = checks.real("mean_delay", mean_delay, low=0.0)
         offset = checks.integer("mean_delay_offset", mean_delay_offset, low=0, high=LONGEST)
         limits = self.limits(None, **common)
@@ -360,8 +355,8 @@ class ODAAFB(PhasedElimination):
         bridge: bool = True,
         **common: Unpack[Common],
     ) -> None:
-        T, d = checked_horizon(horizon), checks.integer("max_delay", max_delay, low=0, high=LONGEST)
-        self.max_delay = d
+        T = checks.integer("horizon", horizon, low=1, high=LONGEST)
+        self.max_delay = d = checks.integer("max_delay", max_delay, low=0, high=LONGEST)
         E = None if mean_delay is None else checks.real("mean_delay", mean_delay, low=0.0, high=float(d))
 
         def length(m: int) -> int:
@@ -398,7 +393,7 @@ class ODAAFV(PhasedElimination):
         bridge: bool = True,
         **common: Unpack[Common],
     ) -> None:
-        T = checked_horizon(horizon)
+        T = checks.integer("horizon", horizon, low=1, high=LONGEST)
         E = checks.real("mean_delay", mean_delay, low=0.0)
         V = checks.real("delay_variance", delay_variance, low=0.0)
         limits = self.limits(None, **common)

@@ -167,11 +167,11 @@ def tuned_base(base: str, n_arms: int, max_delay: int, horizon: int, form: str, 
     return TsallisFTRL(n_arms, learning_rate=eta) if base == "tsallis" else Exp3(n_arms, learning_rate=eta), beta
 
 
-def regret_bound(
-    bandit: Bandit, max_delay: int, update_probability: float | None, span: effects.Effects, horizon: int, form: str
-) -> float:
+def regret_bound(player: Any, horizon: int, form: str) -> float:
     """Return min(Theorem 4 in this form, T) times the range, for effects that are never negative and drawn coins."""
-    T, d, beta = checks.integer("horizon", horizon, low=1), max_delay, update_probability
+    bandit, d, beta = player.bandit, player.max_delay, player.update_probability
+    span: effects.Effects = player.effects
+    T = checks.integer("horizon", horizon, low=1)
     checks.choice("form", form, FORMS)
     if beta is None:
         raise InvalidArgument("coins must be a bias for Theorem 4 to hold, but got a given sequence")
@@ -188,6 +188,22 @@ def regret_bound(
         base = bandit.regret_bound(theory.most_updates(d, T))
         bound = theory.wrapper_regret_bound(d, T, beta, bandit.stability(), base)
     return min(bound, T) * span.hi
+
+
+def printed_bound(base: str, n_arms: int, max_delay: int, horizon: int, learning_rate: float) -> float:
+    """Return Theorem 4 for a base of that name at β = 1/(2d+1); infinite where no update can happen."""
+    N = theory.most_updates(max_delay, horizon)
+    if N == 0:
+        return math.inf
+    if base == "tsallis":
+        xi, regret = (
+            theory.tsallis_stability(n_arms, learning_rate),
+            theory.tsallis_regret_bound(n_arms, N, learning_rate),
+        )
+    else:
+        xi, regret = theory.exp3_stability(learning_rate), theory.exp3_regret_bound(n_arms, N, learning_rate)
+    beta = theory.best_update_probability(max_delay)
+    return theory.wrapper_regret_bound(max_delay, horizon, beta, xi, regret)
 
 
 def _sharp(bandit: Bandit, d: int, beta: float, maximize: bool, T: int) -> float:

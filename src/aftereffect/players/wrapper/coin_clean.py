@@ -17,7 +17,7 @@ from aftereffect.bandits.kernel_bandit import KernelBandit
 from aftereffect.bandits.protocol import Bandit
 from aftereffect.core import checks, effects
 from aftereffect.core.errors import InvalidArgument
-from aftereffect.players.base import Common
+from aftereffect.players.base import Common, limits_of
 from aftereffect.players.wrapper import certificate as certificates
 from aftereffect.players.wrapper.kernels import TOTALS, CoinCleanParams
 from aftereffect.players.wrapper.windows import CleanStretch
@@ -116,6 +116,5 @@ class CoinCleanWrapper(CompositeLossWrapper):
     def kernel(self) -> Any:
         """Return the player in kernel form."""
         bandit: Any = self.bandit
-        return CoinCleanParams(
-            bandit.params, TOTALS + 1, self.coins.kernel(), self._max_delay, self._limits(), self.scale
-        )
+        d, limits = self._max_delay, limits_of(self.effects, self._max_delay + 1, self.out_of_range)
+        return CoinCleanParams(bandit.params, TOTALS + 1, self.coins.kernel(), d, limits, self.scale)

@@ -247,11 +247,6 @@ class GivenCoins:
         """Return the sequence; how far it has been read follows from the round."""
         return {"sequence": "".join("01"[coin] for coin in self._rereadable("saved"))}
 
-    def skip(self, rounds: int) -> None:
-        """Go to the position after so many rounds."""
-        for t in range(1, rounds + 1):
-            self.read(t)
-
     def _rereadable(self, purpose: str) -> list[bool]:
         if self.sequence is None:
             raise InvalidArgument(
@@ -287,6 +282,7 @@ def restore_coins(state: Any, quiet: int, rounds_read: int) -> DrawnCoins | Give
         return drawn
     if isinstance(state, Mapping) and set(state) == {"sequence"} and isinstance(state["sequence"], str):
         given = GivenCoins([{"0": 0, "1": 1}.get(letter) for letter in state["sequence"]], quiet)
-        given.skip(rounds_read)
+        for t in range(1, rounds_read + 1):
+            given.read(t)
         return given
     raise InvalidState(f"coins must be a bias with its position or a sequence, but got {checks.shown(state)}")

@@ -9,7 +9,6 @@ afresh (Definition 1 counts its rounds from 1), so its first clean window ends i
 begins after its round d: nothing that lingers from the epoch before is ever in a window.
 """
 
-import math
 from typing import Any, NamedTuple, Unpack
 
 import numpy as np
@@ -22,6 +21,7 @@ from aftereffect.core import checks, effects, kernel
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.core.kernel import DREW, FED, OWN, FloatState, WordState, helper
 from aftereffect.players.base import Common, KernelPlayer, Limits, block_size
+from aftereffect.players.wrapper.certificate import printed_bound
 from aftereffect.players.wrapper.coins import Coins, bernoulli
 from aftereffect.players.wrapper.kernels import TOTALS, WrapperParams
 
@@ -133,7 +133,7 @@ class DoublingWrapper(KernelPlayer):
         **common: Unpack[Common],
     ) -> None:
         K = checks.integer("n_arms", n_arms, low=2)
-        d = checks.integer("max_delay", max_delay, low=0)
+        self.max_delay = d = checks.integer("max_delay", max_delay, low=0)
         checks.choice("base", base, ("tsallis", "exp3"))
         if first_horizon is None:
             first_horizon = min(8 * K * (2 * d + 1), LONGEST_FIRST)
@@ -149,12 +149,6 @@ class DoublingWrapper(KernelPlayer):
         coins, bounds = bernoulli(theory.best_update_probability(d)), effects.window_bounds(limits.span, d)
         params = DoublingParams(bases, coins, d, limits, bounds, first)
         super().__init__(K, params, max_delay=d, base=base, first_horizon=first)
-
-    @property
-    def max_delay(self) -> int:
-        """Return d, the longest delay the player reckons with."""
-        d: int = self._params.max_delay
-        return d
 
     @property
     def epoch(self) -> int:
@@ -201,13 +195,6 @@ class DoublingWrapper(KernelPlayer):
         return min(bound, horizon) * self.effects.hi
 
     def _epoch_bound(self, rounds: int, epoch: int) -> float:
-        """Theorem 4 for so many rounds of an epoch; infinite where it says nothing."""
-        d, K, rate = self.max_delay, self.n_arms, self._params.bases[epoch].learning_rate
-        N = theory.most_updates(d, rounds)
-        if N == 0:
-            return math.inf
-        if self._base == "tsallis":
-            xi, regret = theory.tsallis_stability(K, rate), theory.tsallis_regret_bound(K, N, rate)
-        else:
-            xi, regret = theory.exp3_stability(rate), theory.exp3_regret_bound(K, N, rate)
-        return theory.wrapper_regret_bound(d, rounds, theory.best_update_probability(d), xi, regret)
+        """Return Theorem 4 for so many rounds of an epoch."""
+        rate = self._params.bases[epoch].learning_rate
+        return printed_bound(self._base, self.n_arms, self.max_delay, rounds, rate)

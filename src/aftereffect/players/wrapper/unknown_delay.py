@@ -25,6 +25,7 @@ from aftereffect.core import checks, effects, kernel, random
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.core.kernel import DREW, FED, OWN, FloatState, WordState, helper
 from aftereffect.players.base import REFUSED, Common, KernelPlayer, Limits, admitted
+from aftereffect.players.wrapper.certificate import printed_bound
 
 
 class UnknownDelayParams(NamedTuple):
@@ -251,13 +252,7 @@ class UnknownDelayWrapper(KernelPlayer):
     """
 
     def __init__(
-        self,
-        n_arms: int,
-        *,
-        horizon: int,
-        guess: int = 1,
-        false_alarm: float = 0.05,
-        **common: Unpack[Common],
+        self, n_arms: int, *, horizon: int, guess: int = 1, false_alarm: float = 0.05, **common: Unpack[Common]
     ) -> None:
         horizon = checks.integer("horizon", horizon, low=1, high=1 << 53)
         guess = checks.integer("guess", guess, low=0, high=horizon)
@@ -299,10 +294,7 @@ class UnknownDelayWrapper(KernelPlayer):
             raise InvalidArgument(f"low must be at least 0 for Theorem 4 to hold, but got {self.low!r}")
         K, T, g = self.n_arms, self._params.horizon, self._params.guess
         alarm = self._params.false_alarm
-        N = theory.most_updates(g, T)
-        if d > g or N == 0 or (alarm > 0.0 and not stochastic):
+        if d > g or theory.most_updates(g, T) == 0 or (alarm > 0.0 and not stochastic):
             return float(T * self.effects.hi)
-        rate = theory.corollary_learning_rate(g, T)
-        xi, regret = theory.tsallis_stability(K, rate), theory.tsallis_regret_bound(K, N, rate)
-        bound = theory.wrapper_regret_bound(g, T, theory.best_update_probability(g), xi, regret)
+        bound = printed_bound("tsallis", K, g, T, theory.corollary_learning_rate(g, T))
         return float(min(bound + alarm * T, T) * self.effects.hi)

@@ -18,7 +18,7 @@ from aftereffect.bandits.protocol import Bandit
 from aftereffect.core import checks, effects, random
 from aftereffect.core.errors import InvalidArgument, InvalidState, InvalidTotal, OutOfTurn
 from aftereffect.players import base as shared
-from aftereffect.players.base import OUT_OF_RANGE, BanditPlayer, Common, Limits
+from aftereffect.players.base import BanditPlayer, Common, limits_of
 from aftereffect.players.protocol import PanelRound, Round
 from aftereffect.players.wrapper import certificate as certificates
 from aftereffect.players.wrapper.coins import DrawnCoins, make_coins, restore_coins
@@ -52,10 +52,7 @@ class CompositeLossWrapper(BanditPlayer):
     """
 
     # A service holds thousands of players, and asks each in turn: what they consist of is kept close together.
-    __slots__ = (
-        *("_arms", "_block_start", "_draw_next", "_drawn", "_max_delay", "_measured", "_windows"),
-        "coins",
-    )
+    __slots__ = (*("_arms", "_block_start", "_draw_next", "_drawn", "_max_delay", "_measured", "_windows"), "coins")
     OWN_SAVED = ("arm_stream", "coins", "arms", "windows", "draw_next", "drawn", "measured", "block_start")
 
     def __init__(self, bandit: Bandit, *, max_delay: int, coins: Any, **common: Unpack[Common]) -> None:
@@ -246,8 +243,7 @@ class CompositeLossWrapper(BanditPlayer):
 
         form="sharp" gives the smaller constants of docs/theory/sharper.md.
         """
-        beta = self.update_probability
-        return certificates.regret_bound(self.bandit, self._max_delay, beta, self.effects, horizon, form)
+        return certificates.regret_bound(self, horizon, form)
 
     def worst_case(self, horizon: int) -> float:
         """Return a bound on R_T, in units of the range and not cut at T, for a base that keeps account of its costs."""
@@ -271,13 +267,9 @@ class CompositeLossWrapper(BanditPlayer):
         """Return the player in kernel form, None if its base has no such form."""
         if not isinstance(self.bandit, KernelBandit):
             return None
-        d, bounds = self._max_delay, effects.window_bounds(self.effects, self._max_delay)
-        return WrapperParams(self.bandit.params, TOTALS + d + 1, self.coins.kernel(), d, self._limits(), bounds)
-
-    def _limits(self) -> Limits:
-        """What a total can be, in kernel form."""
-        bounds = effects.total_bounds(self.effects, self._max_delay)
-        return Limits(self.effects, *bounds, False, OUT_OF_RANGE.index(self.out_of_range))
+        d = self._max_delay
+        limits, bounds = limits_of(self.effects, d + 1, self.out_of_range), effects.window_bounds(self.effects, d)
+        return WrapperParams(self.bandit.params, TOTALS + d + 1, self.coins.kernel(), d, limits, bounds)
 
     @classmethod
     def _made(cls, inside: Any, settings: Mapping[str, Any], seed: int) -> Self:
