@@ -169,11 +169,9 @@ def _sqlite(file: SqliteFile, readers: int) -> Engine:
             file.connected()
         return connection
 
-    @event.listens_for(engine, "begin")
-    def _begin(connection: Connection) -> None:
-        # The driver's own idea of when a transaction begins would leave out reads and changes of tables.
-        connection.exec_driver_sql("BEGIN" if readers else "BEGIN IMMEDIATE")
-
+    # The driver's own idea of when a transaction begins would leave out reads and changes of tables.
+    begin = "BEGIN" if readers else "BEGIN IMMEDIATE"
+    event.listen(engine, "begin", lambda connection: connection.exec_driver_sql(begin))
     if not readers:
         event.listen(engine, "close", lambda *_: file.closed())
     return engine

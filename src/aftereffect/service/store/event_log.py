@@ -11,6 +11,7 @@ import hashlib
 import json
 import zlib
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
@@ -167,18 +168,18 @@ def _resumed(row: Row[Any]) -> Loaded:
     return Loaded(row.number, row.id, row.created_at, experiment, row.saved_seq, row.saved_head)
 
 
+@dataclass
 class Changes:
     """What one transaction will write: events with their hashes, changed rows, moved heads, due checkpoints.
 
     touched: the ids of experiments that are further in memory than in the store, until this is committed.
     """
 
-    def __init__(self) -> None:
-        self._events: list[dict[str, Any]] = []
-        # A row that changes twice is written once, as it was last.
-        self._rounds: dict[tuple[int, int, int], dict[str, Any]] = {}
-        self._moved: dict[str, Loaded] = {}
-        self.touched: set[str] = set()
+    touched: set[str] = field(default_factory=set)
+    _events: list[dict[str, Any]] = field(default_factory=list)
+    # A row that changes twice is written once, as it was last.
+    _rounds: dict[tuple[int, int, int], dict[str, Any]] = field(default_factory=dict)
+    _moved: dict[str, Loaded] = field(default_factory=dict)
 
     def create(self, connection: Connection, identity: str, settings: ExperimentSettings, at: str) -> Loaded:
         """Insert a new experiment at once: its number is needed for everything else."""
