@@ -4,6 +4,5 @@ experiment    Experiment: ask, tell, amend, start, pause, resume, away, back, fi
 commands      the commands as values                 state      what an experiment is now, saved and restored
 rounds        a round, its row, the recent rounds    learner    from settings to the player that decides
 plan          what settings mean before the start    guarantee  what is promised
-alarms        what somebody should look at           outcome    what was seen of each arm
-view          all of it as people see it
+outcome       what was seen of each arm              view       all of it as people see it, with alarms
 """

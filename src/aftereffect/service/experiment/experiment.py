@@ -10,8 +10,6 @@ as missing where it has no report. Corrections are taken in every state, as long
 that says what already holds changes nothing.
 """
 
-import hashlib
-import struct
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -22,12 +20,10 @@ from aftereffect.service.errors import Corrupt, Refused
 from aftereffect.service.experiment import commands
 from aftereffect.service.experiment.commands import Amend, Ask, Away, Back, Command, Finish, Pause, Resume, Start, Tell
 from aftereffect.service.experiment.rounds import MISSING, OPEN, ROW, Round, Row, days_between
-from aftereffect.service.experiment.state import State
+from aftereffect.service.experiment.state import State, fingerprint
 from aftereffect.service.experiment.view import view
 from aftereffect.service.settings import ExperimentSettings, checked_settings
 
-FEW = 16
-"""Up to so many probabilities stand in an event as they are, more as their SHA-256."""
 NOT_RUNNING = {
     "draft": "it is a draft: start it first",
     "paused": "it is paused: resume it first",
@@ -96,7 +92,7 @@ class Experiment:
         """
         if not isinstance(command, Tell | Amend) or not 1 <= command.round <= self._now.last:
             return None
-        remembered = self._now.recent.get(command.round) is not None
+        remembered = command.round in self._now.recent.rounds
         if remembered or (isinstance(command, Amend) and not self._amendable(command.round)):
             return None
         return command.round, self.settings.units[self._unit(command.unit)]
@@ -159,8 +155,8 @@ class Experiment:
         if played.number == played.block_start:
             body["probabilities"] = fingerprint(now.probabilities)
         rows = played.rows(self.settings)
-        answer = self._turn(played, rows[named or 0], named is None)
-        return Done(answer, _event("ask", at, body, played.number, command.unit), rows)
+        event = {"kind": "ask", "round": played.number, "unit": command.unit, "body": body, "at": at}
+        return Done(self._turn(played, rows[named or 0], named is None), event, rows)
 
     def _turn(self, played: Round, row: Row, everybody: bool) -> dict[str, Any]:
         answer = {**row, "warmup": played.warm, "state": self.phase}
@@ -176,19 +172,13 @@ class Experiment:
             return self._tell_again(command, self._row(command.round, u, recalled))
         status = now.record(played, u, total, at)
         body: dict[str, Any] = {"total": total, "status": status, "closed": now.waiting == 0}
-        rows = self._close(u, body, at) if now.waiting == 0 else [played.row(self.settings, u)]
-        event = _event("tell", at, body, command.round, self.settings.units[u])
+        if now.waiting == 0:
+            outcome, rows = now.end_round(u, at)
+            body |= outcome
+        else:
+            rows = [played.row(self.settings, u)]
+        event = {"kind": "tell", "round": command.round, "unit": rows[0]["unit"], "body": body, "at": at}
         return Done(self._report(rows[0], False), event, rows)
-
-    def _close(self, u: int, body: dict[str, Any], at: str) -> list[Row]:
-        """Close the round that is complete, write into `body` what came of it, and return the rows that changed."""
-        outcome, rows = self._now.end_round(u, at)
-        body |= outcome
-        if outcome["update"]:
-            body["probabilities"] = fingerprint(self._now.probabilities)
-        if self._now.phase == "finished":
-            body["state"] = "finished"
-        return rows
 
     def _tell_again(self, command: Tell, row: Row) -> Done:
         """Answer a report for a round that has one."""
@@ -222,13 +212,13 @@ class Experiment:
         body: dict[str, Any] = {"total": total, "was": before["total"], "was_status": before["status"]}
         if played is None:
             body["recalled"] = before
-            self._now.recount(before["status"], before["total"], total)
-            row = {**before, "total": total, "status": self._now.status_of(total), "told_at": at}
+            row = {**before, "total": total, "status": self._now.recount(before["total"], total), "told_at": at}
         else:
             self._now.correct(played, u, total, at)
             row = played.row(self.settings, u)
         body["status"] = row["status"]
-        return Done(self._report(row, False), _event("amend", at, body, number, row["unit"]), [row])
+        event = {"kind": "amend", "round": number, "unit": row["unit"], "body": body, "at": at}
+        return Done(self._report(row, False), event, [row])
 
     def _report(self, row: Row, repeated: bool) -> dict[str, Any]:
         now = self._now
@@ -239,7 +229,7 @@ class Experiment:
             return self._change()
         self._require("start it", "draft")
         self._now.phase, self._now.started_at = "running", at
-        return self._change(_event("start", at, {}))
+        return self._change("start", at)
 
     def _pause(self, at: str) -> Done:
         """Open no more rounds; the one that is open can still be told."""
@@ -247,7 +237,7 @@ class Experiment:
             return self._change()
         self._require("pause it", "running")
         self._now.phase, self._now.paused_at = "paused", at
-        return self._change(_event("pause", at, {"last": self.last}))
+        return self._change("pause", at, {"last": self.last})
 
     def _resume(self, at: str) -> Done:
         """Go on. What happened in the pause still arrives for d rounds: they are recorded, not learned from."""
@@ -264,7 +254,7 @@ class Experiment:
                 # Nobody can say whether this round was played before the pause or after it.
                 now.open.warm, now.open.withheld = True, [True] * now.n_units
                 rows = now.open.rows(self.settings)
-        return self._change(_event("resume", at, {"warm_until": now.warm_until}), rows)
+        return self._change("resume", at, {"warm_until": now.warm_until}, rows)
 
     def _set_away(self, name: str, away: bool, at: str) -> Done:
         """Take an arm out for now, which voids the guarantee from here on, or let it be played again."""
@@ -276,7 +266,7 @@ class Experiment:
             raise Refused("conflict", f"at least one arm must stay, but {name!r} is the last one that is there")
         now.away = sorted({*now.away} ^ {arm})
         now.arm_was_away = True
-        return self._change(_event("away" if away else "back", at, {"arm": name}))
+        return self._change("away" if away else "back", at, {"arm": name})
 
     def _finish(self, at: str) -> Done:
         """End the experiment; what has no report in the open round is closed as missing."""
@@ -289,22 +279,27 @@ class Experiment:
             units = [u for u, report in enumerate(played.reports) if report.status == OPEN]
             for u in units:
                 now.record(played, u, None, at)
-            changed = self._close(units[-1], body, at)
+            outcome, changed = now.end_round(units[-1], at)
+            body |= outcome
             changed += [played.row(self.settings, u) for u in units]
             rows = {(row["round"], row["unit"]): row for row in changed}
         now.phase, now.finished_at = "finished", at
-        return self._change(_event("finish", at, body), list(rows.values()))
+        return self._change("finish", at, body, list(rows.values()))
 
-    def _change(self, event: dict[str, Any] | None = None, rows: list[Row] | None = None) -> Done:
+    def _change(
+        self, kind: str | None = None, at: str = "", body: dict[str, Any] | None = None, rows: Sequence[Row] = ()
+    ) -> Done:
+        """Return what a command about the whole experiment led to; kind: of its event, None if nothing is new."""
+        event = None if kind is None else {"kind": kind, "round": None, "unit": None, "body": body or {}, "at": at}
         answer = {
             "state": self.phase,
             "round": self.last,
-            "open_round": self._now.open_round,
+            "open_round": self._now.open and self._now.open.number,
             "away": [self.settings.arms[i] for i in self._now.away],
             "warm_until": self._now.warm_until,
             "repeated": event is None,
         }
-        return Done(answer, event, rows or [])
+        return Done(answer, event, list(rows))
 
     def _opened(self, number: int) -> Round | None:
         """Return a round that has been opened, None if it is no longer in memory."""
@@ -313,11 +308,11 @@ class Experiment:
         if number > (last := self._now.last):
             latest = f"the latest is {last}" if last else "none is"
             raise Refused("not_open", f"round must be open to be reported, but got {number} and {latest}", round=number)
-        return self._now.recent.get(number)
+        return self._now.recent.rounds.get(number)
 
     def _row(self, number: int, u: int, recalled: Mapping[str, Any] | None) -> Row:
         """Return the row of a round, as it is in memory or as it was recalled."""
-        played = self._now.recent.get(number)
+        played = self._now.recent.rounds.get(number)
         if played is not None:
             return played.row(self.settings, u)
         if recalled is None:
@@ -352,14 +347,6 @@ class Experiment:
             raise Refused("wrong_state", detail, state=self.phase)
 
 
-def fingerprint(probabilities: Sequence[float]) -> list[float] | str:
-    """Return probabilities so that two of them are equal if and only if every bit is."""
-    if len(probabilities) <= FEW:
-        return list(probabilities)
-    return hashlib.sha256(struct.pack(f"<{len(probabilities)}d", *probabilities)).hexdigest()
-
-
-
 def warm_up() -> None:
     """Play a round in memory with each player, so that its code is loaded, and compiled where that is still to do.
 
@@ -371,11 +358,6 @@ def warm_up() -> None:
         experiment.do(Ask(), "2026-01-01T00:00:00Z")
         experiment.do(Tell(1, 0.5), "2026-01-01T00:00:00Z")
         Experiment.from_state(experiment.state()).view()
-
-def _event(
-    kind: str, at: str, body: dict[str, Any], round: int | None = None, unit: str | None = None
-) -> dict[str, Any]:
-    return {"kind": kind, "round": round, "unit": unit, "body": body, "at": at}
 
 
 def _reported(row: Mapping[str, Any], total: float | None) -> bool:

@@ -37,15 +37,6 @@ def build(design: Design, seed: int) -> Panel:
     return Panel(player, n_units=len(design.units))
 
 
-def shortest_block(player: str, max_delay: int) -> int:
-    """Return how many rounds a block has at least: an update needs d zeros before its coin, the paper's 2d.
-
-    >>> shortest_block("default", 7), shortest_block("paper", 7)
-    (8, 15)
-    """
-    return (1 if player == "default" else 2) * max_delay + 1
-
-
 class Rhythm(NamedTuple):
     """In rounds: the shortest block, the mean one, and how many at its end are learned from on average.
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from aftereffect.service import messages
-from aftereffect.service.experiment.learner import shortest_block
 from aftereffect.service.settings import ExperimentSettings
 
 OPEN, REPORTED, MISSING, VOID = "open", "reported", "missing", "void"
@@ -103,7 +102,8 @@ class Round:
         drawn = f"{arm} was drawn with probability {self.probabilities[u]:.3f}"
         if d == 0:
             return f"{drawn}; effects do not linger, so every round counts."
-        shortest = shortest_block(settings.player, d)
+        # An update needs d zeros before its coin, the paper's 2d.
+        shortest = (1 if settings.player == "default" else 2) * d + 1
         if place == 1:
             return f"{drawn} for block {block} and stays for at least {shortest} rounds."
         if place <= d:
@@ -127,7 +127,7 @@ class Round:
 
 
 class RecentRounds:
-    """The rounds that may still matter: the open block and a few before.
+    """The rounds that may still matter, by number: the open block and a few before.
 
     Of a block without end, as many missing reports make it, the latest `CELLS` reports are kept, or the latest
     `LONG` times d+1 rounds if that is more. The totals learned from at a block's end reach further back than that once
@@ -140,28 +140,24 @@ class RecentRounds:
     def __init__(self, max_delay: int, n_units: int, rounds: Sequence[Round] = ()) -> None:
         self._least = max(max_delay + 1, min(4, self.CELLS // n_units))
         self._most = max(self._least, self.CELLS // n_units, self.LONG * (max_delay + 1))
-        self._rounds = {played.number: played for played in rounds}
-        self._oldest = min(self._rounds, default=1)
+        self.rounds = {played.number: played for played in rounds}
+        self._oldest = min(self.rounds, default=1)
 
     def add(self, played: Round) -> None:
         """Remember a round and forget those that no longer matter."""
-        rounds = self._rounds
+        rounds = self.rounds
         rounds[played.number] = played
         while len(rounds) > self._least and (self._oldest < played.block_start or len(rounds) > self._most):
             del rounds[self._oldest]
             self._oldest += 1
 
-    def get(self, number: int) -> Round | None:
-        """Return a round, None if it is forgotten."""
-        return self._rounds.get(number)
-
     def since(self, number: int) -> list[Round]:
         """Return the rounds from this one on that are remembered."""
-        return [self._rounds[t] for t in range(max(number, self._oldest), self._oldest + len(self._rounds))]
+        return [self.rounds[t] for t in range(max(number, self._oldest), self._oldest + len(self.rounds))]
 
     def state(self) -> list[list[Any]]:
         """Return the rounds as JSON."""
-        return [played.state() for played in self._rounds.values()]
+        return [played.state() for played in self.rounds.values()]
 
 
 def date_of(settings: ExperimentSettings, number: int, at: str, shift: int) -> str | None:

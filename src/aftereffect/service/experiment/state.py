@@ -5,6 +5,7 @@ Who may do what, and when, is decided in `experiment.py` before anything here is
 
 import copy
 import hashlib
+import struct
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import astuple
 from functools import cached_property
@@ -28,6 +29,8 @@ PLAIN = (
     *("away", "arm_was_away", "plays", "counts", "sum", "shift", "paused_at", "started_at", "finished_at"),
 )
 """What is saved as it is."""
+FEW = 16
+"""Up to so many probabilities stand in an event as they are, more as their SHA-256."""
 
 
 def substitute(
@@ -49,6 +52,13 @@ def substitute(
             return arm, share
         left -= share
     return present[-1], shares[-1]
+
+
+def fingerprint(probabilities: Sequence[float]) -> list[float] | str:
+    """Return probabilities so that two of them are equal if and only if every bit is."""
+    if len(probabilities) <= FEW:
+        return list(probabilities)
+    return hashlib.sha256(struct.pack(f"<{len(probabilities)}d", *probabilities)).hexdigest()
 
 
 class State:
@@ -92,11 +102,6 @@ class State:
     def plan(self) -> Plan:
         """What was to be expected of this learner before it started."""
         return plan(self.settings, self.panel)
-
-    @property
-    def open_round(self) -> int | None:
-        """The number of the round that waits for reports."""
-        return None if self.open is None else self.open.number
 
     def begin_round(self, at: str) -> Round:
         """Ask the learner, put substitutes where arms are away, and wait for every unit."""
@@ -156,48 +161,41 @@ class State:
             if was != now:
                 self.mixed_until[u] = self.last + self.settings.max_delay - 1
 
-    def status_of(self, total: float | None) -> str:
-        """Return the status of a report with this total."""
-        if total is None:
-            return MISSING
-        return REPORTED if self.least <= total <= self.most else VOID
-
     def record(self, played: Round, u: int, total: float | None, at: str) -> str:
-        """Write a report into the open round."""
+        """Write a report into the open round; return its status."""
         self.waiting -= 1
-        status = self.status_of(total)
+        status = self._count(total, 1)
         played.reports[u] = Report(total, status, at)
-        self._count(status, total, 1)
         return status
 
     def correct(self, played: Round, u: int, total: float | None, at: str) -> None:
         """Put another total in the place of an earlier one; the learner hears of it if it took the first."""
         if played is not self.open and not played.withheld[u]:
             self.panel.amend(u, played.number, total)
-        before, played.reports[u] = played.reports[u], Report(total, self.status_of(total), at)
-        self.recount(before.status, before.total, total)
+        played.reports[u] = Report(total, self.recount(played.reports[u].total, total), at)
 
-    def recount(self, status: str, was: float | None, total: float | None) -> None:
-        """Count a correction: of a report with this status and total, to another total."""
-        self._count(status, was, -1)
-        self._count(self.status_of(total), total, 1)
+    def recount(self, was: float | None, total: float | None) -> str:
+        """Count a correction of one total to another; return the new status."""
+        self._count(was, -1)
         self.counts["amended"] += 1
+        return self._count(total, 1)
 
-    def _count(self, status: str, total: float | None, sign: int) -> None:
-        """Count a report, or take it out again."""
-        if status == MISSING:
+    def _count(self, total: float | None, sign: int) -> str:
+        """Count a report, or take it out again; return its status."""
+        if total is None:
             self.counts["missing"] += sign
-            return
+            return MISSING
         self.counts["reports"] += sign
-        if status == VOID:
-            self.counts["void"] += sign
-            # Every total out of range is counted, also if it was corrected since.
-            self.counts["out_of_range"] += sign > 0
-        elif total is not None:
+        if self.least <= total <= self.most:
             self.sum += sign * total
+            return REPORTED
+        self.counts["void"] += sign
+        # Every total out of range is counted, also if it was corrected since.
+        self.counts["out_of_range"] += sign > 0
+        return VOID
 
     def end_round(self, u: int, at: str) -> tuple[dict[str, Any], list[Row]]:
-        """Tell the learner the round that is complete; return what came of it, and the rows that changed.
+        """Tell the learner the round that is complete; return what its event says of it, and the rows that changed.
 
         u: the unit that reported last; its row comes first.
         """
@@ -210,16 +208,19 @@ class State:
             self.counts["withheld"] += sum(played.withheld)
         result = self.panel.tell(heard)
         self.open = None
+        outcome: dict[str, Any] = {"update": result.update}
         if self.last == self.settings.horizon:
             self.phase, self.finished_at = "finished", at
+            outcome["state"] = "finished"
         if not result.update:
-            return {"update": False}, [played.row(self.settings, u)]
+            return outcome, [played.row(self.settings, u)]
         played.update, played.fed = True, result.fed_losses
         self.updates += 1
         self.block_closed = True
         self.probabilities = self.panel.probabilities.tolist()
         changed = self._measure(played, u, result.measured)
-        return {"update": True, "fed": list(played.fed)}, [p.row(self.settings, v) for p, v in changed]
+        outcome |= {"fed": list(played.fed), "probabilities": fingerprint(self.probabilities)}
+        return outcome, [p.row(self.settings, v) for p, v in changed]
 
     def _measure(self, end: Round, told_last: int, measured: int) -> list[tuple[Round, int]]:
         """Note which rounds of the block were learned from, and what the last ones say about the arms.
