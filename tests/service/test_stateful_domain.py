@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 import aftereffect as ae
-from aftereffect.core.effects import effects, total_bounds
+from aftereffect.core.effects import effects, stretch_bounds
 from aftereffect.service.errors import Refused
 from aftereffect.service.experiment.commands import Amend, Ask, Away, Back, Command, Finish, Pause, Resume, Start, Tell
 from aftereffect.service.experiment.experiment import Done, Experiment
@@ -48,7 +48,7 @@ class Machine(RuleBasedStateMachine):
         kind = "paper" if self.paper else "default"
         self.settings = checked_settings({**given, "seed": seed, "draft": draft, "player": kind})
         self.experiment = Experiment(self.settings)
-        self.least, self.most = total_bounds(effects("maximize", 0.0, 1.0), max_delay)
+        self.least, self.most = stretch_bounds(effects("maximize", 0.0, 1.0), max_delay, 1)
         make = ae.CompositeLossWrapper.tuned if self.paper else ae.default_player
         sizes = {"n_arms": n_arms, "max_delay": max_delay, "seed": seed} | ({"horizon": horizon} if self.paper else {})
         self.panel = ae.Panel(make(**sizes, direction="maximize", out_of_range="void"), n_units=units)

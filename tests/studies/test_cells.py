@@ -4,8 +4,9 @@ import hashlib
 
 import pytest
 
-from aftereffect.studies.cells import Cell, cell_id, cell_seed, groups, told_player
+from aftereffect.studies.cells import Cell, cell_id, cell_seed, groups
 from aftereffect.studies.instances import SETTINGS, Draws, build_losses, gap_of, known
+from aftereffect.studies.measure import measure, rows
 from aftereffect.studies.players import build_player, can_play
 
 
@@ -125,8 +126,8 @@ def test_who_can_play() -> None:
 
 def test_a_player_with_its_own_delay() -> None:
     short = cell(player_max_delay=1)
-    assert told_player(short) == {"name": "CompositeLossWrapper", "max_delay": 1}
-    assert told_player(cell()) == {"name": "CompositeLossWrapper"}
+    told = [rows(one, measure(one, Draws(one), 1))["player_params"].unique().to_list() for one in (short, cell())]
+    assert told == [['{"max_delay":1}'], ["{}"]]
     player = build_player(short, build_losses(short))
     assert player.max_delay == 1
     # Totals beyond what its own d allows are clipped; a player told the truth raises.

@@ -64,41 +64,36 @@ class KernelBandit(ABC):
     """
 
     def __init__(self, n_arms: int, params: NamedTuple) -> None:
-        self._n_arms = checks.integer("n_arms", n_arms, low=2)
+        self.n_arms = checks.integer("n_arms", n_arms, low=2)
         self.params = params
-        self._state = np.zeros(kernel.BANDITS[type(params)].size(self._n_arms))
+        self._state = np.zeros(kernel.BANDITS[type(params)].size(self.n_arms))
         self._update = self._compiled(learn_loss, 0, 0.0)
         self._draw = self._compiled(draw_arm, np.zeros(4, np.uint64))
         self._probabilities = self._compiled(write_probabilities, self._state)
-        self._compiled(start_state)(params, self._n_arms, self._state)
+        self._compiled(start_state)(params, self.n_arms, self._state)
 
     def _compiled(self, function: Callable[..., Any], *arguments: Any) -> Callable[..., Any]:
         """Return a function of (params, n_arms, state, *arguments), compiled for arguments of these types."""
         # numba's import costs a quarter of a second: here, not with the package.
         from aftereffect.core.jit import entry
 
-        return entry(function, self.params, self._n_arms, self._state, *arguments)
-
-    @property
-    def n_arms(self) -> int:
-        """K."""
-        return self._n_arms
+        return entry(function, self.params, self.n_arms, self._state, *arguments)
 
     @property
     def probabilities(self) -> NDArray[np.float64]:
         """q_n, as a new array."""
-        q = np.empty(self._n_arms)
-        self._probabilities(self.params, self._n_arms, self._state, q)
+        q = np.empty(self.n_arms)
+        self._probabilities(self.params, self.n_arms, self._state, q)
         return q
 
     def draw(self, rng: WordState) -> int:
         """Draw an arm from `probabilities` with the next uniform number of a stream (core/random.py)."""
-        arm: int = self._draw(self.params, self._n_arms, self._state, rng)
+        arm: int = self._draw(self.params, self.n_arms, self._state, rng)
         return arm
 
     def update(self, arm: int, loss: float) -> None:
         """Feed the loss of an arm that was drawn from `probabilities`."""
-        arm = checks.integer("arm", arm, low=0, high=self._n_arms - 1)
+        arm = checks.integer("arm", arm, low=0, high=self.n_arms - 1)
         loss = checks.real("loss", loss, low=0.0, high=1.0)
         if self.probabilities[arm] == 0.0:
             raise InvalidArgument(f"arm must be one of positive probability, but arm {arm} has probability 0")
@@ -106,7 +101,7 @@ class KernelBandit(ABC):
 
     def learn(self, arm: int, loss: float) -> None:
         """Do what `update` does, without checks: for callers that guarantee an arm in 0..K-1 and a loss in [0, 1]."""
-        self._update(self.params, self._n_arms, self._state, arm, loss)
+        self._update(self.params, self.n_arms, self._state, arm, loss)
 
     def prepare_many(self) -> None:
         """Compile `update_many` ahead of its first call; refuse if the kernel has none."""
@@ -127,7 +122,7 @@ class KernelBandit(ABC):
             raise InvalidArgument(
                 f"losses must be as many as arms, at least one, but got {len(losses)} for {len(arms)} arms"
             )
-        arms = [checks.integer("arms", arm, low=0, high=self._n_arms - 1) for arm in arms]
+        arms = [checks.integer("arms", arm, low=0, high=self.n_arms - 1) for arm in arms]
         losses = [checks.real("losses", loss, low=0.0, high=1.0) for loss in losses]
         q = self.probabilities
         for arm in arms:
@@ -138,7 +133,7 @@ class KernelBandit(ABC):
     def learn_many(self, arms: Sequence[int], losses: Sequence[float]) -> None:
         """Do what `update_many` does, without checks: see `learn`."""
         found = np.array(arms, np.int64), np.array(losses)
-        self._learn_many(self.params, self._n_arms, self._state, *found)
+        self._learn_many(self.params, self.n_arms, self._state, *found)
 
     def prepare_sums(self) -> None:
         """Compile `learn_sum` and `learn_sums` ahead of their first call; refuse if the kernel has no `update_sum`."""
@@ -157,12 +152,12 @@ class KernelBandit(ABC):
 
     def learn_sum(self, arm: int, loss: float, *terms: float) -> None:
         """Learn from a sum without checks; terms: weight, offset and top (`core/kernel.py`)."""
-        self._learn_sums[0](self.params, self._n_arms, self._state, arm, loss, terms)
+        self._learn_sums[0](self.params, self.n_arms, self._state, arm, loss, terms)
 
     def learn_sums(self, arms: Sequence[int], losses: Sequence[float], *terms: float) -> None:
         """Learn from several units' sums; see `learn_sum`."""
         found = np.array(arms, np.int64), np.array(losses)
-        self._learn_sums[1](self.params, self._n_arms, self._state, *found, terms)
+        self._learn_sums[1](self.params, self.n_arms, self._state, *found, terms)
 
     @abstractmethod
     def stability(self) -> float:
@@ -188,11 +183,11 @@ class KernelBandit(ABC):
 
     def fresh(self) -> Self:
         """Return an unplayed bandit with the same settings."""
-        return type(self)(self._n_arms, **self.settings)
+        return type(self)(self.n_arms, **self.settings)
 
     def state(self) -> dict[str, Any]:
         """Return all there is to know, in plain JSON types."""
-        fields = {"n_arms": self._n_arms, "settings": self.settings, "numbers": self._state.tolist()}
+        fields = {"n_arms": self.n_arms, "settings": self.settings, "numbers": self._state.tolist()}
         return saved.seal(type(self).__name__, fields)
 
     @classmethod
@@ -214,4 +209,4 @@ class KernelBandit(ABC):
 
     def __repr__(self) -> str:
         named = "".join(f", {name}={value!r}" for name, value in self.settings.items())
-        return f"{type(self).__name__}(n_arms={self._n_arms}{named})"
+        return f"{type(self).__name__}(n_arms={self.n_arms}{named})"

@@ -40,20 +40,12 @@ def effects(direction: str, low: float, high: float) -> Effects:
     return Effects(lo, hi, direction == "maximize")
 
 
-def total_bounds(span: Effects, max_delay: int) -> tuple[float, float]:
-    """Return the least and the most a total can be, with a margin for rounding."""
-    margin = ROUNDING * (max_delay + 1) * (span.hi - span.lo)
-    return (max_delay + 1) * span.lo - margin, (max_delay + 1) * span.hi + margin
-
-
-def window_bounds(span: Effects, max_delay: int) -> tuple[float, float]:
-    """Return the least and the most the d+1 totals of a clean window can add up to (Lemma 2), with a margin."""
-    return stretch_bounds(span, max_delay, max_delay + 1)
-
-
 @helper
 def stretch_bounds(span: Effects, max_delay: int, rounds: int) -> tuple[float, float]:
-    """Return the same for the totals of any number of rounds."""
+    """Return the least and the most that the totals of so many rounds can add up to, with a margin for rounding.
+
+    For a single total rounds = 1, for the clean window of Lemma 2 rounds = d+1.
+    """
     margin = ROUNDING * (rounds + max_delay) * (span.hi - span.lo)
     return (rounds + max_delay) * span.lo - margin, (rounds + max_delay) * span.hi + margin
 

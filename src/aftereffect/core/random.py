@@ -11,12 +11,9 @@ References: Blackman and Vigna, "Scrambled linear pseudorandom number generators
 "Developing a seed_seq alternative" (2015), in the form that NumPy documents as stable.
 """
 
-import secrets
-
 import numpy as np
 from numpy.typing import NDArray
 
-from aftereffect.core import checks
 from aftereffect.core.kernel import FloatState, WordState, helper
 
 COINS, ARMS = 0, 1
@@ -45,13 +42,11 @@ def streams(seed: int, first_run: int, runs: int) -> NDArray[np.uint64]:
 
     words = np.empty((runs, 2, 4), dtype=np.uint64)
     base, pool = np.empty((2, POOL + 1), dtype=np.uint64)
-    compiled(fill_streams)(seed_words(seed), first_run, base, pool, words)
+    # The seed as SeedSequence reads it: 32-bit words, least first, at least POOL of them.
+    count = max(POOL, -(-seed.bit_length() // 32))
+    parts = np.array([seed >> (32 * i) & 0xFFFFFFFF for i in range(count)], dtype=np.uint64)
+    compiled(fill_streams)(parts, first_run, base, pool, words)
     return words
-
-
-def checked_seed(name: str, seed: object) -> int:
-    """Return a seed; None draws one from the operating system, so that it can be read off and used again."""
-    return secrets.randbits(64) if seed is None else checks.integer(name, seed, low=0)
 
 
 @helper
@@ -99,12 +94,6 @@ def scan(weights: FloatState, n_arms: int, threshold: float) -> int:
     while weights[arm] <= 0.0 and arm > 0:
         arm -= 1
     return arm
-
-
-def seed_words(seed: int) -> NDArray[np.uint64]:
-    """Return a seed as 32-bit words, least first, at least POOL of them, as SeedSequence reads it."""
-    words = [seed >> (32 * i) & 0xFFFFFFFF for i in range(max(POOL, -(-seed.bit_length() // 32)))]
-    return np.array(words, dtype=np.uint64)
 
 
 @helper

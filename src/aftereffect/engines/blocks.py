@@ -18,10 +18,12 @@ from numpy.typing import NDArray
 from aftereffect.core import kernel, random
 from aftereffect.core.checks import FloatArray
 from aftereffect.engines.prefix_sums import prepare_owed, prepare_rows
-from aftereffect.engines.workload import Advanced, Blocks, Outcome, Plan, share_out, tile_rounds, tiles
+from aftereffect.engines.workload import Advanced, Blocks, Outcome, Plan, share_out
 from aftereffect.players.wrapper.coins import next_update
 
 TILE_BYTES = 1 << 19
+# A tile is also the time between two checks for a stop: so many arms updated, some tens of milliseconds.
+MOST_TILE_WORK = 1 << 23
 GROUP = 8
 
 # What a run carries besides its streams and its base's state. Floats hold rounds exactly up to 2^53.
@@ -168,13 +170,17 @@ def simulate_blocks(plan: Plan, player: Any) -> Outcome:
         states = np.zeros((count, size))
         words = random.streams(plan.seed, plan.first_run + first, count)
         begin(player, n_arms, horizon, plan.checkpoints, plan.trace, states, words, lanes[part])
-        tile = tile_rounds(horizon, n_arms, shortest, TILE_BYTES, count)
-        for until, length in tiles(horizon, tile):
+        tile = max(1, MOST_TILE_WORK * shortest // (count * n_arms))
+        if count >= 8:
+            # Many runs share a tile that fits the cache; D and W of a round are 16 bytes an arm.
+            tile = min(tile, max(16, TILE_BYTES // (16 * n_arms)))
+        for done in range(0, horizon, tile):
+            until = min(done + tile, horizon)
             advance(
                 *(player, n_arms, horizon, until, rows, plan.checkpoints, sums, owed, plan.gaps, states, words),
                 *(lanes[part], losses[part], pseudo[part], trace[part]),
             )
-            advanced(count * length)
+            advanced(count * (until - done))
         if kept is not None:
             kept[part] = states
 

@@ -15,7 +15,6 @@ streaming pass per arm, on all cores, and kept as long as the losses live.
 """
 
 import weakref
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,7 @@ from numpy.typing import NDArray
 
 from aftereffect.core import kernel
 from aftereffect.core.checks import FloatArray
-from aftereffect.engines.workload import spread_over
+from aftereffect.engines.workload import Advanced, spread_over
 from aftereffect.losses.protocol import Losses
 
 CHUNK = 2048
@@ -130,18 +129,6 @@ def fill_owed(
             k += 1
 
 
-def each_arm(losses: Losses, threads: int, fill_arm: Callable[[int], Callable[[int, int], None]]) -> None:
-    """Call fill_arm(arm)(a, b) for every arm and chunk of rounds a..b−1, on so many threads."""
-
-    def work(arm: int, go_on: Callable[[], None]) -> None:
-        fill = fill_arm(arm)
-        for first in range(0, losses.horizon, CHUNK):
-            go_on()
-            fill(first, min(first + CHUNK, losses.horizon))
-
-    spread_over(threads, work, losses.n_arms)
-
-
 def prepare_rows(losses: Losses, max_delay: int, threads: int) -> FloatArray:
     """Return D and W for a player that reckons with `max_delay`; built once for each loss sequence and kept."""
     known = _rows.get(losses)
@@ -156,11 +143,14 @@ def prepare_rows(losses: Losses, max_delay: int, threads: int) -> FloatArray:
     rows = np.zeros((losses.horizon + 1, 2, losses.n_arms))
     delay = losses.max_delay
 
-    def fill_arm(arm: int) -> Callable[[int, int], None]:
+    def work(arm: int, advanced: Advanced) -> None:
         scratch, carry = np.zeros(2 * delay + 1 + max_delay + 3 * CHUNK), np.zeros(2)
-        return lambda a, b: fill(losses.params, arm, a, b - a, delay, max_delay, scratch, carry, rows)
+        for first in range(0, losses.horizon, CHUNK):
+            advanced(0)
+            count = min(CHUNK, losses.horizon - first)
+            fill(losses.params, arm, first, count, delay, max_delay, scratch, carry, rows)
 
-    each_arm(losses, threads, fill_arm)
+    spread_over(threads, work, [(arm,) for arm in range(losses.n_arms)])
     rows.flags.writeable = False
     _rows[losses] = max_delay, rows
     return rows
@@ -180,11 +170,14 @@ def prepare_owed(
     delay = losses.max_delay
     owed = np.zeros((len(checkpoints), delay + 1, losses.n_arms))
 
-    def fill_arm(arm: int) -> Callable[[int, int], None]:
+    def work(arm: int, advanced: Advanced) -> None:
         play = np.zeros(delay + 1)
-        return lambda a, b: fill(losses.params, arm, a, b, checkpoints, delay, play, owed)
+        for first in range(0, losses.horizon, CHUNK):
+            advanced(0)
+            end = min(first + CHUNK, losses.horizon)
+            fill(losses.params, arm, first, end, checkpoints, delay, play, owed)
 
-    each_arm(losses, threads, fill_arm)
+    spread_over(threads, work, [(arm,) for arm in range(losses.n_arms)])
     # From the play of m rounds before to the last m plays.
     np.cumsum(owed, axis=1, out=owed)
     sums = rows[checkpoints, 0, :] - owed[:, delay, :]

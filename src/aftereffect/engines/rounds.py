@@ -14,7 +14,7 @@ from aftereffect.core import kernel, random
 from aftereffect.core.checks import FloatArray
 from aftereffect.core.errors import InvalidTotal
 from aftereffect.engines.prefix_sums import arm_sums_at
-from aftereffect.engines.workload import Advanced, Blocks, Outcome, Plan, share_out, tiles
+from aftereffect.engines.workload import Advanced, Blocks, Outcome, Plan, share_out
 
 TILE = 512
 
@@ -119,7 +119,8 @@ def walk_rounds(
         pending = np.zeros((count + 1, tile + world.max_delay))
         more = scratch(count, tile)
         begin(player, n_arms, states)
-        for until, length in tiles(horizon, tile):
+        for done in range(0, horizon, tile):
+            until = min(done + tile, horizon)
             refused = advance(
                 *(player, world.params, n_arms, world.max_delay, until, plan.checkpoints, plan.gaps, states, words),
                 *(lanes[part], pending, *more, losses[part], pseudo[part], trace[part]),
@@ -131,7 +132,7 @@ def walk_rounds(
                     "(a player with out_of_range goes on under 'void' or 'clip'), "
                     f"but in round {t} of run {plan.first_run + first + refused} it is {total!r}"
                 )
-            advanced(count * length)
+            advanced(count * (until - done))
 
     share_out(plan, work)
     updates = lanes[:, UPDATES].astype(np.int64)

@@ -222,9 +222,8 @@ def simulate(
     if threads is None:
         threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     threads = checks.integer("threads", threads, low=1)
-    fits(player, losses)
-    points = checkpoint_rounds(checkpoints, losses.horizon)
     chosen = choose(player, losses, engine)
+    points = checkpoint_rounds(checkpoints, losses.horizon)
     # The key keeps these seeds apart from the players' streams.
     seeds = np.random.SeedSequence(seed, spawn_key=(0, 2)).generate_state(instances, np.uint64)
     known = True
@@ -235,7 +234,9 @@ def simulate(
             world = losses if instances == 1 else losses.redraw(int(seeds[k]))
             known = known and world.means is not None
             share = runs // instances
-            gaps = np.zeros(losses.n_arms) if world.means is None else mean_gaps(world)
+            gaps = np.zeros(losses.n_arms)
+            if world.means is not None:
+                gaps = np.abs(world.means - (world.means.max() if losses.effects.maximize else world.means.min()))
             first = first_run + k * share
             plan = Plan(player, world, seed, first, share, points, gaps, trace, threads, advanced, states)
             outcomes.append(run_engine(chosen, plan))
@@ -265,8 +266,8 @@ def _regret(losses: Losses, outcome: Outcome, sums: FloatArray) -> FloatArray:
     return regret
 
 
-def fits(player: Any, losses: Losses) -> None:
-    """Raise an error if this player cannot be simulated, or not on these losses."""
+def choose(player: Any, losses: Losses, engine: str) -> str:
+    """Return the engine that `engine` means for this pair, or say why it, or the player, cannot be."""
     for name in ("ask", "tell", "fresh"):
         if isinstance(player, type) or not callable(getattr(player, name, None)):
             raise InvalidArgument(
@@ -279,10 +280,6 @@ def fits(player: Any, losses: Losses) -> None:
     direction = getattr(player, "direction", losses.direction)
     if direction != losses.direction:
         raise InvalidArgument(f"player must have the direction of losses, {losses.direction!r}, but got {direction!r}")
-
-
-def choose(player: Any, losses: Losses, engine: str) -> str:
-    """Return the engine that `engine` means for this pair, or say why it cannot be."""
     form: Any = player.kernel() if hasattr(player, "kernel") else None
     exact = (
         type(form) in kernel.BLOCKS
@@ -315,13 +312,6 @@ def run_engine(engine: str, plan: Plan) -> Outcome:
         return simulate_loop(plan)
     labelled = isinstance(template, LabelledPlayer)
     return (simulate_labelled if labelled else simulate_rounds)(plan, template.kernel())
-
-
-def mean_gaps(losses: Losses) -> NDArray[np.float64]:
-    """Return by how much each arm's mean is worse than the best one's."""
-    means = np.array(losses.means, dtype=np.float64)
-    gaps: NDArray[np.float64] = means.max() - means if losses.effects.maximize else means - means.min()
-    return gaps
 
 
 def checkpoint_rounds(checkpoints: int | str | ArrayLike, horizon: int) -> NDArray[np.int64]:

@@ -8,7 +8,7 @@ one tile.
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,8 +22,6 @@ from aftereffect.losses.protocol import Losses
 
 # More runs in a chunk share more of each tile; their states must still fit the second-level cache.
 MOST_RUNS = 1024
-# A tile is also the time between two checks for a stop: so many arms updated, some tens of milliseconds.
-MOST_TILE_WORK = 1 << 23
 
 Advanced = Callable[[int], None]
 # A progress bar appears only after so many seconds, unless it was asked for.
@@ -82,35 +80,24 @@ class Outcome(NamedTuple):
     states: FloatArray | None = None
 
 
-def tile_rounds(horizon: int, n_arms: int, shortest_block: int, cache_bytes: int, runs: int) -> int:
-    """Return how many rounds a tile should have: what fits the cache if many runs share it, else as many as may be."""
-    longest = max(1, MOST_TILE_WORK * shortest_block // (runs * n_arms))
-    if runs >= 8:
-        # D and W of a round are 16 bytes an arm.
-        longest = min(longest, max(16, cache_bytes // (16 * n_arms)))
-    return min(horizon, longest)
+def spread_over(
+    threads: int, work: Callable[..., None], parts: Iterable[tuple[int, ...]], simulated: Advanced | None = None
+) -> None:
+    """Call work(*part, advanced) for every part, on so many threads.
 
-
-def tiles(horizon: int, tile: int) -> Iterator[tuple[int, int]]:
-    """Yield the last round of each tile and its length."""
-    for first in range(0, horizon, tile):
-        until = min(first + tile, horizon)
-        yield until, until - first
-
-
-def spread_over(threads: int, work: Callable[[int, Callable[[], None]], None], count: int) -> None:
-    """Call work(k, go_on) for k = 0..count−1 on so many threads.
-
-    `work` calls go_on() regularly: it raises `Stopped` once another call has failed or the main thread was interrupted.
+    `work` calls advanced(rounds) regularly, which raises `Stopped` once another call has failed or the main thread was
+    interrupted, and passes the number of rounds on to `simulated`.
     """
     stop = threading.Event()
 
-    def go_on() -> None:
+    def advanced(rounds: int) -> None:
         if stop.is_set():
             raise Stopped
+        if simulated is not None:
+            simulated(rounds)
 
     with ThreadPoolExecutor(threads) as pool:
-        futures = [pool.submit(work, k, go_on) for k in range(count)]
+        futures = [pool.submit(work, *part, advanced) for part in parts]
         try:
             # Wake up regularly: an endless wait would not see Ctrl-C.
             while wait(futures, timeout=0.1, return_when=FIRST_EXCEPTION).not_done:
@@ -131,15 +118,8 @@ def share_out(plan: Plan, work: Callable[[int, int, Advanced], None]) -> None:
     """Call work(first run, number of runs, advanced) for chunks of runs, on `plan.threads` threads."""
     waves = -(-plan.runs // (plan.threads * MOST_RUNS))
     size = -(-plan.runs // (plan.threads * waves))
-
-    def chunk(k: int, go_on: Callable[[], None]) -> None:
-        def advanced(rounds: int) -> None:
-            go_on()
-            plan.advanced(rounds)
-
-        work(k * size, min(size, plan.runs - k * size), advanced)
-
-    spread_over(plan.threads, chunk, -(-plan.runs // size))
+    chunks = [(first, min(size, plan.runs - first)) for first in range(0, plan.runs, size)]
+    spread_over(plan.threads, work, chunks, plan.advanced)
 
 
 @contextmanager

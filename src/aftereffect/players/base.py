@@ -10,6 +10,7 @@ Totals that the range of effects makes impossible are handled alike by all playe
 
 import copy
 import math
+import secrets
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, Self, TypedDict, Unpack
 
@@ -70,7 +71,7 @@ class Limits(NamedTuple):
 
 def limits_of(span: effects.Effects, parts: int | None, out_of_range: str) -> Limits:
     """Return what a total can be, to which `parts` actions contribute; None: as many as rounds so far."""
-    bounds = effects.total_bounds(span, 0 if parts is None else parts - 1)
+    bounds = effects.stretch_bounds(span, 0 if parts is None else parts - 1, 1)
     return Limits(span, *bounds, parts is None, OUT_OF_RANGE.index(out_of_range))
 
 
@@ -168,6 +169,8 @@ class BasePlayer:
     # The fields of a saved state: those of every player, and a subclass's own.
     SAVED = ("inside", "settings", "seed", "round", "open", "arm")
     OWN_SAVED: tuple[str, ...] = ()
+    # The settings that every player has.
+    COMMON: tuple[str, ...] = ("direction", "low", "high")
 
     def _take_range(
         self, *, direction: str = "minimize", low: float = 0.0, high: float = 1.0, seed: int | None = None
@@ -175,14 +178,14 @@ class BasePlayer:
         """Check and keep what every player takes, before its first round."""
         self.effects = effects.effects(direction, low, high)
         self.direction, self.low, self.high = direction, float(low), float(high)
-        self.seed = random.checked_seed("seed", seed)
+        self.seed = secrets.randbits(64) if seed is None else checks.integer("seed", seed, low=0)
         self._round, self._open, self._arm = 0, False, 0
         return self.effects
 
     @property
     def settings(self) -> dict[str, Any]:
         """The constructor's arguments but for the first and the seed, as plain JSON values."""
-        return {"direction": self.direction, "low": self.low, "high": self.high}
+        return {name: getattr(self, name) for name in self.COMMON}
 
     @property
     def rounds_played(self) -> int:
@@ -355,17 +358,14 @@ class KernelPlayer(_InKernelForm):
     `super().__init__` with the kernel's parameters and its own settings. A missing total reaches the kernel as NaN.
     """
 
+    COMMON = (*BasePlayer.COMMON, "out_of_range")
+
     def limits(self, parts: int | None, *, out_of_range: str = "raise", **common: Unpack[Range]) -> Limits:
         """Return what a total can be, to which `parts` actions contribute; None: as many as rounds so far."""
         span = self._take_range(**common)
         self.out_of_range = checks.choice("out_of_range", out_of_range, OUT_OF_RANGE)
         self._parts = parts
         return limits_of(span, parts, self.out_of_range)
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """The constructor's arguments but for the first and the seed, as plain JSON values."""
-        return super().settings | {"out_of_range": self.out_of_range}
 
     def __init__(self, inside: Any, params: Any, **settings: Any) -> None:
         super().__init__(inside, params, **settings)
@@ -442,7 +442,7 @@ class LabelledKernelPlayer(_InKernelForm):
 
     def _checked(self, arrivals: Iterable[Arrival]) -> dict[int, float]:
         """Return the losses by round (NaN: lost) after checking all of them."""
-        least, most = effects.total_bounds(self.effects, 0)
+        least, most = effects.stretch_bounds(self.effects, 0, 1)
         reports: dict[int, float] = {}
         try:
             pairs = [(played, loss) for played, loss in arrivals]
@@ -483,23 +483,25 @@ class LabelledKernelPlayer(_InKernelForm):
 class BanditPlayer(BasePlayer):
     """A player around any Bandit, which belongs to it from then on."""
 
-    __slots__ = ("_arm_stream", "bandit", "inside", "out_of_range")
+    __slots__ = ("_arm_stream", "bandit", "inside", "n_arms", "out_of_range")
+    COMMON = (*BasePlayer.COMMON, "out_of_range")
 
     def __init__(self, bandit: Bandit, *, out_of_range: str = "raise", **common: Unpack[Range]) -> None:
-        self.bandit = self.inside = checked_bandit(bandit)
+        if isinstance(bandit, type):
+            raise InvalidArgument(
+                f"bandit must be an object, not a class (call it first), but got {checks.shown(bandit)}"
+            )
+        if not isinstance(bandit, KernelBandit):
+            for name in ("n_arms", "probabilities", "update", "stability", "regret_bound"):
+                if not hasattr(bandit, name):
+                    raise InvalidArgument(
+                        f"bandit must have the attribute {name!r} (see aftereffect.Bandit), but got {bandit!r}"
+                    )
+        self.bandit = self.inside = bandit
+        self.n_arms = checks.integer("bandit.n_arms", bandit.n_arms, low=2)
         self._take_range(**common)
         self.out_of_range = checks.choice("out_of_range", out_of_range, OUT_OF_RANGE)
         self._arm_stream = random.stream(self.seed, 0, random.ARMS)
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """The constructor's arguments but for the first and the seed, as plain JSON values."""
-        return super().settings | {"out_of_range": self.out_of_range}
-
-    @property
-    def n_arms(self) -> int:
-        """K."""
-        return self.bandit.n_arms
 
     @property
     def probabilities(self) -> NDArray[np.float64]:
@@ -541,20 +543,6 @@ def total_rule(span: effects.Effects, parts: int | None, t: int) -> str:
 
 
 # Base algorithms.
-
-
-def checked_bandit(bandit: Any) -> Bandit:
-    """Return `bandit` if it has what the Bandit protocol asks for."""
-    if isinstance(bandit, type):
-        raise InvalidArgument(f"bandit must be an object, not a class (call it first), but got {checks.shown(bandit)}")
-    for name in ("n_arms", "probabilities", "update", "stability", "regret_bound"):
-        if not hasattr(bandit, name):
-            raise InvalidArgument(
-                f"bandit must have the attribute {name!r} (see aftereffect.Bandit), but got {bandit!r}"
-            )
-    checks.integer("bandit.n_arms", bandit.n_arms, low=2)
-    found: Bandit = bandit
-    return found
 
 
 def kernel_base(bandit: Any) -> Any:

@@ -209,7 +209,7 @@ def regret_chart(backtest: Backtest) -> Drawing:
         for name, simulation in backtest.simulations.items():
             line = {"round": simulation.rounds, "regret": simulation.curve.mean}
             line["standard_error"] = standard_error(simulation.regrets)
-            band(axes, line, "round", "regret", look[name], name)
+            band(axes, line, name, look[name], x="round", y="regret")
         axes.set(xlabel="round", ylabel="regret")
         axes.xaxis.set_major_formatter("{x:,.0f}")
         axes.yaxis.set_major_formatter("{x:,.0f}")

@@ -30,21 +30,6 @@ def cell_id(cell: Cell) -> str:
     return digest(cell)[:16]
 
 
-def split_name(named: dict[str, Any]) -> tuple[str, str]:
-    """Return the name of an instance or player, and its settings as canonical JSON.
-
-    >>> split_name({"name": "split", "gap": 0.2})
-    ('split', '{"gap":0.2}')
-    """
-    return named["name"], canonical({key: value for key, value in named.items() if key != "name"})
-
-
-def told_player(cell: Cell) -> dict[str, Any]:
-    """Return the player's name and settings as rows have them: with the d it is told, where that is its own."""
-    own = {"max_delay": cell["player_max_delay"]} if "player_max_delay" in cell else {}
-    return {**cell["player"], **own}
-
-
 def cell_seed(cell: Cell, purpose: str) -> int:
     """Return the seed of "losses 0", "losses 1", ..., the draws of the losses, or of "runs", the players' streams.
 

@@ -16,9 +16,10 @@ can be at every size.
 import math
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -110,22 +111,20 @@ def gap_of(cell: Cell) -> float:
     return float(given.get("gap", GAP))
 
 
+@dataclass
 class Draws:
     """The losses of a group, draw by draw; the first few stay in memory, as many as have room."""
 
-    ROOM = 1 << 29
-
-    def __init__(self, cell: Cell) -> None:
-        self._cell = cell
-        self._kept: dict[int, Losses] = {}
-        # The table itself, and D and W of the block engine, which live as long as the losses.
-        self._most = max(1, self.ROOM // (24 * cell["n_arms"] * cell["horizon"]))
+    cell: Cell
+    _kept: dict[int, Losses] = field(default_factory=dict, init=False)
+    ROOM: ClassVar = 1 << 29
 
     def __getitem__(self, draw: int) -> Losses:
         if draw in self._kept:
             return self._kept[draw]
-        losses = build_losses(self._cell, draw)
-        if draw < self._most:
+        losses = build_losses(self.cell, draw)
+        # The table itself, and D and W of the block engine, which live as long as the losses.
+        if draw < max(1, self.ROOM // (24 * self.cell["n_arms"] * self.cell["horizon"])):
             self._kept[draw] = losses
         return losses
 
@@ -137,7 +136,16 @@ def build_losses(cell: Cell, draw: int = 0) -> Losses:
     if name in BUILDERS:
         return BUILDERS[name](cell, seed)
     for_table, for_spread = children(seed, 2)
-    return _spread(cell, _table(cell, for_table), for_spread)
+    table, d, spread = _table(cell, for_table), cell["max_delay"], spread_of(cell["instance"])
+    if spread == "split":
+        return spreads.random_split(table, max_delay=d, seed=for_spread)
+    if spread == "delays":
+        return spreads.randomly_delayed(table, max_delay=d, seed=for_spread)
+    if spread == "fixed":
+        return spreads.delayed(table, delays=d, max_delay=d)
+    if spread == "geometric":
+        return spreads.linear_composite(table, coefficients=_fading(cell["instance"], d))
+    return spreads.at_once(table, max_delay=d)
 
 
 def _table(cell: Cell, seed: int) -> Table:
@@ -152,19 +160,6 @@ def _table(cell: Cell, seed: int) -> Table:
         return table
     means = [0.5 - gap_of(cell)] + [0.5] * (K - 1)
     return tables.iid(T, means=means, seed=seed, law=given.get("law", "bernoulli"))
-
-
-def _spread(cell: Cell, table: Table, seed: int) -> Losses:
-    d, name = cell["max_delay"], spread_of(cell["instance"])
-    if name == "split":
-        return spreads.random_split(table, max_delay=d, seed=seed)
-    if name == "delays":
-        return spreads.randomly_delayed(table, max_delay=d, seed=seed)
-    if name == "fixed":
-        return spreads.delayed(table, delays=d, max_delay=d)
-    if name == "geometric":
-        return spreads.linear_composite(table, coefficients=_fading(cell["instance"], d))
-    return spreads.at_once(table, max_delay=d)
 
 
 def _hard(cell: Cell, seed: int) -> Losses:

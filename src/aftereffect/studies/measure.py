@@ -26,12 +26,13 @@ from aftereffect.core import kernel
 from aftereffect.core.checks import FloatArray
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.core.jit import compiled
+from aftereffect.core.saved import canonical
 from aftereffect.engines.simulation import Simulation, simulate, standard_error
 from aftereffect.engines.workload import Blocks
 from aftereffect.losses.protocol import Losses
 from aftereffect.players.wrapper.coin_clean import CoinCleanWrapper
 from aftereffect.players.wrapper.wrapper import CompositeLossWrapper
-from aftereffect.studies.cells import Cell, cell_id, cell_seed, split_name, told_player
+from aftereffect.studies.cells import Cell, cell_id, cell_seed
 from aftereffect.studies.instances import Draws
 from aftereffect.studies.players import build_player
 
@@ -74,11 +75,18 @@ class Measured(NamedTuple):
     constants: dict[str, float | None]
 
 
-def measure(cell: Cell, draws: Draws, threads: int) -> Measured:
+def measure(cell: Cell, draws: Draws, threads: int | None) -> Measured:
     """Simulate a cell on the losses of its group."""
     player = build_player(cell, draws[0])
     traced = cell["measure"] == "stability"
-    certified = not traced and _has_certificate(player, draws[0])
+    # Whether the player's certificate holds on these losses and can be computed from its base's last state.
+    certified = (
+        not traced
+        and isinstance(player, CoinCleanWrapper)
+        and isinstance(player.bandit, AdaptiveTsallis)
+        and player.update_probability is not None
+        and player.max_delay >= draws[0].max_delay
+    )
     share = cell["runs"] // cell["instances"]
     step = min(share, runs_at_once(cell["horizon"], player.max_delay)) if traced else share
     options: dict[str, Any] = {"seed": cell_seed(cell, "runs"), "checkpoints": cell["checkpoints"], "threads": threads}
@@ -110,8 +118,11 @@ def rows(cell: Cell, measured: Measured) -> pl.DataFrame:
     columns: dict[str, Any] = {name: cell[name] for name in ("measure", *COUNTS)} | measured.constants
     columns |= {"cell": cell_id(cell), "engine": first.engine, "round": first.rounds}
     columns["uniform_regret"] = measured.uniform
-    columns["instance"], columns["instance_params"] = split_name(cell["instance"])
-    columns["player"], columns["player_params"] = split_name(told_player(cell))
+    # The d that a player is told stands among its settings where it is not the losses' own.
+    told = {"max_delay": cell["player_max_delay"]} if "player_max_delay" in cell else {}
+    for kind, settings in (("instance", dict(cell["instance"])), ("player", cell["player"] | told)):
+        columns[kind] = settings.pop("name")
+        columns[f"{kind}_params"] = canonical(settings)
     if measured.moves is None:
         regrets = np.concatenate([one.regrets for one in found])
         columns |= {"regret": regrets.mean(axis=0), "standard_error": standard_error(regrets)}
@@ -133,19 +144,9 @@ def bounds(player: Any, losses: Losses) -> dict[str, float | None]:
     if isinstance(player, CompositeLossWrapper) and player.max_delay >= losses.max_delay:
         with suppress(InvalidArgument):
             theorem = player.regret_bound(losses.horizon)
-    sizes = (losses.n_arms, losses.max_delay, losses.horizon)
-    functions = (theory.corollary_bound, theory.tuned_bound, theory.lower_bound)
-    return {"bound": theorem} | {f.__name__: losses.effects.hi * f(*sizes) for f in functions}
-
-
-def _has_certificate(player: Any, losses: Losses) -> bool:
-    """Whether the player's certificate holds on these losses and can be computed from its base's last state."""
-    return (
-        isinstance(player, CoinCleanWrapper)
-        and isinstance(player.bandit, AdaptiveTsallis)
-        and player.update_probability is not None
-        and player.max_delay >= losses.max_delay
-    )
+    hi, sizes = losses.effects.hi, (losses.n_arms, losses.max_delay, losses.horizon)
+    corollary, tuned = hi * theory.corollary_bound(*sizes), hi * theory.tuning(*sizes).bound
+    return dict(zip(BOUNDS, (theorem, corollary, tuned, hi * theory.lower_bound(*sizes)), strict=True))
 
 
 def certificates(player: Any, states: FloatArray, horizon: int) -> FloatArray:

@@ -58,7 +58,8 @@ def run_cells(
     if executor is not None and not callable(getattr(executor, "submit", None)):
         raise TypeError(f"executor must be a concurrent.futures.Executor, but got {checks.shown(executor)}")
     many = 1 if executor is None else capacity(executor, workers)
-    threads = checks.integer("threads", max(1, cores() // many) if threads is None else threads, low=1)
+    if threads is not None:
+        threads = checks.integer("threads", threads, low=1)
     home = Folder(folder)
     with home.locked():
         done = home.finished()
@@ -66,35 +67,32 @@ def run_cells(
         # Cells are of very different sizes, so a bar moves by simulated rounds.
         rounds = {cell_id(cell): cell["runs"] * cell["horizon"] for cell in left}
         with progress_bar(sum(rounds.values()), progress if isinstance(progress, bool) else None) as bar:
-
-            def advance(cell: str) -> None:
+            if executor is None:
+                stored = _run_here(home, left, threads)
+            else:
+                share = threads or max(1, cores() // many)
+                batches = submitted(executor, units(groups(left), many), simulate_all, _failed, share)
+                stored = (home.put(finished) for batch in batches for finished in batch)
+            for cell in stored:
                 bar(rounds.pop(cell))
                 if callable(progress):
                     progress(len(cells) - len(rounds), len(cells))
-
-            if executor is None:
-                _run_here(home, left, threads, advance)
-            else:
-                work = units(groups(left), many)
-                for batch in submitted(executor, work, simulate_all, _failed, threads):
-                    for finished in batch:
-                        advance(home.put(finished))
         return home.results(cells)
 
 
-def _run_here(home: Folder, left: Sequence[Cell], threads: int, advance: Callable[[str], None]) -> None:
-    """Simulate cells while another thread makes and writes the rows of the one before."""
+def _run_here(home: Folder, left: Sequence[Cell], threads: int | None) -> Iterator[str]:
+    """Simulate cells while another thread writes the rows of the one before; yield the ids of those on disk."""
     written: Future[str] | None = None
     with ThreadPoolExecutor(1, "study-writer") as writer:
         for finish in (finish for group in groups(left) for finish in simulate_cells(group, threads)):
             if written is not None:
-                advance(written.result())
+                yield written.result()
             written = writer.submit(lambda finish: home.put(finish()), finish)
         if written is not None:
-            advance(written.result())
+            yield written.result()
 
 
-def simulate_cells(cells: Sequence[Cell], threads: int) -> Iterator[Callable[[], Finished]]:
+def simulate_cells(cells: Sequence[Cell], threads: int | None) -> Iterator[Callable[[], Finished]]:
     """Simulate cells of one group, which share their losses; yield functions that make the rows of each."""
     draws = Draws(cells[0])
     for cell in cells:

@@ -7,7 +7,6 @@
     rates       the table of Section 1, and the lower bound (Theorem 10)
     multiplier  what FTRL with Tsallis entropy plays (Lemmas 12 and 13)
     adaptive    FTRL whose rate follows its costs, and the wrapper around it: certificates, worst cases
-    sizes       the checks of K, d and T that the others share
 """
 
 from aftereffect.theory.adaptive import adaptive_mass_moved as adaptive_mass_moved
@@ -25,6 +24,7 @@ from aftereffect.theory.rates import Rates as Rates
 from aftereffect.theory.rates import lower_bound as lower_bound
 from aftereffect.theory.rates import lower_bound_rate as lower_bound_rate
 from aftereffect.theory.rates import rates as rates
+from aftereffect.theory.regret import Tuning as Tuning
 from aftereffect.theory.regret import exp3_regret_bound as exp3_regret_bound
 from aftereffect.theory.regret import exp3_stability as exp3_stability
 from aftereffect.theory.regret import tsallis_regret_bound as tsallis_regret_bound
@@ -41,8 +41,6 @@ from aftereffect.theory.sharp import tsallis_stability_sharp as tsallis_stabilit
 from aftereffect.theory.sharp import tsallis_tuning_sharp as tsallis_tuning_sharp
 from aftereffect.theory.sharp import tsallis_wrapper_bound as tsallis_wrapper_bound
 from aftereffect.theory.sharp import wrapper_regret_bound_sharp as wrapper_regret_bound_sharp
-from aftereffect.theory.sizes import Tuning as Tuning
-from aftereffect.theory.sizes import most_updates as most_updates
 from aftereffect.theory.tuning import corollary_bound as corollary_bound
 from aftereffect.theory.tuning import corollary_learning_rate as corollary_learning_rate
 from aftereffect.theory.tuning import exp3_learning_rate as exp3_learning_rate
@@ -54,5 +52,6 @@ from aftereffect.theory.updates import best_update_probability as best_update_pr
 from aftereffect.theory.updates import block_length_law as block_length_law
 from aftereffect.theory.updates import expected_updates as expected_updates
 from aftereffect.theory.updates import mean_block_length as mean_block_length
+from aftereffect.theory.updates import most_updates as most_updates
 from aftereffect.theory.updates import update_rate as update_rate
 from aftereffect.theory.updates import window_bound as window_bound

@@ -13,8 +13,7 @@ import math
 
 from aftereffect.core import checks
 from aftereffect.theory.sharp import sharp_terms
-from aftereffect.theory.sizes import enough_rounds, sizes
-from aftereffect.theory.updates import update_rate
+from aftereffect.theory.updates import enough_rounds, sizes, update_rate
 
 ADAPTIVE_GROWTH = 2.5
 """ϱ: the rate grows by ϱ/h times what an update costs."""

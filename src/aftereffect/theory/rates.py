@@ -3,7 +3,7 @@
 import math
 from typing import NamedTuple
 
-from aftereffect.theory.sizes import sizes
+from aftereffect.theory.updates import sizes
 
 
 class Rates(NamedTuple):

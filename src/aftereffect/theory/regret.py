@@ -6,11 +6,18 @@ returned as the paper states them, also where that is above 1.
 """
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 from aftereffect.core import checks
-from aftereffect.theory.sizes import enough_rounds
-from aftereffect.theory.updates import update_rate
+from aftereffect.theory.updates import enough_rounds, update_rate
+
+
+class Tuning(NamedTuple):
+    """β and η for the wrapper around a base algorithm, and the bound on R_T they come with."""
+
+    update_probability: float
+    learning_rate: float
+    bound: float
 
 
 def tsallis_stability(n_arms: int, learning_rate: float) -> float:

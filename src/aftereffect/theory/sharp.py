@@ -23,9 +23,8 @@ from typing import NamedTuple
 
 from aftereffect.core import checks
 from aftereffect.core.effects import DIRECTIONS
-from aftereffect.theory.regret import checked_bound
-from aftereffect.theory.sizes import Tuning, enough_rounds, most_updates, sizes
-from aftereffect.theory.updates import best_update_probability, update_rate
+from aftereffect.theory.regret import Tuning, checked_bound
+from aftereffect.theory.updates import best_update_probability, enough_rounds, most_updates, sizes, update_rate
 
 
 class SharpTerms(NamedTuple):

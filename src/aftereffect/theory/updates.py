@@ -5,6 +5,9 @@ t >= 2d+1, B_t = 1 and the 2d coins before it are 0. A block runs from the round
 round 1) to the next update round, so that a block ends at the first gap of at least 2d+1 between ones, its
 start counting as a one: the update before it is a one, and before round 1 the rule t >= 2d+1 does the same.
 Hence all blocks, the first included, have one law.
+
+The three sizes of a problem (Section 2) are K = `n_arms` arms, at least 2; d = `max_delay`, the longest an effect may
+be late, in rounds, at least 0; T = `horizon` rounds, at least 1.
 """
 
 import math
@@ -15,6 +18,29 @@ from numpy.typing import ArrayLike
 from aftereffect.core import checks
 from aftereffect.core.checks import FloatArray
 from aftereffect.core.errors import InvalidArgument
+
+
+def sizes(n_arms: int, max_delay: int, horizon: int) -> tuple[int, int, int]:
+    """Return K, d and T, checked."""
+    d, T = checks.integer("max_delay", max_delay, low=0), checks.integer("horizon", horizon, low=1)
+    return checks.integer("n_arms", n_arms, low=2), d, T
+
+
+def most_updates(max_delay: int, horizon: int) -> int:
+    """Return ⌊T/(2d+1)⌋, the most updates T rounds can hold: a block has at least 2d+1 rounds (Figure 1).
+
+    >>> most_updates(max_delay=2, horizon=23)
+    4
+    """
+    d = checks.integer("max_delay", max_delay, low=0)
+    T = checks.integer("horizon", horizon, low=1)
+    return T // (2 * d + 1)
+
+
+def enough_rounds(max_delay: int, horizon: int) -> None:
+    """Raise an error unless an update can happen: T >= 2d+1."""
+    if most_updates(max_delay, horizon) < 1:
+        raise InvalidArgument(f"horizon must be at least 2*max_delay + 1 = {2 * max_delay + 1}, but got {horizon}")
 
 
 def update_rate(max_delay: int, update_probability: float) -> float:

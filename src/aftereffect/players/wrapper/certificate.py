@@ -167,29 +167,6 @@ def tuned_base(base: str, n_arms: int, max_delay: int, horizon: int, form: str, 
     return TsallisFTRL(n_arms, learning_rate=eta) if base == "tsallis" else Exp3(n_arms, learning_rate=eta), beta
 
 
-def regret_bound(player: Any, horizon: int, form: str) -> float:
-    """Return min(Theorem 4 in this form, T) times the range, for effects that are never negative and drawn coins."""
-    bandit, d, beta = player.bandit, player.max_delay, player.update_probability
-    span: effects.Effects = player.effects
-    T = checks.integer("horizon", horizon, low=1)
-    checks.choice("form", form, FORMS)
-    if beta is None:
-        raise InvalidArgument("coins must be a bias for Theorem 4 to hold, but got a given sequence")
-    if span.lo < 0.0:
-        raise InvalidArgument(f"low must be at least 0 for Theorem 4 to hold, but got {span.lo!r}")
-    if theory.most_updates(d, T) == 0:
-        return T * span.hi
-    if isinstance(bandit, AdaptiveTsallis):
-        # It has one form only, and moves little in all rather than in each update.
-        bound = theory.window_worst_case(bandit.n_arms, d, T, beta, bandit.first_rate)
-    elif form == "sharp":
-        bound = _sharp(bandit, d, beta, span.maximize, T)
-    else:
-        base = bandit.regret_bound(theory.most_updates(d, T))
-        bound = theory.wrapper_regret_bound(d, T, beta, bandit.stability(), base)
-    return min(bound, T) * span.hi
-
-
 def printed_bound(base: str, n_arms: int, max_delay: int, horizon: int, learning_rate: float) -> float:
     """Return Theorem 4 for a base of that name at β = 1/(2d+1); infinite where no update can happen."""
     N = theory.most_updates(max_delay, horizon)
@@ -206,7 +183,7 @@ def printed_bound(base: str, n_arms: int, max_delay: int, horizon: int, learning
     return theory.wrapper_regret_bound(max_delay, horizon, beta, xi, regret)
 
 
-def _sharp(bandit: Bandit, d: int, beta: float, maximize: bool, T: int) -> float:
+def sharp_bound(bandit: Bandit, d: int, beta: float, maximize: bool, T: int) -> float:
     """Return the sharper Theorem 4: in full for the paper's bases, for others with what they say of themselves."""
     direction = effects.DIRECTIONS[maximize]
     # A subclass may learn otherwise: exactly these classes are meant.

@@ -54,6 +54,7 @@ class CoinCleanWrapper(CompositeLossWrapper):
     """
 
     __slots__ = ()
+    QUIET = 1
 
     def __init__(self, bandit: Bandit, *, max_delay: int, coins: Any = None, **common: Unpack[Common]) -> None:
         if not isinstance(bandit, KernelBandit):
@@ -73,13 +74,12 @@ class CoinCleanWrapper(CompositeLossWrapper):
     def scale(self) -> float:
         """C, by which a stretch's sum is divided: the root mean square of how many actions have a part in it."""
         beta = self.update_probability
-        return theory.stretch_scale(self._max_delay, 1.0 / (self._max_delay + 1.0) if beta is None else beta)
+        return theory.stretch_scale(self.max_delay, 1.0 / (self.max_delay + 1.0) if beta is None else beta)
 
-    def _quiet(self) -> int:
-        return self._max_delay
-
-    def _new_window(self) -> CleanStretch:
-        return CleanStretch(self.effects, self._max_delay, self.out_of_range, self.scale)
+    def _set_units(self, n_units: int) -> None:
+        made = (self.effects, self.max_delay, self.out_of_range, self.scale)
+        self._windows = [CleanStretch(*made) for _ in range(n_units)]
+        self._arms = [0] * n_units
 
     def learn(self, arms: list[int], losses: list[float], gap: int) -> None:
         """Feed the base the sums of stretches that end now, `gap` rounds after the latest one."""
@@ -100,12 +100,12 @@ class CoinCleanWrapper(CompositeLossWrapper):
     def worst_case(self, horizon: int) -> float:
         """Return a bound on R_T, in units of the range and not cut at T."""
         bandit, beta = certificates.certified_base(self)
-        return theory.stretch_worst_case(self.n_arms, self._max_delay, horizon, beta, bandit.first_rate)
+        return theory.stretch_worst_case(self.n_arms, self.max_delay, horizon, beta, bandit.first_rate)
 
     def prices(self) -> certificates.Prices:
         """Return what each part of a certificate counts for (docs/theory/adaptive.md)."""
         _, beta = certificates.certified_base(self)
-        d, T = self._max_delay, self.rounds_played
+        d, T = self.max_delay, self.rounds_played
         clean = (1.0 - beta) ** d
         factor = self.scale / clean if clean > 0.0 else math.inf
         rounds = self.coins.since(T) - d
@@ -116,5 +116,5 @@ class CoinCleanWrapper(CompositeLossWrapper):
     def kernel(self) -> Any:
         """Return the player in kernel form."""
         bandit: Any = self.bandit
-        d, limits = self._max_delay, limits_of(self.effects, self._max_delay + 1, self.out_of_range)
+        d, limits = self.max_delay, limits_of(self.effects, self.max_delay + 1, self.out_of_range)
         return CoinCleanParams(bandit.params, TOTALS + 1, self.coins.kernel(), d, limits, self.scale)

@@ -146,7 +146,7 @@ class DoublingWrapper(KernelPlayer):
         else:
             bases = tuple(Exp3Params(theory.exp3_learning_rate(K, d, length)) for length in lengths)
         limits = self.limits(d + 1, **common)
-        coins, bounds = bernoulli(theory.best_update_probability(d)), effects.window_bounds(limits.span, d)
+        coins, bounds = bernoulli(theory.best_update_probability(d)), effects.stretch_bounds(limits.span, d, d + 1)
         params = DoublingParams(bases, coins, d, limits, bounds, first)
         super().__init__(K, params, max_delay=d, base=base, first_horizon=first)
 

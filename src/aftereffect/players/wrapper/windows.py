@@ -40,7 +40,7 @@ class CleanWindow:
         self.counts = Counts()
         self._span = span
         self._max_delay = max_delay
-        self._least, self._most = effects.total_bounds(span, max_delay)
+        self._least, self._most = effects.stretch_bounds(span, max_delay, 1)
         # The totals of rounds first, first + 1, ...; None where one is missing or void.
         self._first = 1
         self._totals: list[float | None] = []

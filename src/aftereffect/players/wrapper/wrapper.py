@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self, Unpack
 
 from aftereffect import theory
+from aftereffect.bandits.adaptive_tsallis import AdaptiveTsallis
 from aftereffect.bandits.kernel_bandit import KernelBandit
 from aftereffect.bandits.protocol import Bandit
 from aftereffect.core import checks, effects, random
@@ -24,6 +25,7 @@ from aftereffect.players.wrapper import certificate as certificates
 from aftereffect.players.wrapper.coins import DrawnCoins, make_coins, restore_coins
 from aftereffect.players.wrapper.kernels import TOTALS, WrapperParams
 from aftereffect.players.wrapper.windows import CleanWindow, Counts
+from aftereffect.theory.tuning import FORMS
 
 
 class CompositeLossWrapper(BanditPlayer):
@@ -52,13 +54,15 @@ class CompositeLossWrapper(BanditPlayer):
     """
 
     # A service holds thousands of players, and asks each in turn: what they consist of is kept close together.
-    __slots__ = (*("_arms", "_block_start", "_draw_next", "_drawn", "_max_delay", "_measured", "_windows"), "coins")
+    __slots__ = (*("_arms", "_block_start", "_draw_next", "_drawn", "_measured", "_windows"), "coins", "max_delay")
     OWN_SAVED = ("arm_stream", "coins", "arms", "windows", "draw_next", "drawn", "measured", "block_start")
+    # A one is an update round if at least QUIET · d zeros come before it.
+    QUIET = 2
 
     def __init__(self, bandit: Bandit, *, max_delay: int, coins: Any, **common: Unpack[Common]) -> None:
         super().__init__(bandit, **common)
-        self._max_delay = checks.integer("max_delay", max_delay, low=0)
-        self.coins = make_coins(coins, self._quiet(), random.stream(self.seed, 0, random.COINS))
+        self.max_delay = checks.integer("max_delay", max_delay, low=0)
+        self.coins = make_coins(coins, self.QUIET * self.max_delay, random.stream(self.seed, 0, random.COINS))
         self._set_units(1)
         self._block_start = 1
         self._draw_next, self._drawn, self._measured = True, False, False
@@ -83,22 +87,10 @@ class CompositeLossWrapper(BanditPlayer):
         bandit, coins = certificates.tuned_base(base, n_arms, max_delay, horizon, form, direction)
         return cls(bandit, max_delay=max_delay, coins=coins, **common)
 
-    def _quiet(self) -> int:
-        """How many zeros before a one make an update round."""
-        return 2 * self._max_delay
-
-    def _new_window(self) -> CleanWindow:
-        return CleanWindow(self.effects, self._max_delay, self.out_of_range)
-
-    @property
-    def max_delay(self) -> int:
-        """Return d, the longest delay the player reckons with."""
-        return self._max_delay
-
     @property
     def settings(self) -> dict[str, Any]:
         """The constructor's arguments but for the bandit, the coins and the seed, as plain JSON values."""
-        return {"max_delay": self._max_delay} | super().settings
+        return {"max_delay": self.max_delay} | super().settings
 
     @property
     def update_probability(self) -> float | None:
@@ -144,7 +136,7 @@ class CompositeLossWrapper(BanditPlayer):
 
     def _set_units(self, n_units: int) -> None:
         """Make a window and an arm for each unit; there is one unit unless the player is shared."""
-        self._windows = [self._new_window() for _ in range(n_units)]
+        self._windows = [CleanWindow(self.effects, self.max_delay, self.out_of_range) for _ in range(n_units)]
         self._arms = [0] * n_units
 
     def ask(self) -> int:
@@ -243,14 +235,31 @@ class CompositeLossWrapper(BanditPlayer):
 
         form="sharp" gives the smaller constants of docs/theory/sharper.md.
         """
-        return certificates.regret_bound(self, horizon, form)
+        bandit, d, beta, span = self.bandit, self.max_delay, self.update_probability, self.effects
+        T = checks.integer("horizon", horizon, low=1)
+        checks.choice("form", form, FORMS)
+        if beta is None:
+            raise InvalidArgument("coins must be a bias for Theorem 4 to hold, but got a given sequence")
+        if span.lo < 0.0:
+            raise InvalidArgument(f"low must be at least 0 for Theorem 4 to hold, but got {span.lo!r}")
+        updates = theory.most_updates(d, T)
+        if updates == 0:
+            return T * span.hi
+        if isinstance(bandit, AdaptiveTsallis):
+            # It has one form only, and moves little in all rather than in each update.
+            bound = theory.window_worst_case(bandit.n_arms, d, T, beta, bandit.first_rate)
+        elif form == "sharp":
+            bound = certificates.sharp_bound(bandit, d, beta, span.maximize, T)
+        else:
+            bound = theory.wrapper_regret_bound(d, T, beta, bandit.stability(), bandit.regret_bound(updates))
+        return min(bound, T) * span.hi
 
     def worst_case(self, horizon: int) -> float:
         """Return a bound on R_T, in units of the range and not cut at T, for a base that keeps account of its costs."""
         bandit, beta = certificates.certified_base(self)
-        if theory.most_updates(self._max_delay, horizon) == 0:
+        if theory.most_updates(self.max_delay, horizon) == 0:
             return float(horizon)
-        return theory.window_worst_case(self.n_arms, self._max_delay, horizon, beta, bandit.first_rate)
+        return theory.window_worst_case(self.n_arms, self.max_delay, horizon, beta, bandit.first_rate)
 
     def certificate(self) -> certificates.Certificate:
         """Return what can be said of the regret so far, on average (certificate.py); needs AdaptiveTsallis as base."""
@@ -259,7 +268,7 @@ class CompositeLossWrapper(BanditPlayer):
     def prices(self) -> certificates.Prices:
         """Return what each part of a certificate counts for (docs/theory/sharper.md)."""
         _, beta = certificates.certified_base(self)
-        d, T = self._max_delay, self.rounds_played
+        d, T = self.max_delay, self.rounds_played
         ends, moved, regret = theory.sharp_terms(d, 2 * d + 1, beta)
         return certificates.Prices(min(ends, T), moved, regret, 0.0, 2.0 * d + 1.0, self.worst_case(max(T, 1)))
 
@@ -267,8 +276,9 @@ class CompositeLossWrapper(BanditPlayer):
         """Return the player in kernel form, None if its base has no such form."""
         if not isinstance(self.bandit, KernelBandit):
             return None
-        d = self._max_delay
-        limits, bounds = limits_of(self.effects, d + 1, self.out_of_range), effects.window_bounds(self.effects, d)
+        d = self.max_delay
+        limits = limits_of(self.effects, d + 1, self.out_of_range)
+        bounds = effects.stretch_bounds(self.effects, d, d + 1)
         return WrapperParams(self.bandit.params, TOTALS + d + 1, self.coins.kernel(), d, limits, bounds)
 
     @classmethod
@@ -278,7 +288,7 @@ class CompositeLossWrapper(BanditPlayer):
     def _begin_run(self, template: Self, seed: int, run: int) -> None:
         super()._begin_run(template, seed, run)
         self.coins = template.coins.fresh(random.stream(seed, run, random.COINS))
-        self._set_units(template.n_units)
+        self._set_units(len(template._windows))
 
     def _saved(self) -> dict[str, Any]:
         return super()._saved() | {
@@ -294,7 +304,7 @@ class CompositeLossWrapper(BanditPlayer):
     def _resume(self, fields: Mapping[str, Any]) -> None:
         super()._resume(fields)
         shared.load(self, ("draw_next", "drawn", "measured", "block_start"), fields)
-        self.coins = restore_coins(fields["coins"], self._quiet(), self._round)
+        self.coins = restore_coins(fields["coins"], self.QUIET * self.max_delay, self._round)
         arms, windows = fields["arms"], fields["windows"]
         if not isinstance(arms, list) or not isinstance(windows, list) or not len(arms) == len(windows) > 0:
             raise InvalidState(

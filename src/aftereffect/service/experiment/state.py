@@ -80,7 +80,7 @@ class State:
         self.probabilities: list[float] = self.panel.probabilities.tolist()
         self.recent = RecentRounds(settings.max_delay, self.n_units)
         span = effects.effects(settings.direction, settings.low, settings.high)
-        self.least, self.most = effects.total_bounds(span, settings.max_delay)
+        self.least, self.most = effects.stretch_bounds(span, settings.max_delay, 1)
         self.phase = "draft" if settings.draft else "running"
         self.open: Round | None = None
         self.waiting = self.last = self.block = self.updates = self.warm_until = 0

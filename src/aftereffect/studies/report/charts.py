@@ -132,7 +132,7 @@ def ticked(ax: "Axes", ticks: Sequence[float], most: int = 9) -> None:
     ax.set_xticks([], minor=True)
 
 
-def band(axes: "Axes", line: Any, x: str, y: str, look: Look, name: str) -> None:
+def band(axes: "Axes", line: Any, name: str, look: Look, *, x: str, y: str) -> None:
     """Draw column y of a line against column x, with a 95% band where it has a standard_error."""
     mean, error = (np.asarray(line[column], dtype=np.float64) for column in (y, "standard_error"))
     half = Z95 * np.nan_to_num(error)

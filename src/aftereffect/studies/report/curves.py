@@ -1,6 +1,7 @@
 """Regret over rounds, and final regret against one setting of a study."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,20 +25,12 @@ def curves(page: Page, rows: pl.DataFrame) -> list[str]:
     page.section("Regret over rounds")
     caption = "Mean regret against the best arm of the rounds so far, with 95% bands for the mean, at the longest "
     caption += "horizon. The rate of the lower bound (Theorem 10) has no constant: only its slope counts."
-    page.figure(curves_chart(views.of_regret(rows)), caption)
-    return []
-
-
-def curves_chart(rows: pl.DataFrame) -> Drawing:
-    """Draw mean regret over rounds with 95% bands, with uniform play, Theorem 4's bound and the lower bound's rate."""
+    rows = views.of_regret(rows)
     rows = rows.filter(pl.col("regret").is_not_null(), horizon=rows["horizon"].max())
     keys, words = ["where", "n_arms", "max_delay"], f"Mean regret over rounds of {rows['who'].n_unique()} players"
-    labels = ("round", "regret")
-    return views.by_panel("curves", rows, keys, "round", _curve, _references, labels=labels, words=words)
-
-
-def _curve(ax: "Axes", line: pl.DataFrame, who: str, look: Look) -> None:
-    band(ax, line, "round", "regret", look, who)
+    line, labels = partial(band, x="round", y="regret"), ("round", "regret")
+    page.figure(views.by_panel("curves", rows, keys, "round", line, _references, labels=labels, words=words), caption)
+    return []
 
 
 def _references(ax: "Axes", here: pl.DataFrame) -> None:

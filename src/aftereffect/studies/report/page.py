@@ -10,6 +10,7 @@ import math
 import os
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from importlib.resources import files
 from pathlib import Path
 from string import Template
@@ -34,6 +35,7 @@ WIDE, LONG = 6, 20
 GOOD, BAD = (146, 197, 222), (253, 174, 97)
 
 
+@dataclass(eq=False, repr=False)
 class Page:
     """A page under construction; parts appear in the order they are added, after the findings.
 
@@ -47,17 +49,15 @@ class Page:
     True
     """
 
-    def __init__(
-        self, title: str, *, kind: str = "", lead: str = "", footer: str = "", figures: Path | None = None
-    ) -> None:
-        self.title = title
-        self.kind = kind
-        self.lead = lead
-        self.footer = footer
-        self.figures = figures
-        self.findings: list[str] = []
-        self._parts: list[str] = []
-        self._sections: dict[str, str] = {}
+    title: str
+    _: KW_ONLY
+    kind: str = ""
+    lead: str = ""
+    footer: str = ""
+    figures: Path | None = None
+    findings: list[str] = field(default_factory=list, init=False)
+    _parts: list[str] = field(default_factory=list, init=False)
+    _sections: dict[str, str] = field(default_factory=dict, init=False)
 
     def section(self, heading: str) -> None:
         """Begin a section; it gets a link at the top of the page."""

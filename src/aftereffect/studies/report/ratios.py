@@ -28,7 +28,11 @@ def ratios(page: Page, rows: pl.DataFrame) -> list[str]:
         sizes = [views.size_label(row) for row in shown.iter_rows(named=True)]
         shown = shown.with_columns(where=pl.Series(sizes, dtype=pl.String))
     page.section("Who does best where")
-    notes = negative(shown)
+    # Where someone is better than the best fixed arm by more than three standard errors.
+    sure = shown.filter(pl.col("regret") + 3.0 * pl.col("standard_error").fill_null(0.0) < 0.0)
+    counts = {where: sure.filter(where=where)["who"].n_unique() for where in views.names(sure, "where")}
+    negative = [f"{where} ({count} player{'s' * (count > 1)})" for where, count in counts.items()]
+    notes = [f"Regret is below 0, better than the best fixed arm, on {', '.join(negative)}."] if negative else []
     if shown["who"].n_unique() > 1:
         _overview(page, shown, first)
         found = best(shown)
@@ -142,11 +146,3 @@ def tally(found: Best) -> list[str]:
         if ordered:
             notes.append(f"Of the players {words}, the least regret is that of {listed}.")
     return notes
-
-
-def negative(shown: pl.DataFrame) -> list[str]:
-    """Name the instances on which someone is better than the best fixed arm by more than three standard errors."""
-    sure = shown.filter(pl.col("regret") + 3.0 * pl.col("standard_error").fill_null(0.0) < 0.0)
-    counts = {where: sure.filter(where=where)["who"].n_unique() for where in views.names(sure, "where")}
-    places = [f"{where} ({count} player{'s' * (count > 1)})" for where, count in counts.items()]
-    return [f"Regret is below 0, better than the best fixed arm, on {', '.join(places)}."] if places else []

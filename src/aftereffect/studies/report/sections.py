@@ -57,7 +57,12 @@ def write_report(study: Study, results: Results, folder: str | Path) -> Path:
     if "reading" in study.report:
         page.section("How to read it")
         page.text(study.report["reading"])
-    page.findings = [*completeness(study, results), *(note for section in sections for note in section(page, rows))]
+    finals = views.finals(rows)
+    rounds, cells = large(float((finals["runs"] * finals["horizon"]).sum())), f"{finals.height:,} of {len(ids):,} cells"
+    page.findings = [f"{cells} are finished: {rounds} simulated rounds."]
+    if results.failures:
+        page.findings.append(f"{len(results.failures):,} cells failed and are missing here.")
+    page.findings += [note for section in sections for note in section(page, rows)]
     if not results.times.is_empty():
         _times(page, rows, results.times)
     _origin(page, study, rows, results.times)
@@ -108,17 +113,6 @@ def planned(study: Study) -> list[Section]:
         checks.choice("report.figures", item, tuple(SECTIONS))
     against = [partial(curves.against, name=name) for name in given["against"]]
     return [*(SECTIONS[item] for item in given["figures"]), *against]
-
-
-def completeness(study: Study, results: Results) -> list[str]:
-    """Say how much of the study is there."""
-    finals = views.finals(results.rows)
-    rounds = float((finals["runs"] * finals["horizon"]).sum())
-    done, cells = finals["cell"].n_unique(), len(study.cells())
-    notes = [f"{done:,} of {cells:,} cells are finished: {large(rounds)} simulated rounds."]
-    if results.failures:
-        notes.append(f"{len(results.failures):,} cells failed and are missing here.")
-    return notes
 
 
 def _times(page: Page, rows: pl.DataFrame, times: pl.DataFrame) -> None:

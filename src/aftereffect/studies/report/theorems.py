@@ -123,7 +123,7 @@ def stability_chart(rows: pl.DataFrame) -> Drawing:
 
 
 def _moves(ax: "Axes", line: pl.DataFrame, who: str, look: Look) -> None:
-    band(ax, line, "round", "value", look, who)
+    band(ax, line, who, look, x="round", y="value")
     ax.axhline(line["theory"][0], color=look.colour, ls="--", lw=1.1, label=f"ξ: {who}")
 
 

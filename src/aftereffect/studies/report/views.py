@@ -158,19 +158,6 @@ def reference(rows: pl.DataFrame) -> str:
     return str((preferred or wrappers or names(rows, "who"))[0])
 
 
-def look_of(rows: pl.DataFrame) -> dict[str, Look]:
-    """Return how each player is drawn.
-
-    Colours go by name; where players are many, by final regret, those that need no labels first.
-    """
-    listed = sorted(names(rows, "who"))
-    if len(listed) > 8:
-        share = (pl.col("regret") / pl.col("uniform_regret").clip(lower_bound=1e-9)).median()
-        best = dict(finals(rows).group_by("who").agg(pl.struct(pl.col("labelled").first(), share)).iter_rows())
-        listed.sort(key=lambda who: tuple(best[who].values()))
-    return looks(listed, reference(rows))
-
-
 def sizes(row: dict[str, Any]) -> list[str]:
     """Return K, d and T of a row as tables show them."""
     return [f"{row[name]:,}" for name in SIZES]
@@ -203,7 +190,13 @@ def by_panel(
     x: the column that rows are sorted by. line: draws the rows of one player. context: draws what lines are compared
     with, and sets scales. labels: of both axes. legend: its columns.
     """
-    look = look_of(rows)
+    # Colours go by name; where players are many, by final regret, those that need no labels first.
+    players = sorted(names(rows, "who"))
+    if len(players) > 8:
+        share = (pl.col("regret") / pl.col("uniform_regret").clip(lower_bound=1e-9)).median()
+        best = dict(finals(rows).group_by("who").agg(pl.struct(pl.col("labelled").first(), share)).iter_rows())
+        players.sort(key=lambda who: tuple(best[who].values()))
+    look = looks(players, reference(rows))
     wanted = rows.select(keys).unique(maintain_order=True)
     for size in ("n_arms", "max_delay"):
         if wanted.height > MOST_PANELS and size in keys and wanted[size].n_unique() > 1:
