@@ -197,10 +197,19 @@ def test_ratios_by_hand() -> None:
         "y": {"any losses": ("a", -1.0), "labels": ("b", 4.0)},
     }
     assert ratios.tally(found)[1].endswith("losses of one law, the least regret is that of c on all 1.")
-    errors = hand_made().with_columns(standard_error=pl.when(pl.col("where") == "x").then(0.5).otherwise(0.4))
+
+
+def test_regret_surely_below_0_is_told(results: Results, tmp_path: Path) -> None:
+    named = views.readable(results.rows)
+    who, (place, other) = named["who"][0], views.names(named, "where")
     # -2.5 is five standard errors below 0, -1 only two and a half.
-    note = "Regret is below 0, better than the best fixed arm, on x (1 player)."
-    assert ratios.negative(errors) == [note]
+    changes = {"regret": {place: -2.5, other: -1.0}, "standard_error": {place: 0.5, other: 0.4}}
+    theirs = [pl.col("where").replace_strict(values).alias(name) for name, values in changes.items()]
+    rows = pl.concat([named.filter(pl.col("who") != who), named.filter(who=who).with_columns(theirs)])
+    asked = study(report={"figures": ["ratios"]})
+    found = Results(rows.select(results.rows.columns), results.times, {}, [])
+    text = read(write_report(asked, found, tmp_path)).text
+    assert f"Regret is below 0, better than the best fixed arm, on {place} (1 player)." in text
 
 
 def test_worst_row_is_the_greatest_regret(results: Results) -> None:

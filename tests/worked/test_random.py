@@ -77,6 +77,6 @@ def test_scan_follows_the_running_sum_and_never_picks_weight_zero():
 
 
 def test_a_seed_from_the_system_is_a_number_to_use_again():
-    first, second = (ae.ARSExp3(n_arms=2) for _ in range(2))
+    first, second = (ae.rivals.ARSExp3(n_arms=2) for _ in range(2))
     assert isinstance(first.seed, int)
     assert first.seed != second.seed
