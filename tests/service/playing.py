@@ -27,20 +27,20 @@ def refused(
     experiment: Experiment, command: Command, code: str, words: str, recalled: dict[str, Any] | None = None
 ) -> Refused:
     """Carry out a command that must be refused, and see that nothing has changed."""
-    before = experiment.digest()
+    before = experiment.state()["digest"]
     with pytest.raises(Refused) as caught:
         experiment.do(command, AT, recalled)
     assert (caught.value.code, caught.value.problem()["code"]) == (code, code)
     assert words in caught.value.detail
-    assert experiment.digest() == before
+    assert experiment.state()["digest"] == before
     return caught.value
 
 
 def repeated(experiment: Experiment, command: Command, recalled: dict[str, Any] | None = None) -> dict[str, Any]:
     """Carry out a command that is a repetition, and see that nothing has changed."""
-    before = experiment.digest()
+    before = experiment.state()["digest"]
     done = experiment.do(command, "later", recalled)
-    assert (done.event, done.rows, experiment.digest()) == (None, [], before)
+    assert (done.event, done.rows, experiment.state()["digest"]) == (None, [], before)
     return done.answer
 
 

@@ -83,17 +83,17 @@ class Machine(RuleBasedStateMachine):
         return done
 
     def refuse(self, command: Command, code: str) -> None:
-        before = self.experiment.digest()
+        before = self.experiment.state()["digest"]
         with pytest.raises(Refused) as caught:
             self.carry_out(command)
         assert caught.value.code == code, (command, caught.value.detail)
-        assert self.experiment.digest() == before
+        assert self.experiment.state()["digest"] == before
 
     def repeat(self, command: Command) -> Done:
-        before = self.experiment.digest()
+        before = self.experiment.state()["digest"]
         done = self.carry_out(command)
         assert (done.event, done.rows) == (None, [])
-        assert self.experiment.digest() == before
+        assert self.experiment.state()["digest"] == before
         return done
 
     def status(self, total: float | None) -> str:
@@ -351,9 +351,9 @@ class Machine(RuleBasedStateMachine):
     @rule()
     def put_away_and_take_up(self) -> None:
         state = json.loads(json.dumps(self.experiment.state(), allow_nan=False))
-        digest = self.experiment.digest()
+        digest = self.experiment.state()["digest"]
         self.experiment = Experiment.from_state(state)
-        assert self.experiment.digest() == digest
+        assert self.experiment.state()["digest"] == digest
 
     # What must hold at any time.
 
@@ -409,7 +409,7 @@ class Machine(RuleBasedStateMachine):
         twin, rows = Experiment(self.settings), {}
         for event in json.loads(json.dumps(self.log)):
             rows |= {(row["round"], row["unit"]): row for row in twin.replay(event)}
-        assert twin.digest() == self.experiment.digest()
+        assert twin.state()["digest"] == self.experiment.state()["digest"]
         assert rows == self.rows
 
 

@@ -589,7 +589,7 @@ def test_a_file_that_is_no_database_is_named_as_such(tmp_path: Path):
 
 
 def test_the_log_is_moved_into_the_file_when_there_is_time(sqlite_url, monkeypatch):
-    monkeypatch.setattr("aftereffect.service.store.sqlite_file.LOG_ROWS_IDLE", 1)
+    monkeypatch.setattr("aftereffect.service.store.writer.LOG_ROWS_IDLE", 1)
     with Store.open(sqlite_url) as store:
         for i in range(3):
             store.create({"name": f"n{i}", "arms": ["a", "b"], "max_delay": 0})

@@ -185,7 +185,7 @@ def counting_checkpoints(monkeypatch):
 
 
 def test_clients_that_never_let_up_let_neither_log_nor_memory_grow(sqlite_url, slices, monkeypatch):
-    monkeypatch.setattr(sqlite_file, "LOG_ROWS", 20)
+    monkeypatch.setattr(writer, "LOG_ROWS", 20)
     moved = counting_checkpoints(monkeypatch)
     with Store.open(sqlite_url) as store:
         ids = [store.create({**MAIL, "seed": seed})["id"] for seed in range(12)]
@@ -314,6 +314,35 @@ def test_a_page_that_cannot_be_read_is_the_fault_of_its_experiment(store_url, mo
         assert store.perform(ids[5], Tell(1, 0.5))["status"] == "reported"
         assert store.status()["damaged"] == [ids[3]]
     assert "Traceback" not in caplog.text
+
+
+@pytest.mark.parametrize("slice_of", [4, 512])
+def test_what_cannot_be_loaded_is_looked_up_once_in_a_transaction(store, monkeypatch, slice_of):
+    monkeypatch.setattr(writer, "SHORT", 2)
+    monkeypatch.setattr(writer, "SLICE", slice_of)
+    known, broken = store.create(MAIL)["id"], store.create(MAIL)["id"]
+    del store._writer._loaded[broken]
+    load, looked_up, sent = event_log.load, [], []
+
+    def failing_load(connection, identity):
+        looked_up.append(identity)
+        if identity == broken:
+            raise Corrupt("the log must be gapless, but is not")
+        return load(connection, identity)
+
+    monkeypatch.setattr(event_log, "load", failing_load)
+    event.listen(store._database.internal, "before_cursor_execute", lambda *args: sent.append(args[2]))
+    served = transactions(monkeypatch)
+    answers = store.perform_many([("unknown", Ask())] * 200 + [(known, Ask())] * 8)
+    assert codes(answers) == ["not_found"] * 200 + [1] * 8
+    assert len({str(answer) for answer in answers[:200]}) == 1
+    # Once for each transaction with such items: another process may have created the experiment since.
+    assert looked_up == ["unknown"] * sum(("unknown", Ask()) in items for items in served)
+    assert sum("experiments" in statement for statement in sent) == len(looked_up)
+    looked_up.clear()
+    # A damaged one is not tried again for a while, in whatever transaction.
+    assert codes(store.perform_many([(broken, Ask())] * 20 + [(known, Ask())])) == ["corrupt"] * 20 + [1]
+    assert looked_up == [broken]
 
 
 def test_what_cannot_be_written_for_one_experiment_is_written_for_the_others(store, monkeypatch, caplog):

@@ -13,7 +13,6 @@ that says what already holds changes nothing.
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from aftereffect.core import saved
 from aftereffect.core.checks import shown
 from aftereffect.core.errors import AftereffectError
 from aftereffect.service.errors import Corrupt, Refused
@@ -80,10 +79,6 @@ class Experiment:
         """Return the experiment that `state()` described."""
         found = State.from_json(state)
         return cls(found.settings, found)
-
-    def digest(self) -> str:
-        """Return the SHA-256 of the state."""
-        return saved.digest(self.state())
 
     def forgotten(self, command: Command) -> tuple[int, str] | None:
         """Return round and unit of the row that a command needs and that is no longer in memory, None if it needs none.
@@ -258,13 +253,15 @@ class Experiment:
 
     def _set_away(self, name: str, away: bool, at: str) -> Done:
         """Take an arm out for now, which voids the guarantee from here on, or let it be played again."""
-        now, arm = self._now, self._arm(name)
-        if (arm in now.away) == away:
+        now = self._now
+        if name not in self._arms:
+            raise Refused("not_found", f"arm must be one of {shown(list(self._arms))}, but got {shown(name)}")
+        if (self._arms[name] in now.away) == away:
             return self._change()
         self._require("change its arms", "draft", "running", "paused")
         if away and len(now.away) + 1 == len(self._arms):
             raise Refused("conflict", f"at least one arm must stay, but {name!r} is the last one that is there")
-        now.away = sorted({*now.away} ^ {arm})
+        now.away = sorted({*now.away} ^ {self._arms[name]})
         now.arm_was_away = True
         return self._change("away" if away else "back", at, {"arm": name})
 
@@ -334,11 +331,6 @@ class Experiment:
         if name is None:
             raise Refused("invalid", f"unit must be given, one of {units}, but it is missing")
         raise Refused("invalid", f"unit must be one of {units}, but got {shown(name)}")
-
-    def _arm(self, name: str) -> int:
-        if name not in self._arms:
-            raise Refused("not_found", f"arm must be one of {shown(list(self._arms))}, but got {shown(name)}")
-        return self._arms[name]
 
     def _require(self, verb: str, *phases: str) -> None:
         if self.phase not in phases:

@@ -29,8 +29,6 @@ PLAIN = (
     *("away", "arm_was_away", "plays", "counts", "sum", "shift", "paused_at", "started_at", "finished_at"),
 )
 """What is saved as it is."""
-FEW = 16
-"""Up to so many probabilities stand in an event as they are, more as their SHA-256."""
 
 
 def substitute(
@@ -55,8 +53,8 @@ def substitute(
 
 
 def fingerprint(probabilities: Sequence[float]) -> list[float] | str:
-    """Return probabilities so that two of them are equal if and only if every bit is."""
-    if len(probabilities) <= FEW:
+    """Return probabilities as an event has them: as they are, or as their SHA-256 where there are many."""
+    if len(probabilities) <= 16:
         return list(probabilities)
     return hashlib.sha256(struct.pack(f"<{len(probabilities)}d", *probabilities)).hexdigest()
 

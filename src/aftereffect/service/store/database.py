@@ -126,7 +126,7 @@ class Database:
     def check(self) -> None:
         """See that the database answers, from connections that other reads cannot use up."""
         if self.file is not None:
-            self.file.check_names()
+            self.file.check(names_only=True)
         with self.internal.connect() as connection:
             connection.execute(select(schema.versions))
 
@@ -157,7 +157,7 @@ def _sqlite(file: SqliteFile, readers: int) -> Engine:
             where = f"the store {str(file.path)!r}"
             raise Unwritable(f"{where} can only be read, nothing was kept: it, or its folder, is read-only")
         # A new connection must be to the file that the first one was to.
-        file.check_names()
+        file.check(names_only=True)
         where = file.read_only_uri() if file.read_only else file.path.as_uri()
         connection: sqlite3.Connection = sqlite3.connect(where, uri=True, **arguments)
         if not file.read_only:

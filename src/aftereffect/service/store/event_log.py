@@ -122,12 +122,8 @@ class Loaded:
             )
 
 
-def find(connection: Connection, identity: str) -> Row[Any]:
+def find(connection: Connection, identity: str, query: Any = _find) -> Row[Any]:
     """Return the row of an experiment, or refuse."""
-    return _one(connection, _find, identity)
-
-
-def _one(connection: Connection, query: Any, identity: str) -> Row[Any]:
     if is_id(identity):
         row: Row[Any] | None = connection.execute(query, {"id": identity}).one_or_none()
         if row is not None:
@@ -147,7 +143,7 @@ def initial(row: Row[Any]) -> Loaded:
 
 def load(connection: Connection, identity: str) -> Loaded:
     """Return an experiment as the store has it, or say that what is stored cannot be right."""
-    row = _one(connection, _load, identity)
+    row = find(connection, identity, _load)
     loaded = initial(row) if row.state is None else _resumed(row)
     if loaded.seq != row.seq:
         for found in connection.execute(_since, {"number": row.number, "after": loaded.seq}):
@@ -179,7 +175,8 @@ class Changes:
     _events: list[dict[str, Any]] = field(default_factory=list)
     # A row that changes twice is written once, as it was last.
     _rounds: dict[tuple[int, int, int], dict[str, Any]] = field(default_factory=dict)
-    _moved: dict[str, Loaded] = field(default_factory=dict)
+    # With their states.
+    _moved: dict[str, tuple[Loaded, str]] = field(default_factory=dict)
 
     def create(self, connection: Connection, identity: str, settings: ExperimentSettings, at: str) -> Loaded:
         """Insert a new experiment at once: its number is needed for everything else."""
@@ -203,7 +200,7 @@ class Changes:
             index = loaded.unit_index[row["unit"]]
             self._rounds[number, row["round"], index] = {**row, "experiment": number, "unit_index": index}
         loaded.seq, loaded.head = seq, head
-        self._moved[loaded.id] = loaded
+        self._moved[loaded.id] = loaded, done.answer["state"]
         self.touched.add(loaded.id)
 
     def row(self, connection: Connection, loaded: Loaded, round_: int, unit: str) -> dict[str, Any] | None:
@@ -219,9 +216,9 @@ class Changes:
         """Write everything inside a transaction; return how many rows that are."""
         heads: list[dict[str, Any]] = []
         checkpoints: list[dict[str, Any]] = []
-        for loaded in self._moved.values():
+        for loaded, status in self._moved.values():
             place = {"of": loaded.number, "seq": loaded.seq, "head": loaded.head}
-            heads.append({**place, "status": loaded.experiment.phase})
+            heads.append({**place, "status": status})
             if loaded.seq >= loaded.checkpoint_at:
                 checkpoints.append({**place, "state": as_text(loaded.experiment.state())})
                 loaded.saved()

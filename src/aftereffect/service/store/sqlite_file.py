@@ -37,8 +37,6 @@ NOTICE_S = 2.0
 """After so long, whoever waits for a lock is told who holds it."""
 HEADER = 100
 """How many bytes the header of a SQLite file has."""
-LOG_ROWS, LOG_ROWS_IDLE = 65_536, 4_096
-"""After how many rows the log is moved into the file; sooner when nobody waits."""
 
 _log = logging.getLogger(__name__)
 _EFFECTIVE = os.access in os.supports_effective_ids
@@ -66,7 +64,7 @@ class SqliteFile:
         self._names = [str(path), f"{path}-wal", f"{path}-shm"]
         self._descriptor: int | None = None
         self._inode: tuple[int, int] | None = None
-        self._seen: list[tuple[int, int] | None] = []
+        self._seen: list[tuple[int, int]] = []
         self._connected = False
         self._lost: str | None = None
         self._stamp, self._header = (0, 0), b""
@@ -100,7 +98,7 @@ class SqliteFile:
 
     def _try_lock(self) -> bool:
         with _guard:
-            if _identity(self.path) in _locked:
+            if _stat(self.path)[:2] in _locked:
                 return False
             try:
                 # Readable by its owner alone, as SQLite then makes the files beside it.
@@ -110,7 +108,7 @@ class SqliteFile:
                 raise Refused("busy", f"{rule}, but {self.path}: {error.strerror}") from None
             inode = os.fstat(descriptor).st_dev, os.fstat(descriptor).st_ino
             # The file may have been replaced since it was opened.
-            if not _flock(descriptor, fcntl.LOCK_EX) or _identity(self.path) != inode:
+            if not _flock(descriptor, fcntl.LOCK_EX) or _stat(self.path)[:2] != inode:
                 os.close(descriptor)
                 return False
             self._descriptor, self._inode = descriptor, inode
@@ -131,7 +129,7 @@ class SqliteFile:
     def read_only_uri(self) -> str:
         """Return how SQLite opens a file that cannot be written to; while the lock is shared no writer gets it."""
         with _guard, contextlib.suppress(OSError):
-            if self._descriptor is None and _identity(self.path) not in _locked:
+            if self._descriptor is None and _stat(self.path)[:2] not in _locked:
                 descriptor = _open(self.path, os.O_RDONLY)
                 if _flock(descriptor, fcntl.LOCK_SH):
                     self._descriptor = descriptor
@@ -143,41 +141,37 @@ class SqliteFile:
 
     def connected(self) -> None:
         """Note the files: the connection that writes has been made."""
-        self._seen, self._connected = [_identity(name) for name in self._names], True
+        self._seen, self._connected = [_stat(name)[:2] for name in self._names], True
         self._note()
 
     def closed(self) -> None:
         """Note that the connection that writes is closed: the last one to close removes log and index."""
         self._connected = False
 
-    def check_names(self, outcome: str = "nothing was kept") -> None:
-        """Raise Unwritable if the names are those of other files than the ones that are open; for any thread.
+    def check(self, outcome: str = "nothing was kept", *, names_only: bool = False) -> None:
+        """Raise Unwritable if the names are those of other files than the ones that are open, or one was overwritten.
 
-        outcome: what became of the transaction then.
+        outcome: what became of the transaction then. names_only: for other threads than the one that writes.
         """
+        found = [_stat(name) for name in self._names]
         seen = self._seen if self._connected else self._seen[:1]
-        for name, identity in zip(self._names, seen, strict=False):
-            if self._lost is None and _identity(name) != identity:
+        for name, status, identity in zip(self._names, found, seen, strict=False):
+            if self._lost is None and status[:2] != identity:
                 self._lost = f"{name!r} was removed or replaced"
+        stamp = found[0][2:]
+        if self._lost is None and self._connected and not names_only and stamp != self._stamp:
+            # Somebody may have touched the file without changing it.
+            if stamp[0] < self._stamp[0] or self._first_bytes() != self._header:
+                self._lost = f"{self._names[0]!r} was written over, or its log was moved by another program,"
+            self._stamp = stamp
         if self._lost is not None:
             raise Unwritable(
                 f"the store's file {self._lost} while it was open: {outcome}; "
                 "stop what has it open, put the store in order (verify it), and start again"
             )
 
-    def check(self, outcome: str) -> None:
-        """Do as `check_names` does, and see that the file was not overwritten; for the one thread that writes."""
-        self.check_names(outcome)
-        stamp = _stamp(self._names[0])
-        if self._connected and stamp != self._stamp:
-            # Somebody may have touched the file without changing it.
-            if stamp[0] < self._stamp[0] or self._first_bytes() != self._header:
-                self._lost = f"{self._names[0]!r} was written over, or its log was moved by another program,"
-                self.check_names(outcome)
-            self._stamp = stamp
-
     def _note(self) -> None:
-        self._stamp, self._header = _stamp(self._names[0]), self._first_bytes()
+        self._stamp, self._header = _stat(self._names[0])[2:], self._first_bytes()
 
     def _first_bytes(self) -> bytes:
         with contextlib.suppress(OSError):
@@ -187,11 +181,7 @@ class SqliteFile:
     @property
     def log_bytes(self) -> int:
         """The size of the log."""
-        return _stamp(self._names[1])[0]
-
-    def checkpoint_due(self, *, idle: bool, quiet: bool = False) -> bool:
-        """Whether the log should be moved into the file; idle: nobody waits; quiet: nobody has come for a while."""
-        return self.rows >= (1 if quiet else LOG_ROWS_IDLE if idle else LOG_ROWS)
+        return _stat(self._names[1])[2]
 
     def checkpoint(self, writing: Engine) -> None:
         """Move the log into the file, as far as readers allow. Called between two transactions by the one who writes.
@@ -224,7 +214,7 @@ def holder(database: Path) -> dict[str, Any] | None:
     sends a token there.
     """
     with _guard:
-        if _identity(database) not in _locked:
+        if _stat(database)[:2] not in _locked:
             try:
                 with _opened(database, os.O_RDONLY) as descriptor:
                     if _flock(descriptor, fcntl.LOCK_SH):
@@ -281,18 +271,10 @@ def _opened(path: Path, flags: int) -> Iterator[int]:
         os.close(descriptor)
 
 
-def _identity(name: str | Path) -> tuple[int, int] | None:
+def _stat(name: str | Path) -> tuple[int, int, int, int]:
+    """Return device, inode, size and time of a file; zeros where there is none."""
     try:
         found = os.stat(name)
     except OSError:
-        return None
-    return found.st_dev, found.st_ino
-
-
-def _stamp(name: str) -> tuple[int, int]:
-    """Return size and time of a file; zeros where there is none."""
-    try:
-        found = os.stat(name)
-    except OSError:
-        return 0, 0
-    return found.st_size, found.st_mtime_ns
+        return 0, 0, 0, 0
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns

@@ -7,7 +7,7 @@ time; on one PostgreSQL database there may be many, in many processes.
 
 import asyncio
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
@@ -20,7 +20,7 @@ from aftereffect.service.store import backup, export, reads, schema, tokens, ver
 from aftereffect.service.store.backup import restore_backup
 from aftereffect.service.store.database import Database, refusing
 from aftereffect.service.store.health import Health, trial
-from aftereffect.service.store.writer import Answer, Creation, Item, Job, Work, Writer
+from aftereffect.service.store.writer import Action, Answer, Creation, Item, Job, Work, Writer
 
 __all__ = ["Store", "restore_backup"]
 
@@ -92,27 +92,37 @@ class Store:
 
     def create(self, settings: Mapping[str, Any]) -> dict[str, Any]:
         """Create an experiment, running unless its settings say draft; return its view with its id."""
-        return _one(self._wait([_creation(settings)]))
+        return self.perform(*_creation(settings))
 
-    def perform(self, id: str, command: Command) -> dict[str, Any]:
+    def perform(self, id: str, command: Action) -> dict[str, Any]:
         """Carry out one command and return its answer, or raise Refused."""
-        return _one(self._wait([(id, command)]))
+        answer: Answer = self._writer.submit(Job([(id, command)])).result()[0]
+        if isinstance(answer, Refused):
+            raise answer
+        return answer
 
     def perform_many(self, items: Iterable[tuple[str, Command]]) -> list[Answer]:
         """Carry out commands in order, each on its own; what is refused stands as a Refused in the list."""
-        return self._wait(list(items))
+        answers: list[Answer] = self._writer.submit(Job(list(items))).result()
+        return answers
 
     async def acreate(self, settings: Mapping[str, Any] | ExperimentSettings) -> dict[str, Any]:
         """Do as `create` does, for an event loop."""
-        return _one(await self._answers([_creation(settings)]))
+        return await self.aperform(*_creation(settings))
 
-    async def aperform(self, id: str, command: Command) -> dict[str, Any]:
+    async def aperform(self, id: str, command: Action) -> dict[str, Any]:
         """Do as `perform` does, for an event loop."""
-        return _one(await self._answers([(id, command)]))
+        future = asyncio.get_running_loop().create_future()
+        answer: Answer = (await self._writer.submit(Job([(id, command)], future)))[0]
+        if isinstance(answer, Refused):
+            raise answer
+        return answer
 
     async def aperform_many(self, items: Iterable[tuple[str, Command]]) -> list[Answer]:
         """Do as `perform_many` does, for an event loop."""
-        return await self._answers(list(items))
+        future = asyncio.get_running_loop().create_future()
+        answers: list[Answer] = await self._writer.submit(Job(list(items), future))
+        return answers
 
     def experiment(self, id: str) -> dict[str, Any]:
         """Return the view of an experiment as it is committed, with id and created_at."""
@@ -162,7 +172,7 @@ class Store:
         """Make a token for these scopes and return it; it is never shown again."""
         new = checked(NewToken, {"name": name, "scopes": scopes}, "a token")
         token, act = tokens.creation(new.name, list(new.scopes), self.now())
-        _one(self._wait([("", Work(act))]))
+        self.perform("", Work(act))
         return token
 
     def tokens(self) -> list[dict[str, Any]]:
@@ -172,7 +182,7 @@ class Store:
 
     def revoke_token(self, id: str) -> None:
         """Make a token worthless: here at once, in other processes within a second."""
-        _one(self._wait([("", Work(tokens.revocation(id, self.now())))]))
+        self.perform("", Work(tokens.revocation(id, self.now())))
         self._token_cache.forget()
 
     def scopes_of(self, token: str) -> frozenset[str] | None:
@@ -196,22 +206,7 @@ class Store:
             "damaged": sorted(self._writer.damaged),
         }
 
-    def _wait(self, items: list[Item]) -> list[Answer]:
-        answers: list[Answer] = self._writer.submit(Job(items)).result() if items else []
-        return answers
-
-    async def _answers(self, items: list[Item]) -> list[Answer]:
-        answers: list[Answer] = await self._writer.submit(Job(items, asyncio.get_running_loop())) if items else []
-        return answers
-
 
 def _creation(settings: Mapping[str, Any] | ExperimentSettings) -> Item:
     seeded = checked_settings(settings).seeded(secrets.randbits(53))
     return "".join(secrets.choice(_CHARACTERS) for _ in range(20)), Creation(seeded)
-
-
-def _one(answers: Sequence[Answer]) -> dict[str, Any]:
-    (answer,) = answers
-    if isinstance(answer, Refused):
-        raise answer
-    return answer

@@ -22,6 +22,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, select
@@ -43,6 +44,8 @@ MOST_LOADED = 16_384
 """How many experiments stay in memory."""
 QUIET_S = 1.0
 """After so long without a command the log of a SQLite file is moved into it."""
+LOG_ROWS, LOG_ROWS_IDLE = 65_536, 4_096
+"""After how many rows the log of a SQLite file is moved into it; sooner when nobody waits."""
 RETRY_S = 1.0
 """A damaged experiment is tried again after this time."""
 
@@ -62,28 +65,34 @@ class Work(NamedTuple):
     act: Callable[[Connection], dict[str, Any]]
 
 
-Item = tuple[str, Command | Creation | Work]
+Action = Command | Creation | Work
+Item = tuple[str, Action]
 
 
+@dataclass(eq=False)
 class Job:
-    """Items to carry out in order, and a future for their answers: of a thread, or of a task of an event loop.
+    """Items to carry out in order, and a future for their answers: of a thread, or of an event loop.
 
     started: how many of the items have been taken up.
     """
 
-    def __init__(self, items: Sequence[Item], loop: asyncio.AbstractEventLoop | None = None) -> None:
-        self.items, self.loop, self.started = items, loop, 0
-        self.answers: list[Answer] = []
-        self.future: Any = Future() if loop is None else loop.create_future()
+    items: Sequence[Item]
+    future: Any = field(default_factory=Future)
+    started: int = 0
+    answers: list[Answer] = field(default_factory=list)
 
 
 class _Batch(NamedTuple):
-    """What the items of one transaction are carried out with: two connections, what it changes, the moment."""
+    """What the items of one transaction are carried out with: two connections, what it changes, the moment.
+
+    failed: why experiments could not be loaded; they are looked up once.
+    """
 
     writing: Connection
     reading: Connection
     changes: Changes
     at: str
+    failed: dict[str, Refused]
 
 
 class _Apart(Exception):
@@ -144,7 +153,8 @@ class Writer:
                 _deliver(pieces, self._carry_out(items))
             while len(self._loaded) > self.most_loaded:
                 del self._loaded[next(iter(self._loaded))]
-            self._checkpoint(idle=not (self._singles or self._lists) and self._queue.empty())
+            idle = not (self._singles or self._lists) and self._queue.empty()
+            self._checkpoint(LOG_ROWS_IDLE if idle else LOG_ROWS)
 
     def _collect(self) -> None:
         """Move what is in the queue to what waits; wait for the first job if there is nothing else to do."""
@@ -154,7 +164,7 @@ class Writer:
                 job = self._queue.get(timeout=QUIET_S)
             except queue.Empty:
                 # Nobody comes: what was kept goes into the file itself, where a copy of it has it too.
-                self._checkpoint(quiet=True)
+                self._checkpoint(1)
                 continue
             wait = False
             if job is None:
@@ -181,9 +191,10 @@ class Writer:
             pieces.append((job, start, stop))
         return pieces
 
-    def _checkpoint(self, *, idle: bool = True, quiet: bool = False) -> None:
+    def _checkpoint(self, rows: int) -> None:
+        """Move the log of a SQLite file into it, if it has so many rows or more."""
         file = self._database.file
-        if file is not None and file.checkpoint_due(idle=idle, quiet=quiet):
+        if file is not None and file.rows >= rows:
             file.checkpoint(self._database.writing)
 
     # -- transactions -----------------------------------------------------------------------------------------------
@@ -222,7 +233,7 @@ class Writer:
             with self._database.transaction() as transaction, self._database.internal.connect() as reading:
                 if self._database.file is None:
                     self._lock(transaction.connection, {identity for identity, _ in items})
-                batch = _Batch(transaction.connection, reading, changes, self._now())
+                batch = _Batch(transaction.connection, reading, changes, self._now(), {})
                 answers.extend(self._do(batch, identity, command) for identity, command in items)
                 transaction.rows = max(changes.write(transaction.connection), len(changes.touched))
                 # What fails from here on is the commit, if there is one.
@@ -274,7 +285,7 @@ class Writer:
             if loaded is not None and (loaded.seq, loaded.head) != heads.get(identity):
                 del self._loaded[identity]
 
-    def _do(self, batch: _Batch, identity: str, command: Command | Creation | Work) -> Answer:
+    def _do(self, batch: _Batch, identity: str, command: Action) -> Answer:
         """Carry out one item in memory."""
         changes = batch.changes
         try:
@@ -285,7 +296,7 @@ class Writer:
             if isinstance(command, Creation):
                 loaded = self._loaded[identity] = changes.create(batch.writing, identity, command.settings, batch.at)
                 return loaded.view()
-            loaded = self._get(batch.reading, identity)
+            loaded = self._get(batch, identity)
             forgotten = loaded.experiment.forgotten(command)
             recalled = None if forgotten is None else changes.row(batch.reading, loaded, *forgotten)
             done = loaded.experiment.do(command, batch.at, recalled)
@@ -299,21 +310,24 @@ class Writer:
             self._loaded.pop(identity, None)
             raise _Fault from error
 
-    def _get(self, reading: Connection, identity: str) -> Loaded:
+    def _get(self, batch: _Batch, identity: str) -> Loaded:
         """Return an experiment from memory, or load it; whatever is wrong with it is its own affair."""
-        failed = self.damaged.get(identity)
-        if failed is not None and time.monotonic() < failed[1]:
-            raise Refused(failed[0].code, failed[0].detail, **failed[0].extra)
+        problem, until = self.damaged.get(identity, (None, 0.0))
+        if time.monotonic() >= until:
+            problem = batch.failed.get(identity)
+        if problem is not None:
+            raise Refused(problem.code, problem.detail, **problem.extra)
         loaded = self._loaded.pop(identity, None)
         if loaded is None:
             try:
-                loaded = event_log.load(reading, identity)
-            except (Corrupt, SQLAlchemyError) as error:
+                loaded = event_log.load(batch.reading, identity)
+            except (Refused, SQLAlchemyError) as error:
                 if isinstance(error, SQLAlchemyError) and not of_one_experiment(error):
                     raise
-                reading.rollback()
-                problem = refusal(error) if isinstance(error, SQLAlchemyError) else error
-                self._mark(identity, problem)
+                problem = batch.failed[identity] = refusal(error) if isinstance(error, SQLAlchemyError) else error
+                if problem.code != "not_found":
+                    batch.reading.rollback()
+                    self._mark(identity, problem)
                 raise problem from None
         self._loaded[identity] = loaded
         return loaded
@@ -333,7 +347,8 @@ def _deliver(pieces: Sequence[tuple[Job, int, int]], answers: list[Answer]) -> N
         job.answers.extend(answers[at : at + stop - start])
         at += stop - start
         if stop == len(job.items):
-            loops.setdefault(job.loop, []).append(job)
+            loop = job.future.get_loop() if isinstance(job.future, asyncio.Future) else None
+            loops.setdefault(loop, []).append(job)
     for loop, jobs in loops.items():
         if loop is None:
             _settle(jobs)
