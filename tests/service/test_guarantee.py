@@ -34,7 +34,7 @@ def test_before_anything_is_played_there_is_no_certificate() -> None:
     found = given(made())
     assert (found["certificate"], found["informative"]) == (None, False)
     assert found["words"].startswith(
-        f"Before anything is played: the worst case against the best fixed arm says something from round "
+        f"Before anything is played: the worst case against the best fixed arm is informative from round "
         f"{found['informative_from']:,} on. This bounds an average over the player's own chances, not this one run;"
     )
 
@@ -63,7 +63,7 @@ def test_the_certificate_is_the_panels_and_comes_to_say_something_before_the_wor
     assert shown["value"] == pytest.approx(sum(shown["terms"].values()))
     assert shown["value"] < shown["trivial"] == told * 1e6
     assert told < found["informative_from"] == own.worst_case_from
-    assert f"That says something: regret can be {told},000,000 at most." in found["words"]
+    assert f"This is informative: regret can be at most {told},000,000." in found["words"]
     assert re.search(r"\de[+-]\d", found["words"]) is None
     page = views.certificate(found)
     assert page is not None
@@ -79,8 +79,8 @@ def test_reports_that_are_missing_void_or_held_back_have_their_price() -> None:
     found = given(experiment)
     # β = 0.4/2: a report that is missing costs its whole stretch, d + 2/β − 1 = 10 rounds on average.
     assert found["certificate"]["terms"]["missing"] == pytest.approx(30.0)
-    assert "3 reports were missing, void or held back" in found["words"]
-    assert ", 30 of it for reports that were missing, void or held back." in found["words"]
+    assert "3 reports were missing, void or withheld" in found["words"]
+    assert ", 30 of it for reports that were missing, void or withheld." in found["words"]
     assert "Totals out of range: 1. So the range or max_delay is wrong, and neither holds." in found["words"]
     page = views.certificate(found)
     assert page is not None
@@ -109,7 +109,7 @@ def test_an_arm_away_makes_both_void() -> None:
     experiment.do(Away("red"), AT)
     found = given(experiment)
     assert (found["void"], found["informative"], found["certificate"]["informative"]) == (True, False, False)
-    assert found["words"].startswith("Void: an arm has been away, and the proofs know no such thing.")
+    assert found["words"].startswith("Not valid: an arm has been away, which the proofs do not cover.")
     assert [words.startswith("Void") for words in found["paragraphs"]] == [True, True, False]
     assert "That says" not in found["words"]
     page = views.certificate(found)

@@ -3,7 +3,7 @@
 Algorithm 2 (Section 4) multiplies the whole loss by 1/q(J). Here a prediction b(i), fixed before the draw, is
 subtracted first and given to every arm: ẑ(i) = b(i) + 1{J=i}(ℓ − b(i))/q(i) has the same mean and far less spread.
 A loss below its baseline makes ẑ(J) negative, which the regulariser can bear down to −η/√q(J) only. So for losses in
-[0, v] the baseline is capped, at a harmonic sum that makes the worst surprise no dearer than a loss of full size:
+[0, v] the baseline is capped, at a harmonic sum, so that the largest deviation costs no more than a loss of full size:
 
     1/cap(i) = 1/v + 1/(η√q(i)),      b(i) = min(prediction, cap(i)).
 

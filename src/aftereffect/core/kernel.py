@@ -15,12 +15,12 @@ A base algorithm (`BanditKernel`) has:
     update(params, n_arms, state, arm, loss)    learn from a loss in [0, 1]
     probabilities(params, n_arms, state, q)     write the distribution into q
 
-and, where several units can share it (`players/panel.py`), a sixth:
+and, where several units can share it (`players/wrapper/panel.py`), a sixth:
 
     update_many(params, n_arms, state, arms, losses)    learn from the average of the units' estimates,
                                                         two or more; a lone unit's goes to `update`
 
-and, where it can learn from a sum over a varying number of rounds (`players/coin_clean.py`), two more:
+and, where it can learn from a sum over a varying number of rounds (`players/wrapper/coin_clean.py`), two more:
 
     update_sum(params, n_arms, state, arm, loss, terms)             terms = (weight, offset, top): a loss in [0, top],
     update_many_sums(params, n_arms, state, arms, losses, terms)    expected to be offset + weight · the usual loss

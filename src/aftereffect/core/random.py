@@ -1,6 +1,6 @@
 """Random streams: one xoshiro256++ generator per run and purpose, seeded by NumPy's SeedSequence.
 
-Stream `(run, stream)` of a seed is `SeedSequence(seed, spawn_key=(run, stream))`; its first four 64-bit words
+Stream `(run, purpose)` of a seed is `SeedSequence(seed, spawn_key=(run, purpose))`; its first four 64-bit words
 are the generator's state. The interactive player is run 0. The functions that work in place on a uint64 array are
 kernels: always run them compiled, because NumPy warns when uint64 wraps around, as it does here on purpose.
 

@@ -1,4 +1,4 @@
-"""Who plays under composite anonymous feedback.
+"""Players: algorithms that choose arms under composite anonymous feedback.
 
 protocol    the contracts: Player, and LabelledPlayer for the baselines that see more
 base        what players have in common: range, turns, copies, saved states

@@ -51,9 +51,9 @@ class Player(Protocol):
     """Someone who plays an arm each round and sees one total a round.
 
     `ask` returns the same arm until `tell` ends the round. `tell` before `ask`, or a total that is not a
-    finite number, raises a `ValueError` and changes nothing; a total out of range is refused or clipped, as the
-    player says. To be simulated over many runs a player
-    also needs `fresh(seed, run)`, an unplayed copy with its own random streams; to be saved, `state()`.
+    finite number, raises a `ValueError` and changes nothing; a total out of range is refused, taken as missing or
+    clipped, as `out_of_range` says. To be simulated over many runs a player also needs `fresh(seed, run)`, an
+    unplayed copy with its own random streams; to be saved, `state()`.
     """
 
     @property

@@ -4,8 +4,8 @@ With weights w (the estimated losses so far) and learning rate η > 0, Algorithm
 simplex of Σ_i w(i) q(i) − 2η Σ_i √q(i). It is q(i) = η²/(w(i) − λ)², where λ < min w makes these numbers sum
 to 1.
 
-A fast algorithm finds λ by Newton's iteration. Here it is found by bisection, which rests on nothing but that
-the sum grows in λ: this is what a fast solver is compared with.
+`solve` in `bandits/tsallis.py` finds λ by Newton's iteration. Here it is found by bisection, which rests on nothing
+but that the sum grows in λ: this is what a fast solver is compared with.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""Everyone else who plays under composite anonymous feedback: what the wrapper is compared with.
+"""Other algorithms for composite anonymous feedback: what the wrapper is compared with.
 
 CLW2018                         the wrapper of the 2018 version of the paper, with its two flaws
 MiniBatch, Blinded              its ancestors: fixed blocks (2012), random update rounds (2014)
@@ -9,6 +9,8 @@ ARSUCB, ARSExp3                 growing blocks for an unknown delay (2021)
 LinearComposite                 for known coefficients (2014)
 DoublingWrapper                 the wrapper without a horizon
 UnknownDelayWrapper             the wrapper without a delay bound
+
+The last two live in `players/wrapper/`, whose parts they use. `Naive` is exported as `aftereffect.Naive`.
 """
 
 from aftereffect.players.rivals.ars import ARSUCB, ARSExp3

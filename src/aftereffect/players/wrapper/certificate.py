@@ -41,9 +41,9 @@ class Certificate(NamedTuple):
     worst_case: the same for any losses whatever, known beforehand; with no report missing.
     trivial: the most that regret can be.
     informative: whether value is below that.
-    worst_case_from: the round from which the worst case is; None if it never is. The value gets there sooner mostly.
-    impossible: how many totals were out of range and taken as missing. The proof knows no such thing: reports may
-        be missing whenever, but not because of what they would have said.
+    worst_case_from: the first round with worst_case below trivial, or None. The value usually gets there sooner.
+    impossible: how many totals were out of range and taken as missing. The proof does not cover
+        this: a report may be missing at any time, but not because of its value.
     """
 
     rounds: int
@@ -64,12 +64,12 @@ class Certificate(NamedTuple):
         ]
         lines += [f"  {name:<13} {shown(term):>12}" for name, term in self.terms.items()]
         if self.informative:
-            lines.append(f"That says something: regret can be {shown(self.trivial)} at most.")
+            lines.append(f"This is informative: regret can be at most {shown(self.trivial)}.")
         else:
-            lines.append(f"That says nothing yet: regret can be {shown(self.trivial)} at most.")
-        since = "says nothing ever"
+            lines.append(f"This is not informative yet: regret can be at most {shown(self.trivial)}.")
+        since = "is never informative"
         if self.worst_case_from is not None:
-            since = f"says something from round {self.worst_case_from:,} on"
+            since = f"is informative from round {self.worst_case_from:,} on"
         lines.append(
             f"Whatever the losses, it is at most {shown(self.worst_case)}, which {since}. Both bound an average over "
             "the player's own chances, not this one run."

@@ -168,11 +168,11 @@ class DrawnCoins:
 
     @property
     def gap(self) -> int:
-        """How many rounds before the update round read last the one before it lies."""
+        """The number of rounds between the update round read last and the coin before it that is 1."""
         return int(self._place[2])
 
     def since(self, t: int) -> int:
-        """Return how many rounds after the latest one round t, the last read, lies; 0 if too few to matter."""
+        """Return the number of rounds from the last coin that is 1 to round t, which was read last; 0 if small."""
         latest = self._end - self.gap if self._end > t else int(self._place[0])
         # A one that is yet to come, with no update: the gap before it is too short for one.
         return max(t - latest, 0)

@@ -1,8 +1,8 @@
 """The clean rounds at the end of a block: the totals in them, what these can be, and the loss they feed.
 
 A round t > d is coin-clean if the d coins before it are 0: the arm has been the same since round t − d, so its total
-holds effects of this arm alone. A block that ends `gap` rounds after the latest one has gap − d of them, at its end.
-The paper's window is the last d+1 of them, a stretch is all of them.
+holds effects of this arm alone. If a block ends `gap` rounds after the previous coin that is 1, its last gap − d rounds
+are coin-clean. The paper's window is the last d+1 of them, a stretch is all of them.
 
 A total is missing, or out of range, or fine. Where one is missing nothing is fed and the block goes on, because a
 window filled in by a guess would feed the base a loss nobody suffered.
@@ -62,7 +62,7 @@ class CleanWindow:
         return (None if self.out_of_range == "void" else min(max(value, self._least), self._most)), counts
 
     def rounds(self, gap: int) -> int:
-        """Return over how many rounds totals are added up at the end of a block, `gap` after the latest one."""
+        """Return how many totals are added up at the end of a block; gap: rounds since the previous coin that is 1."""
         return self._max_delay + 1
 
     def loss(self, rounds: int, whole: float) -> float:
@@ -140,7 +140,7 @@ class CleanStretch(CleanWindow):
         self._scale = scale
 
     def rounds(self, gap: int) -> int:
-        """Return over how many rounds totals are added up at the end of a block, `gap` after the latest one."""
+        """Return how many totals are added up at the end of a block; gap: rounds since the previous coin that is 1."""
         return gap - self._max_delay
 
     def loss(self, rounds: int, whole: float) -> float:

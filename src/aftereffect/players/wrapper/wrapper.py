@@ -6,7 +6,8 @@
 
 It plays one arm for a block of at least 2d+1 rounds, feeds its base the sum of the block's last d+1 totals
 over 2d+1 (at most 1, by Lemma 2), and draws the next arm. Block ends are random, so that an oblivious
-adversary cannot aim at the first d rounds of a block, whose totals are mixed.
+adversary cannot aim at the first d rounds of a block, whose totals are mixed: `coins.read(t)` says whether the block
+may end in round t, and `tell` ends it if the window is complete.
 """
 
 from collections.abc import Mapping, Sequence
@@ -214,7 +215,7 @@ class CompositeLossWrapper(BanditPlayer):
         return PanelRound(t, self._arms.copy(), self._drawn, bool(whole), fed, measured)
 
     def learn(self, arms: list[int], losses: list[float], gap: int) -> None:
-        """Feed the base the losses of windows that end now, `gap` rounds after the latest one; a panel has many."""
+        """Feed the base the losses of the windows that end now; gap: rounds since the previous coin that is 1."""
         shared.feed_all(self.bandit, arms, losses)
 
     def amend(self, round: int, total: float | None, unit: int = 0) -> None:

@@ -2,7 +2,7 @@
 
 experiment    Experiment: ask, tell, amend, start, pause, resume, away, back, finish
 commands      the commands as values                 state      what an experiment is now, saved and restored
-rounds        a round, its row, the recent rounds    learner    from settings to the player that decides
+rounds        a round, its row with the "why"        learner    from settings to the player that decides
 plan          what settings mean before the start    guarantee  what is promised
 outcome       what was seen of each arm              view       all of it as people see it, with alarms
 """

@@ -1,7 +1,7 @@
 """What is guaranteed: beforehand, whatever happens, and so far, from what the run itself has shown.
 
 Both bound an average over the player's own chances (`players/wrapper/certificate.py`). For several units they are for
-the sum of their regrets against one common arm. A report that is missing, void or held back has its price in the
+the sum of their regrets against one common arm. A report that is missing, void or withheld has its price in the
 certificate; the worst case is for complete reports.
 """
 
@@ -65,7 +65,7 @@ def _worst_case(state: State, value: float, trivial: float) -> str:
     whom = "the best fixed arm" if units == 1 else f"the best single arm for all {units} units, added up over them"
     played = state.panel.rounds_played
     if horizon is None and not played:
-        when = "says nothing, ever" if since is None else f"says something from round {since:,} on"
+        when = "is never informative" if since is None else f"is informative from round {since:,} on"
         lines = [f"Before anything is played: the worst case against {whom} {when}."]
     else:
         over = f"{counted(played, 'round')} so far" if horizon is None else counted(horizon, "round")
@@ -76,35 +76,35 @@ def _worst_case(state: State, value: float, trivial: float) -> str:
         gaps = state.counts["missing"] + state.counts["void"] + state.counts["withheld"]
         if gaps:
             reports = "1 report was" if gaps == 1 else f"{gaps:,} reports were"
-            lines.append(f"It is for complete reports; {reports} missing, void or held back.")
+            lines.append(f"It is for complete reports; {reports} missing, void or withheld.")
     if state.arm_was_away:
-        lines.insert(0, "Void: an arm has been away, and the proofs know no such thing. Otherwise:")
+        lines.insert(0, "Not valid: an arm has been away, which the proofs do not cover. Without that:")
     return " ".join(lines)
 
 
 def _worth(value: float, trivial: float, since: int | None, horizon: int | None) -> list[str]:
     """Say whether a bound is below what any way of playing can lose, or when it will be."""
     if value < trivial:
-        return [f"That says something: no way of playing can lose more than {amount(trivial)}."]
-    when = "With this learner it never will."
+        return [f"This is informative: no way of playing can lose more than {amount(trivial)}."]
+    when = "With this learner it never is."
     if since is not None:
-        when = f"It says something from round {since:,} on."
+        when = f"It is informative from round {since:,} on."
         if horizon is not None:
-            when = f"It takes {counted(since, 'round')} or more to say something."
-    return ["That says nothing yet: no way of playing can lose more.", when]
+            when = f"It takes {counted(since, 'round')} or more to be informative."
+    return ["This is not informative yet: no way of playing can lose more.", when]
 
 
 def _so_far(shown: Certificate | None, void: bool) -> list[str]:
     if shown is None:
         return []
     missing = shown.terms["missing"]
-    price = f", {amount(missing)} of it for reports that were missing, void or held back" if missing else ""
+    price = f", {amount(missing)} of it for reports that were missing, void or withheld" if missing else ""
     after = f"after {counted(shown.rounds, 'round')} and {counted(shown.updates, 'update')}"
     figure = f"at most the mean of a figure that is {amount(shown.value)} in this run{price}."
     if void:
-        return [f"Void too is the certificate of the run so far. Otherwise: {after}, expected regret would be {figure}"]
-    says = "something" if shown.informative else "nothing yet"
-    worth = f"That says {says}: regret can be {amount(shown.trivial)} at most."
+        return [f"Nor is the certificate of the run so far. Without that: {after}, expected regret would be {figure}"]
+    says = "informative" if shown.informative else "not informative yet"
+    worth = f"This is {says}: regret can be at most {amount(shown.trivial)}."
     return [f"So far: {after}, expected regret is {figure} {worth}"]
 
 

@@ -1,8 +1,8 @@
-"""What a carry-over means before the first round: block lengths, decisions per quarter, when the guarantee speaks.
+"""What a carry-over means before the first round: block lengths, decisions, when the guarantee is informative.
 
 All of it is about the learner that will play (`learner.py`). The default player's block lasts at least d+1 rounds and
 1/(β(1−β)^d) on average, about e(d+1), or 3.7(d+1) where effects are gains; the paper's at least 2d+1 and about
-e(2d+1) (Definition 1). The guarantee says something once it is below what any way of playing can lose.
+e(2d+1) (Definition 1). The guarantee is informative once it is below what any way of playing can lose.
 """
 
 from collections.abc import Mapping
@@ -104,14 +104,14 @@ def _promise(design: Design, found: Rhythm) -> list[str]:
         )
     else:
         lines.append(
-            f"The guarantee, for whatever the effects may be, says something from round {since:,} on "
+            f"The guarantee, for whatever the effects may be, is informative from round {since:,} on "
             f"({since * design.round_length / 365.25:.1f} years); until then it is not informative: it promises no "
             "more than any way of playing. Learning starts earlier."
         )
         if design.player == "default":
             lines.append(
                 "As the experiment runs, a certificate counts what its own course has cost so far; as a rule that "
-                "says something sooner."
+                "is informative sooner."
             )
     if T is not None and found.mean_block > T:
         rounds = counted(T, "round")

@@ -1,6 +1,6 @@
-"""What an experiment is now: the learner, the recent rounds, the counts. It changes things and refuses nothing.
+"""What an experiment is now: the learner, the recent rounds, the counts.
 
-Who may do what, and when, is decided in `experiment.py` before anything here is called.
+It applies changes without checking them: `experiment.py` checks who may do what, and when, before it calls this.
 """
 
 import copy

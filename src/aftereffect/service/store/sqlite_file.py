@@ -89,7 +89,7 @@ class SqliteFile:
                 _log.warning("store is in use by %s; waiting up to %g s", by, wait)
             time.sleep(PAUSE)
         text = json.dumps({"pid": os.getpid(), "address": address}).encode()
-        # The lock is one without this, too: a full disk must not keep anybody from reading.
+        # The lock holds without this file, so a failed write is ignored: a full disk must not prevent reading.
         with contextlib.suppress(OSError), _opened(holder_path(self.path), os.O_WRONLY | os.O_CREAT) as descriptor:
             if _trusted(descriptor, self.path):
                 os.fchmod(descriptor, 0o600)

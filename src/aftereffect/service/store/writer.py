@@ -1,8 +1,8 @@
 """The one thread that writes: it carries out commands in memory and commits them in groups.
 
 A transaction takes everything that waits: it runs the commands, writes what they did and answers when the database says
-that the commit is on the disk. Thirty-two clients so share one sync. Single commands come first; of long lists each
-transaction takes one slice, so that a single command waits for a slice at most.
+that the commit is on the disk. For example, 32 clients that wait share one sync. Single commands come first; of long
+lists each transaction takes one slice, so that a single command waits for a slice at most.
 
     open the transaction     PostgreSQL: lock the experiments, forget those that another process has moved
     run the commands         experiments that are not in memory are loaded on a reading connection
