@@ -29,13 +29,24 @@ from aftereffect.bandits.ucb1 import UCB1
 from aftereffect.bandits.uniform import Uniform
 from aftereffect.core import checks, saved
 from aftereffect.core.errors import AftereffectError, InvalidArgument, InvalidState
-from aftereffect.players import labelled, rivals
-from aftereffect.players.base import OUT_OF_RANGE, LabelledKernelPlayer
+from aftereffect.players.base import OUT_OF_RANGE, LabelledKernelPlayer, tuned_base
 from aftereffect.players.default import default_player
-from aftereffect.players.labelled.zimmert_seldin import TUNINGS
+from aftereffect.players.labelled.delayed_exp3 import DelayedExp3
+from aftereffect.players.labelled.joulani2013 import BOLD, QPMD, DelayedUCB1
+from aftereffect.players.labelled.zimmert_seldin import TUNINGS, ZimmertSeldin2020
+from aftereffect.players.rivals.ars import ARSUCB, ARSExp3
+from aftereffect.players.rivals.blinded import Blinded
+from aftereffect.players.rivals.block_ucb import BlockUCB
+from aftereffect.players.rivals.clw2018 import CLW2018
+from aftereffect.players.rivals.fixed_block import FixedBlock
+from aftereffect.players.rivals.linear_composite import LinearComposite
+from aftereffect.players.rivals.minibatch import MiniBatch
 from aftereffect.players.rivals.naive import Naive
+from aftereffect.players.rivals.odaaf import ODAAF, ODAAFB, ODAAFV
 from aftereffect.players.wrapper.coin_clean import CoinCleanWrapper
+from aftereffect.players.wrapper.doubling import DoublingWrapper
 from aftereffect.players.wrapper.panel import Panel
+from aftereffect.players.wrapper.unknown_delay import UnknownDelayWrapper
 from aftereffect.players.wrapper.wrapper import CompositeLossWrapper
 
 Check = Callable[[str, Any], Any]
@@ -198,21 +209,19 @@ def _wrapper(
 
 def _naive(n_arms: int, horizon: int, base: str = "exp3", **others: Any) -> Naive:
     """Return naive play with the rate that suits its base under immediate feedback."""
-    bandit: Bandit
-    if base == "exp3":
-        bandit = Exp3(n_arms, learning_rate=math.sqrt(2.0 * math.log(n_arms) / (n_arms * horizon)))
-    else:
+    bandit: Bandit = tuned_base("exp3", n_arms, horizon)
+    if base != "exp3":
         bandit = UCB1(n_arms) if base == "ucb1" else TsallisINF(n_arms, estimator="reduced_variance")
     return Naive(bandit, **others)
 
 
-def _bold(n_arms: int, max_delay: int, horizon: int, **others: Any) -> labelled.BOLD:
+def _bold(n_arms: int, max_delay: int, horizon: int, **others: Any) -> BOLD:
     rate = math.sqrt(2.0 * math.log(n_arms) * (max_delay + 1) / (n_arms * horizon))
-    return labelled.BOLD(Exp3(n_arms, learning_rate=rate), max_delay=max_delay, **others)
+    return BOLD(Exp3(n_arms, learning_rate=rate), max_delay=max_delay, **others)
 
 
-def _qpmd(n_arms: int, **others: Any) -> labelled.QPMD:
-    return labelled.QPMD(UCB1(n_arms), **others)
+def _qpmd(n_arms: int, **others: Any) -> QPMD:
+    return QPMD(UCB1(n_arms), **others)
 
 
 _IID = ("stochastic losses",)
@@ -232,25 +241,25 @@ _TUNING = {"tuning": _choice(*TUNINGS)}
 _ENTRIES = (
     Entry(CompositeLossWrapper, "wrapper, {base}", _SIZES, (), _WRAPPER, {"base": "tsallis"}, _WRAPPED, _wrapper),
     Entry(CoinCleanWrapper, "default player", _DELAY, _DELAY, make=default_player, alias="default_player"),
-    Entry(rivals.DoublingWrapper, "wrapper, doubling T", _DELAY, _DELAY),
-    Entry(rivals.UnknownDelayWrapper, "wrapper, unknown d", _HORIZON, (*_HORIZON, *_IID)),
-    Entry(rivals.CLW2018, "CLW 2018", _SIZES, _SIZES, make=rivals.CLW2018.tuned),
-    Entry(rivals.FixedBlock, "fixed blocks", _SIZES, _SIZES, make=rivals.FixedBlock.tuned),
-    Entry(rivals.MiniBatch, "mini-batches", _SIZES, _HORIZON, make=rivals.MiniBatch.tuned),
-    Entry(rivals.Blinded, "blinded bandit", _SIZES, (*_SIZES, "short delay"), make=rivals.Blinded.tuned),
-    Entry(rivals.BlockUCB, "UCB on clean windows", _DELAY, (*_DELAY, *_IID), {"width": _real(low=0.0)}),
-    Entry(rivals.ARSUCB, "ARS-UCB", (), _IID),
-    Entry(rivals.ARSExp3, "ARS-Exp3"),
-    Entry(rivals.ODAAF, "ODAAF", _MEAN, ("horizon", "mean delay", *_IID)),
-    Entry(rivals.ODAAFB, "ODAAF-B", (*_MEAN, *_DELAY), ("max_delay", "horizon", "mean delay", *_IID)),
-    Entry(rivals.ODAAFV, "ODAAF-V", (*_MEAN, "delay_variance"), ("horizon", "mean delay", "delay variance", *_IID)),
-    Entry(rivals.LinearComposite, "linear composite", _MIX, _MIX, make=rivals.LinearComposite.tuned),
+    Entry(DoublingWrapper, "wrapper, doubling T", _DELAY, _DELAY),
+    Entry(UnknownDelayWrapper, "wrapper, unknown d", _HORIZON, (*_HORIZON, *_IID)),
+    Entry(CLW2018, "CLW 2018", _SIZES, _SIZES, make=CLW2018.tuned),
+    Entry(FixedBlock, "fixed blocks", _SIZES, _SIZES, make=FixedBlock.tuned),
+    Entry(MiniBatch, "mini-batches", _SIZES, _HORIZON, make=MiniBatch.tuned),
+    Entry(Blinded, "blinded bandit", _SIZES, (*_SIZES, "short delay"), make=Blinded.tuned),
+    Entry(BlockUCB, "UCB on clean windows", _DELAY, (*_DELAY, *_IID), {"width": _real(low=0.0)}),
+    Entry(ARSUCB, "ARS-UCB", (), _IID),
+    Entry(ARSExp3, "ARS-Exp3"),
+    Entry(ODAAF, "ODAAF", _MEAN, ("horizon", "mean delay", *_IID)),
+    Entry(ODAAFB, "ODAAF-B", (*_MEAN, *_DELAY), ("max_delay", "horizon", "mean delay", *_IID)),
+    Entry(ODAAFV, "ODAAF-V", (*_MEAN, "delay_variance"), ("horizon", "mean delay", "delay variance", *_IID)),
+    Entry(LinearComposite, "linear composite", _MIX, _MIX, make=LinearComposite.tuned),
     Entry(Naive, "naive {base}", _SIZES, (), {"base": _choice(*_NAIVE)}, {"base": "exp3"}, _NAIVE, _naive),
-    Entry(labelled.DelayedExp3, "delayed Exp3", _SIZES, _SIZES, make=labelled.DelayedExp3.tuned),
-    Entry(labelled.BOLD, "BOLD, Exp3", _SIZES, _DELAY, make=_bold),
-    Entry(labelled.QPMD, "QPM-D, UCB1", _DELAY, _IID, make=_qpmd),
-    Entry(labelled.DelayedUCB1, "delayed UCB1", (), _IID),
-    Entry(labelled.ZimmertSeldin2020, "Zimmert-Seldin, {tuning}", _DELAY, (), _TUNING, {"tuning": "simple"}),
+    Entry(DelayedExp3, "delayed Exp3", _SIZES, _SIZES, make=DelayedExp3.tuned),
+    Entry(BOLD, "BOLD, Exp3", _SIZES, _DELAY, make=_bold),
+    Entry(QPMD, "QPM-D, UCB1", _DELAY, _IID, make=_qpmd),
+    Entry(DelayedUCB1, "delayed UCB1", (), _IID),
+    Entry(ZimmertSeldin2020, "Zimmert-Seldin, {tuning}", _DELAY, (), _TUNING, {"tuning": "simple"}),
 )
 # Whoever sees totals may be told what to do with impossible ones.
 _POLICY = {"out_of_range": _choice(*OUT_OF_RANGE)}

@@ -5,12 +5,4 @@ from aftereffect.players.labelled.joulani2013 import BOLD, QPMD, DelayedUCB1
 from aftereffect.players.labelled.zimmert_seldin import ZimmertSeldin2020
 from aftereffect.players.protocol import LabelledPlayer, LabelledRound
 
-__all__ = [
-    "BOLD",
-    "QPMD",
-    "DelayedExp3",
-    "DelayedUCB1",
-    "LabelledPlayer",
-    "LabelledRound",
-    "ZimmertSeldin2020",
-]
+__all__ = ["BOLD", "QPMD", "DelayedExp3", "DelayedUCB1", "LabelledPlayer", "LabelledRound", "ZimmertSeldin2020"]

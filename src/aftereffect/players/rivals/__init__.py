@@ -25,17 +25,6 @@ from aftereffect.players.wrapper.doubling import DoublingWrapper
 from aftereffect.players.wrapper.unknown_delay import UnknownDelayWrapper
 
 __all__ = [
-    "ARSUCB",
-    "CLW2018",
-    "ODAAF",
-    "ODAAFB",
-    "ODAAFV",
-    "ARSExp3",
-    "Blinded",
-    "BlockUCB",
-    "DoublingWrapper",
-    "FixedBlock",
-    "LinearComposite",
-    "MiniBatch",
-    "UnknownDelayWrapper",
+    "ARSUCB", "CLW2018", "ODAAF", "ODAAFB", "ODAAFV", "ARSExp3", "Blinded", "BlockUCB", "DoublingWrapper",
+    "FixedBlock", "LinearComposite", "MiniBatch", "UnknownDelayWrapper"
 ]
