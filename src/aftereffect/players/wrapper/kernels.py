@@ -44,9 +44,14 @@ class CoinCleanParams(NamedTuple):
 ROUND, END, PLACE, TOTALS = BLOCK, BLOCK + 1, BLOCK + 2, BLOCK + 5
 
 
-def window_ask(params: WrapperParams, n_arms: int, state: FloatState, rng: WordState) -> int:
-    """Begin a round: draw if a block begins, else stay."""
-    look_ahead(params.coins, 2 * params.max_delay, state, rng)
+def clean_ask(params: WrapperParams | CoinCleanParams, n_arms: int, state: FloatState, rng: WordState) -> int:
+    """Begin a round: draw if a block begins, else stay; find out where the block ends as soon as the coins tell."""
+    state[ROUND] += 1.0
+    t = int(state[ROUND])
+    # A script is looked up one update round at a time, drawn coins are known up to the second place.
+    known = state[END] if params.coins.script.shape[0] > 0 else state[PLACE + 1]
+    if t > known:
+        state[END] = next_update(params.coins, rng[random.COINS], state[PLACE:], kernel.block_quiet(params), t)
     return shared.block_ask(params, n_arms, state, rng)
 
 
@@ -68,12 +73,6 @@ def window_tell(params: WrapperParams, n_arms: int, state: FloatState, rng: Word
     if verdict <= 0:
         return verdict
     return shared.block_update(params, n_arms, state, arm, effects.fed_loss(params.limits.span, d, window))
-
-
-def stretch_ask(params: CoinCleanParams, n_arms: int, state: FloatState, rng: WordState) -> int:
-    """Begin a round: draw if a block begins, else stay."""
-    look_ahead(params.coins, params.max_delay, state, rng)
-    return shared.block_ask(params, n_arms, state, rng)
 
 
 def stretch_tell(
@@ -102,17 +101,6 @@ def stretch_tell(
     stretch_learn(params, n_arms, state[params.base_at :], arm, state[FED], gap)
     state[shared.DRAW] = 1.0
     return 1
-
-
-@helper
-def look_ahead(coins: Coins, quiet: int, state: FloatState, rng: WordState) -> None:
-    """Count the round, and find out where the block ends as soon as the coins tell."""
-    state[ROUND] += 1.0
-    t = int(state[ROUND])
-    # A script is looked up one update round at a time, drawn coins are known up to the second place.
-    known = state[END] if coins.script.shape[0] > 0 else state[PLACE + 1]
-    if t > known:
-        state[END] = next_update(coins, rng[random.COINS], state[PLACE:], quiet, t)
 
 
 @helper
@@ -172,7 +160,7 @@ def stretch_learn(params: CoinCleanParams, n_arms: int, state: FloatState, arm: 
     kernel.bandit_update_sum(params.base, n_arms, state, arm, loss, terms)
 
 
-kernel.register(WrapperParams, kernel.PlayerKernel(shared.block_size, shared.block_begin, window_ask, window_tell))
-kernel.register(CoinCleanParams, kernel.PlayerKernel(shared.block_size, shared.block_begin, stretch_ask, stretch_tell))
+kernel.register(WrapperParams, kernel.PlayerKernel(shared.block_size, shared.block_begin, clean_ask, window_tell))
+kernel.register(CoinCleanParams, kernel.PlayerKernel(shared.block_size, shared.block_begin, clean_ask, stretch_tell))
 kernel.register(WrapperParams, kernel.BlockKernel(window_quiet, window_rows, window_loss, window_learn))
 kernel.register(CoinCleanParams, kernel.BlockKernel(stretch_quiet, stretch_rows, stretch_loss, stretch_learn))
