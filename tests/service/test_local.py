@@ -1,7 +1,9 @@
 """The database without a server: who has the file, waiting for it, damage found, backups, the demonstration."""
 
+import contextlib
 import datetime
 import os
+import re
 import sqlite3
 import threading
 import time
@@ -10,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.service.calling import OPERATIONS
 from tests.service.server import command, server
 
-from aftereffect.service.client import Client
+from aftereffect.service.client import REQUESTS, Client
 from aftereffect.service.demo import CORRECTED_DAY, EFFECTS, MOST, NAME, REGIONS, World, ensure
 from aftereffect.service.errors import Refused
 from aftereffect.service.local import Local, open_local
@@ -186,3 +189,12 @@ def test_the_demonstration_has_orders_that_arrive_late_and_are_within_its_range(
     changed = [total for total in emails[0].values() if total is not None]
     assert min(changed) > 60.0
     assert max(total for day in (*letters, *emails) for total in day.values() if total is not None) <= 3 * MOST
+
+
+@pytest.mark.parametrize("operation", [each for each in OPERATIONS if each.scope and each.name != "metrics"])
+def test_every_operation_of_the_api_is_one_of_client_and_local(operation: Any, tmp_path: Path) -> None:
+    assert REQUESTS[operation.name] == f"{operation.method} {re.sub(r'{[^}]*}', '{}', operation.path)}"
+    # Without arguments that make sense it may refuse in any way, but it must know the operation.
+    sorts = (Refused, LookupError, TypeError, AttributeError)
+    with Local.open(str(tmp_path / "shop.db")) as local, contextlib.suppress(*sorts):
+        local._call(operation.name, "unknown")

@@ -143,7 +143,7 @@ def test_an_arm_that_is_away_is_replaced_and_totals_of_both_are_not_learned_from
     assert learner(experiment).counts.missing == missing + 2
     view = experiment.view()
     assert view["guarantee"]["void"] is True
-    assert view["guarantee"]["words"].startswith("Void: an arm has been away")
+    assert view["guarantee"]["words"].startswith("Not valid: an arm has been away")
     assert view["alarms"] == [f"Away: {arm}. Others are played in its place, and the guarantee is void."]
     assert view["counts"]["substituted"] == 3
     experiment.do(Back(arm), AT)

@@ -1,5 +1,6 @@
 """The object around a base algorithm in kernel form: checks, copies, saves; the arithmetic stays in the kernel."""
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
@@ -8,6 +9,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from aftereffect.bandits.protocol import Bandit
 from aftereffect.core import checks, kernel, saved
 from aftereffect.core.errors import InvalidArgument, InvalidState
 from aftereffect.core.kernel import FloatState, IntState, Terms, WordState
@@ -210,3 +212,23 @@ class KernelBandit(ABC):
     def __repr__(self) -> str:
         named = "".join(f", {name}={value!r}" for name, value in self.settings.items())
         return f"{type(self).__name__}(n_arms={self.n_arms}{named})"
+
+
+def kernel_base(bandit: Any) -> Any:
+    """Return a copy of `bandit` if it is an unplayed base algorithm in kernel form, as players in kernel form need."""
+    if not isinstance(bandit, KernelBandit):
+        raise InvalidArgument(
+            f"bandit must be a base algorithm in kernel form, such as Exp3, but got {checks.shown(bandit)}"
+        )
+    # The player starts the kernel afresh: what the object has learned would be lost.
+    return unplayed_copy(bandit, "")
+
+
+def unplayed_copy(bandit: Bandit, purpose: str = " for its player to be copied") -> Bandit:
+    """Return a base algorithm like this unplayed one, which shares nothing with it."""
+    if not isinstance(bandit, KernelBandit):
+        return copy.deepcopy(bandit)
+    twin = bandit.fresh()
+    if twin.state() != bandit.state():
+        raise InvalidArgument(f"bandit must be unplayed{purpose}, but {bandit!r} has learned")
+    return twin

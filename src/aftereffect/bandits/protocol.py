@@ -1,9 +1,13 @@
 """The contract of a base algorithm A (Section 3 of the paper): a bandit under immediate feedback."""
 
+import math
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
+
+from aftereffect.core import checks
+from aftereffect.core.errors import BadDistribution, InvalidArgument
 
 
 @runtime_checkable
@@ -33,3 +37,18 @@ class Bandit(Protocol):
 
     def regret_bound(self, n: int) -> float:
         """𝓡_n: a bound on the expected regret after n rounds, whatever the losses."""
+
+
+def checked_distribution(bandit: Bandit) -> checks.FloatArray:
+    """Return the distribution of a base algorithm written elsewhere, or say what is wrong with it."""
+    try:
+        q = checks.array("bandit.probabilities", bandit.probabilities, shape=(bandit.n_arms,))
+    except InvalidArgument as error:
+        raise BadDistribution(str(error)) from None
+    if q.min() < 0.0:
+        raise BadDistribution(
+            f"bandit.probabilities must be at least 0, but arm {int(q.argmin())} has {float(q.min())!r}"
+        )
+    if abs(math.fsum(q) - 1.0) > 1e-9:
+        raise BadDistribution(f"bandit.probabilities must sum to 1, but sum to {math.fsum(q)!r}")
+    return np.ascontiguousarray(q)

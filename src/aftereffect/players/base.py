@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aftereffect.bandits.exp3 import Exp3
-from aftereffect.bandits.kernel_bandit import KernelBandit
-from aftereffect.bandits.protocol import Bandit
+from aftereffect.bandits.kernel_bandit import KernelBandit, unplayed_copy
+from aftereffect.bandits.protocol import Bandit, checked_distribution
 from aftereffect.bandits.tsallis import TsallisFTRL
 from aftereffect.core import checks, effects, kernel, random, saved
-from aftereffect.core.errors import BadDistribution, InvalidArgument, InvalidState, InvalidTotal, OutOfTurn
+from aftereffect.core.errors import InvalidArgument, InvalidState, InvalidTotal, OutOfTurn
 from aftereffect.core.kernel import DREW, FED, OWN, FloatState, WordState, helper
 from aftereffect.players.protocol import Arrival, LabelledRound, Round
 
@@ -215,8 +215,10 @@ class BasePlayer:
 
     def state(self) -> dict[str, Any]:
         """Return all there is to know, in plain JSON types; `aftereffect.restore` goes on from it bit for bit."""
+        if not isinstance(self.inside, int) and not hasattr(self.inside, "state"):
+            raise InvalidArgument(f"bandit must have a method state() to be saved, but got {self.inside!r}")
         fields = {
-            "inside": self.inside if isinstance(self.inside, int) else bandit_state(self.inside),
+            "inside": self.inside if isinstance(self.inside, int) else self.inside.state(),
             "settings": copy.deepcopy(self.settings),
             "seed": f"{self.seed:x}",
             "round": self._round,
@@ -545,26 +547,6 @@ def total_rule(span: effects.Effects, parts: int | None, t: int) -> str:
 # Base algorithms.
 
 
-def kernel_base(bandit: Any) -> Any:
-    """Return a copy of `bandit` if it is an unplayed base algorithm in kernel form, as players in kernel form need."""
-    if not isinstance(bandit, KernelBandit):
-        raise InvalidArgument(
-            f"bandit must be a base algorithm in kernel form, such as Exp3, but got {checks.shown(bandit)}"
-        )
-    # The player starts the kernel afresh: what the object has learned would be lost.
-    return unplayed_copy(bandit, "")
-
-
-def unplayed_copy(bandit: Bandit, purpose: str = " for its player to be copied") -> Bandit:
-    """Return a base algorithm like this unplayed one, which shares nothing with it."""
-    if not isinstance(bandit, KernelBandit):
-        return copy.deepcopy(bandit)
-    twin = bandit.fresh()
-    if twin.state() != bandit.state():
-        raise InvalidArgument(f"bandit must be unplayed{purpose}, but {bandit!r} has learned")
-    return twin
-
-
 def tuned_base(base: str, n_arms: int, updates: int) -> TsallisFTRL | Exp3:
     """Return Algorithm 2 ("tsallis", Theorem 6) or Exp3 ("exp3") at its best rate for so many updates.
 
@@ -592,21 +574,6 @@ def draw_arm(bandit: Bandit, rng: WordState) -> int:
     return int(compiled(draw_from)(checked_distribution(bandit), bandit.n_arms, rng))
 
 
-def checked_distribution(bandit: Bandit) -> checks.FloatArray:
-    """Return the distribution of a base algorithm written elsewhere, or say what is wrong with it."""
-    try:
-        q = checks.array("bandit.probabilities", bandit.probabilities, shape=(bandit.n_arms,))
-    except InvalidArgument as error:
-        raise BadDistribution(str(error)) from None
-    if q.min() < 0.0:
-        raise BadDistribution(
-            f"bandit.probabilities must be at least 0, but arm {int(q.argmin())} has {float(q.min())!r}"
-        )
-    if abs(math.fsum(q) - 1.0) > 1e-9:
-        raise BadDistribution(f"bandit.probabilities must sum to 1, but sum to {math.fsum(q)!r}")
-    return np.ascontiguousarray(q)
-
-
 def feed_one(bandit: Bandit, arm: int, loss: float) -> None:
     """Feed a base algorithm a loss in [0, 1]."""
     if isinstance(bandit, KernelBandit):
@@ -623,11 +590,3 @@ def feed_all(bandit: Any, arms: list[int], losses: list[float]) -> None:
         bandit.learn_many(arms, losses)
     else:
         bandit.update_many(arms, losses)
-
-
-def bandit_state(bandit: Any) -> dict[str, Any]:
-    """Return the saved state of a base algorithm."""
-    if not hasattr(bandit, "state"):
-        raise InvalidArgument(f"bandit must have a method state() to be saved, but got {bandit!r}")
-    state: dict[str, Any] = bandit.state()
-    return state

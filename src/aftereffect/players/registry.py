@@ -203,7 +203,7 @@ def _wrapper(
     elif base == "tsallis_inf":
         bandit = TsallisINF(n_arms, estimator=estimator)
     else:
-        bandit = UCB1(n_arms) if base == "ucb1" else Uniform(n_arms)
+        bandit = {"ucb1": UCB1, "uniform": Uniform}[base](n_arms)
     return CompositeLossWrapper(bandit, max_delay=max_delay, coins=coins, **others)
 
 
@@ -218,10 +218,6 @@ def _naive(n_arms: int, horizon: int, base: str = "exp3", **others: Any) -> Naiv
 def _bold(n_arms: int, max_delay: int, horizon: int, **others: Any) -> BOLD:
     rate = math.sqrt(2.0 * math.log(n_arms) * (max_delay + 1) / (n_arms * horizon))
     return BOLD(Exp3(n_arms, learning_rate=rate), max_delay=max_delay, **others)
-
-
-def _qpmd(n_arms: int, **others: Any) -> QPMD:
-    return QPMD(UCB1(n_arms), **others)
 
 
 _IID = ("stochastic losses",)
@@ -257,7 +253,7 @@ _ENTRIES = (
     Entry(Naive, "naive {base}", _SIZES, (), {"base": _choice(*_NAIVE)}, {"base": "exp3"}, _NAIVE, _naive),
     Entry(DelayedExp3, "delayed Exp3", _SIZES, _SIZES, make=DelayedExp3.tuned),
     Entry(BOLD, "BOLD, Exp3", _SIZES, _DELAY, make=_bold),
-    Entry(QPMD, "QPM-D, UCB1", _DELAY, _IID, make=_qpmd),
+    Entry(QPMD, "QPM-D, UCB1", _DELAY, _IID, make=lambda n_arms, **others: QPMD(UCB1(n_arms), **others)),
     Entry(DelayedUCB1, "delayed UCB1", (), _IID),
     Entry(ZimmertSeldin2020, "Zimmert-Seldin, {tuning}", _DELAY, (), _TUNING, {"tuning": "simple"}),
 )

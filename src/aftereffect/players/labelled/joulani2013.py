@@ -10,12 +10,12 @@ from typing import Any, NamedTuple, Unpack
 
 from numpy.typing import ArrayLike
 
-from aftereffect.bandits.kernel_bandit import KernelBandit
+from aftereffect.bandits.kernel_bandit import KernelBandit, kernel_base
 from aftereffect.bandits.protocol import Bandit
 from aftereffect.core import checks, effects, kernel, random
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.core.kernel import DREW, FED, OWN, FloatState, WordState, helper
-from aftereffect.players.base import LabelledKernelPlayer, Range, kernel_base, zero_begin
+from aftereffect.players.base import LabelledKernelPlayer, Range, zero_begin
 
 
 class BoldParams(NamedTuple):

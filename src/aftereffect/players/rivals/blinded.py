@@ -10,11 +10,11 @@ asks for 2d zeros in place of one, and for the last d+1 totals in place of one.
 
 from typing import Any, NamedTuple, Self, Unpack
 
-from aftereffect.bandits.kernel_bandit import KernelBandit
+from aftereffect.bandits.kernel_bandit import KernelBandit, kernel_base
 from aftereffect.core import checks, effects, kernel, random
 from aftereffect.core.kernel import FED, FloatState, WordState
 from aftereffect.players import base as shared
-from aftereffect.players.base import BLOCK, REFUSED, Common, KernelPlayer, Limits, kernel_base, tuned_base
+from aftereffect.players.base import BLOCK, REFUSED, Common, KernelPlayer, Limits, tuned_base
 
 
 class BlindedParams(NamedTuple):

@@ -12,11 +12,11 @@ import math
 from typing import Any, NamedTuple, Self, Unpack
 
 from aftereffect.bandits.exp3 import Exp3
-from aftereffect.bandits.kernel_bandit import KernelBandit
+from aftereffect.bandits.kernel_bandit import KernelBandit, kernel_base
 from aftereffect.core import checks, effects, kernel, random
 from aftereffect.core.kernel import FED, FloatState, WordState
 from aftereffect.players import base as shared
-from aftereffect.players.base import BLOCK, REFUSED, Common, KernelPlayer, Limits, kernel_base
+from aftereffect.players.base import BLOCK, REFUSED, Common, KernelPlayer, Limits
 
 
 class CLW2018Params(NamedTuple):

@@ -10,11 +10,11 @@ in the first d rounds of a block are never seen, and an oblivious adversary can 
 from typing import Any, NamedTuple, Self, Unpack
 
 from aftereffect import theory
-from aftereffect.bandits.kernel_bandit import KernelBandit
+from aftereffect.bandits.kernel_bandit import KernelBandit, kernel_base
 from aftereffect.core import checks, effects, kernel
 from aftereffect.core.kernel import FED, FloatState, WordState
 from aftereffect.players import base as shared
-from aftereffect.players.base import BLOCK, REFUSED, Common, KernelPlayer, Limits, kernel_base, tuned_base
+from aftereffect.players.base import BLOCK, REFUSED, Common, KernelPlayer, Limits, tuned_base
 
 
 class FixedBlockParams(NamedTuple):

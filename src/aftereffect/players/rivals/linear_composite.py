@@ -13,13 +13,13 @@ from typing import Any, NamedTuple, Self, Unpack
 import numpy as np
 from numpy.typing import ArrayLike
 
-from aftereffect.bandits.kernel_bandit import KernelBandit
+from aftereffect.bandits.kernel_bandit import KernelBandit, kernel_base
 from aftereffect.core import checks, effects, kernel, random
 from aftereffect.core.checks import FloatArray
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.core.kernel import DREW, FED, OWN, FloatState, WordState
 from aftereffect.players import base as shared
-from aftereffect.players.base import REFUSED, Common, KernelPlayer, Limits, kernel_base, tuned_base
+from aftereffect.players.base import REFUSED, Common, KernelPlayer, Limits, tuned_base
 
 
 class LinearCompositeParams(NamedTuple):

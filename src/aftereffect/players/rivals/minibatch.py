@@ -8,11 +8,11 @@ with the horizon instead, until that does not matter: regret of order T^{2/3}, f
 import math
 from typing import Any, NamedTuple, Self, Unpack
 
-from aftereffect.bandits.kernel_bandit import KernelBandit
+from aftereffect.bandits.kernel_bandit import KernelBandit, kernel_base
 from aftereffect.core import checks, effects, kernel
 from aftereffect.core.kernel import FED, FloatState, WordState
 from aftereffect.players import base as shared
-from aftereffect.players.base import BLOCK, REFUSED, Common, KernelPlayer, Limits, kernel_base, tuned_base
+from aftereffect.players.base import BLOCK, REFUSED, Common, KernelPlayer, Limits, tuned_base
 
 
 class MiniBatchParams(NamedTuple):

@@ -63,13 +63,10 @@ class Certificate(NamedTuple):
             f"figure that is {shown(self.value)} in this run:"
         ]
         lines += [f"  {name:<13} {shown(term):>12}" for name, term in self.terms.items()]
-        if self.informative:
-            lines.append(f"This is informative: regret can be at most {shown(self.trivial)}.")
-        else:
-            lines.append(f"This is not informative yet: regret can be at most {shown(self.trivial)}.")
-        since = "is never informative"
-        if self.worst_case_from is not None:
-            since = f"is informative from round {self.worst_case_from:,} on"
+        worth = "informative" if self.informative else "not informative yet"
+        lines.append(f"This is {worth}: regret can be at most {shown(self.trivial)}.")
+        first = self.worst_case_from
+        since = "is never informative" if first is None else f"is informative from round {first:,} on"
         lines.append(
             f"Whatever the losses, it is at most {shown(self.worst_case)}, which {since}. Both bound an average over "
             "the player's own chances, not this one run."
@@ -148,10 +145,6 @@ def informative_from(worst_case: Callable[[int], float]) -> int | None:
     return high
 
 
-# Bases whose regret_bound(n) is concave in n, so that it may be taken at the mean number of updates.
-CONCAVE: tuple[type, ...] = (TsallisFTRL, Exp3, Exp3IX)
-
-
 def tuned_base(base: str, n_arms: int, max_delay: int, horizon: int, form: str, direction: str) -> tuple[Bandit, float]:
     """Return a base algorithm at its rate for this horizon, and β."""
     checks.choice("base", base, ("tsallis", "exp3"))
@@ -173,10 +166,8 @@ def printed_bound(base: str, n_arms: int, max_delay: int, horizon: int, learning
     if N == 0:
         return math.inf
     if base == "tsallis":
-        xi, regret = (
-            theory.tsallis_stability(n_arms, learning_rate),
-            theory.tsallis_regret_bound(n_arms, N, learning_rate),
-        )
+        xi = theory.tsallis_stability(n_arms, learning_rate)
+        regret = theory.tsallis_regret_bound(n_arms, N, learning_rate)
     else:
         xi, regret = theory.exp3_stability(learning_rate), theory.exp3_regret_bound(n_arms, N, learning_rate)
     beta = theory.best_update_probability(max_delay)
@@ -192,13 +183,9 @@ def sharp_bound(bandit: Bandit, d: int, beta: float, maximize: bool, T: int) -> 
     if type(bandit) is Exp3:
         return theory.exp3_wrapper_bound(bandit.n_arms, d, T, beta, bandit.learning_rate, direction)
     base = bandit.regret_bound(theory.most_updates(d, T))
-    if type(bandit) in CONCAVE:
-        base = min(base, _at_mean(bandit, theory.expected_updates(d, T, beta)))
+    if type(bandit) is Exp3IX:
+        # Its bound is concave in n: take it at the mean number of updates, on the line between whole numbers.
+        mean = theory.expected_updates(d, T, beta)
+        below, above = (bandit.regret_bound(math.floor(mean) + k) for k in (0, 1))
+        base = min(base, below + (mean - math.floor(mean)) * (above - below))
     return theory.wrapper_regret_bound_sharp(d, T, beta, bandit.stability(), base)
-
-
-def _at_mean(bandit: Bandit, mean: float) -> float:
-    """Return the regret bound of a base at a mean number of updates, on the straight line between whole numbers."""
-    n = math.floor(mean)
-    below, above = bandit.regret_bound(n), bandit.regret_bound(n + 1)
-    return below + (mean - n) * (above - below)

@@ -112,20 +112,14 @@ class Panel:
 
         On an update round the base is fed once, with the units whose windows hold d+1 totals.
         """
-        return self.player.tell_units(self._reports(totals))
-
-    def _reports(self, totals: Any) -> Sequence[Any]:
-        """Return the reports of a round if there is one per unit."""
-        if isinstance(totals, np.ndarray):
-            totals = totals.tolist()
+        given: Any = totals.tolist() if isinstance(totals, np.ndarray) else totals
         # A list, as it nearly always is, is recognised much faster than a sequence.
-        if type(totals) is not list and (isinstance(totals, str | bytes) or not isinstance(totals, Sequence)):
-            raise InvalidTotal(f"totals must be a list, one total per unit, but got {checks.shown(totals)}")
-        if len(totals) != self.n_units:
-            raise InvalidTotal(
-                f"totals must be {self.n_units}, one per unit, but got {len(totals)}: {checks.shown(totals)}"
-            )
-        return totals
+        if type(given) is not list and (isinstance(given, str | bytes) or not isinstance(given, Sequence)):
+            raise InvalidTotal(f"totals must be a list, one total per unit, but got {checks.shown(given)}")
+        if len(given) != self.n_units:
+            shown = checks.shown(given)
+            raise InvalidTotal(f"totals must be {self.n_units}, one per unit, but got {len(given)}: {shown}")
+        return self.player.tell_units(given)
 
     def amend(self, unit: int, round: int, total: float | None) -> None:
         """Correct a unit's total of an earlier round, or report it late, while its block is open."""
