@@ -12,6 +12,7 @@ from tests.service.pages import FORM, Page, get, identity, made, played, post
 
 from aftereffect.service.dashboard import charts, views
 from aftereffect.service.dashboard.views import rounded
+from aftereffect.service.errors import Corrupt
 from aftereffect.service.experiment.commands import Ask, Pause
 
 
@@ -95,6 +96,21 @@ def test_the_list_shows_state_round_and_what_is_waited_for(call):
     assert "Later" not in get(call, "/?state=running").words
     assert "No experiment is paused" in get(call, "/?state=paused").words
     assert "Later" in get(call, "/?state=nonsense").words
+
+
+def test_the_list_shows_the_others_beside_an_experiment_that_cannot_be_read(call, monkeypatch):
+    lost, _ = identity(made(call, name="Lost")), made(call, name="Sound")
+    read = call.store.experiment
+
+    def experiment(id):
+        if id == lost:
+            raise Corrupt("the log must be gapless")
+        return read(id)
+
+    monkeypatch.setattr(call.store, "experiment", experiment)
+    words = get(call, "/").words
+    for expected in ("Lost", "damaged", "aftereffect verify", "Sound", "round 1 to be opened"):
+        assert expected in words
 
 
 def test_the_list_has_pages(call):

@@ -20,7 +20,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from aftereffect.core.text import amount, counted
 from aftereffect.service.dashboard import charts
 from aftereffect.service.dashboard.charts import COLOURS, Json, View, colour_of
-from aftereffect.service.errors import Refused
+from aftereffect.service.errors import Corrupt, Refused
 from aftereffect.service.store.store import Store
 
 # No inline script or style is allowed, from anyone; a chart's script styles elements through the object model, which
@@ -181,10 +181,15 @@ def list_page(store: Store, may: Any, after: str, state: str) -> HTMLResponse:
     found = store.experiments(after=after or None, limit=LIST_LENGTH, state=wanted or None)
     items = []
     for item in found["items"]:
-        view = store.experiment(item["id"])
+        try:
+            view = store.experiment(item["id"])
+        except Corrupt:
+            items.append({**item, "path": path_of(item["id"]), "damaged": True})
+            continue
         likeliest, share = max(view["probabilities"].items(), key=lambda pair: pair[1])
         ahead = share > 1.0 / len(view["arms"]) + 1e-9
-        items.append({**view, "path": path_of(view["id"]), "likeliest": likeliest if ahead else None, "share": share})
+        shown = {"likeliest": likeliest if ahead else None, "share": share, "damaged": False}
+        items.append({**view, "path": path_of(view["id"]), **shown})
     values = {"items": items, "next": found["next"], "after": after, "state": wanted, "states": STATES}
     return page("list.html", may, here="list", **values)
 

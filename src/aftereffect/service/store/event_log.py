@@ -135,7 +135,7 @@ def initial(row: Row[Any]) -> Loaded:
     """Return an experiment before its first event."""
     try:
         experiment = Experiment(ExperimentSettings.from_json(json.loads(row.settings)))
-    except (AftereffectError, ValueError) as error:
+    except (AftereffectError, ValueError, RecursionError) as error:
         raise Corrupt(f"the settings of experiment {row.id} cannot be read: {error}", experiment=row.id) from None
     head = first_hash(row.id, row.settings, row.created_at)
     return Loaded(row.number, row.id, row.created_at, experiment, 0, head)
@@ -159,7 +159,7 @@ def load(connection: Connection, identity: str) -> Loaded:
 def _resumed(row: Row[Any]) -> Loaded:
     try:
         experiment = Experiment.from_state(orjson.loads(row.state))
-    except (AftereffectError, ValueError, LookupError, TypeError) as error:
+    except (AftereffectError, ValueError, LookupError, TypeError, RecursionError) as error:
         raise Corrupt(f"the checkpoint of experiment {row.id} cannot be read: {error}", experiment=row.id) from None
     return Loaded(row.number, row.id, row.created_at, experiment, row.saved_seq, row.saved_head)
 

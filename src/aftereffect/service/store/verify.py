@@ -78,7 +78,7 @@ def _verdict(engine: Engine, identity: str) -> Verdict:
             return _words(identity, row.seq, row.head, rounds=_Check(connection, row).run())
         except Corrupt as error:
             finding = error.detail
-        except (SQLAlchemyError, ValueError, LookupError, TypeError) as error:
+        except (SQLAlchemyError, ValueError, LookupError, TypeError, RecursionError) as error:
             # A damaged file gives values of any kind, or none.
             finding = f"what is stored cannot be read: {str(error)[:200]}"
         return _words(identity, row.seq, row.head, finding=finding)
