@@ -33,6 +33,8 @@ SOAK = bool(os.environ.get("AFTEREFFECT_SOAK"))
 EXAMPLES = 500 if SOAK else 6
 schema = schemathesis.openapi.from_dict(DOCUMENT)
 
+FRAMING = ("transfer-encoding", "content-length", "connection", "upgrade")
+
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory):
@@ -142,5 +144,8 @@ def test_model_and_service_agree_on_settings(call: Api, change):
 def test_nothing_that_the_document_allows_or_forbids_breaks_the_service(case, address, experiment):
     if "id" in case.path_parameters:
         case.path_parameters["id"] = experiment
+    # How a message is framed is for the HTTP server, which refuses what it cannot read before the service sees it.
+    for name in [name for name in case.headers or {} if name.lower() in FRAMING]:
+        del case.headers[name]
     checks = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
     case.call_and_validate(base_url=address, checks=checks, timeout=60)
