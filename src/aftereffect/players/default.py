@@ -1,4 +1,4 @@
-"""The player to begin with: nothing to tune but the arms, how long effects linger, and their range."""
+"""The recommended player: it needs only the number of arms, the maximal delay and the range of effects."""
 
 from typing import Unpack
 
@@ -8,9 +8,9 @@ from aftereffect.players.wrapper.coin_clean import CoinCleanWrapper
 
 
 def default_player(n_arms: int, *, max_delay: int, **common: Unpack[Common]) -> CoinCleanWrapper:
-    """Return the best proved player there is here: AdaptiveTsallis, fed the coin-clean rounds of its blocks.
+    """Return the player with the best proven bound in this library: AdaptiveTsallis, fed with coin-clean rounds.
 
-    It needs no horizon: its guarantee holds at every round. The arguments are those of CompositeLossWrapper.
+    It needs no horizon: its bound holds at every round. The arguments are those of CompositeLossWrapper.
 
     >>> player = default_player(n_arms=3, max_delay=2, seed=7)
     >>> for total in (0.5, 0.2, 0.4, 0.3):

@@ -1,9 +1,8 @@
-"""Figure 1 of the paper (Definition 1, Section 3) for any Boolean sequence: when to draw, to stay, to update.
+"""Figure 1 of the paper (Definition 1, Section 3) for any Boolean sequence: which rounds draw, stay and update.
 
-An update round t needs the coins b_{t-2d}, ..., b_{t-1} to be 0 and b_t to be 1. The zeros keep the block at
-least 2d+1 rounds long, so that before round t-d all that the block before still owed has arrived: the d+1
-totals of rounds t-d, ..., t come from the block's arm alone. Their sum over 2d+1 (Lemma 2) is what the base
-algorithm is fed.
+Round t is an update round if the coins b_{t-2d}, ..., b_{t-1} are 0 and b_t is 1. Because of the zeros a block is at
+least 2d+1 rounds long, so all effects of the previous block have arrived before round t-d, and the d+1 totals of rounds
+t-d, ..., t contain effects of this block's arm only. The base algorithm is fed their sum divided by 2d+1 (Lemma 2).
 """
 
 from collections.abc import Iterable
@@ -14,7 +13,7 @@ from aftereffect.players.wrapper.coins import update_rounds
 
 
 def read_coins(text: str) -> list[bool]:
-    """Return the Boolean sequence that a text of zeros and ones stands for.
+    """Return the Boolean sequence written as a string of the digits 0 and 1.
 
     >>> read_coins("101")
     [True, False, True]
@@ -26,7 +25,7 @@ def read_coins(text: str) -> list[bool]:
 
 
 def round_kinds(coins: Iterable[bool], max_delay: int) -> list[str]:
-    """Return D (draw), S (stay), and U after either where the round is also an update round (Definition 1).
+    """Return the kind of each round: "D" (draw) or "S" (stay), followed by "U" if it is an update round (Definition 1).
 
     Round t updates if t >= 2d+1, b_t = 1 and the 2d coins before it are 0. It draws if t = 1 or t-1 updated.
 
@@ -45,9 +44,9 @@ def round_kinds(coins: Iterable[bool], max_delay: int) -> list[str]:
 
 
 def text_diagram(coins: Iterable[bool], max_delay: int, rounds_per_line: int = 23) -> str:
-    """Return Figure 1 as text: coins above rounds, `|` between blocks, and below them what made each update.
+    """Return Figure 1 as text: the coins, the kinds of rounds with `|` between blocks, and the basis of each update.
 
-    "needed" repeats the coins that Definition 1 asks of an update round, "summed" marks the totals it feeds.
+    The row "needed" repeats the coins that Definition 1 requires for an update; "summed" marks the totals that are fed.
 
     >>> print(text_diagram([1, 0, 0, 1, 1, 0, 0], max_delay=1))
     coins   1  0  0  1 |1  0  0
@@ -73,7 +72,7 @@ def text_diagram(coins: Iterable[bool], max_delay: int, rounds_per_line: int = 2
     return "\n".join(lines[:-1])
 
 
-# The drawing: one column per round, in the proportions of the paper's figure.
+# Dimensions of the drawing, in pixels: one column per round, in the proportions of the paper's figure.
 COLUMN, ROW, LEFT, TOP = 32, 36, 92, 18
 STYLE = (
     "text{font-family:'Latin Modern Math','STIX Two Text',Georgia,'DejaVu Serif',serif;font-size:17px;"
@@ -85,13 +84,13 @@ STYLE = (
 
 
 def _text(x: float, y: float, words: str, kind: str = "") -> str:
-    # Digits and capitals stand on a baseline a third of a line below their middle.
+    # y is the vertical centre of the text; its baseline is 6 pixels lower.
     mark = f' class="{kind}"' if kind else ""
     return f'<text x="{x:g}" y="{y + 6:g}"{mark}>{words}</text>'
 
 
 def _update_mark(t: int, d: int) -> list[str]:
-    """Return the yellow shape of update round t and the coins it needs, and the bracket of its d+1 totals."""
+    """Return the yellow shape around update round t and the coins it needs, and the bracket under its d+1 totals."""
     right, coins, rounds, foot = LEFT + t * COLUMN, TOP, TOP + ROW, TOP + 2 * ROW
     shape = f"M{right} {coins}V{foot}h{-COLUMN}V{rounds}h{-2 * d * COLUMN}V{coins}Z"
     start, stop, y = right - (d + 1) * COLUMN + 4, right - 4, foot + 8
@@ -104,9 +103,9 @@ def _update_mark(t: int, d: int) -> list[str]:
 
 
 def svg_diagram(coins: Iterable[bool], max_delay: int) -> str:
-    """Return Figure 1 as an SVG picture.
+    """Return Figure 1 as SVG text.
 
-    Orange: the blocks. Yellow: an update round and the 2d+1 coins behind it. Blue: the d+1 totals summed.
+    Orange: the blocks. Yellow: each update round and the 2d+1 coins it needs. Blue: the d+1 totals that are summed.
     """
     b = list(coins)
     kinds = round_kinds(b, max_delay)
@@ -125,12 +124,12 @@ def svg_diagram(coins: Iterable[bool], max_delay: int) -> str:
     for first, last in zip([0, *updates], updates, strict=False):
         x, wide = LEFT + first * COLUMN, (last - first) * COLUMN
         parts.append(f'<rect class="block" x="{x}" y="{TOP}" width="{wide}" height="{2 * ROW}"/>')
-        # In a narrow block there is room for its length only.
+        # A narrow block has room for its length only.
         rule = " ≥ 2d+1" if last - first >= 3 else ""
         parts.append(_text(x + wide / 2, foot + 50, f"{last - first}{rule}", "note"))
     done = updates[-1] if updates else 0
     if done < len(b):
-        # The last block goes on beyond the picture: no right edge.
+        # The last block is not complete: it has no right edge.
         x, edge = LEFT + done * COLUMN, LEFT + len(b) * COLUMN
         parts.append(f'<path class="block" d="M{edge} {TOP}H{x}V{foot}H{edge}"/>')
     parts.append(_text(LEFT - 14, TOP + ROW / 2, "B", "name"))

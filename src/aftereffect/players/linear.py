@@ -1,10 +1,10 @@
 """Lemma 8 (Section 5): any Player becomes an algorithm for linear bandits on the simplex.
 
-The reduction lets the player play d+1 rounds of composite feedback for every round of the linear bandit: the
-linear action is the fraction of those rounds that each arm was played, the player is told 0 in the first d of
-them and d+1 times the linear loss in the last. That is what it would see if all its losses in a group of d+1
-rounds arrived together at the group's end (`losses.hard.stacked`), so its regret there is exactly d+1 times
-the regret here, and a lower bound for linear bandits carries over.
+For every round of the linear bandit, the player plays a group of d+1 rounds under composite feedback. The linear action
+is the fraction of these rounds in which each arm was played. The player is told 0 in the first d rounds and d+1 times
+the linear loss in the last. It would observe the same totals if all losses of the group arrived in the group's last
+round (`losses.hard.stacked`), so its regret on such losses is exactly d+1 times the regret of the linear bandit, and a
+lower bound for linear bandits carries over.
 """
 
 import numpy as np
@@ -19,7 +19,7 @@ class LinearBandit:
     """A linear bandit on the simplex Δ_K that plays through a Player under d-delayed composite anonymous
     feedback.
 
-    player: A_d of the lemma. It must reckon with a delay of at least `max_delay`.
+    player: A_d of the lemma. Its own max_delay, if it has one, must be at least `max_delay`.
     max_delay: d; d+1 rounds of the player make one linear round.
 
     >>> from aftereffect import CompositeLossWrapper, LinearBandit
@@ -48,12 +48,12 @@ class LinearBandit:
         return self.player.n_arms
 
     def ask(self) -> NDArray[np.float64]:
-        """Return the action q in Δ_K: the player's last d+1 arms, each weighing 1/(d+1). The same until `tell`."""
+        """Return the action q in Δ_K: the player's last d+1 arms, each with weight 1/(d+1). The same until `tell`."""
         if self._action is None:
             counts = np.zeros(self.n_arms)
             for s in range(self.max_delay + 1):
                 counts[self.player.ask()] += 1.0
-                # The group's last round stays open: its total is the one that `tell` brings.
+                # The last round of the group stays open: `tell` reports its total.
                 if s < self.max_delay:
                     self.player.tell(0.0)
             self._action = counts / (self.max_delay + 1)

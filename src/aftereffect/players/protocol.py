@@ -2,8 +2,8 @@
 
     round t:      ask() ──► arm I_t ──► the world plays it ──► total ℓ°_t ──► tell(ℓ°_t)
 
-The total of a round is the sum of whatever arrives in it, of this and earlier plays; nobody says what came
-from where.
+The total of a round is the sum of all effects that arrive in it, of this play and of earlier ones. How much each play
+contributed is not observed.
 """
 
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ class Round(NamedTuple):
     arm: the arm that was played.
     draw: the arm was drawn in this round (Definition 1 and Figure 1: D); else it was kept (S).
     update: the base algorithm was fed at the end of this round (U).
-    fed_loss: the loss it was fed, in [0, 1]; None unless `update`.
+    fed_loss: the loss that the base algorithm was fed, in [0, 1]; None unless `update`.
     """
 
     round: int
@@ -32,10 +32,10 @@ class PanelRound(NamedTuple):
 
     round: its number, from 1, common to all units.
     arms: the arm each unit played.
-    draw: arms were drawn in this round; else they were kept.
+    draw: new arms were drawn in this round; else they were kept.
     update: the base algorithm was fed at the end of this round.
-    fed_losses: what each unit contributed; None where its window was void, and unless `update`.
-    measured: over how many rounds up to this one the totals were added up for that; 0 unless `update`.
+    fed_losses: the loss that each unit contributed; None if its window was void, or unless `update`.
+    measured: the number of rounds, ending with this one, whose totals were summed for the update; 0 unless `update`.
     """
 
     round: int
@@ -48,12 +48,12 @@ class PanelRound(NamedTuple):
 
 @runtime_checkable
 class Player(Protocol):
-    """Someone who plays an arm each round and sees one total a round.
+    """A player under anonymous feedback: it plays one arm per round and observes one total per round.
 
     `ask` returns the same arm until `tell` ends the round. `tell` before `ask`, or a total that is not a
     finite number, raises a `ValueError` and changes nothing; a total out of range is refused, taken as missing or
-    clipped, as `out_of_range` says. To be simulated over many runs a player also needs `fresh(seed, run)`, an
-    unplayed copy with its own random streams; to be saved, `state()`.
+    clipped, according to `out_of_range`. To be simulated over many runs a player also needs `fresh(seed, run)`, which
+    returns an unplayed copy with its own random streams; to be saved it needs `state()`.
     """
 
     @property
@@ -70,23 +70,23 @@ class Player(Protocol):
         ...
 
     def state(self) -> dict[str, Any]:
-        """Return all there is to know, in plain JSON types, for `aftereffect.restore`."""
+        """Return the player's complete state, in plain JSON types, for `aftereffect.restore`."""
         ...
 
 
 Arrival = tuple[int, float | None]
-"""A round that was played, from 1, and the whole loss of that play; None: its report is lost."""
+"""The number of a round, from 1, and the whole loss of its play; None if the report is lost."""
 
 
-# A record of its own: several losses may arrive in a round, or none.
+# Not a `Round`: any number of losses may arrive in a round.
 
 
 class LabelledRound(NamedTuple):
     """What happened in one round of a LabelledPlayer, as `tell` returns it.
 
-    round: its number, from 1. arm: the arm that was played. draw: the arm was chosen anew in this round.
-    updates: how many losses the player learned from at its end. fed_loss: the last of them, scaled to [0, 1];
-        None if none.
+    round: its number, from 1. arm: the arm that was played. draw: a new arm was chosen in this round.
+    updates: how many losses the player learned from at the end of the round. fed_loss: the last of these losses,
+        scaled to [0, 1]; None if there were none.
     """
 
     round: int
@@ -98,12 +98,12 @@ class LabelledRound(NamedTuple):
 
 @runtime_checkable
 class LabelledPlayer(Protocol):
-    """Someone who plays an arm each round and is told, late, what each play cost.
+    """A player under labelled feedback: it plays one arm per round and learns the loss of each play, possibly late.
 
     `ask` returns the same arm until `tell` ends the round. `tell` takes the losses that became known in this
-    round, this round's own or those of earlier ones, in any order; each play is reported once. `tell` before
-    `ask`, an unknown round, or a loss out of range raises a `ValueError` and changes nothing. To be simulated
-    over many runs a player also needs `fresh(seed, run)`; to be saved, `state()`.
+    round, of this play or earlier ones, in any order; each play is reported once. `tell` before `ask`, an unknown
+    round, or a loss out of range raises a `ValueError` and changes nothing. To be simulated over many runs a player
+    also needs `fresh(seed, run)`; to be saved it needs `state()`.
     """
 
     @property
@@ -113,7 +113,7 @@ class LabelledPlayer(Protocol):
 
     @property
     def outstanding(self) -> tuple[int, ...]:
-        """The rounds, ascending, whose losses have not been reported; a Player has no such attribute."""
+        """The rounds whose losses have not been reported yet, ascending; a Player does not have this attribute."""
         ...
 
     def ask(self) -> int:
@@ -121,9 +121,9 @@ class LabelledPlayer(Protocol):
         ...
 
     def tell(self, arrivals: Iterable[Arrival]) -> LabelledRound:
-        """Report what became known in this round, possibly nothing, and end the round."""
+        """Report the losses that became known in this round, if any, and end the round."""
         ...
 
     def state(self) -> dict[str, Any]:
-        """Return all there is to know, in plain JSON types, for `aftereffect.restore`."""
+        """Return the player's complete state, in plain JSON types, for `aftereffect.restore`."""
         ...

@@ -1,15 +1,15 @@
-"""Every player by its Python name: its label in tables, what it needs to know, the settings it takes, how it is built.
+"""The registry of players: for each Python name the label in tables, the required knowledge, the settings, the factory.
 
-The one place where players are registered. `aftereffect compare`, study files, backtests, `restore` and the
-documentation read it. A new player is one module and one entry below.
+`aftereffect compare`, study files, backtests, `restore` and the documentation use it. To add a player, write one module
+and add one entry below.
 
     entry = find("CompositeLossWrapper")
     entry.label({"base": "exp3"})               'wrapper, Exp3'
     entry.needs({"base": "exp3"})               ('max_delay', 'horizon')
-    entry.lacks(problem, {"base": "exp3"})      what it needs and the problem does not tell; empty: it can play
+    entry.lacks(problem, {"base": "exp3"})      the needs that the problem does not meet; empty if it can play
     entry.build(problem, seed=0, base="exp3")   the unplayed player, tuned to the problem
 
-Labels, needs and settings are known without building a player.
+Labels, needs and settings are available without building a player.
 """
 
 import math
@@ -54,14 +54,14 @@ Settings = Mapping[str, Any]
 NONE: Mapping[str, Any] = MappingProxyType({})
 
 BASES = {"tsallis": "Tsallis FTRL", "exp3": "Exp3", "tsallis_inf": "Tsallis-INF", "ucb1": "UCB1", "uniform": "uniform"}
-"""The base algorithms that settings may name, and their labels."""
+"""The names of base algorithms in settings, and their labels."""
 
 
 class Problem(NamedTuple):
-    """What a player may know of a problem before it plays; None where that is not known.
+    """What a player may be told about a problem before it plays; None if not known.
 
-    max_delay: the longest delay that the player is told. mean_delay, delay_variance: of the delay after which a unit
-    of effect arrives. coefficients: of a linear composite loss.
+    max_delay: the maximal delay that the player is told. mean_delay, delay_variance: mean and variance of the delay
+    after which a unit of effect arrives. coefficients: those of a linear composite loss.
     """
 
     n_arms: int
@@ -75,8 +75,8 @@ class Problem(NamedTuple):
     high: float = 1.0
 
 
-# The needs that a problem may fail to meet. Every problem tells "max_delay" and "horizon"; "stochastic losses" are an
-# assumption: without them a player can play, but has no guarantee.
+# The needs that a problem may fail to meet. Every problem has "max_delay" and "horizon". "stochastic losses" is an
+# assumption: if it fails, a player can still play, but without a guarantee.
 CONDITIONS: Mapping[str, Callable[[Problem], bool]] = {
     "short delay": lambda problem: problem.max_delay <= 1,
     "mean delay": lambda problem: problem.mean_delay is not None,
@@ -89,12 +89,13 @@ class Entry(NamedTuple):
     """A registered player.
 
     player: the class of the player that is built.
-    title: its label, with {base} and {tuning} for the settings of these names.
-    told: the fields of the problem that it is built with, besides n_arms, direction, low and high.
-    assumptions: what it needs to know or assume, where that does not depend on the base.
-    settings: the settings it takes, each with its check; defaults: of those that the title shows.
-    bases: the base algorithms it may have, and what it needs with each.
-    make: what to call, all by keyword, if not the class. alias: what a user writes, if not the name of the class.
+    title: its label, with {base} and {tuning} as placeholders for the settings of these names.
+    told: the fields of the problem that are passed to the factory, in addition to n_arms, direction, low and high.
+    assumptions: what the player needs to know or assume, if that does not depend on the base.
+    settings: the settings it takes, each with its check. defaults: the defaults of the settings in the title.
+    bases: the base algorithms it may have, each with what the player then needs.
+    make: the factory, called with keyword arguments; None for the class itself.
+    alias: the name that users write, if it is not the name of the class.
     """
 
     player: type
@@ -130,7 +131,7 @@ class Entry(NamedTuple):
         return clean
 
     def label(self, settings: Settings = NONE) -> str:
-        """Return the player's name in tables, followed by the settings that are not part of it."""
+        """Return the player's label in tables: its title, followed by the settings that the title does not show."""
         shown = {key: settings.get(key, usual) for key, usual in self.defaults.items()}
         rest = {key: value for key, value in settings.items() if key not in shown}
         uniform = shown.get("base") == "uniform"
@@ -138,11 +139,11 @@ class Entry(NamedTuple):
         return ", ".join([title, *setting_words(rest)])
 
     def needs(self, settings: Settings = NONE) -> tuple[str, ...]:
-        """Return what the player has to know or assume."""
+        """Return what the player needs to know or assume with these settings."""
         return self.bases[settings.get("base", self.defaults["base"])] if self.bases else self.assumptions
 
     def lacks(self, problem: Problem, settings: Settings = NONE) -> tuple[str, ...]:
-        """Return the needs that the problem does not meet; if there are none, the player can play it."""
+        """Return the needs that the problem does not meet; empty if the player can play it."""
         return tuple(need for need in self.needs(settings) if need in CONDITIONS and not CONDITIONS[need](problem))
 
     def build(self, problem: Problem, seed: int = 0, **settings: Any) -> Any:
@@ -156,7 +157,7 @@ class Entry(NamedTuple):
 
 
 def setting_words(settings: Settings) -> list[str]:
-    """Return settings as labels have them.
+    """Return settings in the words used in labels.
 
     >>> setting_words({"learning_rate_factor": 2.0})
     ['learning rate factor 2']
@@ -187,7 +188,7 @@ def _wrapper(
     update_probability_factor: float = 1.0,
     **others: Any,
 ) -> CompositeLossWrapper:
-    """Return Algorithm 1 at the rates of Corollary 7 or, with tuning="best", those of the smallest Theorem 4."""
+    """Return Algorithm 1 with the rates of Corollary 7 or, if tuning="best", those that minimise Theorem 4."""
     coins = theory.best_update_probability(max_delay) * update_probability_factor
     if coins > 1.0:
         raise InvalidArgument(f"update_probability_factor must keep β at most 1, but β would be {coins!r}")
@@ -208,7 +209,7 @@ def _wrapper(
 
 
 def _naive(n_arms: int, horizon: int, base: str = "exp3", **others: Any) -> Naive:
-    """Return naive play with the rate that suits its base under immediate feedback."""
+    """Return a naive player whose base has its usual rate for immediate feedback."""
     bandit: Bandit = tuned_base("exp3", n_arms, horizon)
     if base != "exp3":
         bandit = UCB1(n_arms) if base == "ucb1" else TsallisINF(n_arms, estimator="reduced_variance")
@@ -257,7 +258,7 @@ _ENTRIES = (
     Entry(DelayedUCB1, "delayed UCB1", (), _IID),
     Entry(ZimmertSeldin2020, "Zimmert-Seldin, {tuning}", _DELAY, (), _TUNING, {"tuning": "simple"}),
 )
-# Whoever sees totals may be told what to do with impossible ones.
+# Every player under anonymous feedback takes the setting out_of_range.
 _POLICY = {"out_of_range": _choice(*OUT_OF_RANGE)}
 PLAYERS: Mapping[str, Entry] = {
     entry.name: entry if entry.labelled else entry._replace(settings={**entry.settings, **_POLICY})
@@ -272,18 +273,18 @@ COMPARED: tuple[tuple[str, dict[str, Any]], ...] = (
     *((name, {}) for name, entry in PLAYERS.items() if entry.labelled),
     ("ZimmertSeldin2020", {"tuning": "advanced"}),
 )
-"""The players of `aftereffect compare`, with their settings: anonymous feedback, naive and uniform play, labelled."""
+"""The players of `aftereffect compare`, with their settings: anonymous feedback, naive, uniform, labelled feedback."""
 
 
 def find(name: Any) -> Entry:
-    """Return the player registered under a name."""
+    """Return the entry registered under a name."""
     if not isinstance(name, str) or name not in PLAYERS:
         raise InvalidArgument(f"player.name must be one of {', '.join(PLAYERS)}, but got {checks.shown(name)}")
     return PLAYERS[name]
 
 
 def build(name: str, problem: Problem, seed: int = 0, **settings: Any) -> Any:
-    """Return the unplayed player of that name, tuned to the problem.
+    """Return the unplayed player registered under a name, tuned to the problem.
 
     >>> build("BlockUCB", Problem(n_arms=3, max_delay=2, horizon=1000), width=0.3).width
     0.3
@@ -296,9 +297,9 @@ _SAVED: dict[str, Any] = {cls.__name__: cls for cls in (*(entry.player for entry
 
 
 def restore(state: Mapping[str, Any], classes: Iterable[type] = ()) -> Any:
-    """Return the player or bandit that `state()` described; it goes on bit for bit, in another process too.
+    """Return the player or bandit whose `state()` was saved; it continues bit for bit, also in another process.
 
-    classes: bandit classes of your own that may be in the state; each needs `state()`, whose field "kind" is
+    classes: user-defined bandit classes that may occur in the state; each needs `state()`, whose field "kind" is
         the name of the class, and a class method `from_state(state)`.
 
     >>> from aftereffect import CompositeLossWrapper, restore
@@ -317,7 +318,7 @@ def restore(state: Mapping[str, Any], classes: Iterable[type] = ()) -> Any:
 
 
 def _restored(state: Mapping[str, Any], known: Mapping[str, Any]) -> Any:
-    """Return the player or base algorithm that a state describes, from the inside out."""
+    """Return the player or base algorithm that a state describes; its inside is restored first."""
     kind = saved.kind_of(state)
     if kind in known:
         return known[kind].from_state(state)
@@ -325,6 +326,6 @@ def _restored(state: Mapping[str, Any], known: Mapping[str, Any]) -> Any:
         raise InvalidState(f"kind must be one of {sorted([*_SAVED, *known])} or given in classes, but got {kind!r}")
     if "inside" not in state:
         raise InvalidState(f"state of kind {kind!r} must have the field 'inside', but it is missing")
-    # The base algorithm or player inside, or a number of arms.
+    # The state of a base algorithm or player, or a number of arms.
     inside = state["inside"]
     return _SAVED[kind].from_state(state, _restored(inside, known) if isinstance(inside, Mapping) else inside)
