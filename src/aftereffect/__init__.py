@@ -1,7 +1,7 @@
-"""Aftereffect: choose well when the effect of an action lingers and nobody labels it.
+"""Aftereffect: choose well when the effects of actions arrive late, spread over time and unlabelled.
 
 arm = player.ask()
-player.tell(total)        # play a round, report the one total you saw
+player.tell(total)        # play the arm, then report the total observed in that round
 """
 
 from importlib import import_module
@@ -102,7 +102,7 @@ __all__ = [
     "theory",
 ]
 
-# Imported when first asked for, because they need an extra: name -> (module, extra).
+# Imported on first access, because they need an optional dependency: name -> (module, extra).
 _LAZY = {
     "Client": ("service.client", "service"),
     "Local": ("service.local", "service"),

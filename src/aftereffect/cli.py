@@ -1,7 +1,7 @@
-"""The command line: one function per verb.
+"""The command line: one function per command.
 
-Errors the library raises on purpose end in one line on standard error and exit status 2. Imports that take
-long happen inside the functions, so that `aftereffect --help` answers at once.
+Errors that the library raises on purpose are printed as one line on standard error, with exit status 2. Slow imports
+are inside the functions, so that `aftereffect --help` answers at once.
 """
 
 import math
@@ -19,7 +19,7 @@ from aftereffect.studies.cli import backtest, study
 
 app = typer.Typer(
     name="aftereffect",
-    help="Choose well when the effect of an action lingers and nobody labels it.",
+    help="Choose well when the effects of actions arrive late, spread over time and unlabelled.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -42,9 +42,9 @@ def version() -> None:
 def blocks(
     max_delay: Annotated[int, typer.Option(help="d: how many rounds late an effect can arrive.")] = 2,
     coins: Annotated[str, typer.Option(help="The Boolean sequence, as zeros and ones.")] = FIGURE_1,
-    svg: Annotated[Path | None, typer.Option(help="Also draw it into this file.")] = None,
+    svg: Annotated[Path | None, typer.Option(help="Also write the diagram to this SVG file.")] = None,
 ) -> None:
-    """Show which rounds draw, stay and update. Without options: Figure 1 of the paper."""
+    """Show in which rounds the wrapper draws, stays and updates. Without options: Figure 1 of the paper."""
     from aftereffect.players.figure1 import read_coins, svg_diagram, text_diagram
 
     sequence = read_coins(coins)
@@ -57,7 +57,7 @@ def blocks(
 def demo(
     out: Annotated[Path, typer.Option(help="The folder for results and report.")] = Path("out/studies/rivals-quick"),
 ) -> None:
-    """Let every player play every kind of losses, at a small setting: a table, and a report to open in a browser."""
+    """Run every player on every kind of losses, at a small size; print a table and write an HTML report."""
     from rich.console import Console
 
     console = Console()
@@ -70,15 +70,15 @@ def compare(
     arms: Annotated[int, typer.Option(help="K: how many arms.", min=2)] = 5,
     max_delay: Annotated[int, typer.Option(help="d: how many rounds late an effect can arrive.", min=0)] = 10,
     horizon: Annotated[int, typer.Option(help="T: rounds in a run.", min=1)] = 20_000,
-    gap: Annotated[float, typer.Option(help="How much better the best arm's mean loss of 0.5 - gap is.")] = 0.2,
+    gap: Annotated[float, typer.Option(help="The best arm's mean loss is 0.5 - gap, all others' is 0.5.")] = 0.2,
     spread: Annotated[str, typer.Option(help=f"How losses arrive: {', '.join(player_tables.SPREADS)}.")] = "delays",
     runs: Annotated[int, typer.Option(help="Runs of each player.", min=2)] = 100,
-    instances: Annotated[int | None, typer.Option(help="Draws of the losses; runs are shared out.", min=1)] = None,
-    seed: Annotated[int, typer.Option(help="Of everything.", min=0)] = 0,
+    instances: Annotated[int | None, typer.Option(help="Draws of the losses; must divide the runs.", min=1)] = None,
+    seed: Annotated[int, typer.Option(help="The random seed.", min=0)] = 0,
 ) -> None:
-    """Simulate every player on one problem: a table of regrets, times and assumptions.
+    """Simulate every player on one problem and print a table of regrets, times and assumptions.
 
-    In Python, aftereffect.compare compares two simulations.
+    (In Python, aftereffect.compare compares two simulations.)
     """
     from rich.console import Console
     from rich.progress import track
@@ -94,7 +94,7 @@ def compare(
     rows = []
     for entry, settings in track(player_tables.contenders(problem), "comparing", console=console, transient=True):
         player = entry.build(problem, **settings)
-        # Once for the compiler, so that the time is the engine's.
+        # Compile first, so that the measured time is the engine's alone.
         ae.simulate(player, losses, runs=1, seed=seed, progress=False)
         begun = time.perf_counter()
         simulation = ae.simulate(player, losses, runs=runs, seed=seed, instances=draws, progress=False)
@@ -105,7 +105,7 @@ def compare(
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line; `arguments` default to those of the process."""
+    """Run the command line; `arguments` defaults to sys.argv[1:]."""
     try:
         app(arguments)
     except (ae.AftereffectError, OSError) as error:

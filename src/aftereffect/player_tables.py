@@ -1,7 +1,7 @@
-"""Tables of every player: on one problem (`aftereffect compare`), and on every kind of losses (`aftereffect demo`).
+"""Tables of all players, on one problem (`aftereffect compare`) and on every kind of losses (`aftereffect demo`).
 
-The demo is the quick setting of the study `rivals`, so that everything it shows can be looked up in its report, run
-again at full size, or changed. To compare two simulations of your own, see `aftereffect.compare`.
+The demo runs the quick version of the study `rivals`; the study can also be run at full size or modified. To compare
+two simulations of your own, see `aftereffect.compare`.
 """
 
 import math
@@ -37,11 +37,11 @@ OURS, NAIVE = "default player", "naive Exp3"
 
 
 Contender = tuple[Entry, dict[str, Any]]
-"""A player of the registry, and its settings."""
+"""A player's registry entry and its settings."""
 
 
 def contenders(problem: Problem) -> list[Contender]:
-    """Return every player of the comparison that can play the problem."""
+    """Return the players of the comparison that can play this problem."""
     listed = [(registry.find(name), settings) for name, settings in registry.COMPARED]
     return [(entry, settings) for entry, settings in listed if not entry.lacks(problem, settings)]
 
@@ -49,10 +49,10 @@ def contenders(problem: Problem) -> list[Contender]:
 def one_good_arm(
     arms: int, max_delay: int, horizon: int, gap: float, spread: str, seed: int
 ) -> tuple[ae.Losses, Problem]:
-    """Return losses of one good arm among equals, spread as asked, and what a player may know of them."""
+    """Return losses in which one arm is best and all others are equal, and the problem as players may know it."""
     gap = checks.real("gap", gap, low=0.0, high=0.5)
     checks.choice("spread", spread, SPREADS)
-    # In the middle: whoever tries arms in order, or has seen nothing and plays the first, gains nothing by it.
+    # The best arm is in the middle, so that a player gains nothing by trying arms in order or starting with the first.
     means = [0.5] * arms
     means[arms // 2] -= gap
     table = ae.tables.iid(horizon, means=means, seed=seed)
@@ -73,7 +73,7 @@ def one_good_arm(
 
 
 def print_comparison(console: "Console", rows: Sequence[tuple[Contender, ae.Simulation, float]]) -> None:
-    """Print each player's regret, time and assumptions, the labelled ones apart; it fits 80 columns."""
+    """Print each player's regret, time and assumptions within 80 columns; labelled players form a separate section."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
@@ -93,30 +93,30 @@ def print_comparison(console: "Console", rows: Sequence[tuple[Contender, ae.Simu
         table.add_row(entry.label(settings), *numbers, d, T, law, iid, labels, end_section=apart)
     console.print(table)
     console.print(
-        "What each has to know or assume: d the longest delay, T the horizon, the law of delays, losses drawn iid, "
-        "labels that say which round a loss is from (nobody has these here)."
+        "What each player must know or assume: d, the longest delay; T, the horizon; the law of delays; iid losses; "
+        "labels that say which round a loss comes from (not available under anonymous feedback)."
     )
 
 
 def left_out(problem: Problem) -> str:
-    """Say which players cannot play the problem, and why; nothing if all of them can."""
+    """Return a sentence naming the players that cannot play this problem, and why; empty if all of them can."""
     entries = [(registry.find(name), settings) for name, settings in registry.COMPARED]
     lacking = [(entry.label(settings), entry.lacks(problem, settings)) for entry, settings in entries]
     reasons = ", ".join(f"{label} ({REASONS[needs[0]]})" for label, needs in lacking if needs)
-    return f"Not here: {reasons}." if reasons else ""
+    return f"Left out: {reasons}." if reasons else ""
 
 
 def demonstrate(console: "Console", folder: Path, study: Study | None = None) -> Path:
-    """Run the study in a folder, unless it is finished there, print table and verdict, and return the report's path.
+    """Run the study in a folder (unless already finished there), print the table and return the report's path.
 
-    study: another one with some of its instances and players, to save time.
+    study: a smaller study to run instead, to save time.
     """
     study = Study.load(NAME, quick=True) if study is None else study
     sizes = sorted({(cell["n_arms"], cell["max_delay"], cell["horizon"]) for cell in study.cells()})
     players = len({str(cell["player"]) for cell in study.cells()})
     console.print(
         f"{players} players, {len(study.cells()):,} cells of {study.runs} runs, K = {sizes[0][0]}, "
-        f"d = {' and '.join(str(d) for _, d, _ in sizes)}, T = {sizes[0][2]:,}. The first time it compiles them all.",
+        f"d = {' and '.join(str(d) for _, d, _ in sizes)}, T = {sizes[0][2]:,}. The first run compiles every player.",
         highlight=False,
     )
     results = study.run(folder)
@@ -130,7 +130,7 @@ def demonstrate(console: "Console", folder: Path, study: Study | None = None) ->
 
 
 def table(rows: "pl.DataFrame") -> "Table":
-    """Return regret per 1,000 rounds by player and kind of losses, the best on the first kind at the top."""
+    """Return the regret per 1,000 rounds by player and kind of losses, sorted by the first kind."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
@@ -151,9 +151,9 @@ def table(rows: "pl.DataFrame") -> "Table":
 
 
 def by_kind(rows: "pl.DataFrame") -> dict[str, list[float]]:
-    """Return each player's mean regret per 1,000 rounds on each kind; NaN where it cannot play all cells of the kind.
+    """Return each player's mean regret per 1,000 rounds on each kind; NaN where it cannot play every cell of the kind.
 
-    A player that cannot play all cells of any kind is left out.
+    A player with NaN for every kind is left out.
     """
     import polars as pl
 
@@ -173,11 +173,11 @@ def by_kind(rows: "pl.DataFrame") -> dict[str, list[float]]:
 
 
 def verdict(rows: "pl.DataFrame") -> str:
-    """Say in one sentence what the table shows."""
+    """Return one sentence that sums up the table."""
     means = by_kind(rows)
     ours, naive, control = (means[who][:2] for who in (OURS, NAIVE, "uniform play"))
     return (
         f"The {OURS} has {ours[0] / control[0]:.0%} of the regret of uniform play where one arm is good, and "
-        f"{ours[1] / control[1]:.0%} where bad arms bill late; {NAIVE}, which blames each total on the arm just "
+        f"{ours[1] / control[1]:.0%} where bad arms charge late; {NAIVE}, which attributes each total to the arm just "
         f"played, has {naive[0] / control[0]:.0%} and {naive[1] / control[1]:.0%}."
     )

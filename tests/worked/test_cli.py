@@ -115,7 +115,7 @@ def test_compare_says_who_cannot_play() -> None:
     _, fewer = player_tables.one_good_arm(2, 3, 10, 0.2, "delays", 0)
     assert player_tables.left_out(everyone) == ""
     assert player_tables.left_out(fewer) == (
-        "Not here: blinded bandit (for delays of at most 1), "
+        "Left out: blinded bandit (for delays of at most 1), "
         "linear composite (for known coefficients: --spread fading)."
     )
     # The sentence and the table must not contradict each other.

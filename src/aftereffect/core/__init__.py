@@ -1,13 +1,13 @@
-"""What every other package uses.
+"""Modules that every other package uses.
 
 kernel         the kernel form: an algorithm as functions over flat state
-jit            compilation and its cache on disk         fingerprint    what the cache's folder is named by
+jit            compilation and its cache on disk         fingerprint    the hash that names the cache folder
 random         random streams                            effects        the range of one action's effect
 checks         checks of arguments                       errors         the errors they raise
 saved          saved states and canonical JSON           text           numbers in sentences
 """
 
-# First of all: the sources' fingerprint is taken before they can change under a running process.
+# Imported first: the fingerprint must be taken before the source files can change while the process runs.
 from aftereffect.core import fingerprint
 
 __all__ = ["VERSION", "fingerprint"]

@@ -1,4 +1,4 @@
-"""Checks on arguments. Each returns the clean value or raises an error naming argument, rule and value."""
+"""Checks of arguments. Each returns the converted value or raises an error that names argument, rule and value."""
 
 import functools
 import inspect
@@ -18,13 +18,13 @@ R = TypeVar("R")
 
 
 def shown(value: object) -> str:
-    """Return `value` as it appears in a message: its repr, shortened so that a message stays one line."""
+    """Return the repr of `value` on one line, shortened to at most 80 characters, for use in a message."""
     text = " ".join(repr(value).split())
     return text if len(text) <= 80 else text[:77] + "..."
 
 
 def integer(name: str, value: Any, *, low: int | None = None, high: int | None = None) -> int:
-    """Return `value` as an int in [low, high]. Booleans and floats are refused, NumPy integers are fine."""
+    """Return `value` as an int in [low, high]. NumPy integers are accepted; booleans and floats are not."""
     try:
         if isinstance(value, bool | np.bool_):
             raise TypeError
@@ -78,7 +78,7 @@ def choice(name: str, value: Any, options: Collection[str]) -> str:
 def array(
     name: str, value: ArrayLike, *, shape: tuple[int | str, ...], error: type[InvalidArgument] = InvalidArgument
 ) -> FloatArray:
-    """Return `value` as a finite float64 array of the given shape; a name in `shape` allows any length."""
+    """Return `value` as a finite float64 array of the given shape; a string in `shape` allows any length."""
     wanted = "(" + ", ".join(map(str, shape)) + ("," if len(shape) == 1 else "") + ")"
     try:
         numbers = np.asarray(value)
@@ -100,7 +100,7 @@ def array(
 
 
 def by_keyword(function: Callable[P, R]) -> Callable[P, R]:
-    """Let a function or `__init__` say how to call it when more than its first argument is given by position.
+    """Make a function or `__init__` show the correct call if more than its first argument is given by position.
 
     >>> @by_keyword
     ... def iid(horizon, *, means, seed): ...
@@ -123,7 +123,7 @@ def by_keyword(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def frozen(values: NDArray[Any]) -> NDArray[Any]:
-    """Return `values` as a read-only C-contiguous array: itself if it is one already, else a copy."""
+    """Return `values` as a read-only C-contiguous array: unchanged if it is one already, else a copy."""
     if not values.flags.writeable and values.flags.c_contiguous and values.flags.owndata:
         return values
     copy = np.array(values, order="C", copy=True)
@@ -132,7 +132,7 @@ def frozen(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def owned(values: NDArray[Any]) -> NDArray[Any]:
-    """Make an array read-only that the caller has just made and nobody else holds; no copy."""
+    """Make an array read-only, without a copy where possible; no other reference to it may exist."""
     values = np.ascontiguousarray(values)
     if not values.flags.owndata:
         values = values.copy()

@@ -1,8 +1,8 @@
-"""The range of one action's effect, and what it says about totals, windows and fed losses.
+"""The range of one action's effect, and the bounds it implies on totals, windows and fed losses.
 
-`low` and `high` bound what one action does in all. With lo = min(low, 0) and hi = max(high, 0), the
+`low` and `high` bound the whole effect of one action. With lo = min(low, 0) and hi = max(high, 0), the
 assumption is that *every contiguous part of one action's effect lies in [lo, hi]*. For losses in [0, 1] this
-is the paper's: components >= 0 that sum to at most 1. It follows that a total, to which d+1 actions
+is the paper's assumption: components >= 0 that sum to at most 1. It follows that a total, to which d+1 actions
 contribute one part each, lies in (d+1)·[lo, hi], and that the window of Lemma 2, to which 2d+1 actions
 contribute one contiguous part each, lies in (2d+1)·[lo, hi].
 """
@@ -15,7 +15,8 @@ from aftereffect.core.kernel import helper
 
 DIRECTIONS = ("minimize", "maximize")
 
-# Sums of d+1 doubles err by far less than this share of their range; components may exceed 1 by 1e-9 in all.
+# The rounding error of a sum of d+1 doubles is far below this fraction of the range; the components of a play may
+# exceed the range by 1e-9 of it in total.
 ROUNDING = 1e-8
 
 
@@ -28,23 +29,23 @@ class Effects(NamedTuple):
 
 
 def effects(direction: str, low: float, high: float) -> Effects:
-    """Check `direction`, `low` and `high` as users give them, and return the range they mean."""
+    """Check `direction`, `low` and `high` and return them as `Effects`."""
     checks.choice("direction", direction, DIRECTIONS)
     low = checks.real("low", low)
     high = checks.real("high", high)
     if not low < high:
         raise InvalidArgument(f"low must be less than high, but got low={low!r} and high={high!r}")
     lo, hi = min(low, 0.0), max(high, 0.0)
-    # Sums over windows must not overflow, and parts of the range must keep their digits.
+    # Sums over windows must not overflow, and fractions of the range must not underflow.
     checks.real("high - low", hi - lo, low=1e-303, high=1e303)
     return Effects(lo, hi, direction == "maximize")
 
 
 @helper
 def stretch_bounds(span: Effects, max_delay: int, rounds: int) -> tuple[float, float]:
-    """Return the least and the most that the totals of so many rounds can add up to, with a margin for rounding.
+    """Return the least and the greatest possible sum of the totals of `rounds` rounds, with a margin for rounding.
 
-    For a single total rounds = 1, for the clean window of Lemma 2 rounds = d+1.
+    A single total has rounds = 1, the clean window of Lemma 2 has rounds = d+1.
     """
     margin = ROUNDING * (rounds + max_delay) * (span.hi - span.lo)
     return (rounds + max_delay) * span.lo - margin, (rounds + max_delay) * span.hi + margin
@@ -52,9 +53,9 @@ def stretch_bounds(span: Effects, max_delay: int, rounds: int) -> tuple[float, f
 
 @helper
 def average_loss(span: Effects, parts: int, whole: float) -> float:
-    """Return the loss in [0, 1] that a sum of parts stands for: (sum/parts − lo)/(hi − lo), flipped for rewards.
+    """Return a sum of parts as a loss in [0, 1]: (sum/parts − lo)/(hi − lo), or 1 minus that for rewards.
 
-    The clip removes rounding where a lemma bounds the sum, and more where nothing does.
+    The result is clipped to [0, 1]. Where a lemma bounds the sum, the clip removes rounding errors only.
     """
     loss = (whole / parts - span.lo) / (span.hi - span.lo)
     if span.maximize:
@@ -64,17 +65,17 @@ def average_loss(span: Effects, parts: int, whole: float) -> float:
 
 @helper
 def fed_loss(span: Effects, max_delay: int, window: float) -> float:
-    """Return the loss in [0, 1] that Algorithm 1 feeds for a window's sum W: its average over 2d+1 parts (Lemma 2)."""
+    """Return the loss in [0, 1] that Algorithm 1 feeds for a window of sum W: the average over 2d+1 parts (Lemma 2)."""
     return average_loss(span, 2 * max_delay + 1, window)
 
 
 @helper
 def stretch_terms(span: Effects, max_delay: int, rounds: int, scale: float) -> tuple[float, float, float]:
-    """Return (weight, offset, top) of what a clean stretch of so many rounds feeds, in units of `scale` actions.
+    """Return (weight, offset, top) for the loss fed by a clean stretch of `rounds` rounds, in units of `scale` actions.
 
-    The stretch holds one contiguous part each of rounds + d actions: the loss is at most top = (rounds + d)/scale. The
-    usual loss is expected `rounds` times; the offset is what the other d parts come to where an effect of 0 is not a
-    loss of 0.
+    The stretch holds one contiguous part each of rounds + d actions: the loss is at most top = (rounds + d)/scale. Its
+    expected value is weight = rounds/scale times the usual loss of one action, plus the offset: the loss of the other
+    d parts if their effects are 0, which is positive unless an effect of 0 is a loss of 0.
     """
     edge = span.hi if span.maximize else -span.lo
     return rounds / scale, max_delay * edge / ((span.hi - span.lo) * scale), (rounds + max_delay) / scale
@@ -82,7 +83,7 @@ def stretch_terms(span: Effects, max_delay: int, rounds: int, scale: float) -> t
 
 @helper
 def stretch_loss(span: Effects, max_delay: int, rounds: int, scale: float, whole: float) -> float:
-    """Return the loss in [0, top] that the sum of a clean stretch stands for; linear in the sum."""
+    """Return the loss in [0, top] for the sum of a clean stretch; it is linear in the sum."""
     parts = rounds + max_delay
     loss = parts * span.hi - whole if span.maximize else whole - parts * span.lo
     return min(max(loss / ((span.hi - span.lo) * scale), 0.0), parts / scale)
@@ -90,7 +91,7 @@ def stretch_loss(span: Effects, max_delay: int, rounds: int, scale: float, whole
 
 @helper
 def clipped(bounds: tuple[float, float], total: float) -> float:
-    """Return the total moved into its bounds; a missing one (NaN) stays missing."""
+    """Return the total clipped to its bounds; NaN (a missing total) is returned unchanged."""
     least, most = bounds
     if total < least:
         return least

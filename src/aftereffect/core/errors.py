@@ -1,16 +1,16 @@
-"""Every error the library raises on purpose. All are `ValueError`s; each message names argument, rule and value."""
+"""The errors that the library raises on purpose. All are `ValueError`s; messages name argument, rule and value."""
 
 
 class AftereffectError(ValueError):
-    """Base of all errors raised on purpose by this library."""
+    """Base class of all errors that this library raises on purpose."""
 
 
 class InvalidArgument(AftereffectError):
-    """An argument breaks its rule."""
+    """An argument violates its rule."""
 
 
 class InvalidLosses(InvalidArgument):
-    """Loss components, a table or a spread break the assumptions of Section 2 of the paper."""
+    """Loss components, a table or a spread violate the assumptions of Section 2 of the paper."""
 
 
 class InvalidTotal(InvalidArgument):
@@ -18,7 +18,7 @@ class InvalidTotal(InvalidArgument):
 
 
 class OutOfTurn(AftereffectError):
-    """`tell` before `ask`, an amendment of a round whose block is closed, or the like."""
+    """A call out of order, such as `tell` before `ask` or an amendment of a round whose block is closed."""
 
 
 class CoinsExhausted(AftereffectError):
@@ -30,4 +30,4 @@ class BadDistribution(AftereffectError):
 
 
 class InvalidState(AftereffectError):
-    """A saved state cannot be restored: unknown version or kind, a missing field, or an altered one."""
+    """A saved state cannot be restored: unknown version or kind, or a missing or altered field."""

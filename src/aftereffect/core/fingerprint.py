@@ -1,4 +1,4 @@
-"""Fingerprints of what compiled code is made from, so that cached machine code is never used for other sources."""
+"""Fingerprints of the sources of compiled code, so that cached machine code is never used after they change."""
 
 import functools
 import hashlib
@@ -18,7 +18,7 @@ KERNEL_LAYERS = ("core", "bandits", "losses", "players", "engines")
 
 
 def package_sources() -> str:
-    """Return a hash of the source files that kernels may come from, as they are now."""
+    """Return a hash of the current contents of the source files that can contain kernels."""
     digest = hashlib.sha256()
     for path in sorted(path for layer in KERNEL_LAYERS for path in (PACKAGE / layer).rglob("*.py")):
         digest.update(str(path.relative_to(PACKAGE)).encode() + b"\0" + path.read_bytes() + b"\0")
@@ -29,7 +29,7 @@ AT_IMPORT = package_sources()
 
 
 def outside(params: Any) -> frozenset[str | None]:
-    """Return the kernels from outside the package that (possibly nested) parameters stand for, as texts."""
+    """Return, as text, the kernels from outside the package that the (possibly nested) parameters refer to."""
     if not isinstance(params, tuple):
         return frozenset()
     return _outside_form(type(params)).union(*(outside(part) for part in params))
@@ -37,7 +37,7 @@ def outside(params: Any) -> frozenset[str | None]:
 
 @functools.cache
 def _outside_form(params: type) -> frozenset[str | None]:
-    """Return the kernel of one type of parameters as texts; None if a later process could not find it by name."""
+    """Return the kernel of one type of parameters as text; None if another process could not import it by name."""
     if params is tuple or params.__module__.partition(".")[0] == NAME:
         return frozenset()
     module = sys.modules.get(params.__module__)
@@ -50,9 +50,9 @@ def _outside_form(params: type) -> frozenset[str | None]:
 
 
 def _text(function: Callable[..., Any], seen: set[Any]) -> str:
-    """Return a loaded function as text, along with everything outside the package that it names.
+    """Return a loaded function as text, with everything from outside the package that it refers to.
 
-    Its source file will not do: it may have been edited since it was imported, and helpers live in other files.
+    Hashing its source file is not enough: the file may have been edited since the import, and helpers may be in others.
     """
     seen.add(function)
     names = function.__code__.co_names
@@ -70,7 +70,7 @@ def _text(function: Callable[..., Any], seen: set[Any]) -> str:
 
 
 def _constants(value: Any) -> str:
-    """Return constants as text, with the code of functions inside a function in place of its address."""
+    """Return constants as text; nested functions by their code, because their repr holds a memory address."""
     if isinstance(value, CodeType):
         return f"{value.co_code.hex()} {value.co_names} {[_constants(part) for part in value.co_consts]}"
     return repr(value)

@@ -1,12 +1,12 @@
-"""Compiling kernels: the only file that imports numba, and it is imported when a kernel is first needed.
+"""Compilation of kernels. This is the only module that imports numba; it is imported when a kernel is first needed.
 
-numba's disk cache does not notice an edit in another file that a cached function calls. So the cache folder
-is named by a fingerprint of the package's sources and of any kernels from outside the package that a function
-is compiled for, along with numba's version and the CPU (`fingerprint.py`). A changed source means another
-folder, never an old cache. Where nothing is writable, or a kernel cannot be found again by name (a
-notebook's), functions are compiled anew in each process.
+numba's disk cache does not notice an edit in another file that a cached function calls. The cache folder is
+therefore named by a fingerprint of the package's sources, of any kernels from outside the package that a function
+is compiled for, of numba's version and of the CPU (`fingerprint.py`): a changed source means a new folder. If no
+folder is writable, or a kernel cannot be imported by name (one defined in a notebook, say), functions are compiled
+anew in each process.
 
-Set AFTEREFFECT_CACHE_DIR to choose where the cache lives.
+Set AFTEREFFECT_CACHE_DIR to choose where the cache is stored.
 """
 
 import functools
@@ -26,10 +26,10 @@ from numba.extending import overload
 
 from aftereffect.core import fingerprint, kernel
 
-# Divisions follow IEEE 754 (1/0 is infinite): a check on each would cost more than the division. Kernels
-# allocate nothing, so arrays need no reference counts: those cost a tenth of the engine's time.
+# Divisions follow IEEE 754 (1/0 is infinite): checking each divisor would cost more than the division. Kernels
+# allocate nothing, so arrays need no reference counts, which would cost a tenth of the engine's time.
 OPTIONS = {"error_model": "numpy", "_nrt": False}
-# Left to itself the compiler's inlining depends on what the process has compiled before.
+# Without this option, what the compiler inlines depends on what the process has compiled before.
 INLINED = {**OPTIONS, "forceinline": True}
 _lock = threading.Lock()
 _registered: set[Callable[..., Any]] = set()
@@ -38,7 +38,7 @@ _entries: dict[Hashable, Callable[..., Any]] = {}
 
 
 def _dispatch(generic: Callable[..., Any], table: dict[type, Any], name: str) -> None:
-    """Let compiled code call `generic` and reach the function `name` of the kernel its parameters' type stands for."""
+    """Make `generic`, in compiled code, call the function `name` of the kernel registered for its parameters' type."""
 
     def select(params: Any, *rest: Any) -> Callable[..., Any] | None:
         found = table.get(getattr(params, "instance_class", type(None)))
@@ -75,7 +75,7 @@ def package_key() -> str:
 
 
 def cache_root() -> Path:
-    """Return the folder under which compiled code is kept."""
+    """Return the folder in which compiled code is stored."""
     chosen = os.environ.get("AFTEREFFECT_CACHE_DIR")
     if chosen:
         return Path(chosen)
@@ -84,7 +84,7 @@ def cache_root() -> Path:
 
 def cache_directory(outside: frozenset[str | None]) -> Path | None:
     """Return the writable folder for code compiled from the package and these outside kernels, or None."""
-    # Sources edited since they were imported are not what would be compiled now.
+    # Do not cache if the source files have been edited since they were imported.
     if None in outside or fingerprint.package_sources() != fingerprint.AT_IMPORT:
         return None
     digest = hashlib.sha256("\0".join([package_key(), *sorted(text or "" for text in outside)]).encode())
@@ -98,7 +98,7 @@ def cache_directory(outside: frozenset[str | None]) -> Path | None:
 
 
 def _register(plain: Callable[..., Any]) -> None:
-    """Let compiled code call a plain helper function."""
+    """Make a plain helper function callable from compiled code."""
 
     def select(*arguments: Any) -> Callable[..., Any]:
         return plain
@@ -108,7 +108,7 @@ def _register(plain: Callable[..., Any]) -> None:
 
 
 def register_helpers() -> None:
-    """Make every function marked as a helper known to the compiler, also for other targets than this CPU."""
+    """Make every function marked as a helper known to the compiler, for all targets (CPU and CUDA)."""
     for plain in kernel.HELPERS:
         if plain not in _registered:
             _register(plain)
@@ -118,7 +118,7 @@ def _decorate(function: Callable[..., Any], outside: frozenset[str | None]) -> C
     folder = cache_directory(outside)
     if folder is None:
         return numba.njit(function, nogil=True, **OPTIONS)
-    # numba reads its cache folder when it decorates; put the user's own setting back afterwards.
+    # numba reads its cache folder at decoration time; restore the user's own setting afterwards.
     before = numba.config.CACHE_DIR
     numba.config.CACHE_DIR = str(folder)
     try:
@@ -130,7 +130,7 @@ def _decorate(function: Callable[..., Any], outside: frozenset[str | None]) -> C
 def compiled(function: Callable[..., Any], *params: Any) -> Callable[..., Any]:
     """Return `function` compiled, with the GIL released, and cached on disk for the kernels of `params`."""
     outside = fingerprint.outside(params)
-    # Registering and decorating change what numba keeps for the whole process.
+    # Registering and decorating change numba's process-wide state.
     with _lock:
         register_helpers()
         known = _dispatchers.get((function, outside))
@@ -142,9 +142,9 @@ def compiled(function: Callable[..., Any], *params: Any) -> Callable[..., Any]:
 def entry(function: Callable[..., Any], params: tuple[Any, ...], *arguments: Any) -> Callable[..., Any]:
     """Return the machine code of `function` for the types of (params, *arguments), without numba's dispatch on types.
 
-    It is four times faster to call, and must be called with exactly those types: for objects that own their arrays.
-    It is looked up by the kinds of the values, because numba takes long to type them, and a server restores thousands
-    of players.
+    It is four times faster to call, but must be called with exactly those types; only for objects that own their
+    arrays. Known entries are looked up by the kinds of the values, because numba's typing is slow and a server may
+    restore thousands of players.
     """
     key = (function, *(_kind(value) for value in (params, *arguments)))
     known = _entries.get(key)
@@ -157,7 +157,7 @@ def entry(function: Callable[..., Any], params: tuple[Any, ...], *arguments: Any
 
 
 def _kind(value: Any) -> Any:
-    """Return what numba's type of a value depends on."""
+    """Return a key that determines numba's type of a value."""
     if isinstance(value, np.ndarray):
         flags = value.flags
         return value.dtype, value.ndim, flags.c_contiguous, flags.f_contiguous, flags.writeable, flags.aligned

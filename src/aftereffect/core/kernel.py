@@ -1,11 +1,10 @@
-"""The kernel form: how an algorithm is written once and runs everywhere.
+"""The kernel form: each algorithm is written once, for interactive use, the compiled engines and CUDA.
 
-An algorithm's arithmetic is a handful of pure functions over flat float64 state: plain loops that allocate
-nothing and leave NumPy's sums alone, which add in an order of their own. Its parameters are a NamedTuple
-whose *type* stands for the algorithm. The functions below dispatch on that type: in the interpreter by a
-dictionary, in compiled code by `numba.extending.overload` (`core/jit.py`), at no cost at run time. So the
-interactive object, the CPU engines and a CUDA kernel all compile the same source, and this file does not
-import numba.
+An algorithm's arithmetic is a few functions over flat float64 state: plain loops that allocate nothing and do not
+use NumPy's sums, whose order of addition may vary. Its parameters are a NamedTuple whose *type* identifies the
+algorithm. The functions below dispatch on that type: in the interpreter by a dictionary, in compiled code by
+`numba.extending.overload` (`core/jit.py`), at no cost at run time. The interactive object, the CPU engines and a
+CUDA kernel all compile the same source, and this module does not import numba.
 
 A base algorithm (`BanditKernel`) has:
 
@@ -15,12 +14,12 @@ A base algorithm (`BanditKernel`) has:
     update(params, n_arms, state, arm, loss)    learn from a loss in [0, 1]
     probabilities(params, n_arms, state, q)     write the distribution into q
 
-and, where several units can share it (`players/wrapper/panel.py`), a sixth:
+If several units can share it (`players/wrapper/panel.py`), it also has:
 
-    update_many(params, n_arms, state, arms, losses)    learn from the average of the units' estimates,
-                                                        two or more; a lone unit's goes to `update`
+    update_many(params, n_arms, state, arms, losses)    learn from the average of the estimates of two or more
+                                                        units; for a single unit `update` is called
 
-and, where it can learn from a sum over a varying number of rounds (`players/wrapper/coin_clean.py`), two more:
+If it can learn from a sum over a varying number of rounds (`players/wrapper/coin_clean.py`), it also has:
 
     update_sum(params, n_arms, state, arm, loss, terms)             terms = (weight, offset, top): a loss in [0, top],
     update_many_sums(params, n_arms, state, arms, losses, terms)    expected to be offset + weight · the usual loss
@@ -29,31 +28,34 @@ A loss sequence (`LossKernel`) has one function:
 
     spread(params, t, arm, pending, at)         add component s of (round t, arm) to pending[at + s], s = 0..d
 
-A player (`PlayerKernel`), for the engine that walks round by round, has:
+A player (`PlayerKernel`), for the engine that simulates every round, has:
 
     size(params, n_arms) -> int
     begin(params, n_arms, state)
     ask(params, n_arms, state, rng) -> int      rng: the (2, 4) words of the run's streams, coins first
-    tell(params, n_arms, state, rng, arm, total) -> int    1 if it updated, 0 if not, negative: refused; NaN: missing
+    tell(params, n_arms, state, rng, arm, total) -> int    1 if it updated, 0 if not, negative if it refused the
+                                                           total; a total of NaN means missing
 
-and, if it plays whole blocks as Algorithm 1 does, for the engine that jumps from block to block (`BlockKernel`):
+If it plays whole blocks as Algorithm 1 does, it also has, for the engine that takes one step per block (`BlockKernel`):
 
-    quiet(params) -> int                        how many zeros before a one make it the end of a block
-    window(params) -> int                       how many totals before the last one a row of W adds up
-    loss(params, rows, end, gap, arm) -> float  what a block that ends in round `end`, `gap` after the last one, feeds
-    learn(params, n_arms, state, arm, loss, gap)    feed it to the base
+    quiet(params) -> int                        how many zeros must precede a one for it to end a block
+    window(params) -> int                       how many totals before the last one are added up in a row of W
+    loss(params, rows, end, gap, arm) -> float  the loss fed by a block that ends in round `end`, `gap` rounds after
+                                                the one before
+    learn(params, n_arms, state, arm, loss, gap)    feed that loss to the base
 
-A player under labelled feedback (`LabelledKernel`), where each play's whole loss comes with the number of its round:
+A player under labelled feedback (`LabelledKernel`), which is told each play's whole loss and its round, has:
 
     size(params, n_arms) -> int
     begin(params, n_arms, state)
     ask(params, n_arms, state, rng) -> int
-    tell_one(params, n_arms, state, rng, played, arm, loss) -> int    how often it updated; `played`: a round from 1
+    tell_one(params, n_arms, state, rng, played, arm, loss) -> int    the number of updates; `played`: a round from 1
 
 Two numbers of a player's state are for observers: state[DREW] is 1 if the latest `ask` drew the arm anew, and
 state[FED] is the loss that the latest `tell` fed to a base (NaN: none). Its own state begins at OWN.
 
-Write your own, call `register`, and the compiled engines run it: a base and losses all of them, a player `rounds`.
+To add an algorithm, write these functions and call `register`. All compiled engines then run a base or losses of your
+own; the engine `rounds` runs a player of your own.
 """
 
 from collections.abc import Callable
@@ -135,13 +137,13 @@ HELPERS: list[Callable[..., Any]] = []
 
 
 def helper(function: Function) -> Function:
-    """Mark a plain function that kernels call, so that it compiles along with them."""
+    """Mark a plain function that kernels call, so that it is compiled with them."""
     HELPERS.append(function)
     return function
 
 
 def register(params: type, kernel: BanditKernel | LossKernel | PlayerKernel | BlockKernel | LabelledKernel) -> None:
-    """Let the type of a parameters tuple stand for an algorithm in kernel form."""
+    """Register the kernel of an algorithm under the type of its parameters."""
     FORMS[type(kernel)][params] = kernel
 
 
@@ -173,15 +175,15 @@ def bandit_update_sum(params: Any, n_arms: int, state: FloatState, arm: int, los
 def bandit_update_many_sums(
     params: Any, n_arms: int, state: FloatState, arms: IntState, losses: FloatState, terms: Terms
 ) -> None:
-    """Feed a base algorithm such losses of several units."""
+    """Feed a base algorithm the losses of several units, each as in `bandit_update_sum`."""
     _optional(params, "update_many_sums")(params, n_arms, state, arms, losses, terms)
 
 
 def _optional(params: Any, name: str) -> Callable[..., None]:
-    """Return a function that not every base has."""
+    """Return an optional kernel function, or raise an error if this base lacks it."""
     found: Callable[..., None] | None = getattr(BANDITS[type(params)], name)
     if found is None:
-        raise InvalidArgument(f"params must be of a base with {name}, but got {params!r}")
+        raise InvalidArgument(f"params must belong to a base with {name}, but got {params!r}")
     return found
 
 
@@ -211,17 +213,17 @@ def player_tell(params: Any, n_arms: int, state: FloatState, rng: WordState, arm
 
 
 def block_quiet(params: Any) -> int:
-    """Return how many zeros before a one make it the end of a block."""
+    """Return how many zeros must precede a one for it to end a block."""
     return BLOCKS[type(params)].quiet(params)
 
 
 def block_loss(params: Any, rows: FloatState, end: int, gap: int, arm: int) -> float:
-    """Return what a block of this arm feeds that ends in round `end`, `gap` rounds after the one before."""
+    """Return the loss fed by a block of `arm` that ends in round `end`, `gap` rounds after the one before."""
     return BLOCKS[type(params)].loss(params, rows, end, gap, arm)
 
 
 def block_learn(params: Any, n_arms: int, state: FloatState, arm: int, loss: float, gap: int) -> None:
-    """Feed a block's loss to the player's base, whose state this is."""
+    """Feed a block's loss to the player's base; `state` is the base's state."""
     BLOCKS[type(params)].learn(params, n_arms, state, arm, loss, gap)
 
 

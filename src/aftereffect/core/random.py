@@ -2,10 +2,10 @@
 
 Stream `(run, purpose)` of a seed is `SeedSequence(seed, spawn_key=(run, purpose))`; its first four 64-bit words
 are the generator's state. The interactive player is run 0. The functions that work in place on a uint64 array are
-kernels: always run them compiled, because NumPy warns when uint64 wraps around, as it does here on purpose.
+kernels: always run them compiled, because they rely on uint64 overflow, for which NumPy issues a warning.
 
-NumPy takes some 15 µs to seed a stream, more than a whole short run. `fill_streams` computes the same words for a range
-of runs, compiled; a test compares it with NumPy's.
+NumPy takes about 15 µs to seed a stream, longer than a whole short run. `fill_streams`, compiled, computes the same
+words for a range of runs; a test compares the two.
 
 References: Blackman and Vigna, "Scrambled linear pseudorandom number generators", ACM TOMS 47 (2021); O'Neill,
 "Developing a seed_seq alternative" (2015), in the form that NumPy documents as stable.
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from aftereffect.core.kernel import FloatState, WordState, helper
 
 COINS, ARMS = 0, 1
-"""What a run's streams are for."""
+"""The purposes of a run's two streams."""
 
 _12, _17, _19, _23, _41, _45 = (np.uint64(n) for n in (12, 17, 19, 23, 41, 45))
 
@@ -73,10 +73,10 @@ def uniform(rng: WordState) -> float:
 
 @helper
 def scan(weights: FloatState, n_arms: int, threshold: float) -> int:
-    """Return the arm whose stretch of the running sum of weights holds `threshold`; never one of weight 0.
+    """Return the arm in whose interval of the cumulative sum of weights `threshold` lies; never an arm of weight 0.
 
-    Counts instead of searching: a branch that depends on a random number is mispredicted, an addition is not. The two
-    halves are added up side by side: each addition waits for the one before.
+    It counts instead of searching, because a branch that depends on a random number is often mispredicted. The two
+    halves are summed separately, so that the additions of one need not wait for those of the other.
     """
     half = n_arms // 2
     early = 0
@@ -105,7 +105,7 @@ def absorb(word: np.uint64, pool: WordState) -> None:
 
 @helper
 def hashed(word: np.uint64, pool: WordState) -> np.uint64:
-    """Return the word scrambled with the running hash constant, and move that on."""
+    """Return the word hashed with the running hash constant, and advance the constant."""
     constant = pool[POOL]
     following = (constant * _MULT_A) & _MASK
     pool[POOL] = following
@@ -115,13 +115,13 @@ def hashed(word: np.uint64, pool: WordState) -> np.uint64:
 
 @helper
 def blend(x: np.uint64, y: np.uint64) -> np.uint64:
-    """Return two words mixed into one."""
+    """Return the mix of two words."""
     value = (_LEFT * x - _RIGHT * y) & _MASK
     return value ^ (value >> _16)
 
 
 def fill_streams(seed: WordState, first_run: int, base: WordState, pool: WordState, words: WordState) -> None:
-    """Write the first words of every stream, words[run, purpose, :]; base, pool: room for POOL + 1 words."""
+    """Write the first words of every stream, words[run, purpose, :]; base and pool are scratch, POOL + 1 words each."""
     base[POOL] = _INIT_A
     for i in range(POOL):
         base[i] = hashed(seed[i], base)
@@ -136,7 +136,7 @@ def fill_streams(seed: WordState, first_run: int, base: WordState, pool: WordSta
             for i in range(POOL + 1):
                 pool[i] = base[i]
             absorb(np.uint64(first_run + run) & _MASK, pool)
-            # A run beyond 32 bits is two words of the spawn key.
+            # A run number of more than 32 bits takes two words of the spawn key.
             if np.uint64(first_run + run) >> _32 > np.uint64(0):
                 absorb(np.uint64(first_run + run) >> _32, pool)
             absorb(np.uint64(purpose), pool)

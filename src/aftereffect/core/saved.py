@@ -1,8 +1,8 @@
 """Saved states: plain JSON types with a kind, a version and a digest.
 
-A state is `{"kind": ..., "version": 2, ...fields..., "digest": sha256 of all the rest}`. JSON writes doubles
-with the shortest text that reads back to the same double, so nothing is lost; 64-bit integers go in as
-hexadecimal text, because JSON readers elsewhere keep only 53 bits.
+A state is `{"kind": ..., "version": 2, ...fields..., "digest": sha256 of all the rest}`. Doubles are written as
+the shortest text that reads back to the same double, so no precision is lost; 64-bit integers are written as
+hexadecimal text, because many JSON readers keep only 53 bits.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ VERSION = 2
 
 
 def canonical(value: Any) -> str:
-    """Return the one JSON text of a value: sorted keys, no spaces.
+    """Return the canonical JSON text of a value: sorted keys, no spaces.
 
     >>> canonical({"name": "split", "gap": 0.2})
     '{"gap":0.2,"name":"split"}'
@@ -40,7 +40,7 @@ def seal(kind: str, fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def kind_of(state: object) -> str:
-    """Return the kind of a state, or say what is wrong with it."""
+    """Return the kind of a state; raise `InvalidState` if it has none."""
     if not isinstance(state, Mapping):
         raise InvalidState(f"state must be a dict made by state(), but got {shown(state)}")
     kind = state.get("kind")
@@ -55,14 +55,14 @@ def unseal(state: Mapping[str, Any], kind: str, names: Iterable[str]) -> dict[st
         raise InvalidState(f"state must be of kind {kind!r}, but got {shown(state['kind'])}")
     version = state.get("version")
     if version != VERSION or isinstance(version, bool):
-        raise InvalidState(f"state must have version {VERSION}, the only one known, but got {shown(version)}")
+        raise InvalidState(f"state must have version {VERSION}, the only one supported, but got {shown(version)}")
     wanted = {"kind", "version", "digest", *names}
     missing = sorted(wanted - state.keys())
     if missing:
         raise InvalidState(f"state of kind {kind!r} must have the field {missing[0]!r}, but it is missing")
     unknown = sorted(str(name) for name in state.keys() - wanted)
     if unknown:
-        raise InvalidState(f"state of kind {kind!r} has no field {unknown[0]!r}, but it is there")
+        raise InvalidState(f"state of kind {kind!r} must not have the field {unknown[0]!r}, but it is present")
     body = {name: value for name, value in state.items() if name != "digest"}
     try:
         found = digest(body)
@@ -79,7 +79,7 @@ def words_to_hex(words: NDArray[np.uint64]) -> list[str]:
 
 
 def hex_to_words(name: str, texts: object, count: int) -> NDArray[np.uint64]:
-    """Read back what `words_to_hex` wrote."""
+    """Return the 64-bit words that `words_to_hex` wrote."""
     try:
         if not isinstance(texts, list):
             raise TypeError
@@ -92,14 +92,14 @@ def hex_to_words(name: str, texts: object, count: int) -> NDArray[np.uint64]:
 
 
 def numbers(name: str, values: object, count: int) -> NDArray[np.float64]:
-    """Read back a list of `count` floats."""
+    """Return a list of `count` numbers as an array."""
     if not isinstance(values, list) or len(values) != count or not all(isinstance(v, int | float) for v in values):
         raise InvalidState(f"{name} must be a list of {count} numbers, but got {shown(values)}")
     return np.array(values, dtype=np.float64)
 
 
 def whole_number(name: str, text: object) -> int:
-    """Read back a whole number of any size written in hexadecimal."""
+    """Return a whole number of any size from its hexadecimal text."""
     try:
         if not isinstance(text, str):
             raise TypeError

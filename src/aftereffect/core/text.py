@@ -1,10 +1,10 @@
-"""Numbers as text for people."""
+"""Numbers formatted for reading."""
 
 import math
 
 
 def amount(value: float) -> str:
-    """Return a number for a sentence: whole from 1,000 on, else to three or four significant digits.
+    """Return a number as text: rounded to an integer from 1,000 on, else to three or four significant digits.
 
     >>> amount(340_000.0), amount(1234.56), amount(12.345), amount(0.5), amount(0.0000123), amount(0.0)
     ('340,000', '1,235', '12.35', '0.5', '0.0000123', '0')
@@ -22,7 +22,7 @@ def amount(value: float) -> str:
         return f"{value:,.0f}"
     if size >= 1.0:
         return f"{value:.4g}"
-    # Three digits after the zeros.
+    # Three significant digits.
     return f"{value:.{2 - math.floor(math.log10(size))}f}".rstrip("0")
 
 
