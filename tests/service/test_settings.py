@@ -29,7 +29,10 @@ def test_null_stands_for_the_default() -> None:
         ({"name": "x" * 201}, "name must have at most 200 characters, but got 201"),
         ({"name": None}, "name must be given, but it is missing"),
         ({"name": 3}, "name must be text, but got 3"),
-        ({"name": "a\x00b"}, "name must not be blank or hold control characters or lone surrogates, but got 'a\\x00b'"),
+        (
+            {"name": "a\x00b"},
+            "name must not be blank or contain control characters or lone surrogates, but got 'a\\x00b'",
+        ),
         ({"name": "a\ud800"}, "name must be text without lone surrogates, but got 'a\\ud800'"),
         ({"name": " \t"}, "name must not be blank"),
         ({"arms": ["a"]}, "arms must have 2 or more items, but got 1"),
@@ -49,7 +52,7 @@ def test_null_stands_for_the_default() -> None:
         ({"max_delay": 2.0}, "max_delay must be an int, but got 2.0"),
         ({"max_delay": True}, "max_delay must be an int, but got True"),
         ({"max_delay": None}, "max_delay or carry_over must be given, but both are missing"),
-        ({"carry_over": {"window": 7}}, "max_delay must be left out where carry_over is given, but got 3"),
+        ({"carry_over": {"window": 7}}, "max_delay must be omitted if carry_over is given, but got 3"),
         ({"max_delay": None, "carry_over": 7}, "carry_over must be a mapping, but got 7"),
         ({"max_delay": None, "carry_over": {}}, "carry_over must have exactly one of window and half_life"),
         ({"max_delay": None, "carry_over": {"window": 7, "half_life": 2}}, "exactly one of window and half_life"),
@@ -72,7 +75,7 @@ def test_null_stands_for_the_default() -> None:
         ({"tuning": {"base": "exp3"}}, "tuning must be empty for player 'default', but got {'base': 'exp3'}"),
         (
             {"tuning": {"speed": "high"}, "player": "paper", "horizon": 9},
-            "tuning must have no other keys than those it is documented with, but got 'speed'",
+            "tuning must have no other keys than the documented ones, but got 'speed'",
         ),
         (
             {"tuning": {"base": "ucb"}, "player": "paper", "horizon": 9},
@@ -129,7 +132,7 @@ def test_json_gives_the_same_settings_back(given: dict) -> None:
 
 @pytest.mark.parametrize("broken", [None, {}, {"name": "x"}, {**checked_settings(LEAST).to_json(), "low": "0"}])
 def test_json_that_was_never_written_is_corrupt(broken: object) -> None:
-    with pytest.raises(Corrupt, match="settings must be what to_json wrote"):
+    with pytest.raises(Corrupt, match="stored settings must be valid"):
         ExperimentSettings.from_json(broken)
 
 

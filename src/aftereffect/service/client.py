@@ -1,15 +1,15 @@
-"""`aftereffect.Client`: the decision service from Python, by the address of its server.
+"""`aftereffect.Client`: the decision service from Python, through a server.
 
     with aftereffect.Client("http://127.0.0.1:8000") as client:
         experiment = client.create(name="mailings", arms=["letter", "email"], max_delay=2, high=50.0)
-        turn = client.ask(experiment.id)                        # turn.arm is what to do today
+        turn = client.ask(experiment.id)                        # turn.arm is the arm to play today
         client.tell(experiment.id, turn.round, total=31.5)      # when the total is known
 
-What the server refuses is a `ProblemError` (RFC 9457). `Local` has the same methods on a file without a server.
+A refused request raises `ProblemError` (RFC 9457). `Local` has the same methods on a file without a server.
 
-A request is repeated only where that cannot change anything twice: when no connection was made or the server refused it
-for the moment (429), and, for requests that the service answers alike however often they come, also after a 503 or when
-the connection broke before the answer. An amend is repeated because it names the total that it corrects.
+A request is retried only if it cannot take effect twice: when no connection was made or the server answered 429, and,
+if the request is idempotent, also after a 503 or a connection lost before the answer. An amend is idempotent if it
+names the total it corrects.
 """
 
 import json
@@ -30,7 +30,7 @@ __all__ = ["Client", "ProblemError"]
 
 LONGEST_WAIT = 10.0
 PATIENCE = 600.0
-"""Seconds for an export or a verification, which take as long as the log is."""
+"""Timeout in seconds for an export or a verification, whose time grows with the log."""
 SLOW = ("export", "verify", "verify_all")
 REQUESTS = {
     "create": "POST /v1/experiments",
@@ -53,9 +53,9 @@ REQUESTS = {
 
 
 class Client(Service):
-    """The service behind an address. Thread-safe; close it, or use it in a `with` statement.
+    """A client of a server. Thread-safe; close it, or use it in a `with` statement.
 
-    token: where the server requires one. timeout: seconds for one attempt. transport, sleep: for tests.
+    token: for servers that require one. timeout: seconds per attempt. transport, sleep: for tests.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Client(Service):
         if not address.host:
             raise InvalidArgument(f"url must name a host, but got {shown(url)}")
         if address.userinfo:
-            raise InvalidArgument("url must not hold a user or password; give a token instead")
+            raise InvalidArgument("url must not contain a user name or password; use a token instead")
         headers = {"Accept": "application/json"}
         if token is not None:
             if not token.isascii() or not token.isprintable() or " " in token:
@@ -90,7 +90,7 @@ class Client(Service):
             headers=headers,
             timeout=real("timeout", timeout, above=0.0),
             transport=transport,
-            # A proxy would break, or read, what is said to a server on this machine.
+            # Requests to a server on this machine must not go through a proxy.
             trust_env=not is_loopback(address.host),
         )
 
@@ -124,14 +124,14 @@ class Client(Service):
         return found
 
     def _send(self, request: httpx.Request, again: bool) -> httpx.Response:
-        """Return the answer to a request, repeated where it may be; anything but success is a `ProblemError`."""
+        """Send a request, with retries where they are safe, and return the answer; raise `ProblemError` on failure."""
         for attempt in range(self.retries + 1):
             wait = None
             try:
                 answer = self._http.send(request)
                 if answer.is_success:
                     return answer
-                # A 503 may stand for a commit whose answer was lost.
+                # After a 503 the change may have been committed.
                 repeat = answer.status_code == 429 or (answer.status_code == 503 and again)
                 wait = answer.headers.get("Retry-After")
                 problem = ProblemError.of(answer.status_code, _document(answer))
@@ -146,8 +146,8 @@ class Client(Service):
 
 
 def _segment(part: str) -> str:
-    """Return one segment of a path; dots alone would mean another path."""
-    # A command line may hold half a character: it is nobody's name, but it must not fail here.
+    """Return one segment of a path, quoted; "." and ".." would otherwise change the path."""
+    # An argument of a command may contain lone surrogates; the server refuses them.
     quoted = quote(part, safe="", errors="surrogatepass")
     return quoted if part.strip(".") else quoted.replace(".", "%2E")
 
@@ -167,7 +167,7 @@ def _document(answer: httpx.Response) -> Any:
 
 
 def _pause(attempt: int, wanted: str | None) -> float:
-    """Return how long to wait: what the server asked for, else 0.1 s, doubled each time, up to a limit."""
+    """Return the seconds to wait: Retry-After if given, else 0.1 s doubled with each attempt; at most LONGEST_WAIT."""
     try:
         seconds = math.nan if wanted is None else float(wanted)
     except ValueError:

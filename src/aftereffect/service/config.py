@@ -1,7 +1,7 @@
-"""How the service is set up: one frozen `Config`, from arguments or from environment variables `AFTEREFFECT_…`.
+"""The configuration of the service: a frozen `Config`, from arguments or from environment variables `AFTEREFFECT_…`.
 
-Each field is a variable: `port` is read from AFTEREFFECT_PORT, `allowed_hosts` from AFTEREFFECT_ALLOWED_HOSTS (names
-parted by commas). An argument wins over a variable.
+Each field has a variable: `port` is read from AFTEREFFECT_PORT, `allowed_hosts` from AFTEREFFECT_ALLOWED_HOSTS (names
+separated by commas). An argument takes precedence over a variable.
 
 >>> config = Config(host="0.0.0.0", store="shop.db")
 >>> config.store, config.on_loopback, config.access_required
@@ -19,7 +19,7 @@ RATE_ELSEWHERE = 1000.0
 
 
 def is_loopback(host: str) -> bool:
-    """Say whether a server bound to `host` is reached from its own machine only.
+    """Return whether a server bound to `host` can be reached from its own machine only.
 
     >>> [is_loopback(host) for host in ("127.0.0.1", "::1", "localhost", "0.0.0.0", "example.org")]
     [True, True, True, False, False]
@@ -31,27 +31,27 @@ def is_loopback(host: str) -> bool:
 
 
 class Config(BaseSettings):
-    """Where the service listens, what it stores in, who may use it, and how much it takes.
+    """Address, store, access and limits of the service.
 
     Attributes:
-        host, port: where it listens; port 0 takes a free one.
-        store: the database: a URL, or the path of an SQLite file.
-        access: "auto" asks for tokens unless bound to loopback, "required" always, "off" never (loopback only).
-        allowed_hosts: further names under which the service may be addressed (and, in browsers, write to itself).
-        body_limit, bulk_body_limit: the largest bodies in bytes.
-        body_seconds: how long a client may take to send a body.
-        rate_limit: requests a second that one address may send in the long run, 0 for any number; by default any
-            number on loopback and 1,000 elsewhere. `rate_burst` seconds' worth of them may come at once.
-        concurrency: requests in work at one time.
-        stop_seconds: how long a stop waits for requests in work.
-        log_level, log_requests: from which level on, and whether each request (not only a failed or slow one).
+        host, port: the address to listen on; port 0 takes a free one.
+        store: the database: a URL, or the path of a SQLite file.
+        access: whether tokens are required: "auto" unless on loopback, "required" always, "off" never (loopback only).
+        allowed_hosts: additional host names accepted in Host and Origin headers.
+        body_limit, bulk_body_limit: the maximum size of a request body, in bytes.
+        body_seconds: the time a client has to send a body.
+        rate_limit: sustained requests per second from one address, 0 for no limit; by default no limit on loopback and
+            1,000 elsewhere. rate_burst: the size of a burst, as seconds of that rate.
+        concurrency: the maximum number of requests processed at a time.
+        stop_seconds: how long a shutdown waits for requests in progress.
+        log_level: the lowest level logged. log_requests: log every request, not only failed or slow ones.
     """
 
     model_config = SettingsConfigDict(env_prefix="AFTEREFFECT_", frozen=True, extra="ignore")
 
     host: str = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65535)] = 8000
-    # A store's URL may hold a password, and a repr ends in logs.
+    # Not in the repr, which may be logged: the URL may contain a password.
     store: Annotated[str, Field(repr=False, min_length=1)] = "sqlite:///aftereffect.db"
     access: Literal["auto", "required", "off"] = "auto"
     allowed_hosts: Annotated[tuple[str, ...], NoDecode] = ()
@@ -89,7 +89,7 @@ class Config(BaseSettings):
 
     @property
     def requests_per_second(self) -> float:
-        """How many requests a second one address may send in the long run; 0 for any number."""
+        """Sustained requests per second from one address; 0 for no limit."""
         if self.rate_limit is not None:
             return self.rate_limit
         return 0.0 if self.on_loopback else RATE_ELSEWHERE

@@ -1,8 +1,8 @@
-"""A demo experiment: a year of simulated mailings, so that a new dashboard has something to show.
+"""A demo experiment: a year of simulated mailings, to fill a new dashboard.
 
-Four regions each send a letter, an email or a leaflet every day and see one total a day: the orders that came in,
-from that day's mailing and the two before. Letters bring the most, mostly two days later. Some totals are missing and
-one was corrected. The last round is open: report it.
+Each of four regions sends a letter, an email or a leaflet every day and observes one total a day: the orders received,
+caused by the mailings of that day and the two days before. Letters bring the most orders, mostly two days later. Some
+totals are missing, and one was corrected. The last round is open.
 """
 
 import datetime
@@ -32,15 +32,14 @@ CORRECTED_DAY = 100
 
 
 class World:
-    """What customers do: orders of a mailing arrive over three days, and only their sum is seen."""
+    """The customers: orders from a mailing arrive over three days, and only their daily sum is observed."""
 
     def __init__(self, seed: int) -> None:
-        """Start on a day without earlier mailings."""
         self._rng = np.random.default_rng(seed)
         self._owed = {region: [0, 0, 0] for region in REGIONS}
 
     def day(self, arms: dict[str, str]) -> dict[str, float | None]:
-        """Return the orders of a day in each region; None where nobody wrote them down."""
+        """Return the orders of a day in each region; None where the total is missing."""
         seen: dict[str, float | None] = {}
         for region, arm in arms.items():
             mean, spread = EFFECTS[arm]
@@ -53,7 +52,7 @@ class World:
 
 
 def ensure(store: Store, today: datetime.date | None = None, days: int = DAYS) -> str:
-    """Return the id of the demo experiment; make it if it is not there, ending on `today`."""
+    """Return the id of the demo experiment; create it, ending on `today`, if there is none."""
     for one in Local(store).all_experiments():
         if one.name == NAME:
             return one.id
@@ -61,7 +60,7 @@ def ensure(store: Store, today: datetime.date | None = None, days: int = DAYS) -
 
 
 def fill(store: Store, today: datetime.date, days: int = DAYS) -> str:
-    """Make the experiment and play `days` rounds, one a day up to yesterday; today's round is left open."""
+    """Create the experiment and play `days` rounds, one a day until yesterday; today's round is left open."""
     first = today - datetime.timedelta(days=days)
     clock, world = store.now, World(SEED)
     settings = {
@@ -76,7 +75,7 @@ def fill(store: Store, today: datetime.date, days: int = DAYS) -> str:
             totals = world.day(turn["arms"])
             commands: list[Command] = [Tell(day, total, region) for region, total in totals.items()]
             if day == CORRECTED_DAY and (right := totals[REGIONS[0]]) is not None:
-                # The first total of the day had two digits swapped; noticed before the day was closed.
+                # The first report of the day had two digits swapped; it is corrected before the round closes.
                 commands[:1] = [Tell(day, right + 9.0, REGIONS[0]), Amend(day, right, REGIONS[0])]
             _set_clock(store, first + datetime.timedelta(days=day))
             for answer in store.perform_many([(made, command) for command in [*commands, Ask()]]):

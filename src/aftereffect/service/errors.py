@@ -1,4 +1,4 @@
-"""What the service refuses, and how it says so: a code, an HTTP status and a sentence (RFC 9457, problem details)."""
+"""Errors of the service: each has a code, an HTTP status and a sentence (RFC 9457, problem details)."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
@@ -9,34 +9,34 @@ from aftereffect.core.checks import shown
 from aftereffect.core.errors import AftereffectError
 
 CODES: dict[str, tuple[int, str]] = {
-    "invalid": (422, "The request breaks a rule"),
-    "not_found": (404, "There is no such thing"),
-    "conflict": (409, "The round has another report already"),
-    "closed": (409, "The block is closed and learned from"),
+    "invalid": (422, "The request is invalid"),
+    "not_found": (404, "Not found"),
+    "conflict": (409, "The request conflicts with what is stored"),
+    "closed": (409, "The block is closed"),
     "wrong_state": (409, "The experiment is not in the right state"),
     "not_open": (409, "The round is not open yet"),
-    "unauthorized": (401, "A token is needed"),
+    "unauthorized": (401, "A token is required"),
     "forbidden": (403, "The token does not allow this"),
     "too_large": (413, "The request is too large"),
     "too_many": (429, "Too many requests"),
     "busy": (503, "The store is busy"),
     "full": (507, "The store is full"),
-    "corrupt": (500, "The store does not hold what was written"),
+    "corrupt": (500, "The stored data is damaged"),
     "bad_request": (400, "The request cannot be read"),
-    "not_allowed": (405, "This path has no such method"),
-    "timeout": (408, "The body took too long"),
+    "not_allowed": (405, "The path does not support this method"),
+    "timeout": (408, "The body did not arrive in time"),
     "unsupported": (415, "The body is not JSON"),
-    "internal": (500, "The service failed"),
+    "internal": (500, "Internal error"),
 }
 """Every code with its HTTP status and its title."""
 
 
 class Refused(AftereffectError):
-    """A command that was not carried out; nothing has changed.
+    """A command was not carried out; nothing has changed.
 
     code: one of CODES. detail: a sentence that names argument, rule and value. extra: further fields of the answer.
 
-    >>> Refused("not_open", "round must be open to be told, but got 7").problem()["status"]
+    >>> Refused("not_open", "round must be open to be reported, but got 7").problem()["status"]
     409
     """
 
@@ -60,7 +60,7 @@ class Refused(AftereffectError):
 
 
 class Corrupt(Refused):
-    """A log, a state or a row that cannot have been written by this service."""
+    """A stored log, state or row is not one that this service could have written."""
 
     def __init__(self, detail: str, **extra: Any) -> None:
         super().__init__("corrupt", detail, **extra)
@@ -89,11 +89,14 @@ RULES = {
     "greater_than_equal": "must be at least {ge}",
     "less_than_equal": "must be at most {le}",
 }
-"""The rule behind each type of pydantic's errors, with the fields of its context."""
+"""The rule for each type of pydantic error, formatted with the fields of its context."""
 
 
 def checked(kind: type[Model], given: Any, what: str = "the body") -> Model:
-    """Return `given` as a model of this kind, or raise Refused with the first rule it breaks; `what` names it."""
+    """Return `given` as a model of this kind, or raise Refused with the first rule it breaks.
+
+    what: the name of `given` in the error.
+    """
     try:
         return kind.model_validate(given)
     except ValidationError as error:
@@ -101,7 +104,7 @@ def checked(kind: type[Model], given: Any, what: str = "the body") -> Model:
 
 
 def sentence(first: Mapping[str, Any], fields: Iterable[str] = (), what: str = "the body") -> str:
-    """Return argument, rule and value of an error that pydantic found; `fields` are those of the model.
+    """Return a sentence with the argument, rule and value of a pydantic error. fields: those of the model.
 
     >>> class Person(BaseModel):
     ...     age: int
@@ -114,13 +117,13 @@ def sentence(first: Mapping[str, Any], fields: Iterable[str] = (), what: str = "
     where, context, value = first["loc"], first.get("ctx", {}), first["input"]
     name = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in where).removeprefix(".") or what
     if first["type"] == "value_error":
-        # One of our own validators: of a field it states the rule, of the whole model the complete sentence.
+        # Raised by our validators: a field validator states the rule, a model validator the complete sentence.
         return f"{name} {context['error']}" if where else str(context["error"])
     if first["type"] == "missing":
         return f"{name} must be given, but it is missing"
     if first["type"] == "extra_forbidden":
         *outer, key = where
-        known = "those it is documented with" if outer else ", ".join(map(repr, fields))
+        known = "the documented ones" if outer else ", ".join(map(repr, fields))
         return f"{'.'.join(map(str, outer)) or what} must have no other keys than {known}, but got {shown(key)}"
     if first["type"] == "literal_error":
         context["expected"] = context["expected"].replace(" or ", ", ")

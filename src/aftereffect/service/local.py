@@ -1,8 +1,8 @@
-"""The service without a server: `Local` has the methods of `Client` on a database; `open_service` finds either.
+"""The service without a server: `Local` has the methods of `Client` on a database; `open_service` opens either.
 
-A store is named by a path, a database URL or a server's address. Nothing is created unless asked for: `aftereffect ask`
-in the wrong folder must say so, not make an empty store. One process at a time writes a SQLite file. If a server has
-it, its address is beside the file, and the server is used; if another command has it, this one waits.
+A store is named by a path, a database URL or a server's address. A file is created only on request: `aftereffect ask`
+in the wrong folder must fail, not create an empty store. One process at a time writes a SQLite file. If a server has
+locked it, the server is used (its address is in a file beside the database); if another command has, this one waits.
 """
 
 import os
@@ -23,20 +23,20 @@ if TYPE_CHECKING:
 
 SQLITE = "sqlite:///"
 WAIT = 30.0
-"""Seconds to wait for another process that has the file."""
+"""Seconds to wait for another process that has locked the file."""
 RETRIES, TIMEOUT = 2, 10.0
-"""Of a command to a server: a person at a terminal would rather know soon."""
+"""For commands sent to a server; shorter than those of `Client`, because a person waits."""
 
 
 class Local(Service):
-    """The service in a database of this machine; close it, or use it in a `with` statement."""
+    """The service on a database; close it, or use it in a `with` statement."""
 
     def __init__(self, store: "Store") -> None:
         self.store = store
 
     @classmethod
     def open(cls, store: str, wait: float = WAIT) -> Self:
-        """Open a database, made if there is none; refused if another process has its file for longer than `wait`."""
+        """Open a database, creating it if needed; refuse if another process locks its file for over `wait` seconds."""
         from aftereffect.service.store.store import Store
 
         return cls(Store.open(store, wait=wait))
@@ -81,7 +81,7 @@ class Local(Service):
         raise AssertionError(f"there is no operation {operation!r}")
 
     def _perform_many(self, verb: str, items: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        """Carry out the items that can be read, in one write, and return everything in its place."""
+        """Carry out the valid items as one job, and return answers and errors in the order of the items."""
         orders: list[tuple[str, Command] | Refused] = []
         for item in items:
             try:
@@ -97,14 +97,14 @@ class Local(Service):
 
 
 def _id(given: Any) -> str:
-    """Return an id; what cannot be one is not looked for."""
+    """Return an id, or refuse what does not have the form of one."""
     if not is_id(given):
         raise Refused("not_found", f"there is nothing with the id {shown(given)}")
     return str(given)
 
 
 def _order(verb: str, item: Mapping[str, Any]) -> tuple[str, Command]:
-    """Return the experiment and the command that an item of a request means."""
+    """Return the experiment and the command of a request item."""
     if verb == "ask":
         ask = checked(AskItem, item, "an item")
         return _id(ask.experiment), Ask(ask.unit)
@@ -117,7 +117,7 @@ def _order(verb: str, item: Mapping[str, Any]) -> tuple[str, Command]:
 
 
 def is_server(store: str) -> bool:
-    """Say whether a store is the address of a server.
+    """Return whether a store is the address of a server.
 
     >>> is_server("http://127.0.0.1:8000"), is_server("shop.db")
     (True, False)
@@ -126,7 +126,7 @@ def is_server(store: str) -> bool:
 
 
 def database(store: str) -> str:
-    """Return a store that must be a database itself: a path or a URL, not a server."""
+    """Return a store that is a database (a path or a URL); refuse the address of a server."""
     if not store.strip() or "\0" in store:
         raise Refused("invalid", f"store must be a path, a database URL or a server's address, but got {shown(store)}")
     if is_server(store):
@@ -135,7 +135,7 @@ def database(store: str) -> str:
 
 
 def file_of(store: str) -> Path | None:
-    """Return the SQLite file behind a database, None for databases that are no file.
+    """Return the file of a SQLite database, None for other databases.
 
     >>> file_of("sqlite:////srv/shop.db"), file_of("postgresql://localhost/shop")
     (PosixPath('/srv/shop.db'), None)
@@ -146,29 +146,29 @@ def file_of(store: str) -> Path | None:
 
 
 def existing(store: str) -> str:
-    """Return a database, refused if it would have to be made first."""
+    """Return a database; refuse a SQLite file that does not exist."""
     file = file_of(database(store))
     if file is None or file.exists():
         return store
-    raise Refused("not_found", f"store must exist, but there is no file {str(file)!r}; `aftereffect init` makes one")
+    raise Refused("not_found", f"store must exist, but there is no file {str(file)!r}; `aftereffect init` creates one")
 
 
 def open_local(store: str, token: str | None = None, wait: float = WAIT, *, plays: bool = True) -> Service:
-    """Open a database; where a server has its file, return a client of that server instead.
+    """Open a database, or return a client of the server that has locked its file.
 
-    token: for that server, if it requires one. plays: experiments are going to be played or replayed.
+    token: for that server. plays: experiments will be played or replayed, so compile the players.
     """
     address = _address(store)
     if address is None and plays:
         from aftereffect.service.experiment.experiment import warm_up
 
-        # Compile before taking the lock: eight commands that compile one after the other take a minute.
+        # Compile before taking the lock, so that concurrent commands compile in parallel.
         warm_up()
         address = _address(store)
     try:
         return Local.open(store, wait) if address is None else _client(address, token)
     except Refused as refusal:
-        # A server may have started while this one waited.
+        # A server may have started during the wait.
         address = refusal.extra.get("address") if refusal.code == "busy" else None
         if not address:
             raise
@@ -176,7 +176,7 @@ def open_local(store: str, token: str | None = None, wait: float = WAIT, *, play
 
 
 def _address(store: str) -> str | None:
-    """Return the address of the server that has a store's file, None if none has."""
+    """Return the address of the server that has locked a store's file, None if there is none."""
     from aftereffect.service.store.sqlite_file import holder
 
     file = file_of(store)
@@ -192,9 +192,9 @@ def _client(address: str, token: str | None) -> Service:
 
 @contextmanager
 def open_service(store: str, *, create: bool = False, plays: bool = True) -> Iterator[Service]:
-    """Open the service of a store and close it afterwards; a server is given the token in AFTEREFFECT_TOKEN.
+    """Open the service of a store and close it afterwards; the token for a server is read from AFTEREFFECT_TOKEN.
 
-    create: make a SQLite file that is not there. plays: experiments are going to be played or replayed.
+    create: create a SQLite file if it does not exist. plays: experiments will be played or replayed.
     """
     token = os.environ.get("AFTEREFFECT_TOKEN") or None
     if is_server(store):

@@ -1,8 +1,8 @@
-"""Every request, reply and row of the service, declared once; the settings of an experiment are in `settings.py`.
+"""Models of all requests, replies and rows of the service; the settings of an experiment are in `settings.py`.
 
-Requests are strict: a Boolean or a text is not a number, unknown keys are errors. `errors.checked(Tell, given)` reads
-one or refuses. Replies may have further fields than are listed here, so that a client reads a newer server; the domain
-and the store answer with plain dicts that fit them.
+Requests are strict: a Boolean or a string is not accepted as a number, and unknown keys are errors.
+`errors.checked(Tell, given)` validates a request. Replies may have more fields than are listed here, so a client can
+read the replies of a newer server. The domain and the store return plain dicts with the same fields.
 """
 
 from typing import Annotated, Any, Generic, Literal, Self, TypeVar, get_args
@@ -15,11 +15,11 @@ from aftereffect.service.errors import sentence
 from aftereffect.service.settings import LARGEST, Number, Text, unit_name
 
 MOST_ITEMS = 1_000
-"""The longest page of a list."""
+"""The maximum number of items on a page of a list."""
 MOST_SERIES = 20_000
-"""The most rows behind the charts."""
+"""The maximum number of rows for the charts."""
 MOST_BULK = 10_000
-"""The most items of a bulk request."""
+"""The maximum number of items in a bulk request."""
 
 State = Literal["draft", "running", "paused", "finished"]
 STATES: tuple[str, ...] = get_args(State)
@@ -28,7 +28,7 @@ SCOPES: tuple[str, ...] = get_args(Scope)
 
 
 def is_id(given: object) -> bool:
-    """Say whether this can be the id of an experiment or of a token; what cannot is not even looked for."""
+    """Return whether this has the form of an id of an experiment or token."""
     return isinstance(given, str) and 0 < len(given) <= 32 and given.isascii() and given.isprintable()
 
 
@@ -42,11 +42,11 @@ UnitName = Annotated[str, Field(strict=True, min_length=1, max_length=200)]
 Unit = Annotated[
     UnitName | None,
     BeforeValidator(unit_name, json_schema_input_type=UnitName | int | None),
-    Field(description="The name of a unit; it may be left out where there is only one."),
+    Field(description="The name of a unit; may be omitted if there is only one."),
 ]
-Total = Annotated[Number | None, Field(description="The total that was seen; null if no report will come.")]
+Total = Annotated[Number | None, Field(description="The observed total; null if there will be no report.")]
 Id = Annotated[str, Field(strict=True, min_length=1, max_length=100, description="The id of an experiment.")]
-Cursor = Annotated[str | int | None, Field(description="What to send as `after` for the next page; null at the end.")]
+Cursor = Annotated[str | int | None, Field(description="The `after` of the next page; null on the last one.")]
 
 ID = "pZk2Yt0nQ9vLr8sXw1aBcA"
 ROW = {
@@ -58,24 +58,24 @@ ROW = {
 
 
 class Request(BaseModel):
-    """What comes in: unknown keys are errors."""
+    """A request; unknown keys are errors."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class Reply(BaseModel):
-    """What goes out: it may grow."""
+    """A reply; newer servers may add fields."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
     @property
     def data(self) -> dict[str, Any]:
-        """The whole answer as it came, with fields this version does not know."""
+        """The whole answer as received, including fields unknown to this version."""
         return self.model_dump(exclude_unset=True)
 
     @classmethod
     def read(cls, data: Any) -> Self:
-        """Return an answer of a server, which may be newer.
+        """Validate the answer of a server, which may be of a newer version.
 
         >>> Verdict.read({"experiment": "x", "ok": True, "rounds": 3, "finding": None, "mood": "fine"}).rounds
         3
@@ -88,7 +88,7 @@ class Reply(BaseModel):
 
 
 class UnreadableAnswer(AftereffectError):
-    """An answer lacks a field that it must have: the other side is not this service, or another version of it."""
+    """An answer lacks a required field: the server is another service, or an incompatible version of this one."""
 
 
 def example(**fields: Any) -> ConfigDict:
@@ -97,11 +97,11 @@ def example(**fields: Any) -> ConfigDict:
 
 
 class NoFields(Request):
-    """Nothing: the path says it all. The body may be left out."""
+    """No fields. The body may be omitted."""
 
 
 class Ask(Request):
-    """Whose arm is wanted; without a unit, the first one that has not reported yet. The body may be left out."""
+    """The unit whose arm is wanted, by default the first unit that has not reported. The body may be omitted."""
 
     model_config = example(unit="north")
 
@@ -109,7 +109,7 @@ class Ask(Request):
 
 
 class Tell(Request):
-    """The total of a round: one number, or null if no report will come."""
+    """The total of a round: a number, or null if there will be no report."""
 
     model_config = example(total=31.5)
 
@@ -118,7 +118,7 @@ class Tell(Request):
 
 
 class Amend(Tell):
-    """Another total for a round. was: the total that is corrected; if it is another by now, that is a conflict."""
+    """A correction of a round's total. was: the total to be corrected; a conflict if the current total differs."""
 
     model_config = example(total=31.5, was=30.0)
 
@@ -126,7 +126,7 @@ class Amend(Tell):
 
 
 class AskItem(Ask):
-    """One ask among many."""
+    """One item of a bulk ask."""
 
     model_config = example(experiment=ID)
 
@@ -134,7 +134,7 @@ class AskItem(Ask):
 
 
 class TellItem(Tell):
-    """One report among many."""
+    """One item of a bulk report."""
 
     model_config = example(experiment=ID, round=17, total=31.5)
 
@@ -143,7 +143,7 @@ class TellItem(Tell):
 
 
 class BulkAsk(Request):
-    """Asks over many experiments, each answered on its own."""
+    """Asks for many experiments, each answered separately."""
 
     model_config = example(items=[{"experiment": ID}])
 
@@ -151,7 +151,7 @@ class BulkAsk(Request):
 
 
 class BulkTell(Request):
-    """Reports over many experiments, each answered on its own."""
+    """Reports for many experiments, each answered separately."""
 
     model_config = example(items=[{"experiment": ID, "round": 17, "total": 31.5}])
 
@@ -159,7 +159,7 @@ class BulkTell(Request):
 
 
 class NewToken(Request):
-    """A token to make. Scopes: read; play may ask, tell and amend too; admin all else: experiments, tokens."""
+    """A token to create. Scopes: read; play (also ask, tell, amend); admin (also manage experiments and tokens)."""
 
     model_config = example(name="till system", scopes=["play"])
 
@@ -168,11 +168,11 @@ class NewToken(Request):
 
 
 class Row(Reply):
-    """One unit's round in the record.
+    """One round of one unit in the record.
 
-    draw: the arm was drawn in this round. washin: effects of the arm before may still arrive. measured: whether the
-    total is among those learned from, None until the block has ended. fed: the loss the learner was fed, if this round
-    ended a block. substituted: the arm that was drawn is away, and this one is played in its place.
+    draw: the arm was drawn in this round. washin: effects of the previous arm may still arrive. measured: whether the
+    total was learned from, None until the block has ended. fed: the loss passed to the learner, if this round ended a
+    block. substituted: the arm that was drawn is away, and this one is played in its place.
     """
 
     model_config = example(**ROW)
@@ -198,13 +198,13 @@ class Row(Reply):
 
 
 SERIES = tuple(name for name in Row.model_fields if name not in ("why", "asked_at", "told_at"))
-"""The columns behind the charts."""
+"""The columns for the charts."""
 
 
 class Turn(Row):
-    """What to play, and why: the same answer until the round is reported.
+    """The arm to play, and why; the answer stays the same until the round is reported.
 
-    arms: the arm of each unit, where several play and none was named.
+    arms: the arm of each unit, if there are several and the request named none.
     """
 
     model_config = example(experiment=ID, **ROW, warmup=False, state="running")
@@ -216,9 +216,9 @@ class Turn(Row):
 
 
 class Report(Row):
-    """What became of a total: "reported", "missing", or "void" where it lies outside the range.
+    """How a report was recorded: status "reported", "missing", or "void" for a total out of range.
 
-    update: the block ended with this report and was learned from. repeated: it was known already.
+    update: the block ended with this report and was learned from. repeated: the same report had been made before.
     """
 
     model_config = example(experiment=ID, **ROW, repeated=False, state="running", open_round=None)
@@ -230,7 +230,7 @@ class Report(Row):
 
 
 class Change(Reply):
-    """What starting, pausing, resuming, finishing an experiment or a change of its arms led to."""
+    """The state after an experiment was started, paused, resumed or finished, or an arm marked as away or back."""
 
     state: State
     round: int
@@ -241,9 +241,9 @@ class Change(Reply):
 
 
 class Plan(Reply):
-    """What settings lead to, before anything starts. Blocks in rounds; all units share the decisions.
+    """What the settings imply, before the start. Block lengths are in rounds; decisions are per unit.
 
-    informative_from: the round from which on the worst case is below what any way of playing can lose; None if never.
+    informative_from: the first round from which the worst case stays below the largest possible regret; None if never.
     """
 
     max_delay: int
@@ -277,7 +277,7 @@ class Summary(Reply):
 
 
 class Overview(Summary):
-    """An experiment as a person sees it: its settings, its state, what it has learned and what is guaranteed."""
+    """An experiment in full: its settings, its state, what it has learned, and its guarantee."""
 
     tuning: dict[str, str]
     open_round: int | None
@@ -300,7 +300,7 @@ class Overview(Summary):
 
 
 class Event(Reply):
-    """An entry of the log, as it is stored, with its link in the chain of hashes."""
+    """A stored event of the log, with its hash."""
 
     seq: int
     kind: str
@@ -312,7 +312,7 @@ class Event(Reply):
 
 
 class Series(Reply):
-    """The columns behind the charts, one list each (SERIES); odds: the probabilities when arms were drawn."""
+    """The columns for the charts, one list each (SERIES). odds: the probabilities at each draw."""
 
     experiment: str
     arms: list[str]
@@ -320,7 +320,7 @@ class Series(Reply):
 
 
 class Verdict(Reply):
-    """What replaying the log found: it is as stored, or the first thing that differs."""
+    """The result of replaying a log. finding: the first difference from what is stored, None if there is none."""
 
     experiment: str
     ok: bool
@@ -329,7 +329,7 @@ class Verdict(Reply):
 
 
 class Token(Reply):
-    """A new token. This answer is the only place where it is ever shown."""
+    """A new token; only this answer contains it."""
 
     name: str
     scopes: list[Scope]
@@ -337,7 +337,7 @@ class Token(Reply):
 
 
 class KnownToken(Reply):
-    """What a token is called and may do, never the token itself."""
+    """The name, scopes and dates of a token, without the token itself."""
 
     id: str
     name: str
@@ -347,7 +347,7 @@ class KnownToken(Reply):
 
 
 class Health(Reply):
-    """The store answers, and takes writes."""
+    """The store can be read and written."""
 
     status: Literal["ok"]
 
@@ -363,7 +363,7 @@ class Problem(Reply):
 
 
 class Unanswered(Reply):
-    """An item of a bulk request that was refused; the others are not touched by it."""
+    """A refused item of a bulk request; the other items are not affected."""
 
     experiment: str | None
     error: Problem
@@ -373,7 +373,7 @@ Item = TypeVar("Item", bound=Reply)
 
 
 class Page(Reply, Generic[Item]):
-    """A part of a list; `next` is where the following page starts, None at the end."""
+    """A page of a list. next: the cursor of the next page, None on the last one."""
 
     items: list[Item]
     next: Cursor = None
@@ -386,6 +386,6 @@ class BulkReply(Reply, Generic[Item]):
 
 
 class Tokens(Reply):
-    """The tokens there are."""
+    """All tokens, including revoked ones."""
 
     items: list[KnownToken]

@@ -1,7 +1,7 @@
-"""What `Client` (a server) and `Local` (a database without a server) both offer.
+"""The interface that `Client` (a server) and `Local` (a database without a server) share.
 
-The methods are written once, here; `Client` and `Local` differ in how they carry out an operation. The commands of the
-command line are written against this, so that they behave alike on both.
+The methods are defined once, here; `Client` and `Local` differ only in how they carry out an operation. The command
+line uses this interface, so its commands behave the same with both.
 """
 
 from abc import ABC, abstractmethod
@@ -20,7 +20,7 @@ Unit = str | int | None
 
 
 class ProblemError(Refused):
-    """What a server refused, or that it could not be reached: `.status`, `.code`, `.detail`, `.problem()`."""
+    """A server refused a request or could not be reached: `.status`, `.code`, `.detail`, `.problem()`."""
 
     def __init__(self, status: int, code: str, detail: str, **extra: Any) -> None:
         # A newer server may use codes that are not in the table.
@@ -30,7 +30,7 @@ class ProblemError(Refused):
 
     @classmethod
     def of(cls, status: int, body: Any) -> Self:
-        """Return the error that a problem document describes; `status` serves where it does not say."""
+        """Return the error that a problem document describes; `status` is used if the document has none."""
         found = dict(body) if isinstance(body, Mapping) else {}
         title, code, detail, told, _ = (found.pop(k, None) for k in ("title", "code", "detail", "status", "type"))
         words = detail or title or f"the server answered with status {status}"
@@ -38,9 +38,9 @@ class ProblemError(Refused):
 
 
 class Service(ABC):
-    """Experiments by id. Whatever is refused raises `Refused`; whatever is answered is durable.
+    """Operations on experiments, by id. A refused operation raises `Refused`; a change is durable once it is answered.
 
-    Close it, or use it in a `with` statement.
+    Close the service, or use it in a `with` statement.
     """
 
     @abstractmethod
@@ -49,7 +49,7 @@ class Service(ABC):
 
     @abstractmethod
     def _call(self, operation: str, *path: Any, body: Any = None, again: bool = True, **query: Any) -> Any:
-        """Carry out an operation and return its answer as JSON. again: it changes nothing if it arrives twice."""
+        """Carry out an operation and return its answer as JSON. again: the operation may be retried."""
 
     def __enter__(self) -> Self:
         return self
@@ -58,7 +58,7 @@ class Service(ABC):
         self.close()
 
     def create(self, **settings: Any) -> Overview:
-        """Create an experiment: name, arms, low, high, max_delay or carry_over, and what else docs/service.md lists."""
+        """Create an experiment: name, arms, low, high, max_delay or carry_over, and the options in docs/service.md."""
         return Overview.read(self._call("create", body=settings, again=False))
 
     def experiment(self, experiment: str) -> Overview:
@@ -78,11 +78,11 @@ class Service(ABC):
             yield from page.items
 
     def ask(self, experiment: str, unit: Unit = None) -> Turn:
-        """Open the next round, or return the open one: what to play, and why."""
+        """Return the arm to play in the open round, and why; open the next round if none is open."""
         return Turn.read(self._call("ask", experiment, body=_body(unit)))
 
     def tell(self, experiment: str, round: int, total: float | None, unit: Unit = None) -> Report:
-        """Report the total of a round; None closes it as missing. The same total again is accepted again."""
+        """Report the total of a round; None closes it as missing. Repeating the same report has no effect."""
         return Report.read(self._call("tell", experiment, integer("round", round), body=_body(unit, total=total)))
 
     def amend(
@@ -96,8 +96,8 @@ class Service(ABC):
     ) -> Report:
         """Correct a total, or report a late one, while the round's block is open.
 
-        was: the total that is corrected, by default the present one. If the round has another one when the amend
-        arrives, that is a conflict; so an amend that is sent again never undoes somebody else's.
+        was: the total to be corrected, by default the current one. If the round has a different total when the request
+        arrives, it is refused as a conflict, so a retried request never overwrites another client's correction.
         """
         if was is ... and integer("round", round) > 0:
             rows = self.rounds(experiment, after=round - 1, limit=MOST_ITEMS).items
@@ -114,11 +114,11 @@ class Service(ABC):
         return self.change(experiment, "pause")
 
     def resume(self, experiment: str) -> Overview:
-        """Go on after a pause, with max_delay rounds of warm-up."""
+        """Resume after a pause, with max_delay rounds of warm-up."""
         return self.change(experiment, "resume")
 
     def finish(self, experiment: str) -> Overview:
-        """End the experiment permanently and say which arm won."""
+        """End the experiment permanently; `winner` of the result says which arm won."""
         return self.change(experiment, "finish")
 
     def away(self, experiment: str, arm: str) -> Overview:
@@ -134,15 +134,15 @@ class Service(ABC):
         return Overview.read(self._call(verb, experiment, *arm))
 
     def rounds(self, experiment: str, after: str | int | None = None, limit: int = 100) -> Page[Row]:
-        """Return a page of the record, a row for each unit and round."""
+        """Return a page of the record, one row per round and unit."""
         return Page[Row].read(self._call("rounds", experiment, after=after, limit=limit))
 
     def events(self, experiment: str, after: int = 0, limit: int = 100) -> Page[messages.Event]:
-        """Return a page of the log, as it is stored."""
+        """Return a page of the stored event log."""
         return Page[messages.Event].read(self._call("events", experiment, after=after, limit=limit))
 
     def series(self, experiment: str, last: int = 2000) -> messages.Series:
-        """Return the columns behind the charts, over the latest `last` rows."""
+        """Return the data of the charts, column by column, for the latest `last` rows."""
         return messages.Series.read(self._call("series", experiment, last=last))
 
     def export(self, experiment: str, form: str = "csv") -> bytes:
@@ -150,7 +150,7 @@ class Service(ABC):
         return bytes(self._call("export", experiment, format=form))
 
     def verify(self, experiment: str | None = None) -> list[Verdict]:
-        """Replay the log of one experiment, or of all, and compare bit for bit with what is stored."""
+        """Replay the log of one experiment, or of all, and compare the result bit for bit with the stored data."""
         if experiment is not None:
             return [Verdict.read(self._call("verify", experiment))]
         page = Page[Verdict].read(self._call("verify_all"))
@@ -161,22 +161,22 @@ class Service(ABC):
         return found
 
     def bulk_ask(self, items: Iterable[Mapping[str, Any] | str]) -> list[Turn | ProblemError]:
-        """Ask for many experiments at once: ids, or {"experiment", "unit"}; each is answered on its own."""
+        """Ask for many experiments at once: ids, or {"experiment", "unit"}; each item has its own answer or error."""
         asked = [{"experiment": item} if isinstance(item, str) else dict(item) for item in items]
         found = messages.BulkReply[Turn].read(self._call("bulk_ask", body={"items": asked}))
         return [_refused(each) if isinstance(each, messages.Unanswered) else each for each in found.items]
 
     def bulk_tell(self, items: Iterable[Mapping[str, Any]]) -> list[Report | ProblemError]:
-        """Report many totals at once: {"experiment", "round", "total", "unit"?}; each is answered on its own."""
+        """Report many totals: {"experiment", "round", "total", "unit"?}; each item has its own answer or error."""
         found = messages.BulkReply[Report].read(self._call("bulk_tell", body={"items": [dict(item) for item in items]}))
         return [_refused(each) if isinstance(each, messages.Unanswered) else each for each in found.items]
 
     def plan(self, n_arms: int, **question: Any) -> messages.Plan:
-        """Return what a choice of carry-over implies, before anything starts."""
+        """Return what a choice of carry-over implies; nothing is stored."""
         return messages.Plan.read(self._call("plan", body={**question, "n_arms": n_arms}))
 
     def create_token(self, name: str, scopes: Sequence[str]) -> messages.Token:
-        """Create a token; the answer is the only place where it is ever shown."""
+        """Create a token; only this answer contains it."""
         return messages.Token.read(self._call("create_token", body={"name": name, "scopes": list(scopes)}, again=False))
 
     def tokens(self) -> list[messages.KnownToken]:

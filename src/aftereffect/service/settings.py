@@ -1,7 +1,7 @@
-"""The settings of an experiment: one model, every rule about them in one place.
+"""The settings of an experiment, with all their rules.
 
-`Design` is what a plan depends on; `ExperimentSettings` adds what makes an experiment of it. Lengths of time are
-numbers of days, or words: "7 days", "36 hours". In what comes from outside null stands for the default.
+`Design` has the settings that a plan depends on; `ExperimentSettings` adds the others. A duration is a number of days
+or words like "7 days" or "36 hours". In requests, null stands for the default.
 """
 
 import datetime
@@ -30,12 +30,12 @@ from aftereffect.service.errors import Corrupt, Refused, checked
 MOST_ARMS = MOST_UNITS = 1_000
 MOST_DELAY = 10_000
 MOST_CELLS = 100_000
-"""units × (max_delay + 1): the totals of the open block, a few times as many, are kept in memory."""
+"""Maximum of units × (max_delay + 1); the totals of the open block, a few times as many, are kept in memory."""
 LARGEST = 2**63 - 1
 LONGEST = 36_525.0
-"""The longest length of time: a century, in days."""
+"""The longest duration, in days: a century."""
 LEFT_OVER = 0.05
-"""The share of an effect with a half-life that may still come after max_delay rounds."""
+"""The share of an effect given by a half-life that may arrive after max_delay rounds."""
 DAYS = {
     **{"second": 1 / 86_400, "minute": 1 / 1_440, "hour": 1 / 24, "day": 1.0, "week": 7.0},
     **{"month": 365.25 / 12, "quarter": 365.25 / 4, "year": 365.25},
@@ -45,14 +45,14 @@ _DURATION = re.compile(r"(?:(\d{1,9}(?:\.\d{1,9})?|an?)\s*)?([a-z]+?)s?", re.IGN
 
 
 def printable(text: str) -> str:
-    """Refuse a name that is blank or that breaks lines, logs, terminals or UTF-8."""
+    """Refuse a name that is blank or contains control characters, line separators or lone surrogates."""
     if not text.strip() or any(unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") for c in text):
-        raise ValueError(f"must not be blank or hold control characters or lone surrogates, but got {shown(text)}")
+        raise ValueError(f"must not be blank or contain control characters or lone surrogates, but got {shown(text)}")
     return text
 
 
 def distinct(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Refuse a list with the same name twice."""
+    """Refuse a list that contains a name twice."""
     name, times = Counter(names).most_common(1)[0]
     if times > 1:
         raise ValueError(f"must be distinct, but got {shown(name)} twice")
@@ -60,7 +60,7 @@ def distinct(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def days(value: Any) -> float:
-    """Return a length of time in days, more than 0 and at most a century.
+    """Return a duration in days, greater than 0 and at most a century.
 
     >>> days("2 weeks"), days("36 hours"), days(7), days("a day")
     (14.0, 1.5, 7.0, 1.0)
@@ -81,7 +81,7 @@ def days(value: Any) -> float:
 
 
 def duration(length: float) -> str:
-    """Return a number of days in words.
+    """Return a number of days as text.
 
     >>> duration(14.0), duration(1.0), duration(0.25), duration(10.0)
     ('2 weeks', '1 day', '6 hours', '10 days')
@@ -106,12 +106,12 @@ def _calendar_date(text: str) -> str:
 
 
 def unit_name(value: Any) -> Any:
-    """Let an integer stand for the unit that is named so."""
+    """Return an integer as the name of a unit, other values unchanged."""
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
 def _count(least: int, most: int) -> BeforeValidator:
-    """Let a number stand for as many names: "1", "2", and so on."""
+    """Accept a number n in place of the names "1" to "n"."""
 
     def named(value: Any) -> Any:
         if not isinstance(value, int) or isinstance(value, bool):
@@ -126,7 +126,7 @@ def _count(least: int, most: int) -> BeforeValidator:
 
 
 def nullable(schema: dict[str, Any]) -> None:
-    """Say in a JSON schema that null may stand for any default."""
+    """Allow null in a JSON schema for every field with a default."""
     for name, field in schema["properties"].items():
         if name not in schema.get("required", ()) and {"type": "null"} not in field.get("anyOf", ()):
             described = {key: field.pop(key) for key in ("title", "description", "default") if key in field}
@@ -154,17 +154,17 @@ Units = Annotated[
 
 
 class Part(BaseModel):
-    """A part of the settings with fields that may be left out."""
+    """A part of the settings whose fields are all optional."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     def given(self) -> dict[str, Any]:
-        """Return what was given."""
+        """Return the fields that were given."""
         return self.model_dump(exclude_none=True)
 
 
 class CarryOver(Part):
-    """For how long an effect lingers: a window after which it is over, or a half-life."""
+    """How long an effect lasts: a window after which it is over, or a half-life."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"window": "7 days", "round_length": "1 day"}]})
 
@@ -179,39 +179,39 @@ class CarryOver(Part):
         return self
 
     def rounds(self, round_length: float) -> int:
-        """Return max_delay in rounds of that many days.
+        """Return max_delay for rounds of this many days.
 
-        A window of w days reaches ⌈w/r⌉ rounds of r days past its own, whenever in its round the action was. With a
-        half-life h the share 2^(−dr/h) of an effect comes later than d rounds on; d is the least that leaves 5% or
-        less. What comes later breaks the assumption of the guarantee by that much.
+        A window of w days extends ⌈w/r⌉ rounds of r days beyond the round of the action, whenever in that round the
+        action was. With a half-life h, the share 2^(−dr/h) of an effect arrives more than d rounds later; d is the
+        smallest number that leaves at most 5%. What arrives later violates the assumption of the guarantee.
 
         >>> CarryOver(window="9 weeks").rounds(7.0), CarryOver(half_life="2 days").rounds(1.0)
         (9, 9)
         """
         halvings = math.log2(1.0 / LEFT_OVER)
         reach = days(self.half_life) * halvings if self.window is None else days(self.window)
-        # Seven days in rounds of a seventh of a week are 7 rounds, whatever the last bit says.
+        # Tolerate rounding errors: 7 days in rounds of 1/7 week are 7 rounds, not 8.
         return math.ceil(reach / round_length - 1e-9)
 
 
 class Tuning(Part):
-    """For player "paper": another base or the rates of the sharper bounds. Nothing can be tuned about the default."""
+    """For player "paper": another base, or the rates of the sharper bounds. The default player has no tuning."""
 
     base: Literal["tsallis", "exp3"] | None = None
     form: Literal["printed", "sharp"] | None = None
 
 
 class Design(BaseModel):
-    """What an experiment's course depends on. Either max_delay or carry_over says how long effects linger.
+    """The settings that determine the course of an experiment. Give either max_delay or carry_over.
 
-    arms and units: by name. round_length: in days. max_delay: in rounds, computed from carry_over where that is given.
+    arms, units: names. round_length: in days. max_delay: in rounds, computed from carry_over if that is given.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", json_schema_extra=nullable)
 
     arms: Arms
-    low: Number = Field(0.0, description="The least that one action's total effect can be.")
-    high: Number = Field(1.0, description="The most that one action's total effect can be.")
+    low: Number = Field(0.0, description="The smallest total effect of one action.")
+    high: Number = Field(1.0, description="The largest total effect of one action.")
     direction: Literal["maximize", "minimize"] = "maximize"
     carry_over: CarryOver | None = None
     round_length: float = Field(1.0, description="In days, or in words.")
@@ -219,7 +219,7 @@ class Design(BaseModel):
         0, strict=True, ge=0, le=MOST_DELAY, description="d, in rounds.", json_schema_extra={"default": None}
     )
     units: Units = ("1",)
-    horizon: int | None = Field(None, strict=True, ge=1, le=LARGEST, description="Rounds in all; open-ended if null.")
+    horizon: int | None = Field(None, strict=True, ge=1, le=LARGEST, description="Rounds in total; open-ended if null.")
     player: Literal["default", "paper"] = Field("default", description='"paper" needs a horizon.')
     tuning: Tuning = Tuning()
 
@@ -228,7 +228,7 @@ class Design(BaseModel):
     def _without_nulls(cls, given: Any) -> Any:
         if not isinstance(given, Mapping):
             return given
-        # These two are computed below.
+        # The validators below compute these two; they run only for fields that are present.
         computed = {"round_length": None, "max_delay": None}
         return computed | {key: value for key, value in given.items() if value is not None}
 
@@ -250,7 +250,7 @@ class Design(BaseModel):
                 raise ValueError("or carry_over must be given, but both are missing")
             return value
         if value is not None:
-            raise ValueError(f"must be left out where carry_over is given, but got {shown(value)}")
+            raise ValueError(f"must be omitted if carry_over is given, but got {shown(value)}")
         return words.rounds(info.data["round_length"])
 
     @model_validator(mode="after")
@@ -267,7 +267,7 @@ class Design(BaseModel):
 
 
 class PlanQuestion(Design):
-    """What to plan for: arms by name, or their number as arms or n_arms."""
+    """The design to plan for; arms: their names or their number, which may also be given as n_arms."""
 
     arms: Annotated[Arms, _count(2, MOST_ARMS), Field(json_schema_extra={"default": None})] = ()
     n_arms: Annotated[int | None, Field(ge=2, le=MOST_ARMS, description="The same as arms.")] = None
@@ -289,15 +289,15 @@ def _with_example(schema: dict[str, Any]) -> None:
 
 
 class ExperimentSettings(Design):
-    """What an experiment is."""
+    """The settings of an experiment."""
 
     model_config = ConfigDict(json_schema_extra=_with_example)
 
     name: Text
-    seed: int | None = Field(None, strict=True, ge=0, le=2**64 - 1, description="Of all draws; drawn if null.")
+    seed: int | None = Field(None, strict=True, ge=0, le=2**64 - 1, description="The random seed; drawn if null.")
     draft: bool = Field(False, strict=True, description="Do not start it yet.")
     start_date: Annotated[str, Field(strict=True), AfterValidator(_calendar_date)] | None = Field(
-        None, description="The date of round 1, as 2026-01-31."
+        None, description="The date of round 1, such as 2026-01-31."
     )
 
     def to_json(self) -> dict[str, Any]:
@@ -306,13 +306,13 @@ class ExperimentSettings(Design):
 
     @classmethod
     def from_json(cls, fields: Any) -> Self:
-        """Read back what `to_json` wrote; anything else was not written by it."""
+        """Return the settings that `to_json` wrote; raise Corrupt for anything else."""
         if isinstance(fields, Mapping) and fields.get("carry_over") is not None:
             fields = {**fields, "max_delay": None}
         try:
             return checked(cls, fields, "settings")
         except Refused as error:
-            raise Corrupt(f"settings must be what to_json wrote, but {error}") from None
+            raise Corrupt(f"stored settings must be valid, but {error}") from None
 
     def seeded(self, seed: int) -> Self:
         """Return the settings with this seed, unless they have one."""
@@ -320,7 +320,7 @@ class ExperimentSettings(Design):
 
 
 def checked_settings(given: Any) -> ExperimentSettings:
-    """Return the settings that a mapping from outside means, or refuse with argument, rule and value.
+    """Return validated settings, or refuse with argument, rule and value.
 
     >>> checked_settings({"name": "Mail", "arms": ["A", "B"], "max_delay": 3}).direction
     'maximize'
