@@ -1,4 +1,4 @@
-"""Baselines that see each loss with the number of its round: what anonymity costs. One module a paper."""
+"""Baselines under labelled feedback, which observe each loss with the number of its round. One module per paper."""
 
 from aftereffect.players.labelled.delayed_exp3 import DelayedExp3
 from aftereffect.players.labelled.joulani2013 import BOLD, QPMD, DelayedUCB1

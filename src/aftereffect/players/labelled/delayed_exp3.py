@@ -3,7 +3,7 @@
 One agent of Exp3-Coop (Cesa-Bianchi, Gentile, Mansour and Minora 2016, "Delay and cooperation in
 nonstochastic bandits"), under the name DEW in Thune, Cesa-Bianchi and Seldin 2019, "Nonstochastic multiarmed
 bandits with unrestricted delays". With D the sum of all delays its regret is of order √((KT + D) ln K): the
-delay adds to the price of K arms, where anonymity multiplies it.
+delay adds to the cost of K arms, whereas under anonymous feedback it multiplies that cost.
 """
 
 import math
@@ -26,7 +26,7 @@ class DelayedExp3Params(NamedTuple):
     span: effects.Effects
 
 
-# No infinities in the state: JSON cannot write them.
+# The state must not hold infinities, which JSON cannot represent.
 MOST = 1e300
 
 # state, after what every player has: the round; 1/q of the arm played, for the d+1 latest rounds; the state
@@ -40,14 +40,14 @@ def size(params: DelayedExp3Params, n_arms: int) -> int:
 
 
 def begin(params: DelayedExp3Params, n_arms: int, state: FloatState) -> None:
-    """Stand before round 1 with all weights alike."""
+    """Write the state before round 1, with equal weights."""
     for i in range(INVERSES + params.max_delay + 1):
         state[i] = 0.0
     kernel.bandit_start(params.base, n_arms, state[INVERSES + params.max_delay + 1 :])
 
 
 def ask(params: DelayedExp3Params, n_arms: int, state: FloatState, rng: WordState) -> int:
-    """Draw an arm from q_t and remember 1/q_t of it."""
+    """Draw an arm from q_t and store 1/q_t of that arm."""
     state[DREW] = 1.0
     state[FED] = float("nan")
     state[ROUND] += 1.0
@@ -61,7 +61,7 @@ def ask(params: DelayedExp3Params, n_arms: int, state: FloatState, rng: WordStat
 def tell_one(
     params: DelayedExp3Params, n_arms: int, state: FloatState, rng: WordState, played: int, arm: int, loss: float
 ) -> int:
-    """L̂(I_s) += ℓ_s/q_s(I_s), with the probability that the arm was played with."""
+    """L̂(I_s) += ℓ_s/q_s(I_s), with the probability q_s(I_s) of the arm when it was drawn."""
     if loss != loss:
         return 0
     state[FED] = effects.fed_loss(params.span, 0, loss)
@@ -79,8 +79,8 @@ class DelayedExp3(LabelledKernelPlayer):
     """Exp3 under labelled delays: q_t(i) ∝ exp(−η Σ ℓ_s 1{I_s = i}/q_s(i)), summed over the plays s reported
     before t.
 
-    learning_rate: η > 0. max_delay: d, the most rounds after its own that a play is reported.
-    direction, low, high, seed: as for every player; the range is that of what one play does in all.
+    learning_rate: η > 0. max_delay: d; a play is reported at most d rounds after its own round.
+    direction, low, high, seed: as for every player; the range is that of the whole effect of one play.
 
     >>> player = DelayedExp3(2, learning_rate=0.5, max_delay=1, seed=7)
     >>> arm = player.ask()
@@ -93,7 +93,7 @@ class DelayedExp3(LabelledKernelPlayer):
     0.268941
 
     References: Cesa-Bianchi et al. (2016), Section 6; Thune et al. (2019) for the order of the bound. The constants of
-    bound and tuning are chosen here.
+    the bound and the tuning are this library's.
     """
 
     def __init__(self, n_arms: int, *, learning_rate: float, max_delay: int, **common: Unpack[Range]) -> None:
@@ -106,7 +106,7 @@ class DelayedExp3(LabelledKernelPlayer):
     def tuned(
         cls, n_arms: int, *, max_delay: int, horizon: int, total_delay: float | None = None, **common: Unpack[Range]
     ) -> Self:
-        """Take the η that minimises `regret_bound`: √(ln K/(eKT/2 + D)), at most 1/(2ed).
+        """Return the player with the η that minimises `regret_bound`: √(ln K/(eKT/2 + D)), at most 1/(2ed).
 
         total_delay: D, the sum of the delays of all T = `horizon` plays; dT unless given.
         """
@@ -122,16 +122,16 @@ class DelayedExp3(LabelledKernelPlayer):
 
     @property
     def probabilities(self) -> NDArray[np.float64]:
-        """q, as the losses reported so far make it: what the next arm is drawn from."""
+        """The distribution q of the next arm, given the losses reported so far."""
         weights = self._numbers[-exp3.size(self.n_arms) :]
         q: NDArray[np.float64] = weights[: self.n_arms] / weights[2 * self.n_arms]
         return q
 
     def regret_bound(self, n: int, total_delay: float | None = None) -> float:
-        """Return ln K/η + η(eKn/2 + D), if η ≤ 1/(2ed): the regret in whole losses, times the range.
+        """Return ln K/η + η(eKn/2 + D) times the range, a bound on the regret in whole losses; needs η ≤ 1/(2ed).
 
-        total_delay: D, the sum of the delays; dn unless given. In composite losses, which end with the
-            horizon, add d.
+        total_delay: D, the sum of the delays; dn unless given. For the regret in composite losses, which are cut off at
+            the horizon, add d.
         """
         n = checks.integer("n", n, low=0)
         d = self._params.max_delay

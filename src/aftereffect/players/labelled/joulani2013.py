@@ -1,8 +1,8 @@
 """Joulani, György and Szepesvári 2013, "Online learning under delayed feedback": BOLD, QPM-D and Delayed-UCB1.
 
-BOLD has a base algorithm for each play that may be outstanding, so that each sees its losses without delay; at most d
-plays are outstanding when a round begins, so d+1 copies of the base suffice. QPM-D queues losses by arm for a single
-base. Delayed-UCB1 (Section 4.1) takes upper confidence bounds from the losses that have been reported.
+BOLD has one copy of the base algorithm for each play that may be outstanding, so that each copy observes its losses
+without delay; at most d plays are outstanding when a round begins, so d+1 copies suffice. QPM-D has a single base and
+queues losses by arm. Delayed-UCB1 (Section 4.1) computes confidence bounds from the losses reported so far.
 """
 
 import math
@@ -27,13 +27,13 @@ class BoldParams(NamedTuple):
     span: effects.Effects
 
 
-# state, after what every player has: the round, how many copies are free; the stack of the free ones; which
-# copy played, for the d+1 latest rounds; the states of the d+1 copies.
+# state, after what every player has: the round, the number of free copies; the stack of free copies; which copy
+# played in each of the d+1 latest rounds; the states of the d+1 copies.
 BOLD_ROUND, BOLD_FREE, BOLD_STACK = OWN, OWN + 1, OWN + 2
 
 
 def bold_size(params: BoldParams, n_arms: int) -> int:
-    """Two scalars, then for each copy a place on the stack, a play and a base's state."""
+    """Two scalars; for each copy a place on the stack, a play and the state of a base."""
     return BOLD_STACK + (params.max_delay + 1) * (2 + params.base_size)
 
 
@@ -48,7 +48,7 @@ def bold_begin(params: BoldParams, n_arms: int, state: FloatState) -> None:
 
 
 def bold_ask(params: BoldParams, n_arms: int, state: FloatState, rng: WordState) -> int:
-    """Let the copy that came free last draw the arm."""
+    """Draw the arm from the copy that became free last."""
     copies = params.max_delay + 1
     state[DREW] = 1.0
     state[FED] = float("nan")
@@ -63,7 +63,7 @@ def bold_ask(params: BoldParams, n_arms: int, state: FloatState, rng: WordState)
 def bold_tell_one(
     params: BoldParams, n_arms: int, state: FloatState, rng: WordState, played: int, arm: int, loss: float
 ) -> int:
-    """Feed the copy that played, and put it on the stack of free ones; a lost loss only frees it."""
+    """Feed the copy that played, and push it on the stack of free copies; a lost loss is not fed."""
     copies = params.max_delay + 1
     k = int(state[BOLD_STACK + copies + played % copies])
     state[BOLD_STACK + int(state[BOLD_FREE])] = k
@@ -83,12 +83,12 @@ class BOLD(LabelledKernelPlayer):
     """Black-box online learning under delays: copies of `bandit`, each busy from its draw until its loss
     arrives.
 
-    A free copy draws the arm of a round (of several, the one that came free last: the paper leaves the choice
-    open); the loss goes to the copy that played. With the fixed delay d the copies take turns, d+1 of them on
-    every (d+1)-th round. The base algorithm's guarantee carries over where delays do not depend on the arm.
+    The free copy that became free last draws the arm of a round (the paper leaves this choice open), and the loss goes
+    to the copy that drew. With a fixed delay d the d+1 copies take turns, each playing every (d+1)-th round. The base
+    algorithm's guarantee carries over if delays do not depend on the arm.
 
     bandit: an unplayed base algorithm in kernel form, tuned for ⌈T/(d+1)⌉ rounds; it is copied. max_delay: d.
-    direction, low, high, seed: as for every player; the range is that of what one play does in all.
+    direction, low, high, seed: as for every player; the range is that of the whole effect of one play.
 
     >>> from aftereffect import Exp3
     >>> player = BOLD(Exp3(n_arms=3, learning_rate=0.1), max_delay=4, seed=7)
@@ -108,9 +108,9 @@ class BOLD(LabelledKernelPlayer):
         super().__init__(inside, params, max_delay=max_delay)
 
     def regret_bound(self, n: int) -> float:
-        """Return (d+1)·𝓡(⌈n/(d+1)⌉): the regret in whole losses of plays, times the range.
+        """Return (d+1)·𝓡(⌈n/(d+1)⌉) times the range, a bound on the regret in whole losses.
 
-        In composite losses, which end with the horizon, add d.
+        For the regret in composite losses, which are cut off at the horizon, add d.
         """
         n = checks.integer("n", n, low=0)
         copies = self._params.max_delay + 1
@@ -127,18 +127,18 @@ class QpmdParams(NamedTuple):
     span: effects.Effects
 
 
-# state, after what every player has: the arm the base waits for (−1: not drawn yet), whether it is a new one;
-# for each arm how many losses wait, where the first of them is, and d+1 places in a ring; then the base's
-# state.
+# state, after what every player has: the arm whose loss the base needs next (−1: not drawn yet), whether that arm was
+# newly drawn; for each arm the length of its queue, the position of the first entry, and a ring buffer of d+1 entries;
+# then the base's state.
 #
-# d+1 places are enough: an arm is played only while its queue is empty, so what waits and what is outstanding
-# of it are never more than d+1 together.
+# d+1 entries are enough: an arm is played only while its queue is empty, so its queued and outstanding losses are never
+# more than d+1 together.
 CHOICE, NEW, QUEUES = OWN, OWN + 1, OWN + 2
 
 
 @helper
 def queue_at(params: QpmdParams, arm: int) -> int:
-    """Return where the queue of an arm begins: its length, its first place, then d+1 places."""
+    """Return where the queue of an arm begins: its length, the position of its first entry, then d+1 entries."""
     return QUEUES + arm * (params.max_delay + 3)
 
 
@@ -156,7 +156,7 @@ def qpmd_begin(params: QpmdParams, n_arms: int, state: FloatState) -> None:
 
 
 def qpmd_ask(params: QpmdParams, n_arms: int, state: FloatState, rng: WordState) -> int:
-    """Play the arm that the base waits for."""
+    """Play the arm whose loss the base needs next."""
     if state[CHOICE] < 0.0:
         choose(params, n_arms, state, rng)
     state[DREW] = state[NEW]
@@ -176,7 +176,7 @@ def choose(params: QpmdParams, n_arms: int, state: FloatState, rng: WordState) -
 def qpmd_tell_one(
     params: QpmdParams, n_arms: int, state: FloatState, rng: WordState, played: int, arm: int, loss: float
 ) -> int:
-    """Let a loss wait in its arm's queue; feed the base as long as there is one of the arm it wants."""
+    """Put a loss in its arm's queue; feed the base while the queue of the arm it needs is not empty."""
     if loss != loss:
         return 0
     places = params.max_delay + 1
@@ -201,27 +201,26 @@ kernel.register(QpmdParams, kernel.LabelledKernel(qpmd_size, qpmd_begin, qpmd_as
 
 
 class QPMD(LabelledKernelPlayer):
-    """Queued partial monitoring with delays: plays the arm `bandit` wants until it can be fed.
+    """Queued partial monitoring with delays: plays the arm that `bandit` drew until a loss of that arm arrives.
 
-    Losses that arrive are queued by arm, first in first out. While the queue of the arm that the base wants
-    holds one, it is fed and the base wants its next arm, without a play. Queues are looked at after every
-    loss instead of once a round: the base takes the same losses in the same order.
+    Losses that arrive are queued by arm, first in first out. While the queue of the arm that the base drew is not
+    empty, its first loss is fed and the base draws again, without a play. Queues are examined after every loss instead
+    of once per round; the base is fed the same losses in the same order.
 
-    bandit: an unplayed base algorithm in kernel form; the published baseline has UCB1. It is copied.
-    max_delay: d, the most rounds after its own that a play is reported; the algorithm uses it only for the
-        room it takes.
-    direction, low, high, seed: as for every player; the range is that of what one play does in all.
+    bandit: an unplayed base algorithm in kernel form, UCB1 in the published baseline; it is copied.
+    max_delay: d; a play is reported at most d rounds after its own round. It determines only the size of the queues.
+    direction, low, high, seed: as for every player; the range is that of the whole effect of one play.
 
     >>> from aftereffect import Exp3
     >>> player = QPMD(Exp3(n_arms=2, learning_rate=0.1), max_delay=2, seed=7)
     >>> first = player.ask()
     >>> player.tell([]).updates
     0
-    >>> player.ask() == first                       # the base still waits
+    >>> player.ask() == first                       # no loss of this arm has arrived
     True
 
-    Reference: Joulani et al. (2013), Algorithm QPM-D; E R ≤ E R_base + Σ_i Δ_i E G*_i with G*_i the most
-    plays of arm i that were ever outstanding.
+    Reference: Joulani et al. (2013), Algorithm QPM-D; E R ≤ E R_base + Σ_i Δ_i E G*_i with G*_i the maximal number of
+    plays of arm i outstanding at the same time.
     """
 
     def __init__(self, bandit: KernelBandit, *, max_delay: int, **common: Unpack[Range]) -> None:
@@ -237,18 +236,18 @@ class DelayedUCB1Params(NamedTuple):
     span: effects.Effects
 
 
-# state, after what every player has: the round; for each arm how often it was reported, the sum of its
-# losses, how often it was played.
+# state, after what every player has: the round; for each arm the number of its reported losses, their sum, and the
+# number of its plays.
 UCB1_ROUND, UCB1_COUNTS = OWN, OWN + 1
 
 
 def ucb1_size(params: DelayedUCB1Params, n_arms: int) -> int:
-    """A scalar and three numbers an arm."""
+    """A scalar and three numbers per arm."""
     return UCB1_COUNTS + 3 * n_arms
 
 
 def ucb1_ask(params: DelayedUCB1Params, n_arms: int, state: FloatState, rng: WordState) -> int:
-    """Play the arm of least index; as long as some were never reported, the least played of those."""
+    """Play the arm of least index or, if some arms have no reported loss, the one of them played least often."""
     state[DREW] = 1.0
     state[FED] = float("nan")
     state[UCB1_ROUND] += 1.0
@@ -274,7 +273,7 @@ def ucb1_ask(params: DelayedUCB1Params, n_arms: int, state: FloatState, rng: Wor
 def ucb1_tell_one(
     params: DelayedUCB1Params, n_arms: int, state: FloatState, rng: WordState, played: int, arm: int, loss: float
 ) -> int:
-    """Count a loss for its arm."""
+    """Add a loss to the count and sum of its arm."""
     if loss != loss:
         return 0
     state[FED] = effects.fed_loss(params.span, 0, loss)
@@ -287,13 +286,13 @@ kernel.register(DelayedUCB1Params, kernel.LabelledKernel(ucb1_size, zero_begin, 
 
 
 class DelayedUCB1(LabelledKernelPlayer):
-    """UCB1 on what is known: plays argmin_i mean(i) − √(2 ln t / S(i)).
+    """UCB1 on the reported losses: plays argmin_i mean(i) − √(2 ln t / S(i)).
 
-    S(i) counts the losses of arm i reported before round t, and mean(i) is their mean. It needs no bound on
-    the delay. Among arms that were never reported it plays the one played least often, the first if tied;
-    this order is chosen here. It draws nothing at random.
+    S(i) is the number of losses of arm i reported before round t, and mean(i) their mean. No bound on the delay is
+    needed. While some arms have no reported loss, it plays the one of them played least often, the first if tied; this
+    order is this library's choice. The algorithm is deterministic.
 
-    direction, low, high, seed: as for every player; the range is that of what one play does in all.
+    direction, low, high, seed: as for every player; the range is that of the whole effect of one play.
 
     >>> player = DelayedUCB1(2)
     >>> for loss in (0.9, 0.1):
@@ -311,8 +310,8 @@ class DelayedUCB1(LabelledKernelPlayer):
     def regret_bound(self, n: int, gaps: ArrayLike, outstanding: float) -> float:
         """Return Σ_{Δ_i > 0} (8 ln n/Δ_i + 3.5Δ_i + Δ_i G), for the pseudo-regret under stochastic losses.
 
-        gaps: Δ_i, one an arm. outstanding: G, the most plays of an arm that are ever outstanding; at most
-            d+1.
+        gaps: Δ_i, one per arm. outstanding: G, the maximal number of plays of an arm outstanding at the same time; at
+            most d+1.
         """
         n = checks.integer("n", n, low=1)
         waiting = checks.real("outstanding", outstanding, low=0.0)

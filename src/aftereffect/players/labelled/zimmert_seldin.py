@@ -1,13 +1,13 @@
-"""Zimmert and Seldin 2020: a regularised leader with a hybrid of two entropies, under labelled delays.
+"""Zimmert and Seldin 2020: follow the regularised leader with a hybrid of two entropies, under labelled delays.
 
-"An optimal algorithm for adversarial bandits with arbitrary delays", AISTATS 2020. Tsallis entropy pays for
-the K arms, negative entropy for the delays: regret 4√(KT) + √(8 D ln K) with D the sum of all delays, without
-knowing D, d or T.
+"An optimal algorithm for adversarial bandits with arbitrary delays", AISTATS 2020. The Tsallis entropy accounts for
+the K arms and the negative entropy for the delays. The regret is at most 4√(KT) + √(8 D ln K), with D the sum of all
+delays, without knowledge of D, d or T.
 
 The distribution has z(i) = x(i)^(−1/2) with a·z + b·ln z = L(i) − λ, for a = √t and b = 2/η_t; so z =
-(b/a)·ω((L(i) − λ)/b + ln(a/b)) with ω the Wright omega function, and λ is the one number that makes x sum to
-1. With L measured from its minimum, Newton's method for λ starts at −a, where the leader alone has mass 1,
-and moves left towards the root without passing it.
+(b/a)·ω((L(i) − λ)/b + ln(a/b)) with ω the Wright omega function, and λ is the unique number for which x sums to 1.
+With L measured from its minimum, Newton's method for λ starts at −a, where the best arm alone has mass 1, and decreases
+monotonically to the root.
 """
 
 import math
@@ -21,11 +21,11 @@ from aftereffect.core.errors import InvalidArgument
 from aftereffect.core.kernel import DREW, FED, OWN, FloatState, WordState, helper
 from aftereffect.players.base import LabelledKernelPlayer, Range
 
-# In the order of y: where each way of computing ω begins.
+# The limits of the formulas for ω.
 #
-# Below this ω = e^y to the last bit: ω = e^y·e^{−ω}, and ω < 1e−17.
+# Below TINY ω = e^y to the last bit: ω = e^y·e^{−ω}, and ω < 1e−17.
 TINY = -40.0
-# From here on ln y / y² is below the last bit of y, and y − ln y is ω.
+# Above HUGE ln y / y² is below the last bit of y, and ω = y − ln y.
 HUGE = 1e9
 
 
@@ -33,12 +33,12 @@ HUGE = 1e9
 def wright_omega(y: float) -> float:
     """Return ω(y).
 
-    Below −2 the equation is solved as ω = e^y·e^{−ω}, since y − ln ω would lose the digits that y and ln ω
-    share. Above, a residual r = y − ω − ln ω is as exact as y itself, and the iteration converges with its
-    fourth power: from these first guesses two steps are enough. Against 45 digits the relative error stays
-    below 4e−16; where ω is below the least double the answer is 0.
+    Below −2 the equation is solved as ω = e^y·e^{−ω}, since y − ln ω would lose digits by cancellation. Above, the
+    residual r = y − ω − ln ω is as exact as y itself, and the iteration converges with order four: two steps are
+    enough from these starting values. Compared with 45-digit values the relative error is below 4e−16; where ω is
+    smaller than the least double the result is 0.
 
-    It rises from 0, as e^y far to the left, through ω(1) = 1, to y − ln y far to the right:
+    ω increases; it behaves as e^y for y → −∞, has ω(1) = 1, and behaves as y − ln y for y → ∞:
 
     >>> wright_omega(1.0), wright_omega(1.0 + math.e)
     (1.0, 2.718281828459045)
@@ -54,7 +54,7 @@ def wright_omega(y: float) -> float:
     if y < -2.0:
         power = math.exp(y)
         w = power
-        # Newton doubles the digits each time, from an error below w² < 0.02.
+        # Each Newton step doubles the number of correct digits; the first error is below w² < 0.02.
         for _ in range(3):
             decayed = power * math.exp(-w)
             w -= (w - decayed) / (1.0 + decayed)
@@ -69,7 +69,7 @@ def wright_omega(y: float) -> float:
 
 
 TUNINGS = ("simple", "advanced")
-# No infinities in the state: JSON cannot write them.
+# The state must not hold infinities, which JSON cannot represent.
 MOST = 1e300
 
 
@@ -81,9 +81,9 @@ class ZimmertSeldinParams(NamedTuple):
     span: effects.Effects
 
 
-# state, after what every player has: the round t, the outstanding plays that count, D, the first round that
-# has not been taken out of the count; 1/x of the arm played and whether the play counts, for the d+1 latest
-# rounds; x and L of each arm.
+# state, after what every player has: the round t, the number of outstanding plays that count, D, the first round that
+# has not been removed from the count; for the d+1 latest rounds 1/x of the arm played and whether the play counts; x
+# and L of each arm.
 ROUND, COUNT, DELAYS, KEPT, INVERSES = OWN, OWN + 1, OWN + 2, OWN + 3, OWN + 4
 
 
@@ -94,12 +94,12 @@ def arms_at(params: ZimmertSeldinParams) -> int:
 
 
 def size(params: ZimmertSeldinParams, n_arms: int) -> int:
-    """Four scalars, two numbers a play, two an arm."""
+    """Four scalars, two numbers for each of the d+1 latest plays, two numbers per arm."""
     return arms_at(params) + 2 * n_arms
 
 
 def begin(params: ZimmertSeldinParams, n_arms: int, state: FloatState) -> None:
-    """Stand before round 1."""
+    """Write the state before round 1."""
     for i in range(arms_at(params) + 2 * n_arms):
         state[i] = 0.0
     state[KEPT] = 1.0
@@ -108,7 +108,7 @@ def begin(params: ZimmertSeldinParams, n_arms: int, state: FloatState) -> None:
 
 
 def ask(params: ZimmertSeldinParams, n_arms: int, state: FloatState, rng: WordState) -> int:
-    """Count what is outstanding, solve for x_t, draw."""
+    """Add the outstanding plays to D, solve for x_t, and draw an arm."""
     state[DREW] = 1.0
     state[FED] = float("nan")
     state[ROUND] += 1.0
@@ -118,10 +118,10 @@ def ask(params: ZimmertSeldinParams, n_arms: int, state: FloatState, rng: WordSt
     inverse_rate = math.sqrt((1.0 if params.advanced else 2.0) * state[DELAYS] / math.log(n_arms))
     solve(n_arms, math.sqrt(t), 2.0 * inverse_rate, state[arms_at(params) :])
     if params.advanced:
-        # From the next round on, plays older than 1/η_t do not count.
+        # From the next round on, plays older than 1/η_t rounds do not count.
         while t - state[KEPT] > inverse_rate:
             flag = INVERSES + places + int(state[KEPT]) % places
-            # A play more than d rounds old has been reported, and another has its place.
+            # A play more than d rounds old has been reported, and its place in the state is reused.
             if t - state[KEPT] <= params.max_delay:
                 state[COUNT] -= state[flag]
                 state[flag] = 0.0
@@ -136,7 +136,7 @@ def ask(params: ZimmertSeldinParams, n_arms: int, state: FloatState, rng: WordSt
 
 @helper
 def solve(n_arms: int, a: float, b: float, arms: FloatState) -> None:
-    """Write x in front of L: the minimiser of ⟨x, L⟩ − 2a Σ √x(i) + (b/2) Σ x(i) ln x(i) on the simplex."""
+    """Write x, which precedes L: the minimiser of ⟨x, L⟩ − 2a Σ √x(i) + (b/2) Σ x(i) ln x(i) on the simplex."""
     least = arms[n_arms]
     for i in range(1, n_arms):
         least = min(least, arms[n_arms + i])
@@ -180,16 +180,14 @@ kernel.register(ZimmertSeldinParams, kernel.LabelledKernel(size, begin, ask, tel
 class ZimmertSeldin2020(LabelledKernelPlayer):
     """x_t = argmin over the simplex of ⟨x, L_t⟩ − 2√t Σ √x(i) + η_t⁻¹ Σ x(i) ln x(i).
 
-    L_t adds up the importance-weighted losses ℓ_s/x_s(A_s) of the plays s reported before round t.
+    L_t is the sum of the importance-weighted losses ℓ_s/x_s(A_s) of the plays s reported before round t.
 
-    tuning: "simple" has η_t⁻¹ = √(2D_t/ln K), with D_t the sum over the rounds up to t of the plays
-        outstanding when each began.
-        "advanced" has η_t⁻¹ = √(D_t/ln K) and takes a play out of that count for good once it has been
-        outstanding for more than η_t⁻¹ rounds, so that a few very late losses do not spoil the rate; they are
-        learned from all the same.
-    max_delay: d, the most rounds after its own that a play is reported; the algorithm uses it only for the
-        room it takes.
-    direction, low, high, seed: as for every player; the range is that of what one play does in all.
+    tuning: "simple" has η_t⁻¹ = √(2D_t/ln K), with D_t the sum, over the rounds up to t, of the number of plays
+        outstanding at the start of the round.
+        "advanced" has η_t⁻¹ = √(D_t/ln K) and stops counting a play once it has been outstanding for more than η_t⁻¹
+        rounds, so that a few very long delays do not spoil the rate; their losses are still used when they arrive.
+    max_delay: d; a play is reported at most d rounds after its own round. It determines only the size of the state.
+    direction, low, high, seed: as for every player; the range is that of the whole effect of one play.
 
     >>> player = ZimmertSeldin2020(2, max_delay=0, seed=7)
     >>> arm = player.ask()
@@ -199,7 +197,7 @@ class ZimmertSeldin2020(LabelledKernelPlayer):
     >>> float(round(x[arm] ** -0.5 - x[1 - arm] ** -0.5, 12)) == round(2**0.5, 12)
     True
 
-    Reference: Zimmert and Seldin (2020), Algorithm 1 with both of its tunings. It has no experiments.
+    Reference: Zimmert and Seldin (2020), Algorithm 1 with both of its tunings. The paper has no experiments.
     """
 
     def __init__(self, n_arms: int, *, max_delay: int, tuning: str = "simple", **common: Unpack[Range]) -> None:
@@ -210,15 +208,15 @@ class ZimmertSeldin2020(LabelledKernelPlayer):
 
     @property
     def probabilities(self) -> NDArray[np.float64]:
-        """x_t, which the arm of the latest `ask` was drawn from; uniform before."""
+        """x_t, the distribution from which the latest arm was drawn; uniform before the first round."""
         first = arms_at(self._params)
         return self._numbers[first : first + self.n_arms].copy()
 
     def regret_bound(self, n: int, total_delay: float | None = None) -> float:
-        """Return 4√(Kn) + √(8 D ln K), for the simple tuning: the regret in whole losses, times the range.
+        """Return 4√(Kn) + √(8 D ln K) times the range, a bound on the regret in whole losses for the simple tuning.
 
-        total_delay: D, the sum of the delays; dn unless given. In composite losses, which end with the
-            horizon, add d.
+        total_delay: D, the sum of the delays; dn unless given. For the regret in composite losses, which are cut off at
+            the horizon, add d.
         """
         n = checks.integer("n", n, low=0)
         whole = self._params.max_delay * n if total_delay is None else total_delay

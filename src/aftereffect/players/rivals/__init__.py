@@ -1,16 +1,16 @@
-"""Other algorithms for composite anonymous feedback: what the wrapper is compared with.
+"""Other algorithms for composite anonymous feedback, for comparison with the wrapper.
 
-CLW2018                         the wrapper of the 2018 version of the paper, with its two flaws
-MiniBatch, Blinded              its ancestors: fixed blocks (2012), random update rounds (2014)
+CLW2018                         the wrapper of the 2018 version of the paper, whose proof has two flaws
+MiniBatch, Blinded              its predecessors: fixed blocks (2012), random update rounds (2014)
 FixedBlock                      Algorithm 1 without coins
-BlockUCB                        an index on clean windows
+BlockUCB                        UCB on clean windows
 ODAAF, ODAAFB, ODAAFV           phased elimination for stochastic losses (2018)
 ARSUCB, ARSExp3                 growing blocks for an unknown delay (2021)
 LinearComposite                 for known coefficients (2014)
 DoublingWrapper                 the wrapper without a horizon
 UnknownDelayWrapper             the wrapper without a delay bound
 
-The last two live in `players/wrapper/`, whose parts they use. `Naive` is exported as `aftereffect.Naive`.
+The last two are defined in `players/wrapper/`. `Naive` is exported as `aftereffect.Naive`.
 """
 
 from aftereffect.players.rivals.ars import ARSUCB, ARSExp3

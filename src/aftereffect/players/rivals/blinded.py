@@ -1,11 +1,11 @@
-"""The blinded bandit (Dekel, Hazan and Koren 2014): the ancestor of Algorithm 1 (Section 3).
+"""The blinded bandit (Dekel, Hazan and Koren 2014), the predecessor of Algorithm 1 (Section 3).
 
     coin b_t     1 0 0 1 1 0 1 1             fair coins
     round        D S S U D S U D             an update needs a one after one zero
 
-There the feedback of a round is lost whenever the arm has just changed. Updating only after the coins 0, 1
-makes sure that it has not, at a place that does not depend on what was played. Definition 1 of the paper
-asks for 2d zeros in place of one, and for the last d+1 totals in place of one.
+In that setting the feedback of a round is lost if the arm differs from that of the previous round. An update only after
+the coins 0, 1 ensures that it does not differ, and the update rounds do not depend on the arms played. Definition 1 of
+the paper requires 2d zeros instead of one, and uses the last d+1 totals instead of one.
 """
 
 from typing import Any, NamedTuple, Self, Unpack
@@ -26,13 +26,13 @@ class BlindedParams(NamedTuple):
     limits: Limits
 
 
-# state, after what every player in blocks has: whether the coin of the round before was a zero. The coin before the
-# first counts as a one, so that round 1 never updates.
+# state, after what every player in blocks has: whether the previous coin was 0. Before round 1 it counts as 1, so that
+# round 1 never updates.
 ZERO = BLOCK
 
 
 def tell(params: BlindedParams, n_arms: int, state: FloatState, rng: WordState, arm: int, total: float) -> int:
-    """Toss the round's coin; feed the round's total if it is a one after a zero."""
+    """Toss the round's coin; feed the round's total if the coin is 1 and the previous one was 0."""
     state[FED] = float("nan")
     total = shared.admitted(params.limits, 1.0, total)
     if total == REFUSED:
@@ -50,17 +50,17 @@ kernel.register(BlindedParams, kernel.PlayerKernel(shared.block_size, shared.blo
 
 
 class Blinded(KernelPlayer):
-    """Plays `bandit`; tosses a fair coin b_t a round, updates and redraws when (b_{t−1}, b_t) = (0, 1).
+    """Plays `bandit`; tosses a fair coin b_t each round, updates and redraws when (b_{t−1}, b_t) = (0, 1).
 
-    After b_{t−1} = 0 the arm of round t is that of round t−1, so under a delay of at most 1 the total of an
-    update round holds effects of one arm alone: two parts, which are divided by 2 and scaled to [0, 1]. An
-    update comes in one of four rounds, whatever has been played. For longer delays the totals it feeds are
-    mixed; that is what the paper's wrapper mends.
+    After b_{t−1} = 0 the arm of round t is that of round t−1, so with a delay of at most 1 the total of an update
+    round contains effects of one arm only: two parts, whose sum is divided by 2 and scaled to [0, 1]. On average every
+    fourth round is an update round, independently of the arms played. With longer delays the totals that are fed are
+    mixed; the paper's wrapper corrects this.
 
     bandit: the base algorithm, in kernel form.
-    max_delay: d, 1 or 0: what is fed is (total/(d+1) − lo)/(hi − lo), flipped for rewards.
-    direction, low, high, out_of_range, seed: as for the wrapper. A missing total in an update round teaches nothing;
-        the arm stays.
+    max_delay: d, 0 or 1. The fed loss is (total/(d+1) − lo)/(hi − lo), or 1 minus that for rewards.
+    direction, low, high, out_of_range, seed: as for the wrapper. If the total of an update round is missing, the base
+        is not updated and the arm is kept.
 
     >>> from aftereffect import Exp3
     >>> player = Blinded(Exp3(n_arms=2, learning_rate=0.1), seed=7)
@@ -71,8 +71,8 @@ class Blinded(KernelPlayer):
     False
 
     Reference: Dekel, Hazan and Koren, "The blinded bandit: learning with adaptive feedback" (NIPS 2014):
-    fair coins, an update after (0, 1), regret of order √(KT ln K) over Exp3. Scaling and start are chosen here, as
-    losses there are immediate.
+    fair coins, an update after (0, 1), regret of order √(KT ln K) with Exp3 as base. The scaling and the first round
+    are this library's choices, since losses in that paper are immediate.
     """
 
     def __init__(self, bandit: KernelBandit, *, max_delay: int = 1, **common: Unpack[Common]) -> None:
@@ -86,6 +86,6 @@ class Blinded(KernelPlayer):
     def tuned(
         cls, n_arms: int, *, horizon: int, max_delay: int = 1, base: str = "exp3", **common: Unpack[Common]
     ) -> Self:
-        """Return the player whose base is tuned to the T/4 updates it can expect."""
+        """Return the player whose base is tuned to T/4 updates, the expected number."""
         bandit = tuned_base(base, n_arms, checks.integer("horizon", horizon, low=1) // 4)
         return cls(bandit, max_delay=max_delay, **common)

@@ -1,8 +1,8 @@
-"""Mini-batches (Arora, Dekel and Tewari 2012): blocks of a fixed length, fed with the average of all of it.
+"""Mini-batches (Arora, Dekel and Tewari 2012): blocks of fixed length; the base is fed the average total of a block.
 
-The oldest way to play against an adversary that remembers (Section 1 of the paper compares rates with it).
-Nothing is left out of a block, so the first d totals are mixed with effects of the previous arm; blocks grow
-with the horizon instead, until that does not matter: regret of order T^{2/3}, for any d that does not grow.
+This was the first algorithm against an adversary with memory (Section 1 of the paper compares rates with it). No round
+of a block is left out, so the first d totals are mixed with effects of the previous arm. Instead the block length grows
+with the horizon, which makes that error small: regret of order T^{2/3}, for constant d.
 """
 
 import math
@@ -25,7 +25,8 @@ class MiniBatchParams(NamedTuple):
     limits: Limits
 
 
-# state, after what every player in blocks has: the rounds told, the rounds of the block that are over, its sum.
+# state, after what every player in blocks has: the number of rounds told, the number of finished rounds of the block,
+# the sum of their totals.
 ROUND, SUM, BASE = BLOCK, BLOCK + 1, BLOCK + 3
 
 
@@ -51,7 +52,7 @@ def block_length(constant: float, power: float, horizon: int) -> int:
     """Return τ = C^{−1/(2−q)} T^{(1−q)/(2−q)}, rounded, in 1..T, for a base whose regret is at most C·N^q.
 
     C = `constant`, q = `power`, T = `horizon`. With a memory of m the policy regret is at most
-    τ·C·(T/τ)^q + Tm/τ + τ; this τ makes the first two alike at m = 1, and both of order T^{1/(2−q)}.
+    τ·C·(T/τ)^q + Tm/τ + τ; this τ makes the first two terms equal at m = 1, and both of order T^{1/(2−q)}.
 
     >>> block_length(constant=4.0, power=0.5, horizon=128)      # (128/16)^{1/3}
     2
@@ -66,15 +67,16 @@ def block_length(constant: float, power: float, horizon: int) -> int:
 class MiniBatch(KernelPlayer):
     """Plays `bandit` in blocks of τ = `block_length` rounds and feeds it the average total of each block.
 
-    A block's τ totals hold one contiguous part of each of τ + d actions, so their sum lies in (τ+d)·[lo, hi].
-    What is fed is (sum/(τ+d) − lo)/(hi − lo), flipped for rewards. The original asks for losses in [0, 1] a
-    round and divides by τ; dividing by τ + d, rather than a total's own range d+1 in each round, is chosen
-    here, by the reasoning of Lemma 2. Where d is not known, what is fed is the plain average, clipped to the range.
+    The τ totals of a block contain one contiguous part of each of τ + d actions, so their sum lies in (τ+d)·[lo, hi].
+    The fed loss is (sum/(τ+d) − lo)/(hi − lo), or 1 minus that for rewards. The original requires losses in [0, 1] in
+    each round and divides by τ. Dividing by τ + d, by the argument of Lemma 2, is this library's choice; scaling each
+    total by its own range would divide by τ(d+1). If d is not known, the plain average is fed, clipped to the range.
 
     bandit: the base algorithm, in kernel form.
-    block_length: τ ≥ 1; `tuned` chooses it. max_delay: d, used for scaling only; None, the default: not known.
-    direction, low, high, out_of_range, seed: as for the wrapper. A missing total voids its block: nothing is fed, the
-        arm stays.
+    block_length: τ ≥ 1; `tuned` chooses it. max_delay: d, used for the scaling and the range of totals; None, the
+        default, if not known.
+    direction, low, high, out_of_range, seed: as for the wrapper. A missing total voids its block: the base is not
+        updated and the arm is kept.
 
     >>> from aftereffect import Exp3
     >>> player = MiniBatch(Exp3(n_arms=2, learning_rate=0.1), block_length=3, max_delay=1, seed=7)
@@ -85,8 +87,8 @@ class MiniBatch(KernelPlayer):
     (True, 0.25)
 
     Reference: Arora, Dekel and Tewari, "Online bandit learning against an adaptive adversary: from regret to
-    policy regret" (ICML 2012), for the blocks and the rate T^{1/(2−q)}; the constants of block length and scaling
-    are chosen here, by balancing the two terms of the bound under `block_length`.
+    policy regret" (ICML 2012), for the blocks and the rate T^{1/(2−q)}; the constants of the block length and the
+    scaling are this library's, from balancing the two terms of the bound under `block_length`.
     """
 
     def __init__(
@@ -104,7 +106,7 @@ class MiniBatch(KernelPlayer):
     def tuned(
         cls, n_arms: int, *, horizon: int, max_delay: int | None = None, base: str = "tsallis", **common: Unpack[Common]
     ) -> Self:
-        """Return the player with τ for its base's regret bound C√N, and the base tuned to ⌊T/τ⌋ updates.
+        """Return the player with the τ for the base's regret bound C√N, and the base tuned to ⌊T/τ⌋ updates.
 
         C is 2√(2K) for base="tsallis" (Theorem 6) and √(2K ln K) for base="exp3".
         """

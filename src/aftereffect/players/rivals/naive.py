@@ -1,8 +1,8 @@
-"""Naive play: credit each round's total to the arm of that round, as if nothing lingered.
+"""Naive play: attributes each round's total to the arm of that round, as if there were no delays.
 
-What people do when they run a bandit on daily totals. Under composite feedback the total also holds the
-effects of earlier arms, so the credit is wrong whenever the arm changes, and an arm whose effect comes late
-looks free.
+This is the usual way to run a bandit on daily totals. Under composite feedback the total also contains effects of
+earlier arms, so the attribution is wrong whenever the arm changes, and an arm whose effect is delayed seems to cost
+nothing.
 """
 
 import math
@@ -19,7 +19,7 @@ from aftereffect.players.protocol import Round
 
 
 class NaiveParams(NamedTuple):
-    """base: the parameters of the base algorithm; base_at: where its state begins. totals: their range."""
+    """base: the parameters of the base algorithm; base_at: where its state begins. totals: the range of totals."""
 
     base: Any
     base_at: int
@@ -27,12 +27,12 @@ class NaiveParams(NamedTuple):
     limits: Limits
 
 
-# state, after what every player in blocks has, its blocks being single rounds: the rounds told.
+# state, after what every player in blocks has: the number of rounds told. Blocks are single rounds.
 ROUND = BLOCK
 
 
 def tell(params: NaiveParams, n_arms: int, state: FloatState, rng: WordState, arm: int, total: float) -> int:
-    """Feed the total as if it were this arm's loss."""
+    """Feed the total as the loss of this arm."""
     state[FED] = float("nan")
     total = shared.admitted(params.limits, state[ROUND] + 1.0, total)
     if total == REFUSED:
@@ -51,9 +51,9 @@ class Naive(BanditPlayer):
     """Plays `bandit` every round and feeds it each round's total as the loss of that round's arm.
 
     bandit: the base algorithm, any object with the Bandit attributes.
-    max_delay: d. Totals, to which d+1 actions contribute, are scaled from (d+1)·[lo, hi] to the [0, 1] that the base
-        wants. None, the default, is not known: they are scaled from [lo, hi], as if nothing lingered, and clipped.
-    direction, low, high, out_of_range, seed: as for the wrapper. A missing total teaches nothing.
+    max_delay: d. Totals, to which d+1 actions contribute, are scaled from (d+1)·[lo, hi] to [0, 1]. None, the default,
+        means that d is not known: totals are scaled from [lo, hi], as if there were no delays, and clipped to [0, 1].
+    direction, low, high, out_of_range, seed: as for the wrapper. After a missing total the base is not updated.
 
     >>> from aftereffect import Exp3, Naive
     >>> player = Naive(Exp3(n_arms=2, learning_rate=0.1), max_delay=3, seed=7)
@@ -74,7 +74,7 @@ class Naive(BanditPlayer):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The constructor's arguments but for the first and the seed, as plain JSON values."""
+        """The constructor's arguments except the first and the seed, as plain JSON values."""
         return {"max_delay": self.max_delay} | super().settings
 
     def ask(self) -> int:
@@ -88,7 +88,7 @@ class Naive(BanditPlayer):
         return self._arm
 
     def tell(self, total: float | None) -> Round:
-        """Feed the total of the round; a missing one teaches nothing."""
+        """Report the total of the round, None if it is missing, and end the round."""
         if not self._open:
             raise OutOfTurn("tell must follow ask, but no round is open")
         given = math.nan if total is None else shared.checked_total(total)
@@ -104,7 +104,7 @@ class Naive(BanditPlayer):
         return Round(self._round, self._arm, True, fed is not None, fed)
 
     def kernel(self) -> NaiveParams | None:
-        """Return the player in kernel form, None if its base has no such form."""
+        """Return the player in kernel form, or None if its base has no kernel form."""
         if not isinstance(self.bandit, KernelBandit):
             return None
         return NaiveParams(self.bandit.params, BLOCK + 1, self._totals, self._limits)
