@@ -153,8 +153,8 @@ def test_scores_of_the_example():
     for name, simulation in found.simulations.items():
         assert scores[name].outcome == pytest.approx(sums["letter"] - simulation.mean_regret)
     assert list(scores)[1:5] == ["default player", "wrapper, Tsallis FTRL", "naive Exp3", "uniform play"]
-    assert "about 3 decisions. Fewer than 30 teach next to nothing" in found.remarks()[-1]
-    assert "cannot be told from uniform play" in found.verdict()
+    assert "about 3 decisions. With fewer than 30 a player learns almost nothing" in found.remarks()[-1]
+    assert "cannot be distinguished from uniform play" in found.verdict()
 
 
 def test_costs_are_minimized():
@@ -163,7 +163,7 @@ def test_costs_are_minimized():
     first, _, *others = found.scores()
     assert first.name == "always email (the best arm)"
     assert [score.regret for score in others] == pytest.approx([sums[a] - sums["email"] for a in ("leaflet", "letter")])
-    assert "between 0 and 2,000 (low inferred: what was recorded, 10% wider" in found.remarks()[1]
+    assert "between 0 and 2,000 (low inferred: the recorded range, 10% wider" in found.remarks()[1]
 
 
 def test_all_means_everyone_without_labels(write: Write):
@@ -181,7 +181,7 @@ def test_the_verb_prints_scores_and_writes_a_page(tmp_path: Path):
     assert "drawn at random for each arm" in printed
     assert "of the regret of uniform play" in printed
     page = (out / "report.html").read_text(encoding="utf-8")
-    for words in ("What players would have made of mailings.csv", "always letter (the best arm)", "data:image/svg+xml"):
+    for words in ("Backtest on mailings.csv", "always letter (the best arm)", "data:image/svg+xml"):
         assert words in page
     names = {path.name for path in (out / "figures").iterdir()}
     assert names == {f"{name}.{form}" for name in ("regret", "arrivals") for form in ("svg", "pdf", "png")}

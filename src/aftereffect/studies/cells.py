@@ -1,15 +1,15 @@
-"""Cells: the units a study is made of, each a plain JSON dict with an id made of its content.
+"""Cells: the units of a study, each a plain JSON dict whose id is a hash of its content.
 
     measure      "regret" or "stability"
-    instance     {"name": ..., settings...}: which losses (`instances.py`)
-    player       {"name": ..., settings...}: who plays (`players.py`)
+    instance     {"name": ..., settings...}: the losses (`instances.py`)
+    player       {"name": ..., settings...}: the player (`players.py`)
     n_arms, max_delay, horizon     K, d, T of the losses
-    runs, instances                the number of runs, shared out evenly over this many draws of the losses
+    runs, instances                the number of runs, divided evenly over this many draws of the losses
     seed, checkpoints
-    player_max_delay               the d the player is told, only where it is not the losses' own
+    player_max_delay               the d given to the player, only if it differs from that of the losses
 
-Nothing else is in the id, so the same cell in two studies is the same cell. Cells that differ only in player, measure,
-runs or checkpoints form a group: they meet the same losses and the same random streams.
+The id depends on nothing else, so equal cells of two studies have the same id. Cells that differ only in player,
+measure, runs or checkpoints form a group: they share the same losses and the same random streams.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ Cell = dict[str, Any]
 
 MEASURES = ("regret", "stability")
 SHARED = ("instance", "n_arms", "max_delay", "horizon", "seed")
-"""What the cells of a group have in common: all that their losses depend on."""
+"""The keys that the cells of a group have in common; the losses depend on these alone."""
 
 
 def cell_id(cell: Cell) -> str:
@@ -31,17 +31,17 @@ def cell_id(cell: Cell) -> str:
 
 
 def cell_seed(cell: Cell, purpose: str) -> int:
-    """Return the seed of "losses 0", "losses 1", ..., the draws of the losses, or of "runs", the players' streams.
+    """Return the seed for a draw of the losses ("losses 0", "losses 1", ...) or for the players' streams ("runs").
 
-    It is the same for every player of the group, and for no other cell: they meet the same losses, and run r of each
-    has common random numbers. Sizes are mixed in, so that points of a grid are independent, as fits assume.
+    All cells of a group have the same seed, and no other cell has it: players get the same losses, and run r of each
+    player uses common random numbers. Sizes enter the seed, so that points of a grid are independent, as fits assume.
     """
     text = f"{purpose} {canonical({key: cell[key] for key in SHARED})}"
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:16], "big")
 
 
 def groups(cells: Iterable[Cell]) -> list[list[Cell]]:
-    """Return the cells by group, both in the order they came in.
+    """Return the cells by group; groups and cells keep their order.
 
     >>> one, other = {"player": 1}, {"player": 2}
     >>> sizes = {"instance": {"name": "split"}, "n_arms": 2, "max_delay": 1, "horizon": 9, "seed": 0}

@@ -1,6 +1,6 @@
 """`aftereffect study` (run, status, report, publish, list) and `aftereffect backtest`.
 
-Exit status of `study`: 0 all cells are finished, 1 some failed or are left to do, 2 bad input (through `cli.main`).
+Exit status of `study`: 0 if all cells are finished, 1 if some failed or are unfinished, 2 on bad input (`cli.main`).
 """
 
 from pathlib import Path
@@ -22,7 +22,7 @@ Out = Annotated[Path | None, typer.Option(help="Its folder; by default out/studi
 
 
 def _opened(source: str, quick: bool, out: Path | None) -> tuple[Any, Path]:
-    """Return a study and its folder; the quick setting has its own."""
+    """Return a study and its folder; the quick setting has a folder of its own."""
     from aftereffect.studies.study import Study
 
     loaded = Study.load(source, quick)
@@ -30,7 +30,7 @@ def _opened(source: str, quick: bool, out: Path | None) -> tuple[Any, Path]:
 
 
 def _print_status(results: "Results", total: int, folder: Path) -> None:
-    """Print how many cells are finished, and the errors of those that failed; exit with 1 if not all are."""
+    """Print how many cells are finished, and the errors of failed cells; exit with 1 unless all are finished."""
     counts = f"{results.finished} finished, {len(results.failures)} failed, {len(results.missing)} to do"
     typer.echo(f"{folder}: {counts} of {total} cells")
     for cell, failure in results.failures.items():
@@ -46,16 +46,16 @@ def run(
     out: Out = None,
     executor: Annotated[str, typer.Option(help="local, processes or dask.")] = "local",
     scheduler: Annotated[str | None, typer.Option(help="The address of a Dask scheduler.")] = None,
-    workers: Annotated[int | None, typer.Option(help="How many workers; by default one a core.", min=1)] = None,
+    workers: Annotated[int | None, typer.Option(help="How many workers; by default one per core.", min=1)] = None,
 ) -> None:
-    """Simulate what is not finished yet. Stop it at any time and run it again: it goes on where it was."""
+    """Simulate the unfinished cells. It can be stopped at any time; run it again to continue."""
     from aftereffect.studies.executors import opened
     from aftereffect.studies.run import cores
 
     loaded, folder = _opened(source, quick, out)
     many = cores() if workers is None else workers
     with opened(executor, many, scheduler) as pool:
-        # Other machines have cores of their own, one for each thread their workers were given.
+        # A scheduler's workers may be on other machines with an unknown number of cores: one thread per task.
         remote = scheduler is not None
         results = loaded.run(folder, pool, threads=1 if remote else None, workers=None if remote else many)
     _print_status(results, len(loaded.cells()), folder)
@@ -63,14 +63,14 @@ def run(
 
 @study.command()
 def status(source: Source, quick: Quick = False, out: Out = None) -> None:
-    """Say how many cells are finished, failed and to do."""
+    """Print how many cells are finished, failed and unfinished."""
     loaded, folder = _opened(source, quick, out)
     _print_status(loaded.results(folder), len(loaded.cells()), folder)
 
 
 @study.command()
 def report(source: Source, quick: Quick = False, out: Out = None) -> None:
-    """Write the report of what is finished: one HTML page, and its figures as files."""
+    """Write a report on the finished cells: one HTML page, and its figures as files."""
     loaded, folder = _opened(source, quick, out)
     results = loaded.results(folder)
     from aftereffect.studies.report.sections import write_report
@@ -83,9 +83,9 @@ def publish(
     source: Source,
     quick: Quick = False,
     out: Out = None,
-    to: Annotated[Path, typer.Option(help="The folder that gets a folder NAME.")] = Path("docs/studies"),
+    to: Annotated[Path, typer.Option(help="The folder in which the folder NAME is written.")] = Path("docs/studies"),
 ) -> None:
-    """Put the report and the rows of a finished study where others read them: NAME/index.html and NAME/rows.parquet."""
+    """Write the report and the rows of a finished study to NAME/index.html and NAME/rows.parquet."""
     loaded, folder = _opened(source, quick, out)
     results = loaded.results(folder)
     from aftereffect.studies.report import sections
@@ -113,17 +113,17 @@ def backtest(
         str | None, typer.Option(help="Shares of a whole effect that arrive 0, 1, ... rounds later: 0.5,0.3,0.2.")
     ] = None,
     direction: Annotated[str, typer.Option(help="maximize or minimize.")] = "maximize",
-    low: Annotated[float | None, typer.Option(help="The least one play can do in all; inferred by default.")] = None,
-    high: Annotated[float | None, typer.Option(help="The most one play can do in all; inferred by default.")] = None,
+    low: Annotated[float | None, typer.Option(help="The smallest effect of one play; inferred by default.")] = None,
+    high: Annotated[float | None, typer.Option(help="The largest effect of one play; inferred by default.")] = None,
     resample: Annotated[
         int | None, typer.Option(help="Draw this many rounds from each arm's recorded plays.", min=1)
     ] = None,
-    player: Annotated[list[str] | None, typer.Option(help="Who plays, NAME or NAME:BASE; repeatable, or all.")] = None,
+    player: Annotated[list[str] | None, typer.Option(help="A player, NAME or NAME:BASE; repeatable, or all.")] = None,
     runs: Annotated[int, typer.Option(help="Runs of each player.", min=2)] = 200,
-    seed: Annotated[int, typer.Option(help="The seed of everything.", min=0)] = 0,
+    seed: Annotated[int, typer.Option(help="The seed of all random draws.", min=0)] = 0,
     out: Annotated[Path, typer.Option(help="The folder for the report.")] = Path("out/backtest"),
 ) -> None:
-    """Replay players on your own history: a table of what each would have brought, and a report."""
+    """Replay players on your own history: print a table of what each would have earned, and write a report."""
     from rich.console import Console
 
     from aftereffect.studies.backtest import PLAYERS, play, print_scores, write_page
