@@ -253,3 +253,8 @@ def test_a_panel_feeds_the_average_of_its_units() -> None:
             assert (many.probabilities == bandit.probabilities).all()
             arms, block, updates = [bandit.draw(stream) for _ in range(units)], [], updates + 1
     assert updates > 20
+
+
+def test_the_papers_tuning_is_for_the_papers_wrapper_alone() -> None:
+    assert hasattr(ae.CompositeLossWrapper, "tuned")
+    assert not hasattr(ae.CoinCleanWrapper, "tuned")

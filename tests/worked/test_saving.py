@@ -14,6 +14,7 @@ import pytest
 import aftereffect as ae
 from aftereffect.core import saved
 from aftereffect.players import registry
+from aftereffect.players.wrapper.wrapper import BlockWrapper
 
 COINS = [t % 7 in (0, 5) for t in range(400)]
 
@@ -66,7 +67,7 @@ def act(p: Any, t: int) -> Any:
     """Play round t: every ninth report is missing, some come late, some are corrected, one is impossible."""
     arm = p.ask()
     played = p.tell(None if t % 9 == 0 else 40.0 if t == 50 else ((5 * t + 2 * arm) % 17) / 10)
-    if isinstance(p, ae.CompositeLossWrapper) and not played.update and t % 9 in (0, 4):
+    if isinstance(p, BlockWrapper) and not played.update and t % 9 in (0, 4):
         p.amend(t, 0.1 * (t % 3))
     return played
 

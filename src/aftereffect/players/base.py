@@ -91,6 +91,13 @@ def admitted(limits: Limits, t: float, total: float) -> float:
     return total
 
 
+@helper
+def begin_tell(limits: Limits, t: float, state: FloatState, total: float) -> float:
+    """Note that nothing has been fed in this round yet, and return its total as it will be used (`admitted`)."""
+    state[FED] = math.nan
+    return admitted(limits, t, total)
+
+
 def zero_begin(params: Any, n_arms: int, state: FloatState) -> None:
     """Write a state before round 1 that is all zeros."""
     for i in range(state.shape[0]):

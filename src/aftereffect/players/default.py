@@ -10,7 +10,7 @@ from aftereffect.players.wrapper.coin_clean import CoinCleanWrapper
 def default_player(n_arms: int, *, max_delay: int, **common: Unpack[Common]) -> CoinCleanWrapper:
     """Return the player with the best proven bound in this library: AdaptiveTsallis, fed with coin-clean rounds.
 
-    It needs no horizon: its bound holds at every round. The arguments are those of CompositeLossWrapper.
+    It needs no horizon: its bound holds at every round. The arguments are those of CoinCleanWrapper.
 
     >>> player = default_player(n_arms=3, max_delay=2, seed=7)
     >>> for total in (0.5, 0.2, 0.4, 0.3):

@@ -31,7 +31,7 @@ from aftereffect.engines.simulation import Simulation, simulate, standard_error
 from aftereffect.engines.workload import Blocks
 from aftereffect.losses.protocol import Losses
 from aftereffect.players.wrapper.coin_clean import CoinCleanWrapper
-from aftereffect.players.wrapper.wrapper import CompositeLossWrapper
+from aftereffect.players.wrapper.wrapper import BlockWrapper, CompositeLossWrapper
 from aftereffect.studies.cells import Cell, cell_id, cell_seed
 from aftereffect.studies.instances import Draws
 from aftereffect.studies.players import build_player
@@ -141,7 +141,7 @@ def bounds(player: Any, losses: Losses) -> dict[str, float | None]:
     if losses.effects.lo < 0.0:
         return dict.fromkeys(BOUNDS)
     theorem = None
-    if isinstance(player, CompositeLossWrapper) and player.max_delay >= losses.max_delay:
+    if isinstance(player, BlockWrapper) and player.max_delay >= losses.max_delay:
         with suppress(InvalidArgument):
             theorem = player.regret_bound(losses.horizon)
     hi, sizes = losses.effects.hi, (losses.n_arms, losses.max_delay, losses.horizon)

@@ -53,8 +53,7 @@ GOES_ON, OVER, IMPOSSIBLE = 0, 1, -1
 @helper
 def note(limits: Limits, state: FloatState, total: float) -> int:
     """Note a total; say whether it ended a block in which something was seen, or is refused."""
-    state[FED] = float("nan")
-    total = shared.admitted(limits, state[ROUND] + 1.0, total)
+    total = shared.begin_tell(limits, state[ROUND] + 1.0, state, total)
     if total == REFUSED:
         return IMPOSSIBLE
     state[ROUND] += 1.0

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Self, Unpack
 
 from aftereffect.bandits.kernel_bandit import KernelBandit, kernel_base
 from aftereffect.core import checks, effects, kernel, random
-from aftereffect.core.kernel import FED, FloatState, WordState
+from aftereffect.core.kernel import FloatState, WordState
 from aftereffect.players import base as shared
 from aftereffect.players.base import BLOCK, REFUSED, Common, KernelPlayer, Limits, tuned_base
 
@@ -33,8 +33,7 @@ ZERO = BLOCK
 
 def tell(params: BlindedParams, n_arms: int, state: FloatState, rng: WordState, arm: int, total: float) -> int:
     """Toss the round's coin; feed the round's total if the coin is 1 and the previous one was 0."""
-    state[FED] = float("nan")
-    total = shared.admitted(params.limits, 1.0, total)
+    total = shared.begin_tell(params.limits, 1.0, state, total)
     if total == REFUSED:
         return -1
     before = state[ZERO]

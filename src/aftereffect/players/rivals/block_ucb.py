@@ -64,8 +64,7 @@ def ask(params: BlockUCBParams, n_arms: int, state: FloatState, rng: WordState) 
 def tell(params: BlockUCBParams, n_arms: int, state: FloatState, rng: WordState, arm: int, total: float) -> int:
     """Add up the last d+1 totals of the block, and note their sum when it ends."""
     d = params.max_delay
-    state[FED] = float("nan")
-    total = shared.admitted(params.limits, 1.0, total)
+    total = shared.begin_tell(params.limits, 1.0, state, total)
     if total == REFUSED:
         return -1
     state[ROUND] += 1.0

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Self, Unpack
 from aftereffect.bandits.exp3 import Exp3
 from aftereffect.bandits.kernel_bandit import KernelBandit, kernel_base
 from aftereffect.core import checks, effects, kernel, random
-from aftereffect.core.kernel import FED, FloatState, WordState
+from aftereffect.core.kernel import FloatState, WordState
 from aftereffect.players import base as shared
 from aftereffect.players.base import BLOCK, REFUSED, Common, KernelPlayer, Limits
 
@@ -37,8 +37,7 @@ ROUND, WAIT, TOTALS = BLOCK, BLOCK + 1, BLOCK + 2
 def tell(params: CLW2018Params, n_arms: int, state: FloatState, rng: WordState, arm: int, total: float) -> int:
     """Toss the round's coin; on a one, if the latest update is old enough, feed the d+1 latest totals."""
     d = params.max_delay
-    state[FED] = float("nan")
-    total = shared.admitted(params.limits, 1.0, total)
+    total = shared.begin_tell(params.limits, 1.0, state, total)
     if total == REFUSED:
         return -1
     state[ROUND] += 1.0

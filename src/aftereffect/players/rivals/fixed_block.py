@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Self, Unpack
 from aftereffect import theory
 from aftereffect.bandits.kernel_bandit import KernelBandit, kernel_base
 from aftereffect.core import checks, effects, kernel
-from aftereffect.core.kernel import FED, FloatState, WordState
+from aftereffect.core.kernel import FloatState, WordState
 from aftereffect.players import base as shared
 from aftereffect.players.base import BLOCK, REFUSED, Common, KernelPlayer, Limits, tuned_base
 
@@ -29,8 +29,7 @@ class FixedBlockParams(NamedTuple):
 def tell(params: FixedBlockParams, n_arms: int, state: FloatState, rng: WordState, arm: int, total: float) -> int:
     """Add up the last d+1 totals of the block, and feed their sum when it ends."""
     d = params.max_delay
-    state[FED] = float("nan")
-    total = shared.admitted(params.limits, 1.0, total)
+    total = shared.begin_tell(params.limits, 1.0, state, total)
     if total == REFUSED:
         return -1
     window = shared.block_sum(state[BLOCK:], d, 2 * d + 1, total)

@@ -67,8 +67,7 @@ def ask(params: LinearCompositeParams, n_arms: int, state: FloatState, rng: Word
 
 def tell(params: LinearCompositeParams, n_arms: int, state: FloatState, rng: WordState, arm: int, total: float) -> int:
     """Reconstruct the loss of round t−d and feed it to the copy that played then."""
-    state[FED] = float("nan")
-    total = shared.admitted(params.limits, 1.0, total)
+    total = shared.begin_tell(params.limits, 1.0, state, total)
     if total == REFUSED:
         return -1
     span = params.limits.span

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Self, Unpack
 
 from aftereffect.bandits.kernel_bandit import KernelBandit, kernel_base
 from aftereffect.core import checks, effects, kernel
-from aftereffect.core.kernel import FED, FloatState, WordState
+from aftereffect.core.kernel import FloatState, WordState
 from aftereffect.players import base as shared
 from aftereffect.players.base import BLOCK, REFUSED, Common, KernelPlayer, Limits, tuned_base
 
@@ -32,17 +32,15 @@ ROUND, SUM, BASE = BLOCK, BLOCK + 1, BLOCK + 3
 
 def tell(params: MiniBatchParams, n_arms: int, state: FloatState, rng: WordState, arm: int, total: float) -> int:
     """Add up the totals of the block, and feed their average when it ends."""
-    state[FED] = float("nan")
-    total = shared.admitted(params.limits, state[ROUND] + 1.0, total)
+    total = shared.begin_tell(params.limits, state[ROUND] + 1.0, state, total)
     if total == REFUSED:
         return -1
     state[ROUND] += 1.0
     whole = shared.block_sum(state[SUM:], 0, params.block_length, total)
     if whole != whole:
         return 0
-    return shared.block_update(
-        params, n_arms, state, arm, effects.average_loss(params.limits.span, params.parts, whole)
-    )
+    loss = effects.average_loss(params.limits.span, params.parts, whole)
+    return shared.block_update(params, n_arms, state, arm, loss)
 
 
 kernel.register(MiniBatchParams, kernel.PlayerKernel(shared.block_size, shared.block_begin, shared.block_ask, tell))

@@ -12,7 +12,7 @@ from aftereffect.bandits.kernel_bandit import KernelBandit
 from aftereffect.bandits.protocol import Bandit
 from aftereffect.core import checks, effects, kernel
 from aftereffect.core.errors import InvalidTotal, OutOfTurn
-from aftereffect.core.kernel import FED, FloatState, WordState
+from aftereffect.core.kernel import FloatState, WordState
 from aftereffect.players import base as shared
 from aftereffect.players.base import BLOCK, DRAW, REFUSED, BanditPlayer, Common, Limits, limits_of
 from aftereffect.players.protocol import Round
@@ -33,8 +33,7 @@ ROUND = BLOCK
 
 def tell(params: NaiveParams, n_arms: int, state: FloatState, rng: WordState, arm: int, total: float) -> int:
     """Feed the total as the loss of this arm."""
-    state[FED] = float("nan")
-    total = shared.admitted(params.limits, state[ROUND] + 1.0, total)
+    total = shared.begin_tell(params.limits, state[ROUND] + 1.0, state, total)
     if total == REFUSED:
         return -1
     state[ROUND] += 1.0

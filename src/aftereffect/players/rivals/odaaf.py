@@ -153,8 +153,7 @@ def ask(params: OdaafParams, n_arms: int, state: FloatState, rng: WordState) -> 
 
 def tell(params: OdaafParams, n_arms: int, state: FloatState, rng: WordState, arm: int, total: float) -> int:
     """Add the total to its arm's sum; at the end of a stretch move on. A missing one prolongs the stretch."""
-    state[FED] = np.nan
-    total = shared.admitted(params.limits, state[ROUND] + 1.0, total)
+    total = shared.begin_tell(params.limits, state[ROUND] + 1.0, state, total)
     if total == REFUSED:
         return -1
     state[ROUND] += 1.0

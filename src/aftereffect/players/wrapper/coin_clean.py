@@ -21,7 +21,7 @@ from aftereffect.players.base import Common, limits_of
 from aftereffect.players.wrapper import certificate as certificates
 from aftereffect.players.wrapper.kernels import TOTALS, CoinCleanParams
 from aftereffect.players.wrapper.windows import CleanStretch
-from aftereffect.players.wrapper.wrapper import CompositeLossWrapper
+from aftereffect.players.wrapper.wrapper import BlockWrapper
 from aftereffect.theory.tuning import FORMS
 
 
@@ -33,7 +33,7 @@ def usual_bias(max_delay: int, direction: str = "minimize", low: float = 0.0, hi
     return (0.4 if edges else 1.0) / (d + 1.0)
 
 
-class CoinCleanWrapper(CompositeLossWrapper):
+class CoinCleanWrapper(BlockWrapper):
     """Plays `bandit` under d-delayed composite anonymous feedback, fed the sum over a block's coin-clean rounds.
 
     bandit: a base algorithm that learns from sums over varying numbers of rounds, AdaptiveTsallis for one.
@@ -76,10 +76,8 @@ class CoinCleanWrapper(CompositeLossWrapper):
         beta = self.update_probability
         return theory.stretch_scale(self.max_delay, 1.0 / (self.max_delay + 1.0) if beta is None else beta)
 
-    def _set_units(self, n_units: int) -> None:
-        made = (self.effects, self.max_delay, self.out_of_range, self.scale)
-        self._windows = [CleanStretch(*made) for _ in range(n_units)]
-        self._arms = [0] * n_units
+    def _new_window(self) -> CleanStretch:
+        return CleanStretch(self.effects, self.max_delay, self.out_of_range, self.scale)
 
     def learn(self, arms: list[int], losses: list[float], gap: int) -> None:
         """Feed the base the sums of stretches that end now, `gap` rounds after the latest one."""

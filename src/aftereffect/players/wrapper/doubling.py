@@ -138,7 +138,6 @@ class DoublingWrapper(KernelPlayer):
         if first_horizon is None:
             first_horizon = min(8 * K * (2 * d + 1), LONGEST_FIRST)
         first = checks.integer("first_horizon", first_horizon, low=1, high=LONGEST_FIRST)
-        self._base = base
         lengths = [first << epoch for epoch in range(EPOCHS)]
         bases: tuple[Any, ...]
         if base == "tsallis":
@@ -197,4 +196,4 @@ class DoublingWrapper(KernelPlayer):
     def _epoch_bound(self, rounds: int, epoch: int) -> float:
         """Return Theorem 4 for so many rounds of an epoch."""
         rate = self._params.bases[epoch].learning_rate
-        return printed_bound(self._base, self.n_arms, self.max_delay, rounds, rate)
+        return printed_bound(self._settings["base"], self.n_arms, self.max_delay, rounds, rate)

@@ -59,8 +59,7 @@ def window_tell(params: WrapperParams, n_arms: int, state: FloatState, rng: Word
     """End a round; feed the base if it is an update round with a sound window."""
     d = params.max_delay
     t = int(state[ROUND])
-    state[FED] = float("nan")
-    total = shared.admitted(params.limits, 1.0, total)
+    total = shared.begin_tell(params.limits, 1.0, state, total)
     if total == REFUSED:
         return -1
     state[TOTALS + t % (d + 1)] = total
@@ -80,8 +79,7 @@ def stretch_tell(
 ) -> int:
     """End a round; feed the base if it is an update round with a sound stretch."""
     d, t, end = params.max_delay, int(state[ROUND]), int(state[END])
-    state[FED] = float("nan")
-    total = shared.admitted(params.limits, 1.0, total)
+    total = shared.begin_tell(params.limits, 1.0, state, total)
     if total == REFUSED:
         return -1
     # The latest one before the stretch: known with its end, or the latest of all while no end is in sight. Where that

@@ -25,7 +25,7 @@ from aftereffect.players.protocol import PanelRound
 from aftereffect.players.wrapper.certificate import Certificate
 from aftereffect.players.wrapper.coin_clean import CoinCleanWrapper
 from aftereffect.players.wrapper.windows import Counts
-from aftereffect.players.wrapper.wrapper import CompositeLossWrapper
+from aftereffect.players.wrapper.wrapper import BlockWrapper, CompositeLossWrapper
 
 
 class Panel:
@@ -54,7 +54,7 @@ class Panel:
 
     __slots__ = ("player",)
 
-    def __init__(self, player: CompositeLossWrapper, *, n_units: int) -> None:
+    def __init__(self, player: BlockWrapper, *, n_units: int) -> None:
         # Not any subclass: it may feed its base in its own way, which would be passed over here.
         if type(player) not in (CompositeLossWrapper, CoinCleanWrapper):
             raise InvalidArgument(
@@ -173,7 +173,7 @@ class Panel:
         return saved.seal(type(self).__name__, {"inside": self.player.state()})
 
     @classmethod
-    def from_state(cls, state: Mapping[str, Any], player: CompositeLossWrapper) -> Self:
+    def from_state(cls, state: Mapping[str, Any], player: BlockWrapper) -> Self:
         """Return the panel that `state()` described, around a player that has been restored already."""
         saved.unseal(state, cls.__name__, ("inside",))
         if type(player) not in (CompositeLossWrapper, CoinCleanWrapper):

@@ -24,7 +24,7 @@ from aftereffect.bandits.tsallis import TsallisParams
 from aftereffect.core import checks, effects, kernel, random
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.core.kernel import DREW, FED, OWN, FloatState, WordState, helper
-from aftereffect.players.base import REFUSED, Common, KernelPlayer, Limits, admitted
+from aftereffect.players.base import REFUSED, Common, KernelPlayer, Limits, begin_tell
 from aftereffect.players.wrapper.certificate import printed_bound
 
 
@@ -167,8 +167,7 @@ def improbable(params: UnknownDelayParams, n_arms: int, state: FloatState, loss:
 
 def tell(params: UnknownDelayParams, n_arms: int, state: FloatState, rng: WordState, arm: int, total: float) -> int:
     """Test the guess; feed the base if the block ends with a whole window."""
-    state[FED] = float("nan")
-    total = admitted(params.limits, state[ROUND], total)
+    total = begin_tell(params.limits, state[ROUND], state, total)
     if total == REFUSED:
         return -1
     g, place = int(state[GUESS]), int(state[PLACE])
@@ -292,8 +291,7 @@ class UnknownDelayWrapper(KernelPlayer):
         d = checks.integer("max_delay", max_delay, low=0)
         if self.effects.lo < 0.0:
             raise InvalidArgument(f"low must be at least 0 for Theorem 4 to hold, but got {self.low!r}")
-        K, T, g = self.n_arms, self._params.horizon, self._params.guess
-        alarm = self._params.false_alarm
+        K, T, g, alarm = self.n_arms, self._params.horizon, self._params.guess, self._params.false_alarm
         if d > g or theory.most_updates(g, T) == 0 or (alarm > 0.0 and not stochastic):
             return float(T * self.effects.hi)
         bound = printed_bound("tsallis", K, g, T, theory.corollary_learning_rate(g, T))

@@ -29,36 +29,17 @@ from aftereffect.players.wrapper.windows import CleanWindow, Counts
 from aftereffect.theory.tuning import FORMS
 
 
-class CompositeLossWrapper(BanditPlayer):
-    """Algorithm 1: plays `bandit` under d-delayed composite anonymous feedback.
+class BlockWrapper(BanditPlayer):
+    """What Algorithm 1 and its variants share: coins, blocks, units, saved states.
 
-    bandit: the base algorithm A, any object with the Bandit attributes; from now on it belongs to the wrapper.
-    max_delay: d ≥ 0, how many rounds after its own an action's effect can still arrive.
-    coins: the Boolean sequence B: a bias β in (0, 1] for Bernoulli coins (Theorem 4 asks for these), or an
-        iterable of bools.
-    seed: of the random streams for coins and arms; None takes one from the operating system.
-    direction, low, high: "minimize" losses or "maximize" rewards; the least and most one action can
-        do in all. With lo = min(low, 0) and hi = max(high, 0), every contiguous part of one action's effect
-        must lie in [lo, hi].
-    out_of_range: what to do with a total, or a clean window, that the range makes impossible: "raise" an
-        error and change nothing, take it as "void" (as if missing), or "clip" it; the latter two are counted.
-
-    >>> from aftereffect.bandits.tsallis import TsallisFTRL
-    >>> player = CompositeLossWrapper(TsallisFTRL(n_arms=2, learning_rate=2.0), max_delay=1, coins=[0, 0, 1, 0], seed=7)
-    >>> for total in (0.5, 0.5, 0.25):
-    ...     arm = player.ask()
-    ...     played = player.tell(total)
-    >>> played                                   # fed (0.5 + 0.25)/3: the last d+1 totals over 2d+1
-    Round(round=3, arm=1, draw=False, update=True, fed_loss=0.25)
-
-    Reference: Algorithm 1, Definition 1 and Theorem 4 of the paper.
+    A subclass says how many zeros end a block, what a block feeds to the base, and what is proved of that.
     """
 
     # A service holds thousands of players, and asks each in turn: what they consist of is kept close together.
     __slots__ = (*("_arms", "_block_start", "_draw_next", "_drawn", "_measured", "_windows"), "coins", "max_delay")
     OWN_SAVED = ("arm_stream", "coins", "arms", "windows", "draw_next", "drawn", "measured", "block_start")
     # A one is an update round if at least QUIET · d zeros come before it.
-    QUIET = 2
+    QUIET: int
 
     def __init__(self, bandit: Bandit, *, max_delay: int, coins: Any, **common: Unpack[Common]) -> None:
         super().__init__(bandit, **common)
@@ -67,26 +48,6 @@ class CompositeLossWrapper(BanditPlayer):
         self._set_units(1)
         self._block_start = 1
         self._draw_next, self._drawn, self._measured = True, False, False
-
-    @classmethod
-    def tuned(
-        cls,
-        n_arms: int,
-        *,
-        max_delay: int,
-        horizon: int,
-        base: str = "tsallis",
-        form: str = "printed",
-        **common: Unpack[Common],
-    ) -> Self:
-        """Return the player of Corollary 7 (base="tsallis"), or the same with Exp3 at the rate that minimises
-        Theorem 4; with form="sharp", the rates that minimise the bounds of docs/theory/sharper.md.
-
-        β = 1/(2d+1) maximises the rate of updates. For horizon < 2d+1 no update can happen: play is uniform.
-        """
-        direction = common.get("direction", "minimize")
-        bandit, coins = certificates.tuned_base(base, n_arms, max_delay, horizon, form, direction)
-        return cls(bandit, max_delay=max_delay, coins=coins, **common)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -137,8 +98,23 @@ class CompositeLossWrapper(BanditPlayer):
 
     def _set_units(self, n_units: int) -> None:
         """Make a window and an arm for each unit; there is one unit unless the player is shared."""
-        self._windows = [CleanWindow(self.effects, self.max_delay, self.out_of_range) for _ in range(n_units)]
+        self._windows = [self._new_window() for _ in range(n_units)]
         self._arms = [0] * n_units
+
+    def _new_window(self) -> CleanWindow:
+        raise NotImplementedError
+
+    def learn(self, arms: list[int], losses: list[float], gap: int) -> None:
+        """Feed the base the losses of the windows that end now; gap: rounds since the previous coin that is 1."""
+        raise NotImplementedError
+
+    def regret_bound(self, horizon: int, form: str = "printed") -> float:
+        """Return a bound on the expected regret after `horizon` rounds, in units of the losses."""
+        raise NotImplementedError
+
+    def prices(self) -> certificates.Prices:
+        """Return what each part of a certificate counts for."""
+        raise NotImplementedError
 
     def ask(self) -> int:
         """Return the arm to play in this round; the same until `tell`."""
@@ -214,10 +190,6 @@ class CompositeLossWrapper(BanditPlayer):
         measured = self._windows[0].rounds(gap) if whole else 0
         return PanelRound(t, self._arms.copy(), self._drawn, bool(whole), fed, measured)
 
-    def learn(self, arms: list[int], losses: list[float], gap: int) -> None:
-        """Feed the base the losses of the windows that end now; gap: rounds since the previous coin that is 1."""
-        shared.feed_all(self.bandit, arms, losses)
-
     def amend(self, round: int, total: float | None, unit: int = 0) -> None:
         """Correct the total of an earlier round, or report it late, while its block is open."""
         window = self._windows[checks.integer("unit", unit, low=0, high=len(self._windows) - 1)]
@@ -231,56 +203,9 @@ class CompositeLossWrapper(BanditPlayer):
         value, counts = window.read(total)
         window.put(round, value, counts._replace(amended=counts.amended + 1))
 
-    def regret_bound(self, horizon: int, form: str = "printed") -> float:
-        """Return min(Theorem 4, T) times the range, for effects that are never negative and Bernoulli coins.
-
-        form="sharp" gives the smaller constants of docs/theory/sharper.md.
-        """
-        bandit, d, beta, span = self.bandit, self.max_delay, self.update_probability, self.effects
-        T = checks.integer("horizon", horizon, low=1)
-        checks.choice("form", form, FORMS)
-        if beta is None:
-            raise InvalidArgument("coins must be a bias for Theorem 4 to hold, but got a given sequence")
-        if span.lo < 0.0:
-            raise InvalidArgument(f"low must be at least 0 for Theorem 4 to hold, but got {span.lo!r}")
-        updates = theory.most_updates(d, T)
-        if updates == 0:
-            return T * span.hi
-        if isinstance(bandit, AdaptiveTsallis):
-            # It has one form only, and moves little in all rather than in each update.
-            bound = theory.window_worst_case(bandit.n_arms, d, T, beta, bandit.first_rate)
-        elif form == "sharp":
-            bound = certificates.sharp_bound(bandit, d, beta, span.maximize, T)
-        else:
-            bound = theory.wrapper_regret_bound(d, T, beta, bandit.stability(), bandit.regret_bound(updates))
-        return min(bound, T) * span.hi
-
-    def worst_case(self, horizon: int) -> float:
-        """Return a bound on R_T, in units of the range and not cut at T, for a base that keeps account of its costs."""
-        bandit, beta = certificates.certified_base(self)
-        if theory.most_updates(self.max_delay, horizon) == 0:
-            return float(horizon)
-        return theory.window_worst_case(self.n_arms, self.max_delay, horizon, beta, bandit.first_rate)
-
     def certificate(self) -> certificates.Certificate:
         """Return what can be said of the regret so far, on average (certificate.py); needs AdaptiveTsallis as base."""
         return certificates.make(self, self.prices(), self.unit_counts)
-
-    def prices(self) -> certificates.Prices:
-        """Return what each part of a certificate counts for (docs/theory/sharper.md)."""
-        _, beta = certificates.certified_base(self)
-        d, T = self.max_delay, self.rounds_played
-        ends, moved, regret = theory.sharp_terms(d, 2 * d + 1, beta)
-        return certificates.Prices(min(ends, T), moved, regret, 0.0, 2.0 * d + 1.0, self.worst_case(max(T, 1)))
-
-    def kernel(self) -> Any:
-        """Return the player in kernel form, None if its base has no such form."""
-        if not isinstance(self.bandit, KernelBandit):
-            return None
-        d = self.max_delay
-        limits = limits_of(self.effects, d + 1, self.out_of_range)
-        bounds = effects.stretch_bounds(self.effects, d, d + 1)
-        return WrapperParams(self.bandit.params, TOTALS + d + 1, self.coins.kernel(), d, limits, bounds)
 
     @classmethod
     def _made(cls, inside: Any, settings: Mapping[str, Any], seed: int) -> Self:
@@ -320,3 +245,106 @@ class CompositeLossWrapper(BanditPlayer):
     def __repr__(self) -> str:
         coins = "given" if self.update_probability is None else repr(self.update_probability)
         return super().__repr__().replace(", seed=", f", coins={coins}, seed=")
+
+
+class CompositeLossWrapper(BlockWrapper):
+    """Algorithm 1: plays `bandit` under d-delayed composite anonymous feedback.
+
+    bandit: the base algorithm A, any object with the Bandit attributes; from now on it belongs to the wrapper.
+    max_delay: d ≥ 0, how many rounds after its own an action's effect can still arrive.
+    coins: the Boolean sequence B: a bias β in (0, 1] for Bernoulli coins (Theorem 4 asks for these), or an
+        iterable of bools.
+    seed: of the random streams for coins and arms; None takes one from the operating system.
+    direction, low, high: "minimize" losses or "maximize" rewards; the least and most one action can
+        do in all. With lo = min(low, 0) and hi = max(high, 0), every contiguous part of one action's effect
+        must lie in [lo, hi].
+    out_of_range: what to do with a total, or a clean window, that the range makes impossible: "raise" an
+        error and change nothing, take it as "void" (as if missing), or "clip" it; the latter two are counted.
+
+    >>> from aftereffect.bandits.tsallis import TsallisFTRL
+    >>> player = CompositeLossWrapper(TsallisFTRL(n_arms=2, learning_rate=2.0), max_delay=1, coins=[0, 0, 1, 0], seed=7)
+    >>> for total in (0.5, 0.5, 0.25):
+    ...     arm = player.ask()
+    ...     played = player.tell(total)
+    >>> played                                   # fed (0.5 + 0.25)/3: the last d+1 totals over 2d+1
+    Round(round=3, arm=1, draw=False, update=True, fed_loss=0.25)
+
+    Reference: Algorithm 1, Definition 1 and Theorem 4 of the paper.
+    """
+
+    __slots__ = ()
+    QUIET = 2
+
+    @classmethod
+    def tuned(
+        cls,
+        n_arms: int,
+        *,
+        max_delay: int,
+        horizon: int,
+        base: str = "tsallis",
+        form: str = "printed",
+        **common: Unpack[Common],
+    ) -> Self:
+        """Return the player of Corollary 7 (base="tsallis"), or the same with Exp3 at the rate that minimises
+        Theorem 4; with form="sharp", the rates that minimise the bounds of docs/theory/sharper.md.
+
+        β = 1/(2d+1) maximises the rate of updates. For horizon < 2d+1 no update can happen: play is uniform.
+        """
+        direction = common.get("direction", "minimize")
+        bandit, coins = certificates.tuned_base(base, n_arms, max_delay, horizon, form, direction)
+        return cls(bandit, max_delay=max_delay, coins=coins, **common)
+
+    def _new_window(self) -> CleanWindow:
+        return CleanWindow(self.effects, self.max_delay, self.out_of_range)
+
+    def learn(self, arms: list[int], losses: list[float], gap: int) -> None:
+        """Feed the base the losses of the windows that end now; gap: rounds since the previous coin that is 1."""
+        shared.feed_all(self.bandit, arms, losses)
+
+    def regret_bound(self, horizon: int, form: str = "printed") -> float:
+        """Return min(Theorem 4, T) times the range, for effects that are never negative and Bernoulli coins.
+
+        form="sharp" gives the smaller constants of docs/theory/sharper.md.
+        """
+        bandit, d, beta, span = self.bandit, self.max_delay, self.update_probability, self.effects
+        T = checks.integer("horizon", horizon, low=1)
+        checks.choice("form", form, FORMS)
+        if beta is None:
+            raise InvalidArgument("coins must be a bias for Theorem 4 to hold, but got a given sequence")
+        if span.lo < 0.0:
+            raise InvalidArgument(f"low must be at least 0 for Theorem 4 to hold, but got {span.lo!r}")
+        updates = theory.most_updates(d, T)
+        if updates == 0:
+            return T * span.hi
+        if isinstance(bandit, AdaptiveTsallis):
+            # It has one form only, and moves little in all rather than in each update.
+            bound = theory.window_worst_case(bandit.n_arms, d, T, beta, bandit.first_rate)
+        elif form == "sharp":
+            bound = certificates.sharp_bound(bandit, d, beta, span.maximize, T)
+        else:
+            bound = theory.wrapper_regret_bound(d, T, beta, bandit.stability(), bandit.regret_bound(updates))
+        return min(bound, T) * span.hi
+
+    def worst_case(self, horizon: int) -> float:
+        """Return a bound on R_T, in units of the range and not cut at T, for a base that keeps account of its costs."""
+        bandit, beta = certificates.certified_base(self)
+        if theory.most_updates(self.max_delay, horizon) == 0:
+            return float(horizon)
+        return theory.window_worst_case(self.n_arms, self.max_delay, horizon, beta, bandit.first_rate)
+
+    def prices(self) -> certificates.Prices:
+        """Return what each part of a certificate counts for (docs/theory/sharper.md)."""
+        _, beta = certificates.certified_base(self)
+        d, T = self.max_delay, self.rounds_played
+        ends, moved, regret = theory.sharp_terms(d, 2 * d + 1, beta)
+        return certificates.Prices(min(ends, T), moved, regret, 0.0, 2.0 * d + 1.0, self.worst_case(max(T, 1)))
+
+    def kernel(self) -> Any:
+        """Return the player in kernel form, None if its base has no such form."""
+        if not isinstance(self.bandit, KernelBandit):
+            return None
+        d = self.max_delay
+        limits = limits_of(self.effects, d + 1, self.out_of_range)
+        bounds = effects.stretch_bounds(self.effects, d, d + 1)
+        return WrapperParams(self.bandit.params, TOTALS + d + 1, self.coins.kernel(), d, limits, bounds)

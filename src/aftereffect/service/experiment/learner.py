@@ -17,7 +17,7 @@ from aftereffect.players.default import default_player
 from aftereffect.players.wrapper import certificate
 from aftereffect.players.wrapper.coin_clean import CoinCleanWrapper
 from aftereffect.players.wrapper.panel import Panel
-from aftereffect.players.wrapper.wrapper import CompositeLossWrapper
+from aftereffect.players.wrapper.wrapper import BlockWrapper, CompositeLossWrapper
 from aftereffect.service.settings import Design
 
 FAR = 2**44
@@ -28,7 +28,7 @@ def build(design: Design, seed: int) -> Panel:
     """Return the unplayed learner of an experiment; the same design and seed give the same learner."""
     given: dict[str, Any] = {"n_arms": len(design.arms), "max_delay": design.max_delay, "seed": seed}
     given |= {"direction": design.direction, "low": design.low, "high": design.high, "out_of_range": "void"}
-    player: CompositeLossWrapper
+    player: BlockWrapper
     if design.player == "default":
         player = default_player(**given)
     else:
