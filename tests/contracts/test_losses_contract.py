@@ -211,9 +211,9 @@ def test_buffers_are_carried_over_from_chunk_to_chunk(max_delay):
 @pytest.mark.parametrize(
     ("arms", "text"),
     [
-        ([0, 1], r"arms must be 4 whole numbers, one a round, but got int64 of shape \(2,\)"),
-        ([0.0, 1.0, 0.0, 1.0], r"arms must be 4 whole numbers, one a round, but got float64 of shape \(4,\)"),
-        ([True, False, True, True], r"4 whole numbers, one a round, but got bool of shape \(4,\)"),
+        ([0, 1], r"arms must be 4 whole numbers, one per round, but got int64, shape \(2,\)"),
+        ([0.0, 1.0, 0.0, 1.0], r"arms must be 4 whole numbers, one per round, but got float64, shape \(4,\)"),
+        ([True, False, True, True], r"4 whole numbers, one per round, but got bool, shape \(4,\)"),
         ([0, 1, 2, 0], r"arms must lie in 0\.\.1, but arms\[2\] is 2"),
         ([0, -1, 0, 0], r"arms must lie in 0\.\.1, but arms\[1\] is -1"),
         ([[0], [1, 0], 0, 0], r"arms must be 4 whole numbers, but got \[\[0\], \[1, 0\], 0, 0\]"),

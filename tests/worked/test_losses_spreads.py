@@ -162,8 +162,8 @@ def test_a_long_spread_never_stores_every_component():
         (lambda: kernels(VALUES, weights=[[1.0], [1.0]]), r"weights must have shape \(3, d\+1\), but got"),
         (lambda: kernels(VALUES, weights=[[1.0], [-0.5], [1.0]]), r"not be negative, but weights\[1, 0\] is -0\.5"),
         (lambda: kernels(VALUES, weights=[[0.5, 0.75], [0, 0], [0, 0]]), r"but weights\[0\] sums to 1\.25"),
-        (lambda: kernels(VALUES, weights=np.zeros((K, 0))), "weights must hold a number for delay 0 at least"),
-        (lambda: linear_composite(VALUES, coefficients=[]), "coefficients must hold a number for delay 0 at least"),
+        (lambda: kernels(VALUES, weights=np.zeros((K, 0))), "weights must have at least one number, for delay 0"),
+        (lambda: linear_composite(VALUES, coefficients=[]), "coefficients must have at least one number, for delay 0"),
         (
             lambda: linear_composite(np.ones((2, 2)), coefficients=[0.75, 0.75]),
             r"coefficients must keep every contiguous part of an effect in \[0, 1\], .* arm 0 is 1\.5",
@@ -188,7 +188,7 @@ def test_a_long_spread_never_stores_every_component():
         ),
         (
             lambda: randomly_delayed(VALUES, max_delay=None, seed=0),
-            "max_delay must be given for the lone law 'uniform'",
+            "max_delay must be given for the law 'uniform' without parameters",
         ),
         (
             lambda: anonymous_iid(9, means=[0.5, 0.6], delay_law=("poisson", 5), seed=0),

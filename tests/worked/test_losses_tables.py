@@ -160,7 +160,7 @@ def test_tables_keep_a_copy_and_their_own_range():
         (lambda: switching(5, n_arms=2, seed=0, period=0), "period must be at least 1, but got 0"),
         (
             lambda: switching(5, n_arms=2, seed=0, period=2, rounds=[1]),
-            "period must be left out where rounds are given",
+            "period must be omitted if rounds are given",
         ),
         (lambda: switching(5, n_arms=2, seed=0, rounds=[3, 2]), r"rounds must increase, but got \[3, 2\]"),
         (lambda: switching(5, n_arms=2, seed=0, rounds=[5]), "rounds must be at most 4, but got 5"),

@@ -131,7 +131,7 @@ def test_a_range_for_averages_is_held_against_what_was_drawn():
     assert history.resample(500, seed=0, batch=400, low=0.0, high=7.5).high == 7.5
     with pytest.raises(InvalidLosses, match=r"in \[0, 6\.5\], but a part of components\[\d+, :, 1\] sums to"):
         history.resample(500, seed=0, batch=400, low=0.0, high=6.5)
-    with pytest.raises(InvalidLosses, match=r"recorded play, but got \[0, 7\.5\] and a part that is 8\.0"):
+    with pytest.raises(InvalidLosses, match=r"recorded play, but got \[0, 7\.5\] and a part that sums to 8\.0"):
         history.resample(500, seed=0, low=0.0, high=7.5)
 
 
@@ -152,12 +152,12 @@ def test_a_series_and_a_kernel():
 @pytest.mark.parametrize(
     ("make", "text"),
     [
-        (lambda: History([1], [0, 1], EFFECTS[:2]), r"rounds must be 2, one a play, but got shape \(1,\)"),
-        (lambda: History([1, 1], [0.0, 1.0], EFFECTS[:2]), r"arms must be whole numbers from 0 on, but got \[0\.0"),
-        (lambda: History([1, 1], [0, -1], EFFECTS[:2]), r"whole numbers from 0 on, but got \[0, -1\]"),
+        (lambda: History([1], [0, 1], EFFECTS[:2]), r"rounds must have 2 items, one per play, but got shape \(1,\)"),
+        (lambda: History([1, 1], [0.0, 1.0], EFFECTS[:2]), r"arms must be whole numbers of at least 0, but got \[0\.0"),
+        (lambda: History([1, 1], [0, -1], EFFECTS[:2]), r"whole numbers of at least 0, but got \[0, -1\]"),
         (lambda: History([1, 1], [0, 2], EFFECTS[:2]), r"the plays of arms 0, 1, \.\.\. are \[1, 0, 1\]"),
         (lambda: History([1, 2], [0, 0], EFFECTS[:2]), r"arms must be at least 2, .* are \[2\]"),
-        (lambda: History([1, 1, 1], [0, 1, 0], EFFECTS[:3]), "recorded once, but round 1, arm 0 is there again"),
+        (lambda: History([1, 1, 1], [0, 1, 0], EFFECTS[:3]), "recorded once, but round 1, arm 0 occurs twice"),
         (lambda: History([1, 1], [0, 1], [[1.0], [np.nan]]), r"effects must be finite, but effects\[1, 0\] is nan"),
         (lambda: History([], [], np.zeros((0, 2))), r"shape \(plays, d\+1\), both at least 1, but got \(0, 2\)"),
         (lambda: History([1, 1], [0, 1], [[0.0], [0.0]]).replay(), r"span a range .* but got \[0, 0\]"),

@@ -1,9 +1,9 @@
 """Oblivious loss sequences, fixed before play begins.
 
-protocol     Losses: what players and engines see of a sequence
+protocol     Losses: the interface of a sequence to players and engines
 composite    from an array of components
 tables       whole losses round by round: iid, switching, drifting, seasonal, ...
-spreads      how the whole losses of a table arrive: delayed, split, fading, ...
+spreads      how the losses of a table arrive over time: delayed, split, fading, ...
 delay_laws   the laws of random delays
 hard         the instance of the lower bound
 replay       from recorded data

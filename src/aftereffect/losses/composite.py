@@ -12,20 +12,20 @@ from aftereffect.core.errors import InvalidLosses
 from aftereffect.losses.protocol import Losses
 
 TOLERANCE = 1e-9
-"""By what share of the range the sum of a play's components may exceed it: sums of doubles are not exact."""
+"""The sum of a play's components may exceed the range by this fraction of it, to allow for rounding."""
 
-# Components are checked in stretches of rounds with about this many numbers, to save memory.
+# Components are checked in chunks of rounds with about this many numbers, to save memory.
 STRETCH = 1 << 18
 
 
 class Dense(NamedTuple):
-    """values[t, i, s] = ℓ_t^(s)(i): the delay comes last, so that one play's components lie side by side."""
+    """values[t, i, s] = ℓ_t^(s)(i): the delay is the last axis, so that one play's components are contiguous."""
 
     values: FloatArray
 
 
 def spread(params: Any, t: int, arm: int, pending: FloatArray, at: int) -> None:
-    """Add the components as they are stored."""
+    """Add the stored components."""
     for s in range(params.values.shape[2]):
         pending[at + s] += params.values[t, arm, s]
 
@@ -37,8 +37,8 @@ class CompositeLosses(Losses):
     """Losses from an array of shape (T, d+1, K).
 
     With the default range [0, 1] this is the paper's assumption: components[t, s, i] >= 0, and the sum of
-    components[t, :, i], which is ℓ_t(i), is at most 1. In general every contiguous part of a column
-    components[t, :, i] has to lie in [min(low, 0), max(high, 0)] (`core/effects.py`).
+    components[t, :, i], which is ℓ_t(i), is at most 1. In general every contiguous part of components[t, :, i] must
+    sum to a number in [min(low, 0), max(high, 0)] (`core/effects.py`).
 
     >>> components = np.zeros((3, 2, 2))
     >>> components[:, 0, 0] = 0.5               # arm 0 costs 1/2 at once
@@ -72,12 +72,12 @@ class CompositeLosses(Losses):
 
 
 def check_parts(components: FloatArray, span: Effects) -> None:
-    """Raise an error that names the first play with a contiguous part outside [lo, hi]."""
+    """Raise an error that names the first play with a contiguous part whose sum is outside [lo, hi]."""
     stretch = max(1, STRETCH // (components.shape[1] * components.shape[2]))
     margin = TOLERANCE * (span.hi - span.lo)
     for first in range(0, len(components), stretch):
         part = components[first : first + stretch]
-        # Where one sign is excluded, it is excluded exactly, with no margin for rounding.
+        # If one sign is not allowed, it is refused without a margin for rounding.
         wrong = (part < 0.0) if span.lo == 0.0 else (part > 0.0) if span.hi == 0.0 else None
         if wrong is not None and wrong.any():
             t, s, i = (int(n) for n in np.argwhere(wrong)[0])
@@ -99,10 +99,10 @@ def check_parts(components: FloatArray, span: Effects) -> None:
 
 
 def extreme_parts(components: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the least and the greatest sum over contiguous parts (the empty one too) along axis 1.
+    """Return the least and the greatest sum over contiguous parts (including the empty one) along axis 1.
 
-    The greatest part that ends at s is component s plus the greatest that ends before it, if that is
-    positive (Kadane's rule).
+    The greatest sum that ends at s is component s plus the greatest sum that ends at s − 1, if that is positive
+    (Kadane's algorithm).
 
     >>> least, most = extreme_parts(np.array([[[2.0], [-3.0], [1.0], [4.0]]]))
     >>> float(least[0, 0]), float(most[0, 0])

@@ -7,12 +7,11 @@
     ("half_normal", mean, variance)    mean + σ(|Z| - √(2/π)), rounded: its mean is `mean`, σ² = `variance`
     ("positive_normal", mean, variance)    |N(mean, variance)|, rounded
 
-Z is standard normal. A delay beyond `max_delay` becomes `max_delay`: late effects arrive on the last day,
-none is lost.
+Z is standard normal. A delay greater than `max_delay` is replaced by `max_delay`, so that no effect is lost.
 
-Pike-Burke et al. (2018) have delays N₊(μ, σ²) of mean μ. The variance that fits their curves of ODAAF-V is
-that of a half-normal law, σ²(1 - 2/π): "half_normal" has this mean and this variance. "positive_normal" is
-what the symbol suggests; which one was drawn is not said.
+Pike-Burke et al. (2018) use delays N₊(μ, σ²) of mean μ. The variance that fits their curves of ODAAF-V is that of
+a half-normal law, σ²(1 - 2/π); "half_normal" has this mean and variance. "positive_normal" is the literal reading
+of the symbol. The paper does not say which of the two was used.
 """
 
 import math
@@ -32,11 +31,11 @@ FIELDS = {
     "half_normal": ("mean", "variance"),
     "positive_normal": ("mean", "variance"),
 }
-"""The numbers that follow a law's name."""
+"""The parameters of each law, in order."""
 
 
 def checked_law(law: Any, max_delay: int | None) -> tuple[str, tuple[float, ...]]:
-    """Return a law's name and numbers; the lone word "uniform" is completed by `max_delay`.
+    """Return a law's name and parameters; "uniform" without parameters means uniform on 0..max_delay.
 
     >>> checked_law("uniform", 9)
     ('uniform', (0.0, 9.0))
@@ -46,7 +45,7 @@ def checked_law(law: Any, max_delay: int | None) -> tuple[str, tuple[float, ...]
     fields = FIELDS[name]
     if name == "uniform" and len(parts) == 1:
         if max_delay is None:
-            raise InvalidArgument("max_delay must be given for the lone law 'uniform', but got None")
+            raise InvalidArgument("max_delay must be given for the law 'uniform' without parameters, but got None")
         parts = (name, 0, max_delay)
     if len(parts) != 1 + len(fields):
         wanted = f"({name!r}, {', '.join(fields)})"
@@ -65,7 +64,7 @@ def checked_law(law: Any, max_delay: int | None) -> tuple[str, tuple[float, ...]
 
 
 def largest_delay(law: Any, max_delay: int | None) -> int:
-    """Return `max_delay`, or where it is None the greatest delay of a bounded law."""
+    """Return `max_delay`, or, if it is None, the greatest delay of the law, which must then be bounded."""
     if max_delay is not None:
         return checks.integer("max_delay", max_delay, low=0, high=np.iinfo(np.int32).max)
     name, numbers = checked_law(law, None)
@@ -75,7 +74,7 @@ def largest_delay(law: Any, max_delay: int | None) -> int:
 
 
 def draw_delays(law: Any, max_delay: int, shape: tuple[int, int], random: np.random.Generator) -> NDArray[np.int32]:
-    """Draw delays, round them to whole rounds and cut them at `max_delay`."""
+    """Return random delays of this shape, rounded to whole rounds and capped at `max_delay`."""
     name, (first, *rest) = checked_law(law, max_delay)
     drawn: NDArray[Any]
     if name == "fixed":

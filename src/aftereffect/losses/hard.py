@@ -1,14 +1,13 @@
 """The adversary of the lower bound (Section 5): linear bandit losses, stacked as in the proof of Lemma 8.
 
-With rounds counted from 1, component s of round t is not zero iff t + s = 0 mod (d+1), and is then the loss
-of linear round ⌈t/(d+1)⌉. So d+1 plays are paid in one total, which shows (d+1) ℓ·q for the fractions q they
-were played in:
+With rounds counted from 1, component s of round t is nonzero only if t + s = 0 mod (d+1), and is then the loss
+of linear round ⌈t/(d+1)⌉. So d+1 plays are charged in one total, which equals (d+1) ℓ·q, where q(i) is the
+fraction of these plays in which arm i was played:
 
     round        1    2    3  |  4    5    6        d = 2
     plays pay    . -> . -> Σ  |  . -> . -> Σ
 
-If T is no multiple of d+1, the plays of the last, short group fall due after T: they cost nothing, and nobody
-sees them.
+If T is not a multiple of d+1, the plays of the last, incomplete group would be charged after T: they cost nothing.
 """
 
 import math
@@ -36,7 +35,7 @@ class Stacked(NamedTuple):
 
 
 def spread(params: Any, t: int, arm: int, pending: FloatArray, at: int) -> None:
-    """Add the one component that is not zero: at the end of the group of d+1 rounds that t (from 0) is in."""
+    """Add the only nonzero component, in the last round of the group of d+1 rounds that round t (from 0) belongs to."""
     group = t // (params.max_delay + 1)
     into = t - group * (params.max_delay + 1)
     pending[at + params.max_delay - into] += params.linear[group, arm]
@@ -55,7 +54,7 @@ def stacked(
     low: float = 0.0,
     high: float = 1.0,
 ) -> Losses:
-    """Stack given linear losses, shape (n, K), as Lemma 8 does; T = n(d+1) unless given.
+    """Stack linear losses, shape (n, K), as in Lemma 8; by default T = n(d+1).
 
     >>> stacked([[0.25, 1.0], [0.5, 0.0]], max_delay=1).totals([0, 1, 0, 0])
     array([0.  , 1.25, 0.  , 1.  ])
@@ -79,7 +78,7 @@ def stacked(
 
 @by_keyword
 def published_gap(n_arms: int, *, rounds: int) -> float:
-    """Return μ of Shamir's lower bound for `rounds` linear rounds: √(K/n)/4, but 1/2 where n < K/4.
+    """Return the gap μ of Shamir's lower bound for n = `rounds` linear rounds: √(K/n)/4, or 1/2 if n < K/4.
 
     >>> published_gap(4, rounds=10_000)
     0.005
@@ -90,15 +89,16 @@ def published_gap(n_arms: int, *, rounds: int) -> float:
 
 
 def noise_scale(n_arms: int, rounds: int, noise: str) -> float:
-    """Return σ = 1/√(8 ln(2m)), m the number of normal variables in so many linear rounds: Kn, or n if shared."""
+    """Return σ = 1/√(8 ln(2m)) for n = `rounds`; m is the number of normal variables: Kn, or n if shared."""
     width = n_arms if noise == "independent" else 1
     return 1.0 / math.sqrt(8.0 * math.log(2.0 * width * rounds))
 
 
 class HardLosses(Losses):
-    """What `hard` draws. best: the planted arm J. linear: the loss vectors, (⌈T/(d+1)⌉, K). gap: μ. scale: σ.
+    """The losses that `hard` returns.
 
-    The best arm's mean is lower by scale · gap than the 1/2 of all others.
+    best: the planted best arm J. linear: the loss vectors, (⌈T/(d+1)⌉, K). gap: μ. scale: σ. The best arm's mean is
+    1/2 − scale · gap, that of every other arm 1/2.
     """
 
     best: int
@@ -121,14 +121,14 @@ def hard(
     """Draw an instance of the lower bound Ω̃(√((d+1)KT)) of Theorem 10.
 
     Linear losses are 1/2 + σx with x normal of variance 1/4 and mean -μ for a planted arm J, 0 for the
-    others; J is uniform unless `best_arm` names it. `gap` is μ; the default is the published one
-    (`published_gap` for the n = ⌊T/(d+1)⌋ linear rounds that are paid), at which nobody can tell the arms
-    apart: multiply it to see learning. noise: "independent" for each arm, or "shared" by all arms of a round.
+    others; J is drawn uniformly unless `best_arm` is given. `gap` is μ; the default is the published one
+    (`published_gap` for the n = ⌊T/(d+1)⌋ linear rounds that are charged), at which no algorithm can tell the arms
+    apart; choose a multiple of it to see learning. noise: "independent" for each arm, or "shared" by all arms of a
+    round.
 
     σ = 1/√(8 ln(2m)), with m the number of normal variables (Kn, or n if shared), brings losses into [0, 1].
-    Noise beyond 1/2 - σμ, the room there is, is set to 0. As that cuts both sides alike, means stay exactly
-    1/2 and 1/2 - σμ. The gap must leave half the room, σμ <= 1/4; then on average at most one variable is
-    cut.
+    Noise of absolute value above 1/2 - σμ would leave [0, 1] and is set to 0. This is symmetric, so the means remain
+    exactly 1/2 and 1/2 - σμ. The gap must satisfy σμ <= 1/4; then on average at most one variable is set to 0.
 
     Reference: Shamir, "On the complexity of bandit linear optimization", COLT 2015, Theorem 5 and Appendix B.
 

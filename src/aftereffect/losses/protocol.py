@@ -1,15 +1,15 @@
-"""Loss sequences as the paper sees them (Section 2): oblivious, composite, charged over d+1 rounds.
+"""Loss sequences as the paper defines them (Section 2): oblivious, composite, charged over d+1 rounds.
 
     round           0    1    2    3    4         d = 2
     play in 0       s0   s1   s2                  component s of the arm played in round t
     play in 1            s0   s1   s2             is charged in round t + s
     play in 2                 s0   s1   s2
-    total           Σ    Σ    Σ    Σ    Σ         the player sees the sum of its column only
+    total           Σ    Σ    Σ    Σ    Σ         the player observes only the sum of each column
 
-A `Losses` object stands on a kernel: `spread` adds the components of one play to a buffer (`core/kernel.py`).
-Everything else follows. **The order of summation is part of the contract**, since every engine must agree bit
-for bit: a total starts at 0.0, and plays add their components in the order in which they were played. Charges
-beyond the horizon are never seen.
+A `Losses` object is defined by a kernel, whose `spread` adds the components of one play to a buffer
+(`core/kernel.py`). **The order of summation is part of the contract**, since all engines must agree bit for bit:
+a total starts at 0.0, and plays add their components in the order in which they were played. Charges after the
+horizon are never observed.
 """
 
 from collections.abc import Callable
@@ -23,14 +23,14 @@ from aftereffect.core.checks import FloatArray
 from aftereffect.core.effects import effects
 from aftereffect.core.errors import InvalidArgument, InvalidLosses, OutOfTurn
 
-# Long enough that calls of compiled code cost little, short enough for the first-level cache.
+# Rounds per call of compiled code: enough that the call itself costs little, few enough for the first-level cache.
 CHUNK = 2048
 
 
 def play_rounds(
     params: Any, first: int, arms: NDArray[np.int64], max_delay: int, pending: FloatArray, totals: FloatArray
 ) -> None:
-    """Play `arms` from round `first` on: write their totals, leave in `pending` what they still owe."""
+    """Play `arms` from round `first` on: write the totals, and leave in `pending` the charges of later rounds."""
     rounds = len(arms)
     for k in range(rounds):
         kernel.spread(params, first + k, arms[k], pending, k)
@@ -48,7 +48,7 @@ def play_once(params: Any, t: int, arm: int, pending: FloatArray, at: int) -> fl
 
 
 def write_components(params: Any, horizon: int, n_arms: int, max_delay: int, flat: FloatArray) -> None:
-    """Write all components, ordered by round, arm and delay, into zeros."""
+    """Write all components, ordered by round, arm and delay, into `flat`, which must be zeros."""
     for t in range(horizon):
         for arm in range(n_arms):
             kernel.spread(params, t, arm, flat, (t * n_arms + arm) * (max_delay + 1))
@@ -57,12 +57,12 @@ def write_components(params: Any, horizon: int, n_arms: int, max_delay: int, fla
 class Losses:
     """A sequence of losses for T = `horizon` rounds, d = `max_delay` and K = `n_arms`, fixed in advance.
 
-    params: the NamedTuple whose type names the kernel (register your own with `core.kernel.register`).
-    direction, low, high: whether effects are losses or rewards, and the range of what one play does in all.
+    params: the NamedTuple whose type identifies the kernel (register your own with `core.kernel.register`).
+    direction, low, high: whether effects are losses or rewards, and the range of the whole effect of one play.
     means: the expected whole effect of a play of each arm, if known and the same in every round; else None.
-    recipe: maps a seed to a fresh draw, for losses that were drawn; None for fixed ones.
+    recipe: a function from a seed to a fresh draw, for random losses; None for fixed ones.
 
-    Build them with `CompositeLosses`, or with `spreads.py` and `tables.py`, or `hard`.
+    To build one, use `CompositeLosses`, the functions of `spreads.py` and `tables.py`, or `hard`.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class Losses:
         means: ArrayLike | None = None,
         recipe: "Callable[[int], Losses] | None" = None,
     ) -> None:
-        """Check the sizes; the kernel's own parameters are for its builder to check."""
+        """Check the sizes; the kernel's own parameters must be checked by the function that builds them."""
         if type(params) not in kernel.LOSSES:
             raise InvalidArgument(
                 f"params must be of a type registered with a LossKernel, but got {checks.shown(type(params))}"
@@ -87,7 +87,7 @@ class Losses:
         self.max_delay = checks.integer("max_delay", max_delay, low=0)
         self.n_arms = checks.integer("n_arms", n_arms, low=2)
         self.effects = effects(direction, low, high)
-        # The sum over the horizon must be finite.
+        # The sum over the horizon must not overflow.
         checks.real("horizon * (high - low)", self.horizon * (self.effects.hi - self.effects.lo))
         self.direction = direction
         self.low = float(low)
@@ -100,18 +100,18 @@ class Losses:
 
     @property
     def stochastic(self) -> bool:
-        """Whether `redraw` can draw these losses anew."""
+        """Whether `redraw` can return a fresh draw of these losses."""
         return self._recipe is not None
 
     def redraw(self, seed: int) -> "Losses":
-        """Return a fresh draw of the same stochastic recipe."""
+        """Return a fresh draw from the same distribution."""
         seed = checks.integer("seed", seed, low=0)
         if self._recipe is None:
             raise InvalidLosses(f"losses must have a stochastic recipe to be redrawn, but {self!r} is fixed")
         return self._recipe(seed)
 
     def components(self) -> FloatArray:
-        """Return all components, shape (T, d+1, K); for small cases, as it is large."""
+        """Return all components, shape (T, d+1, K). The array is large: use it for small problems only."""
         from aftereffect.core.jit import compiled
 
         flat = np.zeros(self.horizon * self.n_arms * (self.max_delay + 1))
@@ -121,7 +121,7 @@ class Losses:
         return np.ascontiguousarray(by_arm.transpose(0, 2, 1))
 
     def totals(self, arms: ArrayLike) -> FloatArray:
-        """Return the T totals that playing `arms`, one a round, would observe."""
+        """Return the T totals observed if `arms` are played, one per round."""
         checked = self._checked_arms(arms)
         totals = np.empty(self.horizon)
         self._play(lambda a, b: checked[a:b], totals)
@@ -135,7 +135,7 @@ class Losses:
         return totals
 
     def arm_sums(self) -> FloatArray:
-        """Return what always playing each arm adds up to within the horizon, shape (K,)."""
+        """Return, for each arm, the sum of totals within the horizon if it is always played, shape (K,)."""
         if self._arm_sums is None:
             totals = np.empty(self.horizon)
             sums = np.empty(self.n_arms)
@@ -146,17 +146,17 @@ class Losses:
         return self._arm_sums
 
     def best_arm(self) -> int:
-        """Return the fixed arm with the least sum of totals (for rewards the greatest); the first if tied."""
+        """Return the arm with the least `arm_sums` (for rewards the greatest); the first one in case of ties."""
         sums = self.arm_sums()
         return int(sums.argmax() if self.effects.maximize else sums.argmin())
 
     def regret(self, arms: ArrayLike) -> float:
-        """Return R_T of Section 2: the totals of `arms` minus those of the best arm; flipped for rewards."""
+        """Return R_T of Section 2: the sum of totals of `arms` minus that of the best arm; for rewards, the reverse."""
         played, best = float(self.totals(arms).sum()), float(self.arm_sums()[self.best_arm()])
         return best - played if self.effects.maximize else played - best
 
     def stream(self) -> "LossStream":
-        """Return the losses as a player meets them, round by round."""
+        """Return a stream that plays these losses round by round."""
         return LossStream(self)
 
     def _checked_arms(self, arms: ArrayLike) -> NDArray[np.int64]:
@@ -166,7 +166,7 @@ class Losses:
             raise InvalidArgument(f"arms must be {self.horizon} whole numbers, but got {checks.shown(arms)}") from None
         if given.dtype.kind not in "iu" or given.shape != (self.horizon,):
             raise InvalidArgument(
-                f"arms must be {self.horizon} whole numbers, one a round, but got {given.dtype} of shape {given.shape}"
+                f"arms must be {self.horizon} whole numbers, one per round, but got {given.dtype}, shape {given.shape}"
             )
         bad = (given < 0) | (given >= self.n_arms)
         if bad.any():
@@ -179,7 +179,7 @@ class Losses:
         self._play(lambda a, b: arms[: b - a], totals)
 
     def _play(self, arms: Callable[[int, int], NDArray[np.int64]], totals: FloatArray) -> None:
-        """Fill `totals` for the arms(a, b) of rounds a to b-1, chunk by chunk."""
+        """Write `totals` chunk by chunk; arms(a, b) returns the arms of rounds a to b-1."""
         from aftereffect.core.jit import compiled
 
         play = compiled(play_rounds, self.params)
@@ -195,7 +195,7 @@ class Losses:
         return min(self.horizon, max(CHUNK, self.max_delay))
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Make the arrays read-only again, as compiled code expects them: pickle does not keep that."""
+        """Make the arrays read-only again, as compiled code expects: pickle does not preserve the flag."""
         self.__dict__.update(state)
         parts = (checks.owned(part) if isinstance(part, np.ndarray) else part for part in self.params)
         self.params = type(self.params)(*parts)
@@ -206,7 +206,7 @@ class Losses:
 
 
 class LossStream:
-    """Losses met round by round: `play(arm)` returns the next round's total. `round` counts those played."""
+    """Losses played round by round: `play(arm)` returns the next round's total; `round` counts the rounds played."""
 
     def __init__(self, losses: Losses) -> None:
         from aftereffect.core.jit import compiled
@@ -219,11 +219,11 @@ class LossStream:
         self._at = 0
 
     def play(self, arm: int) -> float:
-        """Play `arm` and return the total of this round; an error once the horizon is reached."""
+        """Play `arm` and return the total of this round; raise `OutOfTurn` after the last round."""
         losses = self.losses
         arm = checks.integer("arm", arm, low=0, high=losses.n_arms - 1)
         if self.round >= losses.horizon:
-            raise OutOfTurn(f"play must be called at most horizon={losses.horizon} times, but all are played")
+            raise OutOfTurn(f"play must be called at most horizon={losses.horizon} times, but all rounds are played")
         if self._at == self._chunk:
             owed = losses.max_delay
             self._pending[:owed] = self._pending[self._chunk :].copy()

@@ -1,16 +1,16 @@
-"""Losses from what was recorded: a person's own history, or real data, as the ℓ_t^(s)(i) of Section 2.
+"""Losses from recorded data, as the ℓ_t^(s)(i) of Section 2.
 
-R_T compares a player with arms it did not play, so replay needs the effect of *every* arm in *every* round. Three
-kinds of history give it:
+R_T compares a player with arms it did not play, so a replay needs the effect of *every* arm in *every* round. Three
+kinds of data provide it:
 
-    panel    every arm was played in every round (in different shops, say): `History.replay`, nothing is invented
+    panel    every arm was played in every round (in different shops, say): `History.replay` uses the data unchanged
     series   whole effects of every arm in every round, and a kernel that spreads them: `replay_series`
-    log      one arm a round: what the others would have done is unknown. `History.resample` draws, for every round and
-             arm, one of that arm's recorded plays at random. That is a bootstrap: it keeps how an arm's effect varies
-             and arrives, and loses how it depends on the season or on who was targeted.
+    log      one arm per round; the effects of the others are unknown. `History.resample` draws, for every round and
+             arm, one of that arm's recorded plays at random. This is a bootstrap: it preserves how an arm's effect
+             varies and arrives, but not how it depends on the season or on who was targeted.
 
-Which record a resampled play is made of is hashed from (key, t, i) as it is needed, so that any number of rounds takes
-no more memory than the records. Averages of many records would be too slow to make anew in every run: they are stored.
+The record used for a resampled play is computed by a hash of (key, t, i) when it is needed, so that memory does not
+grow with the number of rounds. Averages of several records would be too slow to recompute and are stored.
 """
 
 import math
@@ -30,13 +30,13 @@ from aftereffect.losses.seeds import RECORDS, recipe, sequence
 from aftereffect.losses.spreads import hashed_uniform, kernels, linear_composite
 
 MARGIN = 0.1
-"""By what share of the recorded range an inferred range is wider: the next play may do more than any so far."""
+"""Each nonzero end of an inferred range is widened by this fraction, as future effects may exceed the recorded ones."""
 
 
 class Resampled(NamedTuple):
     """records[n, s]: recorded plays, arm by arm; those of arm i are records[starts[i]:starts[i + 1]].
 
-    key: where the hash starts that picks one of them for each round and arm.
+    key: the key of the hash that picks one of them for each round and arm.
     """
 
     records: FloatArray
@@ -46,13 +46,13 @@ class Resampled(NamedTuple):
 
 @kernel.helper
 def picked(starts: NDArray[np.int64], key: np.uint64, arm: int, count: int) -> int:
-    """Return the row of one of the arm's records, all equally likely: pick number `count` of this key."""
+    """Return the row of a random record of the arm, all equally likely: draw number `count` of this key."""
     size = starts[arm + 1] - starts[arm]
     return int(starts[arm] + int(hashed_uniform(key, count) * size))
 
 
 def spread(params: Any, t: int, arm: int, pending: FloatArray, at: int) -> None:
-    """Add the components of the record that was picked."""
+    """Add the components of the record drawn for this round and arm."""
     row = picked(params.starts, params.key, arm, t * (len(params.starts) - 1) + arm)
     for s in range(params.records.shape[1]):
         pending[at + s] += params.records[row, s]
@@ -64,7 +64,7 @@ kernel.register(Resampled, kernel.LossKernel(spread))
 def fill_averages(
     records: FloatArray, starts: NDArray[np.int64], key: np.uint64, batch: int, values: FloatArray
 ) -> None:
-    """Write into values[t, i, :], which are zeros, the average of `batch` records of arm i."""
+    """Write into values[t, i, :], which must be zeros, the average of `batch` random records of arm i."""
     rounds, n_arms, parts = values.shape
     for t in range(rounds):
         for arm in range(n_arms):
@@ -77,15 +77,15 @@ def fill_averages(
 
 
 class History:
-    """Recorded plays: in round rounds[n], arm arms[n] had the effects[n, s] s rounds later, s = 0..d.
+    """Recorded plays: arm arms[n], played in round rounds[n], had the effect effects[n, s] s rounds later, s = 0..d.
 
-    rounds: labels that can be ordered; rounds that nobody recorded do not count. arms: whole numbers from 0; every
-    arm up to the greatest needs a play. No play may be recorded twice.
+    rounds: labels that can be ordered; rounds without a record are skipped. arms: whole numbers from 0; every arm up
+    to the greatest must have a play. No play may be recorded twice.
 
     >>> history = History([1, 1, 2, 2], [0, 1, 0, 1], [[3.0, 1.0], [0.0, 5.0], [2.0, 1.0], [0.0, 6.0]])
     >>> history.complete, history.horizon, history.max_delay, history.span()
     (True, 2, 1, (0.0, 6.6))
-    >>> history.replay().totals([1, 0])          # 0, then what is left of arm 1 with the first of arm 0: 5 + 2
+    >>> history.replay().totals([1, 0])          # 0, then the second effect of arm 1 and the first of arm 0: 5 + 2
     array([0., 7.])
     """
 
@@ -96,9 +96,9 @@ class History:
             raise InvalidLosses(f"effects must have shape (plays, d+1), both at least 1, but got {numbers.shape}")
         for name, given in (("rounds", labels), ("arms", played)):
             if given.shape != numbers.shape[:1]:
-                raise InvalidLosses(f"{name} must be {len(numbers)}, one a play, but got shape {given.shape}")
+                raise InvalidLosses(f"{name} must have {len(numbers)} items, one per play, but got shape {given.shape}")
         if played.dtype.kind not in "iu" or played.min() < 0:
-            raise InvalidLosses(f"arms must be whole numbers from 0 on, but got {checks.shown(arms)}")
+            raise InvalidLosses(f"arms must be whole numbers of at least 0, but got {checks.shown(arms)}")
         self.n_arms = int(played.max()) + 1
         counts = np.bincount(played, minlength=self.n_arms)
         if self.n_arms < 2 or not counts.all():
@@ -111,43 +111,43 @@ class History:
         _, first = np.unique(cells, return_index=True)
         if len(first) < len(cells):
             n = int(np.setdiff1d(np.arange(len(cells)), first)[0])
-            raise InvalidLosses(f"plays must be recorded once, but round {labels[n]}, arm {played[n]} is there again")
+            raise InvalidLosses(f"plays must be recorded once, but round {labels[n]}, arm {played[n]} occurs twice")
         order = np.lexsort((when, played))
         self.effects = checks.owned(numbers[order])
         self.starts = checks.owned(np.concatenate([[0], np.cumsum(counts)]).astype(np.int64))
         self._rounds = when[order]
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Make the arrays read-only again, as compiled code expects them: pickle does not keep that."""
+        """Make the arrays read-only again, as compiled code expects: pickle does not preserve the flag."""
         for name, value in state.items():
             setattr(self, name, checks.owned(value) if isinstance(value, np.ndarray) else value)
 
     @property
     def horizon(self) -> int:
-        """How many rounds have a play."""
+        """The number of rounds with at least one play."""
         return len(self.labels)
 
     @property
     def max_delay(self) -> int:
-        """Return d."""
+        """d, the longest delay."""
         return int(self.effects.shape[1]) - 1
 
     @property
     def complete(self) -> bool:
-        """Whether every arm was recorded in every round: a panel."""
+        """Whether every arm was recorded in every round, which makes the history a panel."""
         return len(self.effects) == self.horizon * self.n_arms
 
     def span(self, margin: float = MARGIN) -> tuple[float, float]:
-        """Return (low, high): what the recorded plays span, widened by `margin` of it at each end but 0."""
+        """Return (low, high): the range of the recorded plays, each nonzero end widened by `margin` of its length."""
         return widened(*self.extremes(), margin)
 
     def extremes(self) -> tuple[float, float]:
-        """Return the least and the greatest contiguous part of a recorded play; the empty part is 0."""
+        """Return the least and the greatest sum of a contiguous part of a recorded play; the empty part sums to 0."""
         least, most = extreme_parts(self.effects.T[np.newaxis])
         return float(least.min()), float(most.max())
 
     def replay(self, *, direction: str = "maximize", low: float | None = None, high: float | None = None) -> Losses:
-        """Return the recorded effects, as they were; an error unless the history is a panel.
+        """Return the recorded effects unchanged; raise `InvalidLosses` unless the history is a panel.
 
         low, high: the range of one play's effect; by default `span()`.
         """
@@ -173,11 +173,11 @@ class History:
         low: float | None = None,
         high: float | None = None,
     ) -> Losses:
-        """Return `horizon` rounds in which every play of an arm is drawn from that arm's recorded ones.
+        """Return `horizon` rounds in which every play of an arm is drawn from that arm's recorded plays.
 
-        Draws are independent and with replacement. batch: a play is the average of so many draws (stored: T (d+1) K
-        numbers; single draws are not). low, high: the range of one play's effect; by default `span()`. Averages may
-        have a narrower one, which is held against what was drawn.
+        Draws are independent and with replacement. batch: a play is the average of `batch` draws; if above 1, all
+        T (d+1) K numbers are stored. low, high: the range of one play's effect; by default `span()`. A narrower range
+        is allowed for averages: it is checked against the averages drawn, not against the records.
         """
         horizon, batch = checks.integer("horizon", horizon, low=1), checks.integer("batch", batch, low=1)
         low, high = _range(low, high, *self.extremes())
@@ -210,13 +210,13 @@ class History:
         return Dense(checks.owned(values))
 
     def _check_records(self, span: Effects) -> None:
-        """Raise an error if a recorded play, any of which may be drawn, leaves the range."""
+        """Raise an error if a recorded play is outside the range."""
         margin = TOLERANCE * (span.hi - span.lo)
         for part in self.extremes():
             if not span.lo - margin <= part <= span.hi + margin:
                 raise InvalidLosses(
-                    "low and high must hold every contiguous part of a recorded play, "
-                    f"but got [{span.lo:g}, {span.hi:g}] and a part that is {part!r}"
+                    "low and high must cover every contiguous part of a recorded play, "
+                    f"but got [{span.lo:g}, {span.hi:g}] and a part that sums to {part!r}"
                 )
 
 
@@ -229,10 +229,10 @@ def replay_series(
     low: float | None = None,
     high: float | None = None,
 ) -> Losses:
-    """Return whole effects series[t, i], of which the share weights[s], or weights[i, s], arrives s rounds later.
+    """Return losses with whole effects series[t, i]; the fraction weights[s], or weights[i, s], arrives s rounds later.
 
-    low, high: the range of one play's effect, which has to hold the series too; by default what it spans, widened by
-    10% at each end but 0.
+    low, high: the range of one play's effect, which must cover the series too; by default the range of the data,
+    each nonzero end widened by 10% of its length.
 
     >>> replay_series([[8.0, 0.0], [0.0, 4.0]], weights=[0.5, 0.25, 0.25]).totals([0, 1])
     array([4., 4.])
@@ -251,19 +251,19 @@ def replay_series(
 
 
 def widened(least: float, most: float, margin: float) -> tuple[float, float]:
-    """Return (low, high) around [least, most], wider by `margin` of its length at each end that is not 0.
+    """Return (low, high): [least, most] with each nonzero end widened by `margin` of its length.
 
     >>> widened(-10.0, 30.0, 0.1)
     (-14.0, 34.0)
     """
     room = checks.real("margin", margin, low=0.0) * (most - least)
     if not math.isfinite(room) or most <= least:
-        raise InvalidLosses(f"effects must span a range to infer low and high from, but got [{least:g}, {most:g}]")
+        raise InvalidLosses(f"effects must span a range to infer low and high, but got [{least:g}, {most:g}]")
     return (least - room if least < 0.0 else least), (most + room if most > 0.0 else most)
 
 
 def _range(low: float | None, high: float | None, least: float, most: float) -> tuple[float, float]:
-    """Return the range as given, with what [least, most] suggests in place of None."""
+    """Return (low, high), with None replaced by the value inferred from [least, most]."""
     if low is None or high is None:
         inferred = widened(least, most, MARGIN)
         low, high = inferred[0] if low is None else low, inferred[1] if high is None else high

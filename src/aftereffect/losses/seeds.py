@@ -1,4 +1,4 @@
-"""Seeds: one per purpose, so that a table and a spread with the same seed share no randomness."""
+"""Random streams by seed and purpose, so that a table and a spread with the same seed are independent."""
 
 from collections.abc import Callable
 from functools import partial
@@ -11,7 +11,7 @@ from aftereffect.core import checks
 Drawn = TypeVar("Drawn")
 
 TABLE, DELAYS, SPLIT, HARD, CHILDREN, RECORDS = range(6)
-"""What a seed is used for. Runs of players use keys of two parts (`core/random.py`), these have three."""
+"""The purposes of a seed. Their spawn keys have three parts; those of players' runs (`core/random.py`) have two."""
 
 
 def sequence(seed: int, purpose: int) -> np.random.SeedSequence:
@@ -29,7 +29,7 @@ def generator(seed: int, purpose: int) -> np.random.Generator:
 
 
 def children(seed: int, count: int) -> list[int]:
-    """Return `count` independent seeds made from one, each of 128 bits.
+    """Return `count` independent seeds of 128 bits, derived from one seed.
 
     >>> len(set(children(0, 3) + children(1, 3)))
     6
@@ -40,7 +40,7 @@ def children(seed: int, count: int) -> list[int]:
 
 
 def recipe(build: Callable[..., Drawn], *arguments: Any, **settings: Any) -> Callable[[int], Drawn]:
-    """Return a function of a seed that calls `build` with these arguments and that seed; it can be pickled."""
+    """Return a function of a seed that calls `build` with these arguments and the seed; unlike a lambda, it pickles."""
     return partial(_with_seed, build, arguments, settings)
 
 

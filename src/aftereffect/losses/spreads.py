@@ -1,21 +1,22 @@
-"""Spreads: how the whole effects of a table arrive over the rounds. None stores (T, d+1, K) numbers.
+"""Spreads: how the whole effects of a table arrive over the rounds, without storing (T, d+1, K) numbers.
 
-    at_once            all in the round of the play
-    delayed            all, some rounds later: a fixed delay, one a round, or one a round and arm
+    at_once            the whole effect in the round of the play
+    delayed            the whole effect some rounds later: one delay for all, per round, or per round and arm
     randomly_delayed   the same, with delays drawn from a law (`delay_laws.py`)
     anonymous_iid      Bernoulli rewards with independent delays
     geometric          fading with a half-life (adstock)
     kernels            a fixed kernel per arm
     linear_composite   the same coefficients for every arm
-    random_split       cut uniformly on the simplex, anew for each round and arm
+    random_split       split into random parts, uniform on the simplex, for each round and arm
 
 Each takes a `Table` or a plain (T, K) array, and the keywords `direction`, `low` and `high`; a Table has its own range,
-which these may widen. Delays and cuts are chosen with the losses, before play begins.
+which these may widen. Delays and splits are drawn with the losses, before play begins.
 
-Three kernels do the work. `Delayed` adds a whole effect in one round: the delayed anonymous feedback of Section 1.
-`Weighted` adds table[t, i] · weights[i, s] for s = 0..d, the linear composite losses of Section 2 among them. `Split`
-cuts an effect into Dirichlet(1, ..., 1) parts: exponential numbers E_s = −ln U_s over their sum. It stores none of
-them, since U_s is hashed from (key, t, i, s): word (tK + i)(d+1) + s of the splitmix64 sequence that starts at `key`.
+There are three kernels. `Delayed` adds a whole effect in one round: the delayed anonymous feedback of Section 1.
+`Weighted` adds table[t, i] · weights[i, s] for s = 0..d, which includes the linear composite losses of Section 2.
+`Split` splits an effect into Dirichlet(1, ..., 1) parts: exponential numbers E_s = −ln U_s divided by their sum. They
+are not stored, since U_s is a hash of (key, t, i, s): word (tK + i)(d+1) + s of the splitmix64 sequence that starts
+at `key`.
 
 Reference: Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014.
 """
@@ -42,26 +43,26 @@ Law = str | tuple[str | float, ...]
 _GOLDEN, _MIX1, _MIX2 = (np.uint64(n) for n in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
 _12, _27, _30, _31 = (np.uint64(n) for n in (12, 27, 30, 31))
 
-# A product of 16 numbers of at least 2^-53 is far above the least double: one logarithm serves them all.
+# A product of 16 numbers of at least 2^-53 cannot underflow, so one logarithm is enough for all of them.
 GROUP = 16
 
 
 class Delayed(NamedTuple):
-    """values[t, i]: whole effects. delays[t, i], or delays[t, 0] for all arms: how much later they arrive."""
+    """values[t, i]: whole effects. delays[t, i], or delays[t, 0] for all arms: their delays in rounds."""
 
     values: FloatArray
     delays: NDArray[np.int32]
 
 
 class Weighted(NamedTuple):
-    """values[t, i]: whole effects. weights[i, s]: the share of arm i that arrives s rounds later."""
+    """values[t, i]: whole effects. weights[i, s]: the fraction of an effect of arm i that arrives s rounds later."""
 
     values: FloatArray
     weights: FloatArray
 
 
 class Split(NamedTuple):
-    """values[t, i]: whole effects. key: where the hash starts. max_delay: d."""
+    """values[t, i]: whole effects. key: the start of the hash sequence. max_delay: d."""
 
     values: FloatArray
     key: np.uint64
@@ -69,7 +70,7 @@ class Split(NamedTuple):
 
 
 def spread_delayed(params: Any, t: int, arm: int, pending: FloatArray, at: int) -> None:
-    """Add the whole effect in the one round in which it arrives."""
+    """Add the whole effect in the round in which it arrives."""
     column = arm if params.delays.shape[1] > 1 else 0
     pending[at + params.delays[t, column]] += params.values[t, arm]
 
@@ -83,9 +84,9 @@ def spread_weighted(params: Any, t: int, arm: int, pending: FloatArray, at: int)
 
 @kernel.helper
 def hashed_uniform(key: np.uint64, count: int) -> float:
-    """Return number `count` of the key's uniform numbers, each the midpoint of one of 2^52 cells of (0, 1).
+    """Return the uniform number with index `count` of this key: the midpoint of one of 2^52 equal cells of (0, 1).
 
-    For compiled code only: NumPy warns when uint64 wraps around, as it does here on purpose.
+    For compiled code only: it relies on uint64 overflow, for which NumPy issues a warning.
     """
     z = key + np.uint64(count + 1) * _GOLDEN
     z = (z ^ (z >> _30)) * _MIX1
@@ -118,7 +119,7 @@ kernel.register(Split, kernel.LossKernel(spread_split))
 def at_once(
     table: TableLike, *, max_delay: int = 0, direction: str = "minimize", low: Bound = None, high: Bound = None
 ) -> Losses:
-    """Charge everything in the round of the play; `max_delay` is only what players are told.
+    """Charge the whole effect in the round of the play; `max_delay` is only the value that players are given.
 
     >>> at_once([[0.5, 1.0], [0.25, 0.0]]).totals([1, 0])
     array([1.  , 0.25])
@@ -164,7 +165,7 @@ def randomly_delayed(
     low: Bound = None,
     high: Bound = None,
 ) -> Losses:
-    """Draw each round's delay (with `per_arm`, each arm's too) independently from `law`, cut at `max_delay`.
+    """Draw one delay per round (with `per_arm`, per round and arm) independently from `law`, capped at `max_delay`.
 
     law: see `delay_laws.py`; "uniform" alone means uniform on 0..max_delay. max_delay: by default the greatest delay of
     a bounded law.
@@ -192,7 +193,7 @@ def anonymous_iid(
     """Draw Bernoulli rewards (or losses) and their delays, all independent: stochastic anonymous feedback.
 
     Reference: Pike-Burke, Agrawal, Szepesvári and Grünewälder, "Bandits with delayed, aggregated anonymous
-    feedback", ICML 2018; its experiments have means (0.5, 0.6), T = 250,000 and delays with mean 25 or 50.
+    feedback", ICML 2018; the experiments there use means (0.5, 0.6), T = 250,000 and delays with mean 25 or 50.
 
     >>> losses = anonymous_iid(1000, means=[0.5, 0.6], delay_law=("uniform", 0, 50), seed=1)
     >>> losses.max_delay, losses.direction, losses.means
@@ -213,17 +214,17 @@ def geometric(
     low: Bound = None,
     high: Bound = None,
 ) -> Losses:
-    """Let effects fade as adstock does: the weight of delay s is proportional to 2^(-s/half_life).
+    """Spread effects with geometric decay (adstock): the weight of delay s is proportional to 2^(-s/half_life).
 
-    The weights are cut at d = `max_delay` and add up to 1. By default d is the least that cuts off less than
-    1% of the mass: the smallest d with 2^(-(d+1)/half_life) < 0.01.
+    The weights are truncated at d = `max_delay` and normalised to sum to 1. By default d is the least for which the
+    truncation removes less than 1% of the mass: the smallest d with 2^(-(d+1)/half_life) < 0.01.
 
     >>> geometric([[1.0, 0.0]], half_life=1.0, max_delay=2).components()[0, :, 0] * 7
     array([4., 2., 1.])
     """
     half_life = checks.real("half_life", half_life, above=0.0)
     if max_delay is None:
-        # Beyond this the weights alone would fill the memory.
+        # With a longer half-life the weights alone would exhaust the memory.
         max_delay = math.floor(checks.real("half_life without max_delay", half_life, high=1e6) * math.log2(100.0))
     delays = np.arange(checks.integer("max_delay", max_delay, low=0) + 1)
     weights = np.exp2(-delays / half_life)
@@ -234,9 +235,9 @@ def geometric(
 def linear_composite(
     table: TableLike, *, coefficients: ArrayLike, direction: str = "minimize", low: Bound = None, high: Bound = None
 ) -> Losses:
-    """Let every arm have the same coefficients a_0..a_d: the total of round t is Σ_s a_s ℓ_{t-s}(i_{t-s}).
+    """Use the same coefficients a_0..a_d for every arm: the total of round t is Σ_s a_s ℓ_{t-s}(i_{t-s}).
 
-    Coefficients may be negative or exceed 1, as long as no contiguous part of an effect leaves the range.
+    Coefficients may be negative or exceed 1, as long as every contiguous part of an effect stays in the range.
 
     Reference: Dekel, Ding, Koren and Peres, "Online learning with composite loss functions", COLT 2014.
 
@@ -253,7 +254,7 @@ def linear_composite(
 def kernels(
     table: TableLike, *, weights: ArrayLike, direction: str = "minimize", low: Bound = None, high: Bound = None
 ) -> Losses:
-    """Give each arm its own kernel: `weights` of shape (K, d+1), none negative, rows that sum to at most 1.
+    """Use a separate kernel for each arm: `weights` of shape (K, d+1), nonnegative, each row summing to at most 1.
 
     >>> kernels([[0.5, 1.0]], weights=[[1.0, 0.0], [0.25, 0.75]]).components()[0]
     array([[0.5 , 0.25],
@@ -275,7 +276,7 @@ def kernels(
 def random_split(
     table: TableLike, *, max_delay: int, seed: int, direction: str = "minimize", low: Bound = None, high: Bound = None
 ) -> Losses:
-    """Cut each effect into d+1 parts, uniformly at random on the simplex.
+    """Split each effect into d+1 random parts, uniform on the simplex.
 
     >>> parts = random_split([[1.0, 0.5]], max_delay=4, seed=3).components()[0]
     >>> parts.shape, parts.sum(axis=0).round(12)
@@ -304,7 +305,7 @@ def _checked_delays(delays: ArrayLike, shape: tuple[int, ...]) -> NDArray[np.int
 
 
 def _delayed(delays: NDArray[np.int32], max_delay: int, direction: str, table: Table) -> Losses:
-    """Return delayed losses; a redraw keeps the delays."""
+    """Return delayed losses; a redraw keeps the delays and draws a new table."""
     again = _redraw_table(partial(_delayed, delays, max_delay, direction), table)
     return _losses(Delayed(table.values, delays), table, max_delay, direction, again)
 
@@ -312,12 +313,12 @@ def _delayed(delays: NDArray[np.int32], max_delay: int, direction: str, table: T
 def _weighted(weights: FloatArray, name: str, direction: str, table: Table) -> Losses:
     """Return weighted losses after checking that every contiguous part of every effect lies in the range."""
     if weights.shape[1] < 1:
-        raise InvalidLosses(f"{name} must hold a number for delay 0 at least, but got none")
+        raise InvalidLosses(f"{name} must have at least one number, for delay 0, but got none")
     again = _redraw_table(partial(_weighted, weights, name, direction), table)
     params = Weighted(table.values, checks.frozen(weights))
     losses = _losses(params, table, weights.shape[1] - 1, direction, again, weights.sum(axis=1))
     lo, hi, _ = losses.effects
-    # A part of an effect is a value times a sum of neighbouring weights: look at the extremes of both.
+    # A part of an effect is a value times a sum of consecutive weights: check the extremes of both.
     least, most = (parts[0] for parts in extreme_parts(weights.T[np.newaxis]))
     ends = np.array([table.values.min(axis=0), table.values.max(axis=0)])
     parts = np.concatenate([ends * least, ends * most])
@@ -340,7 +341,7 @@ def _losses(
     recipe: Callable[[int], Losses] | None,
     shares: FloatArray | None = None,
 ) -> Losses:
-    """Return the losses of a table in kernel form; `shares`: how much of each arm's effect arrives in all, if not 1."""
+    """Return the losses of a table in kernel form; `shares`: the fraction of an arm's effect that arrives, if not 1."""
     horizon, n_arms = table.values.shape
     return Losses(
         params,
@@ -356,17 +357,17 @@ def _losses(
 
 
 def _redraw_table(build: Callable[[Table], Losses], table: Table) -> Callable[[int], Losses] | None:
-    """Return the recipe that spreads a fresh draw of the table; None if the table is fixed."""
+    """Return a function from a seed to the losses of a fresh draw of the table; None if the table is fixed."""
     return partial(_with_fresh_table, build, table) if table.recipe else None
 
 
 def _with_fresh_table(build: Callable[[Table], Losses], table: Table, seed: int) -> Losses:
-    # The fresh table keeps the range that this one was given.
+    # The fresh table keeps the range of this one.
     return build(as_table(table.redraw(seed), table.low, table.high))
 
 
 def _drawn_again(build: Callable[..., Losses], table: Table, seed: int, **settings: Any) -> Losses:
-    """Redraw delays or cuts, and the table where it has a recipe."""
+    """Redraw the delays or splits, and also the table if it has a recipe."""
     for_table, for_spread = children(seed, 2)
     again = partial(build, seed=for_spread, **settings)
     return _with_fresh_table(again, table, for_table) if table.recipe else again(table)

@@ -1,7 +1,7 @@
-"""Tables of whole losses ℓ_t(i), before they are spread: stochastic, switching, drifting, seasonal.
+"""Tables of whole losses ℓ_t(i), before they are spread over rounds: stochastic, switching, drifting, seasonal.
 
-A spread (`spreads.py`) turns a table into losses. All builders give numbers in [0, 1] and take `law`: "bernoulli" draws
-0 or 1 with the stated mean, "constant" gives the means themselves.
+A spread (`spreads.py`) turns a table into losses. All functions return numbers in [0, 1] and take `law`: "bernoulli"
+draws 0 or 1 with the stated mean, "constant" returns the means themselves.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,7 +25,8 @@ LAWS = ("bernoulli", "constant")
 class Table:
     """values[t, i]: the whole effect of playing arm i in round t, in [low, high].
 
-    means: the expectation of values[t], if known and the same for all t. recipe: maps a seed to a fresh draw.
+    means: the expectation of values[t], if known and the same for all t. recipe: a function from a seed to a fresh
+    draw; None if the values are fixed.
 
     >>> Table([[0.0, 1.0], [0.5, 0.25]]).values.sum(axis=0)
     array([0.5 , 1.25])
@@ -58,14 +59,14 @@ class Table:
         )
 
     def redraw(self, seed: int) -> "Table":
-        """Return a fresh draw of the same recipe."""
+        """Return a fresh draw from the same distribution."""
         seed = checks.integer("seed", seed, low=0)
         if self.recipe is None:
             raise InvalidLosses("table must have a stochastic recipe to be redrawn, but its values are fixed")
         return self.recipe(seed)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Make the arrays read-only again: pickle does not keep that."""
+        """Make the arrays read-only again: pickle does not preserve the flag."""
         for name, value in state.items():
             self.__dict__[name] = checks.owned(value) if isinstance(value, np.ndarray) else value
 
@@ -81,7 +82,7 @@ def check_range(name: str, numbers: FloatArray, low: float, high: float) -> None
 
 TableLike = Table | ArrayLike
 Bound = float | None
-"""An end of the range of one action's effect; None: the table's own, or that of losses in [0, 1]."""
+"""An end of the range of one action's effect. None: the table's own, or for a plain array that of [0, 1]."""
 
 
 def as_table(table: TableLike, low: Bound, high: Bound) -> Table:
@@ -132,14 +133,15 @@ def switching(
     gap: float = 0.2,
     law: str = "bernoulli",
 ) -> Table:
-    """Let the best arm go 0, 1, ..., K-1, 0, ...: mean (1 - gap)/2 while it is best, else (1 + gap)/2.
+    """Draw losses whose best arm is 0, 1, ..., K-1, 0, ... in turn: mean (1 - gap)/2 while best, else (1 + gap)/2.
 
-    It switches every `period` rounds, or in the given `rounds` (counted from 0); by default every quarter.
+    It switches every `period` rounds, or in the given `rounds` (counted from 0); by default after every quarter of the
+    horizon.
     """
     horizon, n_arms = _sizes(horizon, n_arms)
     gap = checks.real("gap", gap, low=0.0, high=1.0)
     if period is not None and rounds is not None:
-        raise InvalidArgument(f"period must be left out where rounds are given, but got {period}")
+        raise InvalidArgument(f"period must be omitted if rounds are given, but got {period}")
     if rounds is None:
         step = checks.integer("period", -(-horizon // 4) if period is None else period, low=1)
         starts = np.arange(step, horizon, step)
@@ -165,7 +167,7 @@ def constrained(
     best_arm: int = 0,
     law: str = "bernoulli",
 ) -> Table:
-    """Draw the stochastically constrained adversary: the gap stays, the level jumps from end to end.
+    """Draw the stochastically constrained adversary: a constant gap at a level that alternates between two extremes.
 
     The means of (best arm, all others) alternate between (0, gap) and (1 - gap, 1); phase n lasts ⌊growth^n⌋
     rounds. Reference: Zimmert and Seldin, "Tsallis-INF", JMLR 22 (2021), the experiments.
@@ -187,13 +189,13 @@ def constrained(
 
 @by_keyword
 def drifting(horizon: int, *, n_arms: int, seed: int, step: float = 0.01, law: str = "bernoulli") -> Table:
-    """Let each mean walk in [0, 1]: uniform start, steps uniform in [-step, step], reflected at the ends."""
+    """Draw losses whose means are reflected random walks in [0, 1]: uniform start, steps uniform in [-step, step]."""
     horizon, n_arms = _sizes(horizon, n_arms)
     step = checks.real("step", step, low=0.0, high=1.0)
     walk, noise = generator(seed, TABLE).spawn(2)
     path = walk.uniform(-step, step, size=(horizon, n_arms))
     path[0] = walk.random(n_arms)
-    # A symmetric walk folded into [0, 1] has the law of one that is reflected step by step.
+    # A symmetric walk folded into [0, 1] has the same law as a walk reflected at each step.
     folded = np.mod(np.cumsum(path, axis=0), 2.0)
     mu = np.minimum(folded, 2.0 - folded)
     checks.choice("law", law, LAWS)
@@ -213,7 +215,7 @@ def seasonal(
     phases: ArrayLike | None = None,
     law: str = "bernoulli",
 ) -> Table:
-    """Let means swing: level_i + amplitude_i cos(2π(t/period - phase_i)); phases i/K unless given."""
+    """Draw losses with means level_i + amplitude_i cos(2π(t/period - phase_i)); by default the phases are i/K."""
     horizon, n_arms = _sizes(horizon, n_arms)
     checks.real("horizon / period", horizon / checks.real("period", period, above=0.0))
     offsets = np.arange(n_arms) / n_arms if phases is None else per_arm("phases", phases, n_arms)
@@ -230,14 +232,14 @@ def _sizes(horizon: int, n_arms: int) -> tuple[int, int]:
 
 
 def per_arm(name: str, value: ArrayLike, n_arms: int) -> FloatArray:
-    """Return one number per arm; a single number stands for all."""
+    """Return one number per arm; a single number is used for all arms."""
     if np.ndim(value) == 0:
         return np.full(n_arms, checks.real(name, value))
     return checks.array(name, value, shape=(n_arms,))
 
 
 def within(name: str, numbers: FloatArray) -> FloatArray:
-    """Return numbers that lie in [0, 1]."""
+    """Return `numbers`; raise an error if one lies outside [0, 1]."""
     wrong = numbers[(numbers < 0.0) | (numbers > 1.0)]
     if len(wrong):
         raise InvalidArgument(f"{name} must lie in [0, 1], but got {float(wrong[0])!r}")
@@ -252,7 +254,7 @@ def draw(mu: FloatArray, law: str, seed: int) -> FloatArray:
 
 
 def finished(mu: FloatArray, law: str, seed: int, build: Callable[..., Table], **settings: Any) -> Table:
-    """Return the table drawn from means that change, by `build` with these settings."""
+    """Return a table drawn with means `mu`, shape (T, K); a redraw calls `build` with these settings."""
     again = seeds.recipe(build, len(mu), law=law, **settings)
-    # With constant losses nothing is left to redraw.
+    # Constant losses have no randomness to redraw.
     return Table(checks.owned(draw(mu, law, seed)), recipe=None if law == "constant" else again)
