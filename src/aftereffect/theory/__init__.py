@@ -1,12 +1,12 @@
 """The paper's statements as functions, one per definition, lemma, theorem or corollary.
 
-    updates     when the wrapper updates and what its windows hold (Definition 1, Lemmas 2 and 11)
+    updates     when the wrapper updates and what its windows contain (Definition 1, Lemmas 2 and 11)
     regret      stability and regret of base algorithms and wrapper (Theorems 4 to 6, Lemma 14)
-    tuning      β, η and the bound they give (Corollary 7)
-    sharp       Theorem 4 with smaller constants, and the β and η that go with it
+    tuning      the choice of β and η, and the resulting bound (Corollary 7)
+    sharp       Theorem 4 with smaller constants, and the best β and η for it
     rates       the table of Section 1, and the lower bound (Theorem 10)
-    multiplier  what FTRL with Tsallis entropy plays (Lemmas 12 and 13)
-    adaptive    FTRL whose rate follows its costs, and the wrapper around it: certificates, worst cases
+    multiplier  the distribution that FTRL with Tsallis entropy plays (Lemmas 12 and 13)
+    adaptive    FTRL with a rate adapted to its costs, and the wrapper around it: certificates, worst cases
 """
 
 from aftereffect.theory.adaptive import adaptive_mass_moved as adaptive_mass_moved

@@ -1,12 +1,13 @@
-"""What is proved of ½-Tsallis FTRL with a capped baseline and a rate that follows its costs: docs/theory/adaptive.md.
+"""Bounds for ½-Tsallis FTRL with a capped baseline and an adaptive rate; the proofs are in docs/theory/adaptive.md.
 
-The rate starts at η₁ = `first_rate` and update n, with a loss in [0, v_n], adds ϱ·cost_n/h to it, h = 2(√K − 1) and
-ϱ = 5/2. Then E[regret] <= hη₁ + 4.43√(K·V), V = E Σ v_n², at every number of updates at once. Around it stands
-Algorithm 1, fed *windows* as in the paper, or fed *stretches*: all rounds t > d whose d coins before are 0, of a block
-that ends at the first coin d+1 rounds or more after the coin before it.
+The rate starts at η₁ = `first_rate`, and update n, with a loss in [0, v_n], increases it by ϱ·cost_n/h, where
+h = 2(√K − 1) and ϱ = 5/2. Then E[regret] <= hη₁ + 4.43√(K·V), V = E Σ v_n², for every number of updates. The wrapper
+around it, Algorithm 1, feeds it either *windows*, as in the paper, or *stretches*. A stretch consists of the rounds
+t > d of a block whose d preceding coins are 0, where a block ends at the first coin equal to 1 that comes at least d+1
+rounds after the previous one.
 
-A certificate is a bound on the regret whose terms a run can show; it is the mean of it that bounds the mean regret.
-All of it counts in units of the range, hi − lo: 1 for losses in [0, 1].
+A certificate is a bound on the regret with terms that a run can compute; its mean bounds the mean regret. All values
+are in units of the range, hi − lo: 1 for losses in [0, 1].
 """
 
 import math
@@ -16,7 +17,7 @@ from aftereffect.theory.sharp import sharp_terms
 from aftereffect.theory.updates import enough_rounds, sizes, update_rate
 
 ADAPTIVE_GROWTH = 2.5
-"""ϱ: the rate grows by ϱ/h times what an update costs."""
+"""ϱ: an update increases the rate by ϱ/h times its cost."""
 _LEADING = (1.0 + 1.0 / ADAPTIVE_GROWTH) * math.sqrt(4.0 * ADAPTIVE_GROWTH)
 
 
@@ -32,8 +33,8 @@ def entropy_range(n_arms: int) -> float:
 def adaptive_regret_bound(n_arms: int, squares: float, first_rate: float) -> float:
     """Return hη₁ + (1 + 1/ϱ)√(4ϱ)·√(K·V), a bound on the mean regret over updates with losses in [0, v_n].
 
-    K = `n_arms`, η₁ = `first_rate`, V = `squares`, the mean of Σ v_n²: the number of updates where v = 1. Since
-    it is concave in V, a random V that does not depend on the arms drawn may be replaced by its mean.
+    K = `n_arms`, η₁ = `first_rate`, V = `squares`, the mean of Σ v_n², which is the number of updates if every
+    v_n = 1. Since it is concave in V, a random V that does not depend on the arms drawn may be replaced by its mean.
 
     >>> round(adaptive_regret_bound(n_arms=4, squares=10_000.0, first_rate=0.5), 1)
     886.4
@@ -44,9 +45,9 @@ def adaptive_regret_bound(n_arms: int, squares: float, first_rate: float) -> flo
 
 
 def adaptive_mass_moved(n_arms: int, updates: float, squares: float, first_rate: float) -> float:
-    """Return a bound on E[S], the mass that N updates move: min(N, √(hNΛ/(ϱ ln 2)) + (2 + 1/ln 2)Λ).
+    """Return a bound on E[S], the mass moved by N updates: min(N, √(hNΛ/(ϱ ln 2)) + (2 + 1/ln 2)Λ).
 
-    N = `updates` and V = `squares` are means. Λ = ½ ln(1 + 4ϱKV/(hη₁)²) bounds the mean of ln(η/η₁) after them.
+    N = `updates` and V = `squares` are means. Λ = ½ ln(1 + 4ϱKV/(hη₁)²) bounds the mean of ln(η/η₁) after N updates.
 
     >>> round(adaptive_mass_moved(n_arms=4, updates=10_000.0, squares=10_000.0, first_rate=0.5), 1)
     295.0
@@ -63,8 +64,9 @@ def adaptive_mass_moved(n_arms: int, updates: float, squares: float, first_rate:
 def window_certificate(max_delay: int, update_probability: float, moved: float, base: float, missing: int = 0) -> float:
     """Return d(3d+2)/(d+1) + (3d/2)·S + (2d+1)/((d+1)p)·𝓡 + (2d+1)·M, for Algorithm 1 fed windows, T >= 2d+1.
 
-    d = `max_delay`, p = β(1−β)^{2d}, β = `update_probability`; S = `moved` up to T; 𝓡 = `base`, whose mean bounds the
-    base's regret over its updates; M = `missing` rounds, whose totals never came. Infinite where p = 0.
+    d = `max_delay`, p = β(1−β)^{2d}, β = `update_probability`; S = `moved`, the mass moved up to T; 𝓡 = `base`, whose
+    mean bounds the base's mean regret over its updates; M = `missing`, the number of rounds without a total. Infinite
+    if p = 0.
 
     >>> window_certificate(max_delay=1, update_probability=0.5, moved=4.0, base=8.0)
     104.5
@@ -77,9 +79,10 @@ def window_certificate(max_delay: int, update_probability: float, moved: float, 
 
 
 def stretch_scale(max_delay: int, update_probability: float) -> float:
-    """Return C = √E(m+d)², m the rounds of a stretch, geometric of mean 1/β: C² = (2−β)/β² + 2d/β + d².
+    """Return C = √E(m+d)² for a stretch of m rounds, m geometric with mean 1/β: C² = (2−β)/β² + 2d/β + d².
 
-    A stretch of m rounds holds one part each of m + d actions. Fed Y/C, an update counts as v² = 1 on average.
+    A stretch of m rounds contains one part of each of m + d actions, so its sum divided by C lies in [0, v] with
+    v = (m+d)/C, and the mean of v² is 1.
 
     >>> stretch_scale(max_delay=0, update_probability=1.0)
     1.0
@@ -96,9 +99,9 @@ def stretch_certificate(
 ) -> float:
     """Return d + d·S + (1−β)^{−d}·C·𝓡 + (d + 2/β − 1)·M, for Algorithm 1 fed the sums of stretches over C, any T.
 
-    S and M as in `window_certificate`; a missing round voids its whole stretch. 𝓡 = `base` has to hold (m+d)/C too for
-    a stretch of m >= 1 rounds that is open at T, unless the update it would make at T is among those counted.
-    Infinite at β = 1 with d >= 1.
+    S and M are as in `window_certificate`; a missing round invalidates its whole stretch. If a stretch of m >= 1 rounds
+    is incomplete at T, 𝓡 = `base` must include (m+d)/C for it, unless 𝓡 counts the update that it would make at T.
+    Infinite if β = 1 and d >= 1.
 
     >>> stretch_certificate(max_delay=2, update_probability=0.5, moved=4.0, base=0.0)
     10.0
@@ -113,9 +116,9 @@ def stretch_certificate(
 
 
 def window_worst_case(n_arms: int, max_delay: int, horizon: int, update_probability: float, first_rate: float) -> float:
-    """Return a bound on R_T of Algorithm 1 fed windows, whatever the losses; not clipped at T = `horizon` >= 2d+1.
+    """Return a bound on R_T of Algorithm 1 fed windows, for all losses; not clipped at T = `horizon` >= 2d+1.
 
-    It is `window_certificate` at the bounds for N = p(T−2d) updates with v = 1.
+    It is `window_certificate` with the bounds for N = p(T−2d) updates with v = 1.
 
     >>> round(window_worst_case(n_arms=4, max_delay=0, horizon=10_000, update_probability=1.0, first_rate=0.5), 1)
     886.4
@@ -130,11 +133,11 @@ def window_worst_case(n_arms: int, max_delay: int, horizon: int, update_probabil
 def stretch_worst_case(
     n_arms: int, max_delay: int, horizon: int, update_probability: float, first_rate: float
 ) -> float:
-    """Return a bound on R_T of Algorithm 1 fed stretches, whatever the losses; not clipped at T = `horizon`.
+    """Return a bound on R_T of Algorithm 1 fed stretches, for all losses; not clipped at T = `horizon`.
 
-    It is `stretch_certificate` at the bounds for V = (1−β)^d (1 + β(T−d−1)) stretches begun, as many as count at T,
-    and N = β(1−β)^d (T−d−1) of them ended before. At large d, T and β = b/(d+1) it is about
-    4.43√((2/b + 2 + b)e^b)·√(K(d+1)T): 16.3 for b = 1, 14.5 for b = 0.55.
+    It is `stretch_certificate` with the bounds for V = (1−β)^d (1 + β(T−d−1)), the mean number of stretches begun by
+    round T, and N = β(1−β)^d (T−d−1), the mean number ended before round T. For large d and T and β = b/(d+1) it is
+    about 4.43√((2/b + 2 + b)e^b)·√(K(d+1)T); the constant is 16.3 for b = 1 and 14.5 for b = 0.55.
 
     >>> round(stretch_worst_case(n_arms=4, max_delay=0, horizon=10_000, update_probability=1.0, first_rate=0.5), 1)
     886.4
@@ -151,6 +154,6 @@ def stretch_worst_case(
 
 
 def _checked(moved: float, base: float, missing: int) -> tuple[float, float, int]:
-    """Return what a run shows, checked. A base's regret may be below 0."""
+    """Return S, 𝓡 and M, checked; 𝓡 may be negative."""
     S = checks.real("moved", moved, low=0.0)
     return S, checks.real("base", base), checks.integer("missing", missing, low=0)

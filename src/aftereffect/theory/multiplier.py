@@ -1,11 +1,11 @@
-"""The multiplier λ behind FTRL with Tsallis entropy (Lemmas 12 and 13, Appendix B), plain and slow.
+"""The multiplier λ of FTRL with Tsallis entropy (Lemmas 12 and 13, Appendix B), by a simple, slow method.
 
 With weights w (the estimated losses so far) and learning rate η > 0, Algorithm 2 plays the minimiser over the
 simplex of Σ_i w(i) q(i) − 2η Σ_i √q(i). It is q(i) = η²/(w(i) − λ)², where λ < min w makes these numbers sum
 to 1.
 
-`solve` in `bandits/tsallis.py` finds λ by Newton's iteration. Here it is found by bisection, which rests on nothing
-but that the sum grows in λ: this is what a fast solver is compared with.
+`solve` in `bandits/tsallis.py` finds λ by Newton's method. Here it is found by bisection, which requires only that the
+sum increases in λ; the result is the reference for the fast solver.
 """
 
 import math
@@ -31,8 +31,8 @@ def _checked(weights: ArrayLike, learning_rate: float) -> tuple[list[float], flo
 def _scaled(w: list[float], eta: float) -> tuple[list[float], float]:
     """Return v = (w − min w)/η and the root u of Σ_i (v(i) − u)^{−2} = 1, so that λ = min w + η·u.
 
-    At u = −1 an arm with v = 0 alone gives 1, so the sum is at least 1; at u = −√K each arm gives at most
-    1/K. The loop ends when no double lies between the ends.
+    At u = −1 an arm with v = 0 contributes 1, so the sum is at least 1; at u = −√K each arm contributes at most
+    1/K. The loop ends when no double lies between `left` and `right`.
     """
     lowest = min(w)
     v = [(x - lowest) / eta for x in w]
@@ -48,7 +48,7 @@ def _scaled(w: list[float], eta: float) -> tuple[list[float], float]:
 
 
 def multiplier(weights: ArrayLike, learning_rate: float) -> float:
-    """Return λ_{w,η}, the one number below min w with Σ_i η²/(w(i) − λ)² = 1 (Lemma 12).
+    """Return λ_{w,η}, the only number below min w with Σ_i η²/(w(i) − λ)² = 1 (Lemma 12).
 
     For equal weights it is w − η√K.
 
@@ -61,9 +61,9 @@ def multiplier(weights: ArrayLike, learning_rate: float) -> float:
 
 
 def tsallis_distribution(weights: ArrayLike, learning_rate: float) -> FloatArray:
-    """Return q(i) = η²/(w(i) − λ)², what Algorithm 2 plays when its estimated losses are w (Lemma 12).
+    """Return q(i) = η²/(w(i) − λ)², the distribution of Algorithm 2 for estimated losses w (Lemma 12).
 
-    It is computed from the differences w(i) − min w, so that large weights cost no precision.
+    It is computed from the differences w(i) − min w, so that no precision is lost if the weights are large.
 
     >>> tsallis_distribution([7.0, 7.0, 7.0, 7.0], learning_rate=3.0).tolist()
     [0.25, 0.25, 0.25, 0.25]
@@ -74,10 +74,10 @@ def tsallis_distribution(weights: ArrayLike, learning_rate: float) -> FloatArray
 
 
 def multiplier_variation_bound(rank: int, delta: float) -> float:
-    """Return δ/j, the most that λ grows when the j-th smallest weight grows by δ (Lemma 13).
+    """Return δ/j, a bound on the increase of λ when the j-th smallest weight increases by δ (Lemma 13).
 
-    λ_{w+δe_j,η} − λ_{w,η} <= δ/j for w(1) <= ... <= w(K), with j = `rank` from 1 and δ = `delta`. Among equal
-    weights any order will do, so the largest of their ranks gives the best bound.
+    λ_{w+δe_j,η} − λ_{w,η} <= δ/j for w(1) <= ... <= w(K), with j = `rank` from 1 and δ = `delta`. Equal weights may
+    be ordered arbitrarily, so the largest of their ranks gives the best bound.
 
     >>> multiplier_variation_bound(rank=4, delta=2.0)
     0.5

@@ -1,4 +1,4 @@
-"""What can be achieved at all: the table of Section 1, the lower bound of Section 5 (Theorem 10)."""
+"""Minimax rates: the table of Section 1, and the lower bound of Section 5 (Theorem 10)."""
 
 import math
 from typing import NamedTuple
@@ -17,8 +17,8 @@ class Rates(NamedTuple):
 def rates(n_arms: int, max_delay: int, horizon: int) -> Rates:
     """Return √(KT), √((d+K)T) and √((d+1)KT), the three columns of the table in Section 1.
 
-    `no_delay`: each loss is seen at once. `delayed`: up to d rounds later, with the round it belongs to.
-    `composite`: spread over d+1 rounds and summed with others, unlabelled. These are orders, not bounds.
+    `no_delay`: each loss is observed at once. `delayed`: up to d rounds later, labelled with its round.
+    `composite`: spread over d+1 rounds and summed with others, without labels. These are orders, not bounds.
 
     >>> rates(n_arms=4, max_delay=5, horizon=100)
     Rates(no_delay=20.0, delayed=30.0, composite=48.98979485566356)
@@ -28,9 +28,9 @@ def rates(n_arms: int, max_delay: int, horizon: int) -> Rates:
 
 
 def lower_bound_rate(n_arms: int, max_delay: int, horizon: int) -> float:
-    """Return √((d+1)KT/max(1, ln T)), the order of Theorem 10 with the √(ln T) its notation hides.
+    """Return √((d+1)KT/max(1, ln T)), the order of Theorem 10 with the √(ln T) that its notation hides.
 
-    An order only: no constant belongs to it. For a number that holds, see `lower_bound`.
+    This is an order, without a constant. For an actual bound, see `lower_bound`.
 
     >>> round(lower_bound_rate(n_arms=4, max_delay=5, horizon=100), 4)
     22.8288
@@ -40,25 +40,25 @@ def lower_bound_rate(n_arms: int, max_delay: int, horizon: int) -> float:
 
 
 def lower_bound(n_arms: int, max_delay: int, horizon: int) -> float:
-    """Return a regret that no algorithm can undercut on all loss sequences (Theorem 10 with its constants).
+    """Return a lower bound on the worst-case regret of every algorithm (Theorem 10 with its constants).
 
-    With n = ⌊T/(d+1)⌋ and s = 1/√(8 ln(2Kn)) it is (s/16)·(d+1)·min(√(Kn), 2n). Where d+1 divides T and
+    With n = ⌊T/(d+1)⌋ and s = 1/√(8 ln(2Kn)) it is (s/16)·(d+1)·min(√(Kn), 2n). If d+1 divides T and
     n >= K/4, this is (s/16)·√((d+1)KT). For T < d+1 it is 0.
 
     The instance (Shamir, 2015, Theorem 5, in the scale of Lemma 8): J is uniform on the arms, x_1, ..., x_n
-    are independent normal vectors of variance 1/4 per arm and mean 0 but −μ at J, μ = min(√(K/n)/4, 1/2);
+    are independent normal vectors of variance 1/4 per arm and mean 0 except −μ at J, μ = min(√(K/n)/4, 1/2);
     ℓ_τ = 1/2 + s·x_τ. Each ℓ_τ is charged, for all d+1 plays of its stretch, in the stretch's last round;
-    what is left over after n stretches costs 0.
+    the rounds after n stretches cost 0.
 
-    Why it holds. A stretch costs d+1 times ℓ_τ·q_τ, q_τ the shares of the arms in it, and shows that one
-    number. After t−1 stretches the laws with and without −μ at j differ by KL_j with Σ_j KL_j <= 2μ²(t−1), so
-    by Pinsker's inequality the mean of q_t(J) is at most 1/K + μ√((t−1)/K). In units of s(d+1) the regret is
+    Proof. A stretch costs (d+1)·ℓ_τ·q_τ, where q_τ(i) is the fraction of its plays that play arm i, and only this
+    number is observed. After t−1 stretches the laws with and without −μ at j differ by KL_j with Σ_j KL_j <= 2μ²(t−1),
+    so by Pinsker's inequality the mean of q_t(J) is at most 1/K + μ√((t−1)/K). In units of s(d+1) the regret is
     therefore at least μ·Σ_t (1 − 1/K − μ√((t−1)/K)) >= nμ(1 − 1/K − (2/3)μ√(n/K)), which is at least √(Kn)/12
-    for n >= K/4, and above 0.3n for n < K/4. The share of this beyond √(Kn)/16, or n/8, pays for boundedness:
-    a table with an entry outside [0, 1], i.e. |x| > √(2 ln(2Kn)), is replaced by one of zeros. An entry has
-    chance (2Kn)^{−4}, a little more at J, to be outside.
+    for n >= K/4, and above 0.3n for n < K/4. The part of this above √(Kn)/16, or n/8, covers the effect of
+    boundedness: a table with an entry outside [0, 1], i.e. |x| > √(2 ln(2Kn)), is replaced by a table of zeros. An
+    entry is outside with probability (2Kn)^{−4}, slightly more at J.
 
-    At this gap μ nobody can tell the arms apart, so that uniform play is as good as any.
+    At this gap μ no algorithm can tell the arms apart, so uniform play is as good as any other.
 
     >>> round(lower_bound(n_arms=4, max_delay=3, horizon=40_000), 2)
     5.26

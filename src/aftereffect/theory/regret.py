@@ -1,8 +1,8 @@
-"""What Theorem 4 needs to know of the paper's two base algorithms, ξ and 𝓡, and the wrapper's regret bound (Section 4).
+"""Stability ξ and regret bound 𝓡 of the paper's two base algorithms, and the wrapper's regret bound (Section 4).
 
 An algorithm is ξ-stable (Definition 3) if E Σ_i (q_{n+1}(i) − q_n(i))⁺ <= ξ in every round n, whatever the losses in
 [0, 1]. The sum is half the ℓ1 distance of two distributions, so ξ = 1 holds for every algorithm. Stabilities are
-returned as the paper states them, also where that is above 1.
+returned as the paper states them, even if they exceed 1.
 """
 
 import math
@@ -13,7 +13,7 @@ from aftereffect.theory.updates import enough_rounds, update_rate
 
 
 class Tuning(NamedTuple):
-    """β and η for the wrapper around a base algorithm, and the bound on R_T they come with."""
+    """β and η for the wrapper around a base algorithm, and the resulting bound on R_T."""
 
     update_probability: float
     learning_rate: float
@@ -24,7 +24,7 @@ def tsallis_stability(n_arms: int, learning_rate: float) -> float:
     """Return 2(1 + ln K)/η, the stability of FTRL with Tsallis entropy (Theorem 5).
 
     K = `n_arms`, η = `learning_rate` as in Algorithm 2: a *larger* η means smaller steps. At η = 0 (follow
-    the leader) the theorem says nothing, and the value is infinite. Theorem 5 is about one η for all rounds.
+    the leader) the theorem does not apply, and the value is infinite. Theorem 5 assumes the same η in all rounds.
 
     >>> round(tsallis_stability(n_arms=2, learning_rate=10.0), 6)
     0.338629
@@ -39,9 +39,9 @@ def tsallis_stability(n_arms: int, learning_rate: float) -> float:
 def exp3_stability(learning_rate: float) -> float:
     """Return η, the stability of Exp3 with `learning_rate` η (Lemma 14).
 
-    It holds in every run, not only on average. The arm j that was played is scaled by exp(−ηℓ/q_n(j)) before
-    all are divided by their sum, so the sum lost is at most q_n(j)·ηℓ/q_n(j) <= η, and no more than that can
-    go to the others.
+    It holds in every run, not only on average. The probability of the arm j that was played is multiplied by
+    exp(−ηℓ/q_n(j)) before normalisation, so the mass removed is at most q_n(j)·ηℓ/q_n(j) <= η, and the other arms
+    gain no more than that.
 
     >>> exp3_stability(learning_rate=0.05)
     0.05
@@ -52,20 +52,20 @@ def exp3_stability(learning_rate: float) -> float:
 def tsallis_regret_bound(n_arms: int, rounds: int, learning_rate: float | None = None) -> float:
     """Return 2η√K + N√K/η, a bound on the regret of Algorithm 2 after N rounds, for any η > 0.
 
-    K = `n_arms`, N = `rounds`, η = `learning_rate`; None stands for η = √(N/2), where the
-    value is 2√(2KN), Theorem 6.
+    K = `n_arms`, N = `rounds`, η = `learning_rate`; None means η = √(N/2), for which the value is 2√(2KN),
+    Theorem 6.
 
-    Why for any η: FTRL with regulariser F(q) = −2η Σ√q(i) pays a penalty and a price per round. The penalty,
-    F(corner) − F(uniform), is 2η(√K − 1); the bound uses 2η√K, larger by 2η, because only with it the tuned
+    Proof for any η: the regret of FTRL with regulariser F(q) = −2η Σ√q(i) is at most a penalty plus a price per
+    round. The penalty, F(corner) − F(uniform), is 2η(√K − 1); the bound uses 2η√K, larger by 2η, so that the tuned
     value is Theorem 6 as printed. The price of round n is at most the largest value over y >= 0 of
 
         Σ_i (x_i − y_i) c_i − D_F(y, x),    D_F(y, x) = η Σ_i (√y_i − √x_i)²/√x_i,
 
     with x = q_n and c the estimated losses. The best y has √y_i = √x_i/(1 + a_i), a_i = c_i√x_i/η, with value
-    Σ_i x_i c_i a_i/(1 + a_i) <= Σ_i c_i² x_i^{3/2}/η. Only the arm J that was played has c_J = ℓ/x_J, not 0:
+    Σ_i x_i c_i a_i/(1 + a_i) <= Σ_i c_i² x_i^{3/2}/η. Only the arm J that was played has a nonzero c_J = ℓ/x_J:
     the price is at most x_J^{−1/2}/η, on average over J at most Σ_i √x_i/η <= √K/η.
 
-    At η = 0 (follow the leader) nothing but the trivial bound N is left.
+    At η = 0 (follow the leader) the value is the trivial bound N.
 
     >>> tsallis_regret_bound(n_arms=4, rounds=200)
     80.0
@@ -85,8 +85,8 @@ def tsallis_regret_bound(n_arms: int, rounds: int, learning_rate: float | None =
 def exp3_regret_bound(n_arms: int, rounds: int, learning_rate: float) -> float:
     """Return ln K/η + ηKN/2, a bound on the regret of Exp3 after N rounds (Section 4).
 
-    K = `n_arms`, N = `rounds`, η = `learning_rate`. At η = 0, where Exp3 plays uniformly for ever and the
-    formula has no value, it is the trivial bound N.
+    K = `n_arms`, N = `rounds`, η = `learning_rate`. At η = 0, where Exp3 always plays uniformly and the formula
+    is undefined, it is the trivial bound N.
 
     >>> round(exp3_regret_bound(n_arms=2, rounds=100, learning_rate=0.1), 6)
     16.931472
@@ -100,7 +100,7 @@ def exp3_regret_bound(n_arms: int, rounds: int, learning_rate: float) -> float:
 
 
 def checked_bound(name: str, value: Any) -> float:
-    """Return a bound that a base algorithm states about itself: at least 0, and infinite if it knows none."""
+    """Return a bound stated by a base algorithm, checked to be at least 0; infinite means that none is known."""
     if isinstance(value, float) and value == math.inf:
         return math.inf
     return checks.real(name, value, low=0.0)
@@ -116,9 +116,8 @@ def wrapper_regret_bound(
 
         R_T <= 2d + (2d+1)/(d+1) · (3d + 2d·p·ξ·T + 𝓡/p).
 
-    It is not clipped: R_T <= T holds as well, and is often smaller. Either bound of the base algorithm may be
-    infinite, if it knows none. At d = 0 the value is 𝓡/p, whatever ξ. Where p = 0 (β = 1 with d >= 1: no
-    update ever happens) it is infinite.
+    It is not clipped: R_T <= T holds as well, and is often smaller. ξ and 𝓡 may be infinite if no bound is known.
+    At d = 0 the value is 𝓡/p for every ξ. If p = 0 (β = 1 and d >= 1: no update ever happens) it is infinite.
 
     >>> wrapper_regret_bound(1, 100, update_probability=0.5, stability=0.04, base_regret=8.0)
     104.0

@@ -1,21 +1,23 @@
-"""Theorem 4 with smaller constants: for any base algorithm, for the paper's two, and the β and η that go with it.
+"""Theorem 4 with smaller constants: for any base algorithm, for the paper's two, and the best β and η for it.
 
-The algorithm is the paper's, the proof is its proof with more careful sums; docs/theory/sharper.md has it in full.
+The algorithm is the paper's, and the proof refines the paper's; it is given in full in docs/theory/sharper.md.
 Losses are fixed in advance, coins are independent Bernoulli(β), T >= 2d+1. With p = β(1−β)^{2d}:
 
     R_T <= d(3d+2)/(d+1)  +  (3d/2)·E[S]  +  (2d+1)/((d+1)p) · E[regret of the base over its updates],
 
-S the mass that updates up to round T−1 move: the sum over updates of Σ_i (q_{n+1}(i) − q_n(i))⁺. Where Theorem 4 has
-2d, 3d and 2d this has d, d and at most d, and where it has ⌊T/(2d+1)⌋ updates this has their mean, p(T−2d).
+where S is the mass moved by updates up to round T−1: the sum over updates of Σ_i (q_{n+1}(i) − q_n(i))⁺. Where
+Theorem 4 has 2d, 3d and 2d this has d, d and at most d, and where it has ⌊T/(2d+1)⌋ updates this has their mean,
+p(T−2d).
 
-For Algorithm 2 and Exp3 what the base pays per update can be counted more closely than a bound on its regret says
-("The price of an update"): it is proportional to the loss fed, and the windows of all rounds together hold each loss
-d+1 times, while each is divided by 2d+1. So the factor (2d+1)/(d+1) falls off the price. With P = 2η(√K−1), C =
-min(√K, 3K/7) and M = (3d/2)·p(T−2d−1), for FTRL with Tsallis entropy
+For Algorithm 2 and Exp3 the price of an update can be bounded more tightly than by a bound on the base's regret (see
+"The price of an update" there): it is proportional to the loss fed, and the windows of all rounds together contain
+each loss d+1 times, while each window is divided by 2d+1. This removes the factor (2d+1)/(d+1) from the price. With
+P = 2η(√K−1), C = min(√K, 3K/7) and M = (3d/2)·p(T−2d−1), for FTRL with Tsallis entropy
 
     R_T <= d(3d+2)/(d+1) + (2d+1)/(d+1)·P/p + M·6/(7η) + min( T·C/η + M/η², (2d+1)/(d+1)·(T−2d)·C/η ).
 
-A reward r is fed as the loss 1 − r, so that small effects are large losses: only the second way to count is then left.
+A reward r is fed as the loss 1 − r, so that small effects are large losses: for rewards only the second argument of
+the minimum is a valid bound.
 """
 
 import math
@@ -36,10 +38,10 @@ class SharpTerms(NamedTuple):
 
 
 def sharp_terms(max_delay: int, horizon: int, update_probability: float) -> SharpTerms:
-    """Return the three numbers of the sharper Theorem 4, for d = `max_delay` and β = `update_probability`.
+    """Return the three coefficients of the sharper Theorem 4, for d = `max_delay` and β = `update_probability`.
 
-    They do not depend on T = `horizon`, which has to be at least 2d+1. Where p = 0 (β = 1 with d >= 1) the
-    last is infinite.
+    They do not depend on T = `horizon`, which must be at least 2d+1. If p = 0 (β = 1 and d >= 1) the last one is
+    infinite.
 
     >>> sharp_terms(max_delay=1, horizon=100, update_probability=0.5)
     SharpTerms(boundary=2.5, per_moved=1.5, per_regret=12.0)
@@ -56,9 +58,9 @@ def wrapper_regret_bound_sharp(
 ) -> float:
     """Return d(3d+2)/(d+1) + (3d/2)·p(T−2d−1)·ξ + (2d+1)/(d+1) · 𝓡/p, a bound on R_T; not clipped at T.
 
-    ξ = `stability` of the base algorithm. 𝓡 = `base_regret` bounds its mean regret over the updates there will
-    be, whose number is random, at most ⌊T/(2d+1)⌋ and p(T−2d) on average. So 𝓡 may be its regret bound at
-    ⌊T/(2d+1)⌋ rounds if the bound grows with the rounds, or at p(T−2d) if it is concave (Jensen).
+    ξ = `stability` of the base algorithm. 𝓡 = `base_regret` bounds its mean regret over its updates, whose number is
+    random, at most ⌊T/(2d+1)⌋ and p(T−2d) on average. So 𝓡 may be its regret bound at ⌊T/(2d+1)⌋ rounds if the bound
+    increases with the rounds, or at p(T−2d) rounds if it is concave (Jensen's inequality).
 
     >>> wrapper_regret_bound_sharp(1, 103, update_probability=0.5, stability=0.04, base_regret=8.0)
     99.25
@@ -76,12 +78,13 @@ def wrapper_regret_bound_sharp(
 def tsallis_stability_sharp(learning_rate: float) -> float:
     """Return 6/(7η), a stability of FTRL with Tsallis entropy at η = `learning_rate`, for any number of arms.
 
-    An update raises the estimated loss of one arm J, from q = q_n(J), by at most 1/q. On the way q(J) falls at
-    the rate (2/η)/(q(J)^{−3/2} + R^{−1}), where R, the sum of q(i)^{3/2} over the other arms, is at most
-    (1−q(J))^{3/2}. That is at most (2/η)h(q(J)), and h grows up to 1/2 and falls after. So the mass moved is
-    at most 2h(min(q, 1/2))/(ηq). As h(q) <= 3q/7 up to 1/2, that is at most 6/(7η).
+    An update increases the estimated loss of one arm J, whose probability is q = q_n(J) before it, by at most 1/q.
+    During this increase q(J) falls at the rate (2/η)/(q(J)^{−3/2} + R^{−1}), where R, the sum of q(i)^{3/2} over the
+    other arms, is at most (1−q(J))^{3/2}. With this value of R the rate is (2/η)h(q(J)), and h increases up to 1/2 and
+    decreases after it. So the mass moved is at most 2h(min(q, 1/2))/(ηq). As h(q) <= 3q/7 up to 1/2, that is at most
+    6/(7η).
 
-    At η = 0 nothing is known, and the value is infinite (ξ = 1 holds for every algorithm).
+    At η = 0 no bound is known, and the value is infinite (ξ = 1 holds for every algorithm).
 
     >>> tsallis_stability_sharp(learning_rate=6.0)
     0.14285714285714285
@@ -93,8 +96,8 @@ def tsallis_stability_sharp(learning_rate: float) -> float:
 def exp3_stability_sharp(n_arms: int, learning_rate: float) -> float:
     """Return η(1 − 1/K), a stability of Exp3 with K = `n_arms` and η = `learning_rate`.
 
-    While the estimated loss of J grows by at most 1/q, q = q_n(J), q(J) falls at the rate ηq(J)(1−q(J)). So
-    the mass moved is at most ηH(q)/q with H(q) = q(1−q) up to 1/2 and 1/4 after; on average over J it is at
+    While the estimated loss of J increases by at most 1/q, q = q_n(J), q(J) falls at the rate ηq(J)(1−q(J)). So
+    the mass moved is at most ηH(q)/q with H(q) = q(1−q) up to 1/2 and 1/4 after it; on average over J it is at
     most ηΣH(q_n(i)), and H is concave.
 
     >>> exp3_stability_sharp(n_arms=4, learning_rate=0.2)
@@ -107,7 +110,7 @@ def exp3_stability_sharp(n_arms: int, learning_rate: float) -> float:
 def price_factor(n_arms: int) -> float:
     """Return C = min(√K, 3K/7): a round with losses in [0, 1] costs FTRL with Tsallis entropy at most C/η.
 
-    Beyond the regulariser's penalty, that is, and on average over the arm; arm i adds at most
+    This is the mean over the arm played, in addition to the regulariser's penalty; arm i contributes at most
     ℓ(i)·min(√q(i), 3/7)/η.
 
     >>> (price_factor(9), price_factor(7), round(price_factor(2), 4))
@@ -120,9 +123,9 @@ def price_factor(n_arms: int) -> float:
 def tsallis_regret_bound_sharp(n_arms: int, rounds: float, learning_rate: float) -> float:
     """Return 2η(√K − 1) + N·min(√K, 3K/7)/η, a bound on the regret of Algorithm 2 after N rounds, for any η > 0.
 
-    It is affine in N = `rounds`, so that N may be the mean of a random number of rounds that does not depend
-    on the arms drawn. The first term is the regulariser's range, the second N times the price of a round. At
-    η = 0 the trivial bound N is left.
+    It is affine in N = `rounds`, so N may be the mean of a random number of rounds that does not depend on the arms
+    drawn. The first term is the regulariser's range, the second is N times the price of a round. At η = 0 the value
+    is the trivial bound N.
 
     >>> tsallis_regret_bound_sharp(n_arms=9, rounds=400.0, learning_rate=10.0)
     160.0
@@ -146,8 +149,8 @@ def tsallis_wrapper_bound(
     """Return the sharper bound on R_T of the wrapper around Algorithm 2, for any β and η; not clipped at T.
 
     K = `n_arms`, d = `max_delay`, T = `horizon` >= 2d+1, β = `update_probability`, η = `learning_rate`;
-    `direction`: effects are losses ("minimize") or rewards ("maximize"). Infinite where nothing is known: η = 0, or
-    β = 1 with d >= 1.
+    `direction`: effects are losses ("minimize") or rewards ("maximize"). Infinite if no bound is known: η = 0, or
+    β = 1 and d >= 1.
 
     >>> tsallis_wrapper_bound(n_arms=9, max_delay=0, horizon=400, update_probability=1.0, learning_rate=10.0)
     160.0
@@ -177,7 +180,7 @@ def exp3_wrapper_bound(
     """Return the sharper bound on R_T of the wrapper around Exp3, for any β and η; not clipped at T.
 
     With M = (3d/2)·p(T−2d−1) it is d(3d+2)/(d+1) + (2d+1)/(d+1)·ln K/(ηp) + η·(M(1 − 1/K) + KV/2). The price of an
-    update is at most ηℓ(i)/2 for arm i, so that V is the lesser of T and (2d+1)/(d+1)·(T−2d), for rewards the latter.
+    update is at most ηℓ(i)/2 for arm i, so V is the smaller of T and (2d+1)/(d+1)·(T−2d); for rewards it is the latter.
 
     >>> round(exp3_wrapper_bound(2, 0, 200, update_probability=1.0, learning_rate=0.1), 6)
     26.931472
@@ -192,7 +195,7 @@ def exp3_wrapper_bound(
 
 
 def _exp3_slope(K: int, d: int, T: int, beta: float, direction: str) -> float:
-    """Return what is multiplied by η in the bound on the wrapper around Exp3."""
+    """Return the coefficient of η in the bound on the wrapper around Exp3."""
     _, per_moved, per_regret = sharp_terms(d, T, beta)
     p = update_rate(d, beta)
     fed = per_regret * p * (T - 2 * d)
@@ -202,12 +205,12 @@ def _exp3_slope(K: int, d: int, T: int, beta: float, direction: str) -> float:
 
 
 def tsallis_tuning_sharp(n_arms: int, max_delay: int, horizon: int, direction: str = "minimize") -> Tuning:
-    """Return the β and η that make `tsallis_wrapper_bound` smallest, and that bound, never above T.
+    """Return the β and η that minimise `tsallis_wrapper_bound`, and that bound, or T if that is smaller.
 
-    In either way to count the price, what depends on η is A·η + B/η + D/η² with A = a/p, B = b + b′p and D = δp.
-    At the best η, where A = B/η² + 2D/η³, its derivative in p is −(b/η + δp/η²)/p < 0 by the envelope theorem: the
-    larger p the better, whatever the sizes, so that β = 1/(2d+1). The best η is the positive root of
-    η³ − (B/A)η − 2D/A = 0. For T < 2d+1 no update can happen: η is 0 and the bound T.
+    For either argument of its minimum, the terms that depend on η are A·η + B/η + D/η² with A = a/p, B = b + b′p and
+    D = δp. At the best η, where A = B/η² + 2D/η³, the derivative in p is −(b/η + δp/η²)/p < 0 by the envelope theorem:
+    the largest p is best for all K, d and T, so β = 1/(2d+1). The best η is the positive root of
+    η³ − (B/A)η − 2D/A = 0. For T < 2d+1 no update can happen: η is 0 and the bound is T.
 
     >>> tsallis_tuning_sharp(n_arms=9, max_delay=0, horizon=400)
     Tuning(update_probability=1.0, learning_rate=17.320508075688775, bound=138.56406460551017)
@@ -237,10 +240,10 @@ def _cubic_root(linear: float, constant: float) -> float:
 
 
 def exp3_tuning_sharp(n_arms: int, max_delay: int, horizon: int, direction: str = "minimize") -> Tuning:
-    """Return the β and η that make `exp3_wrapper_bound` smallest, and that bound, never above T.
+    """Return the β and η that minimise `exp3_wrapper_bound`, and that bound, or T if that is smaller.
 
-    What depends on η is A/η + B·η, smallest at √(A/B), and AB = const/p + const: β = 1/(2d+1) is best. For
-    T < 2d+1 no update can happen; the rate, which does not matter, is √(2 ln K/(KT)), and the bound T.
+    The terms that depend on η are A/η + B·η, least at √(A/B), and AB = const/p + const, so β = 1/(2d+1) is best. For
+    T < 2d+1 no update can happen; the rate, which does not matter then, is √(2 ln K/(KT)), and the bound is T.
 
     >>> exp3_tuning_sharp(n_arms=2, max_delay=0, horizon=100).learning_rate == math.sqrt(math.log(2) / 100)
     True

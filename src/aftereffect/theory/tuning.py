@@ -1,4 +1,4 @@
-"""Choosing β and η, and the regret bound that follows (Section 4: Corollary 7, and the rate of Exp3)."""
+"""The choice of β and η, and the resulting regret bound (Section 4: Corollary 7, and the rate of Exp3)."""
 
 import math
 
@@ -15,7 +15,7 @@ with smaller constants, see `sharp`."""
 def corollary_learning_rate(max_delay: int, horizon: int) -> float:
     """Return η = √(⌊T/(2d+1)⌋/2), the rate of Algorithm 2 in Corollary 7.
 
-    It is 0 for T < 2d+1. No update can happen then, so the rate does not matter: play uniformly.
+    It is 0 for T < 2d+1. No update can happen then, so play is uniform and the rate does not matter.
 
     >>> corollary_learning_rate(max_delay=1, horizon=24)
     2.0
@@ -24,10 +24,10 @@ def corollary_learning_rate(max_delay: int, horizon: int) -> float:
 
 
 def exp3_learning_rate(n_arms: int, max_delay: int, horizon: int) -> float:
-    """Return the rate of Exp3 that makes Theorem 4 smallest at β = 1/(2d+1).
+    """Return the rate of Exp3 that minimises the bound of Theorem 4 at β = 1/(2d+1).
 
-    With ξ = η (Lemma 14), 𝓡_N <= ln K/η + ηKN/2 and N = T/(2d+1) (the floor left out), what depends on η in
-    Theorem 4 is 2dp·T·η + (ln K/η + ηKT/(2(2d+1)))/p. This is a·η + b/η, smallest at √(b/a):
+    With ξ = η (Lemma 14), 𝓡_N <= ln K/η + ηKN/2 and N = T/(2d+1) (without the floor), the terms of Theorem 4 that
+    depend on η are 2dp·T·η + (ln K/η + ηKT/(2(2d+1)))/p. This is a·η + b/η, least at √(b/a):
 
         η = √( (ln K/p) / (2dpT + KT/(2p(2d+1))) ).
 
@@ -44,7 +44,7 @@ def exp3_learning_rate(n_arms: int, max_delay: int, horizon: int) -> float:
 def exp3_learning_rate_printed(n_arms: int, max_delay: int, horizon: int) -> float:
     """Return η = √(d ln K/(KT)), the rate of Exp3 as Section 4 prints it.
 
-    It gives the stated order for d >= 1, and is 0 at d = 0, where Exp3 would never learn: prefer
+    It gives the stated order for d >= 1, but is 0 at d = 0, where Exp3 would never learn: prefer
     `exp3_learning_rate`.
 
     >>> exp3_learning_rate_printed(n_arms=2, max_delay=0, horizon=100)
@@ -57,8 +57,8 @@ def exp3_learning_rate_printed(n_arms: int, max_delay: int, horizon: int) -> flo
 def corollary_bound(n_arms: int, max_delay: int, horizon: int) -> float:
     """Return c·√((d+1)KT) with c = 2√2 for d = 0 and c = 28 for d >= 1 (Corollary 7).
 
-    The constant 28 does not come out of Theorems 4, 5 and 6 alone, which give up to 29.3 (K = 2, T = 2d+1 and
-    a large d). It holds because R_T <= T as well: the smaller of the two is always below it.
+    The constant 28 does not follow from Theorems 4, 5 and 6 alone, which give up to 29.3 (K = 2, T = 2d+1 and
+    a large d). It holds because R_T <= T as well: the smaller of the two bounds is always below it.
 
     >>> corollary_bound(n_arms=2, max_delay=1, horizon=100)
     560.0
@@ -69,22 +69,22 @@ def corollary_bound(n_arms: int, max_delay: int, horizon: int) -> float:
 
 
 def tuning(n_arms: int, max_delay: int, horizon: int, form: str = "printed") -> Tuning:
-    """Return the β and η that make the bound on the wrapper around Algorithm 2 smallest, and that bound.
+    """Return the β and η that minimise the bound on the wrapper around Algorithm 2, and that bound.
 
-    For form="sharp" see `tsallis_tuning_sharp`; what follows is for form="printed".
+    For form="sharp" see `tsallis_tuning_sharp`; the following is for form="printed".
 
     Put ξ = 2(1+ln K)/η (Theorem 5) and 𝓡_N <= 2η√K + N√K/η (Theorem 6, any η), N = ⌊T/(2d+1)⌋, into
-    Theorem 4. For a given p, what depends on η is A·η + C/η with
+    Theorem 4. For a given p, the terms that depend on η are A·η + C/η with
 
         A = 2√K/p,    C = 4dpT(1+ln K) + N√K/p,
 
-    smallest at η = √(C/A), where it is 2√(AC), and AC = 8dT√K(1+ln K) + 2KN/p². So only the second summand
-    depends on p, and it falls: the best β is the one with the largest p, 1/(2d+1), and then
+    least at η = √(C/A), with value 2√(AC), and AC = 8dT√K(1+ln K) + 2KN/p². Only the second summand depends on p,
+    and it decreases in p: the best β is the one with the largest p, 1/(2d+1), and then
 
         η = √( 2dp²T(1+ln K)/√K + N/2 ).
 
-    At d = 0 this is Corollary 7's rate. The bound returned is never above T, which holds always. For
-    T < 2d+1 Theorem 4 says nothing: no update can happen, η is 0 and the bound is T.
+    At d = 0 this is Corollary 7's rate. The bound returned is at most T, which is always a bound. For
+    T < 2d+1 Theorem 4 does not apply: no update can happen, η is 0 and the bound is T.
 
     >>> tuning(n_arms=2, max_delay=0, horizon=200)
     Tuning(update_probability=1.0, learning_rate=10.0, bound=56.568542494923804)
@@ -103,7 +103,7 @@ def tuning(n_arms: int, max_delay: int, horizon: int, form: str = "printed") -> 
 
 
 def tuned_bound(n_arms: int, max_delay: int, horizon: int, form: str = "printed") -> float:
-    """Return the smallest bound on R_T that `form` gives over all β and η, never above T; see `tuning`.
+    """Return the least bound on R_T that `form` gives over all β and η, at most T; see `tuning`.
 
     >>> tuned_bound(n_arms=4, max_delay=3, horizon=100)
     100.0

@@ -1,13 +1,13 @@
-"""When the wrapper updates and what a window holds: Definition 1 and Lemma 2 (Section 3), Lemma 11 (Appendix A).
+"""When the wrapper updates and what a window contains: Definition 1 and Lemma 2 (Section 3), Lemma 11 (Appendix A).
 
 The coins B_1, B_2, ... are independent Bernoulli(β), β = `update_probability`. Round t is an update round if
 t >= 2d+1, B_t = 1 and the 2d coins before it are 0. A block runs from the round after an update (or from
-round 1) to the next update round, so that a block ends at the first gap of at least 2d+1 between ones, its
-start counting as a one: the update before it is a one, and before round 1 the rule t >= 2d+1 does the same.
-Hence all blocks, the first included, have one law.
+round 1) to the next update round, so a block ends at the first gap of at least 2d+1 between ones, where the round
+before the block counts as a one: it is either an update round, or round 0, for which the rule t >= 2d+1 has the same
+effect. Hence all blocks, including the first, have the same law.
 
-The three sizes of a problem (Section 2) are K = `n_arms` arms, at least 2; d = `max_delay`, the longest an effect may
-be late, in rounds, at least 0; T = `horizon` rounds, at least 1.
+The three sizes of a problem (Section 2) are K = `n_arms` arms, at least 2; d = `max_delay`, the longest delay of an
+effect in rounds, at least 0; T = `horizon` rounds, at least 1.
 """
 
 import math
@@ -27,7 +27,7 @@ def sizes(n_arms: int, max_delay: int, horizon: int) -> tuple[int, int, int]:
 
 
 def most_updates(max_delay: int, horizon: int) -> int:
-    """Return ⌊T/(2d+1)⌋, the most updates T rounds can hold: a block has at least 2d+1 rounds (Figure 1).
+    """Return ⌊T/(2d+1)⌋, the most updates possible in T rounds: a block has at least 2d+1 rounds (Figure 1).
 
     >>> most_updates(max_delay=2, horizon=23)
     4
@@ -44,9 +44,9 @@ def enough_rounds(max_delay: int, horizon: int) -> None:
 
 
 def update_rate(max_delay: int, update_probability: float) -> float:
-    """Return p = β(1−β)^{2d}, the chance that a round t >= 2d+1 is an update round (proof of Theorem 4).
+    """Return p = β(1−β)^{2d}, the probability that a round t >= 2d+1 is an update round (proof of Theorem 4).
 
-    It is 0 for β = 1 and d >= 1: every coin is then 1, and no round has a 0 before it.
+    It is 0 for β = 1 and d >= 1: every coin is then 1, so no round is preceded by 0s.
 
     >>> update_rate(max_delay=1, update_probability=0.5)
     0.125
@@ -59,7 +59,7 @@ def update_rate(max_delay: int, update_probability: float) -> float:
 def best_update_probability(max_delay: int) -> float:
     """Return β = 1/(2d+1), which makes p = β(1−β)^{2d} largest (Corollary 7).
 
-    The derivative of ln p is 1/β − 2d/(1−β); it falls in β and is 0 at 1/(2d+1).
+    The derivative of ln p is 1/β − 2d/(1−β); it decreases in β and is 0 at 1/(2d+1).
 
     >>> best_update_probability(max_delay=2)
     0.2
@@ -69,7 +69,7 @@ def best_update_probability(max_delay: int) -> float:
 
 
 def mean_block_length(max_delay: int, update_probability: float) -> float:
-    """Return 1/p, the mean number of rounds in a block; infinite where p = 0.
+    """Return 1/p, the mean number of rounds in a block; infinite if p = 0.
 
     With S(n) = P(L > n), E[L] = Σ_{n>=0} S(n), and summing P(L = n) = p·S(n−2d−1) over n gives 1 = p·E[L]
     (see `block_length_law`). At β = 1/(2d+1) it is (2d+1)(1 + 1/(2d))^{2d}, less than e(2d+1).
@@ -85,8 +85,8 @@ def block_length_law(max_delay: int, update_probability: float, longest: int) ->
     """Return P(L = n) for n = 0, ..., `longest`, where L is the number of rounds in a block.
 
     Number the rounds of the block from 1. It ends in round n if B_n = 1, the 2d coins before are 0, and it
-    has not ended by round n−2d−1: in rounds n−2d, ..., n−1 it cannot end, their coins being 0. The first two
-    events concern other coins than the third, so, with S(n) = P(L > n),
+    has not ended by round n−2d−1: in rounds n−2d, ..., n−1 it cannot end, as their coins are 0. The first two
+    events depend on different coins than the third, so, with S(n) = P(L > n),
 
         P(L = n) = 0 for n < 2d+1,    P(L = n) = p·S(n−2d−1) after,    S(n) = S(n−1) − P(L = n),    S(0) = 1.
 
@@ -117,7 +117,7 @@ def expected_updates(max_delay: int, horizon: int, update_probability: float) ->
 
 
 def window_bound(max_delay: int) -> float:
-    """Return 2d+1, the most that d+1 consecutive totals add up to while one arm i is played (Lemma 2).
+    """Return 2d+1, an upper bound on the sum of d+1 consecutive totals while one arm i is played (Lemma 2).
 
     For t >= 2d+1: Σ_{τ=t−d}^{t} ℓ°_τ(i, ..., i) <= 2d+1. Only the 2d+1 plays of rounds t−2d, ..., t have
     components in the window, and the components of one play sum to at most 1. This is why the wrapper divides
@@ -138,7 +138,7 @@ def accountants_sums(c: ArrayLike, a: int, b: int, max_delay: int) -> tuple[floa
         Σ_{t=a−d}^{a−1} (t−a+d+1) c_t + (d+1) Σ_{t=a}^{b} c_t + Σ_{t=b+1}^{b+d} (b+d+1−t) c_t
             = Σ_{τ=a}^{b+d} Σ_{t=τ−d}^{τ} c_t.
 
-    The left side counts how many windows hold each round, the right side walks through the windows. `c` holds
+    The left side counts the windows that contain each round, the right side sums over the windows. `c` contains
     c_{a−d}, ..., c_{b+d}, in this order: b−a+1+2d numbers. The rounds a and b may be any integers.
 
     >>> accountants_sums([1.0, 10.0, 100.0, 1000.0], a=2, b=3, max_delay=1)
