@@ -1,10 +1,10 @@
-"""Adaptive round sizes (Wang, Wang and Huang 2021), for those who do not know how long effects linger.
+"""Adaptive round sizes (Wang, Wang and Huang 2021), for an unknown maximal delay.
 
-An arm is played in blocks that grow, and everything seen in a block is credited to its arm. The first d
-totals of a block are mixed, which moves its sum by at most d: as blocks grow that share dies out, whatever
-d is. Known here is the idea and the order of the published bounds, not the published constants: the growth
-of the blocks, the index's width and the steps below are open parameters, with defaults derived here. They
-are *not* the authors'. Section 1 of the paper compares rates with them.
+Arms are played in blocks of growing length, and all totals of a block are credited to its arm. The first d totals of a
+block are mixed, which changes its sum by at most d; relative to the growing blocks this error vanishes for every d.
+Only the idea and the order of the published bounds are followed, not the published constants: the growth of the blocks,
+the width of the index and the step sizes are parameters, with defaults derived here that are *not* the authors'.
+Section 1 of the paper compares rates with theirs.
 """
 
 import math
@@ -34,15 +34,16 @@ class ARSExp3Params(NamedTuple):
     limits: Limits
 
 
-# state of both, after what every player has: rounds told, rounds left in the block, its arm, its length,
-# the sum of its scaled totals, how many were seen, blocks begun, Σ f², the sum of weights; then, by arm, for
-# the index sums and numbers of totals and blocks begun, for Exp3 weights and estimated losses.
+# state of both, after what every player has: the number of rounds told; of the current block the rounds left, the arm,
+# the length, the sum of its scaled totals, how many were observed; the number of blocks begun, Σ f², the sum of
+# weights. Then by arm: for UCB the sum and number of totals and the number of blocks begun; for Exp3 the weight and the
+# estimated loss.
 ROUND, LEFT, ARM, LENGTH, SUM, SEEN, BLOCKS, SQUARES, WHOLE, ARMS = (OWN + k for k in range(10))
 
 
 @helper
 def block_size(growth: float, k: float) -> float:
-    """Return f(k) = ⌈k^γ⌉; the small allowance keeps rounding from lifting whole powers."""
+    """Return f(k) = ⌈k^γ⌉; the tolerance prevents rounding errors from increasing whole powers."""
     return float(math.ceil(k**growth - 1e-9))
 
 
@@ -52,7 +53,10 @@ GOES_ON, OVER, IMPOSSIBLE = 0, 1, -1
 
 @helper
 def note(limits: Limits, state: FloatState, total: float) -> int:
-    """Note a total; say whether it ended a block in which something was seen, or is refused."""
+    """Add a total to the block; return OVER if it ended a block with at least one observed total.
+
+    IMPOSSIBLE is returned if the total is refused, GOES_ON otherwise.
+    """
     total = shared.begin_tell(limits, state[ROUND] + 1.0, state, total)
     if total == REFUSED:
         return IMPOSSIBLE
@@ -78,12 +82,12 @@ def open_block(state: FloatState, arm: int, length: float) -> None:
 
 
 def size(params: ARSUCBParams | ARSExp3Params, n_arms: int) -> int:
-    """Nine scalars, three numbers an arm."""
+    """Nine scalars, three numbers per arm."""
     return ARMS + 3 * n_arms
 
 
 def ask_ucb(params: ARSUCBParams, n_arms: int, state: FloatState, rng: WordState) -> int:
-    """Choose the arm of least index when a block begins, else stay."""
+    """Choose the arm of least index when a block begins, else keep the arm."""
     state[DREW] = 0.0
     if state[LEFT] == 0.0:
         counts = state[ARMS + n_arms :]
@@ -94,7 +98,7 @@ def ask_ucb(params: ARSUCBParams, n_arms: int, state: FloatState, rng: WordState
 
 
 def tell_ucb(params: ARSUCBParams, n_arms: int, state: FloatState, rng: WordState, arm: int, total: float) -> int:
-    """Credit a block to its arm when it ends."""
+    """At the end of a block credit its totals to its arm."""
     noted = note(params.limits, state, total)
     if noted != OVER:
         return noted
@@ -104,7 +108,7 @@ def tell_ucb(params: ARSUCBParams, n_arms: int, state: FloatState, rng: WordStat
 
 
 def ask_exp3(params: ARSExp3Params, n_arms: int, state: FloatState, rng: WordState) -> int:
-    """Weigh the arms anew and draw one when a block begins, else stay."""
+    """Compute the weights and draw an arm when a block begins, else keep the arm."""
     state[DREW] = 0.0
     if state[LEFT] == 0.0:
         weights, losses = state[ARMS:], state[ARMS + n_arms :]
@@ -125,11 +129,11 @@ def ask_exp3(params: ARSExp3Params, n_arms: int, state: FloatState, rng: WordSta
 
 
 def tell_exp3(params: ARSExp3Params, n_arms: int, state: FloatState, rng: WordState, arm: int, total: float) -> int:
-    """Add the block's loss over its arm's probability to the estimate when it ends."""
+    """At the end of a block add its loss, divided by its arm's probability, to the estimate of the arm."""
     noted = note(params.limits, state, total)
     if noted != OVER:
         return noted
-    if state[FED] > 0.0:  # 0·∞ where 1/q(J) overflows
+    if state[FED] > 0.0:  # avoids 0·∞ where 1/q(J) overflows
         step = state[FED] * state[LENGTH] * (state[WHOLE] / state[ARMS + arm])
         state[ARMS + n_arms + arm] = min(state[ARMS + n_arms + arm] + step, 1e300)
     return 1
@@ -140,24 +144,24 @@ kernel.register(ARSExp3Params, kernel.PlayerKernel(size, shared.zero_begin, ask_
 
 
 class ARSUCB(KernelPlayer):
-    """Plays the arm of least index M(i)/N(i) − √(α ln t/N(i)), the k-th time in a block of ⌈k^γ⌉ rounds.
+    """Plays the arm of least index M(i)/N(i) − √(α ln t/N(i)); the k-th block of an arm has ⌈k^γ⌉ rounds.
 
-    M(i) is the sum of all totals of arm i's blocks, in units of hi − lo, N(i) their number. A block's sum
-    is off by at most d, so the mean of an arm after k blocks is off by d·k/N with N ≈ k^{γ+1}/(γ+1). At
-    γ = 1 that is d√(2/N), as slow as the index's own width; at γ = 2 it is about 1.44·d/N^{2/3} and dies
-    out first. A bad arm of gap Δ is then played O(ln T/Δ² + (d/Δ)^{1+1/γ}) times: regret of order ln T, as
-    published, and a price of the unknown delay that does not grow with T.
+    M(i) is the sum of all totals of arm i's blocks, in units of hi − lo, and N(i) their number. The error of a block's
+    sum is at most d, so the error of an arm's mean after k blocks is at most d·k/N with N ≈ k^{γ+1}/(γ+1). At γ = 1
+    that is d√(2/N), of the same order as the width of the index; at γ = 2 it is about 1.44·d/N^{2/3} and vanishes
+    faster. An arm of gap Δ is then played O(ln T/Δ² + (d/Δ)^{1+1/γ}) times: the regret is of order ln T, as published,
+    and the cost of not knowing the delay does not grow with T.
 
-    growth: γ in [0, 8]. width: α ≥ 0; UCB1 has 2. The default, 5, is chosen here: the totals of a block are not
-        independent, which widens an interval.
-    direction, low, high, out_of_range, seed: as for the wrapper. Missing totals are left out.
+    growth: γ in [0, 8]. width: α ≥ 0; UCB1 has 2. The default, 5, is this library's choice: the totals of a block are
+        not independent, which requires wider intervals.
+    direction, low, high, out_of_range, seed: as for the wrapper. Missing totals are skipped.
 
     >>> player = ARSUCB(n_arms=2, seed=7)
     >>> [(player.ask(), player.tell(0.5))[0] for _ in range(10)]        # blocks of 1, 1, 4 and 4 rounds
     [0, 1, 0, 0, 0, 0, 1, 1, 1, 1]
 
     Reference: Wang, Wang and Huang, "Adaptive algorithms for multi-armed bandit with composite and anonymous
-    feedback" (AAAI 2021), for the idea; growth, width and the anytime logarithm are chosen here.
+    feedback" (AAAI 2021), for the idea; growth, width and the anytime logarithm are this library's choices.
     """
 
     def __init__(self, n_arms: int, *, growth: float = 2.0, width: float = 5.0, **common: Unpack[Common]) -> None:
@@ -168,27 +172,27 @@ class ARSUCB(KernelPlayer):
 
 
 class ARSExp3(KernelPlayer):
-    """Plays Exp3 on blocks: the k-th lasts f(k) = ⌈k^γ⌉ rounds and its arm is drawn from q_k ∝ exp(−η_k L̂).
+    """Plays Exp3 on blocks: block k has f(k) = ⌈k^γ⌉ rounds, and its arm is drawn from q_k ∝ exp(−η_k L̂).
 
-    A block's loss Y is its average total, in units of hi − lo and clipped to [0, 1], times f(k); it adds
-    Y/q_k(J) to L̂(J). The rate η_k = c√(ln K/(K Σ_{j≤k} f(j)²)) needs no horizon. At c = 1 the regret on
-    the Y's after B blocks is at most 2√(K ln K·Σ f²) (Exp3 with a falling rate, losses up to f(k)). Mixing
-    moves a block's sum by at most d, clipping by at most d more, and the last block is cut short:
+    A block's loss Y is its average total, in units of hi − lo and clipped to [0, 1], times f(k). At the end of a block
+    of arm J, Y/q_k(J) is added to L̂(J). The rate η_k = c√(ln K/(K Σ_{j≤k} f(j)²)) needs no horizon. At c = 1 the
+    regret in the losses Y after B blocks is at most 2√(K ln K·Σ f²) (Exp3 with a decreasing rate, losses up to f(k)).
+    Mixing changes a block's sum by at most d, clipping by at most d more, and the last block may be cut short:
 
         R_T ≤ hi·( 2√(K ln K·Σ_{k≤B} f(k)²) + 2dB + f(B) ),     for effects that are never negative.
 
     With γ = ½, B ≈ (3T/2)^{2/3} and Σ f² ≈ B²/2: order (d + √(K ln K))·T^{2/3}; T^{2/3} is the published rate. L̂ must
-    add up sums, not averages: fed averages of blocks that grow, Exp3 would take an early round for as good
-    as many late ones, and regret could be linear.
+    contain sums, not averages: with averages of growing blocks, one early round would have the same weight as many late
+    ones, and the regret could be linear.
 
     growth: γ in [0, 8], ½ by default. step: c > 0, 1 by default.
-    direction, low, high, out_of_range, seed: as for the wrapper. Missing totals are left out.
+    direction, low, high, out_of_range, seed: as for the wrapper. Missing totals are skipped.
 
     >>> player = ARSExp3(n_arms=2, seed=7)
     >>> [(player.ask(), player.tell(0.5))[1].draw for _ in range(7)]    # blocks of 1, 2, 2 and 2 rounds
     [True, True, False, True, False, True, False]
 
-    Reference: as for `ARSUCB`; growth, weighting and steps are chosen here.
+    Reference: as for `ARSUCB`; growth, weights and step sizes are this library's choices.
     """
 
     def __init__(self, n_arms: int, *, growth: float = 0.5, step: float = 1.0, **common: Unpack[Common]) -> None:
@@ -198,7 +202,7 @@ class ARSExp3(KernelPlayer):
         super().__init__(n_arms, params, growth=self.growth, step=self.step)
 
     def regret_bound(self, horizon: int, max_delay: int) -> float:
-        """Return the bound above, or T·hi if that is less; at other steps c, c + 1/c stands for the 2."""
+        """Return the smaller of T·hi and the bound above, in which c + 1/c replaces 2 if step c is not 1."""
         T = checks.integer("horizon", horizon, low=1)
         d = checks.integer("max_delay", max_delay, low=0)
         if self.effects.lo < 0.0:

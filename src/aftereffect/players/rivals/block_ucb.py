@@ -1,9 +1,8 @@
-"""An index policy on clean windows: what a practitioner who knows the delay would write first.
+"""UCB on clean windows: a simple baseline for a known delay.
 
-Blocks of exactly 2d+1 rounds, as in `fixed_block.py`; each gives one clean window (Lemma 2), and the arm of
-the next block is the one whose windows look cheapest after an allowance for doubt. It is fast where losses
-are alike over time and has no guarantee where they are not: it is no algorithm of the paper, it is what the
-paper's players are measured against on tame data.
+Blocks have exactly 2d+1 rounds, as in `fixed_block.py`. Each gives one clean window (Lemma 2), and the arm of the next
+block is the one with the smallest lower confidence bound on its mean loss. It learns fast on stochastic losses and has
+no guarantee on others. It is not an algorithm of the paper; it is a baseline for stochastic data.
 """
 
 import math
@@ -23,13 +22,13 @@ class BlockUCBParams(NamedTuple):
     limits: Limits
 
 
-# state, after what every player has: rounds told, the block's arm, its rounds that are over, the sum of its clean
-# totals; then the sums of fed losses and the numbers of windows, by arm.
+# state, after what every player has: the number of rounds told; the block's arm, the number of its finished rounds, the
+# sum of its clean totals; then the sum of fed losses of each arm and the number of windows of each arm.
 ROUND, ARM, PLACE, SUMS = OWN, OWN + 1, OWN + 2, OWN + 4
 
 
 def size(params: BlockUCBParams, n_arms: int) -> int:
-    """Four scalars, two numbers an arm."""
+    """Four scalars, two numbers per arm."""
     return SUMS + 2 * n_arms
 
 
@@ -50,7 +49,7 @@ def least_index(scale: float, width: float, rounds: float, n_arms: int, sums: Fl
 
 
 def ask(params: BlockUCBParams, n_arms: int, state: FloatState, rng: WordState) -> int:
-    """Choose an arm when a block begins, else stay."""
+    """Choose an arm when a block begins, else keep the arm."""
     state[DREW] = 0.0
     if state[PLACE] == 0.0:
         d = params.max_delay
@@ -62,7 +61,7 @@ def ask(params: BlockUCBParams, n_arms: int, state: FloatState, rng: WordState) 
 
 
 def tell(params: BlockUCBParams, n_arms: int, state: FloatState, rng: WordState, arm: int, total: float) -> int:
-    """Add up the last d+1 totals of the block, and note their sum when it ends."""
+    """Sum the last d+1 totals of the block; at the end of the block credit the sum to its arm."""
     d = params.max_delay
     total = shared.begin_tell(params.limits, 1.0, state, total)
     if total == REFUSED:
@@ -81,21 +80,20 @@ kernel.register(BlockUCBParams, kernel.PlayerKernel(size, shared.zero_begin, ask
 
 
 class BlockUCB(KernelPlayer):
-    """Plays in blocks of 2d+1 rounds, each arm once, then the one of least index m(i) − α√(ln t/n(i)).
+    """Plays blocks of 2d+1 rounds: first each arm once, then the arm of least index m(i) − α√(ln t/n(i)).
 
     n(i) is the number of clean windows of arm i, t the number of rounds so far, and m(i) the mean of its
     fed losses times (2d+1)/(d+1), which is the average total of a clean round in units of hi − lo (up to a
-    constant that all arms share). Ties go to the arm of the lowest number; there is no randomness, so
-    whoever knows the losses knows the play.
+    constant common to all arms). Ties go to the arm of the lowest number. The algorithm is deterministic.
 
     max_delay: d ≥ 0, how many rounds after its own an action's effect can still arrive.
-    width: α ≥ 0. √2 is UCB1's at d = 0. A window averages d+1 rounds, so that less will do: 0.7, the default,
-        was the best all-rounder of a few tried on varied losses; nothing proves it.
+    width: α ≥ 0. UCB1 has √2 at d = 0. A window averages d+1 rounds, so a smaller value suffices: the default, 0.7,
+        was the best overall of several values tried on various losses; no bound is proved for it.
     direction, low, high, out_of_range: as for the wrapper. A missing total in the window voids the block.
-    seed: makes no difference.
+    seed: not used.
 
     >>> player = BlockUCB(n_arms=2, max_delay=1, seed=7)
-    >>> for total in (0.0, 0.25, 0.5, 0.5, 0.0, 0.0):      # arm 0 seems to cost 3/8 a round, arm 1 nothing
+    >>> for total in (0.0, 0.25, 0.5, 0.5, 0.0, 0.0):      # estimates per round: 3/8 for arm 0, 0 for arm 1
     ...     arm = player.ask()
     ...     played = player.tell(total)
     >>> arm, player.ask()

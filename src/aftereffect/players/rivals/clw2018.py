@@ -3,9 +3,9 @@
     coin B_t     1 1 0 0 1 0 1 0 0 1 ...     d = 1, d_c = d+1 = 2
     round        U D S S U D S S S U ...     an update needs a one, and no update in the 2d_c−1 rounds before
 
-It counts d_c = d+1 components. Its blocks end when a coin shows a one, but coins are ignored for 2d_c−1
-rounds after each update: a renewal process with mean block 2d_c−1 + 1/q = 3(2d_c−1) = 6d+3 at its q =
-1/(2(2d_c−1)).
+Its parameter is d_c = d+1, the number of components of a loss. A block ends when the coin is 1, but coins are ignored
+for 2d_c−1 rounds after each update. The updates form a renewal process with mean block length 2d_c−1 + 1/q =
+3(2d_c−1) = 6d+3 at the default q = 1/(2(2d_c−1)).
 """
 
 import math
@@ -29,13 +29,13 @@ class CLW2018Params(NamedTuple):
     limits: Limits
 
 
-# state, after what every player in blocks has: the rounds told, for how many more rounds coins are ignored, the d+1
-# latest totals. The totals before round 1 are 0.
+# state, after what every player in blocks has: the number of rounds told, the number of further rounds in which coins
+# are ignored, the d+1 latest totals. The totals before round 1 are 0.
 ROUND, WAIT, TOTALS = BLOCK, BLOCK + 1, BLOCK + 2
 
 
 def tell(params: CLW2018Params, n_arms: int, state: FloatState, rng: WordState, arm: int, total: float) -> int:
-    """Toss the round's coin; on a one, if the latest update is old enough, feed the d+1 latest totals."""
+    """Toss the round's coin; if it is 1 and no update was made in the last 2d+1 rounds, feed the d+1 latest totals."""
     d = params.max_delay
     total = shared.begin_tell(params.limits, 1.0, state, total)
     if total == REFUSED:
@@ -62,34 +62,33 @@ kernel.register(CLW2018Params, kernel.PlayerKernel(shared.block_size, shared.blo
 
 
 class CLW2018(KernelPlayer):
-    """The wrapper of the paper's preliminary version: `bandit` in random blocks of at least 2d_c rounds.
+    """The wrapper of the paper's preliminary version: plays `bandit` in random blocks of at least 2d_c rounds.
 
-    Round t is an update round if B_t = 1 and none of the 2d_c−1 rounds before it was one, with d_c = d+1.
-    Then the base is fed the sum of the d_c latest totals over 2d_c, and the next round draws. (A first
-    block may be shorter: an update is allowed from the first round on, with 0 for the totals before it.)
+    Round t is an update round if B_t = 1 and none of the previous 2d_c−1 rounds was an update round, with d_c = d+1.
+    Then the base is fed the sum of the d_c latest totals divided by 2d_c, and the next round draws. (The first block
+    may be shorter: an update is allowed from round 1 on, and totals before round 1 are 0.)
 
-    It plays well; its proof is what failed, in two places that Appendix E of the paper names.
+    It performs well in practice, but its proof has two errors, which Appendix E of the paper describes.
 
-    1. *An update depends on history.* "No update in the 2d_c−1 rounds before" looks back at rounds that in
-       turn depend on the coins before them, hence on how often the base has learned, hence on which arm is
-       played: P(t is an update round | I_{t−2d_c+1}) differs from arm to arm. The proof bounds P(t is an
-       update round) from below by q(1 − q(2d_c−1)) and multiplies by regrets Δ_t; where Δ_t < 0 that goes
-       the wrong way (with Δ_t = −1 throughout, −1/3 is claimed to be at least −1/4, in units of
-       T/(2d_c−1)). Definition 1 looks at 2d coins, which are independent of the arm before them, and gets
-       an equality.
-    2. *The stability term is counted once.* An update at t−d_c+1 moves the distribution in each of the d_c−1
-       rounds up to t. The proof charges E Σ_{s<d_c} Σ_i (p_{t−s}(i) − p_{t−d_c+1}(i))⁺ with ξ, but given such
-       an update it is dξ, and ξ·d(d+1)/(6(2d+1)) on average over updates: more than ξ from d = 12 on. Right
-       is Θ(dξ), as the term 2d·p·ξ·T of Theorem 4 has it.
+    1. *Update rounds depend on the history.* "No update in the previous 2d_c−1 rounds" is a condition on rounds that in
+       turn depend on the coins before them, hence on how often the base has learned, hence on the arm that is played:
+       P(t is an update round | I_{t−2d_c+1}) differs from arm to arm. The proof bounds P(t is an update round) from
+       below by q(1 − q(2d_c−1)) and multiplies by regrets Δ_t; this fails for Δ_t < 0 (with Δ_t = −1 throughout, it
+       claims that −1/3 is at least −1/4, in units of T/(2d_c−1)). Definition 1 depends on 2d coins that are
+       independent of the arm before them, and gives an equality.
+    2. *The stability term is counted only once.* An update at t−d_c+1 changes the distribution in each of the d_c−1
+       rounds up to t. The proof bounds E Σ_{s<d_c} Σ_i (p_{t−s}(i) − p_{t−d_c+1}(i))⁺ by ξ, but given such an update
+       it is dξ, and ξ·d(d+1)/(6(2d+1)) on average over updates, which exceeds ξ from d = 12 on. The correct order is
+       Θ(dξ), as in the term 2d·p·ξ·T of Theorem 4.
 
     bandit: the base algorithm, in kernel form. max_delay: d ≥ 0.
     update_probability: q, by default 1/(2(2d_c−1)) = 1/(4d+2).
-    direction, low, high, out_of_range, seed: as for the wrapper. A window with a missing total is not fed: the block
-        goes on.
+    direction, low, high, out_of_range, seed: as for the wrapper. A window with a missing total is not fed, and the
+        block continues.
 
     >>> player = CLW2018(Exp3(n_arms=2, learning_rate=0.1), max_delay=1, update_probability=1.0, seed=7)
     >>> rounds = [(player.ask(), player.tell(0.5))[1] for _ in range(6)]
-    >>> [played.round for played in rounds if played.update]       # at once, then every 2d_c = 4 rounds
+    >>> [played.round for played in rounds if played.update]       # in round 1, then every 2d_c = 4 rounds
     [1, 5]
     >>> rounds[4].fed_loss                                         # (0.5 + 0.5)/4
     0.25
@@ -111,9 +110,9 @@ class CLW2018(KernelPlayer):
 
     @classmethod
     def tuned(cls, n_arms: int, *, max_delay: int, horizon: int, **common: Unpack[Common]) -> Self:
-        """Return the player over Exp3 at the published rate η = 4√(d_c ln K/((4K+1)T)).
+        """Return the player with Exp3 at the published rate η = 4√(d_c ln K/((4K+1)T)).
 
-        The bound that came with it, 8√(d_c(4K+1)T ln K) + O(d), rests on the two flawed steps.
+        The published bound, 8√(d_c(4K+1)T ln K) + O(d), depends on the two erroneous steps.
         """
         K = checks.integer("n_arms", n_arms, low=2)
         d = checks.integer("max_delay", max_delay, low=0)

@@ -3,8 +3,9 @@
     round        D S S S S│D S S S S│        d = 2: a block is 2d+1 = 5 rounds of one arm
     total seen   x x ├───┤ x x ├───┤         the last d+1 totals hold effects of this block's arm alone
 
-It updates about e times as often as the wrapper. But everybody knows where its blocks begin: losses that land
-in the first d rounds of a block are never seen, and an oblivious adversary can put all that matters there.
+It updates about e times as often as the wrapper. But the first rounds of its blocks are known in advance: losses that
+arrive in the first d rounds of a block are never used, and an oblivious adversary can put all differences between the
+arms there.
 """
 
 from typing import Any, NamedTuple, Self, Unpack
@@ -27,7 +28,7 @@ class FixedBlockParams(NamedTuple):
 
 
 def tell(params: FixedBlockParams, n_arms: int, state: FloatState, rng: WordState, arm: int, total: float) -> int:
-    """Add up the last d+1 totals of the block, and feed their sum when it ends."""
+    """Sum the last d+1 totals of the block; at the end of the block feed the sum."""
     d = params.max_delay
     total = shared.begin_tell(params.limits, 1.0, state, total)
     if total == REFUSED:
@@ -42,28 +43,28 @@ kernel.register(FixedBlockParams, kernel.PlayerKernel(shared.block_size, shared.
 
 
 class FixedBlock(KernelPlayer):
-    """Plays `bandit` in blocks of exactly 2d+1 rounds and feeds it the sum of the last d+1 totals over 2d+1.
+    """Plays `bandit` in blocks of exactly 2d+1 rounds and feeds it the sum of the last d+1 totals divided by 2d+1.
 
-    What is fed is as clean as the wrapper's, and Lemma 2 bounds it in the same way. What is lost is the
-    proof: Theorem 4 needs every round to be equally likely to end a block, so that the fed losses stand for
-    all rounds alike. Here rounds 1..d of every block count for nothing. Against losses drawn independently
-    of the blocks that is harmless; against losses aimed at the blocks regret grows linearly.
+    As in the wrapper, the fed totals contain effects of one arm only, and Lemma 2 bounds their sum. But Theorem 4 does
+    not apply: it needs every round to be equally likely to end a block, so that the fed losses represent all rounds
+    equally. Here the totals of rounds 1..d of every block are ignored. This is harmless if the losses do not depend on
+    the position in the block; against losses constructed for these blocks the regret grows linearly.
 
     bandit: the base algorithm, in kernel form.
     max_delay: d ≥ 0, how many rounds after its own an action's effect can still arrive.
     direction, low, high, out_of_range, seed: as for the wrapper. A missing total in the window voids the block:
-        nothing is fed and the arm stays for another block.
+        the base is not updated and the arm is kept for another block.
 
     >>> from aftereffect import Exp3
     >>> player = FixedBlock(Exp3(n_arms=2, learning_rate=0.1), max_delay=1, seed=7)
     >>> for total in (0.5, 0.5, 0.25):
     ...     arm = player.ask()
     ...     played = player.tell(total)
-    >>> played.update, played.fed_loss           # (0.5 + 0.25)/3: the last d+1 totals over 2d+1
+    >>> played.update, played.fed_loss           # (0.5 + 0.25)/3: the last d+1 totals, divided by 2d+1
     (True, 0.25)
 
-    References: the blocks of Section 3 of the paper; playing in fixed blocks goes back to Arora, Dekel and
-    Tewari (2012), see `MiniBatch`.
+    References: Section 3 of the paper for the windows; Arora, Dekel and Tewari (2012) for fixed blocks, see
+    `MiniBatch`.
     """
 
     def __init__(self, bandit: KernelBandit, *, max_delay: int, **common: Unpack[Common]) -> None:

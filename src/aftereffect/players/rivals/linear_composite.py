@@ -1,10 +1,10 @@
-"""Linear composite losses with known coefficients (Dekel, Ding, Koren and Peres 2014), unmixed by arithmetic.
+"""Linear composite losses with known coefficients (Dekel, Ding, Koren and Peres 2014).
 
-The total of round t is Σ_i a_i ℓ_{t−i}(x_{t−i}), with coefficients a_0..a_m that are the same for all arms
-and known. Then it can be unmixed: with d = min{i : a_i ≠ 0}, the loss of round t−d is what is left of the
-total of round t after everything older, which is known by then, has been taken off. What remains is delayed
-feedback with a fixed delay of d, played by d+1 copies of a base algorithm in turn. Section 2 of the paper
-names these losses as a special case of composite ones, without the knowledge of the coefficients.
+The total of round t is Σ_i a_i ℓ_{t−i}(x_{t−i}), with known coefficients a_0..a_m that are the same for all arms. Each
+loss can then be reconstructed: with d = min{i : a_i ≠ 0}, subtract from the total of round t the contributions of the
+rounds before t−d, whose losses are already known; what remains is a_d times the loss of round t−d. This reduces the
+problem to feedback with a fixed delay d, for which d+1 copies of a base algorithm take turns. Section 2 of the paper
+mentions these losses as a special case of composite losses; there the coefficients are not known.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ from aftereffect.players.base import REFUSED, Common, KernelPlayer, Limits, tune
 
 
 class LinearCompositeParams(NamedTuple):
-    """base: the parameters of the base algorithm; base_size: of its state. lags: a_d, a_{d+1}, ..., a_m."""
+    """base: the parameters of the base algorithm; base_size: the length of its state. lags: a_d, a_{d+1}, ..., a_m."""
 
     base: Any
     base_size: int
@@ -32,18 +32,18 @@ class LinearCompositeParams(NamedTuple):
     limits: Limits
 
 
-# state, after what every player has: round; the latest m−d+1 reconstructed losses; the latest d+1 arms;
-# then the states of d+1 bases. Round s belongs to copy s mod (d+1).
+# state, after what every player has: the round; the latest m−d+1 reconstructed losses; the latest d+1 arms;
+# then the states of d+1 bases. Copy s mod (d+1) plays round s.
 ROUND, LOSSES = OWN, OWN + 1
 
 
 def size(params: LinearCompositeParams, n_arms: int) -> int:
-    """One scalar, the losses and arms that are still needed, d+1 bases."""
+    """One scalar, m−d+1 losses, d+1 arms, the states of d+1 bases."""
     return LOSSES + len(params.lags) + (params.delay + 1) * (1 + params.base_size)
 
 
 def begin(params: LinearCompositeParams, n_arms: int, state: FloatState) -> None:
-    """Stand before round 1; nothing was played before it."""
+    """Write the state before round 1; losses before round 1 are 0."""
     arms = LOSSES + params.lags.shape[0]
     bases = arms + params.delay + 1
     for i in range(bases):
@@ -53,7 +53,7 @@ def begin(params: LinearCompositeParams, n_arms: int, state: FloatState) -> None
 
 
 def ask(params: LinearCompositeParams, n_arms: int, state: FloatState, rng: WordState) -> int:
-    """Let the copy whose turn it is draw an arm."""
+    """Draw an arm from the copy that plays this round."""
     state[DREW] = 1.0
     state[ROUND] += 1.0
     copies = params.delay + 1
@@ -66,7 +66,7 @@ def ask(params: LinearCompositeParams, n_arms: int, state: FloatState, rng: Word
 
 
 def tell(params: LinearCompositeParams, n_arms: int, state: FloatState, rng: WordState, arm: int, total: float) -> int:
-    """Reconstruct the loss of round t−d and feed it to the copy that played then."""
+    """Reconstruct the loss of round t−d and feed it to the copy that played that round."""
     total = shared.begin_tell(params.limits, 1.0, state, total)
     if total == REFUSED:
         return -1
@@ -77,16 +77,16 @@ def tell(params: LinearCompositeParams, n_arms: int, state: FloatState, rng: Wor
     if played < 1:
         return 0
     slot = LOSSES + played % kept
-    # A missing total leaves a hole in the record; the middle of the range fills it.
+    # If the total is missing, the loss is taken to be the middle of the range.
     state[slot] = span.lo + 0.5 * (span.hi - span.lo)
     if total != total:
         return 0
     older = 0.0
     for k in range(1, kept):
-        # Slots of rounds before the first still hold 0.
+        # Losses of rounds before the first are 0.
         older += params.lags[k] * state[LOSSES + (played + kept - k) % kept]
     loss = (total - older) / params.lags[0]
-    # The true loss lies in the range, so moving a wrong one there can only mend it.
+    # The true loss lies in the range, so clipping can only reduce the error.
     state[slot] = min(max(loss, span.lo), span.hi)
     state[FED] = effects.fed_loss(span, 0, state[slot])
     arms = LOSSES + kept
@@ -100,23 +100,23 @@ kernel.register(LinearCompositeParams, kernel.PlayerKernel(size, begin, ask, tel
 
 
 class LinearComposite(KernelPlayer):
-    """Plays d+1 copies of `bandit` in turn, each fed the losses of its own rounds, unmixed from the totals.
+    """Plays d+1 copies of `bandit` in turn; each is fed the losses of its own rounds, reconstructed from the totals.
 
-    With z_s = ℓ_s(x_s), d = min{i : a_i ≠ 0} and 0 for rounds before the first,
+    With z_s = ℓ_s(x_s), d = min{i : a_i ≠ 0} and z_s = 0 for rounds before the first,
 
         z_{t−d} = (total_t − Σ_{i>d} a_i z_{t−i})/a_d,    fed to the copy of round t−d, the next to play.
 
-    The published text indexes both z and the copy by t in place of t−d; that is the same for d = 0 and taken
-    as a slip otherwise. Regret is of order √((d+1)KT ln K) over Exp3: the copies' regrets add up.
+    The published text indexes both z and the copy by t instead of t−d. For d = 0 that is the same; otherwise it is
+    taken to be a misprint. The regret is of order √((d+1)KT ln K) with Exp3: the regrets of the copies add up.
 
-    The arithmetic has a price that the bound does not show: an error in a loss returns in later ones, times
-    −a_i/a_d. `error_growth` is the factor by which errors grow, or below 1 die out, per round. Above 1
-    rounding alone ruins the reconstruction in the end (at 3, within 35 rounds), and so do coefficients that
-    are a little wrong or one missing total, whose place the middle of the range takes.
+    The bound does not account for errors in the reconstruction: an error in one loss enters later losses with the
+    factors −a_i/a_d. `error_growth` is the factor by which errors change per round; below 1 they vanish. Above 1
+    rounding errors alone eventually ruin the reconstruction (at 3, within 35 rounds), and so do slightly wrong
+    coefficients or a single missing total, for which the middle of the range is used.
 
     bandit: the base algorithm, in kernel form; it is copied d+1 times.
     coefficients: a_0..a_m, not all 0.
-    direction, low, high: "minimize" or "maximize"; the range of ℓ itself, before it is spread.
+    direction, low, high: "minimize" or "maximize"; the range of ℓ itself, before the coefficients are applied.
     out_of_range, seed: as for the wrapper.
 
     >>> from aftereffect import Exp3
@@ -145,7 +145,7 @@ class LinearComposite(KernelPlayer):
         super().__init__(inside, params, coefficients=list(self.coefficients))
 
     def refusal(self) -> str:
-        """Say what a total must be that is not refused."""
+        """Return the rule for a total, for error messages."""
         return f"total must lie in [{self._least:g}, {self._most:g}], what the coefficients make of the range"
 
     @classmethod
@@ -159,7 +159,7 @@ class LinearComposite(KernelPlayer):
 
     @property
     def error_growth(self) -> float:
-        """The greatest absolute root of a_d x^{m−d} + ... + a_m: by what errors grow per round in the end."""
+        """The asymptotic growth factor of errors per round: the largest absolute root of a_d x^{m−d} + ... + a_m."""
         roots = np.roots(self._params.lags)
         return float(np.abs(roots).max()) if roots.size else 0.0
 
