@@ -79,10 +79,10 @@ def test_a_log_is_drawn_from_or_refused(write: Write):
     ("text", "message"),
     [
         ("", "mine.csv, line 1: must name the columns, but the file is empty"),
-        ("round,lag0\n1,2\n", r"line 1, column 'arm': must be there once, but is there 0 times in \['round', 'lag0'\]"),
-        ("round,arm,arm,lag0\n", "column 'arm': must be there once, but is there 2 times"),
-        ("round,arm,effect\n1,a,2\n", "column 'lag0': must be there once, but is there 0 times"),
-        ("round,arm,lag0,lag2\n1,a,2,3\n", "column 'lag1': must be there once, but is there 0 times"),
+        ("round,lag0\n1,2\n", r"line 1, column 'arm': must occur once, but occurs 0 times in \['round', 'lag0'\]"),
+        ("round,arm,arm,lag0\n", "column 'arm': must occur once, but occurs 2 times"),
+        ("round,arm,effect\n1,a,2\n", "column 'lag0': must occur once, but occurs 0 times"),
+        ("round,arm,lag0,lag2\n1,a,2,3\n", "column 'lag1': must occur once, but occurs 0 times"),
         ("round,arm,lag0\n1,a,2\n1,b\n", "line 3: must have 3 columns, as line 1, but has 2"),
         ("round,arm,lag0\n1,a,2\n1,b,two\n", "line 3, column 'lag0': must be a finite number, but got 'two'"),
         ("round,arm,lag0\n1,a,\n", "line 2, column 'lag0': must be a finite number, but got ''"),
@@ -112,11 +112,11 @@ def test_bytes_that_are_not_text(tmp_path: Path):
 
 def test_bad_arguments(write: Write):
     path = write(PANEL)
-    with pytest.raises(InvalidArgument, match=r"must be one column beside a kernel, but got \['lag0', 'lag1'\]"):
+    with pytest.raises(InvalidArgument, match=r"must be one column if a kernel is given, but got \['lag0', 'lag1'\]"):
         read_history(path, effects=["lag0", "lag1"], kernel=[1.0])
     with pytest.raises(InvalidArgument, match=r"kernel must be finite, but kernel\[0\] is nan"):
         read_history(path, kernel=[float("nan")])
-    with pytest.raises(InvalidHistory, match="column 'lag0': must be there once, but is there 2 times"):
+    with pytest.raises(InvalidHistory, match="column 'lag0': must occur once, but occurs 2 times"):
         read_history(path, effects=["lag0", "lag0"])
     recording = read_history(path)
     with pytest.raises(InvalidArgument, match=r"player.name must be one of Comp.* but got 'clairvoyant'"):

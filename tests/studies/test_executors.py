@@ -74,7 +74,7 @@ class Failing(Executor):
 
 
 def test_an_executor_that_breaks_keeps_what_it_finished(serial: pl.DataFrame, tmp_path: Path) -> None:
-    with pytest.raises(ExecutorBroken, match="executor must outlive the study, but it broke"):
+    with pytest.raises(ExecutorBroken, match="executor must work until the study is finished, but it broke"):
         study().run(tmp_path, Failing(BrokenExecutor("gone")))
     part = study().results(tmp_path)
     assert part.finished > 0
@@ -215,5 +215,5 @@ def test_a_local_dask_cluster(serial: pl.DataFrame, tmp_path: Path) -> None:
 def test_no_scheduler_there() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(executors, "CONNECT_SECONDS", 1)
-        with pytest.raises(InvalidArgument, match="scheduler must be the address"), opened("dask", 1, "tcp://127.0.0.1:9"):
+        with pytest.raises(InvalidArgument, match="scheduler must be a Dask scheduler's address"), opened("dask", 1, "tcp://127.0.0.1:9"):
             raise AssertionError("nothing must be opened")

@@ -101,14 +101,14 @@ def test_the_file_is_synced_before_it_has_its_name_and_the_folder_after(
 
 def test_a_full_disk_is_a_clear_error(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(FolderUnusable, match=r"can be written to, but writing .* failed: No space left on device"):
+    with pytest.raises(FolderUnusable, match=r"must be writable, but writing .* failed: No space left on device"):
         folder.put(finished(C))
     assert folder.finished() == {A, B}
 
 
 def test_a_folder_that_cannot_be(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a folder")
-    refused = pytest.raises(FolderUnusable, match="folder must be one that can be written to")
+    refused = pytest.raises(FolderUnusable, match="folder must be writable")
     with refused, Folder(tmp_path / "file" / "study").locked():
         raise AssertionError("it must not be locked")
 

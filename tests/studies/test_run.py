@@ -188,7 +188,7 @@ def test_losses_that_cannot_be_built_are_a_failure(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(FolderUnusable, match="folder must be one that can be written to"):
+    with pytest.raises(FolderUnusable, match="folder must be writable"):
         study().run(tmp_path / "file")
 
 
@@ -225,11 +225,11 @@ def test_an_error_of_the_disk_reaches_the_run(tmp_path: Path, monkeypatch: pytes
         return real(cell, draws, threads)
 
     def full(self: Folder, finished: Any) -> str:
-        raise FolderUnusable("folder must be one that can be written to")
+        raise FolderUnusable("folder must be writable")
 
     monkeypatch.setattr(run_module, "measure", counted)
     monkeypatch.setattr(Folder, "put", full)
-    with pytest.raises(FolderUnusable, match="can be written to"):
+    with pytest.raises(FolderUnusable, match="must be writable"):
         study(grid=GRID | {"max_delay": [0, 1, 2]}, instance=[{"name": "split"}], player=UNIFORM).run(tmp_path)
     # The first is refused while the second is simulated; the third is never begun.
     assert simulated == [0, 1]

@@ -1,7 +1,7 @@
 """Where a study runs: in this process, in processes of this machine, or on a Dask cluster.
 
-An executor carries units of work to workers and results back. A unit is a group of cells, which share their losses;
-where there are fewer groups than would keep the workers busy, groups are cut, and each part builds the losses anew.
+An executor sends units of work to workers and returns their results. A unit is a group of cells, which share their
+losses; if there are too few groups to keep all workers busy, groups are split, and each part builds the losses again.
 """
 
 import math
@@ -20,27 +20,27 @@ T = TypeVar("T")
 
 EXECUTORS = ("local", "processes", "dask")
 UNITS = 4
-"""How many units a worker gets, so that the last ones end at about the same time."""
+"""The number of units per worker, so that all workers finish at about the same time."""
 CONNECT_SECONDS = 20
 """How long to wait for a Dask scheduler."""
 
 
 class ExecutorBroken(AftereffectError):
-    """The executor is gone and took unfinished cells with it; what was finished is stored, so run again."""
+    """The executor stopped working before all cells were finished; finished cells are stored, so run again."""
 
 
 def capacity(executor: Executor, workers: int | None) -> int:
-    """Return how many units an executor works on at once; 1 if that is not known."""
+    """Return how many units an executor runs at once; 1 if unknown."""
     if workers is not None:
         return checks.integer("workers", workers, low=1)
-    # Neither kind of executor has a public name for it.
+    # Neither kind of executor has a public attribute for this.
     client: Any = getattr(executor, "_client", None)
     known = getattr(executor, "_max_workers", 1) if client is None else sum(client.nthreads().values())
     return known if isinstance(known, int) and known >= 1 else 1
 
 
 def units(groups: Sequence[Sequence[Cell]], workers: int) -> list[Sequence[Cell]]:
-    """Return the groups, those cut that have more cells than would keep every worker busy with several units.
+    """Return the groups, with large groups split so that each worker gets several units.
 
     >>> [len(unit) for unit in units([[{}] * 8, [{}]], workers=1)]
     [3, 3, 2, 1]
@@ -56,9 +56,10 @@ def submitted(
     failed: Callable[[Sequence[Cell], Exception], T],
     threads: int,
 ) -> Iterator[T]:
-    """Submit task(unit, threads) for each unit to an executor and yield results as they come.
+    """Submit task(unit, threads) for each unit to an executor and yield results as they arrive.
 
-    A unit whose workers die again and again yields failed(unit, error). If the executor itself is gone, so is this run.
+    A unit whose task raises an error yields failed(unit, error). If the executor itself breaks, ExecutorBroken is
+    raised after the results that are available.
     """
     futures: dict[Future[T], Sequence[Cell]] = {}
     broken: BaseException | None = None
@@ -69,7 +70,7 @@ def submitted(
             try:
                 yield future.result()
             except (BrokenExecutor, CancelledError) as error:
-                # Others may have finished before it broke: take those first.
+                # Other units may have finished before the executor broke: yield their results first.
                 broken = error
             except Exception as error:
                 yield failed(futures[future], error)
@@ -80,14 +81,14 @@ def submitted(
             future.cancel()
     if broken is not None:
         raise ExecutorBroken(
-            f"executor must outlive the study, but it broke ({type(broken).__name__}: {broken}); "
-            "finished cells are stored: run again for the rest"
+            f"executor must work until the study is finished, but it broke ({type(broken).__name__}: {broken}); "
+            "finished cells are stored: run again to simulate the others"
         ) from broken
 
 
 @contextmanager
 def opened(name: str, workers: int, scheduler: str | None = None) -> Iterator[Executor | None]:
-    """Open the executor of that name with this many workers; scheduler: the address of a running Dask cluster."""
+    """Open the executor of this name. workers: their number. scheduler: the address of a running Dask cluster."""
     checks.choice("executor", name, EXECUTORS)
     workers = checks.integer("workers", workers, low=1)
     if scheduler is not None and name != "dask":
@@ -95,7 +96,7 @@ def opened(name: str, workers: int, scheduler: str | None = None) -> Iterator[Ex
     if name == "local":
         yield None
     elif name == "processes":
-        # Fresh processes: a fork of one with threads and compiled code may hang.
+        # Spawned processes: a fork of a process with threads and compiled code may hang.
         with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
             yield pool
     else:
@@ -107,14 +108,14 @@ def opened(name: str, workers: int, scheduler: str | None = None) -> Iterator[Ex
 def _dask_client(workers: int, scheduler: str | None) -> Iterator[Any]:
     """Connect to a scheduler, or start one with this many workers (extra `cluster`).
 
-    Dask gives the unit of a worker that dies to another one; a unit that four workers died of fails.
+    If a worker dies, Dask gives its unit to another worker; a unit fails after the deaths of four workers.
     """
     try:
         distributed: Any = import_module("distributed")
     except ImportError:
         raise InvalidArgument("executor 'dask' needs distributed: pip install 'aftereffect[cluster]'") from None
     if scheduler is None:
-        # One task a worker: the engine has threads of its own. No dashboard: nobody asked for an open port.
+        # One task per worker, as the engine has its own threads. No dashboard, so that no port is opened.
         options = {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": None}
         with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
             yield client
@@ -122,6 +123,6 @@ def _dask_client(workers: int, scheduler: str | None) -> Iterator[Any]:
     try:
         client = distributed.Client(scheduler, timeout=CONNECT_SECONDS)
     except (OSError, ValueError) as error:
-        raise InvalidArgument(f"scheduler must be the address of a Dask one, but got {scheduler!r}: {error}") from None
+        raise InvalidArgument(f"scheduler must be a Dask scheduler's address, but got {scheduler!r}: {error}") from None
     with client:
         yield client

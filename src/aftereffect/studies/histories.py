@@ -1,14 +1,14 @@
-"""A person's own history, read from a CSV file: who played when, and what it brought.
+"""A recorded history, read from a CSV file: which arms were played in which rounds, and their effects.
 
-    round,arm,lag0,lag1,lag2          effects by lag: what came in at once, a round later, two rounds later
+    round,arm,lag0,lag1,lag2          effects by lag: in the same round, one round later, two rounds later
     2024-01-01,letter,120,340,90
     2024-01-01,email,310,40,0
 
-    round,arm,effect                  or whole effects, and a kernel (0.5, 0.3, 0.2) that says how they arrive
+    round,arm,effect                  or whole effects, with a kernel (0.5, 0.3, 0.2) of shares by lag
     1,letter,550
 
-Rounds are whole numbers or dates (2024-01-31) and are put in order; arms are names. Other columns are left alone. A
-file that breaks a rule gets an error with its name, the line, the column and the reason.
+Rounds are whole numbers or dates (2024-01-31) and are sorted; arms are names. Other columns are ignored. Errors name
+the file, the line, the column and the reason.
 """
 
 import csv
@@ -37,10 +37,10 @@ class InvalidHistory(InvalidArgument):
 
 @dataclass(frozen=True, eq=False)
 class Recording:
-    """Recorded plays as they were read: play n was arm arms[played[n]] in round rounds[n], with effects[n].
+    """Recorded plays as read: play n is of arm arms[played[n]] in round rounds[n], with effects[n].
 
-    effects: (plays, d+1) by lag or, where there is a kernel, (plays, 1) whole effects.
-    missing: the first round and arm without a play, in words; empty for a panel.
+    effects: (plays, d+1) by lag or, with a kernel, (plays, 1) whole effects.
+    missing: a description of the first round and arm without a play; empty if every arm has a play in every round.
     """
 
     name: str
@@ -53,7 +53,7 @@ class Recording:
 
     @property
     def horizon(self) -> int:
-        """How many rounds have a play."""
+        """The number of rounds with a play."""
         return len(np.unique(self.rounds))
 
     @property
@@ -66,7 +66,7 @@ class Recording:
         return self.effects if self.kernel is None else self.effects * self.kernel
 
     def mean_effects(self) -> FloatArray:
-        """Return what a play of each arm brought on average, by lag, shape (K, d+1)."""
+        """Return the mean effect of a play of each arm, by lag, shape (K, d+1)."""
         by_lag = self.by_lag()
         return np.array([by_lag[self.played == arm].mean(axis=0) for arm in range(len(self.arms))])
 
@@ -79,9 +79,9 @@ class Recording:
         low: float | None = None,
         high: float | None = None,
     ) -> Losses:
-        """Return the recorded rounds as they were or, with `resample`, so many rounds of plays drawn from each arm's.
+        """Return the rounds as recorded or, with `resample`, this many rounds of plays drawn at random for each arm.
 
-        low, high: the range of one play's effect; by default what was recorded, 10% wider at each end but 0.
+        low, high: the range of one play's effect; by default the recorded range, 10% wider at each end other than 0.
         """
         ends: dict[str, Any] = {"direction": direction, "low": low, "high": high}
         if resample is not None:
@@ -89,7 +89,7 @@ class Recording:
         if self.missing:
             raise InvalidHistory(
                 f"{self.name}: every arm must have a row in every round to be replayed, but {self.missing}; "
-                "with resample, rounds are made of plays drawn at random from each arm's own"
+                "with resample, the plays of each arm are drawn at random instead"
             )
         history = History(self.rounds, self.played, self.effects)
         if self.kernel is None:
@@ -103,15 +103,15 @@ def read_history(
 ) -> Recording:
     """Read a CSV file with the columns round, arm and effects.
 
-    effects: the columns that hold effects, by default lag0, lag1, ... as far as the file has them; with a kernel, the
-    one that holds whole effects, by default "effect". kernel: which share arrives 0, 1, ... rounds later.
+    effects: the columns with effects, by default lag0, lag1, ... up to the last in the file; with a kernel, the one
+    column with whole effects, by default "effect". kernel: the shares of an effect that arrive 0, 1, ... rounds later.
     """
     weights = None
     if kernel is not None:
         weights = checks.array("kernel", list(kernel), shape=("d+1",))
         checks.integer("len(kernel)", len(weights), low=1)
         if effects is not None and len(effects) != 1:
-            raise InvalidArgument(f"effects must be one column beside a kernel, but got {checks.shown(effects)}")
+            raise InvalidArgument(f"effects must be one column if a kernel is given, but got {checks.shown(effects)}")
     name = Path(path).name
     lines = _lines(path, name)
     header, columns = _columns(name, next(lines, None), effects, weights is not None)
@@ -146,7 +146,7 @@ def read_history(
 
 
 def _lines(path: str | os.PathLike[str], name: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield each row that is not empty, with the number of the line it ends in."""
+    """Yield each non-empty row with the number of its last line."""
     with open(path, encoding="utf-8-sig", newline="") as file:
         reader = csv.reader(file, strict=True)
         try:
@@ -158,14 +158,14 @@ def _lines(path: str | os.PathLike[str], name: str) -> Iterator[tuple[int, list[
             raise InvalidHistory(f"{where}: must be comma-separated values, but {error}") from None
         except UnicodeDecodeError:
             raise InvalidHistory(
-                f"{name}, line {reader.line_num + 1}: must be text in UTF-8, but has other bytes in or after it"
+                f"{name}, line {reader.line_num + 1}: must be text in UTF-8, but this line or a later one is not"
             ) from None
 
 
 def _columns(
     name: str, first: tuple[int, list[str]] | None, effects: Sequence[str] | None, whole: bool
 ) -> tuple[list[str], list[int]]:
-    """Return the header, and where round, arm and the effects are in it."""
+    """Return the header, and the positions of round, arm and the effects in it."""
     if first is None:
         raise InvalidHistory(f"{name}, line 1: must name the columns, but the file is empty")
     header = [column.strip() for column in first[1]]
@@ -177,14 +177,14 @@ def _columns(
         if header.count(column) != 1 or wanted.count(column) != 1:
             many = max(header.count(column), wanted.count(column) if column in header else 0)
             raise InvalidHistory(
-                f"{name}, line 1, column {column!r}: must be there once, "
-                f"but is there {many} times in {checks.shown(header)}"
+                f"{name}, line 1, column {column!r}: must occur once, "
+                f"but occurs {many} times in {checks.shown(header)}"
             )
     return header, [header.index(column) for column in wanted]
 
 
 def _round(where: str, text: str, dated: bool | None) -> tuple[int, bool]:
-    """Return a round as a number that can be ordered, and whether it is a date; `dated`: what those before were."""
+    """Return a round as a sortable number, and whether it is a date. dated: whether earlier rounds are, if any."""
     rules = {None: "a whole number or a date like 2024-01-31", True: "a date like those above"}
     rule = rules.get(dated, "a whole number like those above")
     number = int(text) if re.fullmatch(r"[+-]?[0-9]{1,18}", text) else None

@@ -1,4 +1,4 @@
-"""The instances a study may name: which losses each stands for, its settings, and what players may know of its delays.
+"""The instances of a study: the losses of each, its settings, and what players may know about its delays.
 
     split, delays, fixed, geometric, immediate     iid losses, one good arm; the name says how they are spread
     switching, constrained, drifting, seasonal     a table of `losses/tables.py`; `spread` is one of the names above
@@ -9,8 +9,8 @@
     late_bills                                     the worse an arm, the later its losses arrive
     campaigns                                      the recorded coupon campaigns (`campaigns.py`)
 
-A good arm is better by `gap`, or by `gap_scale` times √(K(d+1)/T), at most 1/2, which keeps a problem as hard as it
-can be at every size.
+The good arm is better by `gap`, or by `gap_scale` times √(K(d+1)/T), at most 1/2: with a gap of this order a problem is
+about equally hard at every size.
 """
 
 import math
@@ -77,11 +77,11 @@ SETTINGS: Mapping[str, Mapping[str, Check]] = {
     "late_bills": _LAW,
     "campaigns": {"campaigns": _whole_numbers, "households": _COUNT, "high": _POSITIVE},
 }
-"""The instances by name, and the settings of each with their checks."""
+"""The settings of each instance, with their checks."""
 
 
 def instance_table(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an instance's table with a known name and valid settings, as plain JSON types."""
+    """Check the name and settings of an instance's table and return it as plain JSON types."""
     name = given.get("name")
     if not isinstance(name, str) or name not in SETTINGS:
         raise InvalidArgument(f"instance.name must be one of {', '.join(SETTINGS)}, but got {checks.shown(name)}")
@@ -99,7 +99,7 @@ def instance_table(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def gap_of(cell: Cell) -> float:
-    """Return by how much the good arm is better.
+    """Return the gap between the good arm and the others.
 
     >>> gap_of({"instance": {"gap_scale": 2.0}, "n_arms": 4, "max_delay": 0, "horizon": 1600})
     0.1
@@ -113,7 +113,7 @@ def gap_of(cell: Cell) -> float:
 
 @dataclass
 class Draws:
-    """The losses of a group, draw by draw; the first few stay in memory, as many as have room."""
+    """The losses of a group by draw; the first draws stay in memory, as many as fit into ROOM bytes."""
 
     cell: Cell
     _kept: dict[int, Losses] = field(default_factory=dict, init=False)
@@ -123,14 +123,14 @@ class Draws:
         if draw in self._kept:
             return self._kept[draw]
         losses = build_losses(self.cell, draw)
-        # The table itself, and D and W of the block engine, which live as long as the losses.
+        # Three arrays (T, K) of doubles: the table, and D and W of the block engine, which are kept with the losses.
         if draw < max(1, self.ROOM // (24 * self.cell["n_arms"] * self.cell["horizon"])):
             self._kept[draw] = losses
         return losses
 
 
 def build_losses(cell: Cell, draw: int = 0) -> Losses:
-    """Return draw number `draw` of a cell's losses; players of the same group meet the same."""
+    """Return draw number `draw` of a cell's losses; all cells of a group have the same."""
     name = cell["instance"]["name"]
     seed = cell_seed(cell, f"losses {draw}")
     if name in BUILDERS:
@@ -170,7 +170,7 @@ def _hard(cell: Cell, seed: int) -> Losses:
 
 
 def _stacked(cell: Cell, seed: int) -> Losses:
-    """Return linear losses with common noise, stacked as the adversary does, one arm better by `gap`."""
+    """Return the lower-bound adversary's losses with one arm better by `gap`, in units of losses."""
     given, K, d, T = cell["instance"], cell["n_arms"], cell["max_delay"], cell["horizon"]
     noise = given.get("noise", "shared")
     scale = noise_scale(K, max(1, T // (d + 1)), noise)
@@ -178,7 +178,7 @@ def _stacked(cell: Cell, seed: int) -> Losses:
 
 
 def _anonymous(cell: Cell, seed: int) -> Losses:
-    """Return rewards, arm 0 of mean 1/2 + gap, all others 1/2, that arrive whole after random delays."""
+    """Return rewards that arrive whole after random delays, with mean 1/2 + gap for arm 0 and 1/2 for the others."""
     law = cell["instance"].get("delay_law", "uniform")
     means = [0.5 + gap_of(cell)] + [0.5] * (cell["n_arms"] - 1)
     law = tuple(law) if isinstance(law, list) else law
@@ -187,7 +187,7 @@ def _anonymous(cell: Cell, seed: int) -> Losses:
 
 
 def _late_bills(cell: Cell, seed: int) -> Losses:
-    """Return losses of mean 0.3 at once for arm 0, and of means 0.5 to 0.7 for the others, the greater the later."""
+    """Return immediate losses of mean 0.3 for arm 0; means of 0.5 to 0.7 for the others, later for larger means."""
     K, d = cell["n_arms"], cell["max_delay"]
     means = [0.3, *np.linspace(0.5, 0.7, K - 1)]
     table = tables.iid(cell["horizon"], means=means, seed=seed, law=cell["instance"].get("law", "bernoulli"))
@@ -223,11 +223,12 @@ def piecewise(
     swing: float = 0.0,
     period: int = 1,
 ) -> Table:
-    """Return losses with piecewise constant means, under a level that may flip and noise of any size.
+    """Return losses with piecewise constant means, with noise and an alternating level.
 
-    Piece n lasts the share shares[n] of the horizon, with mean levels[n][i] of arm i, the last for further arms.
-    noise: with this probability a loss is drawn as 0 or 1 with its mean, else it is the mean: 1 for Bernoulli losses,
-    0 for constant ones. swing: every `period` rounds all means μ change between (1 − swing)μ and (1 − swing)μ + swing.
+    Piece n lasts for the share shares[n] of the horizon; arm i has the mean levels[n][i], further arms the last one.
+    noise: the probability that a loss is Bernoulli with its mean; else it is the mean itself. So 1 gives Bernoulli
+    losses, 0 constant losses. swing: every `period` rounds the means switch between (1 − swing)μ and
+    (1 − swing)μ + swing.
 
     >>> piecewise(4, 3, 0, shares=[1.0, 3.0], levels=[[0.0, 0.5], [1.0, 0.25]], noise=0.0).values.tolist()
     [[0.0, 0.5, 0.5], [1.0, 0.25, 0.25], [1.0, 0.25, 0.25], [1.0, 0.25, 0.25]]
@@ -259,10 +260,10 @@ def piecewise(
 
 
 def known(cell: Cell) -> tuple[float | None, float | None, list[float] | None]:
-    """Return what a player may know of a cell's delays, from the instance's name and d alone.
+    """Return what a player may know about a cell's delays: from the instance's settings and d, not from its losses.
 
-    These are the mean and the variance of the delay after which a unit of effect arrives, and the coefficients of a
-    linear composite loss; None for what is not known.
+    Mean and variance of the delay after which a unit of effect arrives, and the coefficients of a linear composite
+    loss; None if unknown.
     """
     given, d = cell["instance"], cell["max_delay"]
     name = spread_of(given)
@@ -282,7 +283,7 @@ def known(cell: Cell) -> tuple[float | None, float | None, list[float] | None]:
 
 
 def _moments(law: Any, max_delay: int) -> tuple[float | None, float | None]:
-    """Return mean and variance of a law of delays before it is rounded and cut; None for one without a formula."""
+    """Return mean and variance of a delay law before rounding and truncation; None for laws without a formula."""
     name, numbers = checked_law(tuple(law) if isinstance(law, list) else law, max_delay)
     if name == "uniform":
         return (numbers[0] + numbers[1]) / 2.0, ((numbers[1] - numbers[0] + 1.0) ** 2 - 1.0) / 12.0
@@ -293,13 +294,13 @@ def _moments(law: Any, max_delay: int) -> tuple[float | None, float | None]:
 
 
 def spread_of(instance: dict[str, Any]) -> str:
-    """Return how an instance spreads its losses: its setting, or its own name where it has no such setting."""
+    """Return how an instance spreads its losses: its setting `spread`, or its name if it has no such setting."""
     name: str = instance["name"]
     return instance.get("spread", "split") if "spread" in SETTINGS[name] else name
 
 
 def _fading(given: dict[str, Any], max_delay: int) -> FloatArray:
-    """Return weights that halve every `half_life` rounds, d/4 by default, and sum to 1."""
+    """Return weights that halve every `half_life` rounds (by default d/4, at least 1/4) and sum to 1."""
     half_life = given.get("half_life", max(max_delay / 4.0, 0.25))
     weights = np.exp2(-np.arange(max_delay + 1) / half_life)
     scaled: FloatArray = weights / weights.sum()

@@ -1,15 +1,15 @@
-"""From a cell to its rows: one for each checkpoint, the same on any machine and for any number of threads.
+"""From a cell to its rows: one per checkpoint, identical on any machine and for any number of threads.
 
-`measure` simulates, `rows` summarises what it found:
+`measure` simulates, `rows` summarises the simulations:
 
-    regret          mean over runs, with its standard error and quantiles, against the best arm of that prefix
+    regret          mean over runs, with its standard error and quantiles, against the best arm of the rounds so far
     uniform_regret  the expected regret of uniform play
-    bound           Theorem 4 for this player at the horizon, never above T; null if it does not cover the player
+    bound           the player's `regret_bound` at the horizon, at most T times the range; null if it has none
     corollary_bound, tuned_bound, lower_bound     for the sizes of the losses, at the horizon
-    value           the mean of the runs' certificates at the horizon, where the player has one
-    value, theory   measure "stability": how far an update moves the base, Σ_i (q_{n+1}(i) − q_n(i))⁺, on average since
-                    the checkpoint before, and ξ of Definition 3. There, standard_error and quantiles are those of the
-                    runs' means, and regret is null
+    value           the mean of the runs' certificates at the horizon, if the player has one
+    value, theory   measure "stability": the mean of Σ_i (q_{n+1}(i) − q_n(i))⁺, the distance by which an update moves
+                    the base, since the previous checkpoint, and ξ of Definition 3. In this measure standard_error and
+                    quantiles are those of the runs' means, and regret is null
 """
 
 import dataclasses
@@ -52,11 +52,11 @@ ROWS = pl.Schema(
 """The columns of the rows."""
 
 TRACE_BYTES = 1 << 26
-"""How much memory the traces of runs may take at a time; a block takes three doubles."""
+"""The memory for traces of runs, in bytes; a block takes three doubles."""
 
 
 class Moves(NamedTuple):
-    """How far updates moved the base: the sum and the number of moves between checkpoints, each (runs, checkpoints)."""
+    """How far updates move the base: sum and number of moves between checkpoints, each (runs, checkpoints)."""
 
     sums: FloatArray
     counts: FloatArray
@@ -65,8 +65,8 @@ class Moves(NamedTuple):
 class Measured(NamedTuple):
     """The simulations of a cell, one or more for each draw of its losses.
 
-    uniform: the expected regret of uniform play at the checkpoints, the mean over draws. moves: for the measure
-    "stability". constants: the columns that are the same in all rows.
+    uniform: the expected regret of uniform play at the checkpoints, averaged over draws. moves: for the measure
+    "stability". constants: the columns that are equal in all rows.
     """
 
     simulations: list[Simulation]
@@ -79,7 +79,7 @@ def measure(cell: Cell, draws: Draws, threads: int | None) -> Measured:
     """Simulate a cell on the losses of its group."""
     player = build_player(cell, draws[0])
     traced = cell["measure"] == "stability"
-    # Whether the player's certificate holds on these losses and can be computed from its base's last state.
+    # True if the player's certificate holds on these losses and can be computed from its base's last state.
     certified = (
         not traced
         and isinstance(player, CoinCleanWrapper)
@@ -113,12 +113,12 @@ def measure(cell: Cell, draws: Draws, threads: int | None) -> Measured:
 
 
 def rows(cell: Cell, measured: Measured) -> pl.DataFrame:
-    """Return the rows of a cell that was simulated."""
+    """Return the rows of a simulated cell."""
     found, first = measured.simulations, measured.simulations[0]
     columns: dict[str, Any] = {name: cell[name] for name in ("measure", *COUNTS)} | measured.constants
     columns |= {"cell": cell_id(cell), "engine": first.engine, "round": first.rounds}
     columns["uniform_regret"] = measured.uniform
-    # The d that a player is told stands among its settings where it is not the losses' own.
+    # The d given to the player is one of its settings if it differs from that of the losses.
     told = {"max_delay": cell["player_max_delay"]} if "player_max_delay" in cell else {}
     for kind, settings in (("instance", dict(cell["instance"])), ("player", cell["player"] | told)):
         columns[kind] = settings.pop("name")
@@ -137,7 +137,7 @@ def rows(cell: Cell, measured: Measured) -> pl.DataFrame:
 
 
 def bounds(player: Any, losses: Losses) -> dict[str, float | None]:
-    """Return the bounds of theory at the horizon, in units of the losses' range; null where they do not apply."""
+    """Return the theoretical bounds at the horizon, in units of effects; None if they do not apply."""
     if losses.effects.lo < 0.0:
         return dict.fromkeys(BOUNDS)
     theorem = None
@@ -152,8 +152,8 @@ def bounds(player: Any, losses: Losses) -> dict[str, float | None]:
 def certificates(player: Any, states: FloatArray, horizon: int) -> FloatArray:
     """Return the certificate of each run after T = `horizon` rounds, in units of effects (docs/theory/adaptive.md).
 
-    states: the bases' last states, (runs, size). They hold all terms but one, the stretch that is open at T; as that
-    depends on coins alone, its exact mean is used. It is the mean certificate that bounds the regret.
+    states: the last states of the bases, (runs, size). They contain all terms but one, that of the stretch open at T;
+    as this depends on the coins only, its exact mean is used. The mean of the certificates bounds the mean regret.
     """
     K, d, beta, C = player.n_arms, player.max_delay, player.update_probability, player.scale
     own = states[:, 4 * K :]
@@ -167,10 +167,10 @@ def certificates(player: Any, states: FloatArray, horizon: int) -> FloatArray:
 def open_stretch(max_delay: int, horizon: int, update_probability: float) -> float:
     """Return the mean of (m + d)·1{m >= 1}, m = T − d − the latest coin: the rounds that no update has used at T.
 
-    The latest coin is a rounds old with probability β(1−β)^a, a < T, or there was none, with probability (1−β)^T.
+    The latest coin is a rounds old with probability β(1−β)^a, a < T; with probability (1−β)^T there is none.
     Summed over a > d that is r^{d+1}(d + 1 + r/β) − r^{T+1}/β, r = 1 − β.
 
-    >>> open_stretch(max_delay=1, horizon=3, update_probability=0.5)      # 2 with chance 1/8, 3 with 1/8
+    >>> open_stretch(max_delay=1, horizon=3, update_probability=0.5)      # 2 and 3, each with probability 1/8
     0.625
     """
     d, T, r = max_delay, horizon, 1.0 - update_probability
@@ -181,7 +181,7 @@ def open_stretch(max_delay: int, horizon: int, update_probability: float) -> flo
 
 
 def runs_at_once(horizon: int, max_delay: int) -> int:
-    """Return how many runs' traces may be in memory together."""
+    """Return how many runs' traces fit into memory at once."""
     return max(1, TRACE_BYTES // (24 * (horizon // (2 * max_delay + 1) + 1)))
 
 
@@ -196,7 +196,7 @@ def moves(player: CompositeLossWrapper, traces: list[Blocks], checkpoints: NDArr
     before, after = np.zeros(K), np.zeros(K)
     found = Moves(np.zeros((len(traces), len(checkpoints))), np.zeros((len(traces), len(checkpoints))))
     for run, blocks in enumerate(traces):
-        # A block ends where the next begins, the last one at the horizon; only those with a fed loss updated.
+        # A block ends before the next begins, the last one at the horizon; only blocks with a fed loss made an update.
         ends = np.append(blocks.starts[1:] - 1, checkpoints[-1])
         fed = ~np.isnan(blocks.fed_losses)
         moved = np.zeros(int(fed.sum()))
@@ -208,7 +208,7 @@ def moves(player: CompositeLossWrapper, traces: list[Blocks], checkpoints: NDArr
 
 
 def replay_base(params: Any, n_arms: int, arms: Any, fed: Any, state: Any, before: Any, after: Any, moved: Any) -> None:
-    """Feed a base the losses of one run, and write how far each update moves it."""
+    """Feed the losses of one run to a base, and write to `moved` how far each update moves it."""
     kernel.bandit_start(params, n_arms, state)
     kernel.bandit_probabilities(params, n_arms, state, before)
     for n in range(len(arms)):
@@ -222,7 +222,7 @@ def replay_base(params: Any, n_arms: int, arms: Any, fed: Any, state: Any, befor
 
 
 def _of_moves(found: Moves) -> dict[str, list[float | None]]:
-    """Average moves over the updates of all runs; the spread is that of the runs which updated at all."""
+    """Average moves over the updates of all runs; standard error and quantiles are over the runs with an update."""
     columns: dict[str, list[float | None]] = {name: [] for name in ("value", "standard_error", *LEVELS)}
     for sums, counts in zip(found.sums.T, found.counts.T, strict=True):
         each = sums[counts > 0] / counts[counts > 0]

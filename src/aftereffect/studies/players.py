@@ -1,4 +1,4 @@
-"""The players a study may name, those of `players/registry.py`, built for a cell's losses and what is known of them."""
+"""The players of a study: those of `players/registry.py`, built for a cell's losses."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,20 +11,20 @@ from aftereffect.studies.instances import known
 
 
 def player_table(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a player's table with a registered name and valid settings, as plain JSON types."""
+    """Check the name and settings of a player's table and return it as plain JSON types."""
     name, settings = given.get("name"), {key: value for key, value in given.items() if key != "name"}
     return {"name": name, **registry.find(name).checked(settings)}
 
 
 def can_play(cell: Cell) -> bool:
-    """Whether the cell's player can play at all: some need d <= 1, or to know the law of delays."""
+    """Whether the cell's player can play: some players need d <= 1, or must know the law of delays."""
     if cell["measure"] == "stability":
         return bool(cell["player"]["name"] == "CompositeLossWrapper")
     return not registry.find(cell["player"]["name"]).lacks(_problem(cell), cell["player"])
 
 
 def build_player(cell: Cell, losses: Losses) -> Any:
-    """Return the cell's player for these losses, unplayed.
+    """Return a new player of the cell for these losses.
 
     >>> cell = {"player": {"name": "CompositeLossWrapper", "base": "exp3"}, "instance": {"name": "split"}}
     >>> from aftereffect import CompositeLosses
@@ -38,13 +38,13 @@ def build_player(cell: Cell, losses: Losses) -> Any:
     entry = registry.find(settings.pop("name"))
     problem = _problem(cell)._replace(direction=losses.direction, low=losses.low, high=losses.high)
     if problem.max_delay < losses.max_delay and "out_of_range" in entry.settings:
-        # Effects that outlast the player's d lead to totals that it holds to be impossible.
+        # Effects that last longer than the player's d lead to totals outside its range.
         settings = {"out_of_range": "clip"} | settings
     return entry.build(problem, **settings)
 
 
 def _problem(cell: Cell) -> Problem:
-    """Return what the cell's player may know: the law of delays too, if it needs more than K, d and T."""
+    """Return what the cell's player may know: K, d and T, and the law of delays if it needs that."""
     told = cell["player_max_delay"] if "player_max_delay" in cell else cell["max_delay"]
     problem = Problem(cell["n_arms"], told, cell["horizon"])
     if registry.CONDITIONS.keys().isdisjoint(registry.find(cell["player"]["name"]).needs(cell["player"])):

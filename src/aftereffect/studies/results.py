@@ -1,12 +1,11 @@
-"""The results of a study, and the folder that keeps them: every finished cell is on disk before the next thing happens.
+"""The results of a study, and the folder in which they are stored.
 
-    cells/<id>.parquet     a finished cell: its rows and, in one more column, `time`, when it ran, for how long, with
-                           which versions
-    failures/<id>.json     the error of a cell that failed; the next run tries it again
+    cells/<id>.parquet     a finished cell: its rows and, in the column `time`, start, duration and versions
+    failures/<id>.json     the error of a failed cell; the next run tries it again
     lock                   held by the one run that may write
 
-A file appears under its name only when all of it is on the disk: it is written beside, synced, renamed, and the
-folder is synced. So a run may be killed at any moment: an unfinished file has another name.
+A file is written under a temporary name, synced and renamed, and the folder is synced. So a run can be killed at any
+time: a file under its final name is complete.
 """
 
 import fcntl
@@ -35,17 +34,17 @@ TIMES = pl.Schema(
 )
 CELL = pl.Schema([*ROWS.items(), ("time", pl.String())])
 
-# A record lock does not keep out its own process: these folders are held by runs of this process.
+# A record lock does not exclude its own process, so the folders in use by this process are listed here.
 _held: set[Path] = set()
 _guard = threading.Lock()
 
 
 class FolderUnusable(AftereffectError):
-    """A study's folder cannot be written to, is in use by another run, or holds a file that cannot be read."""
+    """A study's folder is not writable, is in use by another run, or contains an unreadable file."""
 
 
 class Finished(NamedTuple):
-    """A cell that was tried: its id, and its rows and time, or its error."""
+    """The outcome of a cell: its id, and its rows and time, or its error."""
 
     cell: str
     rows: pl.DataFrame | None
@@ -55,10 +54,10 @@ class Finished(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """The results of a study's cells, and of no others that may be in its folder.
+    """The results of a study's cells; other cells in its folder are ignored.
 
     rows: one per cell and checkpoint, sorted by (cell, round); see `measure.py` for the columns. times: one row per
-    cell. failures: errors by cell id: "error", "message", "traceback". missing: ids of cells that have not been run.
+    cell. failures: errors by cell id: "error", "message", "traceback". missing: ids of cells not run yet.
     """
 
     rows: pl.DataFrame
@@ -83,14 +82,14 @@ class Results:
 
 
 class Folder:
-    """The folder of a study; it is made when something is first written."""
+    """The folder of a study; it is created by the first run."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path).resolve()
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Be the only run that writes here, or raise an error if there is another; remove unfinished files."""
+        """Lock the folder for this run and remove unfinished files; raise an error if another run holds the lock."""
         if (self.path / "rows.parquet").exists():
             rule = "folder must not hold results of an earlier version (rows.parquet)"
             raise FolderUnusable(f"{rule}, but {str(self.path)!r} does: use another folder")
@@ -99,7 +98,7 @@ class Folder:
                 (self.path / name).mkdir(parents=True, exist_ok=True)
             file = (self.path / "lock").open("a")
         with file:
-            # A record lock, as forked workers, which may outlive a killed run, do not inherit it.
+            # A record lock, since forked workers, which may outlive a killed run, do not inherit it.
             with _guard:
                 try:
                     if self.path in _held:
@@ -118,17 +117,17 @@ class Folder:
                     _held.discard(self.path)
 
     def finished(self) -> set[str]:
-        """Return the ids of the cells whose rows are here."""
+        """Return the ids of the cells whose rows are stored."""
         return {path.stem for path in self.path.glob("cells/[!.]*.parquet")}
 
     def put(self, finished: Finished) -> str:
-        """Store a cell that was tried, its rows and time in one file or else its error, and return its id."""
+        """Store the outcome of a cell, rows and time in one file or else its error, and return its id."""
         failure = self.path / "failures" / f"{finished.cell}.json"
         if finished.rows is None:
             write_durably(failure, json.dumps(finished.error).encode())
             return finished.cell
         buffer = io.BytesIO()
-        # Few rows compress to little.
+        # Compression saves little on so few rows.
         frame = finished.rows.with_columns(time=pl.lit(json.dumps(finished.time)))
         frame.write_parquet(buffer, compression="uncompressed", statistics=False)
         write_durably(self.path / "cells" / f"{finished.cell}.parquet", buffer.getvalue())
@@ -136,7 +135,7 @@ class Folder:
         return finished.cell
 
     def results(self, cells: Iterable[Cell]) -> Results:
-        """Return what the folder holds of these cells."""
+        """Return the stored results of these cells."""
         ids = [cell_id(cell) for cell in cells]
         done = self.finished()
         paths = [self.path / "cells" / f"{cell}.parquet" for cell in sorted(set(ids) & done)]
@@ -153,7 +152,7 @@ class Folder:
 
 
 def _read(paths: list[Path]) -> pl.DataFrame:
-    """Return the rows of cells: all files at once or, where that fails, one by one to find the one at fault."""
+    """Return the rows of cells. Read all files at once or, if that fails, one by one to find the faulty file."""
     try:
         frame = pl.read_parquet(paths, glob=False)
     except (OSError, pl.exceptions.PolarsError) as error:
@@ -168,7 +167,7 @@ def _read(paths: list[Path]) -> pl.DataFrame:
 
 
 def write_durably(path: Path, data: bytes) -> None:
-    """Put a whole file in place, on the disk, or leave what was there."""
+    """Write a file atomically and durably: after an error the previous file is unchanged."""
     beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     with _writable(path):
         try:
@@ -189,9 +188,9 @@ def write_durably(path: Path, data: bytes) -> None:
 
 @contextmanager
 def _writable(path: Path) -> Iterator[None]:
-    """Turn an error of the operating system into one that names the folder's rule."""
+    """Turn an OSError into FolderUnusable."""
     try:
         yield
     except OSError as error:
-        rule = "folder must be one that can be written to"
+        rule = "folder must be writable"
         raise FolderUnusable(f"{rule}, but writing {str(path)!r} failed: {error.strerror}") from error

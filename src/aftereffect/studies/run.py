@@ -1,10 +1,10 @@
-"""Running cells: group by group, in this process or by an executor's workers, each finished cell on disk at once.
+"""Run cells group by group, in this process or by an executor's workers; each finished cell is stored immediately.
 
     cells ── finished? ──> groups ──> here, or an executor's workers ──> rows ──> folder
 
-Neither order nor number of workers changes a row. This process alone writes. In this process one thread makes and
-writes rows while the next cell is simulated, one cell behind: a run that is killed loses the cell being simulated and
-at most the one being written. Run again, it goes on with the cells that are not on disk.
+Rows depend neither on the order of the cells nor on the number of workers. Only this process writes. Without an
+executor, one thread builds and writes the rows of a cell while the next cell is simulated: a run that is killed loses
+the cell being simulated and at most the one being written. The next run continues with the cells that are not on disk.
 """
 
 import os
@@ -30,9 +30,9 @@ from aftereffect.studies.measure import Measured, measure, rows
 from aftereffect.studies.results import Finished, Folder, Results
 
 VERSIONS = {"aftereffect": VERSION, "numpy": np.__version__, "numba": numba.__version__, "python": python_version()}
-"""What results may depend on."""
+"""The versions that results may depend on."""
 FRAMES = 5
-"""How many of an error's last calls are kept."""
+"""How many of the last frames of a traceback are stored."""
 
 
 def run_cells(
@@ -44,16 +44,16 @@ def run_cells(
     threads: int | None = None,
     workers: int | None = None,
 ) -> Results:
-    """Simulate the cells that the folder does not hold yet, and return the results of all.
+    """Simulate the cells that are not in the folder yet, and return the results of all cells.
 
-    executor: any concurrent.futures Executor; None runs in this process. threads: of the engine, by default the cores
-    of this machine shared out over the workers. workers: how many cells the executor takes at once, by default its
-    number of workers.
-    progress: True shows a bar, False none, None one at a terminal after a second; or a function that is called with the
-    numbers of cells that are finished and of all cells.
+    executor: any concurrent.futures Executor; None runs in this process. threads: of the engine, by default the number
+    of cores of this machine divided by the number of workers. workers: how many units of work the executor runs at
+    once, by default its number of workers.
+    progress: True shows a bar, False none, None shows one at a terminal after a second; or a function that is called
+    with the number of finished cells and the number of all cells.
 
-    Stop it anywhere and run it again: nothing is lost or done twice. A cell that fails is recorded, the others go
-    on, and the next run tries it again.
+    A run can be stopped at any time; run it again to continue. If a cell fails, the error is stored, the other cells
+    continue, and the next run tries it again.
     """
     if executor is not None and not callable(getattr(executor, "submit", None)):
         raise TypeError(f"executor must be a concurrent.futures.Executor, but got {checks.shown(executor)}")
@@ -64,7 +64,7 @@ def run_cells(
     with home.locked():
         done = home.finished()
         left = [cell for cell in cells if cell_id(cell) not in done]
-        # Cells are of very different sizes, so a bar moves by simulated rounds.
+        # Cells differ widely in size, so the bar counts simulated rounds.
         rounds = {cell_id(cell): cell["runs"] * cell["horizon"] for cell in left}
         with progress_bar(sum(rounds.values()), progress if isinstance(progress, bool) else None) as bar:
             if executor is None:
@@ -81,7 +81,7 @@ def run_cells(
 
 
 def _run_here(home: Folder, left: Sequence[Cell], threads: int | None) -> Iterator[str]:
-    """Simulate cells while another thread writes the rows of the one before; yield the ids of those on disk."""
+    """Simulate cells while another thread writes the rows of the previous cell; yield the id of each stored cell."""
     written: Future[str] | None = None
     with ThreadPoolExecutor(1, "study-writer") as writer:
         for finish in (finish for group in groups(left) for finish in simulate_cells(group, threads)):
@@ -93,7 +93,7 @@ def _run_here(home: Folder, left: Sequence[Cell], threads: int | None) -> Iterat
 
 
 def simulate_cells(cells: Sequence[Cell], threads: int | None) -> Iterator[Callable[[], Finished]]:
-    """Simulate cells of one group, which share their losses; yield functions that make the rows of each."""
+    """Simulate cells of one group, which share their losses; yield for each cell a function that builds its rows."""
     draws = Draws(cells[0])
     for cell in cells:
         taken = {"cell": cell_id(cell), "started": datetime.now(UTC).isoformat(timespec="seconds")} | VERSIONS
@@ -107,7 +107,7 @@ def simulate_cells(cells: Sequence[Cell], threads: int | None) -> Iterator[Calla
 
 
 def _finished(cell: Cell, found: Measured | Exception, taken: dict[str, Any]) -> Finished:
-    """Make the rows of a cell that was simulated; an error ends this cell only."""
+    """Build the rows of a simulated cell; an error affects this cell only."""
     if isinstance(found, Measured):
         try:
             return Finished(cell_id(cell), rows(cell, found), taken, None)
@@ -126,7 +126,7 @@ def _failed(cells: Sequence[Cell], error: Exception) -> list[Finished]:
 
 
 def described(error: BaseException) -> dict[str, Any]:
-    """Return an error as plain text: type, message, and the last calls, without the machine's folders."""
+    """Return an error as plain text: type, message, and the last frames, with file names instead of full paths."""
     frames = traceback.extract_tb(error.__traceback__)[-FRAMES:]
     calls = [f"{Path(frame.filename).name}:{frame.lineno} in {frame.name}" for frame in frames]
     return {"error": type(error).__name__, "message": str(error), "traceback": calls}

@@ -1,8 +1,8 @@
-"""A study: instances × players × grids of (K, d, T), as one TOML file or from Python; both take the same keys.
+"""A study: instances × players × grids of (K, d, T), from a TOML file or from Python, with the same keys.
 
     name = "mine"                       # letters, digits, - and _
-    title = "..."                       # optional, as are about, seed (0), runs (100), instances (1, draws of the
-    measure = "regret"                  # losses that share out the runs), checkpoints ("log") and measure
+    title = "..."                       # optional, as are about, seed (0), runs (100), instances (1; the runs are
+    measure = "regret"                  # divided over so many draws of the losses), checkpoints ("log") and measure
     [grid]                              # every combination; [[grid]] for several grids
     n_arms = [2, 8]
     max_delay = [0, 3]
@@ -10,7 +10,7 @@
     [[instance]]                        # names and settings: see `instances.py`
     name = "split"
     gap = 0.2
-    grid = { horizon = [1000] }         # optional: this instance's own lists
+    grid = { horizon = [1000] }         # optional: lists for this instance
     [[player]]                          # names and settings: see `players/registry.py`
     name = "CompositeLossWrapper"
     base = "exp3"
@@ -18,13 +18,13 @@
     on = ["split"]                      # optional: only on instances with these names or labels
     grid = { horizon = [10_000] }       # optional: only at these sizes
     runs = 40                           # optional: at most this many
-    max_delay = 3                       # optional: the d it is told, by default the losses' own
-    [quick]                             # optional: what --quick puts in place of the above
+    max_delay = 3                       # optional: the d given to the player, by default that of the losses
+    [quick]                             # optional: replaces the above with --quick
     runs = 20
     grid = { horizon = [1000] }         # lists named here replace those of every grid
     [report]                            # optional: see `report/sections.py`
 
-A player that cannot play an instance (some need a short delay, or the law of delays) is left out there.
+Combinations that a player cannot play (some need a short delay, or the law of delays) are left out.
 """
 
 import itertools
@@ -53,7 +53,7 @@ INSTANCE_KEYS = ("label", "grid")
 PLAYER_KEYS = ("label", "grid", "on", "runs", "max_delay")
 """Keys of an instance's or a player's table that are not settings."""
 LEAST = {"n_arms": 2, "max_delay": 0, "horizon": 1}
-"""The lists of a grid, and the least number each may hold."""
+"""The lists of a grid, with the smallest value each may contain."""
 
 
 class InvalidStudy(InvalidArgument):
@@ -61,15 +61,16 @@ class InvalidStudy(InvalidArgument):
 
 
 def builtin_names() -> list[str]:
-    """Return the names of the studies that come with the package."""
+    """Return the names of the built-in studies."""
     return sorted(path.stem for path in BUILTIN.glob("*.toml"))
 
 
 class Entry(NamedTuple):
     """An instance or player of a study: its name and settings, its label, and where it is used.
 
-    grid: lists that replace the grid's, or the only sizes at which a player plays. For players: on, the names or labels
-    of its instances, None for all; runs, at most how many; max_delay, the d it is told, None for the losses' own.
+    grid: for an instance, lists that replace those of the grid; for a player, the only sizes at which it plays.
+    For players: on, names or labels of its instances, None for all; runs, the maximal number of runs; max_delay, the d
+    given to the player, None for that of the losses.
     """
 
     settings: dict[str, Any]
@@ -81,10 +82,10 @@ class Entry(NamedTuple):
 
 
 class Study:
-    """What to simulate: `cells()` lists it cell by cell, `run(folder)` does it.
+    """A study: `cells()` lists what to simulate, `run(folder)` simulates it.
 
     instance, player: tables as in a file, each with a name and settings. grid: a dict of lists, or several.
-    instances: how many times the losses are drawn anew; runs are shared out evenly.
+    instances: how many times the losses are drawn; runs are divided evenly over the draws.
 
     >>> study = Study("mine", grid={"n_arms": [2, 4], "max_delay": [3], "horizon": [1000]}, runs=10,
     ...               instance=[{"name": "split"}], player=[{"name": "CompositeLossWrapper"}, {"name": "CLW2018"}])
@@ -111,7 +112,7 @@ class Study:
     ) -> None:
         self.name: str = _typed("name", name, str)
         if re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", self.name) is None:
-            raise InvalidStudy(f"name must be made of letters, digits, - and _, but got {checks.shown(name)}")
+            raise InvalidStudy(f"name must consist of letters, digits, - and _, but got {checks.shown(name)}")
         self.title, self.about = _typed("title", title, str) or self.name, _typed("about", about, str)
         self.seed = checks.integer("seed", seed, low=0, high=2**63 - 1)
         self.runs = checks.integer("runs", runs, low=1)
@@ -138,12 +139,12 @@ class Study:
         for one in players:
             cells = [cell for place in places for lists in grids for cell in self._expand(one, place, lists)]
             if not cells:
-                raise InvalidStudy(f"player {one.label!r} must be able to play in some cell, but there is none")
+                raise InvalidStudy(f"player {one.label!r} must be able to play in at least one cell, but there is none")
             self._cells |= {cell_id(cell): cell for cell in cells}
 
     @classmethod
     def load(cls, source: str | Path, quick: bool = False) -> "Study":
-        """Read a study from a TOML file, or by name one that comes with the package."""
+        """Read a study from a TOML file, or a built-in study by its name."""
         path = Path(source)
         if not path.is_file() and isinstance(source, str) and source in builtin_names():
             path = BUILTIN / f"{source}.toml"
@@ -159,7 +160,7 @@ class Study:
 
     @classmethod
     def from_table(cls, given: Mapping[str, Any], quick: bool = False) -> "Study":
-        """Make a study from what a TOML file holds."""
+        """Create a study from the contents of a TOML file."""
         given, override = dict(given), dict(_typed("quick", given.get("quick", {}), Mapping))
         given.pop("quick", None)
         for where, found, known in (("", given, KEYS), ("quick.", override, QUICK)):
@@ -176,7 +177,7 @@ class Study:
         return cls(quick=quick, **given)
 
     def cells(self) -> list[Cell]:
-        """Return all cells, no two the same, in the order of the file."""
+        """Return all cells, without duplicates, in the order of the file."""
         return [dict(cell) for cell in self._cells.values()]
 
     def run(
@@ -188,21 +189,21 @@ class Study:
         threads: int | None = None,
         workers: int | None = None,
     ) -> "Results":
-        """Simulate what is not yet in the folder, and return all rows; see `run.run_cells`."""
+        """Simulate the cells that are not in the folder yet, and return all results; see `run.run_cells`."""
         _need_polars()
         from aftereffect.studies.run import run_cells
 
         return run_cells(self.cells(), folder, executor, progress, threads=threads, workers=workers)
 
     def results(self, folder: str | Path) -> "Results":
-        """Return what the folder holds of this study, without simulating."""
+        """Return the results of this study in the folder, without simulating."""
         _need_polars()
         from aftereffect.studies.results import Folder
 
         return Folder(folder).results(self.cells())
 
     def _expand(self, player: Entry, instance: Entry, grid: dict[str, list[int]]) -> Iterator[Cell]:
-        """Yield the cells of one player on one instance and grid, where it plays and can play."""
+        """Yield the cells of one player on one instance and grid, at the sizes it is to play and can play."""
         if player.on is not None and not {instance.label, instance.settings["name"]} & set(player.on):
             return
         for values in itertools.product(*({**grid, **instance.grid}[name] for name in LEAST)):
@@ -260,16 +261,16 @@ def _entries(
 
 
 def _numbers(name: str, value: Any, low: int) -> list[int]:
-    """Return one whole number or a list of them as a list, at least one, all different."""
+    """Return a whole number or a non-empty list of distinct whole numbers as a list."""
     listed = list(value) if isinstance(value, Sequence) and not isinstance(value, str) else [value]
     found = [checks.integer(name, number, low=low) for number in listed]
     if not found or len(set(found)) < len(found):
-        raise InvalidStudy(f"{name} must hold at least one number, none twice, but got {checks.shown(value)}")
+        raise InvalidStudy(f"{name} must hold at least one number, without repetitions, but got {checks.shown(value)}")
     return found
 
 
 def _lists(name: str, value: Any, whole: bool = False) -> dict[str, list[int]]:
-    """Return the lists of a grid by name, those that are given; all of them where it must be whole."""
+    """Return the given lists of a grid by name. whole: whether all of them are required."""
     given = _typed(name, value, Mapping)
     for key in (*given, *(LEAST if whole else ())):
         if key not in LEAST:
