@@ -31,7 +31,7 @@ ROUND, SUM, BASE = BLOCK, BLOCK + 1, BLOCK + 3
 
 
 def tell(params: MiniBatchParams, n_arms: int, state: FloatState, rng: WordState, arm: int, total: float) -> int:
-    """Add up the totals of the block, and feed their average when it ends."""
+    """Sum the totals of the block; at the end of the block feed their average."""
     total = shared.begin_tell(params.limits, state[ROUND] + 1.0, state, total)
     if total == REFUSED:
         return -1

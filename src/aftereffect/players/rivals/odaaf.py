@@ -1,16 +1,16 @@
-"""ODAAF, ODAAF-B and ODAAF-V: phased elimination for stochastic effects that arrive whole, late, unlabelled.
+"""ODAAF, ODAAF-B and ODAAF-V: phased elimination for stochastic effects with delayed, aggregated anonymous feedback.
 
-The rivals of Algorithm 1 in the stochastic setting of Pike-Burke et al. (2018): effects of an arm are drawn
-independently from one law, their delays from another, the same for all arms; the player sees the sum of what
-arrives (Section 1 of the paper calls it anonymous feedback). They have no guarantee against an adversary, who can
-foresee their stretches.
+These are competitors of Algorithm 1 in the stochastic setting of Pike-Burke et al. (2018): the effects of an arm are
+i.i.d.; each arrives as a whole after a random delay, whose distribution is the same for all arms; the player observes
+the sum of the effects that arrive in a round (anonymous feedback in Section 1 of the paper). They have no guarantee
+against an adversary, because their stretches are predictable.
 
     phase m       ├─ arm a ─┼─ arm b ─┼─ arm c ─┤├─ bridge ─┤      each stretch n_m − n_{m−1} rounds
     totals         of a      of b      of c       discarded
 
-By the end of phase m every arm still in play has n_m rounds of its own, over all phases. Their mean total is off only
-by what other arms' late effects brought in and its own late effects took out, and n_m is long enough for that to be
-small beside D = 2⁻ᵐ. So arms that look worse than the best one by more than D go out.
+By the end of phase m every active arm has been played n_m rounds, over all phases. Their mean total is biased only by
+late effects of other arms, which it includes, and by late effects of this arm, which it misses; n_m is large enough for
+this bias to be small compared with D = 2⁻ᵐ. Arms whose mean is worse than the best mean by more than D are eliminated.
 
 The three differ in n_m. With T = horizon, E = mean_delay, V = delay_variance, d = max_delay and ℓ = ln(T D²), all
 lengths but the last have the form
@@ -22,11 +22,11 @@ lengths but the last have the form
     (25)   ODAAF-V    q(2(E + 2V))                      E and V
     (28)   by d alone  ⌈ (2D²)⁻¹ ( √ℓ + √(ℓ + 4Dmd) )² ⌉
 
-In print (18) begins m·min(d, (14)/m); here m is multiplied in, which keeps whole numbers whole. The published
-curves of ODAAF turn where (14) does with (m+1)E in place of mE: `offset=1` gives those lengths.
+The published form of (18) has m·min(d, (14)/m); here m is multiplied in, so that integers stay integers. The phases of
+the published curves of ODAAF have the lengths (14) with (m+1)E instead of mE: `offset=1` gives those.
 
-Chosen here: once T D² < 1 the logarithm is negative, and is taken as 0; no phase begins with T D² < e, beyond
-the first; a length is at least 1, and at most T, since a longer one never ends.
+This library's choices: if T D² < 1, the logarithm ℓ is taken as 0; only the first phase may have T D² < e; lengths are
+at least 1 and at most T.
 
 Reference: Pike-Burke, Agrawal, Szepesvári and Grünewälder, "Bandits with delayed, aggregated anonymous
 feedback", ICML 2018, and its supplement.
@@ -48,26 +48,26 @@ from aftereffect.players.base import REFUSED, Common, KernelPlayer, Limits
 
 
 def log_term(horizon: int, phase: int) -> float:
-    """Return ℓ = ln(T D²) with D = 2⁻ᵐ, 0 where it would be negative."""
+    """Return ℓ = max(ln(T D²), 0) with D = 2⁻ᵐ."""
     return max(math.log(horizon) - 2 * phase * math.log(2.0), 0.0)
 
 
 def whole(horizon: int, value: float) -> int:
-    """Round a length up, into 1..T; an overflow to infinity becomes T."""
+    """Return a length rounded up and clipped to 1..T."""
     return max(math.ceil(min(value, horizon)), 1)
 
 
 def quadratic(horizon: int, phase: int, x: float) -> int:
-    """Return q(x) in phase m, the form that (14), (18) and (25) share."""
+    """Return q(x) for phase m, as used in (14), (18) and (25)."""
     D, log = 0.5**phase, log_term(horizon, phase)
     root = math.sqrt(2.0 * log) + math.sqrt(2.0 * log + 8.0 / 3.0 * D * log + 2.0 * D * x)
     return whole(horizon, root / D * (root / D))
 
 
 def mean_length(horizon: int, phase: int, mean_delay: float, offset: int = 0) -> int:
-    """Return n_m of ODAAF by (14), with (m + offset)E where it has mE.
+    """Return n_m of ODAAF by (14), with (m + offset)E instead of mE.
 
-    With horizon 250,000 and mean delay 50, as its curves have it:
+    The lengths of the published curves, with horizon 250,000 and mean delay 50:
 
     >>> [mean_length(250_000, phase, 50.0, offset=1) for phase in (1, 2, 3, 4)]
     [2126, 6548, 18668, 51147]
@@ -91,7 +91,7 @@ def variance_length(horizon: int, phase: int, mean_delay: float, delay_variance:
 
 
 def naive_length(horizon: int, phase: int, max_delay: int) -> int:
-    """Return n_m by (28), for whoever knows a bound on the delay and nothing else."""
+    """Return n_m by (28), which needs only a bound on the delay."""
     D, log = 0.5**phase, log_term(horizon, phase)
     root = math.sqrt(log) + math.sqrt(log + 4.0 * D * phase * max_delay)
     return whole(horizon, root / D * (root / D) / 2.0)
@@ -100,7 +100,7 @@ def naive_length(horizon: int, phase: int, max_delay: int) -> int:
 def phase_lengths(horizon: int, length: Callable[[int], int]) -> NDArray[np.int64]:
     """Return n_1 < n_2 < ... for all phases that can begin within the horizon.
 
-    Two arms or more are in play until the end of a phase, so none begins after one with 2 n_m ≥ T.
+    At least two arms are active until the end of a phase, so no phase begins after one with 2 n_m ≥ T.
 
     >>> phase_lengths(1000, lambda phase: mean_length(1000, phase, 2.0))
     array([274, 785])
@@ -115,7 +115,7 @@ MEASURING, BRIDGING, SETTLED = 0, 1, 2
 
 
 class OdaafParams(NamedTuple):
-    """lengths: n_1 < n_2 < ... best_first: the order of arms from the second phase on, else by index."""
+    """lengths: n_1 < n_2 < ... best_first: from the second phase on, play the arms in the order of their means."""
 
     lengths: NDArray[np.int64]
     best_first: bool
@@ -123,19 +123,19 @@ class OdaafParams(NamedTuple):
     limits: Limits
 
 
-# state, after what every player has: phase m, what is being done, how many arms this phase has finished,
-# rounds left in the stretch, its arm, whether it is about to begin, how many arms are in play, rounds told; then those
-# arms in the order in which they are played; then for each arm its sum of totals and its mean loss.
+# state, after what every player has: phase m, the mode, how many arms this phase has finished, rounds left in the
+# stretch, its arm, whether it is about to begin, the number of active arms, rounds told; then the active arms in the
+# order of play; then for each arm its sum of totals and its mean loss.
 PHASE, MODE, PLACE, LEFT, ARM, BEGINS, ACTIVE, ROUND, ORDER = (OWN + k for k in range(9))
 
 
 def size(params: OdaafParams, n_arms: int) -> int:
-    """A few scalars, and three numbers an arm."""
+    """Eight scalars, three numbers per arm."""
     return ORDER + 3 * n_arms
 
 
 def begin(params: OdaafParams, n_arms: int, state: FloatState) -> None:
-    """Stand before round 1, with all arms in play."""
+    """Write the state before round 1, with all arms active."""
     for i in range(ORDER + 3 * n_arms):
         state[i] = 0.0
     state[ACTIVE] = n_arms
@@ -145,14 +145,14 @@ def begin(params: OdaafParams, n_arms: int, state: FloatState) -> None:
 
 
 def ask(params: OdaafParams, n_arms: int, state: FloatState, rng: WordState) -> int:
-    """Return the arm of the stretch; nothing here is random."""
+    """Return the arm of the stretch."""
     state[DREW] = state[BEGINS]
     state[BEGINS] = 0.0
     return int(state[ARM])
 
 
 def tell(params: OdaafParams, n_arms: int, state: FloatState, rng: WordState, arm: int, total: float) -> int:
-    """Add the total to its arm's sum; at the end of a stretch move on. A missing one prolongs the stretch."""
+    """Add the total to its arm's sum; at the end of a stretch choose the next. A missing total extends the stretch."""
     total = shared.begin_tell(params.limits, state[ROUND] + 1.0, state, total)
     if total == REFUSED:
         return -1
@@ -162,7 +162,7 @@ def tell(params: OdaafParams, n_arms: int, state: FloatState, rng: WordState, ar
     if state[MODE] == MEASURING:
         if total != total:
             return 0
-        # Means are clipped to the range; the sums behind them only have to stay finite.
+        # Means are clipped to the range; their sums only have to stay finite.
         state[ORDER + n_arms + arm] = min(max(state[ORDER + n_arms + arm] + total, -1e300), 1e300)
     state[LEFT] -= 1.0
     if state[LEFT] > 0.0:
@@ -193,7 +193,7 @@ def stretch(params: OdaafParams, state: FloatState, arm: int) -> None:
 
 @helper
 def next_phase(params: OdaafParams, state: FloatState) -> None:
-    """Begin a phase with the first arm in the order."""
+    """Begin a phase with the first active arm."""
     state[PHASE] += 1.0
     state[MODE] = MEASURING
     state[PLACE] = 0.0
@@ -202,7 +202,7 @@ def next_phase(params: OdaafParams, state: FloatState) -> None:
 
 @helper
 def close_phase(params: OdaafParams, state: FloatState, losses: FloatState) -> None:
-    """Drop the arms whose mean loss exceeds the least by more than D_m, and say what comes next."""
+    """Eliminate the arms whose mean loss exceeds the least by more than D_m, and begin the next mode."""
     best = int(state[ORDER])
     for k in range(1, int(state[ACTIVE])):
         arm = int(state[ORDER + k])
@@ -213,7 +213,7 @@ def close_phase(params: OdaafParams, state: FloatState, losses: FloatState) -> N
     for k in range(int(state[ACTIVE])):
         arm = int(state[ORDER + k])
         if losses[arm] - gap <= losses[best]:
-            # Arms that stay keep their order, or each is moved up to its place among those already kept.
+            # The remaining arms keep their order or, if best_first, are sorted by insertion.
             place = kept
             while params.best_first and place > 0 and losses[arm] < losses[int(state[ORDER + place - 1])]:
                 state[ORDER + place] = state[ORDER + place - 1]
@@ -237,23 +237,23 @@ kernel.register(OdaafParams, kernel.PlayerKernel(size, begin, ask, tell))
 
 ORDERS = ("index", "best_first")
 
-# Floats count rounds exactly up to here.
+# Floats represent integers exactly up to this one.
 LONGEST = 2**53
 
 
 class PhasedElimination(KernelPlayer):
-    """What the three have in common: all but the table of lengths.
+    """Base class of the three algorithms, which differ only in the table of lengths.
 
-    Phase m = 1, 2, ... with D_m = 2⁻ᵐ plays every arm still in play, one after another, until it has had n_m
-    rounds in all phases together; then arms go out whose mean total is worse than the best one's by more than
-    D_m, in units of hi − lo. With a bridge, the best arm is then played for n_m − n_{m−1} rounds
-    that are not measured. When one arm is left, or the phases have run out, the best arm is played for good.
+    Phase m = 1, 2, ... with D_m = 2⁻ᵐ plays the active arms one after another, each until it has been played n_m rounds
+    over all phases; then the arms whose mean total is worse than the best by more than D_m, in units of hi − lo, are
+    eliminated. With a bridge, the best arm is then played for n_m − n_{m−1} rounds whose totals are ignored. When one
+    arm is left, or after the last phase, the best arm is played forever.
     """
 
     def __init__(
         self, n_arms: int, length: Callable[[int], int], limits: Limits, *, order: str, bridge: bool, **settings: Any
     ) -> None:
-        """Take the rule for n_m, what a total can be, and the settings."""
+        """length: the function m ↦ n_m. limits: the limits of totals. settings: saved with the player."""
         checks.choice("order", order, ORDERS)
         if not isinstance(bridge, bool):
             raise InvalidArgument(f"bridge must be True or False, but got {checks.shown(bridge)}")
@@ -263,38 +263,41 @@ class PhasedElimination(KernelPlayer):
 
     @property
     def lengths(self) -> NDArray[np.int64]:
-        """n_1, n_2, ...: how many rounds an arm has had by the end of each phase it survives."""
+        """n_1, n_2, ...: how many rounds an active arm has been played by the end of each phase."""
         table: NDArray[np.int64] = self._params.lengths
         return table
 
     @property
     def phase(self) -> int:
-        """m, from 1; the last one once the best arm is played for good."""
+        """m, from 1; it no longer changes once only the best arm is played."""
         return int(self._numbers[PHASE])
 
     @property
     def active_arms(self) -> tuple[int, ...]:
-        """The arms still in play, in the order in which they are played."""
+        """The arms not yet eliminated, in the order of play."""
         first, count = ORDER, int(self._numbers[ACTIVE])
         return tuple(int(arm) for arm in self._numbers[first : first + count])
 
 
 class ODAAF(PhasedElimination):
-    """Optimism for delayed, aggregated anonymous feedback: knows the mean delay alone.
+    """Optimism for delayed, aggregated anonymous feedback; needs only the mean of the delay.
 
-    n_arms: K. horizon: T. mean_delay: E, the expected delay. mean_delay_offset: n_m is (14) of
-    this module with (m + offset)E where it has mE: 0 as printed; 1 gives the lengths at which the
-    published curves turn (they fit to within a round, those of 0 do not). order: of the arms within a phase:
-    "index", or "best_first", by index in the first phase and by mean total afterwards; any order will do, and
-    the published curves have the worse arm, of index 0, first. bridge: whether rounds are left out between
-    phases; not here as published. direction, low, high: "minimize" losses or "maximize" rewards, and the
-    range of what one action does in all. seed: unused, for nothing is random; all players are made alike.
+    n_arms: K. horizon: T.
+    mean_delay: E, the expected delay.
+    mean_delay_offset: n_m is (14) of this module with (m + offset)E instead of mE: 0 as published; 1 gives the lengths
+        in the published curves (to within one round; 0 does not).
+    order: the order of the arms within a phase: "index", or "best_first", which is by index in the first phase and by
+        mean total afterwards. The algorithm allows any order; the published curves have the worse arm, of index 0,
+        first.
+    bridge: whether the best arm is played between phases; as published, it is not.
+    direction, low, high: "minimize" losses or "maximize" rewards, and the range of one action's whole effect.
+    out_of_range: as for the wrapper. seed: not used; the algorithm is deterministic.
 
-    A block of a trace is one stretch, and its fed loss is the arm's mean total over all its stretches, scaled
-    to [0, 1] and turned to a loss; the estimates that decide who goes out are these. (Clipping them into the
-    range can only bring them nearer the true means.) A missing total makes its stretch one round longer.
+    A block of a trace is one stretch, and its fed loss is the arm's mean total over all its stretches, scaled to a loss
+    in [0, 1]. Elimination uses these estimates. (Clipping them to the range can only reduce their error.) A missing
+    total makes its stretch one round longer.
 
-    Regret: Σ_j O(log(TΔ_j²)/Δ_j + log(1/Δ_j)E) over the worse arms; O(√(KT log K) + K E log T) in any case.
+    Regret: Σ_j O(log(TΔ_j²)/Δ_j + log(1/Δ_j)E) over the suboptimal arms; O(√(KT log K) + K E log T) for any gaps.
 
     >>> player = ODAAF(2, horizon=1000, mean_delay=2.0, direction="maximize")
     >>> player.lengths
@@ -328,14 +331,15 @@ class ODAAF(PhasedElimination):
 
 
 class ODAAFB(PhasedElimination):
-    """ODAAF-B: knows besides that no delay exceeds a bound, and needs shorter phases for it.
+    """ODAAF-B: ODAAF with shorter phases, for delays with a known bound.
 
-    max_delay: d. mean_delay: E for n_m by (18); None where it is not known, for n_m by (28), which makes do
-    with d. order, bridge: as in `ODAAF`; the published curves have the better arm first from the second phase
-    on, and the bridge. The other arguments are those of `ODAAF`.
+    max_delay: d.
+    mean_delay: E, for n_m by (18); None if not known, for n_m by (28), which needs only d.
+    order, bridge: as in `ODAAF`; the published curves have the better arm first from the second phase on, and the
+        bridge. The other arguments are those of `ODAAF`.
 
     Regret with (18): Σ_j O(log(TΔ_j²)/Δ_j + E + min{d, log(TΔ_j²)/Δ_j + log(1/Δ_j)E}); O(√(KT log K) + K E)
-    where d ≤ √(T log K/K) + E.
+    if d ≤ √(T log K/K) + E.
 
     >>> ODAAFB(2, horizon=250_000, mean_delay=25.0, max_delay=50).lengths[:4]
     array([  786,  2123,  6030, 17684])
@@ -367,13 +371,13 @@ class ODAAFB(PhasedElimination):
 
 
 class ODAAFV(PhasedElimination):
-    """ODAAF-V: knows the variance of the delay instead of a bound.
+    """ODAAF-V: ODAAF with shorter phases, for delays with a known variance.
 
-    delay_variance: V for n_m by (25); where E ≥ 1 the paper lets V/E take its place: give that instead. The
-    other arguments are those of `ODAAF` and `ODAAFB`. For the curves with delays N₊(50, σ²) the V that fits
-    is that of a half-normal law, σ²(1 − 2/π).
+    delay_variance: V, for n_m by (25). If E ≥ 1, the paper allows V/E instead of V; pass that value here. The published
+        curves with delays N₊(50, σ²) fit V = σ²(1 − 2/π), the variance of a half-normal distribution.
+    The other arguments are those of `ODAAF` and `ODAAFB`.
 
-    Regret: Σ_j O(log(TΔ_j²)/Δ_j + E + V); O(√(KT log K) + K E + K V) in any case.
+    Regret: Σ_j O(log(TΔ_j²)/Δ_j + E + V); O(√(KT log K) + K E + K V) for any gaps.
 
     >>> ODAAFV(2, horizon=250_000, mean_delay=50.0, delay_variance=50.0).lengths[:4]
     array([ 2126,  4986, 12149, 30698])
