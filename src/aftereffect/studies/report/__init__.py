@@ -1,11 +1,11 @@
-"""From a study's rows to one self-contained page: figures, tables, and sentences that are computed from the rows.
+"""From a study's rows to one self-contained page: figures, tables, and sentences computed from the rows.
 
-    sections    `write_report`, `publish`, and which sections there are
+    sections    `write_report`, `publish`, and the table of sections
     views       rows with readable names
-    charts      how figures look
+    charts      style and file formats of figures
     page        the HTML
-    curves, growth, theorems, ratios, price, wrong_delay, default_player     the sections, by what they show
+    curves, growth, theorems, ratios, price, wrong_delay, default_player     the sections
 
-A new section is a function of (page, rows) that adds to the page and returns sentences for "What was found"; it gets a
-name in `sections.SECTIONS`.
+A section is a function of (page, rows) that adds to the page and returns sentences for "What was found"; its name is a
+key of `sections.SECTIONS`.
 """

@@ -1,7 +1,7 @@
-"""How figures look and how they are saved: as SVG, PDF and PNG, the same bytes for the same numbers.
+"""The style of figures, and how they are saved: as SVG, PDF and PNG, with equal bytes for equal numbers.
 
-The colours are those of Okabe and Ito, which people with any common colour blindness can tell apart; lines also
-differ in their marks.
+The colours are those of Okabe and Ito, which can be distinguished with any common form of colour blindness; lines also
+have different markers.
 """
 
 import io
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#6A51A3", "#4D4D4D")
 MARKS = ("o", "s", "^", "D", "v", "P", "X", "*")
 FAINT = "#B9BFC6"
-"""For lines beyond those that colours can tell apart."""
+"""The colour of further lines when all others are in use."""
 GREY = "#6b737c"
 LAST = ("others", "uniform play, exactly", "rate of the lower bound", "lower bound", "bound of Theorem 4", "1/2")
 """Names that come last in a legend."""
@@ -33,7 +33,7 @@ STYLE = Path(__file__).parent / "templates" / "figures.mplstyle"
 
 
 class Drawing(NamedTuple):
-    """A figure. name: its file's, without ending. words: what it shows, for readers who cannot see it."""
+    """A figure. name: the file name without suffix. words: the alternative text."""
 
     name: str
     figure: "Figure"
@@ -41,7 +41,7 @@ class Drawing(NamedTuple):
 
 
 class Look(NamedTuple):
-    """How one line is drawn wherever it appears in a report."""
+    """The style of one line, the same throughout a report. front: drawn above the others, with its own legend entry."""
 
     colour: str
     mark: str
@@ -49,7 +49,7 @@ class Look(NamedTuple):
 
 
 def looks(names: Iterable[str], first: str | None = None) -> dict[str, Look]:
-    """Return a look for each name: `first` has the first colour; beyond the eighth all are grey.
+    """Return a style for each name: `first` gets the first colour; names after the eighth are grey.
 
     >>> [look.colour for look in looks(["b", "a"], first="a").values()]
     ['#D55E00', '#0072B2']
@@ -64,11 +64,11 @@ def looks(names: Iterable[str], first: str | None = None) -> dict[str, Look]:
 def drawn(
     name: str, words: str, count: int, *, columns: int = 2, height: float = 2.9, legend: int = 4
 ) -> "Iterator[tuple[Drawing, list[Axes]]]":
-    """Make a figure of the library's style, 7.6 inches wide, with `count` axes, left to right and down.
+    """Make a figure in the style of the library, 7.6 inches wide, with `count` axes in rows of `columns`.
 
-    Yields the drawing and its axes, to be filled. Afterwards one legend for all axes, of at most `legend` columns, is
-    put above them, each name once, players before what they are compared with, and the layout is computed, once and not
-    again for every format.
+    Yields the drawing and its axes, to be filled. Afterwards one legend for all axes, with at most `legend` columns, is
+    added above them: each name once, players first, references (LAST) last. The layout is computed once, for all
+    formats.
     """
     from matplotlib import style
     from matplotlib.figure import Figure
@@ -94,13 +94,13 @@ def drawn(
 
 
 def log_axes(ax: "Axes", ticks: Sequence[float], most: int = 9) -> None:
-    """Make both axes logarithmic, with the values that were measured marked on the first."""
+    """Make both axes logarithmic, with ticks at the measured values on the x axis."""
     ax.set(xscale="log", yscale="log")
     ticked(ax, ticks, most)
 
 
 def wide_axis(ax: "Axes", ticks: Sequence[float]) -> None:
-    """Make the first axis logarithmic where its values are far apart; a 0 among them has a place of its own."""
+    """Make the x axis logarithmic if its values are far apart; symmetric-logarithmic if they include 0."""
     positive = [tick for tick in ticks if tick > 0.0]
     if ticks[0] < 0.0 or not positive or positive[0] * 8 > positive[-1]:
         return
@@ -112,7 +112,7 @@ def wide_axis(ax: "Axes", ticks: Sequence[float]) -> None:
 
 
 def short(value: float) -> str:
-    """Return a number that fits under a tick of an axis.
+    """Return a number in short form, as a tick label.
 
     >>> short(2_000_000.0), short(50_000.0), short(0.5)
     ('2M', '50k', '0.5')
@@ -121,7 +121,7 @@ def short(value: float) -> str:
 
 
 def ticked(ax: "Axes", ticks: Sequence[float], most: int = 9) -> None:
-    """Mark the values that were measured, at most `most` beside 0, but for those too close to the one before."""
+    """Put ticks at the measured values, about `most` at most besides 0; values too close together are left out."""
     kept = [tick for tick in ticks if tick == 0.0]
     positive = [tick for tick in ticks if tick > 0.0]
     apart = math.log(positive[-1] / positive[0]) / most
@@ -133,7 +133,7 @@ def ticked(ax: "Axes", ticks: Sequence[float], most: int = 9) -> None:
 
 
 def band(axes: "Axes", line: Any, name: str, look: Look, *, x: str, y: str) -> None:
-    """Draw column y of a line against column x, with a 95% band where it has a standard_error."""
+    """Draw column y of a line against column x, with a 95% band if it has a standard_error."""
     mean, error = (np.asarray(line[column], dtype=np.float64) for column in (y, "standard_error"))
     half = Z95 * np.nan_to_num(error)
     style: dict[str, Any] = {"color": look.colour, "zorder": 3 if look.front else 2}
@@ -143,7 +143,7 @@ def band(axes: "Axes", line: Any, name: str, look: Look, *, x: str, y: str) -> N
 
 @lru_cache(maxsize=4)
 def written(drawing: Drawing, form: str) -> bytes:
-    """Return the figure in a format; without dates and random names, so that equal figures are equal bytes."""
+    """Return the figure in a format, without dates and random ids, so that equal figures have equal bytes."""
     from matplotlib import style
 
     dates: dict[str, Any] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 FEW = 4
-"""So many instances are described one by one."""
+"""Up to this many instances are described one by one."""
 
 
 def curves(page: Page, rows: pl.DataFrame) -> list[str]:
@@ -34,7 +34,7 @@ def curves(page: Page, rows: pl.DataFrame) -> list[str]:
 
 
 def _references(ax: "Axes", here: pl.DataFrame) -> None:
-    """Add what curves are compared with, and choose the scales."""
+    """Add the reference lines, and choose the scales."""
     rounds = here["round"].unique().sort().to_numpy()
     one = here.filter(cell=here["cell"][0])
     K, d, T = one.select(views.SIZES).row(0)
@@ -60,7 +60,7 @@ def _references(ax: "Axes", here: pl.DataFrame) -> None:
 
 
 def against(page: Page, rows: pl.DataFrame, name: str) -> list[str]:
-    """Show final regret against one setting, and as a share of uniform play's, instance by instance."""
+    """Show final regret against one setting, and as a share of the regret of uniform play, by instance."""
     given = views.setting(views.finals(rows.filter(measure="regret")), name)
     shown = views.readable(given, apart=(name,))
     word = views.setting_name(name)
@@ -85,7 +85,7 @@ def against(page: Page, rows: pl.DataFrame, name: str) -> list[str]:
 
 
 def against_chart(rows: pl.DataFrame, name: str) -> Drawing:
-    """Draw final regret against one setting (`views.setting`), with 95% intervals, in panels by what is left."""
+    """Draw final regret against one setting (`views.setting`), with 95% intervals; one panel per instance and size."""
     keys = [key for key in ("where", *views.SIZES) if key != name]
     file = "against-" + name.replace(".", "-").replace("_", "-")
     words = f"Final regret of {rows['who'].n_unique()} players against {name}"
@@ -112,13 +112,13 @@ def _scales(ax: "Axes", here: pl.DataFrame) -> None:
 
 
 def shares(here: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """Return regret as a share of uniform play's, by these columns."""
+    """Return regret as a share of the regret of uniform play, by these columns."""
     sums = here.group_by(keys, maintain_order=True).agg(pl.col("regret").sum(), pl.col("uniform_regret").sum())
     return sums.with_columns(share=pl.col("regret") / pl.col("uniform_regret")).filter(pl.col("uniform_regret") > 0.0)
 
 
 def trends(here: pl.DataFrame, name: str, where: str) -> list[str]:
-    """Say how the reference fares from one end of a setting to the other, and who does best at the far end."""
+    """Describe the reference player's share at both ends of a setting, and the best player at the upper end."""
     found = shares(here, ["who", "x"]).sort("x", maintain_order=True)
     first = views.reference(here)
     own = found.filter(who=first)
@@ -134,9 +134,9 @@ def trends(here: pl.DataFrame, name: str, where: str) -> list[str]:
 
 
 def worse_than_uniform(here: pl.DataFrame, name: str, where: str) -> list[str]:
-    """Name who does worse than uniform play by more than three standard errors, and where it is worst.
+    """List the players worse than uniform play by more than three standard errors, each with its worst setting.
 
-    A player without randomness has no standard error on a single draw of the losses, and nothing is said of it there.
+    A player without randomness has no standard error on a single draw of the losses; it is left out there.
     """
     error = pl.col("standard_error")
     excess = here.filter(

@@ -1,4 +1,4 @@
-"""The default player against the paper's tuning, against its rivals, and against what is proved of it."""
+"""The default player compared with the paper's tuning, its rivals and its proved bounds."""
 
 import json
 import math
@@ -15,15 +15,15 @@ from aftereffect.studies.report.charts import GREY, Drawing, drawn, looks
 from aftereffect.studies.report.page import Entry, Page, number, plus_minus, ratio
 
 FLOOR = 0.01
-"""Regrets count as at least this share of uniform play's."""
+"""Regrets below this share of the regret of uniform play are raised to it."""
 FAR = 3.0
 CLEAR_GAP, MANY = 0.1, 100.0
-"""Clear cells have at least this gap and this many updates an arm."""
+"""Clear cells have at least this gap and this many updates per arm."""
 KEYS = ("instance", "instance_params", *views.SIZES, "seed")
 
 
 def adaptive(page: Page, rows: pl.DataFrame) -> list[str]:
-    """Compare cell by cell, and sum up in geometric means."""
+    """Compare the players cell by cell, and summarise by geometric means."""
     cells = compared(views.finals(views.of_regret(rows)))
     page.section("Against the paper's tuning")
     caption = "The default player's mean regret over that of Algorithm 1 with the printed tuning, cell by cell, both "
@@ -42,11 +42,11 @@ def adaptive(page: Page, rows: pl.DataFrame) -> list[str]:
 
 
 def compared(finals: pl.DataFrame) -> pl.DataFrame:
-    """Return a row for each cell of the default player, with the paper's regret, the best rival's, and ratios.
+    """Return a row for each cell of the default player, with the regrets of the paper's tuning and of the best rival.
 
-    best_who, best: the rival of the least mean regret, of those that need no labels; null where none plays.
-    ratio, rival_ratio: to the paper's and the best rival's. gap: of instances that have one, in units of range.
-    trivial: T times the range of an action's effect.
+    best_who, best: the rival without labels that has the least mean regret, and this regret; null if there is none.
+    ratio, rival_ratio: the default player's regret over that of the paper's tuning and of the best rival. gap: in units
+    of the range, for instances that have one. trivial: T times the range of an action's effect.
     """
     rivals = finals.filter(pl.col("player") != "default_player", ~pl.col("labelled"))
     paper = rivals.filter(player="CompositeLossWrapper", player_params='{"base":"tsallis"}')
@@ -72,7 +72,7 @@ def compared(finals: pl.DataFrame) -> pl.DataFrame:
 
 
 def nominal_gap(row: dict[str, Any]) -> float | None:
-    """Return by how much one arm is better than all others throughout; None for instances without such an arm.
+    """Return the gap of the arm that is best throughout; None for instances without such an arm.
 
     >>> nominal_gap({"instance": "constrained", "instance_params": '{"gap":0.25}'})
     0.25
@@ -91,13 +91,13 @@ def nominal_gap(row: dict[str, Any]) -> float | None:
 
 
 def _trivial(row: dict[str, Any]) -> float:
-    """Return T times the range of an action's effect, from a bound in the row that is in units of this range."""
+    """Return T times the range of an action's effect, inferred from a bound in the row that scales with the range."""
     K, d, T = (row[size] for size in views.SIZES)
     return float(T * row["corollary_bound"] / theory.corollary_bound(K, d, T))
 
 
 def geometric_mean(values: pl.Series) -> float:
-    """Return the geometric mean of positive numbers; NaN for none.
+    """Return the geometric mean of positive numbers; NaN if there are none.
 
     >>> geometric_mean(pl.Series([1.0, 4.0]))
     2.0
@@ -159,7 +159,7 @@ def _against_rivals(page: Page, cells: pl.DataFrame) -> list[str]:
 
 
 def _against_theory(cells: pl.DataFrame) -> list[str]:
-    """Compare regret with the worst case and the mean certificate, and these with Corollary 7 and T."""
+    """Compare regret with the worst case and the mean certificate, and the certificate with Corollary 7 and T."""
     sure = pl.col("regret") - FAR * pl.col("standard_error").fill_null(0.0)
     broken = cells.filter(sure > pl.col("bound")).height
     exceeded = cells.filter(sure > pl.col("value")).height

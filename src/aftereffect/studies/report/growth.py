@@ -1,19 +1,19 @@
 """How regret grows with d+1, K and T: fitted exponents, the rates of Section 1, and the leading terms of the proofs.
 
 A power law y = c · x_1^{a_1} ··· x_m^{a_m} is a straight line in logarithms, so its exponents come from ordinary least
-squares, with the usual standard errors. A rate of theory, such as √((d+1)KT), leaves only its constant to be fitted;
-how far the measured values then scatter about it says how well it describes them.
+squares, with the usual standard errors. For a theoretical rate, such as √((d+1)KT), only the constant is fitted; the
+scatter of the measured values about it shows how well it describes them.
 
-A rate is what is left at large sizes. What leads at all sizes, on losses that are drawn from one law, is the penalty
-of the base's regulariser, carried from updates to rounds:
+A rate describes large sizes. On losses drawn from one law, the leading term at all sizes is the penalty of the base's
+regulariser, converted from updates to rounds:
 
-    (1/p) · (2d+1)/(d+1) · penalty        1/p rounds a block (Definition 1), and a window that holds d+1 of 2d+1 parts
-    penalty = 2η(√K − 1)                  Tsallis FTRL: its regulariser at a corner less that at the middle (Theorem 6)
+    (1/p) · (2d+1)/(d+1) · penalty        1/p rounds per block (Definition 1), and a window with d+1 of 2d+1 parts
+    penalty = 2η(√K − 1)                  Tsallis FTRL: its regulariser at a corner minus that at the centre (Theorem 6)
     penalty = ln K / η                    Exp3, likewise
 
-with the rates η that Corollary 7 and Section 4 give. The labelled player of Zimmert and Seldin has two regularisers,
-and with them the penalties 2√T(√K − 1) and √(2dT ln K). For K = 4 to 16 the power of K closest to √K − 1 is not 1/2 but
-0.79: an exponent above 1/2 is what theory says there.
+with the learning rates η of Corollary 7 and Section 4. The labelled player of Zimmert and Seldin has two regularisers,
+with the penalties 2√T(√K − 1) and √(2dT ln K). For K = 4 to 16 the power of K closest to √K − 1 is 0.79, not 1/2:
+there, theory itself predicts an exponent above 1/2.
 """
 
 import itertools
@@ -40,20 +40,20 @@ TERMS = {
     "exp3": ("(2d+1)/((d+1)p) · ln K/η", "√((d+1)KT ln K)"),
     "labelled": ("2√T(√K − 1) + √(2dT ln K)", "√((d ln K + K)T)"),
 }
-"""The leading terms as they are written, and their orders at large sizes."""
+"""The leading terms as formulas, and their orders at large sizes."""
 PLAYERS = {
     ("CompositeLossWrapper", "{}"): "tsallis",
     ("CompositeLossWrapper", '{"base":"tsallis"}'): "tsallis",
     ("CompositeLossWrapper", '{"base":"exp3"}'): "exp3",
     ("ZimmertSeldin2020", "{}"): "labelled",
 }
-"""The players, by name and settings, whose leading term is known."""
+"""The players with a known leading term, by name and settings."""
 LABELS_APART = 0.055
-"""How far apart numbers beside lines must be, as a share of the axis."""
+"""The least distance between numbers beside lines, as a share of the axis."""
 
 
 class Exponent(NamedTuple):
-    """A fitted exponent and its standard error; NaN where there are no more points than exponents."""
+    """A fitted exponent and its standard error; the latter is NaN if no degrees of freedom are left."""
 
     value: float
     standard_error: float
@@ -68,7 +68,7 @@ class PowerLaw(NamedTuple):
 
 
 class Agreement(NamedTuple):
-    """How a rate describes measured values: y ≈ constant · rate, up to a typical factor of exp(scatter)."""
+    """How well a rate describes measured values: y ≈ constant · rate, up to a typical factor of exp(scatter)."""
 
     rate: str
     constant: float
@@ -80,12 +80,12 @@ class Agreement(NamedTuple):
         return 100.0 * math.expm1(self.scatter)
 
     def ties(self, other: "Agreement") -> bool:
-        """Whether both describe the values equally well, as rates do that are the same at these sizes."""
+        """Whether both describe the values equally well, as rates that are equal at these sizes do."""
         return math.isclose(self.scatter, other.scatter, rel_tol=1e-6, abs_tol=1e-9)
 
 
 class Term(NamedTuple):
-    """A player's leading term: its name in TERMS, its own fit at the same sizes, and how it describes the regrets."""
+    """A player's leading term: its key in TERMS, its fit at the same sizes, and how well it describes the regrets."""
 
     name: str
     fit: PowerLaw
@@ -93,7 +93,7 @@ class Term(NamedTuple):
 
 
 class Slope(NamedTuple):
-    """The exponent between two neighbouring values of a variable, all else equal: measured, and the leading term's."""
+    """The exponent between two neighbouring values of a variable, all else equal: measured, and of the leading term."""
 
     low: float
     high: float
@@ -102,9 +102,9 @@ class Slope(NamedTuple):
 
 
 class Growth(NamedTuple):
-    """One player's worst regrets, their fit, and how the rates of Section 1 describe them, the best first.
+    """One player's worst regrets, their fit, and how well the rates of Section 1 describe them, the best first.
 
-    rows: with columns d+1, K and T of floats, and `term`, the leading term or the regret itself where none is known.
+    rows: with the float columns d+1, K and T, and `term`, the leading term or, if it is unknown, the regret itself.
     """
 
     rows: pl.DataFrame
@@ -114,7 +114,7 @@ class Growth(NamedTuple):
 
 
 def scaling(page: Page, rows: pl.DataFrame) -> list[str]:
-    """Show with which powers of d+1, K and T the worst regret grows, and which rate of Section 1 describes it."""
+    """Show the powers of d+1, K and T with which the worst regret grows, and which rate of Section 1 fits best."""
     shown = views.of_regret(rows)
     worst = views.worst(shown)
     page.section("How regret grows")
@@ -153,7 +153,7 @@ def scaling(page: Page, rows: pl.DataFrame) -> list[str]:
 
 
 def _terms(page: Page, found: Mapping[str, Growth], names: Sequence[str]) -> None:
-    """Compare the exponents with those of the proofs' leading terms, over all sizes and from one to the next."""
+    """Compare the exponents with those of the proofs' leading terms, over all sizes and between neighbouring sizes."""
     table: list[list[Entry]] = []
     slopes: dict[str, dict[str, list[Slope]]] = {}
     for who, one in found.items():
@@ -184,7 +184,7 @@ def _terms(page: Page, found: Mapping[str, Growth], names: Sequence[str]) -> Non
 
 
 def sentence(who: str, one: Growth) -> str:
-    """Say what was fitted, which rate agrees best, and what theory expects at these sizes."""
+    """Return a sentence on the fit, the best rate, and what theory predicts at these sizes."""
     best = one.rates[0]
     text = f"{who}: regret grows as {product(one.fit)}; of the rates compared, {best.constant:.1f}·{best.rate} "
     text += f"describes it best, with a typical deviation of {best.percent:.0f}%"
@@ -213,9 +213,9 @@ def product(fit: PowerLaw, errors: bool = True) -> str:
 
 
 def fitted(worst: pl.DataFrame) -> dict[str, Growth]:
-    """Return what there is to say about each player's growth; who cannot be fitted is left out.
+    """Return the fit of each player's growth; players that cannot be fitted are left out.
 
-    At d = 0 feedback is immediate, and the wrapper is its base algorithm: that is fitted by itself.
+    At d = 0 feedback is immediate and the wrapper is its base algorithm; these sizes are fitted separately.
     """
     delayed: dict[str, Growth | None] = {}
     immediate: dict[str, Growth | None] = {}
@@ -232,7 +232,7 @@ def fitted(worst: pl.DataFrame) -> dict[str, Growth]:
 
 
 def growth(part: pl.DataFrame) -> Growth | None:
-    """Fit one player's worst regrets; None where sizes are too few or do not vary apart from each other."""
+    """Fit one player's worst regrets; None if there are too few sizes or they do not vary independently."""
     K, d, T = (pl.col(name).cast(pl.Float64) for name in views.SIZES)
     part = part.with_columns((d + 1.0).alias("d+1"), K.alias("K"), T.alias("T"))
     regret = part["regret"].to_numpy()
@@ -255,7 +255,7 @@ def _variables(part: pl.DataFrame) -> dict[str, FloatArray]:
 
 
 def section_one(n_arms: Any, max_delay: Any, horizon: Any) -> dict[str, Any]:
-    """Return the three rates of the table in Section 1, by how they are written.
+    """Return the three rates of the table in Section 1, by formula.
 
     >>> {name: float(rate) for name, rate in section_one(4.0, 5.0, 100.0).items()}
     {'√(KT)': 20.0, '√((d+K)T)': 30.0, '√((d+1)KT)': 48.98979485566356}
@@ -282,7 +282,7 @@ def leading_term(name: str, n_arms: int, max_delay: int, horizon: int) -> float:
 
 
 def power_law(variables: Mapping[str, FloatArray], y: FloatArray) -> PowerLaw | None:
-    """Fit exponents in log-log by least squares; None where the points do not determine them.
+    """Fit exponents by least squares in logarithms; None if the points do not determine them.
 
     A variable with a single value has no exponent and is left out. All numbers must be above 0.
 
@@ -305,7 +305,7 @@ def power_law(variables: Mapping[str, FloatArray], y: FloatArray) -> PowerLaw | 
 
 
 def agreements(rates: Mapping[str, FloatArray], y: FloatArray) -> list[Agreement]:
-    """Return how each rate describes y, the best first: one constant each, by least squares in logarithms.
+    """Return how well each rate describes y, the best first; each has one constant, fitted in logarithms.
 
     >>> [found] = agreements({"√(KT)": np.array([2.0, 4.0])}, np.array([10.0, 20.0]))
     >>> round(found.constant, 9), round(found.percent, 9)
@@ -317,8 +317,8 @@ def agreements(rates: Mapping[str, FloatArray], y: FloatArray) -> list[Agreement
 
 
 def local_slopes(rows: pl.DataFrame, name: str) -> list[Slope]:
-    """Return, for neighbouring values of one variable, the mean slopes of ln regret and of the logarithm of `term`
-    between rows that differ in it alone.
+    """Return, for neighbouring values of one variable, the mean slopes of ln regret and ln term between rows that
+    differ in this variable only.
     """
     rest = [other for other in VARIABLES if other != name]
     share = (pl.col("standard_error").fill_null(0.0) / pl.col("regret")) ** 2
@@ -339,8 +339,8 @@ def local_slopes(rows: pl.DataFrame, name: str) -> list[Slope]:
 def scaling_chart(found: Mapping[str, Growth], names: Sequence[str]) -> Drawing:
     """Draw regret against d+1, K and T, and the fitted power laws.
 
-    Each measured regret is brought by its fit to the geometric means of the other two sizes; dots are the geometric
-    means of these, so that the line through them has the fitted exponent.
+    Each measured regret is scaled by the fit to the geometric means of the other two sizes; dots are geometric means
+    of the scaled regrets, so that the line through them has the fitted exponent.
     """
     look = looks(found)
     words = "Worst regret against " + ", ".join(names) + " in log-log, with fitted lines."
@@ -364,7 +364,7 @@ def scaling_chart(found: Mapping[str, Growth], names: Sequence[str]) -> Drawing:
 
 
 def _label_ends(ax: "Axes", ends: Sequence[tuple[float, float, str, str]]) -> None:
-    """Write a number beside the end of each line, moved up where it would cover the one below."""
+    """Write a number beside the end of each line, moved up if it would overlap the one below."""
     bottom, top = (math.log(limit) for limit in ax.get_ylim())
     last = -math.inf
     for x, y, text, colour in sorted(ends, key=lambda end: end[1]):
@@ -374,7 +374,7 @@ def _label_ends(ax: "Axes", ends: Sequence[tuple[float, float, str, str]]) -> No
 
 
 def _partial(one: Growth, name: str) -> tuple[FloatArray, FloatArray]:
-    """Return the values of one variable, and the mean regret at each with the other variables' part taken out."""
+    """Return the values of one variable, and the mean regret at each, adjusted for the other variables by the fit."""
     sizes = _variables(one.rows)
     logs = np.log(one.rows["regret"].to_numpy())
     for other, power in one.fit.exponents.items():

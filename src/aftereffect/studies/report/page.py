@@ -1,7 +1,7 @@
-"""One self-contained HTML page: headings, paragraphs, findings, tables and figures, with nothing fetched from outside.
+"""One self-contained HTML page: headings, paragraphs, findings, tables and figures, with no external resources.
 
-All text is escaped. A page reads on a phone: wide tables and figures scroll by themselves, and the first column of a
-table stays in view; on a wide screen a table with many columns is wider than the text. The layout is in `templates/`.
+All text is escaped. Pages are readable on a phone: wide tables and figures scroll separately, and the first column of a
+table stays visible. On a wide screen a table with many columns is wider than the text. The layout is in `templates/`.
 """
 
 import base64
@@ -22,7 +22,7 @@ from aftereffect.studies.report.charts import FORMATS, Drawing, written
 
 
 class Shaded(NamedTuple):
-    """A table's entry on a ground between blue for good, −1, over white, 0, and orange for bad, 1."""
+    """A table entry with a background: blue for tone −1 (good), white for 0, orange for 1 (bad)."""
 
     text: str
     tone: float
@@ -31,7 +31,7 @@ class Shaded(NamedTuple):
 Entry = str | Shaded
 
 WIDE, LONG = 6, 20
-"""A table of more columns may be wider than the text; one of more rows may be folded."""
+"""A table with more columns than WIDE may be wider than the text; one with more rows than LONG may be folded."""
 GOOD, BAD = (146, 197, 222), (253, 174, 97)
 
 
@@ -39,8 +39,8 @@ GOOD, BAD = (146, 197, 222), (253, 174, 97)
 class Page:
     """A page under construction; parts appear in the order they are added, after the findings.
 
-    kind: a word above the title. lead: paragraphs under it. footer: a last line. figures: the folder into which
-    figures are saved as files too, if any. findings: sentences for a first section, "What was found".
+    kind: a word above the title. lead: paragraphs below it. footer: the last line. figures: the folder in which
+    figures are also saved as files, if any. findings: sentences of the first section, "What was found".
 
     >>> page = Page("Two arms", kind="study")
     >>> page.section("Result")
@@ -60,7 +60,7 @@ class Page:
     _sections: dict[str, str] = field(default_factory=dict, init=False)
 
     def section(self, heading: str) -> None:
-        """Begin a section; it gets a link at the top of the page."""
+        """Begin a section, with a link at the top of the page."""
         anchor = re.sub(r"[^a-z0-9]+", "-", heading.lower()).strip("-")
         if anchor in self._sections:
             raise InvalidArgument(f"heading must be new on the page, but {checks.shown(heading)} is there already")
@@ -80,8 +80,8 @@ class Page:
         words: Iterable[int] = (),
         folded: str = "",
     ) -> None:
-        """Add a table. words: which columns hold words, as the first does. folded: the line to click on to see it, if
-        it has more than LONG rows.
+        """Add a table. words: further columns of text besides the first. folded: the summary line of a folded table,
+        if it has more than LONG rows.
         """
         styles = [' class="words"' if k in set(words) else "" for k in range(len(headings))]
         lines = []
@@ -106,7 +106,7 @@ class Page:
         self._parts.append(f"<details><summary>{marked(folded)}</summary>{table}</details>" if fold else table)
 
     def figure(self, drawing: Drawing, caption: str) -> None:
-        """Add a drawing with its caption; save it as files too where the page has a folder for them."""
+        """Add a drawing with its caption; also save it as files if the page has a folder for figures."""
         if self.figures is not None:
             self.figures.mkdir(parents=True, exist_ok=True)
             for form in FORMATS:
@@ -141,7 +141,7 @@ class Page:
         )
 
     def write(self, path: str | os.PathLike[str]) -> Path:
-        """Write the page in one step, so that no reader sees half of it; return its path."""
+        """Write the page atomically and return its path."""
         target = Path(path)
         target.parent.mkdir(parents=True, exist_ok=True)
         unfinished = target.with_name(f".{target.name}.part")
@@ -151,7 +151,7 @@ class Page:
 
 
 def marked(words: str) -> str:
-    """Return text as HTML with powers raised, and no line break within a formula such as d = 0.
+    """Return text as HTML with superscript powers, and no line break within a formula such as d = 0.
 
     >>> marked("K^0.50±0.01 at d = 0 <")
     'K<sup>0.50±0.01</sup> at d\xa0=\xa00 &lt;'
@@ -170,7 +170,7 @@ def paragraphs(words: str, style: str = "") -> str:
 
 
 def colour(tone: float) -> str:
-    """Return the ground of a shaded entry.
+    """Return the background colour of a shaded entry.
 
     >>> colour(0.0), colour(-2.0)
     ('rgb(255,255,255)', 'rgb(146,197,222)')
@@ -180,12 +180,12 @@ def colour(tone: float) -> str:
 
 
 def share(value: float) -> Entry:
-    """Return a share of uniform play's regret: white at one half."""
+    """Return a share of the regret of uniform play as a shaded entry, white at one half."""
     return Shaded(f"{value:.0%}", 2.0 * value - 1.0) if math.isfinite(value) else "–"
 
 
 def ratio(value: float, text: str | None = None) -> Entry:
-    """Return a ratio of regrets, white at 1, blue below and orange above; any ratio below 0 is fully blue.
+    """Return a ratio of regrets as a shaded entry: white at 1, blue below, orange above; fully blue below 0.
 
     >>> ratio(1.0), ratio(-0.5), ratio(math.nan)
     (Shaded(text='1.00', tone=0.0), Shaded(text='-0.50', tone=-1.0), '–')
@@ -197,7 +197,7 @@ def ratio(value: float, text: str | None = None) -> Entry:
 
 
 def number(value: float | None, digits: int = 0) -> str:
-    """Return a number as tables show it; a dash for none.
+    """Return a number as shown in tables; a dash for None.
 
     >>> number(12345.6), number(None), number(0.1234, 2)
     ('12,346', '–', '0.12')

@@ -1,4 +1,4 @@
-"""The price of anonymity: the worst regret of players without labels over the best worst regret with them."""
+"""The price of anonymity: the worst regret of players without labels over the least worst regret with labels."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ THEORY = "theory, √((d+1)K/(d+K))"
 
 
 def price(page: Page, rows: pl.DataFrame) -> list[str]:
-    """Show the worst regret without labels over the best worst regret with them, and what theory says of it."""
+    """Show the worst regret without labels over the least worst regret with labels, and the predicted price."""
     priced = compared(views.worst(views.of_regret(rows)))
     page.section("The price")
     page.text(
@@ -36,9 +36,10 @@ def price(page: Page, rows: pl.DataFrame) -> list[str]:
 
 
 def compared(worst: pl.DataFrame) -> pl.DataFrame:
-    """Return the worst regrets of players without labels, with the price and theory's.
+    """Return the worst regrets of players without labels, with the measured and the predicted price.
 
-    best, best_who: the least worst regret at that size of those with labels that assume no law of losses, and whose.
+    best, best_who: the least worst regret at that size among players with labels that assume no law of losses, and the
+    player that has it.
     """
     sizes = list(views.SIZES)
     best = worst.filter("labelled", ~pl.col("stochastic")).sort("regret", "who")
@@ -51,7 +52,7 @@ def compared(worst: pl.DataFrame) -> pl.DataFrame:
 
 
 def price_chart(priced: pl.DataFrame) -> Drawing:
-    """Draw regret without labels over regret with them against d, and theory's price."""
+    """Draw regret without labels over regret with labels against d, and the predicted price."""
     labels, words = ("d", "regret without labels / with"), "The price of not having labels against d"
     options: dict[str, Any] = {"labels": labels, "words": words, "height": 3.4, "legend": 3}
     return views.by_panel("price", priced, ["n_arms", "horizon"], "max_delay", _prices, _expected, **options)
@@ -71,7 +72,7 @@ def _expected(ax: "Axes", here: pl.DataFrame) -> None:
 
 
 def sentences(here: pl.DataFrame) -> list[str]:
-    """Say what the price is at the longest delay, for the best player without labels that assumes no law of losses."""
+    """Return a sentence on the price at the longest delay, for the best player without labels or a law of losses."""
     far = here.filter(~pl.col("stochastic"), max_delay=here["max_delay"].max()).sort("price", "who")
     return [
         f"The price of not having labels, at {views.size_label(row)} and at worst over the instances: {row['who']} has "

@@ -1,4 +1,4 @@
-"""Who does best where: every player on every instance, and the best of those that need the same."""
+"""The regret of every player on every instance, and the best player of each group with the same needs."""
 
 import math
 import statistics
@@ -13,14 +13,14 @@ GROUPS = {
     "stochastic losses": ("best on one law", "for losses of one law"),
     "labels": ("best with labels", "with labels"),
 }
-"""What players need, from the least, how tables call the best of them, and what follows "the players" in sentences."""
+"""What players need, from least to most: the table heading for the best of them, and the words after "the players"."""
 
 Best = dict[str, dict[str, tuple[str, float]]]
-"""By instance and group, who has the least regret, and how much."""
+"""By instance and group, the player with the least regret, and this regret."""
 
 
 def ratios(page: Page, rows: pl.DataFrame) -> list[str]:
-    """Show every player's regret on every instance, coloured by how it compares with the reference's."""
+    """Show every player's regret on every instance, coloured by its ratio to the reference player's."""
     shown = views.finals(views.of_regret(rows))
     first = views.reference(shown)
     # With a single instance, its sizes take the place of instances.
@@ -28,7 +28,7 @@ def ratios(page: Page, rows: pl.DataFrame) -> list[str]:
         sizes = [views.size_label(row) for row in shown.iter_rows(named=True)]
         shown = shown.with_columns(where=pl.Series(sizes, dtype=pl.String))
     page.section("Who does best where")
-    # Where someone is better than the best fixed arm by more than three standard errors.
+    # Rows in which a player is better than the best fixed arm by more than three standard errors.
     sure = shown.filter(pl.col("regret") + 3.0 * pl.col("standard_error").fill_null(0.0) < 0.0)
     counts = {where: sure.filter(where=where)["who"].n_unique() for where in views.names(sure, "where")}
     negative = [f"{where} ({count} player{'s' * (count > 1)})" for where, count in counts.items()]
@@ -77,7 +77,7 @@ def _overview(page: Page, shown: pl.DataFrame, first: str) -> None:
 def relative(shown: pl.DataFrame, first: str) -> dict[tuple[str, str], float]:
     """Return, by player and instance, mean regret over that of `first` on the same sizes.
 
-    Where that is not above 0, there is no ratio: infinity for a greater regret, minus infinity for a smaller one.
+    If the latter is not above 0, there is no ratio: infinity for a larger regret, minus infinity for a smaller one.
     """
     keys = ["where", *views.SIZES, "seed"]
     base = shown.filter(who=first).select(*keys, pl.col("regret").alias("base"))
@@ -91,7 +91,7 @@ def relative(shown: pl.DataFrame, first: str) -> dict[tuple[str, str], float]:
 
 
 def best(shown: pl.DataFrame) -> Best:
-    """Return, by instance and by what players need, who has the least mean regret of those who play all its sizes."""
+    """Return, by instance and group, the player with the least mean regret among those that play all its sizes."""
     found: Best = {}
     for where in views.names(shown, "where"):
         players = shown.filter(where=where).group_by("who", "labelled", "stochastic")
@@ -122,7 +122,7 @@ def _best_table(page: Page, shown: pl.DataFrame, found: Best, first: str) -> Non
 
 
 def tally(found: Best) -> list[str]:
-    """Say on how many instances each is the best of its group.
+    """Return sentences on how many instances each player is the best of its group on.
 
     >>> tally({"x": {"any losses": ("a", 3.0), "labels": ("b", 1.0)}, "y": {"any losses": ("a", 2.0)}})
     ['Of the players for any losses, the least regret is that of a on all 2.', \

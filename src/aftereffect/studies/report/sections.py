@@ -1,12 +1,12 @@
-"""From a study's rows to one page: what was asked, what was found, figures, tables, and how it was made.
+"""From a study's rows to one page: question, findings, figures, tables, and origin.
 
-The study's [report] table says which sections there are:
+The study's [report] table selects the sections:
 
     figures = ["curves", "scaling", "bounds", "stability", "ratios", "price", "wrong_delay", "adaptive"]   in this order
-    against = ["gap_factor", "max_delay", "player.max_delay"]       and final regret against these settings
-    reading = "..."                                                 what one should know to read it
+    against = ["gap_factor", "max_delay", "player.max_delay"]       final regret against these settings
+    reading = "..."                                                 an introduction for the reader
 
-Every sentence about results is computed from the rows; `reading` explains them and states no numbers of theirs.
+All sentences about results are computed from the rows; `reading` explains the page and contains no results.
 """
 
 import json
@@ -39,7 +39,7 @@ SECTIONS: Mapping[str, Section] = {
 }
 DEFAULT = {"regret": ["curves", "ratios"], "stability": ["stability"]}
 MOST = 2_000_000
-"""How many bytes a published file may have."""
+"""The largest size of a published file, in bytes."""
 
 
 def write_report(study: Study, results: Results, folder: str | Path) -> Path:
@@ -72,7 +72,7 @@ def write_report(study: Study, results: Results, folder: str | Path) -> Path:
 def publish(study: Study, results: Results, folder: str | Path) -> Path:
     """Write page and rows of a finished study to NAME/index.html and NAME/rows.parquet; return the page's path.
 
-    Both are small enough for a repository: where all rows take too much room, only those at the horizon are written.
+    Both must be small enough for a repository: if all rows are too large, only those at the horizon are written.
     """
     if results.failures or results.missing:
         counts = f"{len(results.failures)} failed and {len(results.missing)} to do"
@@ -90,16 +90,16 @@ def publish(study: Study, results: Results, folder: str | Path) -> Path:
 
 
 def write_rows(rows: pl.DataFrame, path: Path) -> None:
-    """Write rows as small as can be; only those at the horizon where all take too much room."""
+    """Write rows compressed; only those at the horizon if all rows are too large."""
     for kept in (rows, views.finals(rows)):
         kept.write_parquet(path, compression="zstd", compression_level=19)
         if path.stat().st_size <= MOST:
             return
-    raise InvalidArgument(f"rows must fit into {MOST:,} bytes to be published, but the last ones alone do not")
+    raise InvalidArgument(f"rows must fit into {MOST:,} bytes to be published, but even those at the horizon do not")
 
 
 def planned(study: Study) -> list[Section]:
-    """Return the sections a study asks for; an error if it asks for one that does not exist."""
+    """Return the sections of a study's report; raise an error if one does not exist."""
     given = {"figures": DEFAULT[study.measure], "against": [], "reading": ""} | study.report
     unknown = [key for key in given if key not in ("figures", "against", "reading")]
     if unknown:

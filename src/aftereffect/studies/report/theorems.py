@@ -1,4 +1,4 @@
-"""Measurements against theorems: regret against its bounds, and how far updates move a base against ξ."""
+"""Measurements compared with theorems: regret with its bounds, and the moves of a base with ξ."""
 
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 FAR = 3.0
-"""A mean is no evidence against a bound unless it is this many standard errors above it."""
+"""A mean contradicts a bound only if it is more than this many standard errors above it."""
 UPPER = pl.col("standard_error").fill_null(0.0) * FAR
 
 
@@ -61,7 +61,7 @@ def _bounds(ax: "Axes", here: pl.DataFrame) -> None:
 
 
 def bound_notes(worst: pl.DataFrame) -> list[str]:
-    """Say how many bounds held, how close regret came, and where they say more than T."""
+    """Return sentences on how many bounds hold, how close regret comes to them, and how many are below T."""
     notes = []
     for who in views.names(worst, "who"):
         part = worst.filter(who=who)
@@ -83,7 +83,7 @@ def bound_notes(worst: pl.DataFrame) -> list[str]:
 
 
 def stability(page: Page, rows: pl.DataFrame) -> list[str]:
-    """Compare how far an update moves the base on average with the ξ that Theorem 5 and Lemma 14 state."""
+    """Compare the mean move of the base in an update with ξ of Theorem 5 and Lemma 14."""
     shown = views.readable(rows.filter(pl.col("value").is_not_null(), measure="stability"))
     shown = shown.with_columns(share=pl.col("value") / pl.col("theory"))
     page.section("Stability of the base")
@@ -115,7 +115,7 @@ def stability(page: Page, rows: pl.DataFrame) -> list[str]:
 
 
 def stability_chart(rows: pl.DataFrame) -> Drawing:
-    """Draw how far updates move each base over the rounds, and the ξ that bounds it."""
+    """Draw the mean move of each base over the rounds, and its bound ξ."""
     rows = rows.filter(horizon=rows["horizon"].max())
     keys, labels = ["where", "n_arms", "max_delay"], ("round", "mean move of an update")
     words = "Mean move of an update over rounds and its bound"

@@ -1,8 +1,8 @@
-"""Rows as a report reads them: with readable names, at the horizon, at their worst, against one setting.
+"""Rows in the form that reports use: with readable names, at the horizon, at their worst, against one setting.
 
-`readable` adds columns: `who`, the player, and `where`, the instance, with those of their settings that differ within
-the rows (what is the same everywhere stands at the end of the report); `labelled` and `stochastic`, whether the player
-is told which round a loss belongs to, and whether it assumes losses drawn from one law.
+`readable` adds columns: `who`, the player, and `where`, the instance, with the settings that differ within the rows
+(settings common to all rows are listed at the end of the report); `labelled`, whether the player needs losses labelled
+with their rounds; `stochastic`, whether it assumes losses drawn from one law.
 """
 
 import json
@@ -44,7 +44,7 @@ PLACES = {
 
 
 def readable(rows: pl.DataFrame, apart: Collection[str] = ()) -> pl.DataFrame:
-    """Return the rows with `who`, `where`, `labelled` and `stochastic`; settings in `apart` are no part of names."""
+    """Return the rows with `who`, `where`, `labelled` and `stochastic`; settings in `apart` are left out of names."""
     for kind, column in (("player", "who"), ("instance", "where")):
         hidden = {name.rpartition(".")[2] for name in apart if name.startswith("player.") == (kind == "player")}
         pairs = rows.select(kind, f"{kind}_params").unique(maintain_order=True)
@@ -55,7 +55,7 @@ def readable(rows: pl.DataFrame, apart: Collection[str] = ()) -> pl.DataFrame:
             shown = {
                 key: value
                 for key, value in given.items()
-                # What a player's name is made of is shown also where all have the same.
+                # Settings that are part of a player's name are shown even if they are all equal.
                 if key not in hidden and (key in ("base", "tuning") or any(other.get(key) != value for other in alike))
             }
             words = registry.setting_words(shown)
@@ -88,7 +88,7 @@ def of_regret(rows: pl.DataFrame) -> pl.DataFrame:
 def setting(rows: pl.DataFrame, name: str) -> pl.DataFrame:
     """Return the rows with a column `x`: a size, a setting of the instance, or one of the player ("player.max_delay").
 
-    Rows that have no such number are left out.
+    Rows without a number for this setting are left out.
     """
     if name in SIZES:
         return rows.with_columns(x=pl.col(name).cast(pl.Float64))
@@ -103,7 +103,7 @@ def setting(rows: pl.DataFrame, name: str) -> pl.DataFrame:
 
 
 def setting_name(name: str) -> str:
-    """Return how sentences and axes call a setting.
+    """Return the name of a setting in sentences and on axes.
 
     >>> setting_name("max_delay"), setting_name("gap_factor"), setting_name("player.max_delay")
     ('the longest delay, d', 'gap factor', 'max delay of the player')
@@ -113,7 +113,7 @@ def setting_name(name: str) -> str:
 
 
 def setting_at(name: str, value: float) -> str:
-    """Return a setting's value as sentences have it.
+    """Return a setting's value as shown in sentences.
 
     >>> setting_at("max_delay", 64.0), setting_at("gap_factor", 16.0)
     ('d = 64', 'gap factor 16')
@@ -122,7 +122,7 @@ def setting_at(name: str, value: float) -> str:
 
 
 def names(rows: pl.DataFrame, column: str) -> list[Any]:
-    """Return the different values of a column, in the order they come in."""
+    """Return the distinct values of a column, in order of appearance."""
     return rows[column].unique(maintain_order=True).to_list()
 
 
@@ -137,7 +137,7 @@ def pivot(
 ) -> None:
     """Add a table with a line for each combination of the columns `index`, given with their headings.
 
-    Each value of `column` has a column of its own, with the entry of the first row there; a dash where there is none.
+    Each value of `column` has its own column, with the entry of the first matching row, or a dash.
     """
     values = sorted(set(rows[column].to_list()))
     table: list[list[Entry]] = []
@@ -152,19 +152,19 @@ def pivot(
 
 
 def reference(rows: pl.DataFrame) -> str:
-    """Return whom others are compared with: the wrapper (over Tsallis FTRL if it is there), else the first player."""
+    """Return the reference player: a wrapper (with Tsallis FTRL if there is one), else the first player."""
     wrappers = [who for who in names(rows, "who") if who.startswith("wrapper")]
     preferred = sorted((who for who in wrappers if who.startswith("wrapper, Tsallis FTRL")), key=len)
     return str((preferred or wrappers or names(rows, "who"))[0])
 
 
 def sizes(row: dict[str, Any]) -> list[str]:
-    """Return K, d and T of a row as tables show them."""
+    """Return K, d and T of a row as shown in tables."""
     return [f"{row[name]:,}" for name in SIZES]
 
 
 def size_label(row: dict[str, Any]) -> str:
-    """Return those of the sizes that a row has.
+    """Return the sizes that a row contains, as text.
 
     >>> size_label({"n_arms": 4, "max_delay": 8, "horizon": 20000})
     'K = 4, d = 8, T = 20,000'
@@ -185,12 +185,12 @@ def by_panel(
     height: float = 2.9,
     legend: int = 4,
 ) -> Drawing:
-    """Draw rows in panels, one for each combination of `keys`: all if there are few, else about the middle of the grid.
+    """Draw rows in panels, one for each combination of `keys`; if there are too many, those in the middle of the grid.
 
-    x: the column that rows are sorted by. line: draws the rows of one player. context: draws what lines are compared
-    with, and sets scales. labels: of both axes. legend: its columns.
+    x: the column by which rows are sorted. line: draws the rows of one player. context: draws reference lines and sets
+    scales. labels: of the x and y axes. legend: its number of columns.
     """
-    # Colours go by name; where players are many, by final regret, those that need no labels first.
+    # Colours are assigned in order of names or, with many players, of final regret, players without labels first.
     players = sorted(names(rows, "who"))
     if len(players) > 8:
         share = (pl.col("regret") / pl.col("uniform_regret").clip(lower_bound=1e-9)).median()

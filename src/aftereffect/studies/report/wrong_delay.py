@@ -1,4 +1,4 @@
-"""What a wrong delay costs: players told another d than the losses have, compared with the same player told theirs."""
+"""The cost of a wrong delay: players given a wrong d, compared with the same player given the d of the losses."""
 
 import json
 
@@ -8,11 +8,11 @@ from aftereffect.studies.report import views
 from aftereffect.studies.report.page import Page, ratio
 
 FAR = 3.0
-"""Two regrets surely differ if they are this many standard errors apart."""
+"""Two regrets differ significantly if they are more than this many standard errors apart."""
 
 
 def wrong_delay(page: Page, rows: pl.DataFrame) -> list[str]:
-    """Tabulate, by instance and true delay, regret with a wrong d over that of the same player with the right one."""
+    """Tabulate, by instance and true delay, regret with a wrong d over the same player's regret with the right d."""
     found = compared(views.finals(views.of_regret(rows)))
     page.section("What a wrong delay costs")
     index = {"who": "player", "where": "instance"}
@@ -23,9 +23,9 @@ def wrong_delay(page: Page, rows: pl.DataFrame) -> list[str]:
 
 
 def compared(finals: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows of players with a d of their own, `told`, and how they compare with the player told the truth.
+    """Return the rows of players with a wrong d, compared with the same player with the right d.
 
-    ratio: of their regrets. sure: their difference in standard errors.
+    told: the wrong d. ratio: of the two regrets. sure: their difference in standard errors.
     """
     settings = [json.loads(text) for text in finals["player_params"]]
     told = pl.Series("told", [given.pop("max_delay", None) for given in settings], dtype=pl.Int64)
@@ -41,7 +41,7 @@ def compared(finals: pl.DataFrame) -> pl.DataFrame:
 
 
 def notes(part: pl.DataFrame, who: str) -> list[str]:
-    """Say how often too short a delay does better and worse than the truth, and where it is worst."""
+    """Return sentences on how often a wrong delay does better or worse than the right one, and how much worse."""
     short = part.filter(pl.col("told") < pl.col("max_delay"))
     long = part.filter(pl.col("told") > pl.col("max_delay"))
     found = []
