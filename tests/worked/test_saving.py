@@ -220,7 +220,7 @@ BROKEN: list[tuple[str, Any, str]] = [
     ("window", resealed(GOOD, windows=[3]), "window must have first, totals and counts, but got 3"),
     (
         *("no windows", resealed(GOOD, windows=[])),
-        f"arms and windows must be lists, one entry a unit, but got {GOOD['arms']} and []",
+        f"arms and windows must be lists, one entry per unit, but got {GOOD['arms']} and []",
     ),
     (
         *("totals", resealed(GOOD, windows=[{"first": 1, "totals": ["0"], "counts": [0] * 4}])),

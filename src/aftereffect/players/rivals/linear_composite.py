@@ -146,7 +146,7 @@ class LinearComposite(KernelPlayer):
 
     def refusal(self) -> str:
         """Return the rule for a total, for error messages."""
-        return f"total must lie in [{self._least:g}, {self._most:g}], what the coefficients make of the range"
+        return f"total must lie in [{self._least:g}, {self._most:g}], the range implied by the coefficients"
 
     @classmethod
     def tuned(

@@ -1,12 +1,12 @@
-"""Algorithm 1 (Section 3) with more from a block: every coin-clean round is fed, and blocks end sooner.
+"""Algorithm 1 (Section 3) with shorter blocks, of which every coin-clean round is fed.
 
     coin B_t     . . . 1 0 0 0 0 1          d = 2: a block ends at a one after d zeros
     round        U D S S S S S U D          D draw, S stay, U update
     total seen         x x ├─────┤          fed: all rounds with d zeros before them, here 3
 
-The paper's window is d+1 rounds long and asks for 2d zeros. Whether a round has d zeros before it depends on coins
-alone, not on the arm that was played d rounds ago; so the sum over all such rounds, however many, is d-shifted regret
-times the probability (1−β)^d, and no round of them need be thrown away. docs/theory/adaptive.md has the proof.
+The paper's window has d+1 rounds and needs 2d zeros. Whether the d coins before a round are 0 does not depend on the
+arm that was played d rounds earlier. So the expected regret over all such rounds is the d-shifted regret times their
+probability (1−β)^d, and all of them can be used, however many they are. docs/theory/adaptive.md has the proof.
 """
 
 import math
@@ -26,7 +26,7 @@ from aftereffect.theory.tuning import FORMS
 
 
 def usual_bias(max_delay: int, direction: str = "minimize", low: float = 0.0, high: float = 1.0) -> float:
-    """Return β for a player that is given none."""
+    """Return the default β."""
     span = effects.effects(direction, low, high)
     d = checks.integer("max_delay", max_delay, low=0)
     edges = d > 0 and (span.hi > 0.0 if span.maximize else span.lo < 0.0)
@@ -34,12 +34,12 @@ def usual_bias(max_delay: int, direction: str = "minimize", low: float = 0.0, hi
 
 
 class CoinCleanWrapper(BlockWrapper):
-    """Plays `bandit` under d-delayed composite anonymous feedback, fed the sum over a block's coin-clean rounds.
+    """Plays `bandit` under d-delayed composite anonymous feedback; feeds it the sum over a block's coin-clean rounds.
 
-    bandit: a base algorithm that learns from sums over varying numbers of rounds, AdaptiveTsallis for one.
-    coins: β, or an iterable of bools. Unless given, β = 1/(d+1), which makes blocks as many as can be; where a round
-        without effects is not a loss of 0 (rewards, for one) β = 0.4/(d+1), since longer stretches have relatively
-        fewer edges, at which more may arrive than was sent, and the player has to be ready for that.
+    bandit: a base algorithm that learns from sums over varying numbers of rounds, such as AdaptiveTsallis.
+    coins: β, or an iterable of bools. The default is β = 1/(d+1), which maximises the number of blocks. If an effect of
+        0 is not a loss of 0 (for example, if effects are rewards), it is β = 0.4/(d+1): a stretch of r rounds contains
+        parts of r + d actions, the d surplus parts then add to the loss, with a smaller share in longer stretches.
     The other arguments are those of CompositeLossWrapper.
 
     >>> from aftereffect import AdaptiveTsallis
@@ -67,12 +67,12 @@ class CoinCleanWrapper(BlockWrapper):
             span = common.get("direction", "minimize"), common.get("low", 0.0), common.get("high", 1.0)
             coins = usual_bias(max_delay, *span)
         super().__init__(bandit, max_delay=max_delay, coins=coins, **common)
-        # A stretch may be long, and its sum must not overflow.
+        # The sum of a long stretch must not overflow.
         checks.real("high - low", self.effects.hi - self.effects.lo, high=1e290)
 
     @property
     def scale(self) -> float:
-        """C, by which a stretch's sum is divided: the root mean square of how many actions have a part in it."""
+        """C, by which the sum of a stretch is divided: the root mean square of the number of contributing actions."""
         beta = self.update_probability
         return theory.stretch_scale(self.max_delay, 1.0 / (self.max_delay + 1.0) if beta is None else beta)
 
@@ -80,7 +80,7 @@ class CoinCleanWrapper(BlockWrapper):
         return CleanStretch(self.effects, self.max_delay, self.out_of_range, self.scale)
 
     def learn(self, arms: list[int], losses: list[float], gap: int) -> None:
-        """Feed the base the sums of stretches that end now, `gap` rounds after the latest one."""
+        """Feed the base the losses of the stretches that end now; gap: rounds since the previous coin that is 1."""
         bandit: Any = self.bandit
         stretch: Any = self._windows[0]
         terms = stretch.terms(gap)
@@ -90,18 +90,18 @@ class CoinCleanWrapper(BlockWrapper):
             bandit.learn_sums(arms, losses, *terms)
 
     def regret_bound(self, horizon: int, form: str = "printed") -> float:
-        """Return min(the worst case of docs/theory/adaptive.md, T) times the range; it has one form only."""
+        """Return min(worst case of docs/theory/adaptive.md, T) times hi − lo; both forms are the same."""
         horizon = checks.integer("horizon", horizon, low=1)
         checks.choice("form", form, FORMS)
         return min(self.worst_case(horizon), horizon) * (self.effects.hi - self.effects.lo)
 
     def worst_case(self, horizon: int) -> float:
-        """Return a bound on R_T, in units of the range and not cut at T."""
+        """Return a bound on R_T in units of hi − lo, which may exceed T; the base must be an AdaptiveTsallis."""
         bandit, beta = certificates.certified_base(self)
         return theory.stretch_worst_case(self.n_arms, self.max_delay, horizon, beta, bandit.first_rate)
 
     def prices(self) -> certificates.Prices:
-        """Return what each part of a certificate counts for (docs/theory/adaptive.md)."""
+        """Return the factors of the terms of a certificate (docs/theory/adaptive.md)."""
         _, beta = certificates.certified_base(self)
         d, T = self.max_delay, self.rounds_played
         clean = (1.0 - beta) ** d

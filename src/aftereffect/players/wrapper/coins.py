@@ -1,15 +1,15 @@
-"""The Boolean sequence B of Algorithm 1: where update rounds lie (Definition 1).
+"""The Boolean sequence B of Algorithm 1, and its update rounds (Definition 1).
 
-Round t is an update round when B_t = 1, the 2d coins before it are 0, and t ≥ 2d+1. Call the distance between
-consecutive ones a gap, and let the start count as a one at round 0. Then update rounds are exactly the ones
-whose gap is at least 2d+1: so instead of tossing a coin every round, the geometric gaps of a Bernoulli(β)
-sequence are drawn, about e of them per block. `quiet` is how many zeros an update needs before it: 2d here, d for
-the player that feeds coin-clean rounds (`coin_clean.py`).
+Round t is an update round if B_t = 1, the 2d coins before it are 0, and t ≥ 2d+1. The gap of a round with coin 1 is its
+distance from the previous round with coin 1, where round 0 counts as one. The update rounds are then the rounds with a
+gap of at least 2d+1. So instead of a coin for every round, the geometric gaps of a Bernoulli(β) sequence are drawn,
+about e of them per block. `quiet` is the number of zeros that an update needs before it: 2d for Algorithm 1, d for the
+player that feeds coin-clean rounds (`coin_clean.py`).
 
-A gap comes from 64 random bits x and a table of whole numbers ⌊(1−β)^g · 2⁶⁴⌋, computed in whole numbers:
-gap > g if and only if x < table[g]. No logarithm, so it is the same on every machine. A table ends after N
-entries; x below its last entry says that the next N coins are 0, and by the lack of memory of the geometric
-law the rest is drawn afresh, when it is needed.
+A gap is computed from 64 random bits x and a table of the integers ⌊(1−β)^g · 2⁶⁴⌋: gap > g if and only if x <
+table[g]. This uses integer arithmetic and no logarithm, so it gives the same result on every machine. A table ends
+after N entries; x below its last entry means that the next N coins are 0, and since the geometric distribution is
+memoryless, the rest of the gap is drawn from new bits when needed.
 """
 
 import bisect
@@ -34,13 +34,11 @@ NEVER = np.iinfo(np.int64).max
 
 
 class Coins(NamedTuple):
-    """A Boolean sequence in kernel form: the gap table of a Bernoulli sequence, or the update rounds of a
-    given one.
+    """A Boolean sequence in kernel form: the gap table of a Bernoulli sequence or the update rounds of a given one.
 
     thresholds: ⌊(1−β)^g · 2⁶⁴⌋ for g = 1..N.
-    guide: for each value of the leading bits of x, how many thresholds lie above all such x; a search starts
-    there. script: the update rounds of a sequence that was given with their gaps, then NEVER; empty for a
-    Bernoulli sequence.
+    guide: for each value of the leading bits of x, how many thresholds exceed every such x; the search starts there.
+    script: the update rounds of a given sequence with their gaps, then NEVER; empty for a Bernoulli sequence.
     """
 
     thresholds: NDArray[np.uint64]
@@ -50,12 +48,12 @@ class Coins(NamedTuple):
 
 @functools.lru_cache(maxsize=64)
 def bernoulli(bias: float) -> Coins:
-    """Return Bernoulli coins with a bias β in (0, 1]."""
-    # Every power is exact to 2⁻¹²⁸ before it is cut to 64 bits.
+    """Return Bernoulli coins with bias β in (0, 1]."""
+    # Powers are computed to 128 bits and then truncated to 64.
     r = int((1 - Fraction(bias)) * (1 << 128))
     power = r
     powers = [min(r >> 64, (1 << 64) - 1)]
-    # Beyond r^N = 2⁻⁸ the table is hardly ever read.
+    # Entries beyond (1−β)^N = 2⁻⁸ would rarely be read.
     while len(powers) < LONGEST_TABLE and power >> 120:
         power = power * r >> 128
         powers.append(min(power >> 64, (1 << 64) - 1))
@@ -70,7 +68,7 @@ def bernoulli(bias: float) -> Coins:
 
 
 def update_rounds(coins: Sequence[bool], max_delay: int) -> list[int]:
-    """Return the update rounds, from 1, that a Boolean sequence makes (Definition 1).
+    """Return the update rounds of a Boolean sequence, counted from 1 (Definition 1).
 
     >>> update_rounds([int(c) for c in "10100001001000000100001"], max_delay=2)
     [8, 18, 23]
@@ -79,7 +77,7 @@ def update_rounds(coins: Sequence[bool], max_delay: int) -> list[int]:
 
 
 def long_gaps(coins: Sequence[bool], quiet: int) -> list[tuple[int, int]]:
-    """Return the ones with at least `quiet` zeros before them, each with its gap."""
+    """Return the rounds with coin 1 and at least `quiet` zeros directly before them, each with its gap."""
     latest, found = 0, []
     for t, coin in enumerate(coins, start=1):
         if coin:
@@ -98,11 +96,11 @@ def scripted(coins: Sequence[bool], quiet: int) -> Coins:
 
 @helper
 def next_update(coins: Coins, rng: WordState, place: FloatState, quiet: int, limit: int) -> int:
-    """Return the next update round if it is settled by looking at coins up to `limit`, else 0.
+    """Draw coins until the next update round or, if there is none, up to round `limit`; return the update round, or 0.
 
-    place: (the latest one, the round up to which coins are known, the gap of the update round returned last), all 0
-    at the start; moved along. It may look past `limit` by one gap. For a script: (entries used, 0, gap). Floats hold
-    rounds exactly up to 2⁵³.
+    place: (the latest round with coin 1, the round up to which coins are known, the gap of the update round returned
+    last), all 0 at the start; updated in place. Coins may be drawn past `limit`, by at most one gap. For a given
+    sequence: (entries used, 0, gap). Floats represent rounds exactly up to 2⁵³.
     """
     if coins.script.shape[0] > 0:
         entry = int(place[0])
@@ -138,13 +136,13 @@ def next_update(coins: Coins, rng: WordState, place: FloatState, quiet: int, lim
 
 
 class DrawnCoins:
-    """Bernoulli coins, drawn gap by gap from a stream (coins.py says how)."""
+    """Bernoulli coins, drawn gap by gap from a stream."""
 
     __slots__ = ("_end", "_known", "_next_update", "_place", "_quiet", "_rng", "_table", "bias")
 
     def __init__(self, bias: float, quiet: int, rng: WordState) -> None:
-        """Take β, how many zeros an update needs before it, and the stream to draw from."""
-        # numba's import costs a quarter of a second: here, not with the package.
+        """bias: β. quiet: how many zeros an update needs before it. rng: the stream to draw from."""
+        # Imported here because importing numba takes a quarter of a second.
         from aftereffect.core.jit import entry
 
         self.bias = bias
@@ -157,10 +155,9 @@ class DrawnCoins:
         self._next_update = entry(next_update, self._table, rng, self._place, 0, 0)
 
     def read(self, t: int) -> bool:
-        """Return whether round t, the next one, is an update round."""
+        """Return whether round t, the next round, is an update round."""
         if t > self._known:
-            # Looking further ahead than t changes nothing but the number of calls: coins do not depend on
-            # play.
+            # Coins do not depend on the arms played, so drawing ahead of t changes only the number of calls.
             limit = t + 8 * (self._quiet + 1)
             self._end = self._next_update(self._table, self._rng, self._place, self._quiet, limit)
             self._known = int(self._place[1])
@@ -168,17 +165,20 @@ class DrawnCoins:
 
     @property
     def gap(self) -> int:
-        """The number of rounds between the update round read last and the coin before it that is 1."""
+        """The number of rounds from the previous coin that is 1 to the latest update round found."""
         return int(self._place[2])
 
     def since(self, t: int) -> int:
-        """Return the number of rounds from the last coin that is 1 to round t, which was read last; 0 if small."""
+        """Return the number of rounds from the last coin that is 1 to round t, the last round read.
+
+        It is 0 if coins have been drawn ahead and t lies in a gap too short for an update.
+        """
         latest = self._end - self.gap if self._end > t else int(self._place[0])
-        # A one that is yet to come, with no update: the gap before it is too short for one.
+        # If the latest coin that is 1 lies after t and is not an update, its gap is too short for one.
         return max(t - latest, 0)
 
     def fresh(self, rng: WordState) -> "DrawnCoins":
-        """Return coins of the same bias from the start of another stream."""
+        """Return coins of the same bias, drawn from another stream."""
         return DrawnCoins(self.bias, self._quiet, rng)
 
     def kernel(self) -> Coins:
@@ -186,16 +186,16 @@ class DrawnCoins:
         return self._table
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle and copy through the saved state: machine code does not travel."""
+        """Pickle and copy through the saved state, because compiled code cannot be pickled."""
         return restore_coins, (self.state(), self._quiet, 0)
 
     def state(self) -> dict[str, Any]:
-        """Return bias and position."""
+        """Return the bias and the position in the stream."""
         words = saved.words_to_hex(self._rng)
         return {"bias": self.bias, "stream": words, "place": self._place.tolist(), "end": self._end}
 
     def resume(self, state: Mapping[str, Any]) -> None:
-        """Go to a saved position."""
+        """Continue from a saved position."""
         self._rng[:] = saved.hex_to_words("coins.stream", state.get("stream"), 4)
         self._place[:] = saved.numbers("coins.place", state.get("place"), 3)
         self._end = checks.integer("coins.end", state.get("end"), low=0)
@@ -203,14 +203,14 @@ class DrawnCoins:
 
 
 class GivenCoins:
-    """A Boolean sequence from the user: a list, an array, or any iterable, read one coin a round."""
+    """A Boolean sequence given by the user: a list, an array or any iterable, read one coin per round."""
 
     def __init__(self, coins: Iterable[Any], quiet: int) -> None:
-        """Take the sequence; one that can be read again is checked now, an iterator coin by coin."""
+        """Coins are checked now, those of an iterator when they are read."""
         self._quiet = quiet
         self._latest = 0
         self.gap = 0
-        # The coin of the next round, once it has been read: a bad one stays bad until the round is played.
+        # The next coin, once it has been read; an invalid coin stays here, so that every further read fails too.
         self._waiting: list[Any] = []
         self.sequence: list[bool] | None = None
         if not isinstance(coins, Iterator):
@@ -218,7 +218,7 @@ class GivenCoins:
         self._iterator: Iterator[Any] = iter(coins if self.sequence is None else self.sequence)
 
     def read(self, t: int) -> bool:
-        """Return whether round t, the next one, is an update round."""
+        """Return whether round t, the next round, is an update round."""
         if not self._waiting:
             try:
                 self._waiting.append(next(self._iterator))
@@ -232,11 +232,11 @@ class GivenCoins:
         return update
 
     def since(self, t: int) -> int:
-        """Return how many rounds after the latest one round t, the last one read, lies."""
+        """Return the number of rounds from the last coin that is 1 to round t, the last round read."""
         return t - self._latest
 
     def fresh(self, rng: WordState) -> "GivenCoins":
-        """Return the same sequence from its start."""
+        """Return the same sequence, read from its start."""
         return GivenCoins(self._rereadable("simulated"), self._quiet)
 
     def kernel(self) -> Coins:
@@ -244,7 +244,7 @@ class GivenCoins:
         return scripted(self._rereadable("simulated"), self._quiet)
 
     def state(self) -> dict[str, Any]:
-        """Return the sequence; how far it has been read follows from the round."""
+        """Return the sequence; its position follows from the player's round."""
         return {"sequence": "".join("01"[coin] for coin in self._rereadable("saved"))}
 
     def _rereadable(self, purpose: str) -> list[bool]:
@@ -256,14 +256,14 @@ class GivenCoins:
 
 
 def coin_value(coin: Any, t: int) -> bool:
-    """Return one coin as a bool; only False, True, 0 and 1 will do."""
+    """Return a coin as a bool; only False, True, 0 and 1 are valid."""
     if isinstance(coin, bool | np.bool_ | int | np.integer) and coin in (0, 1):
         return bool(coin)
     raise InvalidArgument(f"coins must be 0 or 1 in every round, but in round {t} got {checks.shown(coin)}")
 
 
 def make_coins(coins: Any, quiet: int, rng: WordState) -> DrawnCoins | GivenCoins:
-    """Return the sequence that a user means by `coins`: a bias in (0, 1], or an iterable of bools."""
+    """Return the sequence for the argument `coins`: a bias in (0, 1], or an iterable of bools."""
     if coins is None or isinstance(coins, str | bytes | bool):
         raise InvalidArgument(f"coins must be a bias in (0, 1] or an iterable of bools, but got {checks.shown(coins)}")
     if isinstance(coins, np.ndarray):
@@ -274,7 +274,7 @@ def make_coins(coins: Any, quiet: int, rng: WordState) -> DrawnCoins | GivenCoin
 
 
 def restore_coins(state: Any, quiet: int, rounds_read: int) -> DrawnCoins | GivenCoins:
-    """Return the coins that `state()` described, after `rounds_read` rounds."""
+    """Return the coins saved by `state()`, after `rounds_read` rounds."""
     if isinstance(state, Mapping) and set(state) == {"bias", "stream", "place", "end"}:
         bias = checks.real("coins.bias", state["bias"], above=0.0, high=1.0)
         drawn = DrawnCoins(bias, quiet, random.stream(0, 0, random.COINS))

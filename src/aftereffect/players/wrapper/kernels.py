@@ -1,7 +1,8 @@
 """Algorithm 1 in kernel form, for windows (`wrapper`) and coin-clean stretches (`coin_clean`).
 
-Round by round, for losses that linger longer than the player thinks: what `wrapper.py` does, with totals that are
-missing (NaN here) or out of range. And block by block, for the engine that visits blocks only.
+The PlayerKernels play round by round, as `wrapper.py` does, and accept totals that are missing (NaN) or out of range;
+they are needed if losses have longer delays than the player assumes. The BlockKernels are for the engine that computes
+only the ends of blocks.
 """
 
 from typing import Any, NamedTuple
@@ -16,7 +17,7 @@ from aftereffect.players.wrapper.coins import Coins, next_update
 class WrapperParams(NamedTuple):
     """base: the parameters of the base algorithm; base_at: where its state begins.
 
-    window_bounds: what the d+1 totals of a window can add up to, with a margin for rounding.
+    window_bounds: the least and the greatest possible sum of the d+1 totals of a window, with a margin for rounding.
     """
 
     base: Any
@@ -28,7 +29,7 @@ class WrapperParams(NamedTuple):
 
 
 class CoinCleanParams(NamedTuple):
-    """base, base_at: as above. scale: C, by which a stretch's sum is divided."""
+    """base, base_at: as in `WrapperParams`. scale: C, by which the sum of a stretch is divided."""
 
     base: Any
     base_at: int
@@ -38,17 +39,17 @@ class CoinCleanParams(NamedTuple):
     scale: float
 
 
-# state, after what every player in blocks has: round, end of the block (0: not known), three places of the coins; then,
-# for windows, the d+1 latest totals (NaN: missing or void), for stretches the sum so far (NaN: a total is missing or
-# void); then the base's state.
+# state, after what every player in blocks has: the round, the end of the block (0: not known), the three numbers of
+# `place` in `next_update`; then for windows the d+1 latest totals (NaN: missing or void), for stretches the sum so far
+# (NaN: a total is missing or void); then the base's state.
 ROUND, END, PLACE, TOTALS = BLOCK, BLOCK + 1, BLOCK + 2, BLOCK + 5
 
 
 def clean_ask(params: WrapperParams | CoinCleanParams, n_arms: int, state: FloatState, rng: WordState) -> int:
-    """Begin a round: draw if a block begins, else stay; find out where the block ends as soon as the coins tell."""
+    """Begin a round: read its coin; draw an arm if a block begins, else keep the arm."""
     state[ROUND] += 1.0
     t = int(state[ROUND])
-    # A script is looked up one update round at a time, drawn coins are known up to the second place.
+    # A given sequence is known up to the end of the block, drawn coins up to the round in place[1].
     known = state[END] if params.coins.script.shape[0] > 0 else state[PLACE + 1]
     if t > known:
         state[END] = next_update(params.coins, rng[random.COINS], state[PLACE:], kernel.block_quiet(params), t)
@@ -56,7 +57,7 @@ def clean_ask(params: WrapperParams | CoinCleanParams, n_arms: int, state: Float
 
 
 def window_tell(params: WrapperParams, n_arms: int, state: FloatState, rng: WordState, arm: int, total: float) -> int:
-    """End a round; feed the base if it is an update round with a sound window."""
+    """End a round; feed the base if it is an update round with a valid window."""
     d = params.max_delay
     t = int(state[ROUND])
     total = shared.begin_tell(params.limits, 1.0, state, total)
@@ -77,13 +78,13 @@ def window_tell(params: WrapperParams, n_arms: int, state: FloatState, rng: Word
 def stretch_tell(
     params: CoinCleanParams, n_arms: int, state: FloatState, rng: WordState, arm: int, total: float
 ) -> int:
-    """End a round; feed the base if it is an update round with a sound stretch."""
+    """End a round; feed the base if it is an update round with a valid stretch."""
     d, t, end = params.max_delay, int(state[ROUND]), int(state[END])
     total = shared.begin_tell(params.limits, 1.0, state, total)
     if total == REFUSED:
         return -1
-    # The latest one before the stretch: known with its end, or the latest of all while no end is in sight. Where that
-    # is yet to come, this gap is too short for a stretch, and what is summed is not used.
+    # The latest round before the stretch whose coin is 1. If the end of the block is not known, it is the latest such
+    # round drawn so far; if that lies after t, the gap before it is too short for a stretch, and the sum is not used.
     latest = int(state[PLACE]) if end < t else end - int(state[PLACE + 2])
     if t == latest + d + 1:
         state[TOTALS] = 0.0
@@ -103,7 +104,7 @@ def stretch_tell(
 
 @helper
 def judged(bounds: tuple[float, float], policy: int, whole: float) -> int:
-    """Return 1 if a sum of clean totals is to be fed, 0 if it is void, −1 if it must be refused."""
+    """Return 1 if a sum of clean totals is to be fed, 0 if it is void, −1 if it is refused."""
     least, most = bounds
     if least <= whole <= most:
         return 1
@@ -113,7 +114,7 @@ def judged(bounds: tuple[float, float], policy: int, whole: float) -> int:
 
 
 def window_quiet(params: WrapperParams) -> int:
-    """2d zeros before a one end a block (Definition 1)."""
+    """An update needs 2d zeros before its one (Definition 1)."""
     return 2 * params.max_delay
 
 
@@ -123,17 +124,17 @@ def window_rows(params: WrapperParams) -> int:
 
 
 def window_loss(params: WrapperParams, rows: FloatState, end: int, gap: int, arm: int) -> float:
-    """Return the loss that the window at a block's end feeds."""
+    """Return the loss fed for the window at the end of a block."""
     return effects.fed_loss(params.limits.span, params.max_delay, rows[end, 1, arm])
 
 
 def window_learn(params: WrapperParams, n_arms: int, state: FloatState, arm: int, loss: float, gap: int) -> None:
-    """Feed it."""
+    """Feed the base the loss of a window."""
     kernel.bandit_update(params.base, n_arms, state, arm, loss)
 
 
 def stretch_quiet(params: CoinCleanParams) -> int:
-    """The d zeros before a one that end a block."""
+    """An update needs d zeros before its one."""
     return params.max_delay
 
 
@@ -143,7 +144,7 @@ def stretch_rows(params: CoinCleanParams) -> int:
 
 
 def stretch_loss(params: CoinCleanParams, rows: FloatState, end: int, gap: int, arm: int) -> float:
-    """Add up the stretch, oldest first as the player does, and scale it."""
+    """Return the loss fed for the stretch at the end of a block, summed oldest first as the player does."""
     d = params.max_delay
     whole = 0.0
     for t in range(end - (gap - d) + 1, end + 1):
@@ -153,7 +154,7 @@ def stretch_loss(params: CoinCleanParams, rows: FloatState, end: int, gap: int, 
 
 @helper
 def stretch_learn(params: CoinCleanParams, n_arms: int, state: FloatState, arm: int, loss: float, gap: int) -> None:
-    """Feed the base a stretch's loss, with what was to be expected of its length."""
+    """Feed the base the loss of a stretch, with the weight, offset and top for its length."""
     terms = effects.stretch_terms(params.limits.span, params.max_delay, gap - params.max_delay, params.scale)
     kernel.bandit_update_sum(params.base, n_arms, state, arm, loss, terms)
 

@@ -4,10 +4,10 @@
     round        U D S S S S S U D          D draw, S stay, U update
     total seen         x x ├─────┤          the last d+1 totals hold effects of this block's arm alone
 
-It plays one arm for a block of at least 2d+1 rounds, feeds its base the sum of the block's last d+1 totals
-over 2d+1 (at most 1, by Lemma 2), and draws the next arm. Block ends are random, so that an oblivious
-adversary cannot aim at the first d rounds of a block, whose totals are mixed: `coins.read(t)` says whether the block
-may end in round t, and `tell` ends it if the window is complete.
+It plays one arm for a block of at least 2d+1 rounds, feeds its base the sum of the block's last d+1 totals divided by
+2d+1 (at most 1, by Lemma 2), and draws the next arm. The ends of blocks are random, so that an oblivious adversary
+cannot predict the first d rounds of a block, whose totals are mixed. `coins.read(t)` returns whether round t is an
+update round; `tell` then ends the block if its window is complete.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,15 +30,15 @@ from aftereffect.theory.tuning import FORMS
 
 
 class BlockWrapper(BanditPlayer):
-    """What Algorithm 1 and its variants share: coins, blocks, units, saved states.
+    """Base class of Algorithm 1 and its variants: coins, blocks, units, saved states.
 
-    A subclass says how many zeros end a block, what a block feeds to the base, and what is proved of that.
+    A subclass defines how many zeros an update needs, what is fed to the base, and the bounds on the regret.
     """
 
-    # A service holds thousands of players, and asks each in turn: what they consist of is kept close together.
+    # A service asks thousands of players in turn; slots keep the data of each compact in memory.
     __slots__ = (*("_arms", "_block_start", "_draw_next", "_drawn", "_measured", "_windows"), "coins", "max_delay")
     OWN_SAVED = ("arm_stream", "coins", "arms", "windows", "draw_next", "drawn", "measured", "block_start")
-    # A one is an update round if at least QUIET · d zeros come before it.
+    # A round is an update round if its coin is 1 and at least the QUIET · d coins before it are 0.
     QUIET: int
 
     def __init__(self, bandit: Bandit, *, max_delay: int, coins: Any, **common: Unpack[Common]) -> None:
@@ -51,7 +51,7 @@ class BlockWrapper(BanditPlayer):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The constructor's arguments but for the bandit, the coins and the seed, as plain JSON values."""
+        """The constructor's arguments except the bandit, the coins and the seed, as plain JSON values."""
         return {"max_delay": self.max_delay} | super().settings
 
     @property
@@ -61,28 +61,29 @@ class BlockWrapper(BanditPlayer):
 
     @property
     def n_units(self) -> int:
-        """M, how many units share the player (`share`)."""
+        """M, the number of units that share the player (see `share`)."""
         return len(self._windows)
 
     @property
     def counts(self) -> Counts:
-        """What did not go as it should, over all units."""
+        """The counts of irregular reports, summed over all units."""
         return Counts(*(sum(column) for column in zip(*self.unit_counts, strict=True)))
 
     @property
     def unit_counts(self) -> list[Counts]:
-        """What did not go as it should, unit by unit."""
+        """The counts of irregular reports of each unit."""
         return [window.counts for window in self._windows]
 
     @property
     def block_start(self) -> int:
-        """The first round of the current block, the one `ask` began latest."""
+        """The first round of the latest block that `ask` has begun."""
         return self._block_start
 
     def share(self, n_units: int) -> None:
-        """Let units share this unplayed player: each draws its own arm and has its own window, and all teach the base.
+        """Let `n_units` units share this player, which must be unplayed.
 
-        From then on it is asked and told for all units at once (`ask_units`, `tell_units`), as a `Panel` does.
+        Each unit has its own arm and its own window; all update the same base. Afterwards use `ask_units` and
+        `tell_units`, as `Panel` does.
         """
         n_units = checks.integer("n_units", n_units, low=1)
         if self._round:
@@ -97,7 +98,7 @@ class BlockWrapper(BanditPlayer):
         self._set_units(n_units)
 
     def _set_units(self, n_units: int) -> None:
-        """Make a window and an arm for each unit; there is one unit unless the player is shared."""
+        """Create a window and an arm for each unit."""
         self._windows = [self._new_window() for _ in range(n_units)]
         self._arms = [0] * n_units
 
@@ -113,7 +114,7 @@ class BlockWrapper(BanditPlayer):
         raise NotImplementedError
 
     def prices(self) -> certificates.Prices:
-        """Return what each part of a certificate counts for."""
+        """Return the factors of the terms of a certificate."""
         raise NotImplementedError
 
     def ask(self) -> int:
@@ -121,7 +122,7 @@ class BlockWrapper(BanditPlayer):
         if self._open:
             return self._arm
         if self._draw_next:
-            # The stream moves only once all is well: a bad distribution or the end of the coins changes nothing.
+            # Draw from a copy of the stream, so that an error from the bandit or the coins changes nothing.
             ahead = self._arm_stream.copy()
             arms = [shared.draw_arm(self.bandit, ahead) for _ in self._windows]
             self._measured = self.coins.read(self._round + 1)
@@ -135,14 +136,14 @@ class BlockWrapper(BanditPlayer):
         return self._arm
 
     def ask_units(self) -> list[int]:
-        """Return the arm each unit is to play in this round; the same until `tell_units`."""
+        """Return the arm of each unit in this round; the same until `tell_units`."""
         self.ask()
         return self._arms.copy()
 
     def tell(self, total: float | None) -> Round:
-        """Report the total of the round `ask` opened (None: missing) and end it.
+        """Report the total of the open round (None: missing) and end the round.
 
-        On an update round whose window holds d+1 totals, the base is fed their sum over 2d+1, scaled to [0, 1].
+        In an update round the base is fed the scaled sum of the window, unless the window is void.
         """
         if not self._open:
             raise OutOfTurn("tell must follow ask, but no round is open")
@@ -157,13 +158,16 @@ class BlockWrapper(BanditPlayer):
                 self._draw_next = True
         window.put(t, value, counts)
         if self._measured:
-            # Also where it is void: no later window reaches back across an update round.
+            # Also if the window is void: no later window contains rounds up to this one.
             window.begin(t + 1)
         self._open = False
         return Round(t, self._arm, self._drawn, fed is not None, fed)
 
     def tell_units(self, totals: Sequence[float | None]) -> PanelRound:
-        """Report each unit's total of the round and end it; the base learns from the units whose windows are whole."""
+        """Report the total of each unit (None: missing) and end the round.
+
+        In an update round the base learns from the units whose windows are not void.
+        """
         if not self._open:
             raise OutOfTurn("tell must follow ask, but no round is open")
         t, gap = self._round, self.coins.gap
@@ -191,7 +195,7 @@ class BlockWrapper(BanditPlayer):
         return PanelRound(t, self._arms.copy(), self._drawn, bool(whole), fed, measured)
 
     def amend(self, round: int, total: float | None, unit: int = 0) -> None:
-        """Correct the total of an earlier round, or report it late, while its block is open."""
+        """Correct the total of an earlier round of the open block, or report it late."""
         window = self._windows[checks.integer("unit", unit, low=0, high=len(self._windows) - 1)]
         round = checks.integer("round", round, low=1)
         if round > self.rounds_played:
@@ -204,7 +208,7 @@ class BlockWrapper(BanditPlayer):
         window.put(round, value, counts._replace(amended=counts.amended + 1))
 
     def certificate(self) -> certificates.Certificate:
-        """Return what can be said of the regret so far, on average (certificate.py); needs AdaptiveTsallis as base."""
+        """Return the certificate of the expected regret so far; the base must be an AdaptiveTsallis."""
         return certificates.make(self, self.prices(), self.unit_counts)
 
     @classmethod
@@ -234,7 +238,7 @@ class BlockWrapper(BanditPlayer):
         arms, windows = fields["arms"], fields["windows"]
         if not isinstance(arms, list) or not isinstance(windows, list) or not len(arms) == len(windows) > 0:
             raise InvalidState(
-                "arms and windows must be lists, one entry a unit, "
+                "arms and windows must be lists, one entry per unit, "
                 f"but got {checks.shown(arms)} and {checks.shown(windows)}"
             )
         self._set_units(len(arms))
@@ -250,23 +254,23 @@ class BlockWrapper(BanditPlayer):
 class CompositeLossWrapper(BlockWrapper):
     """Algorithm 1: plays `bandit` under d-delayed composite anonymous feedback.
 
-    bandit: the base algorithm A, any object with the Bandit attributes; from now on it belongs to the wrapper.
+    bandit: the base algorithm A, any object with the Bandit attributes. The wrapper updates it; do not use it
+        elsewhere.
     max_delay: d ≥ 0, how many rounds after its own an action's effect can still arrive.
-    coins: the Boolean sequence B: a bias β in (0, 1] for Bernoulli coins (Theorem 4 asks for these), or an
-        iterable of bools.
-    seed: of the random streams for coins and arms; None takes one from the operating system.
-    direction, low, high: "minimize" losses or "maximize" rewards; the least and most one action can
-        do in all. With lo = min(low, 0) and hi = max(high, 0), every contiguous part of one action's effect
-        must lie in [lo, hi].
-    out_of_range: what to do with a total, or a clean window, that the range makes impossible: "raise" an
-        error and change nothing, take it as "void" (as if missing), or "clip" it; the latter two are counted.
+    coins: the Boolean sequence B: a bias β in (0, 1] for Bernoulli coins (required by Theorem 4), or an iterable of
+        bools.
+    seed: the seed of the random streams for coins and arms; None takes one from the operating system.
+    direction, low, high: "minimize" losses or "maximize" rewards; bounds on the whole effect of one action. With
+        lo = min(low, 0) and hi = max(high, 0), every contiguous part of one action's effect must lie in [lo, hi].
+    out_of_range: what to do with a total or a clean window that is impossible for this range: "raise" an error and
+        change nothing, treat it as missing ("void"), or "clip" it; "void" and "clip" are counted in `counts`.
 
     >>> from aftereffect.bandits.tsallis import TsallisFTRL
     >>> player = CompositeLossWrapper(TsallisFTRL(n_arms=2, learning_rate=2.0), max_delay=1, coins=[0, 0, 1, 0], seed=7)
     >>> for total in (0.5, 0.5, 0.25):
     ...     arm = player.ask()
     ...     played = player.tell(total)
-    >>> played                                   # fed (0.5 + 0.25)/3: the last d+1 totals over 2d+1
+    >>> played                                   # fed (0.5 + 0.25)/3: the last d+1 totals, divided by 2d+1
     Round(round=3, arm=1, draw=False, update=True, fed_loss=0.25)
 
     Reference: Algorithm 1, Definition 1 and Theorem 4 of the paper.
@@ -286,10 +290,11 @@ class CompositeLossWrapper(BlockWrapper):
         form: str = "printed",
         **common: Unpack[Common],
     ) -> Self:
-        """Return the player of Corollary 7 (base="tsallis"), or the same with Exp3 at the rate that minimises
-        Theorem 4; with form="sharp", the rates that minimise the bounds of docs/theory/sharper.md.
+        """Return the player with the base at the rate for this horizon.
 
-        β = 1/(2d+1) maximises the rate of updates. For horizon < 2d+1 no update can happen: play is uniform.
+        base="tsallis" is Corollary 7; base="exp3" takes the rate that minimises Theorem 4. Both take β = 1/(2d+1),
+        which maximises the rate of updates. form="sharp" takes the β and the rate that minimise the bounds of
+        docs/theory/sharper.md. For horizon < 2d+1 there are no updates: all arms are equally likely.
         """
         direction = common.get("direction", "minimize")
         bandit, coins = certificates.tuned_base(base, n_arms, max_delay, horizon, form, direction)
@@ -318,7 +323,7 @@ class CompositeLossWrapper(BlockWrapper):
         if updates == 0:
             return T * span.hi
         if isinstance(bandit, AdaptiveTsallis):
-            # It has one form only, and moves little in all rather than in each update.
+            # Its bound has only one form; it bounds the total movement of the distribution, not that of each update.
             bound = theory.window_worst_case(bandit.n_arms, d, T, beta, bandit.first_rate)
         elif form == "sharp":
             bound = certificates.sharp_bound(bandit, d, beta, span.maximize, T)
@@ -327,21 +332,21 @@ class CompositeLossWrapper(BlockWrapper):
         return min(bound, T) * span.hi
 
     def worst_case(self, horizon: int) -> float:
-        """Return a bound on R_T, in units of the range and not cut at T, for a base that keeps account of its costs."""
+        """Return a bound on R_T in units of hi − lo, which may exceed T; the base must be an AdaptiveTsallis."""
         bandit, beta = certificates.certified_base(self)
         if theory.most_updates(self.max_delay, horizon) == 0:
             return float(horizon)
         return theory.window_worst_case(self.n_arms, self.max_delay, horizon, beta, bandit.first_rate)
 
     def prices(self) -> certificates.Prices:
-        """Return what each part of a certificate counts for (docs/theory/sharper.md)."""
+        """Return the factors of the terms of a certificate (docs/theory/sharper.md)."""
         _, beta = certificates.certified_base(self)
         d, T = self.max_delay, self.rounds_played
         ends, moved, regret = theory.sharp_terms(d, 2 * d + 1, beta)
         return certificates.Prices(min(ends, T), moved, regret, 0.0, 2.0 * d + 1.0, self.worst_case(max(T, 1)))
 
     def kernel(self) -> Any:
-        """Return the player in kernel form, None if its base has no such form."""
+        """Return the player in kernel form, or None if its base has no kernel form."""
         if not isinstance(self.bandit, KernelBandit):
             return None
         d = self.max_delay
