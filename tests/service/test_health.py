@@ -161,7 +161,7 @@ def test_healthz_answers_to_any_name_and_says_nothing_else(tmp_path, at_once, ca
         assert (well.status_code, well.json()) == (200, {"status": "ok"})
         break_disk(call.store)
         ill = call("GET", "/healthz", headers=sent)
-        assert "the store must answer and take writes" in problem(ill, 503, "busy")
+        assert "the store must accept reads and writes" in problem(ill, 503, "busy")
         assert "disk" not in ill.text
         assert "database or disk is full" in caplog.text
         for header in ({"origin": "https://other.example"}, {"sec-fetch-site": "cross-site"}):

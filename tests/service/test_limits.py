@@ -173,7 +173,7 @@ def test_a_client_that_leaves_is_let_go():
         return {"type": "http.disconnect"}
 
     for headers in ({b"content-length": b"2"}, {b"transfer-encoding": b"chunked"}):
-        with pytest.raises(Refused, match="must arrive whole"):
+        with pytest.raises(Refused, match="must be complete"):
             received(gone, headers)
 
 

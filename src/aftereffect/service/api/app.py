@@ -1,4 +1,4 @@
-"""`create_app(store, config)`: the service as an ASGI app: REST API, dashboard, and the middleware around both."""
+"""`create_app(store, config)` returns the service as an ASGI app: REST API, dashboard, and middleware around both."""
 
 import time
 from typing import Any
@@ -30,10 +30,10 @@ SECURITY_HEADERS: tuple[tuple[bytes, bytes], ...] = (
 
 
 class Middleware:
-    """What every request passes: Host, Origin and limits are checked, security headers added, responses counted.
+    """Checks Host, Origin and limits of every request, adds security headers, and counts responses.
 
-    It surrounds the whole app, so that no response can leave without the security headers, and no fault as anything but
-    a problem.
+    It wraps the whole app, so every response has the security headers, and every unhandled exception becomes a problem
+    response.
     """
 
     def __init__(self, app: ASGIApp, auth: Auth, telemetry: Telemetry, config: Config) -> None:
@@ -49,12 +49,12 @@ class Middleware:
             await self._app(scope, receive, send)
             return
         if scope["type"] != "http":
-            # No route speaks WebSocket, so none is opened.
+            # There are no WebSocket routes.
             await send({"type": "websocket.close", "code": 1008})
             return
         started, method, status = time.perf_counter(), scope["method"], 0
         if method == "HEAD":
-            # Routes declare GET; the server sends no body in answer to HEAD.
+            # Routes declare GET only; the server omits the body of a response to HEAD.
             scope = {**scope, "method": "GET"}
 
         async def send_with_headers(message: Message) -> None:
@@ -79,34 +79,34 @@ class Middleware:
             await problems.response(error)(scope, receive, send_with_headers)
         finally:
             self._in_flight -= 1
-            # No status: the client left, or the server is stopping, before there was a response.
+            # No status: the client disconnected, or the server stopped, before the response.
             self._telemetry.answered(method, route_of(scope), status or 499, time.perf_counter() - started)
 
     def _admit(self, scope: Scope) -> None:
         headers, client = dict(scope["headers"]), scope.get("client")
         if len(headers) != len(scope["headers"]) and sum(name == b"host" for name, _ in scope["headers"]) > 1:
-            raise Refused("bad_request", "Host must be sent once, but came more than once")
-        # A health check may know the service by any name, and must get through when there is too much to do.
+            raise Refused("bad_request", "Host must be sent once, but was sent more than once")
+        # Health checks may use any host name, and must succeed under load.
         health = scope["path"] == HEALTH
         self._auth.check_site(scope["method"], headers, any_host=health)
         if self._in_flight > self._most and not health:
-            raise Refused("too_many", f"requests in work must be at most {self._most}; try again", retry_after=1)
+            raise Refused("too_many", f"at most {self._most} requests can run at a time; try again", retry_after=1)
         if self._rate.rate and not health:
             self._rate.check(client[0] if client else "")
 
 
 class App(FastAPI):
-    """FastAPI, with the bodies of requests in its OpenAPI document."""
+    """FastAPI with request bodies added to the OpenAPI document."""
 
     def openapi(self) -> dict[str, Any]:
-        """Return the document, made once."""
+        """Return the OpenAPI document; it is built once."""
         if self.openapi_schema is None:
             openapi.add_bodies(super().openapi(), routes.ROUTERS)
         return super().openapi()
 
 
 def create_app(store: Store, config: Config | None = None) -> FastAPI:
-    """Return the service for a store. Whoever opened the store closes it."""
+    """Return the app of the service on a store. The caller closes the store."""
     config = Config() if config is None else config
     app = App(
         title="Aftereffect",

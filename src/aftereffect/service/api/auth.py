@@ -1,9 +1,9 @@
-"""Who may do what: bearer tokens with scopes, the names the service answers to, and writes from other sites.
+"""Access control: bearer tokens with scopes, and checks of the Host and Origin headers.
 
-Scopes are ordered: `admin` may do all that `play` may, and `play` all that `read` may. On loopback no token is needed;
-there a page of another site could still reach the service through the reader's browser, by a name that it points at
-127.0.0.1 (DNS rebinding) or by a plain form. So Host must be one of the service's own names, and a browser's write must
-come from the service's own pages.
+Scopes are ordered: `admin` includes `play`, and `play` includes `read`. On loopback no token is required by default, so
+a malicious web page could reach the service through the user's browser: by a host name that resolves to 127.0.0.1 (DNS
+rebinding) or by a cross-site form. Therefore Host must be one of the service's own names, and a write from a browser
+must come from the service's own pages.
 """
 
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ Headers = Mapping[bytes, bytes]
 
 
 def included(scopes: frozenset[str]) -> frozenset[str]:
-    """Return scopes with all that they include.
+    """Return the scopes and all the scopes they include.
 
     >>> sorted(included(frozenset({"play"})))
     ['play', 'read']
@@ -40,7 +40,7 @@ def included(scopes: frozenset[str]) -> frozenset[str]:
 
 @lru_cache(maxsize=256)
 def host_name(host: str) -> str:
-    """Return the name in a Host header, without its port.
+    """Return the host name in a Host header, without the port.
 
     >>> host_name("localhost:8000"), host_name("[::1]:8000"), host_name("EXAMPLE.org")
     ('localhost', '::1', 'example.org')
@@ -51,7 +51,7 @@ def host_name(host: str) -> str:
 
 
 def token_of(headers: Headers) -> str | None:
-    """Return the token a request carries: as a bearer, else in the dashboard's cookie."""
+    """Return the token of a request, from its Authorization header or else from the dashboard's cookie."""
     scheme, _, token = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
     if scheme.lower() == "bearer":
         found: str | None = token.strip()
@@ -68,15 +68,15 @@ class Auth:
         self.store = store
         self._further = frozenset(name.lower() for name in config.allowed_hosts)
         own = LOOPBACK_NAMES | {config.host.strip("[]").lower()} - ANY_ADDRESS
-        # Commands on this machine, and health checks, use its address whatever names are configured. Elsewhere than on
-        # loopback, without names configured, any name may lead here: tokens guard what it says.
+        # The loopback names are always accepted, for commands and health checks on this machine. If the service is not
+        # on loopback and no names are configured, any Host is accepted, because tokens are required.
         self._hosts = own | self._further if config.on_loopback or self._further else frozenset[str]()
 
     def check_site(self, method: str, headers: Headers, any_host: bool) -> None:
-        """Refuse a request to another name than the service's own, and a write that another site began."""
+        """Refuse a request whose Host is not a name of this service, and a write that comes from another site."""
         host = headers.get(b"host", b"").decode("latin-1").lower()
         if self._hosts and not any_host and host_name(host) not in self._hosts:
-            raise Refused("forbidden", "Host must be a name of this service; others are set as allowed_hosts")
+            raise Refused("forbidden", "Host must be a name of this service; allowed_hosts adds names")
         if method in SAFE_METHODS:
             return
         site, origin = headers.get(b"sec-fetch-site"), headers.get(b"origin")
@@ -86,10 +86,10 @@ class Auth:
             return
         sender = origin.decode("latin-1").partition("://")[2].lower()
         if not sender or (sender != host and host_name(sender) not in self._further):
-            raise Refused("forbidden", "a write must come from the service's own pages, but Origin is another")
+            raise Refused("forbidden", "a write must come from the service's own pages, but Origin is another site")
 
     def scopes(self, token: str | None) -> frozenset[str]:
-        """Return what the holder of a token may do: everything where no tokens are needed; may ask the store."""
+        """Return the scopes of a token, or all scopes if no token is required. May query the store."""
         if not self.required:
             return frozenset(SCOPES)
         found = None if token is None else self.store.scopes_of(token)
@@ -97,31 +97,31 @@ class Auth:
 
 
 class Scope(SecurityBase):
-    """A FastAPI dependency: the store, for requests that carry a token with this scope, where tokens are needed."""
+    """A FastAPI dependency that returns the store if the request has a token with this scope, or none is required."""
 
     def __init__(self, scope: str) -> None:
-        # What the OpenAPI document says about it.
+        # For the OpenAPI document.
         self.model, self.scheme_name = HTTPBearer(), "bearer"
         self.scope = scope
 
     async def __call__(self, request: Request) -> Store:
-        """Return the store, or refuse a request that may not do this."""
+        """Return the store, or refuse a request without the scope."""
         auth: Auth = request.app.state.auth
         if not auth.required:
             return auth.store
         token = token_of(dict(request.scope["headers"]))
         if token is None:
-            raise Refused("unauthorized", "a token must be sent as `Authorization: Bearer …`, but there is none")
+            raise Refused("unauthorized", "a token must be sent as `Authorization: Bearer …`, but none was sent")
         pools: ThreadPools = request.app.state.pools
         scopes = await pools.checks.run(auth.scopes, token)
         if not scopes:
-            raise Refused("unauthorized", "the token must be valid, but is unknown or revoked")
+            raise Refused("unauthorized", "the token must be valid, but it is unknown or revoked")
         if self.scope not in scopes:
-            raise Refused("forbidden", f"the token must have the scope {self.scope!r}, but has not", scope=self.scope)
+            raise Refused("forbidden", f"the token must have the scope {self.scope!r}, but does not", scope=self.scope)
         return auth.store
 
 
 def scopes_of_request(request: HTTPConnection) -> frozenset[str]:
-    """Return what the sender of a request may do: all of it where no tokens are asked for, nothing without a token."""
+    """Return the scopes of a request: those of its token, or all scopes if no token is required."""
     auth: Auth = request.app.state.auth
     return auth.scopes(token_of(dict(request.scope["headers"])))

@@ -1,8 +1,8 @@
 """Request bodies: `JsonBody(Model)` is a dependency that reads strict JSON and validates it into a pydantic model.
 
-Python's JSON reader takes more than JSON has, and a web framework's more still: NaN and Infinity, 1e400 (read as
-infinity), the same key twice (the last wins), integers of any length, lone surrogates (which no database stores), NUL
-(which PostgreSQL does not store), and nesting until the stack ends. Here each is an error that names the rule.
+Python's JSON parser also accepts NaN and Infinity, 1e400 (as infinity), duplicate keys (the last one is kept), integers
+of any length, lone surrogates (which no database stores), NUL (which PostgreSQL does not store), and nesting up to the
+recursion limit. Here each of these is an error that names the rule.
 """
 
 import asyncio
@@ -23,18 +23,18 @@ from aftereffect.service.errors import Refused, checked
 from aftereffect.service.messages import MOST_BULK
 
 JSON_TYPE = re.compile(r"\s*(application/(json|[^;]*\+json)\s*(;.*)?)?", re.IGNORECASE)
-"""A Content-Type of JSON; none at all is taken for it."""
+"""Content-Type values accepted as JSON, including an empty one."""
 MAX_DEPTH = 16
-TOO_DEEP = f"the body must be nested at most {MAX_DEPTH} deep, but is deeper"
+TOO_DEEP = f"the body must be nested at most {MAX_DEPTH} levels deep, but is deeper"
 UNSTORABLE = re.compile("[\0\ud800-\udfff]")
-# Reading a body of this size takes about a millisecond; longer ones are read in a thread.
+# In bytes. Parsing a body of this size takes about a millisecond; longer bodies are parsed in a thread.
 LONG_BODY = 1 << 16
 
 
 class JsonBody:
-    """A FastAPI dependency: the body of a request as a model. optional: no body is the same as {}.
+    """A FastAPI dependency that returns the body of a request as a model.
 
-    The OpenAPI document finds the model here.
+    model: also used for the OpenAPI document. optional: an empty body is read as {}.
     """
 
     bulk = False
@@ -43,7 +43,7 @@ class JsonBody:
         self.model, self.optional = model, optional
 
     async def __call__(self, request: Request) -> Any:
-        """Return the body of a request."""
+        """Read and validate the body of a request."""
         config: Config = request.app.state.config
         limit = config.bulk_body_limit if self.bulk else config.body_limit
         raw = await read_body(request, limit, config.body_seconds)
@@ -58,14 +58,15 @@ class JsonBody:
         return await pools.reads.run(self.read, raw)
 
     def read(self, raw: bytes) -> Any:
-        """Return what a JSON text holds."""
+        """Parse a JSON text and validate it."""
         return checked(self.model, parse(raw))
 
 
 class BulkBody(JsonBody):
-    """A FastAPI dependency: the items of a bulk request, each as a pair: the experiment it names, and what it holds.
+    """A FastAPI dependency that returns the items of a bulk request as pairs (experiment id, item model).
 
-    An item that does not fit its model does not touch the others: its pair holds the refusal. model: the whole body.
+    If an item is invalid, its pair has a `Refused` in place of the model; the other items are not affected.
+    model: the whole body, for the OpenAPI document. item: the model of one item.
     """
 
     bulk = True
@@ -75,10 +76,10 @@ class BulkBody(JsonBody):
         self.item = item
 
     def read(self, raw: bytes) -> list[tuple[str | None, Any]]:
-        """Return the items of a JSON text."""
+        """Parse a JSON text and validate each item."""
         items = checked(_Items, parse(raw)).items
         if len(items) > MOST_BULK:
-            raise Refused("too_large", f"items must be at most {MOST_BULK}, but got {len(items)}", limit=MOST_BULK)
+            raise Refused("too_large", f"items must be at most {MOST_BULK} long, but got {len(items)}", limit=MOST_BULK)
         return [self._pair(item) for item in items]
 
     def _pair(self, item: Any) -> tuple[str | None, Any]:
@@ -94,7 +95,7 @@ class _Items(BaseModel, extra="forbid"):
 
 
 async def read_body(request: Request, limit: int, seconds: float) -> bytes:
-    """Return the body of a request, at most `limit` bytes that arrive within `seconds`."""
+    """Return the body of a request; refuse more than `limit` bytes, or a body not complete within `seconds`."""
     declared = request.headers.get("content-length", "")
     if declared in ("", "0") and "transfer-encoding" not in request.headers:
         return b""
@@ -110,7 +111,7 @@ async def read_body(request: Request, limit: int, seconds: float) -> bytes:
     except TimeoutError:
         raise Refused("timeout", f"the body must arrive within {seconds:g} seconds, but did not") from None
     except ClientDisconnect:
-        raise Refused("bad_request", "the body must arrive whole, but the connection was closed") from None
+        raise Refused("bad_request", "the body must be complete, but the connection was closed") from None
     return bytes(body)
 
 
@@ -119,7 +120,7 @@ def _too_large(limit: int, size: str) -> Refused:
 
 
 def refuse(detail: str) -> NoReturn:
-    """Refuse what a client sent, with the rule it breaks."""
+    """Raise Refused with code "invalid" and this detail."""
     raise Refused("invalid", detail)
 
 
@@ -138,23 +139,23 @@ def parse(body: bytes) -> Any:
     except UnicodeDecodeError as error:
         refuse(f"the body must be UTF-8, but byte {error.start} is not")
     except json.JSONDecodeError as error:
-        refuse(f"the body must be JSON, but is not at character {error.pos}: {error.msg}")
+        refuse(f"the body must be JSON, but there is an error at character {error.pos}: {error.msg}")
     except RecursionError:
         refuse(TOO_DEEP)
-    # NUL and lone surrogates come only as escapes: raw ones are not JSON, or not UTF-8.
+    # NUL and lone surrogates can only occur as escapes: a raw NUL is not valid JSON, a raw surrogate not valid UTF-8.
     if b"\\u" in body or body.count(b"{") + body.count(b"[") > MAX_DEPTH:
         _check([value], 0)
     return value
 
 
 def _check(parts: Iterable[Any], depth: int) -> None:
-    """Refuse texts that cannot be stored, and deep nesting."""
+    """Refuse strings that cannot be stored, and nesting deeper than MAX_DEPTH."""
     if depth > MAX_DEPTH:
         refuse(TOO_DEEP)
     for part in parts:
         if isinstance(part, str):
             if UNSTORABLE.search(part):
-                refuse(f"a text in the body must be free of NUL and of lone surrogates, but got {shown(part)}")
+                refuse(f"a string in the body must not contain NUL or lone surrogates, but got {shown(part)}")
         elif isinstance(part, dict):
             _check((*part, *part.values()), depth + 1)
         elif isinstance(part, list):
@@ -169,9 +170,9 @@ def _float(text: str) -> float:
 
 
 def _integer(text: str) -> int:
-    # The length first: turning a long text into an int takes quadratic time.
+    # Check the length first: converting a long string to an int takes quadratic time.
     if len(text) > 20 or not -(2**63) <= (number := int(text)) < 2**64:
-        refuse(f"an integer in the body must lie within 64 bits, but got {shown(text)}")
+        refuse(f"an integer in the body must fit in 64 bits, but got {shown(text)}")
     return number
 
 

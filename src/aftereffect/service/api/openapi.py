@@ -1,4 +1,4 @@
-"""What FastAPI's OpenAPI document says beyond the routes: what scopes mean, problems, and request bodies."""
+"""Additions to FastAPI's OpenAPI document: the description, error responses and request bodies."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -13,21 +13,21 @@ from aftereffect.service.api.body import JsonBody
 from aftereffect.service.messages import Problem
 
 ABOUT = (
-    "Ask for the arm to play in a round, report the one total that was seen, and go on. A round's total is the sum of "
-    "whatever arrived in it, from this round's action and from earlier ones. Every answer to a write is durable. "
-    "Errors are problem+json with a stable `code`. Where tokens are needed, the tag of an operation is the scope that "
-    "the token must have; `admin` includes `play`, and `play` includes `read`."
+    "Ask for the arm to play in a round, then report the round's total: the sum of all effects observed in that round, "
+    "from its own action and from earlier ones. A write is durable once it is answered. Errors are problem+json with a "
+    "stable `code`. If tokens are required, the tag of an operation is the scope that the token must have; `admin` "
+    "includes `play`, and `play` includes `read`."
 )
 REFERENCE = "#/components/schemas/{model}"
 _PROBLEM = {
-    "description": "Refused; `code` says why. With 429 and 503, Retry-After holds the seconds to wait.",
+    "description": "Refused; `code` gives the reason. With 429 and 503, Retry-After is the number of seconds to wait.",
     "content": {problems.MEDIA_TYPE: {"schema": {"$ref": REFERENCE.format(model="Problem")}}},
 }
 PROBLEMS: dict[int | str, dict[str, Any]] = {"4XX": _PROBLEM, "5XX": _PROBLEM}
 
 
 def add_bodies(document: dict[str, Any], routers: Iterable[APIRouter]) -> None:
-    """Add the bodies that `JsonBody` reads to an OpenAPI document."""
+    """Add the request bodies of routes with a `JsonBody` dependency to an OpenAPI document."""
     models: list[type[BaseModel]] = [Problem]
     for route in (route for router in routers for route in router.routes if isinstance(route, APIRoute)):
         for body in (each.call for each in route.dependant.dependencies if isinstance(each.call, JsonBody)):

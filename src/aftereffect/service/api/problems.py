@@ -1,7 +1,7 @@
-"""Errors as responses: every refusal and failure leaves as `application/problem+json` (RFC 9457) with a stable `code`.
+"""Error responses: every error is sent as `application/problem+json` (RFC 9457) with a stable `code`.
 
-`Refused` carries its own fields. What the framework refuses (an unknown path, a parameter of the wrong type) is turned
-into one. Anything else is a fault of the service: status 500, and the response says nothing about its inside.
+A `Refused` has these fields already. Errors of the framework (an unknown path, a parameter of the wrong type) are
+converted to one. Any other exception is answered with status 500, without internal details.
 """
 
 import json
@@ -23,7 +23,7 @@ PATH = re.compile(r"(?:/[^\s/'\":;,]+){2,}")
 
 
 def refusal(error: Exception) -> Refused:
-    """Return what a client is told about an error.
+    """Return an exception as the `Refused` to send to the client.
 
     >>> refusal(AftereffectError("total must be a finite number, but got 'x'")).code
     'invalid'
@@ -34,16 +34,16 @@ def refusal(error: Exception) -> Refused:
         return Refused("invalid", str(error))
     if isinstance(error, RequestValidationError):
         first = error.errors()[0]
-        # The place in the request (path, query) is no part of the argument's name.
+        # Drop the first part of loc (path, query): it is not part of the argument's name.
         return Refused("invalid", sentence({**first, "loc": first["loc"][1:]}))
     if isinstance(error, HTTPException):
-        detail = "the path must be one of this service's, but is not" if error.status_code == 404 else error.detail
+        detail = "the path must be one of this service, but is not" if error.status_code == 404 else error.detail
         return Refused({404: "not_found", 405: "not_allowed"}.get(error.status_code, "bad_request"), detail)
-    return Refused("internal", "something went wrong here; it was logged, and nothing was acknowledged")
+    return Refused("internal", "an unexpected error occurred; it was logged, and the request was not acknowledged")
 
 
 def problem_of(refused: Refused) -> dict[str, Any]:
-    """Return the fields of a problem. Where files and sockets are is for the log alone."""
+    """Return the fields of a problem document; file paths in the detail of a server error are replaced by "…"."""
     return refused.problem() | ({"detail": PATH.sub("…", refused.detail)} if refused.status >= 500 else {})
 
 
@@ -56,18 +56,18 @@ def response(error: Exception) -> Response:
         headers["WWW-Authenticate"] = 'Bearer realm="aftereffect"'
     if refused.status in (429, 503):
         headers["Retry-After"] = str(max(1, int(problem.get("retry_after", 1))))
-    # ASCII only: a detail may quote what a client sent, and that need not be encodable.
+    # ASCII only: a detail may quote client input, which may not be encodable as UTF-8.
     return Response(json.dumps(problem, default=str).encode(), refused.status, headers, MEDIA_TYPE)
 
 
 async def handle(request: Request, error: Exception) -> Response:
-    """Answer an exception that a route raised."""
+    """Return the response for an exception raised by a route, and log it if needed."""
     answer = response(error)
     facts: dict[str, Any] = {"route": route_of(request.scope), "detail": str(error)}
     if answer.status_code == 401:
         LOGGER.warning("unauthorized", extra={"facts": facts | {"client": request.client and request.client.host}})
     elif answer.status_code == 405:
-        # The framework names the methods of one route; a path may have several.
+        # The framework lists the methods of one route, but a path may have several routes.
         methods = {name.upper() for name in request.app.openapi()["paths"].get(facts["route"], ())}
         if "GET" in methods:
             methods.add("HEAD")
@@ -78,6 +78,6 @@ async def handle(request: Request, error: Exception) -> Response:
 
 
 def add_handlers(app: FastAPI) -> None:
-    """Answer every expected exception of an app; the middleware answers the others."""
+    """Register `handle` for all expected exceptions; the middleware handles the others."""
     for kind in (AftereffectError, RequestValidationError, HTTPException):
         app.add_exception_handler(kind, handle)

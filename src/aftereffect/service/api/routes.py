@@ -1,7 +1,7 @@
-"""Every endpoint, one function each: the signature says what comes in, `response_model` what goes out.
+"""The endpoints, one function each: parameters are the request, `response_model` is the response.
 
-They hold no rules: models say what a request may look like, the domain what it does. The router says which scope a
-token needs. Responses are written by hand (`reply`), since FastAPI would validate and encode them a second time.
+Endpoints have no logic of their own: models validate requests, the store carries them out. The router determines the
+scope that a token needs. Responses are encoded by `reply`, because FastAPI would validate and encode them again.
 """
 
 import re
@@ -36,10 +36,10 @@ MEDIA_TYPES = {"csv": "text/csv; charset=utf-8", "parquet": "application/vnd.apa
 
 
 class StrictQuery(APIRoute):
-    """A route that refuses query parameters which it does not have, and repeated ones."""
+    """A route that refuses unknown and repeated query parameters."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Return the handler, with the check before it."""
+        """Return the handler, preceded by the check."""
         handle = super().get_route_handler()
         allowed = [field.alias for field in self.dependant.query_params]
 
@@ -48,14 +48,14 @@ class StrictQuery(APIRoute):
             for name in names:
                 if name not in allowed or names.count(name) > 1:
                     known = " and ".join(allowed) or "no parameters"
-                    raise Refused("invalid", f"the query may have {known}, each once, but got {shown(names)}")
+                    raise Refused("invalid", f"the query may contain {known}, each once, but got {shown(names)}")
             return await handle(request)
 
         return check
 
 
-# The store comes with the scope that a token needs. Asks and tells are first: routes are tried in order, and these are
-# nearly all requests. Whoever watches the service may add a query of their own.
+# The tag of a router is the scope required by its endpoints. `play` comes first: routes are tried in order, and most
+# requests are asks and tells. `about` is not strict: monitoring tools may add query parameters.
 play = APIRouter(tags=["play"], route_class=StrictQuery)
 read = APIRouter(tags=["read"], route_class=StrictQuery)
 admin = APIRouter(tags=["admin"], route_class=StrictQuery)
@@ -69,14 +69,14 @@ async def _pools(request: Request) -> ThreadPools:
 
 
 def _whole(text: Any) -> Any:
-    """Let only digits through to pydantic, which would also read '1.0', ' 1' and '1_000'."""
+    """Accept only digits: pydantic would also accept '1.0', ' 1' and '1_000'."""
     if isinstance(text, str) and not DIGITS.fullmatch(text):
         raise PydanticKnownError("int_parsing")
     return text
 
 
 def _number(default: int) -> BeforeValidator:
-    """Return the check of a number in the query; empty is the same as left out."""
+    """Return the validator of a query parameter with digits only; an empty value means the default."""
     return BeforeValidator(lambda text: default if text == "" else _whole(text))
 
 
@@ -86,16 +86,16 @@ AdminStore = Annotated[Store, Depends(Scope("admin"))]
 Pools = Annotated[ThreadPools, Depends(_pools)]
 ExperimentId = Annotated[str, Path(description="The id of an experiment.", examples=["pZk2Yt0nQ9vLr8sXw1aBcA"])]
 RoundNumber = Annotated[int, BeforeValidator(_whole), Path(ge=1, le=LARGEST, description="The number of a round.")]
-TokenId = Annotated[str, Path(description="The id of a token, which is not the token.")]
+TokenId = Annotated[str, Path(description="The id of a token (not the token itself).")]
 ArmName = Annotated[str, Path(description="The name of an arm.", examples=["email"])]
 After = Annotated[
-    str, Query(pattern=r"^[A-Za-z0-9._~:+-]{0,300}$", description="The `next` of the page before; empty for the first.")
+    str, Query(pattern=r"^[A-Za-z0-9._~:+-]{0,300}$", description="The `next` of the previous page; empty at first.")
 ]
-Format = Annotated[Literal["csv", "parquet", ""], Query(description="The kind of file.")]
+Format = Annotated[Literal["csv", "parquet", ""], Query(description="The file format.")]
 StateName = Annotated[messages.State | Literal[""], Query(description="Only experiments in this state.")]
-Last = Annotated[int, _number(2000), Query(ge=1, le=messages.MOST_SERIES, description="How many rounds at most.")]
-AfterEvent = Annotated[int, _number(0), Query(ge=0, le=LARGEST, description="The `next` of the page before.")]
-Limit = Annotated[int, _number(100), Query(ge=1, le=messages.MOST_ITEMS, description="How many items at most.")]
+Last = Annotated[int, _number(2000), Query(ge=1, le=messages.MOST_SERIES, description="The maximum number of rounds.")]
+AfterEvent = Annotated[int, _number(0), Query(ge=0, le=LARGEST, description="The `next` of the previous page.")]
+Limit = Annotated[int, _number(100), Query(ge=1, le=messages.MOST_ITEMS, description="The maximum number of items.")]
 AskBody = Annotated[messages.Ask, Depends(JsonBody(messages.Ask, optional=True))]
 TellBody = Annotated[messages.Tell, Depends(JsonBody(messages.Tell))]
 AmendBody = Annotated[messages.Amend, Depends(JsonBody(messages.Amend))]
@@ -110,7 +110,7 @@ TokenBody = Annotated[messages.NewToken, Depends(JsonBody(messages.NewToken))]
 
 def reply(value: Mapping[str, Any], status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """Return a JSON response."""
-    # The database's names of columns are a kind of str of their own.
+    # Column names from SQLAlchemy are instances of a subclass of str.
     content = orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS)
     return Response(content, status, headers, "application/json")
 
@@ -132,20 +132,20 @@ async def tell(store: PlayStore, id: ExperimentId, round: RoundNumber, body: Tel
 
 @play.post("/v1/experiments/{id}/rounds/{round}/amend", response_model=messages.Report)
 async def amend(store: PlayStore, id: ExperimentId, round: RoundNumber, body: AmendBody) -> Response:
-    """Correct a total, or bring a late one, while its block is open."""
+    """Correct a total, or report a late one, while its block is open."""
     was = body.was if "was" in body.model_fields_set else ...
     return reply({"experiment": id, **await store.aperform(id, commands.Amend(round, body.total, body.unit, was))})
 
 
 @play.post("/v1/bulk/ask", response_model=messages.BulkReply[messages.Turn])
 async def bulk_ask(request: Request, store: PlayStore, items: AskItems) -> Response:
-    """Ask for many experiments, each answered on its own."""
+    """Ask for many experiments; each item has its own answer or error."""
     return await _bulk(request, store, items, lambda item: commands.Ask(item.unit))
 
 
 @play.post("/v1/bulk/tell", response_model=messages.BulkReply[messages.Report])
 async def bulk_tell(request: Request, store: PlayStore, items: TellItems) -> Response:
-    """Report for many experiments, each answered on its own."""
+    """Report totals for many experiments; each item has its own answer or error."""
     return await _bulk(request, store, items, lambda item: commands.Tell(item.round, item.total, item.unit))
 
 
@@ -173,13 +173,13 @@ async def experiments(
 
 @read.get("/v1/experiments/{id}", response_model=messages.Overview)
 async def experiment(store: ReadStore, pools: Pools, id: ExperimentId) -> Response:
-    """Show an experiment: state, probabilities, guarantee."""
+    """Return an experiment: state, probabilities, guarantee."""
     return reply(await pools.reads.run(store.experiment, id))
 
 
 @read.get("/v1/experiments/{id}/rounds", response_model=messages.Page[messages.Row])
 async def rounds(store: ReadStore, pools: Pools, id: ExperimentId, after: After = "", limit: Limit = 100) -> Response:
-    """List the rounds, a row for each unit."""
+    """List the rounds, one row per unit."""
     return reply(await pools.reads.run(store.rounds, id, after=after or None, limit=limit))
 
 
@@ -187,13 +187,13 @@ async def rounds(store: ReadStore, pools: Pools, id: ExperimentId, after: After 
 async def events(
     store: ReadStore, pools: Pools, id: ExperimentId, after: AfterEvent = 0, limit: Limit = 100
 ) -> Response:
-    """List the log's events."""
+    """List the events of the log."""
     return reply(await pools.reads.run(store.events, id, after=after, limit=limit))
 
 
 @read.get("/v1/experiments/{id}/series", response_model=messages.Series)
 async def series(store: ReadStore, pools: Pools, id: ExperimentId, last: Last = 2000) -> Response:
-    """Return the columns behind the charts."""
+    """Return the data of the charts, column by column."""
     return reply(await pools.reads.run(store.series, id, last=last))
 
 
@@ -212,7 +212,7 @@ async def export(store: ReadStore, pools: Pools, id: ExperimentId, format: Forma
 
 @read.post("/v1/plan", response_model=messages.Plan)
 async def plan(store: ReadStore, pools: Pools, body: PlanBody) -> Response:
-    """Say what a carry-over leads to: blocks, decisions, the guarantee."""
+    """Return what a choice of carry-over implies: blocks, decisions, the guarantee. Nothing is stored."""
     return reply(await pools.reads.run(planned, body))
 
 
@@ -221,7 +221,7 @@ async def plan(store: ReadStore, pools: Pools, body: PlanBody) -> Response:
 
 @admin.post("/v1/experiments", response_model=messages.Overview, status_code=201)
 async def create(store: AdminStore, body: SettingsBody) -> Response:
-    """Make an experiment; it runs at once unless it is a draft."""
+    """Create an experiment; it runs at once unless it is a draft."""
     made = await store.acreate(body)
     return reply(made, 201, {"Location": f"/v1/experiments/{made['id']}"})
 
@@ -239,68 +239,68 @@ async def start(store: AdminStore, pools: Pools, id: ExperimentId, body: NoBody)
 
 @admin.post("/v1/experiments/{id}/pause", response_model=messages.Overview)
 async def pause(store: AdminStore, pools: Pools, id: ExperimentId, body: NoBody) -> Response:
-    """Open no more rounds until resumed."""
+    """Pause an experiment: no round opens until it is resumed."""
     return await _changed(store, pools, id, commands.Pause())
 
 
 @admin.post("/v1/experiments/{id}/resume", response_model=messages.Overview)
 async def resume(store: AdminStore, pools: Pools, id: ExperimentId, body: NoBody) -> Response:
-    """Go on, with max_delay rounds of warm-up."""
+    """Resume after a pause, with max_delay rounds of warm-up."""
     return await _changed(store, pools, id, commands.Resume())
 
 
 @admin.post("/v1/experiments/{id}/finish", response_model=messages.Overview)
 async def finish(store: AdminStore, pools: Pools, id: ExperimentId, body: NoBody) -> Response:
-    """End an experiment for good."""
+    """End an experiment permanently."""
     return await _changed(store, pools, id, commands.Finish())
 
 
 @admin.post("/v1/experiments/{id}/arms/{arm:path}/away", response_model=messages.Overview)
 async def away(store: AdminStore, pools: Pools, id: ExperimentId, arm: ArmName, body: NoBody) -> Response:
-    """Say that an arm cannot be played for now; the guarantee is void from then on."""
+    """Mark an arm as unavailable; the guarantee is void from then on."""
     return await _changed(store, pools, id, commands.Away(arm))
 
 
 @admin.post("/v1/experiments/{id}/arms/{arm:path}/back", response_model=messages.Overview)
 async def back(store: AdminStore, pools: Pools, id: ExperimentId, arm: ArmName, body: NoBody) -> Response:
-    """Say that an arm can be played again."""
+    """Mark an arm as available again."""
     return await _changed(store, pools, id, commands.Back(arm))
 
 
-# A replay takes as long as the log is, so it is not for every reader.
+# The time of a replay grows with the log, so it requires the scope `admin`.
 @admin.get("/v1/experiments/{id}/verify", response_model=messages.Verdict)
 async def verify(store: AdminStore, pools: Pools, id: ExperimentId) -> Response:
-    """Replay the log and compare with what is stored."""
+    """Replay the log and compare the result with the stored data."""
     return reply((await pools.long_reads.run(store.verify, id))[0])
 
 
 @admin.get("/v1/verify", response_model=messages.Page[messages.Verdict])
 async def verify_all(store: AdminStore, pools: Pools, after: After = "", limit: Limit = 100) -> Response:
-    """Replay every log, also those whose experiment is gone."""
+    """Replay every log, including those of experiments that no longer exist."""
     return reply(await pools.long_reads.run(store.verify_page, after=after or None, limit=limit))
 
 
 @admin.post("/v1/tokens", response_model=messages.Token, status_code=201)
 async def create_token(store: AdminStore, pools: Pools, body: TokenBody) -> Response:
-    """Make a token; it is shown this once."""
+    """Create a token; only this response contains it."""
     token = await pools.checks.run(store.create_token, body.name, body.scopes)
     return reply({"name": body.name, "scopes": body.scopes, "token": token}, 201)
 
 
 @admin.get("/v1/tokens", response_model=messages.Tokens)
 async def tokens(store: AdminStore, pools: Pools) -> Response:
-    """List the tokens, not what they are."""
+    """List the tokens: names, scopes and dates, not the tokens themselves."""
     return reply({"items": await pools.checks.run(store.tokens)})
 
 
 @admin.delete("/v1/tokens/{token}", status_code=204)
 async def revoke_token(store: AdminStore, pools: Pools, token: TokenId) -> Response:
-    """Make a token worthless."""
+    """Revoke a token."""
     if not messages.is_id(token):
         raise Refused("not_found", f"token must be the id of a token, but got {shown(token)}")
     known = await pools.checks.run(store.tokens)
     if [each["id"] for each in known if "admin" in each["scopes"] and each["revoked_at"] is None] == [token]:
-        raise Refused("forbidden", "the last token with the scope 'admin' must stay; make another one first")
+        raise Refused("forbidden", "the last token with the scope 'admin' cannot be revoked; create another one first")
     await pools.checks.run(store.revoke_token, token)
     return Response(status_code=204)
 
@@ -310,25 +310,25 @@ async def revoke_token(store: AdminStore, pools: Pools, token: TokenId) -> Respo
 
 @about.get("/healthz", tags=["open"], response_model=messages.Health)
 async def health(request: Request, pools: Pools) -> Response:
-    """Say whether the store answers and takes writes."""
+    """Check that the store can be read and written."""
     store: Store = request.app.state.store
     try:
         await pools.checks.run(store.check_health)
     except Refused as refused:
-        # Anybody may ask, so the response does not say why.
-        LOGGER.warning("not well: %s", refused.detail)
-        raise Refused("busy", "the store must answer and take writes, but does not; the log says why") from None
+        # No token is required here, so the response omits the reason.
+        LOGGER.warning("health check failed: %s", refused.detail)
+        raise Refused("busy", "the store must accept reads and writes, but does not; see the log") from None
     return reply({"status": "ok"})
 
 
 @about.get("/docs", tags=["open"], response_class=HTMLResponse)
 def docs(request: Request) -> Response:
-    """Return the reference as a page: FastAPI's own loads scripts from elsewhere, this one has none."""
+    """Return the API reference as a page without scripts; FastAPI's own loads scripts from other sites."""
     return page("reference.html", None, document=request.app.openapi(), codes=CODES)
 
 
 @about.get("/metrics", tags=["read"], response_class=PlainTextResponse)
 async def metrics(request: Request, store: ReadStore) -> Response:
-    """Return metrics in Prometheus' text format."""
+    """Return metrics in the Prometheus text format."""
     telemetry: Telemetry = request.app.state.telemetry
     return Response(generate_latest(telemetry.registry), headers={"Content-Type": CONTENT_TYPE_LATEST})

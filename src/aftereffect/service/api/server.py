@@ -1,7 +1,7 @@
-"""`serve(config)`: opens the store, answers requests until told to stop, and closes the store.
+"""`serve(config)` opens the store, serves requests until it is stopped, and closes the store.
 
-A stop (SIGINT, SIGTERM) takes no new requests, finishes those in work, and only then lets go of the database. Whatever
-was acknowledged is durable anyway; a kill loses nothing but answers on their way.
+On SIGINT or SIGTERM the server accepts no new requests, completes those in progress, and then closes the database.
+Every acknowledged write is durable, so a SIGKILL loses only responses that were not sent yet.
 """
 
 import resource
@@ -23,23 +23,23 @@ from aftereffect.service.store.store import Store
 
 ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 OWN_FILES = 100
-"""Descriptors that are kept for the database, logs and the like; the rest are for connections."""
+"""File descriptors reserved for the database and logs; the rest are for connections."""
 
 
 def announce(address: str) -> None:
-    """Say where the service is, at once, also where it goes to a file."""
+    """Print the address of the service and flush, so that it also appears at once in a file."""
     print(f"Aftereffect is at {address}", flush=True)
 
 
 def serve(config: Config, ready: Callable[[str], None] = announce) -> None:
-    """Serve until stopped; `ready` is told, once, where the service is.
+    """Serve until stopped. ready: called once with the address when the service starts.
 
-    Refuses to listen elsewhere than on loopback without tokens: with access="off", and as long as there is no token
-    (nobody could do anything, and the first one cannot be made by request).
+    Refuses to listen on an address other than loopback with access="off", or with no valid token in the store (the
+    first one cannot be created over HTTP).
     """
     check_reach(config)
     if threading.current_thread() is threading.main_thread():
-        # Uvicorn, when it has stopped, sends the signal again: it must end in an exception, to close the store.
+        # Uvicorn raises the signal again after its shutdown; it must end in an exception, so that the store is closed.
         signal.signal(signal.SIGTERM, lambda *_: sys.exit())
     with _listener(config) as listener:
         address = address_of(config, listener)
@@ -58,28 +58,28 @@ def serve(config: Config, ready: Callable[[str], None] = announce) -> None:
 
 
 def check_reach(config: Config) -> None:
-    """Refuse to be reached from elsewhere with access off."""
+    """Refuse access="off" on an address other than loopback, and a store that is a server's address."""
     if config.access == "off" and not config.on_loopback:
         raise InvalidArgument(
             f"access must not be 'off' unless host is a loopback address like 127.0.0.1, but got host {config.host!r}"
         )
     if config.store.lower().startswith(("http://", "https://")):
-        raise InvalidArgument("store must be a database to serve from, but got the address of a server")
+        raise InvalidArgument("store must be a database, but got the address of a server")
 
 
 def check_tokens(store: Store, config: Config) -> None:
-    """Refuse to ask for tokens when there is none, and say how to make the first."""
+    """Refuse to start if tokens are required but the store has no valid one."""
     valid = [token for token in store.tokens() if token.get("revoked_at") is None]
     if config.access_required and not valid:
         raise Refused(
             "unauthorized",
-            f"the service must have a token before it listens on {config.host!r}, but there is none: make the first "
+            f"the service must have a token before it listens on {config.host!r}, but there is none: create one "
             "with `aftereffect token create NAME --scope admin --store STORE` and start again",
         )
 
 
 def address_of(config: Config, listener: socket.socket) -> str:
-    """Return the address under which this machine reaches a listening service."""
+    """Return the URL of the listening service, as seen from this machine."""
     host, port = ANYWHERE.get(config.host, config.host).strip("[]"), listener.getsockname()[1]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
@@ -89,16 +89,16 @@ def _server(store: Store, config: Config) -> uvicorn.Server:
     settings = uvicorn.Config(
         create_app(store, config),
         log_config=None,
-        # Uvicorn's own lines would hold queries; the app logs and counts requests.
+        # Uvicorn's access log would contain query strings; the app has its own log and metrics.
         access_log=False,
         lifespan="off",
-        # The faster parser takes heads of any length; h11 closes the connection at 64 KiB.
+        # httptools is faster, but accepts request headers of any length; h11 closes the connection at 64 KiB.
         http="httptools" if config.on_loopback else "h11",
         ws="none",
         server_header=False,
-        # A proxy's headers could be anybody's.
+        # Any client could forge a proxy's headers.
         proxy_headers=False,
-        # Beyond it requests are answered with 503, and logged, instead of connections reset without a word.
+        # Above this limit requests are answered with 503 and logged; otherwise connections would be reset.
         limit_concurrency=None if files == resource.RLIM_INFINITY else max(files - OWN_FILES, OWN_FILES),
         timeout_graceful_shutdown=config.stop_seconds,
     )

@@ -1,7 +1,7 @@
-"""What the service says about itself: Prometheus metrics, and logs of one JSON object a line.
+"""Prometheus metrics, and logs with one JSON object per line.
 
-Neither holds what a client sent: routes are named by their template, and no header, query or body is ever logged, so no
-token can be.
+Neither contains client input: routes are recorded as templates, and headers, queries and bodies are never logged, so
+tokens are not either.
 """
 
 import datetime
@@ -25,28 +25,28 @@ BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10
 
 
 def route_of(scope: Scope) -> str:
-    """Return the template of the path that answered a request."""
+    """Return the path template of the route that matched a request, or "unmatched"."""
     return getattr(scope.get("route"), "path_format", "unmatched")
 
 
 class StoreCollector(Collector):
-    """The metrics of a store, read when they are asked for."""
+    """The metrics of a store, read on each scrape."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     def collect(self) -> Iterator[Metric]:
-        """Yield them, as the library wants it."""
+        """Yield the metrics."""
         status = self._store.status()
-        yield GaugeMetricFamily("aftereffect_jobs_waiting", "Jobs that wait for the writer", status["waiting"])
-        yield GaugeMetricFamily("aftereffect_commit_seconds", "Time of the last commit", status["commit_seconds"])
+        yield GaugeMetricFamily("aftereffect_jobs_waiting", "Jobs waiting for the writer", status["waiting"])
+        yield GaugeMetricFamily("aftereffect_commit_seconds", "Duration of the last commit", status["commit_seconds"])
         yield GaugeMetricFamily("aftereffect_log_bytes", "Size of SQLite's write-ahead log", status["log_bytes"])
         damaged = len(status["damaged"])
         yield GaugeMetricFamily("aftereffect_damaged_experiments", "Experiments that cannot be loaded", damaged)
 
 
 class Telemetry:
-    """The metrics of one app, in a registry of its own, and its log of requests."""
+    """The metrics of an app, in their own registry, and its request log."""
 
     def __init__(self, store: Store, log_requests: bool = False) -> None:
         self.registry = CollectorRegistry()
@@ -56,15 +56,15 @@ class Telemetry:
             "aftereffect_requests", "Requests answered", ["method", "route", "status"], registry=self.registry
         )
         self._seconds = Histogram(
-            "aftereffect_request_seconds", "Time to an answer", ["route"], buckets=BUCKETS, registry=self.registry
+            "aftereffect_request_seconds", "Time to respond", ["route"], buckets=BUCKETS, registry=self.registry
         )
-        self.in_flight = Gauge("aftereffect_requests_in_flight", "Requests in work", registry=self.registry)
+        self.in_flight = Gauge("aftereffect_requests_in_flight", "Requests in progress", registry=self.registry)
         self._items = Counter(
             "aftereffect_bulk_items", "Items of bulk requests", ["route", "outcome"], registry=self.registry
         )
 
     def answered(self, method: str, route: str, status: int, seconds: float) -> None:
-        """Count one response; log it if it failed, was slow, or all are logged."""
+        """Count a response; log it if it failed or was slow, or if every request is logged."""
         word = method if method in METHODS else "other"
         self._requests.labels(word, route, status).inc()
         self._seconds.labels(route).observe(seconds)
@@ -80,7 +80,7 @@ class Telemetry:
 
 
 class JsonLines(logging.Formatter):
-    """A log record as one line of JSON: time, level, logger, message, and the facts given with it."""
+    """Formats a log record as one line of JSON: time, level, logger, message, and the fields in `facts`."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line."""
@@ -100,7 +100,7 @@ class JsonLines(logging.Formatter):
 
 
 def configure_logging(level: str) -> None:
-    """Send the logs of service and server to stderr as JSON lines; only for the process that serves."""
+    """Send the logs of the service and of Uvicorn to stderr as JSON lines; called only in the server process."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
     for name in ("aftereffect", "uvicorn"):
