@@ -1,8 +1,8 @@
-"""What a player can say of its own regret as it plays, term by term, beside what holds whatever happens.
+"""Certificates: bounds on the expected regret, computed from a run, term by term; and the bounds of tuned bases.
 
-The figure bounds an *average*. For losses and a number of rounds fixed in advance, the regret that this player can
-expect, over its own coins and draws, is at most what it can expect this figure to be. One run shows one draw of it, and
-the regret of that run may be larger. docs/theory/adaptive.md has the proof.
+The value of a certificate is random. For losses and a number of rounds fixed in advance, the expected regret is at most
+the expected value, where both expectations are over the player's coins and draws. One run gives one sample of the
+value, and the regret of that run may be larger. docs/theory/adaptive.md has the proof.
 """
 
 import math
@@ -22,7 +22,7 @@ from aftereffect.theory.tuning import FORMS
 
 
 def shown(figure: float) -> str:
-    """Return a figure to three digits or to whole units, whichever is more.
+    """Return a number as text, to three digits or to whole units, whichever is more precise.
 
     >>> shown(1234567.8), shown(12.345), shown(0.0)
     ('1,234,568', '12.3', '0')
@@ -31,19 +31,19 @@ def shown(figure: float) -> str:
 
 
 class Certificate(NamedTuple):
-    """A bound on expected regret after so many rounds, in the units of effects.
+    """A bound on the expected regret after `rounds` rounds and `updates` updates, in the units of effects.
 
-    For a panel all of it is for the units' regrets added up, against one common arm.
-    value: the sum of the terms. Its mean is at least the mean regret; it is never cut at what is trivially true.
-    terms: ends (what lies across the first and last rounds), drift (the distribution has moved while effects were
-        on their way), first rate, penalty (the rate has grown), cost (estimates were noisy), open stretch (what has
-        been seen but not learned from), missing (reports that never came).
-    worst_case: the same for any losses whatever, known beforehand; with no report missing.
-    trivial: the most that regret can be.
-    informative: whether value is below that.
-    worst_case_from: the first round with worst_case below trivial, or None. The value usually gets there sooner.
-    impossible: how many totals were out of range and taken as missing. The proof does not cover
-        this: a report may be missing at any time, but not because of its value.
+    For a panel, all numbers are for the sum of the units' regrets against one common arm.
+    value: the sum of the terms. Its mean is at least the mean regret. It may exceed `trivial`.
+    terms: ends (effects that cross the first and the last round), drift (changes of the distribution while effects
+        were arriving), first rate, penalty (increases of the rate), cost (variance of the estimates), open stretch
+        (rounds observed but not yet fed), missing (missing reports).
+    worst_case: a bound for all losses, which does not depend on the run; it requires that no report is missing.
+    trivial: the largest possible regret.
+    informative: whether value is below trivial.
+    worst_case_from: the first round with worst_case below trivial, or None. The value is usually below it earlier.
+    impossible: how many totals or windows were out of range. If there are any, the bounds do not hold: the proof
+        allows missing reports, but not reports that are discarded or clipped because of their value.
     """
 
     rounds: int
@@ -57,10 +57,10 @@ class Certificate(NamedTuple):
     impossible: int
 
     def __str__(self) -> str:
-        """Say it in words."""
+        """Return the certificate in words, one term per line."""
         lines = [
-            f"Rounds: {self.rounds:,}, updates: {self.updates:,}. The regret to be expected is at most the mean of a "
-            f"figure that is {shown(self.value)} in this run:"
+            f"Rounds: {self.rounds:,}, updates: {self.updates:,}. Expected regret is at most the mean of a number that "
+            f"is {shown(self.value)} in this run:"
         ]
         lines += [f"  {name:<13} {shown(term):>12}" for name, term in self.terms.items()]
         worth = "informative" if self.informative else "not informative yet"
@@ -68,34 +68,37 @@ class Certificate(NamedTuple):
         first = self.worst_case_from
         since = "is never informative" if first is None else f"is informative from round {first:,} on"
         lines.append(
-            f"Whatever the losses, it is at most {shown(self.worst_case)}, which {since}. Both bound an average over "
-            "the player's own chances, not this one run."
+            f"For all losses it is at most {shown(self.worst_case)}, which {since}. Both bound an average over "
+            "the player's own randomness, not the regret of this run."
         )
         if self.impossible:
             lines.append(
-                f"Totals out of range: {self.impossible:,}. The range or max_delay is wrong, and neither holds."
+                f"Totals out of range: {self.impossible:,}. The range or max_delay is wrong, and neither bound holds."
             )
         return "\n".join(lines)
 
 
 def certified_base(player: Any) -> tuple[AdaptiveTsallis, float]:
-    """Return a player's base and its β, if it keeps the accounts a certificate is made of."""
+    """Return a player's base and β; raise `InvalidArgument` if there is no certificate for them."""
     if not isinstance(player.bandit, AdaptiveTsallis):
         raise InvalidArgument(
-            "bandit must keep account of its costs, as AdaptiveTsallis does, for a certificate, "
+            "bandit must be an AdaptiveTsallis for a certificate, which is computed from its costs, "
             f"but got {player.bandit!r}"
         )
     beta: float | None = player.update_probability
     if beta is None:
         raise InvalidArgument(
-            "coins must be a bias for a certificate, but got a given sequence: the losses may have been made to fit it"
+            "coins must be a bias for a certificate, but got a given sequence, on which the losses may depend"
         )
     return player.bandit, beta
 
 
 class Prices(NamedTuple):
-    """In units of an action's range: the ends; a unit of mass moved; a unit of the base's regret; the open stretch; a
-    report that is missing; the worst case.
+    """The factors of a certificate's terms, and two of the terms, for one unit and in units of hi − lo.
+
+    ends: the term "ends". moved: the factor of the probability mass moved. regret: the factor of the base's regret.
+    open_stretch: the term "open stretch" divided by `regret`. missing: the factor of the number of missing reports.
+    worst_case: the worst case.
     """
 
     ends: float
@@ -107,7 +110,7 @@ class Prices(NamedTuple):
 
 
 def make(player: Any, prices: Prices, counts: Sequence[Counts]) -> Certificate:
-    """Return the certificate of a player for so many units as there are counts, added up over them."""
+    """Return the certificate of a player, summed over its units; counts: the counts of each unit."""
     bandit, _ = certified_base(player)
     span, T, M = player.effects, player.rounds_played, len(counts)
     h, factor, width = theory.entropy_range(player.n_arms), prices.regret, span.hi - span.lo
@@ -118,11 +121,11 @@ def make(player: Any, prices: Prices, counts: Sequence[Counts]) -> Certificate:
         "ends": prices.ends,
         "drift": prices.moved * bandit.moved,
         "first rate": factor * h * bandit.first_rate,
-        # Where no update can be, its price is infinite, and there is nothing to pay.
+        # Before the first update these terms are 0; the factor is infinite if no update is possible.
         "penalty": factor * bandit.penalty if bandit.updates else 0.0,
         "cost": factor * bandit.cost if bandit.updates else 0.0,
         "open stretch": factor * prices.open_stretch if prices.open_stretch else 0.0,
-        # Beside units that report, one that does not costs twice: its own part, and theirs, which count for more.
+        # With several units a missing report counts twice: for its unit, and for the larger weights of the others.
         "missing": (1.0 if M == 1 else 2.0) * prices.missing * lost / M,
     }
     terms = {name: M * width * term for name, term in terms.items()}
@@ -133,7 +136,7 @@ def make(player: Any, prices: Prices, counts: Sequence[Counts]) -> Certificate:
 
 
 def informative_from(worst_case: Callable[[int], float]) -> int | None:
-    """Return the T from which a worst case in units of range is below T, by doubling and halving; None beyond 2²⁰⁰."""
+    """Return the T from which on worst_case(T), in units of hi − lo, is below T, by bisection; None if beyond 2²⁰⁰."""
     low, high = 0, 1
     while worst_case(high) >= high:
         low, high = high, 2 * high
@@ -146,7 +149,7 @@ def informative_from(worst_case: Callable[[int], float]) -> int | None:
 
 
 def tuned_base(base: str, n_arms: int, max_delay: int, horizon: int, form: str, direction: str) -> tuple[Bandit, float]:
-    """Return a base algorithm at its rate for this horizon, and β."""
+    """Return a base algorithm with the rate for this horizon, and β."""
     checks.choice("base", base, ("tsallis", "exp3"))
     checks.choice("form", form, FORMS)
     beta = theory.best_update_probability(max_delay)
@@ -161,7 +164,7 @@ def tuned_base(base: str, n_arms: int, max_delay: int, horizon: int, form: str, 
 
 
 def printed_bound(base: str, n_arms: int, max_delay: int, horizon: int, learning_rate: float) -> float:
-    """Return Theorem 4 for a base of that name at β = 1/(2d+1); infinite where no update can happen."""
+    """Return the bound of Theorem 4 for a base at β = 1/(2d+1); infinite if no update is possible."""
     N = theory.most_updates(max_delay, horizon)
     if N == 0:
         return math.inf
@@ -175,16 +178,19 @@ def printed_bound(base: str, n_arms: int, max_delay: int, horizon: int, learning
 
 
 def sharp_bound(bandit: Bandit, d: int, beta: float, maximize: bool, T: int) -> float:
-    """Return the sharper Theorem 4: in full for the paper's bases, for others with what they say of themselves."""
+    """Return the sharper form of Theorem 4 (docs/theory/sharper.md).
+
+    TsallisFTRL and Exp3 have bounds of their own; for other bases it uses their `stability` and `regret_bound`.
+    """
     direction = effects.DIRECTIONS[maximize]
-    # A subclass may learn otherwise: exactly these classes are meant.
+    # Not isinstance: a subclass may update differently.
     if type(bandit) is TsallisFTRL:
         return theory.tsallis_wrapper_bound(bandit.n_arms, d, T, beta, bandit.learning_rate, direction)
     if type(bandit) is Exp3:
         return theory.exp3_wrapper_bound(bandit.n_arms, d, T, beta, bandit.learning_rate, direction)
     base = bandit.regret_bound(theory.most_updates(d, T))
     if type(bandit) is Exp3IX:
-        # Its bound is concave in n: take it at the mean number of updates, on the line between whole numbers.
+        # Its bound is concave in n, so it holds at the mean number of updates, interpolated between integers.
         mean = theory.expected_updates(d, T, beta)
         below, above = (bandit.regret_bound(math.floor(mean) + k) for k in (0, 1))
         base = min(base, below + (mean - math.floor(mean)) * (above - below))

@@ -1,11 +1,11 @@
-"""The clean rounds at the end of a block: the totals in them, what these can be, and the loss they feed.
+"""The clean rounds at the end of a block: their totals, the range of their sum, and the loss that is fed.
 
-A round t > d is coin-clean if the d coins before it are 0: the arm has been the same since round t − d, so its total
-holds effects of this arm alone. If a block ends `gap` rounds after the previous coin that is 1, its last gap − d rounds
-are coin-clean. The paper's window is the last d+1 of them, a stretch is all of them.
+A round t > d is coin-clean if the d coins before it are 0: the arm has been the same since round t − d, so the total
+contains effects of this arm only. If a block ends `gap` rounds after the previous coin that is 1, its last gap − d
+rounds are coin-clean. The paper's window is the last d+1 of them, a stretch is all of them.
 
-A total is missing, or out of range, or fine. Where one is missing nothing is fed and the block goes on, because a
-window filled in by a guess would feed the base a loss nobody suffered.
+If a total of the window is missing, the window is void: the base is not updated and the block continues. A missing
+total is never replaced by an estimate.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from aftereffect.players.base import checked_total, total_rule
 
 
 class Counts(NamedTuple):
-    """What did not go as it should: reports missing, totals and windows out of range, windows void, totals amended."""
+    """The numbers of missing reports, of totals and windows out of range, of void windows and of amended totals."""
 
     missing: int = 0
     out_of_range: int = 0
@@ -28,27 +28,27 @@ class Counts(NamedTuple):
 class CleanWindow:
     """The totals of the open block, and the paper's window at its end.
 
-    `read` and `feed` look and count but change nothing; `put` does.
+    `read` and `feed` return values and new counts but change nothing; `put` and `begin` change the window.
     """
 
     __slots__ = ("_first", "_least", "_max_delay", "_most", "_span", "_totals", "counts", "out_of_range")
     RULE = " (Lemma 2)"
 
     def __init__(self, span: effects.Effects, max_delay: int, out_of_range: str) -> None:
-        """Take the range of one action's effect, d, and what to do with the impossible."""
+        """span: the range of one action's effect. max_delay: d. out_of_range: "raise", "void" or "clip"."""
         self.out_of_range = out_of_range
         self.counts = Counts()
         self._span = span
         self._max_delay = max_delay
         self._least, self._most = effects.stretch_bounds(span, max_delay, 1)
-        # The totals of rounds first, first + 1, ...; None where one is missing or void.
+        # The totals of rounds first, first + 1, ...; None for a missing or void total.
         self._first = 1
         self._totals: list[float | None] = []
 
     def read(self, total: Any) -> tuple[float | None, Counts]:
-        """Return a reported total as it will be used (None: void) and the counts after it."""
+        """Return a reported total as it will be used (None: missing or void) and the new counts."""
         counts = self.counts
-        # NaN fails the comparison; a plain float in range, nearly every report, is done with here.
+        # The fast path, for a float in range; NaN fails the comparison.
         if type(total) is float and self._least <= total <= self._most:
             return total, counts
         if total is None:
@@ -62,21 +62,21 @@ class CleanWindow:
         return (None if self.out_of_range == "void" else min(max(value, self._least), self._most)), counts
 
     def rounds(self, gap: int) -> int:
-        """Return how many totals are added up at the end of a block; gap: rounds since the previous coin that is 1."""
+        """Return how many totals are summed at the end of a block; gap: rounds since the previous coin that is 1."""
         return self._max_delay + 1
 
     def loss(self, rounds: int, whole: float) -> float:
-        """Return the loss that a sum feeds."""
+        """Return the loss to feed for a sum of `rounds` totals."""
         return effects.fed_loss(self._span, self._max_delay, whole)
 
     def feed(self, t: int, value: float | None, counts: Counts, gap: int) -> tuple[float | None, Counts]:
-        """Return the loss fed by the block that ends in round t with this total (None: void), and the counts.
+        """Return the loss to feed if the block ends in round t (None: the window is void), and the new counts.
 
-        gap: how many rounds before t the latest one lies.
+        value: the total of round t, from `read`. gap: the number of rounds since the previous coin that is 1.
         """
         d, rounds = self._max_delay, self.rounds(gap)
         whole = 0.0
-        # Oldest first: the engines add in this order too, and agree to the last bit.
+        # Oldest first, as in the engines, so that results are equal bit for bit.
         for s in range(t - rounds + 1, t + 1):
             part = value if s == t else self._totals[s - self._first]
             if part is None:
@@ -95,7 +95,7 @@ class CleanWindow:
         return self.loss(rounds, whole), counts
 
     def put(self, t: int, value: float | None, counts: Counts) -> None:
-        """Keep the total of round t, which `read` returned, and the counts; earlier blocks' are not kept."""
+        """Store the counts and the total of round t, as returned by `read`; ignore totals of earlier blocks."""
         place = t - self._first
         if place == len(self._totals):
             self._totals.append(value)
@@ -104,16 +104,16 @@ class CleanWindow:
         self.counts = counts
 
     def begin(self, t: int) -> None:
-        """Begin a block in round t: earlier totals are done with."""
+        """Discard all totals; the next is that of round t."""
         self._first = t
         self._totals = []
 
     def state(self) -> dict[str, Any]:
-        """Return the open block's totals, its first round, and the counts."""
+        """Return the stored totals, the round of the first of them, and the counts."""
         return {"first": self._first, "totals": list(self._totals), "counts": list(self.counts)}
 
     def resume(self, state: Any) -> None:
-        """Take up a saved window."""
+        """Load a saved window."""
         if not isinstance(state, Mapping) or set(state) != {"first", "totals", "counts"}:
             raise InvalidState(f"window must have first, totals and counts, but got {checks.shown(state)}")
         first, totals = checks.integer("window.first", state["first"], low=1), state["totals"]
@@ -129,7 +129,7 @@ class CleanWindow:
 class CleanStretch(CleanWindow):
     """The totals of the open block, and the stretch of all coin-clean rounds at its end.
 
-    scale: C, by which the sum is divided before it is fed.
+    scale: C, by which the sum is divided.
     """
 
     __slots__ = ("_scale",)
@@ -140,13 +140,13 @@ class CleanStretch(CleanWindow):
         self._scale = scale
 
     def rounds(self, gap: int) -> int:
-        """Return how many totals are added up at the end of a block; gap: rounds since the previous coin that is 1."""
+        """Return how many totals are summed at the end of a block; gap: rounds since the previous coin that is 1."""
         return gap - self._max_delay
 
     def loss(self, rounds: int, whole: float) -> float:
-        """Return the loss that a sum feeds."""
+        """Return the loss to feed for a sum of `rounds` totals."""
         return effects.stretch_loss(self._span, self._max_delay, rounds, self._scale, whole)
 
     def terms(self, gap: int) -> tuple[float, float, float]:
-        """Return weight, offset and top of what is fed at the end of such a gap."""
+        """Return the weight, offset and top of the loss that is fed after this gap (`effects.stretch_terms`)."""
         return effects.stretch_terms(self._span, self._max_delay, self.rounds(gap), self._scale)
