@@ -1,7 +1,7 @@
-"""AdaptiveTsallis against Tsallis at a rate tuned by hand: what an update of each costs on one core, side by side.
+"""AdaptiveTsallis compared with Tsallis FTRL at a fixed rate: the time of one update on one core.
 
-Both are fed windows by the same coins; stretches, which only the adaptive base can be fed, are held against the same.
-At d = 0 losses are never 0: of a loss of 0 the tuned base has nothing to learn, and it returns at once.
+Both are fed windows with the same coins. Stretches, which only the adaptive base can be fed, are compared with Tsallis
+FTRL on windows. At d = 0 losses are never 0: on a loss of 0 the tuned base returns without an update.
 """
 
 import math
@@ -18,7 +18,7 @@ GROUP = "adaptive against tuned"
 
 
 class Case(NamedTuple):
-    """share: of the horizon that is played, lest the rows of many arms fill the memory."""
+    """share: the share of the horizon that is played, to limit the memory for the rows of many arms."""
 
     n_arms: int
     max_delay: int
@@ -28,7 +28,7 @@ class Case(NamedTuple):
 
     @property
     def text(self) -> str:
-        """K and d in words."""
+        """K and d as text."""
         return f"K={self.n_arms}, d={self.max_delay}"
 
 
@@ -41,7 +41,7 @@ CASES = (
     Case(50, 0, "beta", 16, 0.2),
 )
 FED = {"windows": (0, 10, 100), "stretches": (10, 100)}
-# Who is held against whom.
+# The pairs of measures that are compared.
 PAIRS = tuple(
     (f"AdaptiveTsallis, {fed}, {case.text}", f"Tsallis, windows, {case.text}")
     for case in CASES
@@ -67,14 +67,14 @@ def players(case: Case, horizon: int) -> dict[str, Any]:
 
 
 def measures(worlds: ours.Worlds, quick: bool) -> list[Measure]:
-    """Return the measures of all cases, by the time the process computed, whoever else is at work."""
+    """Return the measures of all cases, in processor time, which is independent of other processes."""
     found = []
     for case in CASES:
         horizon = int(case.share * worlds.horizon)
         table = ae.tables.iid(horizon, means=np.linspace(0.3, 0.7, case.n_arms), seed=1, law=case.law)
         windows, stretches = ours.spread(table, case.max_delay), ours.spread(table, case.max_delay)
         for name, player in players(case, horizon).items():
-            # An engine keeps one set of rows for a loss sequence, and stretches have others than windows.
+            # An engine keeps one set of rows per loss sequence, and stretches need other rows than windows.
             losses = stretches if "stretches" in name else windows
             runs = max(8, case.runs // 16) if quick else case.runs
             measure = ours.simulated(name, player, losses, runs, 1, "blocks", case.law)

@@ -1,10 +1,11 @@
-"""Search for the oblivious instance that hurts the default player most (docs/theory/worst_instance.md).
+"""Search for the oblivious instances on which the default player does worst (docs/theory/worst_instance.md).
 
     python benchmarks/adaptive_search.py --seconds 60 --max-delay 0 --out found.json
 
-Random piecewise instances (`studies/instances.py`) first, then steps from the worst so far, in two currencies: mean
-regret over √(K(d+1)T), and mean regret over that of the paper's tuning. Whatever looks worst among thousands looks
-worse than it is, so the worst are played again with fresh draws and many more runs; those figures count.
+First random piecewise instances (`studies/instances.py`), then steps from the worst so far, by two measures: mean
+regret over √(K(d+1)T), and mean regret over that of the paper's tuning. The worst of thousands of noisy means
+overestimates the regret, so the worst instances are played again with new draws and many more runs; only these results
+are reported.
 """
 
 import argparse
@@ -40,9 +41,9 @@ class Found(NamedTuple):
         return math.sqrt(given["n_arms"] * (given["max_delay"] + 1) * given["horizon"])
 
     def score(self, aim: str) -> float:
-        """Return how bad it is for sure, two standard errors down: luck of few runs must not lead the search.
+        """Return the regret minus two standard errors, so that noise does not direct the search, relative to the aim.
 
-        A ratio counts only as far as the paper's tuning has a regret to speak of.
+        In a ratio the regret of the paper's tuning counts as at least 0.1 √(K(d+1)T).
         """
         sure = self.own - 2.0 * self.own_error
         return sure / (self.size() if aim == "size" else max(self.paper, 0.1 * self.size()))
@@ -59,7 +60,7 @@ def losses(instance: dict[str, Any], seed: int) -> Any:
 
 
 def judged(instance: dict[str, Any], runs: int, draws: int, seed: int) -> Found:
-    """Play an instance with both players, the runs shared out over draws of its noise."""
+    """Play an instance with both players, with the runs divided over several draws of its noise."""
     K, d, T = instance["n_arms"], instance["max_delay"], instance["horizon"]
     own: list[FloatArray] = []
     paper: list[FloatArray] = []
@@ -75,7 +76,7 @@ def judged(instance: dict[str, Any], runs: int, draws: int, seed: int) -> Found:
 
 
 def drawn(random: np.random.Generator, max_delay: int, horizon: int) -> dict[str, Any]:
-    """Draw an instance: so many pieces and arms that differ, levels of one of five characters."""
+    """Draw a random instance: the number of pieces and of different arms, and levels of one of five kinds."""
     n_arms = int(random.choice([2, 3, 5, 10]))
     count, apart = int(random.integers(1, 8)), int(random.integers(2, n_arms + 1))
     character = random.integers(5)
@@ -85,12 +86,12 @@ def drawn(random: np.random.Generator, max_delay: int, horizon: int) -> dict[str
     elif character == 1:
         levels = np.clip(random.random() + random.choice([0.02, 0.1, 0.3]) * (levels - 0.5), 0.0, 1.0)
     elif character == 2:
-        # Late best: the last arm is worst, until it is best in the last piece.
+        # Late best: the last arm is the worst until the last piece, in which it is the best.
         levels[:, -1] = levels.max(axis=1)
         levels[-1] = np.clip(levels[-1] + random.random(), 0.0, 1.0)
         levels[-1, -1] = 0.0
     elif character == 3:
-        # One arm after another is the good one.
+        # The arms take turns at being the best.
         levels[:] = random.random()
         levels[np.arange(count), np.arange(count) % apart] *= random.random()
     shares = random.dirichlet(np.full(count, random.choice([0.3, 1.0, 5.0])))
@@ -108,7 +109,7 @@ def drawn(random: np.random.Generator, max_delay: int, horizon: int) -> dict[str
 
 
 def nearby(random: np.random.Generator, instance: dict[str, Any]) -> dict[str, Any]:
-    """Return an instance one small or large step away."""
+    """Return an instance one random step away."""
     near = dict(instance)
     levels, shares = np.array(near["levels"]), np.array(near["shares"])
     step = 10.0 ** random.uniform(-2.5, -0.3)
@@ -132,7 +133,7 @@ def nearby(random: np.random.Generator, instance: dict[str, Any]) -> dict[str, A
 
 
 def search(random: np.random.Generator, max_delay: int, horizon: int, seconds: float, aim: str) -> Iterator[Found]:
-    """Yield what was tried: random instances for half of the time, then steps from the worst few."""
+    """Yield the instances tried: random ones for half of the time, then steps from the six worst."""
     started = time.process_time()
     worst: list[Found] = []
     while (spent := time.process_time() - started) < seconds:
@@ -146,7 +147,7 @@ def search(random: np.random.Generator, max_delay: int, horizon: int, seconds: f
 
 
 def main() -> None:
-    """Search, play the worst again, and write them down."""
+    """Search, play the worst instances again, and write them to a file."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=60.0, help="of processor time, for each aim")
     parser.add_argument("--max-delay", type=int, default=0)

@@ -1,7 +1,7 @@
-"""Peers measured side by side: each library in an environment of its own, made here, run as a subprocess.
+"""Other libraries, each installed in its own virtual environment and measured in a subprocess.
 
-An environment is made once, under `benchmarks/.envs`, and made anew when its requirements change. A library
-that cannot be installed or measured gets a reason instead of a figure.
+An environment is created once, under `benchmarks/.envs`, and again when its requirements change. For a library that
+cannot be installed or measured, the reason is reported instead of a result.
 """
 
 import json
@@ -17,7 +17,7 @@ ENVIRONMENTS = HERE / ".envs"
 
 
 class Peer(NamedTuple):
-    """A library, what pip is asked for, and the script that measures it."""
+    """A library, its requirements for pip, and the script that measures it."""
 
     name: str
     requirements: tuple[str, ...]
@@ -36,18 +36,18 @@ PEERS = (
 
 
 class PeerFailed(RuntimeError):
-    """A peer cannot be measured here; the message says why."""
+    """A peer cannot be installed or measured; the message gives the reason."""
 
 
 def short_reason(output: str) -> str:
-    """Return the last line that tells why, without this machine's folders."""
+    """Return the last error line of an output, or its last line, without the paths of this machine."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     errors = [line for line in lines if line.lower().startswith("error")] or lines or ["no output"]
     return re.sub(r"(?:file://)?(?:/[\w.+-]+){2,}", "<path>", errors[-1])[:200]
 
 
 def called(command: list[str], limit: float) -> str:
-    """Run a command and return what it wrote; its own words on failure."""
+    """Run a command and return its output; raise PeerFailed with a line of its output if it fails."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=limit, check=False)
     except subprocess.TimeoutExpired:
@@ -58,7 +58,7 @@ def called(command: list[str], limit: float) -> str:
 
 
 def interpreter(peer: Peer) -> Path:
-    """Return the Python of a peer's environment, after making it if need be."""
+    """Return the Python interpreter of a peer's environment; create the environment if necessary."""
     folder = ENVIRONMENTS / peer.name
     python = folder / "bin" / "python"
     stamp = folder / "requirements.txt"
@@ -73,8 +73,8 @@ def interpreter(peer: Peer) -> Path:
 
 
 def measured(peer: Peer, python: Path, seconds: float) -> dict[str, Any]:
-    """Run a peer's script for so many seconds a policy; return its JSON: measures by name, and versions."""
-    # Some libraries talk while they are imported; the script's own line is the last.
+    """Run a peer's script for this many seconds per policy; return its JSON: measures by name, and versions."""
+    # Some libraries print when they are imported; the script's own output is the last line.
     command = [str(python), str(HERE / "peers" / peer.script), str(seconds)]
     lines = called(command, 60.0 + 10.0 * seconds).splitlines()
     try:

@@ -1,17 +1,17 @@
-"""A floor under the block engine: the memory traffic and arithmetic of its updates, with nothing to decide.
+"""A lower bound on the time of the block engine: memory traffic and arithmetic of its updates, without dependencies.
 
-Per update, as the engine has it with the Tsallis base:
+Per update, as in the engine with the Tsallis base:
 
-- K divisions in a pass, 1.3 passes on average, each with a root and the sums of squares, cubes and fourth
+- K divisions per pass, 1.3 passes on average, each with a root and the sums of squares, cubes and fourth
   powers;
-- one division for the step, and the last pass, which has none;
+- one division for the step, and a last pass without divisions;
 - one uniform number and the running sum of the draw;
-- e = 2.72 random words and look-ups in two tables for the gaps;
-- D and W at the end of a block and D at its start, in tiles, for many runs in turn.
+- e = 2.72 random words with look-ups in two tables, for the gaps;
+- D and W at the end of a block and D at its start, in tiles, for all runs in turn.
 
-What is missing is that one thing waits for another. Arms are uniform and blocks have uniform lengths of the
-right mean, so a processor may begin an update before the last has ended. An engine must wait: it draws the
-arm from what the update has just found.
+The data dependencies are missing. Arms are uniform and block lengths are uniform with the right mean, so a processor
+can start an update before the previous one has finished. The engine must wait, because it draws the arm from the
+distribution that the update has just computed.
 """
 
 import math
@@ -41,7 +41,7 @@ def touch(
     words: NDArray[np.uint64],
     lanes: NDArray[np.float64],
 ) -> None:
-    """Do the work of all blocks that end by round `until`; lengths are uniform from `shortest` on."""
+    """Do the work of all blocks that end by round `until`; their lengths are uniform, at least `shortest`."""
     for run in range(len(lanes)):
         state = states[run]
         coins, arms = words[run, 0], words[run, 1]
@@ -51,7 +51,7 @@ def touch(
         while end <= until:
             checksum += rows[end, 0, arm] - rows[start, 0, arm]
             step = rows[end, 1, arm] / state[arm]
-            # Far too small to matter, so that the estimates stay what they are; the compiler cannot know.
+            # Too small to change the estimates; the compiler cannot remove it.
             state[n_arms + arm] += step * 1e-30
             u = state[2 * n_arms]
             for _ in range(2 if n % 10 < 3 else 1):
@@ -94,7 +94,7 @@ def touch(
 
 
 def measure(n_arms: int, max_delay: int, horizon: int, runs: int) -> Measure:
-    """Return the measure of the floor for K, d, T and runs, on one thread."""
+    """Return the measure of the lower bound for K, d, T and runs, on one thread."""
     beta = ae.theory.best_update_probability(max_delay)
     mean = 1.0 / ae.theory.update_rate(max_delay, beta)
     shortest = 2 * max_delay + 1
@@ -118,7 +118,7 @@ def measure(n_arms: int, max_delay: int, horizon: int, runs: int) -> Measure:
             work(n_arms, until, shortest, width, rows, guide, thresholds, states, words, lanes)
         return runs * horizon, int(lanes[:, 3].sum())
 
-    # No block ends by round 0: this only compiles.
+    # No block ends by round 0, so this call only compiles.
     idle = np.ones((1, 2 * n_arms + 1)), seeds[:1].copy(), np.ones((1, 5))
     work(n_arms, 0, shortest, width, rows, guide, thresholds, *idle)
     setting = {"K": n_arms, "d": max_delay, "T": horizon, "runs": runs, "threads": 1}

@@ -1,8 +1,8 @@
-"""Pike-Burke et al. (2018), Figure 3: regret over that of QPM-D at T, beside the published numbers.
+"""Pike-Burke et al. (2018), Figure 3: the ratio of regret to that of QPM-D at T, next to the published numbers.
 
 `python benchmarks/odaaf_ratios.py [--repetitions 200]`: two Bernoulli arms with means 0.5 and 0.6,
-T = 250,000, pseudo-regret, every repetition on its own draw. ± is one standard error, of the ratio of two
-means over the same draws. The published means are over 200 repetitions too, so they err by as much.
+T = 250,000, pseudo-regret, each repetition on its own draw of the rewards. ± is one standard error of the ratio of two
+means over the same draws. The published means are over 200 repetitions too, so their errors are about as large.
 
 The published N₊(50, σ²) is taken as the half-normal law whose variance fits the curves, σ²(1 − 2/π).
 """
@@ -27,18 +27,18 @@ HORIZON, MEANS = 250_000, (0.5, 0.6)
 COMMON: dict[str, Any] = {"horizon": HORIZON, "direction": "maximize"}
 HALF_NORMAL = 1.0 - 2.0 / math.pi
 
-# Labelled feedback reports a play when its effect has landed. A reward of 0 has none to land: written as
-# this, it is reported as late as any other, and adds nothing to a total.
+# Labelled feedback reports a play when its effect has arrived. A reward of 0 has no effect that could arrive; with this
+# value it is reported with the same delays as any other reward, and adds nothing to a total.
 NOTHING = 1e-100
 
-# Draws in memory at a time.
+# The number of draws in memory at once.
 BATCH = 25
 
 Done = Callable[[int], None]
 
 
 class Row(NamedTuple):
-    """A delay law, cut at max_delay; the mean delay; ODAAF's published ratio; a variant and its own."""
+    """A delay law, truncated at max_delay; the mean delay; ODAAF's published ratio; a variant and its ratio."""
 
     name: str
     law: tuple[Any, ...]
@@ -57,12 +57,12 @@ class Ratio(NamedTuple):
 
 
 def bounded(mean_delay: float, max_delay: int) -> ODAAFB:
-    """ODAAF-B."""
+    """Return ODAAF-B."""
     return ODAAFB(2, mean_delay=mean_delay, max_delay=max_delay, **COMMON)
 
 
 def varying(delay_variance: float) -> ODAAFV:
-    """ODAAF-V with mean delay 50."""
+    """Return ODAAF-V with mean delay 50."""
     return ODAAFV(2, mean_delay=50.0, delay_variance=delay_variance, **COMMON)
 
 
@@ -80,7 +80,7 @@ ROWS = (
 
 
 def rewards(seed: int) -> Table:
-    """Draw the rewards, none of them quite 0."""
+    """Draw the rewards, with NOTHING in place of 0."""
     values = np.maximum(ae.tables.iid(HORIZON, means=MEANS, seed=seed).values, NOTHING)
     return Table(values, means=MEANS, recipe=rewards)
 
@@ -115,8 +115,8 @@ def measured(row: Row, repetitions: int, done: Done) -> tuple[float, Ratio, Rati
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description="Regret of ODAAF over that of QPM-D, beside the published.")
-    parser.add_argument("--repetitions", type=int, default=200, help="draws a row, at least 2")
+    parser = argparse.ArgumentParser(description="Regret of ODAAF over that of QPM-D, next to the published ratio.")
+    parser.add_argument("--repetitions", type=int, default=200, help="draws per row, at least 2")
     repetitions = parser.parse_args().repetitions
     if repetitions < 2:
         parser.error(f"--repetitions must be at least 2, but got {repetitions}")

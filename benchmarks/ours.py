@@ -1,8 +1,8 @@
-"""What this library is measured on: its three engines, and `ask` and `tell` from Python.
+"""The measures of this library: its three engines, and `ask` and `tell` from Python.
 
-Losses fade over the rounds (d > 0) or come at once (d = 0). Arms are Bernoulli with means 0.3 to 0.7; what
-the peers get as rewards has one minus these means. The engine's rows D and W are built once for a loss
-sequence, before the clock starts, since every run and player shares them; how long that took is shown apart.
+Losses fade over the rounds (d > 0) or are immediate (d = 0). Arms are Bernoulli with means 0.3 to 0.7; the peers get
+rewards with one minus these means. The engine's rows D and W are built once per loss sequence, before the timing, since
+all runs and players share them; the time to build them is shown separately.
 """
 
 import time
@@ -18,10 +18,10 @@ ENGINE, OBJECT, BUILD = "engines", "ask and tell", "built once"
 
 
 class Worlds:
-    """The loss sequences, made once and kept; `builds` are the measures of making the engine's rows."""
+    """The loss sequences, built once and kept; `builds` are the measures of building the engine's rows."""
 
     def __init__(self, horizon: int) -> None:
-        """All have T = `horizon`."""
+        """Set T = `horizon` for all sequences."""
         self.horizon = horizon
         self.builds: list[Measure] = []
         self._known: dict[tuple[int, int, str], ae.Losses] = {}
@@ -33,7 +33,7 @@ class Worlds:
             table = ae.tables.iid(self.horizon, means=np.linspace(0.3, 0.7, n_arms), seed=1, law=law)
             made = spread(table, max_delay)
             player = wrapper(n_arms, max_delay, self.horizon)
-            # A first call on a few rounds compiles or reads the cache; only then is building the rows timed.
+            # A first call on a few rounds compiles or reads the cache, so that only building the rows is timed.
             ae.simulate(player, spread(table.values[:64], max_delay), runs=1, progress=False)
             begin = time.perf_counter()
             ae.simulate(player, made, runs=1, progress=False)
@@ -47,7 +47,7 @@ class Worlds:
 
 
 def spread(table: Any, max_delay: int) -> ae.Losses:
-    """Let the effects of a table fade over d+1 rounds."""
+    """Return the losses of a table, spread geometrically over d+1 rounds."""
     if max_delay == 0:
         return ae.spreads.at_once(table)
     return ae.spreads.geometric(table, half_life=max_delay / 4, max_delay=max_delay)
@@ -62,7 +62,7 @@ def wrapper(n_arms: int, max_delay: int, horizon: int, base: str = "tsallis") ->
 def simulated(
     name: str, player: Any, losses: ae.Losses, runs: int, threads: int, engine: str, law: str = "bernoulli"
 ) -> Measure:
-    """Return the measure of one call of `simulate`; a first run has compiled all that it needs."""
+    """Return the measure of one call of `simulate`, after a first run that compiles."""
     ae.simulate(player, losses, runs=1, engine=engine, threads=1, progress=False)
 
     def play() -> tuple[int, int]:
@@ -74,7 +74,7 @@ def simulated(
 
 
 def asked(max_delay: int, rounds: int) -> Measure:
-    """Return the measure of a wrapper played from Python with totals that were drawn beforehand."""
+    """Return the measure of a wrapper played from Python with totals drawn beforehand."""
     totals = np.random.default_rng(9).random(rounds).tolist()
 
     def play() -> tuple[int, int]:
@@ -110,7 +110,7 @@ def measures(worlds: Worlds, cores: int, quick: bool) -> list[Measure]:
     for base in ("tsallis", "exp3"):
         player = wrapper(N_ARMS, 0, horizon, base)
         found.append(simulated(f"blocks, d=0, {base}, all cores", player, at_once, few, cores, "blocks"))
-    # With Bernoulli losses a base has nothing to learn from half of the rounds; with these, from none.
+    # With Bernoulli losses about half of the losses are 0 and need no update; with beta losses none are.
     losses, player = worlds.losses(N_ARMS, 0, "beta"), wrapper(N_ARMS, 0, horizon)
     name = "blocks, d=0, tsallis, beta losses, all cores"
     found.append(simulated(name, player, losses, few, cores, "blocks", "beta"))

@@ -1,6 +1,6 @@
-"""What the engines were asked to reach, and how far the figures of a run are from it.
+"""The goals of the benchmarks, and how far the results of a run are from them.
 
-Each goal names the measure it is about; a ratio of 1 or more means that it is met.
+Each goal names its measure; it is met if its ratio is 1 or more.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,7 +14,7 @@ ONE, TWO = "blocks, d=10, threads=1", "blocks, d=10, threads=2"
 
 
 class Goal(NamedTuple):
-    """text: the goal in words. about: the measure's name. ratio: found over wanted, None without a figure."""
+    """text: the goal in words. about: the name of the measure. ratio: result over goal, None without a result."""
 
     text: str
     about: str
@@ -22,7 +22,7 @@ class Goal(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """A goal with what came of it."""
+    """A goal with its ratio."""
 
     text: str
     about: str
@@ -35,23 +35,23 @@ def over(a: float | None, b: float | None) -> float | None:
 
 
 def best_peer(measures: Measures) -> float | None:
-    """Return the most rounds a second of any peer."""
+    """Return the most rounds per second of any peer."""
     rates = [m.rounds_per_second for m in measures.values() if m.group == "peers"]
     return max((rate for rate in rates if rate is not None), default=None)
 
 
 def rounds(name: str, wanted: float) -> Callable[[Measures], float | None]:
-    """Rounds a second, at least so many."""
+    """Return the ratio for a goal of at least `wanted` rounds per second."""
     return lambda measures: over(measures[name].rounds_per_second, wanted)
 
 
 def updates(name: str, wanted: float) -> Callable[[Measures], float | None]:
-    """Updates a second, at least so many."""
+    """Return the ratio for a goal of at least `wanted` updates per second."""
     return lambda measures: over(measures[name].updates_per_second, wanted)
 
 
 def times(name: str, other: str, wanted: float) -> Callable[[Measures], float | None]:
-    """Rounds a second, at least so many times those of another measure."""
+    """Return the ratio for a goal of at least `wanted` times the rounds per second of another measure."""
 
     def ratio(measures: Measures) -> float | None:
         rival = measures[other].rounds_per_second if other in measures else None
@@ -61,12 +61,12 @@ def times(name: str, other: str, wanted: float) -> Callable[[Measures], float | 
 
 
 def at_most(name: str, microseconds: float) -> Callable[[Measures], float | None]:
-    """Microseconds a round, at most so many."""
+    """Return the ratio for a goal of at most this many microseconds per round."""
     return lambda measures: over(microseconds, measures[name].microseconds)
 
 
 def update_time(name: str, other: str, most: float) -> Callable[[Measures], float | None]:
-    """Time an update, at most so many times that of another measure."""
+    """Return the ratio for a goal of at most `most` times the time per update of another measure."""
     return lambda measures: over(
         most, over(measures[other].updates_per_second, measures[name].updates_per_second)
     )
@@ -99,5 +99,5 @@ GOALS = (
 
 
 def verdicts(measures: Measures) -> list[Verdict]:
-    """Hold a run's figures against every goal."""
+    """Compare the results of a run with every goal."""
     return [Verdict(goal.text, goal.about, goal.ratio(measures)) for goal in GOALS]

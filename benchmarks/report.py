@@ -1,4 +1,4 @@
-"""What a run of the benchmarks leaves: one table on the screen, one JSON file, and on what machine it ran."""
+"""The results of a run of the benchmarks: a table on the screen and a JSON file, with a description of the machine."""
 
 import datetime
 import json
@@ -15,7 +15,7 @@ from sample import Measure
 
 import aftereffect
 
-# Which floor a measure stands on.
+# The lower bound of each measure.
 FLOORS = {
     "blocks, d=10, threads=1": "floor, K=10, d=10",
     "blocks, d=100, threads=1": "floor, K=10, d=100",
@@ -29,7 +29,7 @@ def cores() -> int:
 
 
 def cpu_model() -> str:
-    """Return the processor's name as the system tells it."""
+    """Return the name of the processor as reported by the system."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
@@ -39,7 +39,7 @@ def cpu_model() -> str:
 
 
 def machine() -> dict[str, Any]:
-    """Return what a reader needs to place the figures."""
+    """Return a description of the machine and the versions used."""
     versions = {"python": platform.python_version(), "aftereffect": aftereffect.__version__}
     versions |= {name: version(name) for name in ("numpy", "numba", "llvmlite")}
     return {
@@ -53,7 +53,7 @@ def machine() -> dict[str, Any]:
 
 
 def short(value: float | None) -> str:
-    """Return a number in three figures with a prefix, or a dash."""
+    """Return a number to three significant digits with a unit prefix, or a dash."""
     if value is None:
         return "–"
     for limit, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
@@ -67,13 +67,13 @@ def table(measures: Mapping[str, Measure], verdicts: list[Verdict], facts: Mappi
     peer = best_peer(measures)
     versions = ", ".join(f"{name} {number}" for name, number in facts["versions"].items())
     shown = Table(
-        title="Best of the repeats, K=10 unless said",
+        title="Best of the repeats, K=10 unless stated",
         caption=f"{facts['cpu']}, {facts['cores']} cores; {versions}; {facts['date']}",
     )
     shown.add_column("measure")
     for heading in ("µs a round", "rounds/s", "updates/s", "× best peer", "of the floor"):
         shown.add_column(heading, justify="right")
-    shown.add_column("of what was to be reached (1 or more: met)")
+    shown.add_column("ratio to the goal (1 or more: met)")
     group = None
     for name, measure in measures.items():
         if group not in (None, measure.group):
@@ -102,7 +102,7 @@ def write(
     facts: Mapping[str, Any],
     run: Mapping[str, Any],
 ) -> None:
-    """Write everything as JSON."""
+    """Write all results as JSON."""
     path.parent.mkdir(parents=True, exist_ok=True)
     found = {
         "machine": facts,

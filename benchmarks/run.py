@@ -1,7 +1,7 @@
-"""All benchmarks in one run, side by side: `python benchmarks/run.py [--quick]`.
+"""All benchmarks in one run: `python benchmarks/run.py [--quick]`.
 
-Measures take turns, repeat by repeat, so that a slow minute of the machine hits all of them; of each the best
-repeat counts. Ratios within a run are what to look at. `--quick` only shows that everything works.
+The measures of a repeat run one after another, so that a slow period of the machine affects all of them; the best
+repeat of each is reported. Compare ratios within a run, not absolute times. `--quick` only shows that everything works.
 """
 
 import argparse
@@ -20,24 +20,24 @@ OUT = Path(__file__).resolve().parent / "out" / "bench.json"
 
 
 class PeerRuns:
-    """The peers: made ready once, then measured once a repeat. One that fails stays, with its reason."""
+    """The peers: installed once, then measured in each repeat. A peer that fails is listed with the reason."""
 
     def __init__(self, seconds: float) -> None:
-        """Time each policy of each peer for about so many seconds."""
+        """Time each policy of each peer for about this many seconds."""
         self.seconds = seconds
         self.measures: dict[str, Measure] = {}
         self.versions: dict[str, str] = {}
         self._ready: list[tuple[environments.Peer, Path]] = []
 
     def prepare(self, peer: environments.Peer) -> None:
-        """Make a peer's environment."""
+        """Create a peer's environment."""
         try:
             self._ready.append((peer, environments.interpreter(peer)))
         except environments.PeerFailed as failure:
             self._failed(peer, f"cannot be installed: {failure}")
 
     def repeat(self, console: Console) -> None:
-        """Measure every peer that is ready once more."""
+        """Measure every installed peer once."""
         for peer, python in tuple(self._ready):
             console.print(f"  {peer.name}", style="dim")
             try:
@@ -62,9 +62,9 @@ class PeerRuns:
 
 def main() -> None:
     """Measure everything, print the table, write the JSON."""
-    parser = argparse.ArgumentParser(description="Measure this library, its peers and a floor, side by side.")
+    parser = argparse.ArgumentParser(description="Measure this library, its peers and a lower bound on the time.")
     parser.add_argument("--quick", action="store_true", help="a short run that shows that everything works")
-    parser.add_argument("--repeats", type=int, default=0, help="how often each is measured (3, quick 1)")
+    parser.add_argument("--repeats", type=int, default=0, help="how often each is measured (default 3; 1 with --quick)")
     options = parser.parse_args()
     quick: bool = options.quick
     repeats: int = options.repeats or (1 if quick else 3)

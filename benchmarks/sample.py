@@ -1,4 +1,4 @@
-"""What a measure is: a thing to run, timed in turn with the others; of several times the best counts."""
+"""Measures: functions that are timed several times, of which the best time counts."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Sample:
-    """One timed run. rounds or updates is 0 where the word has no meaning."""
+    """One timed run. rounds, updates: 0 if not applicable."""
 
     seconds: float
     rounds: int
@@ -17,9 +17,9 @@ class Sample:
 
 @dataclass
 class Measure:
-    """name: unique, how results are looked up. play: runs once and returns (rounds, updates).
+    """name: unique, the key of the results. play: runs once and returns (rounds, updates).
 
-    note: what else should be known, e.g. why there is no figure. clock: what times it, in seconds.
+    note: a remark, such as the reason for a missing result. clock: the function that returns the time in seconds.
     """
 
     name: str
@@ -39,22 +39,22 @@ class Measure:
 
     @property
     def rounds_per_second(self) -> float | None:
-        """The best of the repeats; None without figures or rounds."""
+        """The best of the repeats; None without samples or rounds."""
         return best(sample.rounds / sample.seconds for sample in self.samples)
 
     @property
     def updates_per_second(self) -> float | None:
-        """The best of the repeats; None without figures or updates."""
+        """The best of the repeats; None without samples or updates."""
         return best(sample.updates / sample.seconds for sample in self.samples)
 
     @property
     def microseconds(self) -> float | None:
-        """Time a round, at best."""
+        """The time per round in the best repeat."""
         rate = self.rounds_per_second
         return None if rate is None else 1e6 / rate
 
     def record(self) -> dict[str, Any]:
-        """Return everything in plain JSON types."""
+        """Return the measure and its results in plain JSON types."""
         return {
             "name": self.name,
             "group": self.group,
@@ -68,6 +68,6 @@ class Measure:
 
 
 def best(rates: Iterable[float]) -> float | None:
-    """Return the greatest rate above 0, None if there is none."""
+    """Return the greatest rate if it is above 0, else None."""
     found = max(rates, default=0.0)
     return found if found > 0.0 else None

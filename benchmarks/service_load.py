@@ -1,12 +1,11 @@
-"""The load on a server, in its own process: clients on plain sockets, as little work a request as can be.
+"""The load generator, in its own process: clients on plain sockets, with as little work per request as possible.
 
-    python benchmarks/service_load.py KIND PORT CLIENTS SECONDS [EXPERIMENTS A CLIENT]
+    python benchmarks/service_load.py KIND PORT CLIENTS SECONDS [EXPERIMENTS PER CLIENT]
 
-Kinds: `noop` posts to /noop; `rounds` asks and tells in turn, each client in its own experiment; `bulk`
-asks and tells all of a client's experiments in one request each; `units` does too, experiments of 50 units each, and
-counts every unit's total. Prints one JSON object: requests, rounds
-(acknowledged totals), seconds, and the latencies of single requests in milliseconds. Any answer but 200
-ends the run with an error.
+Kinds: `noop` posts to /noop; `rounds` asks and tells in turn, each client in its own experiment; `bulk` asks for all
+experiments of a client in one request and tells them in another; `units` does the same with experiments of 50 units,
+and counts the total of every unit. Prints one JSON object: requests, rounds (acknowledged totals), seconds, and median
+and 99% quantile of the latencies in milliseconds. Any status but 200 ends the run with an error.
 """
 
 import asyncio
@@ -22,20 +21,20 @@ ROUND = re.compile(rb'"round": ?(\d+)')
 LENGTH = re.compile(rb"content-length: ?(\d+)", re.IGNORECASE)
 UNITS = 50
 Script = Generator[bytes, bytes, None]
-"""Yields requests, and is sent the body of each answer."""
+"""Yields requests; the body of each response is sent back to it."""
 
 
 def request(method: str, path: str, body: bytes = b"") -> bytes:
-    """Return one request's bytes."""
+    """Return the bytes of one request."""
     head = f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
     return head.encode() + b"Content-Length: %d\r\n\r\n" % len(body) + body
 
 
 class Client(asyncio.Protocol):
-    """One connection; sends what a generator yields, which gets each answer's body."""
+    """One connection, which sends the requests of a script and passes it the body of each response."""
 
     def __init__(self, script: Script, until: float, done: "asyncio.Future[None]") -> None:
-        """Go on until the clock shows `until`, and then to the end of a pair."""
+        """Run until the first response after the time `until`."""
         self.script, self.until, self.done = script, until, done
         self.latencies: list[float] = []
         self.buffer = b""
@@ -53,14 +52,14 @@ class Client(asyncio.Protocol):
         self.transport.write(data)
 
     def data_received(self, data: bytes) -> None:
-        """Take an answer, and send the next request."""
+        """Read a response, and send the next request."""
         self.buffer += data
         end = self.buffer.find(b"\r\n\r\n")
         if end < 0:
             return
         found = LENGTH.search(self.buffer, 0, end)
         if found is None:
-            return self._fail("an answer must say how long it is")
+            return self._fail("a response must have a Content-Length")
         size = end + 4 + int(found[1])
         if len(self.buffer) < size:
             return
@@ -68,7 +67,7 @@ class Client(asyncio.Protocol):
         now = time.perf_counter()
         self.latencies.append(now - self.sent)
         if head[9:12] != b"200":
-            return self._fail(f"every answer must be 200, but got {head!r}: {body[:300]!r}")
+            return self._fail(f"every status must be 200, but got {head!r}: {body[:300]!r}")
         if now >= self.until:
             self.transport.close()
             if not self.done.done():
@@ -82,9 +81,9 @@ class Client(asyncio.Protocol):
             self.done.set_exception(RuntimeError(words))
 
     def connection_lost(self, error: Exception | None) -> None:
-        """Note an end that came too early."""
+        """Report a connection that was closed too early."""
         if not self.done.done():
-            self.done.set_exception(RuntimeError(f"the server must stay, but it hung up: {error}"))
+            self.done.set_exception(RuntimeError(f"the server must keep the connection, but closed it: {error}"))
 
 
 class Count:
@@ -96,27 +95,27 @@ class Count:
 
 
 def noop() -> Script:
-    """The least a server can do."""
+    """Post to /noop again and again."""
     data = request("POST", "/noop", b'{"total": 0.5}')
     while True:
         yield data
 
 
 def rounds(count: Count, experiment: str) -> Script:
-    """Ask, tell, ask, tell."""
+    """Ask and tell in turn."""
     path = f"/v1/experiments/{experiment}"
     ask = request("POST", f"{path}/ask")
     while True:
         answer = yield ask
         found = ROUND.search(answer)
         if found is None:
-            raise RuntimeError(f"an ask must answer with a round, but got {answer[:300]!r}")
+            raise RuntimeError(f"the response to an ask must have a round, but got {answer[:300]!r}")
         yield request("PUT", f"{path}/rounds/{int(found[1])}", b'{"total": 0.5}')
         count.rounds += 1
 
 
 def bulk(count: Count, experiments: list[str], n_units: int = 1) -> Script:
-    """Ask for all, tell every unit of all."""
+    """Ask for all experiments, then tell the totals of all their units."""
     ask = request(
         "POST", "/v1/bulk/ask", json.dumps({"items": [{"experiment": e} for e in experiments]}).encode()
     )
@@ -131,12 +130,12 @@ def bulk(count: Count, experiments: list[str], n_units: int = 1) -> Script:
         )
         told = yield request("POST", "/v1/bulk/tell", b'{"items": [' + items.encode() + b"]}")
         if b'"error"' in told:
-            raise RuntimeError(f"every total must be taken, but got {told[:300]!r}")
+            raise RuntimeError(f"every total must be accepted, but got {told[:300]!r}")
         count.rounds += len(names) * len(experiments)
 
 
 def create(port: int, n_units: int = 1) -> str:
-    """Create an experiment: four arms, effects over three rounds."""
+    """Create an experiment with four arms and effects over three rounds; return its id."""
     body: dict[str, object] = {"name": "load", "arms": ["a", "b", "c", "d"], "low": 0.0, "high": 1.0, "max_delay": 2}
     if n_units > 1:
         body["units"] = n_units
@@ -154,7 +153,7 @@ def _same(client: Client) -> Client:
 
 
 async def load(kind: str, port: int, clients: int, seconds: float, each: int) -> dict[str, float]:
-    """Run the clients, and return what they counted."""
+    """Run the clients, and return their counts."""
     count = Count()
     scripts: list[Script] = []
     for _ in range(clients):

@@ -1,9 +1,9 @@
-"""What a study costs on top of the engine: the same cells through `Study.run` and in a plain loop over `simulate`.
+"""The overhead of a study over the engine: the same cells by `Study.run` and by a plain loop over `simulate`.
 
-Run it with `python benchmarks/studies.py`. Both sides build each group's losses once and keep them; the study also
-groups, tunes, summarises, writes and syncs. Of each cell it writes one file, in a thread of its own while the
-next cell is simulated; what is left is a millisecond or two of a core, so that the share depends on how long cells
-take: three sizes show it. The figure to hold is at most 5%.
+Run it with `python benchmarks/studies.py`. Both build the losses of each group once and keep them; the study also
+summarises, writes and syncs. It writes one file per cell, in its own thread while the next cell is simulated; the
+remaining overhead is one or two milliseconds of processor time per cell. Its share depends on how long a cell takes, so
+three sizes are measured. The goal is at most 5%.
 """
 
 import statistics
@@ -27,7 +27,7 @@ STUDIES = {
 
 
 def study(grid: dict[str, list[int]], seed: int) -> Study:
-    """Return a study of three players on two instances; another seed has other cells."""
+    """Return a study of three players on two instances; its cells depend on the seed."""
     return Study(
         "overhead",
         grid=grid,
@@ -39,7 +39,7 @@ def study(grid: dict[str, list[int]], seed: int) -> Study:
 
 
 def in_a_loop(wanted: Study) -> None:
-    """Simulate every cell, and do nothing with it."""
+    """Simulate every cell, and discard the results."""
     for group in groups(wanted.cells()):
         draws = Draws(group[0])
         for cell in group:
@@ -69,7 +69,7 @@ def main() -> None:
         ratios, each = [], []
         for repeat in range(REPEATS):
             wanted = study(grid, 1 + repeat)
-            # In turns, and each first every other time: whatever else the machine does falls on both.
+            # The order alternates, so that other load on the machine affects both equally.
             calls = (in_a_loop, as_a_study) if repeat % 2 else (as_a_study, in_a_loop)
             took = {call: seconds(call, wanted) for call in calls}
             ratios.append(took[as_a_study] / took[in_a_loop])
@@ -77,7 +77,7 @@ def main() -> None:
         median, low, high = statistics.median(ratios), min(ratios), max(ratios)
         print(
             f"{name}: {median - 1:+.1%} (least {low - 1:+.1%}, most {high - 1:+.1%}, {REPEATS} pairs), "
-            f"{statistics.median(each):.1f} ms a cell"
+            f"{statistics.median(each):.1f} ms per cell"
         )
 
 

@@ -1,8 +1,8 @@
-"""How long a study of 10^12 rounds takes on this machine, and how much memory at most.
+"""The time and the peak memory of a study of 10^12 rounds on this machine.
 
-Run it with `python benchmarks/trillion.py [FOLDER]`; it goes on where an earlier run in that folder stopped, and then
-its time is of the rest only, which it says. Memory is the proportional share (Pss) of this process and all its
-children, read from /proc every half second: what the machine has to have, with shared pages counted once.
+Run it with `python benchmarks/trillion.py [FOLDER]`. It continues an earlier run in that folder; the time of this run
+is then that of the remaining cells only. Memory is the proportional set size (Pss) of this process and all its
+descendants, read from /proc every half second, in which shared pages are counted once.
 """
 
 import os
@@ -18,7 +18,7 @@ FILE = Path(__file__).with_name("trillion.toml")
 
 
 def proportional_bytes(pid: int) -> int:
-    """Return the Pss of a process and of all that descend from it; one that has ended counts nothing."""
+    """Return the Pss of a process and all its descendants; 0 for a process that has ended."""
     try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
         tasks = list(Path(f"/proc/{pid}/task").iterdir())
@@ -30,7 +30,7 @@ def proportional_bytes(pid: int) -> int:
 
 
 class Watch(threading.Thread):
-    """Keeps the most memory seen."""
+    """Records the peak memory."""
 
     def __init__(self) -> None:
         super().__init__(daemon=True)

@@ -1,7 +1,7 @@
-"""Three campaigns, one revenue figure a day, and sales that trickle in for a week: a practitioner's loop.
+"""Three campaigns, one revenue total per day, and sales that arrive over a week.
 
-Each day one campaign runs. Its sales arrive over that day and the next seven, and the till shows one figure.
-The figures of some days get lost. Run it: python examples/campaigns.py
+Each day one campaign runs. Its sales arrive over that day and the next seven, and only the day's total is observed.
+The totals of some days are missing. Run it: python examples/campaigns.py
 
 >>> shares = campaign_shares(days=20_000, seed=3)
 >>> int(shares.argmax())                             # the campaign that sells most is played most
@@ -17,7 +17,7 @@ BEST_DAY = 1_000.0
 
 
 def campaign_shares(days: int, seed: int) -> np.ndarray:
-    """Play so many days, and return which share of the last quarter each campaign had."""
+    """Play this many days, and return the share of each campaign in the last quarter of them."""
     sales = BEST_DAY * ae.tables.iid(days, means=MEANS, seed=seed).values
     shop = ae.spreads.geometric(sales, half_life=1.2, max_delay=7, direction="maximize", high=BEST_DAY)
     player = ae.CompositeLossWrapper.tuned(

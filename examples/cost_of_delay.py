@@ -1,4 +1,4 @@
-"""What delay costs: the regret of the wrapper as effects take longer, beside the √(d+1) of Corollary 7.
+"""The cost of delay: the regret of the wrapper for growing d, next to its proved bound.
 
 The same table of losses is split at random over d+1 rounds, for several d.
 Run it: python examples/cost_of_delay.py

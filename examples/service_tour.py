@@ -1,7 +1,7 @@
-"""The decision service without a server: an experiment in a file, played for a season.
+"""The decision service without a server: an experiment of 120 days, stored in a file.
 
-A shop sends a letter or an email every day. Letters bring more orders, but two days later; all the shop sees is the
-sum of the day. Run it: python examples/service_tour.py. On the command line: aftereffect init, ask, tell, status.
+A shop sends a letter or an email every day. Letters bring more orders, but mostly two days later; the shop sees only
+the total of each day. Run it: python examples/service_tour.py. At a terminal: aftereffect init, ask, tell, status.
 
 >>> import tempfile
 >>> with tempfile.TemporaryDirectory() as folder:
@@ -45,7 +45,7 @@ def season(store: str, days: int) -> Overview:
         ended = service.finish(made.id)
         (verdict,) = service.verify(made.id)
     if not verdict.ok:
-        raise RuntimeError(f"the log must replay to what is stored, but {verdict.finding}")
+        raise RuntimeError(f"a replay of the log must give the stored state, but {verdict.finding}")
     return ended
 
 

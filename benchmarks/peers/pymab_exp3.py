@@ -19,7 +19,7 @@ GAMMA = 0.3
 
 
 def called(seconds: float) -> dict[str, Any]:
-    """Select and update from Python for so many seconds."""
+    """Select and update from Python for this many seconds."""
     chance = random.Random(1)
     generator = np.random.default_rng(2)
     means = [0.7 - 0.4 * arm / (K - 1) for arm in range(K)]
@@ -36,7 +36,7 @@ def called(seconds: float) -> dict[str, Any]:
 
 
 def experiment(seconds: float) -> dict[str, Any]:
-    """Let pymab run one replicate, of a length that a short trial says will take so many seconds."""
+    """Run one replicate in pymab, with a length estimated from a short trial to take this many seconds."""
     world = BanditEnvironment(means=np.linspace(0.7, 0.3, K), reward_model=BernoulliReward())
 
     def timed(horizon: int) -> float:
@@ -52,7 +52,7 @@ def experiment(seconds: float) -> dict[str, Any]:
 
 
 def main(seconds: float) -> None:
-    """Measure both ways."""
+    """Measure both, and print the result."""
     measures = {"Exp3, select and update": called(seconds), "Exp3, its Rust experiment": experiment(seconds)}
     versions = {name: version(name) for name in ("pymab", "numpy")}
     print(json.dumps({"measures": measures, "versions": versions}))

@@ -1,7 +1,7 @@
 """river's Exp3, pull and update, on K = 10 Bernoulli arms. Prints one line of JSON.
 
-Its weights are kept in linear space and overflow in the end. Then a fresh policy goes on, so that the clock
-runs as long as for the others, and the round in which the first one broke is reported.
+Its weights are not kept as logarithms and overflow eventually. Then a new policy continues, so that the measurement
+lasts as long as those of the other libraries, and the round in which the first policy failed is reported.
 """
 
 import json
@@ -17,7 +17,7 @@ GAMMA = 0.3
 
 
 def main(seconds: float) -> None:
-    """Play for so many seconds."""
+    """Play for this many seconds."""
     chance = random.Random(1)
     means = [0.7 - 0.4 * arm / (K - 1) for arm in range(K)]
     arms = list(range(K))

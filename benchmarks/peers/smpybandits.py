@@ -1,7 +1,7 @@
 """SMPyBandits' Exp3 and Tsallis-INF, choice and getReward, on K = 10 Bernoulli arms.
 
-Prints one line of JSON, after what the library itself prints. The library draws from NumPy's global
-generator; it is left unseeded, since only the clock matters here.
+Prints one line of JSON, after the output of the library itself. The library draws from NumPy's global
+generator, which is not seeded, since only the time matters here.
 """
 
 import json
@@ -19,7 +19,7 @@ K = 10
 
 
 def played(make: Callable[[int], Any], seconds: float) -> dict[str, Any]:
-    """Play one policy for so many seconds."""
+    """Play one policy for this many seconds."""
     chance = random.Random(1)
     means = [0.7 - 0.4 * arm / (K - 1) for arm in range(K)]
     policy = make(K)
