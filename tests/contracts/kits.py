@@ -142,7 +142,7 @@ def knows_no_arm_by_name(row: BanditRow) -> None:
     plain, turned = row.make(), row.make()
     last = plain.n_arms - 1
     if row.certain:  # of equal arms the first, by its number: the last cannot have been played
-        assert refused(lambda: turned.update(last, 0.5)).startswith("arm must be one of positive probability")
+        assert refused(lambda: turned.update(last, 0.5)).startswith("arm must have positive probability")
         return
     for n in range(30):
         arm = int(plain.probabilities.argmax()) if n % 3 else int(plain.probabilities.argmin())

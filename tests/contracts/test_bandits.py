@@ -120,7 +120,7 @@ def test_an_arm_of_probability_zero_cannot_have_been_drawn(name: str) -> None:
     before = bandit.state()
     for arm in impossible.tolist():
         message = kits.refused(lambda arm=arm: bandit.update(arm, 0.5), ae.InvalidArgument)
-        assert message == f"arm must be one of positive probability, but arm {arm} has probability 0"
+        assert message == f"arm must have positive probability, but arm {arm} has probability 0"
     assert bandit.state() == before
     # The greedy one, the leader's follower and the certain ones do rule arms out, so that the above is not empty.
     ruled_out = BANDITS[name].certain or name in {"tsallis, follow the leader", "exp3, greedy"}

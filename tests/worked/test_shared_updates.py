@@ -175,8 +175,8 @@ def test_bad_input_changes_nothing() -> None:
     bandit = taught(ae.Exp3(3, learning_rate=0.1), 5)
     before = bandit.state()
     cases: list[tuple[Any, Any, str]] = [
-        ([], [], "losses must be as many as arms, at least one, but got 0 for 0 arms"),
-        ([0, 1], [0.5], "losses must be as many as arms, at least one, but got 1 for 2 arms"),
+        ([], [], "losses must have the length of arms, at least 1, but got 0 for 0 arms"),
+        ([0, 1], [0.5], "losses must have the length of arms, at least 1, but got 1 for 2 arms"),
         ([0, 3], [0.5, 0.5], "arms must be at most 2, but got 3"),
         ([0, 0.5], [0.5, 0.5], "arms must be an int, but got 0.5"),
         ([0, 1], [0.5, 1.5], "losses must be at most 1, but got 1.5"),

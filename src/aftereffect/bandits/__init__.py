@@ -1,1 +1,1 @@
-"""Base algorithms for immediate losses in [0, 1], one a file. `protocol.py` holds the contract."""
+"""Base algorithms for immediate losses in [0, 1], one per module; `protocol.py` defines the contract."""

@@ -1,30 +1,30 @@
-"""½-Tsallis FTRL that sets its own rate, with a baseline that leaves only the noise to importance weighting.
+"""½-Tsallis FTRL with an adaptive rate and a baseline that reduces the variance of importance weighting.
 
 Algorithm 2 (Section 4) multiplies the whole loss by 1/q(J). Here a prediction b(i), fixed before the draw, is
-subtracted first and given to every arm: ẑ(i) = b(i) + 1{J=i}(ℓ − b(i))/q(i) has the same mean and far less spread.
-A loss below its baseline makes ẑ(J) negative, which the regulariser can bear down to −η/√q(J) only. So for losses in
-[0, v] the baseline is capped, at a harmonic sum, so that the largest deviation costs no more than a loss of full size:
+subtracted first and added to every arm: ẑ(i) = b(i) + 1{J=i}(ℓ − b(i))/q(i) has the same mean and a much smaller
+variance. A loss below its baseline makes ẑ(J) negative, which the regulariser allows only down to −η/√q(J). So for
+losses in [0, v] the baseline is capped, and then the largest deviation costs no more than a loss of v:
 
     1/cap(i) = 1/v + 1/(η√q(i)),      b(i) = min(prediction, cap(i)).
 
-The rate grows by what each update costs: with z = ẑ − c for a shift c (FTRL does not see shifts),
+Each update increases the rate in proportion to its cost: with z = ẑ − c for a shift c (FTRL is invariant to shifts),
 
     cost = Σ z(i)² q(i)^{3/2} / (η (1 + s(i))),  s(i) = z(i)√q(i)/η > −1,      η += ϱ·cost/h,
 
-with h = 2(√K − 1), ϱ = 5/2. For the arms not played a bound of 1/(1 + s) that is the same for all of them will do, so
-that two moments of their baselines give the cost. Nothing is tuned to a horizon, and
-E[regret] ≤ hη₁ + 4.43√(K Σv²), which is hη₁ + 4.43√(KN) for losses in [0, 1]; the sum of costs bounds the regret of the
-run at hand on average. docs/theory/adaptive.md has the proofs.
+with h = 2(√K − 1), ϱ = 5/2. For the arms not played a common bound on 1/(1 + s) is enough, so their part of the cost
+follows from two moments of their baselines. Nothing is tuned to a horizon, and E[regret] ≤ hη₁ + 4.43√(K Σv²), which is
+hη₁ + 4.43√(KN) for losses in [0, 1]; `realised_bound` is a bound computed from the costs of a run. The proofs are in
+docs/theory/adaptive.md.
 
-The kernel. With L counted from the leader's on, q(i)^(−1/2) = y(i) = L(i)/η + u, as in tsallis.py. All that concerns
-the arm played J is a few numbers: with x its loss beyond its baseline, ẑ(J) − b(J) = x·y², and s(J) = x·y/η at shift
-b(J). Of the other arms two moments of their baselines are enough, for the cost as for a good guess at the next
-multiplier: so an update needs few divisions besides two an arm.
+The kernel. With L relative to the leader's, q(i)^(−1/2) = y(i) = L(i)/η + u, as in tsallis.py. The arm played, J, needs
+only a few numbers: if x is its loss minus its baseline, ẑ(J) − b(J) = x·y², and s(J) = x·y/η at shift b(J). For the
+other arms two moments of their baselines are enough, both for the cost and for a good guess of the next multiplier, so
+an update needs few divisions apart from two per arm.
 
-- *Loops that divide do nothing else*: so the compiler takes several arms at once, to the same last bit.
-- *Sums go over even and odd arms side by side*, for each addition waits for the one before. Their order is fixed, so
-  that results are the same on every machine.
-- *The last step needs no division*, as in tsallis.py, with one term more: up to |v| = 1e−4 the error is (v/y)⁴.
+- *Loops that divide do nothing else*, so that the compiler can vectorise them; the results are identical.
+- *Sums are taken over even and odd arms separately*, because each addition waits for the previous one. Their order is
+  fixed, so that results are the same on every machine.
+- *The last step needs no division*, as in tsallis.py, with one more term: up to |v| = 1e−4 the error is (v/y)⁴.
 """
 
 import math
@@ -40,24 +40,24 @@ from aftereffect.theory.adaptive import ADAPTIVE_GROWTH
 FIRST_RATE = 1.5
 MEMORY = 20.0
 LAST_SHIFT = 1e-4
-# Up to here a term less will do.
+# Up to this shift one term fewer is enough.
 SHORT_SHIFT = 3e-6
 MOST = 1e300
 
-# state: q in [0, K), L in [K, 2K), √q in [2K, 3K), in [3K, 4K) baselines or estimates ẑ while an update lasts, and from
-# 4K on these numbers: η, 1/η, u, Σ q^{3/2}, Σ q², the usual loss, the number of updates and the sums over them.
+# state: q in [0, K), L in [K, 2K), √q in [2K, 3K), in [3K, 4K) baselines or estimates ẑ during an update, and from 4K
+# on these numbers: η, 1/η, u, Σ q^{3/2}, Σ q², the usual loss, the number of updates and the sums over them.
 RATE, INVERSE, LEVEL, CUBES, FOURTHS, MEAN, SEEN, COST, PENALTY, MOVED, SQUARES, NUMBERS = range(12)
 
 
 class AdaptiveParams(NamedTuple):
-    """first_rate: η₁. memory: over how many updates the prediction averages."""
+    """first_rate: η₁. memory: the number of updates over which the prediction averages."""
 
     first_rate: float
     memory: float
 
 
 def size(n_arms: int) -> int:
-    """Four numbers an arm, and some more."""
+    """Four numbers per arm, and the scalars."""
     return 4 * n_arms + NUMBERS
 
 
@@ -96,25 +96,25 @@ def update_sum(params: AdaptiveParams, n_arms: int, state: FloatState, arm: int,
     x = loss - b
     behind[arm] = min(behind[arm] + x * y * y, MOST)
     pull, others, least = gathered(n_arms, state, b)
-    # Shifts are counted from b(J). At that one 1/(1 + s(i)) ≤ 2 for every arm but J.
+    # Shifts are measured from b(J). At the shift b(J), 1/(1 + s(i)) ≤ 2 for every arm except J.
     steep = y * inverse
     wide = 1.0 + x * steep
     otherwise = x * (x * steep / wide) + 2.0 * others * inverse
-    # Nearly the best shift is the mean of the estimates by weights w = q^{3/2}/(1 + s), with J's s only.
+    # A nearly optimal shift is the mean of the estimates with weights q^{3/2}, for J divided by 1 + s(J).
     played = q * r
     rest = max(numbers[CUBES] - played, 0.0)
     gap = x * rest - q * pull
     below = rest * wide + played
     each = 1.0 / below
     shift = (pull * wide + r * x) * each
-    # What is left of x there, x − shift·q(J); s(J), and 1/(1 + s(J)) by a division that need not wait for the first.
+    # At this shift: x − shift·q(J), s(J), and 1/(1 + s(J)) by a division that does not wait for the first one.
     left = gap * wide * each
     s = gap * wide * steep * each
     light = below / (below + gap * wide * steep)
     # For the other arms: Σ w(shift − b(i) + b(J)), and Σ w(b(i) − b(J) − shift)².
     lag = gap * r * each
     spread = max(others + shift * (lag - pull), 0.0)
-    # Their s ≥ −(b(J) + shift)·max √q/η, and max √q = 1/u: so much is 1/(1 + s) at most.
+    # Their s ≥ −(b(J) + shift)·max √q/η, and max √q = 1/u, which gives an upper bound on 1/(1 + s).
     heavy = u / (u - max(b + shift, 0.0) * inverse)
     if light > 0.0 and 0.0 < heavy <= 2.0:
         cost = min(left * s * light + heavy * (spread * inverse), otherwise)
@@ -122,8 +122,8 @@ def update_sum(params: AdaptiveParams, n_arms: int, state: FloatState, arm: int,
         z[arm] = b + x * y * y
         cost = charged(n_arms, state, b + shift, otherwise)
     rate = eta + cost * (0.5 * ADAPTIVE_GROWTH / (math.sqrt(n_arms) - 1.0))
-    # The next multiplier: one step from there towards Σ q/(1 + s)² = 1, the others' part to second order; and it
-    # follows the rate, by 1/Σ w(1 + s)⁻³.
+    # A guess of the next multiplier: one step from there towards Σ q/(1 + s)² = 1, to second order for the other arms,
+    # plus the increase of the rate times 1/Σ w(1 + s)⁻³.
     slope = 3.0 * (numbers[FOURTHS] - q * q) / rest
     excess = 2.0 * lag * inverse + slope * spread * inverse * inverse - q * (1.0 - light * light)
     near = 1.0 / (rest + slope * lag * inverse + played * light * light * light)
@@ -156,14 +156,14 @@ def update_many_sums(
     pull = 0.0
     whole = 0.0
     for i in range(n_arms):
-        # What the units that played arm i lost beyond its baseline.
+        # The losses of the units that played arm i, minus its baseline.
         beyond = 0.0
         for m in range(units):
             if arms[m] == i:
                 beyond += losses[m] - z[i]
         if beyond != 0.0:
             z[i] = min(z[i] + beyond / (units * state[i]), MOST)
-        # For an average the lowest baseline is a shift with every s(i) > −1.
+        # For an average of estimates, every s(i) > −1 if the shift is the lowest baseline.
         w = state[i] * roots[i] / (eta + (z[i] - lowest) * roots[i])
         pull += w * z[i]
         whole += w
@@ -174,7 +174,7 @@ def update_many_sums(
     for i in range(n_arms):
         behind[i] = min(behind[i] + z[i], MOST)
         least = min(least, behind[i])
-    # Where the multiplier would be to first order: it follows the estimates' mean, and the rate.
+    # The next multiplier to first order: it moves with the mean of the estimates and with the rate.
     level = least + numbers[LEVEL] * eta - shift + (rate - eta) / numbers[CUBES]
     learn(n_arms, state, least, level, rate, cost, top)
     follow(params, numbers, (mean - offset) / weight)
@@ -182,17 +182,17 @@ def update_many_sums(
 
 @helper
 def follow(params: AdaptiveParams, numbers: FloatState, value: float) -> None:
-    """Move the usual loss towards this one: the average at first, later over about the last `memory` updates."""
+    """Update the usual loss: the mean of all losses at first, later of about the last `memory` losses."""
     numbers[SEEN] += 1.0
     numbers[MEAN] += (value - numbers[MEAN]) / min(numbers[SEEN], params.memory)
 
 
-# The passes over the arms in an update.
+# The loops over the arms in an update.
 
 
 @helper
 def parts(n_arms: int, state: FloatState) -> tuple[FloatState, FloatState, FloatState, FloatState]:
-    """Return the state from L, √q, the baselines and the numbers on; from q on it is the state itself."""
+    """Return views of the state that begin at L, √q, the baselines and the numbers; q begins at 0."""
     return state[n_arms:], state[2 * n_arms :], state[3 * n_arms :], state[4 * n_arms :]
 
 
@@ -245,13 +245,13 @@ def gathered(n_arms: int, state: FloatState, b: float) -> tuple[float, float, fl
 
 @helper
 def charged(n_arms: int, state: FloatState, shift: float, otherwise: float) -> float:
-    """Return the cost at a shift, Σ z²q^{3/2}/(η(1 + s)), if that is allowed and less than another shift's."""
+    """Return the cost at a shift, Σ z²q^{3/2}/(η(1 + s)), or `otherwise` if that is less or some s ≤ −1."""
     _, roots, z, numbers = parts(n_arms, state)
     eta = numbers[RATE]
     cost = 0.0
     room = eta
     for i in range(n_arms):
-        # In an order that cannot overflow.
+        # This order of operations cannot overflow.
         x = z[i] - shift
         reach = x * roots[i]
         room = min(room, eta + reach)
@@ -262,16 +262,16 @@ def charged(n_arms: int, state: FloatState, shift: float, otherwise: float) -> f
 
 @helper
 def learn(n_arms: int, state: FloatState, least: float, level: float, rate: float, cost: float, top: float) -> None:
-    """Take L from its least on, solve Σ (L/η + u)⁻² = 1 from the guess given as in tsallis.py, and keep account."""
+    """Make L relative to `least`, solve Σ (L/η + u)⁻² = 1 from a guess as in tsallis.py, and update the sums."""
     behind, roots, z, numbers = parts(n_arms, state)
     inverse = 1.0 / rate
     u = level * inverse
     for i in range(n_arms):
         behind[i] -= least
-    # The baselines' place holds 1/y on the way.
+    # The memory of the baselines holds 1/y meanwhile.
     fifths = 0.0
     for _ in range(100):
-        # NaN compares false: an overflow in the guess starts from the safe end too.
+        # NaN compares false, so a guess that overflowed is replaced by 1 too, the least possible u.
         if not u >= 1.0:
             u = 1.0
         for i in range(n_arms):
@@ -282,7 +282,7 @@ def learn(n_arms: int, state: FloatState, least: float, level: float, rate: floa
         first = (mass - 1.0) * half
         bend = 3.0 * fourths * half
         v = first + first * first * bend
-        # √q's place is free by now.
+        # The memory of √q is free here.
         if SHORT_SHIFT < abs(v) <= LAST_SHIFT:
             for i in range(n_arms):
                 roots[i] = z[i] * z[i] * (z[i] * z[i]) * z[i]
@@ -359,19 +359,19 @@ kernel.register(
 
 
 class AdaptiveTsallis(FTRLBandit):
-    """½-Tsallis FTRL with a capped baseline and a rate that follows its costs; no horizon, nothing to tune.
+    """½-Tsallis FTRL with a capped baseline and a rate that grows with its costs; it needs no horizon or tuning.
 
-    first_rate: η₁ > 0, the rate before anything is known; it is added to the bound once, times 2(√K − 1).
-    memory: over how many updates the prediction averages, at least 1.
+    first_rate: η₁ > 0, the initial rate; it adds 2(√K − 1)η₁ to the regret bound.
+    memory: the number of updates over which the prediction averages, at least 1.
 
     >>> bandit = AdaptiveTsallis(n_arms=2)
     >>> bandit.update(0, 1.0)
-    >>> bandit.learning_rate > 1.5               # it cost something
+    >>> bandit.learning_rate > 1.5               # the update had a cost
     True
-    >>> bandit.regret_bound(10_000) < 630.0      # at most hη₁ + 4.43√(KN), whatever the losses
+    >>> bandit.regret_bound(10_000) < 630.0      # at most hη₁ + 4.43√(KN), for all losses
     True
 
-    Reference: docs/theory/adaptive.md; Algorithm 2 of the paper is the same with b = 0 and η fixed.
+    Reference: docs/theory/adaptive.md; Algorithm 2 of the paper is the same with b = 0 and a fixed η.
     """
 
     @checks.by_keyword
@@ -382,44 +382,44 @@ class AdaptiveTsallis(FTRLBandit):
 
     @property
     def learning_rate(self) -> float:
-        """η, as it is now."""
+        """The current η."""
         return self._number(RATE)
 
     @property
     def updates(self) -> int:
-        """How many updates there have been."""
+        """The number of updates so far."""
         return int(self._number(SEEN))
 
     @property
     def cost(self) -> float:
-        """Σ cost: what instability has been charged so far."""
+        """Σ cost: the sum of the costs of all updates so far."""
         return self._number(COST)
 
     @property
     def penalty(self) -> float:
-        """Σ 2(η_{n+1} − η_n)(Σ√q_{n+1} − 1): what the growth of the rate has been charged so far."""
+        """Σ 2(η_{n+1} − η_n)(Σ√q_{n+1} − 1): the cost of the growth of the rate so far."""
         return self._number(PENALTY)
 
     @property
     def moved(self) -> float:
-        """S: the probability that has changed hands so far."""
+        """S: the probability mass moved so far."""
         return self._number(MOVED)
 
     @property
     def squares(self) -> float:
-        """Σ v², v the most that the loss of an update could be."""
+        """Σ v², where v is the greatest possible loss of an update."""
         return self._number(SQUARES)
 
     def realised_bound(self) -> float:
-        """Return hη₁ + Σ penalty + Σ cost: on average, at least the regret so far."""
+        """Return hη₁ + Σ penalty + Σ cost; its mean bounds the mean regret so far."""
         return 2.0 * (math.sqrt(self.n_arms) - 1.0) * self.first_rate + self.penalty + self.cost
 
     def stability(self) -> float:
-        """Return 1: one update may move everything, though all of them together move little (`mass_moved`)."""
+        """Return 1: one update may move all the mass, although all updates together move little (`mass_moved`)."""
         return 1.0
 
     def mass_moved(self, n: int, squares: float | None = None) -> float:
-        """Return a bound on E[S] over n updates, whose v² add up to `squares` on average (n unless given)."""
+        """Return a bound on E[S] over n updates, whose v² sum to `squares` on average (by default n)."""
         n = checks.integer("n", n, low=0)
         return theory.adaptive_mass_moved(self.n_arms, n, float(n) if squares is None else squares, self.first_rate)
 

@@ -1,10 +1,10 @@
 """Exp3 (Auer, Cesa-Bianchi, Freund and Schapire 2002) for losses, without mixing, in log space.
 
-The weights are w(i) = exp(−ηL(i)) for the estimated losses L. Their logarithms are kept; a weight is the
-exponential of its logarithm less a common reference. An update changes one logarithm, so it costs one
-exponential; when the sum of weights has sunk below 2⁻⁶⁴ the reference moves up to the greatest logarithm and
-all weights are computed afresh. No weight is ever updated by multiplication, so rounding errors do not build up, and
-an arm whose weight has underflowed recovers when the others have fallen.
+The weights are w(i) = exp(−ηL(i)) for the estimated losses L. Their logarithms are stored; a weight is the
+exponential of its logarithm minus a common reference. An update changes one logarithm, so it costs one
+exponential; when the sum of weights falls below 2⁻⁶⁴, the reference is set to the greatest logarithm and all weights
+are recomputed. No weight is ever updated by multiplication, so rounding errors do not accumulate, and an arm whose
+weight has underflowed recovers when the other weights have decreased.
 """
 
 import math
@@ -44,13 +44,13 @@ def start(params: Exp3Params, n_arms: int, state: FloatState) -> None:
 
 
 def draw(params: Exp3Params, n_arms: int, state: FloatState, u: float) -> int:
-    """Return the arm whose stretch of the running sum of weights holds u of the whole."""
+    """Return the arm whose interval of the cumulative sum of weights contains u times their sum."""
     return scan(state, n_arms, u * state[2 * n_arms])
 
 
 def update(params: Exp3Params, n_arms: int, state: FloatState, arm: int, loss: float) -> None:
     """ln w(J) −= ηℓ/q(J), with 1/q(J) = Σw/w(J)."""
-    # Nothing to learn, and 0·∞ where 1/q(J) overflows.
+    # A loss of 0 changes nothing, and would give 0·∞ if 1/q(J) overflows.
     if loss == 0.0:
         return
     lower(n_arms, state, arm, params.learning_rate * loss * (state[2 * n_arms] / state[arm]))
@@ -58,7 +58,7 @@ def update(params: Exp3Params, n_arms: int, state: FloatState, arm: int, loss: f
 
 @helper
 def lower(n_arms: int, state: FloatState, arm: int, step: float) -> None:
-    """ln w(i) −= step for one arm, and its weight and the sum of weights with it."""
+    """ln w(i) −= step for one arm; update its weight and the sum of weights."""
     log = max(state[n_arms + arm] - step, LEAST_LOG)
     state[n_arms + arm] = log
     state[arm] = math.exp(log - state[2 * n_arms + 1])
@@ -75,7 +75,7 @@ def update_many(params: Exp3Params, n_arms: int, state: FloatState, arms: IntSta
             step = params.learning_rate * losses[m] * (state[2 * n_arms] / state[arms[m]]) / units
             at = n_arms + arms[m]
             state[at] = max(state[at] - step, LEAST_LOG)
-    # Only now: the units drew from the weights as they were.
+    # Not in the loop above, because the units drew from the old weights.
     for m in range(units):
         state[arms[m]] = math.exp(state[n_arms + arms[m]] - state[2 * n_arms + 1])
     if heard:
@@ -84,8 +84,8 @@ def update_many(params: Exp3Params, n_arms: int, state: FloatState, arms: IntSta
 
 @helper
 def add_up(n_arms: int, state: FloatState) -> None:
-    """Sum the weights; move the reference where they have sunk too far."""
-    # Two sums side by side: each addition waits for the one before.
+    """Sum the weights; change the reference if the sum is too small."""
+    # Two independent sums, because each addition waits for the previous one.
     whole = state[0]
     other = state[1]
     for i in range(1, n_arms // 2):
@@ -107,7 +107,7 @@ def add_up(n_arms: int, state: FloatState) -> None:
 
 
 def probabilities(params: Exp3Params, n_arms: int, state: FloatState, q: FloatState) -> None:
-    """Weights over their sum."""
+    """The weights divided by their sum."""
     for i in range(n_arms):
         q[i] = state[i] / state[2 * n_arms]
 
@@ -143,14 +143,15 @@ class Exp3(KernelBandit):
         return theory.exp3_regret_bound(self.n_arms, n, self.learning_rate)
 
     def shared_regret_bound(self, n: int, n_units: int) -> float:
-        """Return ln K/η + ηn(K/M + 1 − 1/M)/2, for averages over M = `n_units` units; `stability` stays.
+        """Return ln K/η + ηn(K/M + 1 − 1/M)/2, for averages over M = `n_units` units; `stability` holds as well.
 
         *Regret.* A round's price is at most (η/2) Σ_i q(i) c_i² for estimates c ≥ 0. Here c_i is the average of
         M independent estimates, each of mean at most 1 and mean square at most 1/q(i), so that
         E[c_i²] ≤ 1/(Mq(i)) + 1 − 1/M.
 
-        *Stability.* No more mass moves than the sum of weights loses, Σ_i q(i)(1 − exp(−ηc_i)) ≤ η Σ_i q(i) c_i.
-        Each unit adds its loss over M to the last sum, which is at most 1 in every run (Lemma 14: M = 1).
+        *Stability.* The mass moved is at most the decrease of the sum of weights,
+        Σ_i q(i)(1 − exp(−ηc_i)) ≤ η Σ_i q(i) c_i. Each unit contributes its loss divided by M to the last sum, which
+        is therefore at most 1 in every run (Lemma 14: M = 1).
         """
         alone = self.regret_bound(n)
         M = checks.integer("n_units", n_units, low=1)

@@ -1,12 +1,12 @@
 """Exp3-IX: Exp3 (Section 4 of the paper) with implicit exploration, after Kocák et al. (2014) and Neu (2015).
 
-The loss of the arm played is divided by q(J) + γ, not q(J). Estimates are then at most 1/γ, so that the
-regret holds its bound with high probability and not only on average; they err low, which makes rare arms look
-better than they are, hence the name. Dividing ℓ by q(J) + γ is dividing ℓ·q(J)/(q(J) + γ) by q(J): Exp3-IX is
-Exp3 fed that smaller loss, and its state and arithmetic are those of `exp3.py`.
+The loss of the arm played is divided by q(J) + γ, not q(J). Estimates are then at most 1/γ, so the regret bound
+holds with high probability and not only on average. They are biased downwards, which makes rarely played arms look
+better than they are; hence the name. Dividing ℓ by q(J) + γ is the same as dividing ℓ·q(J)/(q(J) + γ) by q(J):
+Exp3-IX is Exp3 fed this smaller loss, and its state and arithmetic are those of `exp3.py`.
 
-The bounds below are derived here. So is the default γ = η/2: with it the second term of the regret bound is at most
-twice that of Exp3.
+The bounds below are derived here, not in the references. With the default γ = η/2 the second term of the regret bound
+is at most twice that of Exp3.
 """
 
 import math
@@ -36,11 +36,11 @@ kernel.register(Exp3IXParams, kernel.BanditKernel(exp3.size, exp3.start, exp3.dr
 
 
 class Exp3IX(KernelBandit):
-    """Exponential weights on losses that err low: q_n(i) ∝ exp(−η L̂_{n−1}(i)), and L̂(J) += ℓ/(q_n(J) + γ).
+    """Exponential weights with estimates biased downwards: q_n(i) ∝ exp(−η L̂_{n−1}(i)), L̂(J) += ℓ/(q_n(J) + γ).
 
     learning_rate: η > 0. √(ln K/(KN)) minimises the bound on its regret over N rounds for the default γ,
         without the denominator 1 + Kγ.
-    exploration: γ ≥ 0; None stands for η/2. 0 is Exp3.
+    exploration: γ ≥ 0; None means η/2. 0 gives Exp3.
 
     >>> bandit = Exp3IX(n_arms=2, learning_rate=0.5)
     >>> bandit.update(0, 1.0)                    # q was (1/2, 1/2), γ = 1/4: L̂ = (4/3, 0), odds e^(−2/3)
@@ -60,22 +60,22 @@ class Exp3IX(KernelBandit):
     def stability(self) -> float:
         """Return ξ = η/(1 + γ).
 
-        As for Exp3 (Lemma 14), no more mass reaches the other arms than the sum of weights loses, and with
-        q = q_n(J) that is q(1 − exp(−ηℓ/(q + γ))) <= ηq/(q + γ) <= η/(1 + γ), in every run.
+        As for Exp3 (Lemma 14), the other arms gain at most the decrease of the sum of weights, and with q = q_n(J)
+        that is q(1 − exp(−ηℓ/(q + γ))) <= ηq/(q + γ) <= η/(1 + γ), in every run.
         """
         return self.learning_rate / (1.0 + self.exploration)
 
     def regret_bound(self, n: int) -> float:
         """Return ln K/η + (η/2 + γ)·nK/(1 + Kγ), a bound on the expected regret.
 
-        For estimates c_m >= 0 in rounds m = 1..n, exponential weights promise, against any arm i,
+        For estimates c_m >= 0 in rounds m = 1..n, exponential weights satisfy, for every arm i,
 
             Σ_m (⟨q_m, c_m⟩ − c_m(i)) <= ln K/η + (η/2) Σ_m Σ_j q_m(j) c_m(j)².
 
         On average over the arm drawn, with r_j = q_m(j)/(q_m(j) + γ) and losses of at most 1: c_m(i) is at
         most the loss of i; ⟨q_m, c_m⟩ falls short of the loss suffered by at most γ Σ r_j; and the sum over j
-        on the right is at most Σ r_j² <= Σ r_j. Each r_j is concave in q_m(j), so Σ r_j is greatest where q_m
-        is uniform: K/(1 + Kγ). γ = 0 gives the bound of Exp3.
+        on the right is at most Σ r_j² <= Σ r_j. Each r_j is concave in q_m(j), so Σ r_j is greatest for uniform
+        q_m: K/(1 + Kγ). γ = 0 gives the bound of Exp3.
         """
         n = checks.integer("n", n, low=0)
         K, eta, gamma = self.n_arms, self.learning_rate, self.exploration

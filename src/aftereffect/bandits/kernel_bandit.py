@@ -1,4 +1,4 @@
-"""The object around a base algorithm in kernel form: checks, copies, saves; the arithmetic stays in the kernel."""
+"""The Python object of a base algorithm in kernel form: it checks, copies and saves; the kernel does the arithmetic."""
 
 import copy
 from abc import ABC, abstractmethod
@@ -15,11 +15,11 @@ from aftereffect.core.errors import InvalidArgument, InvalidState
 from aftereffect.core.kernel import FloatState, IntState, Terms, WordState
 from aftereffect.core.random import uniform
 
-# What an interactive object calls, compiled: each reaches the kernel through the type of `params`.
+# The functions that the object calls, compiled; each finds the kernel by the type of `params`.
 
 
 def draw_arm(params: Any, n_arms: int, state: FloatState, rng: WordState) -> int:
-    """Draw an arm with the next uniform number of a stream."""
+    """Return an arm, drawn with the next uniform number of a stream."""
     return kernel.bandit_draw(params, n_arms, state, uniform(rng))
 
 
@@ -34,7 +34,7 @@ def learn_loss(params: Any, n_arms: int, state: FloatState, arm: int, loss: floa
 
 
 def learn_losses(params: Any, n_arms: int, state: FloatState, arms: IntState, losses: FloatState) -> None:
-    """Feed the losses of several units' arms; those of a lone unit as `learn_loss` does, to the last bit."""
+    """Feed the losses of several units' arms; for a single unit this equals `learn_loss` bit for bit."""
     if arms.shape[0] == 1:
         kernel.bandit_update(params, n_arms, state, arms[0], losses[0])
     else:
@@ -47,7 +47,7 @@ def learn_sum(params: Any, n_arms: int, state: FloatState, arm: int, loss: float
 
 
 def learn_sums(params: Any, n_arms: int, state: FloatState, arms: IntState, losses: FloatState, terms: Terms) -> None:
-    """Feed such losses of several units' arms; those of a lone unit as `learn_sum` does, to the last bit."""
+    """Feed such losses of several units' arms; for a single unit this equals `learn_sum` bit for bit."""
     if arms.shape[0] == 1:
         kernel.bandit_update_sum(params, n_arms, state, arms[0], losses[0], terms)
     else:
@@ -60,9 +60,9 @@ def write_probabilities(params: Any, n_arms: int, state: FloatState, q: FloatSta
 
 
 class KernelBandit(ABC):
-    """A base algorithm whose parameters, a NamedTuple, name its kernel.
+    """A base algorithm whose kernel is identified by the type of its parameters, a NamedTuple.
 
-    Subclasses hand `params` over and give `stability` and `regret_bound`.
+    Subclasses pass `params` to the constructor and define `stability` and `regret_bound`.
     """
 
     def __init__(self, n_arms: int, params: NamedTuple) -> None:
@@ -76,7 +76,7 @@ class KernelBandit(ABC):
 
     def _compiled(self, function: Callable[..., Any], *arguments: Any) -> Callable[..., Any]:
         """Return a function of (params, n_arms, state, *arguments), compiled for arguments of these types."""
-        # numba's import costs a quarter of a second: here, not with the package.
+        # Importing numba takes a quarter of a second, so it is not imported with the package.
         from aftereffect.core.jit import entry
 
         return entry(function, self.params, self.n_arms, self._state, *arguments)
@@ -98,15 +98,15 @@ class KernelBandit(ABC):
         arm = checks.integer("arm", arm, low=0, high=self.n_arms - 1)
         loss = checks.real("loss", loss, low=0.0, high=1.0)
         if self.probabilities[arm] == 0.0:
-            raise InvalidArgument(f"arm must be one of positive probability, but arm {arm} has probability 0")
+            raise InvalidArgument(f"arm must have positive probability, but arm {arm} has probability 0")
         self.learn(arm, loss)
 
     def learn(self, arm: int, loss: float) -> None:
-        """Do what `update` does, without checks: for callers that guarantee an arm in 0..K-1 and a loss in [0, 1]."""
+        """Update without checks, for callers that guarantee an arm in 0..K-1 and a loss in [0, 1]."""
         self._update(self.params, self.n_arms, self._state, arm, loss)
 
     def prepare_many(self) -> None:
-        """Compile `update_many` ahead of its first call; refuse if the kernel has none."""
+        """Compile `update_many` before its first call; raise an error if the kernel has none."""
         _ = self._learn_many
 
     @cached_property
@@ -119,10 +119,10 @@ class KernelBandit(ABC):
         return self._compiled(learn_losses, np.zeros(1, np.int64), np.zeros(1))
 
     def update_many(self, arms: Sequence[int], losses: Sequence[float]) -> None:
-        """Feed the losses of arms that units drew from `probabilities`: learn from the average estimate."""
+        """Feed the losses of arms that several units drew from `probabilities`; their estimates are averaged."""
         if not len(arms) == len(losses) > 0:
             raise InvalidArgument(
-                f"losses must be as many as arms, at least one, but got {len(losses)} for {len(arms)} arms"
+                f"losses must have the length of arms, at least 1, but got {len(losses)} for {len(arms)} arms"
             )
         arms = [checks.integer("arms", arm, low=0, high=self.n_arms - 1) for arm in arms]
         losses = [checks.real("losses", loss, low=0.0, high=1.0) for loss in losses]
@@ -133,12 +133,12 @@ class KernelBandit(ABC):
         self.learn_many(arms, losses)
 
     def learn_many(self, arms: Sequence[int], losses: Sequence[float]) -> None:
-        """Do what `update_many` does, without checks: see `learn`."""
+        """Do the same as `update_many` without checks; see `learn`."""
         found = np.array(arms, np.int64), np.array(losses)
         self._learn_many(self.params, self.n_arms, self._state, *found)
 
     def prepare_sums(self) -> None:
-        """Compile `learn_sum` and `learn_sums` ahead of their first call; refuse if the kernel has no `update_sum`."""
+        """Compile `learn_sum` and `learn_sums` before their first call; raise an error if there is no `update_sum`."""
         _ = self._learn_sums
 
     @cached_property
@@ -153,11 +153,11 @@ class KernelBandit(ABC):
         return one, self._compiled(learn_sums, np.zeros(1, np.int64), np.zeros(1), terms)
 
     def learn_sum(self, arm: int, loss: float, *terms: float) -> None:
-        """Learn from a sum without checks; terms: weight, offset and top (`core/kernel.py`)."""
+        """Update with a sum, without checks; terms: weight, offset and top (`core/kernel.py`)."""
         self._learn_sums[0](self.params, self.n_arms, self._state, arm, loss, terms)
 
     def learn_sums(self, arms: Sequence[int], losses: Sequence[float], *terms: float) -> None:
-        """Learn from several units' sums; see `learn_sum`."""
+        """Update with several units' sums; see `learn_sum`."""
         found = np.array(arms, np.int64), np.array(losses)
         self._learn_sums[1](self.params, self.n_arms, self._state, *found, terms)
 
@@ -167,13 +167,13 @@ class KernelBandit(ABC):
 
     @abstractmethod
     def regret_bound(self, n: int) -> float:
-        """Return 𝓡_n: a bound on the expected regret after n rounds, whatever the losses."""
+        """Return 𝓡_n: a bound on the expected regret after n rounds, for all losses."""
 
     def shared_regret_bound(self, n: int, n_units: int) -> float:
-        """Return 𝓡_n where each round's estimate is the average of `n_units` units' (`update_many`).
+        """Return 𝓡_n if each round's estimate is an average over `n_units` units (`update_many`).
 
-        By default `regret_bound(n)`: whoever writes an `update_many` vouches that it holds for averages too,
-        and that `stability()` does.
+        By default `regret_bound(n)`. The author of an `update_many` must make sure that this bound and `stability()`
+        hold for averages too.
         """
         checks.integer("n_units", n_units, low=1)
         return self.regret_bound(n)
@@ -188,13 +188,13 @@ class KernelBandit(ABC):
         return type(self)(self.n_arms, **self.settings)
 
     def state(self) -> dict[str, Any]:
-        """Return all there is to know, in plain JSON types."""
+        """Return the complete state in plain JSON types."""
         fields = {"n_arms": self.n_arms, "settings": self.settings, "numbers": self._state.tolist()}
         return saved.seal(type(self).__name__, fields)
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
-        """Return the bandit that `state()` described."""
+        """Return a bandit with the state that `state()` returned."""
         fields = saved.unseal(state, cls.__name__, ("n_arms", "settings", "numbers"))
         try:
             bandit = cls(fields["n_arms"], **fields["settings"])
@@ -220,12 +220,12 @@ def kernel_base(bandit: Any) -> Any:
         raise InvalidArgument(
             f"bandit must be a base algorithm in kernel form, such as Exp3, but got {checks.shown(bandit)}"
         )
-    # The player starts the kernel afresh: what the object has learned would be lost.
+    # The player restarts the kernel, so anything the object has learned would be lost.
     return unplayed_copy(bandit, "")
 
 
 def unplayed_copy(bandit: Bandit, purpose: str = " for its player to be copied") -> Bandit:
-    """Return a base algorithm like this unplayed one, which shares nothing with it."""
+    """Return an independent copy of a base algorithm; one in kernel form must be unplayed."""
     if not isinstance(bandit, KernelBandit):
         return copy.deepcopy(bandit)
     twin = bandit.fresh()

@@ -1,17 +1,17 @@
-"""FTRL with the log barrier, a rate for each arm, and a prediction of the next loss; no horizon, nothing to tune.
+"""FTRL with the log barrier, a rate for each arm, and a prediction of the next loss; it needs no horizon or tuning.
 
 With rates η(i) and predictions m(i) for the next loss, both known before the draw,
 
     q = argmin ⟨L̂ + m, q⟩ + Σ η(i) ln(1/q(i)),   that is   q(i) = η(i)/(L̂(i) + m(i) − λ).
 
-The estimate ẑ(i) = m(i) + 1{J=i}(ℓ − m(i))/q(i) differs from the prediction at the arm played only, and there the
-barrier takes it at the price
+The estimate ẑ(i) = m(i) + 1{J=i}(ℓ − m(i))/q(i) differs from the prediction only at the arm played, and with the
+barrier this difference costs
 
     cost = η(J) (s − ln(1 + s)),   s = (ℓ − m(J))/η(J) > −1,
 
-whatever q(J) is. Predictions are capped at 1/m(i) ≥ 1 + 1/η(i), so that no surprise costs more than a loss of 1 that
-was predicted to be 0. Update n adds cost/ln(Kn) to the rate of its arm: the regret after N updates is on average at
-most 1 + Kη₁ ln(KN) + O(√(KN ln(KN))), for every N. docs/theory/log_barrier.md has the proof.
+for every q(J). Predictions are capped so that 1/m(i) ≥ 1 + 1/η(i); then no error costs more than a loss of 1 that was
+predicted as 0. Update n adds cost/ln(Kn) to the rate of its arm: the regret after N updates is on average at most
+1 + Kη₁ ln(KN) + O(√(KN ln(KN))), for every N. The proof is in docs/theory/log_barrier.md.
 """
 
 import math
@@ -30,20 +30,20 @@ MEMORY = 20.0
 
 
 class LogBarrierParams(NamedTuple):
-    """first_rate: η₁. memory: over how many updates the prediction averages."""
+    """first_rate: η₁. memory: the number of updates over which the prediction averages."""
 
     first_rate: float
     memory: float
 
 
-# state: q in [0, K), the estimated losses L, from the leader's on, in [K, 2K), the rates in [2K, 3K), what the
-# units of an update lost beyond their predictions in [3K, 4K), and from 4K on these numbers; q(i) = η(i)/(L(i) +
-# m(i) + LEVEL).
+# state: q in [0, K), the estimated losses L, relative to the least of them, in [K, 2K), the rates in [2K, 3K), the
+# losses of an update minus their predictions in [3K, 4K), and from 4K on the numbers below;
+# q(i) = η(i)/(L(i) + m(i) + LEVEL).
 LEVEL, MEAN, SEEN, COST, NUMBERS = 0, 1, 2, 3, 4
 
 
 def size(n_arms: int) -> int:
-    """Four numbers an arm, and four more."""
+    """Four numbers per arm, and four scalars."""
     return 4 * n_arms + NUMBERS
 
 
@@ -88,7 +88,7 @@ def update_many(params: LogBarrierParams, n_arms: int, state: FloatState, arms: 
 
 @helper
 def learn(params: LogBarrierParams, n_arms: int, state: FloatState, loss: float) -> None:
-    """Add the estimates to L, let the rates grow by what they cost, follow the loss, and solve for q."""
+    """Add the estimates to L, increase the rates by their costs, update the mean loss, and solve for q."""
     rates, beyond, own = 2 * n_arms, 3 * n_arms, 4 * n_arms
     state[own + SEEN] += 1.0
     inverse = 1.0 / math.log(n_arms * state[own + SEEN])
@@ -101,7 +101,7 @@ def learn(params: LogBarrierParams, n_arms: int, state: FloatState, loss: float)
         if x != 0.0:
             estimate += x / state[i]
             s = x / eta
-            # Of a tiny s rounding may leave less than 0.
+            # For a tiny s, rounding may give a negative number.
             cost = max(eta * (s - math.log1p(s)), 0.0)
             state[own + COST] += cost
             state[rates + i] = eta + cost * inverse
@@ -111,7 +111,7 @@ def learn(params: LogBarrierParams, n_arms: int, state: FloatState, loss: float)
 
 @helper
 def solve(n_arms: int, state: FloatState) -> None:
-    """Find u with Σ η/(L + m + u) = 1, and write q; L is counted from the leader's on, with its prediction."""
+    """Make L relative to the least of them, find u with Σ η/(L + m + u) = 1, and write q."""
     rates, own = 2 * n_arms, 4 * n_arms
     usual = state[own + MEAN]
     least = math.inf
@@ -119,8 +119,9 @@ def solve(n_arms: int, state: FloatState) -> None:
         least = min(least, state[n_arms + i])
     for i in range(n_arms):
         state[n_arms + i] -= least
-    # No q is above 1, so u is at least η(i) − L(i) − m(i) for each arm: start there. Σ is decreasing in u and its
-    # inverse is concave, a harmonic mean of straight lines; Newton's steps on the inverse never pass the root.
+    # No q is above 1, so u is at least η(i) − L(i) − m(i) for each arm: start from the greatest of these. Σ decreases
+    # in u and its inverse is concave, a harmonic mean of linear functions, so Newton's method for the inverse never
+    # overshoots the root.
     u = -math.inf
     for i in range(n_arms):
         eta = state[rates + i]
@@ -150,13 +151,13 @@ kernel.register(
 
 
 class LogBarrier(FTRLBandit):
-    """Optimistic FTRL with the log barrier and a rate for each arm that follows its costs.
+    """Optimistic FTRL with the log barrier and, for each arm, a rate that grows with its costs.
 
-    first_rate: η₁ > 0, the rate of every arm before anything is known.
-    memory: over how many updates the prediction averages, at least 1.
+    first_rate: η₁ > 0, the initial rate of every arm.
+    memory: the number of updates over which the prediction averages, at least 1.
 
     >>> bandit = LogBarrier(n_arms=2, first_rate=1.0)
-    >>> bandit.update(0, 1.0)                    # it cost 1 − ln 2, which over ln 2 is added to the rate of arm 0
+    >>> bandit.update(0, 1.0)                    # the cost is 1 − ln 2; cost/ln 2 is added to the rate of arm 0
     >>> bandit.learning_rates.round(6)
     array([1.442695, 1.      ])
 
@@ -171,38 +172,38 @@ class LogBarrier(FTRLBandit):
 
     @property
     def learning_rates(self) -> NDArray[np.float64]:
-        """η of every arm, as it is now."""
+        """The current η of every arm."""
         return self._state[2 * self.n_arms : 3 * self.n_arms].copy()
 
     @property
     def predictions(self) -> NDArray[np.float64]:
-        """The m of every arm: what it is expected to lose next, capped."""
+        """m of every arm: the predicted next loss, capped."""
         rates = self.learning_rates
         return np.minimum(self._number(MEAN), rates / (1.0 + rates))
 
     @property
     def updates(self) -> int:
-        """How many updates there have been."""
+        """The number of updates so far."""
         return int(self._number(SEEN))
 
     @property
     def cost(self) -> float:
-        """Σ cost: what instability has been charged so far."""
+        """Σ cost: the sum of the costs of all updates so far."""
         return self._number(COST)
 
     def realised_bound(self) -> float:
-        """Return 1 + ln(KN) Σ η(i) − Kη₁ ln K + Σ cost: on average, at least the regret so far."""
+        """Return 1 + ln(KN) Σ η(i) − Kη₁ ln K + Σ cost; its mean bounds the mean regret so far."""
         span, first = math.log(self.n_arms * max(self.updates, 1)), self.first_rate * self.n_arms
         return 1.0 + span * math.fsum(self.learning_rates) - first * math.log(self.n_arms) + self.cost
 
     def stability(self) -> float:
-        """Return 1, which is true of any base: how much q moves has not been bounded."""
+        """Return 1, which holds for every algorithm; no smaller bound has been derived."""
         return 1.0
 
     def regret_bound(self, n: int) -> float:
         """Return 1 + Kη₁ ln(Kn) + 2 ln(Kn) √(K Σ_{k ≤ n} (1/ln(Kk) + 1/ln²(Kk))), or n if that is less.
 
-        The sum is taken in pieces, each term of a piece at its first, where it is largest.
+        The sum is computed in groups: every term of a group is replaced by the first, which is the largest.
         """
         n, K = checks.integer("n", n, low=0), self.n_arms
         if n == 0:

@@ -14,9 +14,9 @@ from aftereffect.core.errors import BadDistribution, InvalidArgument
 class Bandit(Protocol):
     """A K-armed bandit algorithm for immediate losses in [0, 1].
 
-    It keeps a distribution q_n over its arms. Its owner draws J_n from q_n and calls `update(J_n, loss)` once, which
-    makes q_{n+1}. Between updates the distribution does not change. Any object with these attributes may be wrapped by
-    `CompositeLossWrapper`, which then owns it.
+    It maintains a distribution q_n over its arms. The caller draws J_n from q_n and calls `update(J_n, loss)` once,
+    which yields q_{n+1}. Between updates the distribution does not change. Any object with these attributes may be
+    wrapped by `CompositeLossWrapper`, which then owns it.
 
     To be saved, it also needs `state()` and a class method `from_state(state)`.
     """
@@ -27,7 +27,7 @@ class Bandit(Protocol):
 
     @property
     def probabilities(self) -> NDArray[np.float64]:
-        """q_n: K numbers, none negative, that sum to 1."""
+        """q_n: K nonnegative numbers that sum to 1."""
 
     def update(self, arm: int, loss: float) -> None:
         """Learn that playing `arm`, drawn from `probabilities`, cost `loss` in [0, 1]."""
@@ -36,11 +36,11 @@ class Bandit(Protocol):
         """ξ of Definition 3: a bound on E Σ_i (q_{n+1}(i) − q_n(i))⁺, in every round."""
 
     def regret_bound(self, n: int) -> float:
-        """𝓡_n: a bound on the expected regret after n rounds, whatever the losses."""
+        """𝓡_n: a bound on the expected regret after n rounds, for all losses."""
 
 
 def checked_distribution(bandit: Bandit) -> checks.FloatArray:
-    """Return the distribution of a base algorithm written elsewhere, or say what is wrong with it."""
+    """Return the distribution of a user's base algorithm; raise `BadDistribution` if it is not one over its arms."""
     try:
         q = checks.array("bandit.probabilities", bandit.probabilities, shape=(bandit.n_arms,))
     except InvalidArgument as error:

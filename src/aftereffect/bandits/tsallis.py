@@ -1,19 +1,19 @@
 """Algorithm 2 (Section 4): follow the regularised leader with ½-Tsallis entropy, at a fixed learning rate.
 
-The distribution is q(i) = η²/(L(i) − λ)², with λ < min L the one number that makes it sum to 1 (Lemma 12). In
+The distribution is q(i) = η²/(L(i) − λ)², where λ < min L is the only number for which it sums to 1 (Lemma 12). In
 units of η and measured from the leader, y(i) = (L(i) − min L)/η + u and q(i) = y(i)⁻², with u = (min L − λ)/η
-between 1 (the leader alone has mass 1) and √K (all arms alike). So one unknown u is solved for in each
-update, from G(u) = Σ y⁻² = 1:
+between 1 (the leader has all the mass) and √K (all arms are equal). So each update solves for one unknown, u, in
+G(u) = Σ y⁻² = 1:
 
-- *Secular Newton*: G^(−1/2) is concave and nearly straight, so u += G(√G − 1)/Σy⁻³ converges from below
-  without ever passing the root, and from above passes it once; u ≥ 1 then keeps it off the pole at 0.
-- *The first step is free*: only L(J) has grown, so G and Σy⁻³ at the old u differ from what they were in one
-  term.
+- *Secular Newton*: G^(−1/2) is concave and nearly linear, so u += G(√G − 1)/Σy⁻³ converges from below without
+  overshooting the root; from above it overshoots once, and u ≥ 1 then keeps it away from the pole at 0.
+- *The first step needs no loop*: only L(J) has changed, so G and Σy⁻³ at the old u differ from their previous
+  values in one term.
 - *The last step needs no division*: once the remaining shift v is below 3e−6, 1/(y+v) = r(1 − vr + v²r²) with
-  r = 1/y errs by (vr)³ < 3e−17.
+  r = 1/y has an error of (vr)³ < 3e−17.
 
 η = 0 is follow-the-leader: uniform over the arms of least estimated loss, which is the limit of the above.
-Rates so small that 1/η overflows are taken as 0.
+Rates below 1e−300 are treated as 0, so that 1/η cannot overflow.
 """
 
 import math
@@ -57,7 +57,7 @@ def start(params: TsallisParams, n_arms: int, state: FloatState) -> None:
 
 
 def draw(params: TsallisParams, n_arms: int, state: FloatState, u: float) -> int:
-    """Return the arm whose stretch of the running sum of q holds u."""
+    """Return the arm whose interval of the cumulative sum of q contains u."""
     return scan(state, n_arms, u)
 
 
@@ -77,7 +77,7 @@ def update(params: TsallisParams, n_arms: int, state: FloatState, arm: int, loss
     if eta < LEAST_RATE:
         follow_leader(n_arms, state, least)
     else:
-        # 1/y(J) before and after, at the old multiplier; then the free first step and the shift of the leader.
+        # 1/y(J) before and after, at the old multiplier; then the first step and the shift of the leader.
         inverse = 1.0 / eta
         r = math.sqrt(state[arm])
         t = r / (1.0 + step * inverse * r)
@@ -90,7 +90,7 @@ def update(params: TsallisParams, n_arms: int, state: FloatState, arm: int, loss
 
 
 def update_many(params: TsallisParams, n_arms: int, state: FloatState, arms: IntState, losses: FloatState) -> None:
-    """L(i) += Σ ℓ/(M q(i)) over those of the M units that played arm i, then solve for the distribution."""
+    """L(i) += Σ ℓ/(M q(i)) over those of the M units that played arm i, then solve for the new distribution."""
     units = arms.shape[0]
     heard = False
     for m in range(units):
@@ -106,7 +106,7 @@ def update_many(params: TsallisParams, n_arms: int, state: FloatState, arms: Int
     if params.learning_rate < LEAST_RATE:
         follow_leader(n_arms, state, least)
     else:
-        # Many terms have changed, so the first step is not free: start from the old multiplier.
+        # Several terms have changed, so the first step needs a loop: start from the old multiplier.
         inverse = 1.0 / params.learning_rate
         solve(n_arms, state, inverse, least, state[2 * n_arms + 1] + (least - state[2 * n_arms]) * inverse)
     state[2 * n_arms] = least
@@ -114,7 +114,7 @@ def update_many(params: TsallisParams, n_arms: int, state: FloatState, arms: Int
 
 @helper
 def follow_leader(n_arms: int, state: FloatState, least: float) -> None:
-    """Spread the mass evenly over the arms of least estimated loss."""
+    """Distribute the mass equally over the arms of least estimated loss."""
     leaders = 0
     for i in range(n_arms):
         leaders += state[n_arms + i] == least
@@ -124,8 +124,8 @@ def follow_leader(n_arms: int, state: FloatState, least: float) -> None:
 
 @helper
 def solve(n_arms: int, state: FloatState, inverse: float, least: float, u: float) -> None:
-    """Find u with Σ y⁻² = 1 from the guess given, and write q, u and Σ y⁻³."""
-    # NaN compares false: an overflow in the guess starts from the safe end too.
+    """Find u with Σ y⁻² = 1 from the initial guess `u`, and write q, u and Σ y⁻³."""
+    # NaN compares false, so a guess that overflowed is replaced by 1 too, the least possible u.
     if not u >= 1.0:
         u = 1.0
     for _ in range(100):
@@ -154,7 +154,7 @@ def solve(n_arms: int, state: FloatState, inverse: float, least: float, u: float
             state[2 * n_arms + 2] = cubes - 3.0 * fourths * v
             return
         u += mass * (math.sqrt(mass) - 1.0) / cubes
-        # Far above the root all powers underflow and 0/0 is NaN: go on from the safe end.
+        # Far above the root all powers underflow and 0/0 is NaN: continue from 1.
         if not u >= 1.0:
             u = 1.0
 
@@ -169,11 +169,11 @@ kernel.register(TsallisParams, kernel.BanditKernel(size, start, draw, update, pr
 
 
 class FTRLBandit(KernelBandit):
-    """Follow the regularised leader: a kernel that keeps estimated losses in state[K:2K]."""
+    """Follow the regularised leader: a kernel that stores estimated losses in state[K:2K]."""
 
     @property
     def estimated_losses(self) -> NDArray[np.float64]:
-        """L̂, the estimated losses so far; counted from the leader's on where the rate adapts."""
+        """L̂, the estimated losses so far; relative to the least of them if the rate is adaptive."""
         return self._state[self.n_arms : 2 * self.n_arms].copy()
 
 
@@ -181,8 +181,8 @@ class TsallisFTRL(FTRLBandit):
     """Algorithm 2: q_n = argmin over the simplex of ⟨L̂_{n−1}, q⟩ − 2η Σ √q(i), with importance-weighted
     losses L̂.
 
-    learning_rate: η ≥ 0. Large is cautious, small is greedy, 0 follows the leader (ties shared evenly).
-        Theorem 6 tunes it to √(N/2) for N rounds.
+    learning_rate: η ≥ 0. A large η is cautious, a small one greedy; 0 follows the leader (ties share equally).
+        Theorem 6 uses √(N/2) for N rounds.
 
     >>> bandit = TsallisFTRL(n_arms=2, learning_rate=1.0)
     >>> bandit.update(0, 1.0)                    # q was (1/2, 1/2), so L̂ = (2, 0)
@@ -209,20 +209,21 @@ class TsallisFTRL(FTRLBandit):
         return theory.tsallis_regret_bound(self.n_arms, n, self.learning_rate)
 
     def shared_regret_bound(self, n: int, n_units: int) -> float:
-        """Return 2η√K + n(√K/M + 1 − 1/M)/η, for averages over M = `n_units` units; `stability` stays.
+        """Return 2η√K + n(√K/M + 1 − 1/M)/η, for averages over M = `n_units` units; `stability` holds as well.
 
         *Regret.* A round's price is at most Σ_i c_i² q(i)^{3/2}/η for estimates c ≥ 0, as derived in
         `theory.tsallis_regret_bound`. Here c_i is the average of M independent estimates, each of mean at most
         1 and mean square at most 1/q(i), so that E[c_i²] ≤ 1/(Mq(i)) + 1 − 1/M. With Σ√q(i) ≤ √K and
         Σq(i)^{3/2} ≤ 1 the expected price is at most (√K/M + 1 − 1/M)/η.
 
-        *Stability.* Losses only grow, so the multiplier rises, and q(i) falls by no more than it would at the
-        old one, q(i)(1 − (1 + c_i√q(i)/η)⁻²) ≤ 2c_i q(i)^{3/2}/η. As much mass rises as falls: on average at
-        most 2Σq(i)^{3/2}/η ≤ 2/η, for all estimates of mean at most 1. Theorem 5 allows more.
+        *Stability.* Estimated losses only increase, so the multiplier increases, and q(i) decreases by no more than it
+        would at the old multiplier, q(i)(1 − (1 + c_i√q(i)/η)⁻²) ≤ 2c_i q(i)^{3/2}/η. The mass gained equals the mass
+        lost, which is on average at most 2Σq(i)^{3/2}/η ≤ 2/η for all estimates of mean at most 1. Theorem 5 allows
+        more.
         """
         alone = self.regret_bound(n)
         M = checks.integer("n_units", n_units, low=1)
-        # Follow the leader has the trivial bound only.
+        # Follow the leader has only the trivial bound.
         if self.learning_rate < LEAST_RATE:
             return alone
         return alone - n * (1.0 - 1.0 / M) * (math.sqrt(self.n_arms) - 1.0) / self.learning_rate

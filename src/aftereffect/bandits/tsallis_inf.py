@@ -1,14 +1,14 @@
 """Tsallis-INF (Zimmert and Seldin 2021): Algorithm 2 of the paper at a rate that needs no horizon.
 
 Round n plays q_n, the minimiser of ⟨L, q⟩ − 2η_n Σ √q(i) with η_n = s√n: the learning rate grows with the
-rounds, where Algorithm 2 (`tsallis.py`) fixes one for N rounds in advance. In the letters of Zimmert and
-Seldin the rate is 2/η_n, so that s = 1 is their 2/√n and s = 1/2 their 4/√n. The root u is solved for as in
-`tsallis.py`, in units of the new η. The first step is free here too: at the old multiplier each y shrinks by
-η_n/η_{n+1}, but for those whose L moved.
+rounds, whereas Algorithm 2 (`tsallis.py`) fixes it for N rounds in advance. In the notation of Zimmert and Seldin the
+rate is 2/η_n, so s = 1 is their 2/√n and s = 1/2 their 4/√n. The root u is found as in `tsallis.py`, in units of the
+new η. The first step needs no division per arm here either: at the old multiplier each y is multiplied by
+η_n/η_{n+1}, except those whose L changed.
 
 The reduced-variance estimator subtracts a baseline B(i) from the loss before it is divided by q(J), and adds
-it back to every arm: B(i) = 1/2 where q(i) >= 16/n, else 0. An arm with a baseline thus moves by 1/2 whether
-it was played or not, and L may fall.
+it back to every arm: B(i) = 1/2 where q(i) >= 16/n, else 0. So 1/2 is added to every arm with a baseline, played or
+not, and L(J) may decrease.
 """
 
 import math
@@ -23,12 +23,12 @@ ESTIMATORS = ("importance_weighted", "reduced_variance")
 
 
 class TsallisINFParams(NamedTuple):
-    """Whether the loss estimator is the one of reduced variance."""
+    """reduced_variance: whether the reduced-variance estimator is used."""
 
     reduced_variance: bool
 
 
-# state: as in tsallis.py (q, L, then min L, u and Σ y⁻³), then the updates made.
+# state: as in tsallis.py (q, L, then min L, u and Σ y⁻³), then the number of updates.
 
 
 def size(n_arms: int) -> int:
@@ -44,7 +44,7 @@ def start(params: TsallisINFParams, n_arms: int, state: FloatState) -> None:
 
 @helper
 def estimate(n_arms: int, state: FloatState, arm: int, loss: float, bar: float) -> float:
-    """Add a round's estimated losses to L, with B(i) = 1/2 where q(i) >= bar; return how far L(J) went."""
+    """Add a round's estimated losses to L, with B(i) = 1/2 where q(i) >= bar; return the change of L(J)."""
     baseline = 0.5 if state[arm] >= bar else 0.0
     step: float = (loss - baseline) / state[arm]
     for i in range(n_arms):
@@ -59,7 +59,7 @@ def update(params: TsallisINFParams, n_arms: int, state: FloatState, arm: int, l
     n = state[2 * n_arms + 3] + 1.0
     state[2 * n_arms + 3] = n
     scale = 0.5 if params.reduced_variance else 1.0
-    # Probabilities are at most 1: with this bar no arm has a baseline.
+    # No probability reaches 2, so no arm has a baseline.
     bar = 16.0 / n if params.reduced_variance else 2.0
     old, new = scale * math.sqrt(n), scale * math.sqrt(n + 1.0)
     q, u, cubes = state[arm], state[2 * n_arms + 1], state[2 * n_arms + 2]
@@ -67,7 +67,7 @@ def update(params: TsallisINFParams, n_arms: int, state: FloatState, arm: int, l
     least = state[n_arms]
     for i in range(1, n_arms):
         least = min(least, state[n_arms + i])
-    # The leader has probability u⁻². If it has a baseline, so have all arms that matter, and λ goes along.
+    # The leader has probability u⁻². If it has a baseline, so have all arms that matter, and λ moves by 1/2 too.
     moved = 0.5 if bar * u * u <= 1.0 else 0.0
     growth = new / old
     z = (old / math.sqrt(q) + step - moved) / new
@@ -84,10 +84,10 @@ kernel.register(TsallisINFParams, kernel.BanditKernel(size, start, tsallis.draw,
 class TsallisINF(FTRLBandit):
     """Follow the regularised leader with ½-Tsallis entropy at the rate η_n = √n or √n/2, for any horizon.
 
-    It is best of both worlds: regret of order √(Kn) against an adversary, of order Σ_i (ln n)/Δ_i where the
-    gaps Δ_i between the arms' means stay the same.
+    It is best of both worlds: its regret is of order √(Kn) against an adversary, and of order Σ_i (ln n)/Δ_i if the
+    gaps Δ_i between the arms' means are constant.
 
-    estimator: how L grows in round n, where J was played and lost ℓ.
+    estimator: how L changes in round n, in which J was played with loss ℓ.
         "importance_weighted": L(J) += ℓ/q_n(J), with η_n = √n.
         "reduced_variance": L(i) += B(i) for every i, and L(J) += (ℓ − B(J))/q_n(J), with B(i) = 1/2 where
         q_n(i) >= 16/n, else 0, and η_n = √n/2.
@@ -108,26 +108,26 @@ class TsallisINF(FTRLBandit):
 
     @property
     def learning_rate(self) -> float:
-        """η_n of the round to come."""
+        """η_n of the next round."""
         scale = 0.5 if self.estimator == "reduced_variance" else 1.0
         return scale * math.sqrt(float(self._state[2 * self.n_arms + 3]) + 1.0)
 
     def stability(self) -> float:
-        """Return 1, as for any algorithm: the first steps are long, and ξ has to cover every round.
+        """Return 1, which holds for every algorithm: the first steps are large, and ξ must hold in every round.
 
-        Theorem 5 is about one η for all rounds. For the importance-weighted estimator it bounds what the new
-        loss moves in round n by 2(1 + ln K)/√n. The growth of η moves q too, by dq(i)/dη = (2q(i)/η)(1 −
-        √q(i)/Σq^{3/2}), so that between η_n and η_{n+1} at most 2 ln(η_{n+1}/η_n) = ln(1 + 1/n) of mass goes
-        over. The sum of the two is above 1 in round 1 and falls like 1/√n: a statement about single rounds,
-        which Theorem 4 cannot use.
+        Theorem 5 assumes the same η in all rounds. For the importance-weighted estimator it bounds the mass that the
+        new loss moves in round n by 2(1 + ln K)/√n. The growth of η moves mass too: since
+        dq(i)/dη = (2q(i)/η)(1 − √q(i)/Σq^{3/2}), at most 2 ln(η_{n+1}/η_n) = ln(1 + 1/n) between η_n and η_{n+1}. The
+        sum of the two is above 1 in round 1 and decreases like 1/√n; Theorem 4 cannot use a bound that depends on the
+        round.
         """
         return 1.0
 
     def regret_bound(self, n: int) -> float:
         """Return 4√(Kn) + 1 (importance-weighted) or 2√(Kn) + 10K ln n + 16 (reduced variance).
 
-        As published for an adversary. A formalisation of the second proof reports that it gives 14K ln n in
-        place of 10K ln n.
+        These are the published bounds for an adversary. A formalisation of the second proof reports 14K ln n instead
+        of 10K ln n.
         """
         n = checks.integer("n", n, low=0)
         root = math.sqrt(self.n_arms * n)
@@ -137,5 +137,5 @@ class TsallisINF(FTRLBandit):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The estimator, by its name."""
+        """The name of the estimator."""
         return {"estimator": self.estimator}

@@ -1,9 +1,9 @@
-"""UCB1 (Auer, Cesa-Bianchi and Fischer 2002) for losses: play the arm that might be best.
+"""UCB1 (Auer, Cesa-Bianchi and Fischer 2002) for losses: play the arm with the least lower confidence bound.
 
-A rival of the bases of Section 4, for losses drawn anew each round from the same laws. It is deterministic,
-so an oblivious adversary who knows it can make it lose in every round: the paper's setting is not its own,
-and Theorem 4 says nothing about the wrapper around it. In its own setting, with gaps Δ_i between the means,
-its regret is of order Σ_i (ln n)/Δ_i.
+It is designed for losses drawn independently from the same laws in every round, where its regret is of order
+Σ_i (ln n)/Δ_i for gaps Δ_i between the means. It is deterministic, so an oblivious adversary that knows the algorithm
+can make it lose in every round: in the paper's setting it has no guarantee, and Theorem 4 gives no useful bound for
+the wrapper around it.
 """
 
 import math
@@ -29,18 +29,18 @@ def size(n_arms: int) -> int:
 
 
 def start(params: UCB1Params, n_arms: int, state: FloatState) -> None:
-    """Nothing played yet: arm 0 is next."""
+    """No arm has been played; arm 0 is next."""
     for i in range(2 * n_arms + 2):
         state[i] = 0.0
 
 
 def draw(params: UCB1Params, n_arms: int, state: FloatState, u: float) -> int:
-    """Return the arm chosen by the latest update; u plays no part."""
+    """Return the arm chosen by the latest update; u is not used."""
     return int(state[2 * n_arms + 1])
 
 
 def update(params: UCB1Params, n_arms: int, state: FloatState, arm: int, loss: float) -> None:
-    """Count the loss, then choose the first arm never played, else the first of least index."""
+    """Record the loss, then choose the first arm never played, or else the first arm of least index."""
     state[arm] += 1.0
     state[n_arms + arm] += loss
     state[2 * n_arms] += 1.0
@@ -59,7 +59,7 @@ def update(params: UCB1Params, n_arms: int, state: FloatState, arm: int, loss: f
 
 
 def probabilities(params: UCB1Params, n_arms: int, state: FloatState, q: FloatState) -> None:
-    """All on the arm to play next."""
+    """1 for the arm to play next, 0 for the others."""
     for i in range(n_arms):
         q[i] = 0.0
     q[int(state[2 * n_arms + 1])] = 1.0
@@ -69,13 +69,13 @@ kernel.register(UCB1Params, kernel.BanditKernel(size, start, draw, update, proba
 
 
 class UCB1(KernelBandit):
-    """Plays each arm once, then the arm of least index: mean loss less a confidence width.
+    """Plays each arm once, then the arm of least index: mean loss minus a confidence width.
 
-    After n updates, N_i of them with arm i and losses that add up to S_i, the index is
-    S_i/N_i − √(α ln n/N_i). Ties go to the first arm. For losses instead of rewards all signs are turned; an
-    index below 0 is not cut off.
+    After n updates, N_i of them with arm i and losses of sum S_i, the index is S_i/N_i − √(α ln n/N_i). Ties go to
+    the first arm. The signs are reversed because these are losses, not rewards; an index below 0 is not clipped.
 
-    width: α ≥ 0. 2 is Auer et al.'s; less is greedier and often better in practice; 0 follows the best mean.
+    width: α ≥ 0. Auer et al. use 2; smaller values are greedier and often better in practice; 0 plays the arm of least
+        mean loss.
 
     >>> bandit = UCB1(n_arms=2)
     >>> bandit.update(0, 1.0)                    # the first arm has been played, the second not yet
@@ -96,13 +96,13 @@ class UCB1(KernelBandit):
 
     @property
     def counts(self) -> checks.FloatArray:
-        """N: how often each arm has been fed."""
+        """N: the number of updates with each arm."""
         return self._state[: self.n_arms].copy()
 
     def stability(self) -> float:
-        """Return 1, which holds for every algorithm; it is tight, as one update can move all the mass."""
+        """Return 1, which holds for every algorithm and is tight, as one update can move all the mass."""
         return 1.0
 
     def regret_bound(self, n: int) -> float:
-        """Return n: whoever foresees every arm can make each of them lose, so no guarantee is better."""
+        """Return n, the trivial bound: an adversary that knows the algorithm can make its regret linear in n."""
         return float(checks.integer("n", n, low=0))

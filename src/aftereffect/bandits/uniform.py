@@ -1,4 +1,4 @@
-"""Uniform play: the control every learner is measured against."""
+"""Uniform play, the baseline for every learning algorithm."""
 
 from typing import Any, NamedTuple
 
@@ -8,16 +8,16 @@ from aftereffect.core.kernel import FloatState
 
 
 class UniformParams(NamedTuple):
-    """Nothing to choose: the type alone names the algorithm."""
+    """No parameters; the type identifies the algorithm."""
 
 
 def size(n_arms: int) -> int:
-    """One unused number: arrays of length 0 are a special case not worth having."""
+    """One unused number, to avoid arrays of length 0."""
     return 1
 
 
 def start(params: Any, n_arms: int, state: FloatState) -> None:
-    """Nothing to start."""
+    """Set the unused number to 0."""
     state[0] = 0.0
 
 
@@ -27,7 +27,7 @@ def draw(params: Any, n_arms: int, state: FloatState, u: float) -> int:
 
 
 def update(params: Any, n_arms: int, state: FloatState, arm: int, loss: float) -> None:
-    """Learn nothing."""
+    """Do nothing."""
 
 
 def probabilities(params: Any, n_arms: int, state: FloatState, q: FloatState) -> None:
@@ -50,7 +50,7 @@ class Uniform(KernelBandit):
         super().__init__(n_arms, UniformParams())
 
     def stability(self) -> float:
-        """Return 0: the distribution never moves."""
+        """Return 0: the distribution never changes."""
         return 0.0
 
     def regret_bound(self, n: int) -> float:
