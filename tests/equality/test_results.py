@@ -94,7 +94,7 @@ def test_losses_that_do_not_know_their_means() -> None:
     assert sim.pseudo_regrets is None
     frame: Any = sim.to_frame()
     assert "pseudo_regret" not in frame
-    with pytest.raises(ae.InvalidArgument, match="losses must know their means"):
+    with pytest.raises(ae.InvalidArgument, match="losses must have known means"):
         _ = sim.pseudo_regret
 
 

@@ -73,9 +73,10 @@ def fed_loss(span: Effects, max_delay: int, window: float) -> float:
 def stretch_terms(span: Effects, max_delay: int, rounds: int, scale: float) -> tuple[float, float, float]:
     """Return (weight, offset, top) for the loss fed by a clean stretch of `rounds` rounds, in units of `scale` actions.
 
-    The stretch holds one contiguous part each of rounds + d actions: the loss is at most top = (rounds + d)/scale. Its
-    expected value is weight = rounds/scale times the usual loss of one action, plus the offset: the loss of the other
-    d parts if their effects are 0, which is positive unless an effect of 0 is a loss of 0.
+    The stretch contains one contiguous part of each of rounds + d actions, so the loss is at most
+    top = (rounds + d)/scale. Its expected value is weight = rounds/scale times the usual loss of one action, plus the
+    offset, which is the loss of the other d parts if their effects are 0: positive unless an effect of 0 is a loss of
+    0.
     """
     edge = span.hi if span.maximize else -span.lo
     return rounds / scale, max_delay * edge / ((span.hi - span.lo) * scale), (rounds + max_delay) / scale

@@ -22,7 +22,8 @@ If several units can share it (`players/wrapper/panel.py`), it also has:
 If it can learn from a sum over a varying number of rounds (`players/wrapper/coin_clean.py`), it also has:
 
     update_sum(params, n_arms, state, arm, loss, terms)             terms = (weight, offset, top): a loss in [0, top],
-    update_many_sums(params, n_arms, state, arms, losses, terms)    expected to be offset + weight · the usual loss
+    update_many_sums(params, n_arms, state, arms, losses, terms)    expected to be offset + weight · the usual loss,
+                                                                    which is the base's estimate of the mean loss
 
 A loss sequence (`LossKernel`) has one function:
 
@@ -40,8 +41,8 @@ If it plays whole blocks as Algorithm 1 does, it also has, for the engine that t
 
     quiet(params) -> int                        how many zeros must precede a one for it to end a block
     window(params) -> int                       how many totals before the last one are added up in a row of W
-    loss(params, rows, end, gap, arm) -> float  the loss fed by a block that ends in round `end`, `gap` rounds after
-                                                the one before
+    loss(params, rows, end, gap, arm) -> float  the loss fed by a block that ends with the one of round `end`, `gap`
+                                                rounds after the previous one
     learn(params, n_arms, state, arm, loss, gap)    feed that loss to the base
 
 A player under labelled feedback (`LabelledKernel`), which is told each play's whole loss and its round, has:
@@ -51,7 +52,7 @@ A player under labelled feedback (`LabelledKernel`), which is told each play's w
     ask(params, n_arms, state, rng) -> int
     tell_one(params, n_arms, state, rng, played, arm, loss) -> int    the number of updates; `played`: a round from 1
 
-Two numbers of a player's state are for observers: state[DREW] is 1 if the latest `ask` drew the arm anew, and
+Two numbers of a player's state are for observers: state[DREW] is 1 if the latest `ask` drew a new arm, and
 state[FED] is the loss that the latest `tell` fed to a base (NaN: none). Its own state begins at OWN.
 
 To add an algorithm, write these functions and call `register`. All compiled engines then run a base or losses of your
@@ -218,7 +219,7 @@ def block_quiet(params: Any) -> int:
 
 
 def block_loss(params: Any, rows: FloatState, end: int, gap: int, arm: int) -> float:
-    """Return the loss fed by a block of `arm` that ends in round `end`, `gap` rounds after the one before."""
+    """Return the loss fed by a block that ends with the one of round `end`, `gap` rounds after the previous one."""
     return BLOCKS[type(params)].loss(params, rows, end, gap, arm)
 
 

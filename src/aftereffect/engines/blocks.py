@@ -1,13 +1,13 @@
 """The block engine: Algorithm 1 at O(K) per block, exact, on all cores.
 
-One arm is played throughout a block, so a block is one step: its end comes from the coins, its feedback is
-W at its end, its cost is the difference of D (`prefix_sums.py`). The arms, updates and fed losses of a run equal
-the loop's bit for bit; cumulative losses differ by rounding.
+One arm is played throughout a block, so a block is one step: the coins determine its end, its feedback is W at its
+end, and its cost is a difference of D (`prefix_sums.py`). The arms, updates and fed losses of a run equal those of the
+loop bit for bit; cumulative losses differ by rounding.
 
-Runs advance together through tiles of rounds small enough for the second-level cache: all runs of a chunk
-read the same rows of D and W while they are at hand, so the table streams from memory once per chunk, not
-once per run. Within a tile a few runs take turns, a block each: a block's arithmetic waits for its own results
-all the time, and the processor fills the wait with the next run's.
+Runs advance together through tiles of rounds that fit in the second-level cache: all runs of a chunk read the same
+rows of D and W while these are cached, so the table is read from memory once per chunk, not once per run. Within a
+tile a few runs take turns, one block each: the operations of one block depend on each other, and the processor can
+execute those of other runs meanwhile.
 """
 
 from typing import Any
@@ -22,11 +22,11 @@ from aftereffect.engines.workload import Advanced, Blocks, Outcome, Plan, share_
 from aftereffect.players.wrapper.coins import next_update
 
 TILE_BYTES = 1 << 19
-# A tile is also the time between two checks for a stop: so many arms updated, some tens of milliseconds.
+# A tile is also the interval between two checks for a stop: this many arms updated, some tens of milliseconds.
 MOST_TILE_WORK = 1 << 23
 GROUP = 8
 
-# What a run carries besides its streams and its base's state. Floats hold rounds exactly up to 2^53.
+# The variables of a run, apart from its streams and its base's state. Doubles represent rounds exactly up to 2^53.
 START, END, ARM, BEFORE, UPDATES, LOSS, GAP, CHECKPOINT, DUE, PLACE, LANE = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 12
 
 
@@ -47,7 +47,7 @@ def begin_blocks(
         kernel.bandit_start(player.base, n_arms, states[run])
         lane[ARM] = kernel.bandit_draw(player.base, n_arms, states[run], random.uniform(words[run, random.ARMS]))
         lane[BEFORE] = -1.0
-        # The next checkpoint's round; 0 has every block looked at, for a trace.
+        # The round of the next checkpoint; for a trace it is 0, so that every block is recorded.
         lane[DUE] = 0.0 if traced else checkpoints[0]
         lane[END] = next_update(player.coins, words[run, random.COINS], lane[PLACE:], quiet, horizon)
 
@@ -79,7 +79,7 @@ def advance_blocks(
             for run in range(first, last):
                 lane = lanes[run]
                 start, end, arm = int(lane[START]), int(lane[END]), int(lane[ARM])
-                # end = 0: no end is known up to the horizon; the block lasts.
+                # end = 0: the block does not end within the horizon.
                 ends = 0 < end <= until
                 stop = end if ends else until
                 if lane[DUE] <= stop:
@@ -89,7 +89,7 @@ def advance_blocks(
                 if not ends:
                     continue
                 busy = True
-                # The coins first: their branches are settled while the arithmetic below still runs.
+                # The coins come first, so that their branches are resolved while the arithmetic below still runs.
                 gap = int(lane[PLACE + 2])
                 following = next_update(player.coins, words[run, random.COINS], lane[PLACE:], quiet, horizon)
                 fed = kernel.block_loss(player, rows, end, gap, arm)
@@ -121,7 +121,7 @@ def record(
     while k < len(checkpoints) and checkpoints[k] <= stop:
         c = checkpoints[k]
         age = c - start
-        # All earlier plays in full, less what the last `delay` of them still owe at c.
+        # The whole losses of all earlier plays, minus the charges of the last `delay` plays that fall due after c.
         loss = lane[LOSS] - rows[start, 0, arm]
         if age >= delay or before < 0:
             loss += sums[k, arm]
@@ -137,7 +137,7 @@ def record(
 
 @kernel.helper
 def note(player: Any, horizon: int, lane: FloatArray, until: int, rows: FloatArray, trace: FloatArray) -> None:
-    """Write the first round, arm and fed loss of a block that ends now, or of the last one; come back next time."""
+    """Write the first round, arm and fed loss of a block that ends now, or of the last block, for a trace."""
     start, end, arm, block = int(lane[START]), int(lane[END]), int(lane[ARM]), int(lane[UPDATES])
     ends = 0 < end <= until
     if ends or (until == horizon and start < horizon):
@@ -172,7 +172,7 @@ def simulate_blocks(plan: Plan, player: Any) -> Outcome:
         begin(player, n_arms, horizon, plan.checkpoints, plan.trace, states, words, lanes[part])
         tile = max(1, MOST_TILE_WORK * shortest // (count * n_arms))
         if count >= 8:
-            # Many runs share a tile that fits the cache; D and W of a round are 16 bytes an arm.
+            # Many runs share a tile that fits in the cache; D and W of a round take 16 bytes per arm.
             tile = min(tile, max(16, TILE_BYTES // (16 * n_arms)))
         for done in range(0, horizon, tile):
             until = min(done + tile, horizon)

@@ -1,11 +1,11 @@
 """The engine for labelled feedback: players that are told the whole loss of each play, with its round.
 
-What a play costs is charged as always, component by component, so regret compares with that of players under
-anonymous feedback. What differs is what the player is told: the whole loss of the play of round t once its
-last nonzero component has landed, at the end of that round (if it costs nothing: of round t). What lands
-after the horizon is never told.
+The components of a play are charged as usual, so the regret is comparable with that of players under anonymous
+feedback. Only the feedback differs: the player is told the whole loss of the play of round t at the end of the round
+in which its last nonzero component arrives (of round t itself if the loss is 0). Losses that are complete only after
+the horizon are never told.
 
-It equals the loop (`loop.py`) bit for bit.
+The results equal those of the loop (`loop.py`) bit for bit.
 """
 
 from typing import Any
@@ -19,14 +19,15 @@ from aftereffect.core.errors import InvalidArgument
 from aftereffect.engines.rounds import CHECKPOINT, DONE, GAP, LOSS, UPDATES, walk_rounds
 from aftereffect.engines.workload import Outcome, Plan
 
-# The mail of a run, d+1 places each, by round modulo d+1: the first and the last play that is told in a
-# round, the play told after a play, the arm of a play. Plays are rounds from 0, −1 for none.
+# The mail of a run: linked lists of the plays to be told in each round, stored by round modulo d+1. FIRST and LAST: the
+# first and the last play told in a round. AFTER: the play told after this one. ARM: the arm of a play. Plays are
+# identified by their rounds from 0; −1 means none.
 FIRST, LAST, AFTER, ARM, MAIL = 0, 1, 2, 3, 4
 
 
 @kernel.helper
 def whole_play(world: Any, t: int, arm: int, delay: int, play: FloatArray) -> tuple[float, int]:
-    """Return the whole loss of a play and the delay of its last nonzero part; `play` stays all zeros."""
+    """Return a play's whole loss and the delay of its last nonzero component; `play` must be zeros, and is left so."""
     kernel.spread(world, t, arm, play, 0)
     last = delay
     while last > 0 and play[last] == 0.0:
@@ -66,9 +67,9 @@ def advance_labelled(
 ) -> int:
     """Advance every run to round `until`; return −1, as no total is refused.
 
-    wholes: the whole losses of each run's outstanding plays. known, delays: what `whole_play` returned for this
-        tile's plays, for all runs; a delay of −1: not called yet. The last row of `pending` is zeros, for
-        `whole_play` to work in.
+    wholes: the whole losses of each run's outstanding plays. known, delays: the results of `whole_play` for the plays
+        of this tile, shared by all runs; a delay of −1 means not computed yet. The last row of `pending` is zeros,
+        scratch space for `whole_play`.
     """
     for k in range(len(delays)):
         for arm in range(n_arms):
@@ -129,7 +130,7 @@ def advance_labelled(
 
 
 def covers(plan: Plan) -> None:
-    """Raise an error if a labelled player has no room for the delays of these losses, or another range."""
+    """Raise an error unless a labelled player's max_delay and range cover those of the losses."""
     room, span = getattr(plan.player, "max_delay", None), getattr(plan.player, "effects", None)
     delay, (lo, hi, _) = plan.losses.max_delay, plan.losses.effects
     if room is not None and room < delay:

@@ -1,6 +1,6 @@
-"""The obvious simulator: ask the player, play the arm, tell the total. What the other engines must equal.
+"""The reference simulator: ask the player, play the arm, tell the total. The other engines must give the same results.
 
-A labelled player is told the whole losses that landed in the round instead (`labelled.py`).
+A labelled player is told instead the whole losses that are complete in the round (`labelled.py`).
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ from aftereffect.players.protocol import LabelledPlayer
 
 
 class Labels:
-    """The whole losses of one run's plays, by the round in which their last part lands."""
+    """The whole losses of one run's plays, by the round in which their last component arrives."""
 
     def __init__(self, losses: Losses) -> None:
         from aftereffect.core.jit import compiled
@@ -24,7 +24,7 @@ class Labels:
         self._due: dict[int, list[tuple[int, float]]] = {}
 
     def play(self, t: int, arm: int) -> list[tuple[int, float]]:
-        """Play an arm in round t, from 1; return the plays whose loss is known at its end, each with its loss."""
+        """Play an arm in round t (from 1); return the plays (round, loss) whose losses are complete in this round."""
         losses = self._losses
         whole, last = self._whole_play(losses.params, t - 1, arm, losses.max_delay, self._scratch)
         self._due.setdefault(t + last, []).append((t, whole))
@@ -32,7 +32,7 @@ class Labels:
 
 
 def simulate_loop(plan: Plan) -> Outcome:
-    """Run a plan round by round, with the interactive objects."""
+    """Run a plan round by round, with the interactive player."""
     shape = (plan.runs, len(plan.checkpoints))
     losses, pseudo = np.zeros(shape), np.zeros(shape)
     updates = np.zeros(plan.runs, dtype=np.int64)

@@ -1,17 +1,17 @@
-"""What the block engine looks up: D, W and what is owed at checkpoints, for every arm played throughout.
+"""The sums that the block engine looks up: D, W and the outstanding charges at checkpoints, for each arm always played.
 
-With 0-based plays and "after t rounds" as the time t = 0..T:
+Plays are counted from 0, and time t = 0..T means after t rounds:
 
-- D_i(t): the whole loss of t plays of arm i, also what arrives later. A block over rounds a..b−1 costs D_i(b)
-  − D_i(a) in all.
+- D_i(t): the whole loss of t plays of arm i, including charges after t. A block over rounds a..b−1 costs
+  D_i(b) − D_i(a) in total.
 - W_i(t): the sum of the d+1 totals up to time t, **added oldest first, as the player adds them**, from totals
-  that are themselves added in the order of play. So it is the player's window to the last bit, where a
-  difference of prefix sums would not be.
+  that are themselves added in the order of play. So it equals the player's window bit for bit, which a
+  difference of prefix sums would not.
 - A_i(c): the sum of totals up to checkpoint c.
-- O_i(c, m): what the last m plays before c still owe at c, m = 0..d.
+- O_i(c, m): the charges of the last m plays before c that fall due after c, m = 0..d.
 
-D and W of a round lie side by side in memory, because a block's end reads both. They are built in one
-streaming pass per arm, on all cores, and kept as long as the losses live.
+D and W of a round are adjacent in memory, because the end of a block reads both. They are computed in one
+streaming pass per arm, on all cores, and kept as long as the losses exist.
 """
 
 import weakref
@@ -28,15 +28,15 @@ from aftereffect.losses.protocol import Losses
 CHUNK = 2048
 
 
-# rows[t, 0, i] = D_i(t) and rows[t, 1, i] = W_i(t), t = 0..T, by the player's d; sums[c, i] = A_i(c) and
-# owed[c, m, i] = O_i(c, m), by the checkpoints.
+# rows[t, 0, i] = D_i(t) and rows[t, 1, i] = W_i(t), t = 0..T, with the player's d; sums[c, i] = A_i(c) and
+# owed[c, m, i] = O_i(c, m), with the checkpoints.
 _rows: "weakref.WeakKeyDictionary[Losses, tuple[int, FloatArray]]" = weakref.WeakKeyDictionary()
 _owed: "weakref.WeakKeyDictionary[Losses, tuple[bytes, FloatArray, FloatArray]]" = weakref.WeakKeyDictionary()
 
 
 @kernel.helper
 def total_of(values: FloatArray, first: int, end: int) -> float:
-    """Add up a stretch in four interleaved sums: for figures whose last bit does not matter."""
+    """Return the sum of values[first:end], added in four interleaved sums, where the last bit does not matter."""
     a = b = c = d = 0.0
     k = first
     while k + 4 <= end:
@@ -64,9 +64,9 @@ def fill_rows(
 ) -> None:
     """Write D and W of one arm for rounds first..first+count−1.
 
-    delay: d of the losses. window: d of the player. scratch: zeros in front of what earlier calls left there.
-    carry: D so far and its compensation (the prefix sum is carried in two doubles, so that D itself errs by
-    one rounding only).
+    delay: d of the losses. window: d of the player. scratch: zeros at the first call, then what the previous call left.
+    carry: D so far and its compensation (the prefix sum is carried in two doubles, so that D has the error of a single
+    rounding).
     """
     # scratch: [one play: delay+1][pending: count+delay][totals: window+count][sums: count], at fixed offsets.
     play = 0
@@ -110,7 +110,7 @@ def fill_owed(
     play: FloatArray,
     owed: FloatArray,
 ) -> None:
-    """Write into owed[c, m, arm] what the play m rounds before times[c] still owes then, for plays first..end−1."""
+    """Write the charges after times[c] of the play m rounds before it to owed[c, m, arm], for plays first..end−1."""
     c = 0
     for t in range(first, end):
         while c < len(times) and times[c] <= t:
@@ -120,7 +120,7 @@ def fill_owed(
         for s in range(delay + 1):
             play[s] = 0.0
         kernel.spread(params, t, arm, play, 0)
-        # From components to what is left from each on.
+        # Replace each component by the sum of itself and all later ones.
         for s in range(delay - 1, 0, -1):
             play[s] += play[s + 1]
         k = c
@@ -130,14 +130,14 @@ def fill_owed(
 
 
 def prepare_rows(losses: Losses, max_delay: int, threads: int) -> FloatArray:
-    """Return D and W for a player that reckons with `max_delay`; built once for each loss sequence and kept."""
+    """Return D and W for a player with this `max_delay`; the latest result is cached for each loss sequence."""
     known = _rows.get(losses)
     if known is not None and known[0] == max_delay:
         return known[1]
     from aftereffect.core.jit import compiled
 
     fill = compiled(fill_rows, losses.params)
-    # Let an earlier one go first: there may not be room for two.
+    # Release the previous array first: two may not fit in memory.
     _rows.pop(losses, None)
     del known
     rows = np.zeros((losses.horizon + 1, 2, losses.n_arms))
@@ -159,7 +159,7 @@ def prepare_rows(losses: Losses, max_delay: int, threads: int) -> FloatArray:
 def prepare_owed(
     losses: Losses, rows: FloatArray, checkpoints: NDArray[np.int64], threads: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the arms' sums of totals at the checkpoints, and what is owed there."""
+    """Return A, the arms' sums of totals at the checkpoints, and O, the outstanding charges there."""
     key = checkpoints.tobytes()
     known = _owed.get(losses)
     if known is not None and known[0] == key:
@@ -178,7 +178,7 @@ def prepare_owed(
             fill(losses.params, arm, first, end, checkpoints, delay, play, owed)
 
     spread_over(threads, work, [(arm,) for arm in range(losses.n_arms)])
-    # From the play of m rounds before to the last m plays.
+    # From the play m rounds before the checkpoint to the last m plays.
     np.cumsum(owed, axis=1, out=owed)
     sums = rows[checkpoints, 0, :] - owed[:, delay, :]
     _owed[losses] = key, sums, owed
@@ -186,7 +186,7 @@ def prepare_owed(
 
 
 def arm_sums_at(losses: Losses, checkpoints: NDArray[np.int64]) -> FloatArray:
-    """Return the sums of totals of always playing each arm, at the checkpoints, the plain way."""
+    """Return the sums of totals of always playing each arm, at the checkpoints, by direct summation."""
     sums = np.empty((len(checkpoints), losses.n_arms))
     for arm in range(losses.n_arms):
         totals = losses.totals(np.full(losses.horizon, arm))

@@ -1,7 +1,8 @@
 """The per-round engine: any player in kernel form, compiled, on all cores.
 
-For players whose arm may change every round, and for losses that linger longer than the player thinks. It
-does what `loop.py` does, in the same order, so it equals the loop bit for bit, cumulative losses too.
+It is for players whose arm may change every round, and for losses whose max_delay exceeds the player's. It performs
+the same operations as `loop.py` in the same order, so all results equal the loop's bit for bit, including cumulative
+losses.
 """
 
 from collections.abc import Callable
@@ -18,8 +19,7 @@ from aftereffect.engines.workload import Advanced, Blocks, Outcome, Plan, share_
 
 TILE = 512
 
-# What a run carries: rounds done, updates, checkpoints done, cumulative loss and gap, the total that was
-# refused in this round.
+# The variables of a run: rounds done, updates, checkpoints done, cumulative loss and gap, the total that was refused.
 DONE, UPDATES, CHECKPOINT, LOSS, GAP, REFUSED, LANE = 0, 1, 2, 3, 4, 5, 6
 
 
@@ -98,8 +98,8 @@ def walk_rounds(
 ) -> Outcome:
     """Run a plan with these two functions, compiled.
 
-    size: of a player's state. scratch: makes the arrays that `advance_runs` needs besides the common ones, for so many
-    runs and a tile of so many rounds.
+    size: the length of a player's state. scratch(count, tile): returns the further arrays that `advance_runs` needs for
+    `count` runs and tiles of `tile` rounds.
     """
     from aftereffect.core.jit import compiled
 
@@ -115,7 +115,7 @@ def walk_rounds(
         part = slice(first, first + count)
         states = np.zeros((count, size))
         words = random.streams(plan.seed, plan.first_run + first, count)
-        # One row more than runs: zeros, to work in.
+        # One row more than runs: zeros, as scratch space.
         pending = np.zeros((count + 1, tile + world.max_delay))
         more = scratch(count, tile)
         begin(player, n_arms, states)
@@ -128,8 +128,8 @@ def walk_rounds(
             if refused >= 0:
                 t, total = int(lanes[first + refused, DONE]) + 1, float(lanes[first + refused, REFUSED])
                 raise InvalidTotal(
-                    "total must be one that the player's range and delay allow, alone and in its window "
-                    "(a player with out_of_range goes on under 'void' or 'clip'), "
+                    "total must be possible for the player's range and delay, alone and summed over its window "
+                    "(a player with out_of_range continues if that is 'void' or 'clip'), "
                     f"but in round {t} of run {plan.first_run + first + refused} it is {total!r}"
                 )
             advanced(count * (until - done))
@@ -141,7 +141,7 @@ def walk_rounds(
 
 
 def rounds_as_blocks(played: FloatArray) -> Blocks:
-    """Return arms, draws and fed losses round by round as blocks; a block keeps the last loss fed in it."""
+    """Convert arms, draws and fed losses by round to blocks; a block has the last loss fed in it."""
     starts = np.flatnonzero(played[:, 1] > 0)
     fed = [losses[~np.isnan(losses)] for losses in np.split(played[:, 2], starts[1:])]
     last = np.array([losses[-1] if losses.size else np.nan for losses in fed])

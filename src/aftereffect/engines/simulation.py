@@ -32,7 +32,7 @@ Z95 = 1.959963984540054
 
 
 class Curve(NamedTuple):
-    """Mean regret after so many rounds, with a 95% normal interval for the mean."""
+    """Mean regret after each number of `rounds`, with a 95% normal interval for the mean."""
 
     rounds: NDArray[np.int64]
     mean: FloatArray
@@ -50,7 +50,7 @@ class Difference(NamedTuple):
 
 
 def standard_error(values: FloatArray) -> Any:
-    """Return the standard error of the mean over the first axis; NaN for a single run, which has none."""
+    """Return the standard error of the mean over the first axis; NaN for a single run."""
     if len(values) < 2:
         return np.full(values.shape[1:], np.nan)[()]
     return values.std(axis=0, ddof=1) / np.sqrt(len(values))
@@ -60,11 +60,11 @@ def standard_error(values: FloatArray) -> Any:
 class Simulation:
     """Many runs of one player on one loss sequence (or on several draws of one).
 
-    engine: which engine ran. rounds: the checkpoints. regrets: (runs, checkpoints), each against the best arm
-    of that prefix. pseudo_regrets: the same for Σ_t (μ(I_t) − μ*), None where the losses do not know their
-    means. updates: (runs,). arm_sums: (instances, K), what always playing each arm adds up to. uniform_regrets:
-    (instances, checkpoints), the expected regret of uniform play. traces, states: the blocks of every run and its
-    base's last state in kernel form, if asked for.
+    engine: the engine that ran. rounds: the checkpoints. regrets: (runs, checkpoints), each against the best arm
+    up to that checkpoint. pseudo_regrets: the same for Σ_t (μ(I_t) − μ*), None if the means are not known.
+    updates: (runs,). arm_sums: (instances, K), the sums of totals of always playing each arm. uniform_regrets:
+    (instances, checkpoints), the expected regret of uniform play. traces, states: the blocks of every run, and the
+    last state of its base in kernel form, if requested.
     """
 
     engine: str
@@ -83,12 +83,12 @@ class Simulation:
 
     @property
     def runs(self) -> int:
-        """How many runs."""
+        """The number of runs."""
         return len(self.regrets)
 
     @property
     def horizon(self) -> int:
-        """T."""
+        """T, the number of rounds of a run."""
         return int(self.rounds[-1])
 
     @property
@@ -98,9 +98,9 @@ class Simulation:
 
     @property
     def pseudo_regret(self) -> FloatArray:
-        """Σ_t (μ(I_t) − μ*) of every run; an error if the losses do not know their means."""
+        """Σ_t (μ(I_t) − μ*) of every run; raises an error if the means are not known."""
         if self.pseudo_regrets is None:
-            raise InvalidArgument("losses must know their means for a pseudo-regret, but means is None")
+            raise InvalidArgument("losses must have known means for a pseudo-regret, but means is None")
         return self.pseudo_regrets[:, -1]
 
     @property
@@ -120,7 +120,7 @@ class Simulation:
         return Curve(self.rounds, mean, mean - half, mean + half)
 
     def quantiles(self, levels: ArrayLike) -> FloatArray:
-        """Return quantiles over runs at the checkpoints, shape (levels, checkpoints)."""
+        """Return quantiles of the regret over runs at the checkpoints, shape (levels, checkpoints)."""
         wanted = checks.array("levels", levels, shape=("any",))
         if wanted.size and (wanted.min() < 0.0 or wanted.max() > 1.0):
             raise InvalidArgument(f"levels must lie in [0, 1], but got {checks.shown(levels)}")
@@ -145,7 +145,7 @@ class Simulation:
         return pd.DataFrame(columns)
 
     def plot(self, ax: "Axes | None" = None, label: str | None = None, **style: Any) -> "Axes":
-        """Draw the mean regret curve with its 95% band; return the axes (without `ax`, of a new pyplot figure)."""
+        """Plot the mean regret curve with its 95% band and return the axes: `ax`, or those of a new pyplot figure."""
         import matplotlib.pyplot as plt
 
         if ax is None:
@@ -186,17 +186,18 @@ def simulate(
 
     player: an unplayed template; it is copied, never changed. It needs `fresh(seed, run)`.
     losses: one loss sequence for all runs, as R_T averages over the player's randomness only.
-    seed: run r uses the streams SeedSequence(seed, spawn_key=(r, stream)), so run 0 plays as the player would
-        that was made with this seed.
-    engine: "blocks" (Algorithm 1, a step a block), "rounds" (any player in kernel form),
-        "loop" (any player), or "auto", the first of these that is exact here.
-    checkpoints: where curves are recorded: how many, evenly spaced; "linear", "log"; or the rounds themselves.
-    instances: redraw stochastic losses so many times; runs are shared out evenly.
-    first_run: the number of the first run, so that several calls with one seed can share out the runs.
-    threads: how many threads, all cores by default. Results do not depend on it.
+    seed: run r uses the streams SeedSequence(seed, spawn_key=(r, stream)), so run 0 equals the run of a player that
+        was created with this seed.
+    engine: "blocks" (Algorithm 1, one step per block), "rounds" (any player in kernel form),
+        "loop" (any player), or "auto": the first of these that is exact for the player and the losses.
+    checkpoints: the rounds at which curves are recorded: a number of evenly spaced rounds; "linear" or "log"; or the
+        rounds themselves.
+    instances: the number of independent draws of stochastic losses; the runs are divided equally among them.
+    first_run: the number of the first run, so that several calls with one seed can divide the runs among them.
+    threads: the number of threads; by default one per core. Results do not depend on it.
     trace: keep every run's blocks (arms, fed losses).
-    states: keep the last state of every run's base in kernel form; the block engine alone has it.
-    progress: show a progress bar; by default on long simulations at a terminal.
+    states: keep the last state of every run's base in kernel form; only the block engine provides it.
+    progress: show a progress bar; by default only for long simulations at a terminal.
 
     >>> import aftereffect as ae
     >>> losses = ae.spreads.random_split(ae.tables.iid(2000, means=[0.3, 0.6], seed=1), max_delay=2, seed=2)
@@ -224,13 +225,13 @@ def simulate(
     threads = checks.integer("threads", threads, low=1)
     chosen = choose(player, losses, engine)
     points = checkpoint_rounds(checkpoints, losses.horizon)
-    # The key keeps these seeds apart from the players' streams.
+    # With this spawn key the seeds are independent of the players' streams.
     seeds = np.random.SeedSequence(seed, spawn_key=(0, 2)).generate_state(instances, np.uint64)
     known = True
     outcomes = []
     with progress_bar(runs * losses.horizon, progress) as advanced:
         for k in range(instances):
-            # One at a time: a table and what is prepared from it may fill the memory.
+            # One instance at a time, because a table and its prefix sums may fill the memory.
             world = losses if instances == 1 else losses.redraw(int(seeds[k]))
             known = known and world.means is not None
             share = runs // instances
@@ -259,7 +260,7 @@ def simulate(
 
 
 def _regret(losses: Losses, outcome: Outcome, sums: FloatArray) -> FloatArray:
-    """Return how much worse these sums at the checkpoints are than the best arm's."""
+    """Return the regret of these sums of totals at the checkpoints, against the best arm at each checkpoint."""
     maximize = losses.effects.maximize
     best = outcome.arm_sums.max(axis=1) if maximize else outcome.arm_sums.min(axis=1)
     regret: FloatArray = best - sums if maximize else sums - best
@@ -267,7 +268,7 @@ def _regret(losses: Losses, outcome: Outcome, sums: FloatArray) -> FloatArray:
 
 
 def choose(player: Any, losses: Losses, engine: str) -> str:
-    """Return the engine that `engine` means for this pair, or say why it, or the player, cannot be."""
+    """Return the engine for this player and these losses; raise an error if `engine` or the player does not fit."""
     for name in ("ask", "tell", "fresh"):
         if isinstance(player, type) or not callable(getattr(player, name, None)):
             raise InvalidArgument(
@@ -301,7 +302,7 @@ def choose(player: Any, losses: Losses, engine: str) -> str:
 
 def run_engine(engine: str, plan: Plan) -> Outcome:
     """Run a plan with the engine of that name."""
-    # A fresh copy also proves that the template is unplayed.
+    # Making a fresh copy also checks that the template is unplayed.
     template = plan.player.fresh(plan.seed, 0)
     given = getattr(getattr(template, "coins", None), "sequence", None)
     if given is not None and len(given) < plan.losses.horizon:
@@ -335,10 +336,10 @@ def checkpoint_rounds(checkpoints: int | str | ArrayLike, horizon: int) -> NDArr
 def compare(first: Simulation, second: Simulation) -> Difference:
     """Compare two simulations run by run, on common random numbers.
 
-    (The verb `aftereffect compare` of the command line simulates every player on one problem.)
+    (The command `aftereffect compare` simulates every player on one problem.)
 
-    Run r of both simulations has the same streams for the same seed, so their regrets go up and down together
-    and the difference is known better than either mean.
+    Run r of both simulations uses the same random streams, so their regrets are positively correlated, and the
+    difference is estimated more precisely than either mean.
     """
     for argument, value in (("first", first), ("second", second)):
         if not isinstance(value, Simulation):
@@ -347,9 +348,9 @@ def compare(first: Simulation, second: Simulation) -> Difference:
         a, b = getattr(first, name), getattr(second, name)
         if a != b:
             raise InvalidArgument(f"second must have the {name} of first, {a}, but got {b}")
-    # Engines add up in different orders: the same losses agree to rounding.
+    # Engines add in different orders, so the sums of the same losses agree only up to rounding.
     if first.arm_sums.shape != second.arm_sums.shape or not np.allclose(first.arm_sums, second.arm_sums, rtol=1e-9):
-        raise InvalidArgument("second must have been run on the losses of first, but its arms have other sums")
+        raise InvalidArgument("second must have been run on the losses of first, but the sums of its arms differ")
     differences = first.regret - second.regret
     mean, error = float(differences.mean()), float(standard_error(differences))
     return Difference(mean, error, mean - Z95 * error, mean + Z95 * error)

@@ -1,8 +1,8 @@
-"""What an engine is asked to do (`Plan`), what it gives back (`Outcome`), and how the work is shared out.
+"""The input of an engine (`Plan`), its output (`Outcome`), and the distribution of the work over threads.
 
-Runs are shared out over threads in chunks, rounds over time in tiles. Compiled code runs without the GIL, so threads
-are enough. Between tiles a chunk reports its progress and checks whether to stop, so that Ctrl-C takes effect within
-one tile.
+Runs are distributed over threads in chunks; each chunk advances in tiles of rounds. Compiled code runs without the GIL,
+so threads run in parallel. Between tiles a chunk reports its progress and checks whether to stop, so that Ctrl-C takes
+effect within one tile.
 """
 
 import sys
@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 from aftereffect.core.checks import FloatArray
 from aftereffect.losses.protocol import Losses
 
-# More runs in a chunk share more of each tile; their states must still fit the second-level cache.
+# The runs of a chunk share each tile, so larger chunks are faster, but their states must fit the second-level cache.
 MOST_RUNS = 1024
 
 Advanced = Callable[[int], None]
-# A progress bar appears only after so many seconds, unless it was asked for.
+# A progress bar appears after this many seconds, or at once if requested.
 PATIENCE = 1.0
 
 
@@ -38,9 +38,9 @@ class Plan:
 
     player: an unplayed template with `fresh(seed, run)`; runs are numbered from `first_run`.
     checkpoints: the rounds, ascending, after which cumulative losses are recorded; the last is the horizon.
-    gaps: how much worse than the best arm's each arm's mean is, zeros if means are not known.
+    gaps: the difference between each arm's mean and the best arm's; zeros if the means are not known.
     advanced: called with the number of simulated rounds since the last call; raises `Stopped` to stop.
-    states: keep the last state of every run's base; the block engine alone does.
+    states: keep the last state of every run's base; only the block engine does.
     """
 
     player: Any
@@ -65,11 +65,11 @@ class Blocks(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What an engine found, at the checkpoints.
+    """The results of an engine, at the checkpoints.
 
     losses, pseudo: cumulative composite losses and pseudo-regret, (runs, checkpoints). updates: (runs,).
-    arm_sums: what always playing each arm adds up to, (checkpoints, K).
-    states: the bases' states after the last round, in kernel form, (runs, size), if asked for.
+    arm_sums: the sums of totals of always playing each arm, (checkpoints, K).
+    states: the bases' states after the last round, in kernel form, (runs, size), if requested.
     """
 
     losses: FloatArray
@@ -83,10 +83,10 @@ class Outcome(NamedTuple):
 def spread_over(
     threads: int, work: Callable[..., None], parts: Iterable[tuple[int, ...]], simulated: Advanced | None = None
 ) -> None:
-    """Call work(*part, advanced) for every part, on so many threads.
+    """Call work(*part, advanced) for every part, on this many threads.
 
-    `work` calls advanced(rounds) regularly, which raises `Stopped` once another call has failed or the main thread was
-    interrupted, and passes the number of rounds on to `simulated`.
+    `work` must call advanced(rounds) regularly, which passes the number of rounds on to `simulated`, and raises
+    `Stopped` if another call has failed or the main thread was interrupted.
     """
     stop = threading.Event()
 
@@ -99,17 +99,17 @@ def spread_over(
     with ThreadPoolExecutor(threads) as pool:
         futures = [pool.submit(work, *part, advanced) for part in parts]
         try:
-            # Wake up regularly: an endless wait would not see Ctrl-C.
+            # Wait with a timeout: a wait without one would not react to Ctrl-C.
             while wait(futures, timeout=0.1, return_when=FIRST_EXCEPTION).not_done:
                 if any(future.done() and future.exception() for future in futures):
                     break
         finally:
-            # After an error or Ctrl-C nothing new starts, and what runs ends at its next check.
+            # After an error or Ctrl-C no new part starts, and running parts end at their next check.
             stop.set()
             for future in futures:
                 future.cancel()
     errors = [future.exception() for future in futures if not future.cancelled()]
-    # A call that was told to stop is not the cause.
+    # Raise the cause rather than a `Stopped` that it led to.
     for error in sorted((e for e in errors if e is not None), key=lambda e: isinstance(e, Stopped)):
         raise error
 
@@ -124,10 +124,10 @@ def share_out(plan: Plan, work: Callable[[int, int, Advanced], None]) -> None:
 
 @contextmanager
 def progress_bar(total: int, progress: bool | None) -> Iterator[Callable[[int], None]]:
-    """Yield a function that takes the number of rounds just simulated; threads may call it.
+    """Yield a function that takes the number of rounds just simulated; it is safe to call from threads.
 
-    progress: True shows a bar at once, False never, None where standard error is a terminal and the work
-    takes longer than a second.
+    progress: True shows a bar at once, False never, None only if standard error is a terminal and the work takes longer
+    than a second.
     """
     if progress is False or (progress is None and not sys.stderr.isatty()):
         yield lambda rounds: None
