@@ -1,11 +1,11 @@
-"""What players have in common: range, turns, copies, saved states, and the kernels of those that play in blocks.
+"""Base classes of players, and the kernel functions common to players that play in blocks.
 
-    BasePlayer                  the range of effects, the seed, whose turn it is; `fresh`, `state`, `from_state`, repr
+    BasePlayer                  range of effects, seed, order of ask and tell; `fresh`, `state`, `from_state`, repr
       KernelPlayer              a player in kernel form: ask, tell
       LabelledKernelPlayer      the same under labelled feedback
-      BanditPlayer              a player around any Bandit, in kernel form or not
+      BanditPlayer              a player with any Bandit as base, in kernel form or not
 
-Totals that the range of effects makes impossible are handled alike by all players (`out_of_range`).
+All players under anonymous feedback treat totals out of range in the same way (`out_of_range`).
 """
 
 import copy
@@ -31,12 +31,12 @@ RAISE, VOID, CLIP = 0, 1, 2
 
 
 class Range(TypedDict, total=False):
-    """What every player takes.
+    """The arguments common to all players.
 
-    direction, low, high: "minimize" losses or "maximize" rewards, and the least and most that one action can do in
-        all, 0 and 1 unless given. With lo = min(low, 0) and hi = max(high, 0), every contiguous part of one action's
-        effect must lie in [lo, hi].
-    seed: of the random streams; None takes one from the operating system.
+    direction, low, high: "minimize" losses or "maximize" rewards; bounds on the whole effect of one action, by default
+        0 and 1. With lo = min(low, 0) and hi = max(high, 0), every contiguous part of one action's effect must lie in
+        [lo, hi].
+    seed: the seed of the random streams; None takes one from the operating system.
     """
 
     direction: str
@@ -46,20 +46,21 @@ class Range(TypedDict, total=False):
 
 
 class Common(Range, total=False):
-    """What every player under anonymous feedback takes.
+    """The arguments common to all players under anonymous feedback.
 
-    out_of_range: what to do with a total that the range makes impossible: "raise" an error and change nothing (the
-        default), take it as "void" (as if missing), or "clip" it. Possible is (d+1)·[lo, hi] for a player that is told
-        max_delay, and t·[lo, hi] in round t for one that is not.
+    out_of_range: what to do with a total that is impossible for this range: "raise" an error and change nothing (the
+        default), treat it as missing ("void"), or "clip" it. The possible totals are (d+1)·[lo, hi] if the player is
+        given max_delay, else t·[lo, hi] in round t.
     """
 
     out_of_range: str
 
 
 class Limits(NamedTuple):
-    """What a total can be, in kernel form: from `least` to `most`, in round t times t if they grow.
+    """The range of possible totals, in kernel form.
 
-    policy: what to do with others, a place in OUT_OF_RANGE.
+    least, most: the bounds; if `growing`, they are multiplied by t in round t.
+    policy: what to do with totals outside, an index into OUT_OF_RANGE.
     """
 
     span: effects.Effects
@@ -70,7 +71,7 @@ class Limits(NamedTuple):
 
 
 def limits_of(span: effects.Effects, parts: int | None, out_of_range: str) -> Limits:
-    """Return what a total can be, to which `parts` actions contribute; None: as many as rounds so far."""
+    """Return the limits of a total to which `parts` actions contribute; None: as many as rounds so far."""
     bounds = effects.stretch_bounds(span, 0 if parts is None else parts - 1, 1)
     return Limits(span, *bounds, parts is None, OUT_OF_RANGE.index(out_of_range))
 
@@ -80,7 +81,7 @@ REFUSED = math.inf
 
 @helper
 def admitted(limits: Limits, t: float, total: float) -> float:
-    """Return the total of round t as it will be used: NaN if it is missing or void, REFUSED if it must not be."""
+    """Return the total of round t as it will be used: NaN if it is missing or void, REFUSED if an error is due."""
     least, most = limits.least, limits.most
     if limits.growing:
         least, most = t * least, t * most
@@ -93,7 +94,7 @@ def admitted(limits: Limits, t: float, total: float) -> float:
 
 @helper
 def begin_tell(limits: Limits, t: float, state: FloatState, total: float) -> float:
-    """Note that nothing has been fed in this round yet, and return its total as it will be used (`admitted`)."""
+    """Clear the fed loss of the state, and return the total as it will be used (see `admitted`)."""
     state[FED] = math.nan
     return admitted(limits, t, total)
 
@@ -127,7 +128,7 @@ def block_begin(params: Any, n_arms: int, state: FloatState) -> None:
 
 @helper
 def block_ask(params: Any, n_arms: int, state: FloatState, rng: WordState) -> int:
-    """Draw after an update, else stay."""
+    """Draw an arm after an update, else keep the arm."""
     state[DREW] = state[DRAW]
     if state[DRAW] == 1.0:
         base = state[params.base_at :]
@@ -138,7 +139,7 @@ def block_ask(params: Any, n_arms: int, state: FloatState, rng: WordState) -> in
 
 @helper
 def block_update(params: Any, n_arms: int, state: FloatState, arm: int, loss: float) -> int:
-    """Feed the base a loss, and draw in the next round."""
+    """Feed the base a loss; the next round draws an arm."""
     state[FED] = loss
     kernel.bandit_update(params.base, n_arms, state[params.base_at :], arm, loss)
     state[DRAW] = 1.0
@@ -147,10 +148,10 @@ def block_update(params: Any, n_arms: int, state: FloatState, arm: int, loss: fl
 
 @helper
 def block_sum(place: FloatState, skipped: int, length: int, total: float) -> float:
-    """Take in a total of a block of `length` rounds; at its end return the sum of all but the first `skipped`.
+    """Add a total to a block of `length` rounds; at its end return the sum of all totals except the first `skipped`.
 
-    place: two numbers of the state, the rounds of the block that are over and the sum. NaN is returned before the end,
-    and at the end if a total is missing.
+    place: two numbers of the state, the number of finished rounds of the block and the sum. NaN is returned before the
+    end of the block, and at its end if a total of the sum is missing.
     """
     place[0] += 1.0
     if place[0] > skipped:
@@ -163,26 +164,26 @@ def block_sum(place: FloatState, skipped: int, length: int, total: float) -> flo
 
 
 class BasePlayer:
-    """Range, seed, turn, copies and saved states of a player.
+    """Range, seed, order of ask and tell, copies and saved states of a player.
 
-    A subclass's constructor takes the number of arms or a base algorithm, the `inside`, first, and everything else by
-    keyword. From `inside` and `settings`, plain JSON values by the names of the constructor's arguments, copies are
-    made and saved states restored.
+    The first argument of a subclass's constructor is the number of arms or a base algorithm, stored as `inside`; all
+    others are keyword arguments. Copies and restored players are constructed from `inside` and `settings`, a dict of
+    the keyword arguments as plain JSON values.
     """
 
     inside: Any
 
     __slots__ = ("_arm", "_open", "_round", "direction", "effects", "high", "low", "seed")
-    # The fields of a saved state: those of every player, and a subclass's own.
+    # The fields of a saved state: those of every player, and those of a subclass.
     SAVED = ("inside", "settings", "seed", "round", "open", "arm")
     OWN_SAVED: tuple[str, ...] = ()
-    # The settings that every player has.
+    # The settings of every player.
     COMMON: tuple[str, ...] = ("direction", "low", "high")
 
     def _take_range(
         self, *, direction: str = "minimize", low: float = 0.0, high: float = 1.0, seed: int | None = None
     ) -> effects.Effects:
-        """Check and keep what every player takes, before its first round."""
+        """Check and store the arguments common to all players, and set the state before round 1."""
         self.effects = effects.effects(direction, low, high)
         self.direction, self.low, self.high = direction, float(low), float(high)
         self.seed = secrets.randbits(64) if seed is None else checks.integer("seed", seed, low=0)
@@ -191,23 +192,23 @@ class BasePlayer:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The constructor's arguments but for the first and the seed, as plain JSON values."""
+        """The constructor's arguments except the first and the seed, as plain JSON values."""
         return {name: getattr(self, name) for name in self.COMMON}
 
     @property
     def rounds_played(self) -> int:
-        """How many rounds have been told."""
+        """The number of completed rounds."""
         return self._round - self._open
 
     @classmethod
     def _made(cls, inside: Any, settings: Mapping[str, Any], seed: int) -> Self:
-        """Call the constructor of the subclass, whose arguments are its own."""
+        """Call the constructor of the subclass."""
         build: Any = cls
         made: Self = build(inside, **settings, seed=seed)
         return made
 
     def fresh(self, seed: int, run: int = 0) -> Self:
-        """Return an unplayed copy with the streams of (seed, run); only an unplayed player has one."""
+        """Return an unplayed copy with the streams of (seed, run); the player itself must be unplayed."""
         if self._round:
             raise InvalidArgument(f"player must be unplayed to be copied, but it is in round {self._round}")
         seed, run = checks.integer("seed", seed, low=0), checks.integer("run", run, low=0)
@@ -217,11 +218,11 @@ class BasePlayer:
         return twin
 
     def _begin_run(self, template: Self, seed: int, run: int) -> None:
-        """Take the random streams of a run; the rest is as in the template."""
+        """Set the random streams of a run; everything else is as in the template."""
         raise NotImplementedError
 
     def state(self) -> dict[str, Any]:
-        """Return all there is to know, in plain JSON types; `aftereffect.restore` goes on from it bit for bit."""
+        """Return the state in plain JSON types, from which `aftereffect.restore` continues bit for bit."""
         if not isinstance(self.inside, int) and not hasattr(self.inside, "state"):
             raise InvalidArgument(f"bandit must have a method state() to be saved, but got {self.inside!r}")
         fields = {
@@ -235,12 +236,12 @@ class BasePlayer:
         return saved.seal(type(self).__name__, fields | self._saved())
 
     def _saved(self) -> dict[str, Any]:
-        """Return the subclass's own fields of a saved state, OWN_SAVED."""
+        """Return the fields OWN_SAVED of a saved state."""
         raise NotImplementedError
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any], inside: Any) -> Self:
-        """Return the player that `state()` described, around an inside that has been restored already."""
+        """Return the player saved by `state()`; inside: the number of arms, or the base algorithm already restored."""
         fields = saved.unseal(state, cls.__name__, (*cls.SAVED, *cls.OWN_SAVED))
         try:
             player = cls._made(inside, fields["settings"], saved.whole_number("seed", fields["seed"]))
@@ -253,7 +254,7 @@ class BasePlayer:
         return player
 
     def _resume(self, fields: Mapping[str, Any]) -> None:
-        """Take up the subclass's own fields of a saved state."""
+        """Load the fields OWN_SAVED of a saved state."""
         raise NotImplementedError
 
     def __repr__(self) -> str:
@@ -264,7 +265,7 @@ class BasePlayer:
         return f"{type(self).__name__}({first}{named}, seed={self.seed})"
 
 
-# What an interactive player calls, compiled: each reaches the kernel through the type of `params`.
+# Entry points for interactive players, compiled; the type of `params` selects the kernel.
 
 
 def begin_player(params: Any, n_arms: int, state: FloatState) -> None:
@@ -300,7 +301,10 @@ def tell_labelled(
 
 
 class _InKernelForm(BasePlayer):
-    """A player whose parameters, a NamedTuple, name its kernel. The kernel keeps infinities out of its state."""
+    """A player whose kernel is selected by the type of its parameters, a NamedTuple.
+
+    The state of the kernel must not contain infinities, which JSON cannot represent.
+    """
 
     OWN_SAVED: tuple[str, ...] = ("streams", "numbers")
 
@@ -313,8 +317,8 @@ class _InKernelForm(BasePlayer):
         self._streams = random.streams(self.seed, 0, 1)[0]
 
     def _compile(self, size: int, begin: Any, ask: Any, tell: Any, *told: float) -> None:
-        """Make room for the kernel's state, write it, and compile what is called in every round."""
-        # numba's import costs a quarter of a second: here, not with the package.
+        """Allocate and write the kernel's state, and compile the functions called in every round."""
+        # Imported here because importing numba takes a quarter of a second.
         from aftereffect.core.jit import entry
 
         self._numbers = np.zeros(size)
@@ -325,7 +329,7 @@ class _InKernelForm(BasePlayer):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The constructor's arguments but for the first and the seed, as plain JSON values."""
+        """The constructor's arguments except the first and the seed, as plain JSON values."""
         return self._settings | super().settings
 
     def ask(self) -> int:
@@ -344,7 +348,7 @@ class _InKernelForm(BasePlayer):
         self._streams[:] = random.streams(seed, run, 1)[0]
 
     def _saved(self) -> dict[str, Any]:
-        # JSON has no NaN: None stands for it.
+        # JSON has no NaN; None replaces it.
         numbers = [None if number != number else number for number in self._numbers.tolist()]
         return {"streams": saved.words_to_hex(self._streams.ravel()), "numbers": numbers}
 
@@ -356,21 +360,21 @@ class _InKernelForm(BasePlayer):
         self._streams[:] = saved.hex_to_words("streams", fields["streams"], 8).reshape(2, 4)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Machine code does not travel: pickles and copies go through the saved state.
+        # Pickle and copy through the saved state, because compiled code cannot be pickled.
         return type(self).from_state, (self.state(), self.inside)
 
 
 class KernelPlayer(_InKernelForm):
     """A player under anonymous feedback in kernel form.
 
-    A subclass's constructor checks its own settings, calls `limits` with what every player takes, and then
-    `super().__init__` with the kernel's parameters and its own settings. A missing total reaches the kernel as NaN.
+    A subclass's constructor checks its own settings, calls `limits` with the arguments common to all players, and then
+    `super().__init__` with the kernel's parameters and its own settings. A missing total is NaN in the kernel.
     """
 
     COMMON = (*BasePlayer.COMMON, "out_of_range")
 
     def limits(self, parts: int | None, *, out_of_range: str = "raise", **common: Unpack[Range]) -> Limits:
-        """Return what a total can be, to which `parts` actions contribute; None: as many as rounds so far."""
+        """Return the limits of a total to which `parts` actions contribute; None: as many as rounds so far."""
         span = self._take_range(**common)
         self.out_of_range = checks.choice("out_of_range", out_of_range, OUT_OF_RANGE)
         self._parts = parts
@@ -382,7 +386,7 @@ class KernelPlayer(_InKernelForm):
         self._compile(size, begin_player, ask_player, tell_player, 0, 0.0)
 
     def tell(self, total: float | None) -> Round:
-        """Report the total of the round `ask` opened (None: missing) and end it."""
+        """Report the total of the open round (None: missing) and end the round."""
         if not self._open:
             raise OutOfTurn("tell must follow ask, but no round is open")
         value = math.nan if total is None else checked_total(total)
@@ -397,16 +401,16 @@ class KernelPlayer(_InKernelForm):
         return Round(self._round, self._arm, drew, told > 0, None if fed != fed else fed)
 
     def refusal(self) -> str:
-        """Say what a total must be that is not refused."""
+        """Return the rule for a total, for error messages."""
         return total_rule(self.effects, self._parts, self._round)
 
 
 class LabelledKernelPlayer(_InKernelForm):
     """A player under labelled feedback in kernel form, whose parameters have a field `span`.
 
-    The kernel is told the losses of a round in ascending order of their rounds, whatever the order they are reported
-    in; a lost report reaches it as NaN, so that it can forget the play. `max_delay` says how many rounds after its own
-    a play may still be reported, which is what the kernel has room for; None if it keeps nothing for each play.
+    The losses reported in a round are passed to the kernel in ascending order of the rounds they belong to. A lost
+    report is passed as NaN, so that it can discard the play. `max_delay` is the maximal number of rounds between
+    a play and its report, for which the kernel has memory; None if the kernel stores nothing per play.
     """
 
     OWN_SAVED = (*_InKernelForm.OWN_SAVED, "outstanding")
@@ -414,13 +418,13 @@ class LabelledKernelPlayer(_InKernelForm):
     def __init__(self, inside: Any, params: Any, *, max_delay: int | None = None, **settings: Any) -> None:
         super().__init__(inside, params, **({} if max_delay is None else {"max_delay": max_delay}), **settings)
         self.max_delay = max_delay
-        # The arms of the plays that are not reported yet, by round, in ascending order.
+        # The arms of the plays not yet reported, by round, in ascending order.
         self._outstanding: dict[int, int] = {}
         size = kernel.LABELLED[type(params)].size(params, self.n_arms)
         self._compile(size, begin_labelled, ask_labelled, tell_labelled, 0, 0, 0.0)
 
     def span(self, **common: Unpack[Range]) -> effects.Effects:
-        """Return the range of the loss of one play, which is never out of it."""
+        """Return the range of the loss of one play."""
         return self._take_range(**common)
 
     @property
@@ -435,7 +439,7 @@ class LabelledKernelPlayer(_InKernelForm):
         return arm
 
     def tell(self, arrivals: Iterable[Arrival]) -> LabelledRound:
-        """Report the (round, loss) pairs that became known in this round (loss None: lost) and end it."""
+        """Report the (round, loss) pairs that became known in this round (loss None: lost) and end the round."""
         if not self._open:
             raise OutOfTurn("tell must follow ask, but no round is open")
         reports = self._checked(arrivals)
@@ -490,7 +494,7 @@ class LabelledKernelPlayer(_InKernelForm):
 
 
 class BanditPlayer(BasePlayer):
-    """A player around any Bandit, which belongs to it from then on."""
+    """A player with any Bandit as its base. The player updates the bandit; do not use it elsewhere."""
 
     __slots__ = ("_arm_stream", "bandit", "inside", "n_arms", "out_of_range")
     COMMON = (*BasePlayer.COMMON, "out_of_range")
@@ -514,7 +518,7 @@ class BanditPlayer(BasePlayer):
 
     @property
     def probabilities(self) -> NDArray[np.float64]:
-        """p_t: the distribution the current arm was drawn from, or the next will be."""
+        """p_t: the distribution from which the current arm was drawn or, after an update, the next will be."""
         return np.array(self.bandit.probabilities, dtype=np.float64)
 
     def _begin_run(self, template: Self, seed: int, run: int) -> None:
@@ -528,7 +532,7 @@ class BanditPlayer(BasePlayer):
 
 
 def load(player: object, names: Iterable[str], fields: Mapping[str, Any]) -> None:
-    """Set a player's plain private numbers and flags, each to a value of the type it has."""
+    """Set the private attributes `names` of a player from saved fields; each must keep its type."""
     for name in names:
         wanted = type(getattr(player, f"_{name}"))
         if type(fields[name]) is not wanted:
@@ -537,7 +541,7 @@ def load(player: object, names: Iterable[str], fields: Mapping[str, Any]) -> Non
 
 
 def checked_total(total: Any) -> float:
-    """Return a reported total as a finite float."""
+    """Return a reported total as a finite float, or raise `InvalidTotal`."""
     try:
         return checks.real("total", total)
     except InvalidArgument as error:
@@ -545,7 +549,7 @@ def checked_total(total: Any) -> float:
 
 
 def total_rule(span: effects.Effects, parts: int | None, t: int) -> str:
-    """Say what a total must be, to which `parts` actions contribute; None: as many as there are rounds, t."""
+    """Return the rule for a total of round t to which `parts` actions contribute (None: t), for error messages."""
     n = t if parts is None else parts
     why = f"the {t} actions so far" if parts is None else f"max_delay + 1 = {n}"
     return f"total must lie in [{n * span.lo:g}, {n * span.hi:g}], the range of one action's effect times {why}"
@@ -555,9 +559,9 @@ def total_rule(span: effects.Effects, parts: int | None, t: int) -> str:
 
 
 def tuned_base(base: str, n_arms: int, updates: int) -> TsallisFTRL | Exp3:
-    """Return Algorithm 2 ("tsallis", Theorem 6) or Exp3 ("exp3") at its best rate for so many updates.
+    """Return Algorithm 2 ("tsallis", Theorem 6) or Exp3 ("exp3") at its best rate for N = `updates`.
 
-    The rates are √(N/2) and √(2 ln K/(KN)). With no update at all the rate does not matter.
+    The rates are √(N/2) and √(2 ln K/(KN)). For N = 0 the rate does not matter.
     """
     checks.choice("base", base, ("tsallis", "exp3"))
     n_arms = checks.integer("n_arms", n_arms, low=2)
@@ -572,10 +576,10 @@ def draw_from(q: Any, n_arms: int, rng: WordState) -> int:
 
 
 def draw_arm(bandit: Bandit, rng: WordState) -> int:
-    """Draw an arm from a base algorithm's distribution; nothing changes if it is not one."""
+    """Draw an arm from a base algorithm's distribution; an invalid distribution raises an error."""
     if isinstance(bandit, KernelBandit):
         return bandit.draw(rng)
-    # Compiling is for whoever draws: a player with a kernel base never comes here.
+    # Imported here because players with a base in kernel form do not need it.
     from aftereffect.core.jit import compiled
 
     return int(compiled(draw_from)(checked_distribution(bandit), bandit.n_arms, rng))
@@ -590,7 +594,7 @@ def feed_one(bandit: Bandit, arm: int, loss: float) -> None:
 
 
 def feed_all(bandit: Any, arms: list[int], losses: list[float]) -> None:
-    """Feed a base algorithm the losses of units that drew from it together, or of one."""
+    """Feed a base algorithm the losses of one or several units whose arms were drawn from the same distribution."""
     if len(arms) == 1 and (isinstance(bandit, KernelBandit) or not hasattr(bandit, "update_many")):
         feed_one(bandit, arms[0], losses[0])
     elif isinstance(bandit, KernelBandit):

@@ -17,7 +17,8 @@ class Round(NamedTuple):
     arm: the arm that was played.
     draw: the arm was drawn in this round (Definition 1 and Figure 1: D); else it was kept (S).
     update: the base algorithm was fed at the end of this round (U).
-    fed_loss: the loss that the base algorithm was fed, in [0, 1]; None unless `update`.
+    fed_loss: the loss that the base algorithm was fed; None unless `update`. It lies in [0, 1], except that
+        CoinCleanWrapper feeds scaled sums, which may exceed 1.
     """
 
     round: int

@@ -1,12 +1,12 @@
-"""Algorithm 1 (Section 3) without a horizon: Corollary 7's wrapper, restarted for twice as long when it ends.
+"""Algorithm 1 (Section 3) for an unknown horizon: the wrapper of Corollary 7 in epochs of doubling length.
 
     epoch       0         1                   2
     rounds      T₀        2T₀                 4T₀
     rate        η(T₀)     η(2T₀)              η(4T₀)        ...
 
-β = 1/(2d+1) does not depend on the horizon, the learning rate η does. An epoch starts the base and the coins
-afresh (Definition 1 counts its rounds from 1), so its first clean window ends in its round 2d+1 or later and
-begins after its round d: nothing that lingers from the epoch before is ever in a window.
+β = 1/(2d+1) does not depend on the horizon, the learning rate η does. Each epoch restarts the base and the coins
+(Definition 1 counts its rounds from 1), so its first clean window begins after its round d and ends in its round 2d+1
+or later: a window never contains effects of an earlier epoch.
 """
 
 from typing import Any, NamedTuple, Unpack
@@ -25,13 +25,14 @@ from aftereffect.players.wrapper.certificate import printed_bound
 from aftereffect.players.wrapper.coins import Coins, bernoulli
 from aftereffect.players.wrapper.kernels import TOTALS, WrapperParams
 
-# 2³² first horizons: nobody gets to the end. A fixed number, so that one compiled kernel serves every T₀.
+# The epochs together have (2³² − 1)·T₀ rounds; after them the last one is repeated. The number of epochs is fixed, so
+# that one compiled kernel serves every T₀.
 EPOCHS = 32
 LONGEST_FIRST = 1 << 32
 
 
 class DoublingParams(NamedTuple):
-    """bases: the base's parameters for each epoch. first_horizon: T₀. The rest is as in `WrapperParams`."""
+    """bases: the base's parameters for each epoch. first_horizon: T₀. The others are as in `WrapperParams`."""
 
     bases: tuple[Any, ...]
     coins: Coins
@@ -41,25 +42,25 @@ class DoublingParams(NamedTuple):
     first_horizon: int
 
 
-# state, after what every player has: epoch, rounds left in it; then the state of the epoch's wrapper.
+# state, after what every player has: the epoch, the rounds left in it; then the state of the epoch's wrapper.
 EPOCH, LEFT, WRAPPER = OWN, OWN + 1, OWN + 2
 
 
 @helper
 def of_epoch(params: DoublingParams, epoch: int) -> WrapperParams:
-    """Return the wrapper that plays an epoch."""
+    """Return the parameters of the wrapper of an epoch."""
     base_at = TOTALS + params.max_delay + 1
     base = params.bases[epoch]
     return WrapperParams(base, base_at, params.coins, params.max_delay, params.limits, params.window_bounds)
 
 
 def size(params: DoublingParams, n_arms: int) -> int:
-    """Two scalars and one wrapper; all epochs' wrappers are of one size."""
+    """Two scalars and the state of one wrapper, which has the same size in all epochs."""
     return WRAPPER + block_size(of_epoch(params, 0), n_arms)
 
 
 def begin(params: DoublingParams, n_arms: int, state: FloatState) -> None:
-    """Stand before round 1 of epoch 0."""
+    """Write the state before round 1 of epoch 0."""
     state[EPOCH], state[LEFT] = 0.0, params.first_horizon
     kernel.player_begin(of_epoch(params, 0), n_arms, state[WRAPPER:])
 
@@ -88,25 +89,25 @@ kernel.register(DoublingParams, kernel.PlayerKernel(size, begin, ask, tell))
 
 
 class DoublingWrapper(KernelPlayer):
-    """Algorithm 1 for a horizon nobody knows: epoch m = 0, 1, ... plays the tuned wrapper for T₀·2^m rounds.
+    """Algorithm 1 for an unknown horizon: epoch m = 0, 1, ... plays the tuned wrapper for T₀·2^m rounds.
 
     n_arms: K. max_delay: d ≥ 0.
     base: "tsallis" (Algorithm 2 at Corollary 7's rate) or "exp3" (at the rate that minimises Theorem 4),
         restarted in each epoch with the rate for its length.
-    first_horizon: T₀ ≥ 1; None stands for 8K(2d+1), about three blocks per arm, a constant chosen here.
+    first_horizon: T₀ ≥ 1; None, the default, means 8K(2d+1), about three blocks per arm, which is this library's
+        choice.
     direction, low, high, out_of_range, seed: as for `CompositeLossWrapper`.
 
-    *Its bound.* Theorem 4 holds in each epoch, with one correction. Its proof charges the first 2d rounds
-    with what their 2d plays can cost; in a later epoch the d plays before it still cost something there, at
-    most 1 each. Later windows hold nothing older. With n_m the rounds played of epoch m, and M + 1 epochs
-    begun, for effects in [0, 1]
+    *Bound.* Theorem 4 holds in each epoch, with one correction. Its proof bounds the loss in the first 2d rounds by
+    that of their 2d plays. In a later epoch the d plays before it also contribute to these rounds, at most 1 each; its
+    windows contain no effects of them. With n_m the number of rounds played in epoch m, and M + 1 epochs begun, for
+    effects in [0, 1]
 
         R_T ≤ Σ_m min(Theorem 4 at (n_m, η_m), n_m) + M·d,    and R_T ≤ T.
 
-    The last epoch may be cut short: Theorem 4 holds there at n_M, with the rate meant for T₀2^M. For the
-    Tsallis base each summand is at most c√((d+1)K·T₀2^m) (Corollary 7: c = 2√2 for d = 0, else 28). From
-    T > T₀(2^M − 1) follows Σ_{m≤M} √(T₀2^m) ≤ (√(2(T+T₀)) − √T₀)/(√2 − 1) ≤ √(2T)/(√2 − 1), the latter for
-    T ≥ T₀/8, so that
+    The last epoch may be incomplete: Theorem 4 then holds at n_M, with the rate for T₀2^M. For the Tsallis base each
+    summand is at most c√((d+1)K·T₀2^m) (Corollary 7: c = 2√2 for d = 0, else 28). T > T₀(2^M − 1) implies
+    Σ_{m≤M} √(T₀2^m) ≤ (√(2(T+T₀)) − √T₀)/(√2 − 1) ≤ √(2T)/(√2 − 1), the latter for T ≥ T₀/8, so that
 
         R_T ≤ √2/(√2−1) · c√((d+1)KT) + d·⌊log₂(T/T₀ + 1)⌋    for T ≥ T₀/8:
 
@@ -119,8 +120,9 @@ class DoublingWrapper(KernelPlayer):
     >>> player.epoch, played.draw, round(player.learning_rate, 4)     # √(⌊12/3⌋/2)
     (1, True, 1.4142)
 
-    Reference: the doubling trick (Cesa-Bianchi and Lugosi, "Prediction, Learning, and Games", 2006), applied
-    to Theorem 4 and Corollary 7 of the paper; what crosses from one epoch to the next is accounted for here.
+    Reference: the doubling trick (Cesa-Bianchi and Lugosi, "Prediction, Learning, and Games", 2006), applied to
+    Theorem 4 and Corollary 7 of the paper; the correction for effects that cross from one epoch to the next is this
+    library's.
     """
 
     def __init__(
@@ -156,20 +158,20 @@ class DoublingWrapper(KernelPlayer):
 
     @property
     def learning_rate(self) -> float:
-        """η of this epoch."""
+        """η in this epoch."""
         rate: float = self._params.bases[self.epoch].learning_rate
         return rate
 
     @property
     def probabilities(self) -> NDArray[np.float64]:
-        """The distribution the current block's arm was drawn from, or, in this epoch, the next will be."""
+        """The distribution from which the current arm was drawn or, after an update, the next of this epoch will be."""
         q = np.empty(self.n_arms)
         at = WRAPPER + TOTALS + self.max_delay + 1
         kernel.bandit_probabilities(self._params.bases[self.epoch], self.n_arms, self._numbers[at:], q)
         return q
 
     def refusal(self) -> str:
-        """Say what a total must be that the wrapper does not refuse."""
+        """Return the rule for a total, for error messages."""
         d, lo, hi = self.max_delay, self.effects.lo, self.effects.hi
         return (
             f"total must lie in [{(d + 1) * lo:g}, {(d + 1) * hi:g}], and in an update round keep the sum of the "
@@ -177,7 +179,7 @@ class DoublingWrapper(KernelPlayer):
         )
 
     def regret_bound(self, horizon: int) -> float:
-        """Return the bound on R_T at T = `horizon`, times the range; for effects that are never negative."""
+        """Return the bound on R_T at T = `horizon`, times hi; for nonnegative effects."""
         left = checks.integer("horizon", horizon, low=1)
         if self.effects.lo < 0.0:
             raise InvalidArgument(f"low must be at least 0 for Theorem 4 to hold, but got {self.low!r}")
@@ -186,7 +188,7 @@ class DoublingWrapper(KernelPlayer):
             rounds = min(left, self._params.first_horizon << epoch)
             bound += min(self._epoch_bound(rounds, epoch), rounds) + (d if epoch else 0)
             left -= rounds
-            # All further epochs are alike.
+            # All further epochs have the same length and rate.
             if epoch == EPOCHS - 1 and left >= rounds:
                 whole, left = divmod(left, rounds)
                 bound += whole * (min(self._epoch_bound(rounds, epoch), rounds) + d)
@@ -194,6 +196,6 @@ class DoublingWrapper(KernelPlayer):
         return min(bound, horizon) * self.effects.hi
 
     def _epoch_bound(self, rounds: int, epoch: int) -> float:
-        """Return Theorem 4 for so many rounds of an epoch."""
+        """Return the bound of Theorem 4 for `rounds` rounds of an epoch."""
         rate = self._params.bases[epoch].learning_rate
         return printed_bound(self._settings["base"], self.n_arms, self.max_delay, rounds, rate)

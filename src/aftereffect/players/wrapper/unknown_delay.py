@@ -1,15 +1,15 @@
-"""Algorithm 1 (Section 3) when nobody knows d: guess, watch for contradictions, double the guess and restart.
+"""Algorithm 1 (Section 3) for an unknown d: play with a guess of d; after a contradiction double it and restart.
 
     block of arm i      1 … g  g+1 … 2g+1  …  L−g … L        g: the guess; L ≥ 2g+1: the update round
     totals              mixed  ├ early ┤      ├ late ┤       both windows are clean if d ≤ g
 
-The late window is the one Algorithm 1 feeds to its base. The early one is for the test: it is the first that
-would be clean, so the first to show what earlier arms have left over, and every block has one. The length of
-a block depends on coins alone; it is drawn when the block begins, so that sums do for the windows and no
-totals are kept.
+The late window is the window that Algorithm 1 feeds to its base. The early window is used to test the guess: it is the
+first window that is clean if d ≤ g, so it is the first to contain late effects of earlier arms if d > g; and every
+block has one. The length of a block depends only on the coins. It is drawn when the block begins, so that the windows
+are summed as the totals arrive and no totals are stored.
 
-Theorem 4 needs d. We know of no algorithm with its √T that does not, and this is not one: it is the wrapper for a
-guess, with two tests of the guess around it. `UnknownDelayWrapper` says what is proved and what is not.
+Theorem 4 requires d. We know of no algorithm with its √T rate that does not require d. This is none either: it is the
+wrapper for a guess, with two tests of the guess. `UnknownDelayWrapper` states what is proved and what is not.
 """
 
 import math
@@ -29,7 +29,7 @@ from aftereffect.players.wrapper.certificate import printed_bound
 
 
 class UnknownDelayParams(NamedTuple):
-    """guess: the first g. false_alarm: δ, 0 for no statistical test."""
+    """guess: the initial g. false_alarm: δ, 0 for no statistical test."""
 
     guess: int
     horizon: int
@@ -37,14 +37,14 @@ class UnknownDelayParams(NamedTuple):
     limits: Limits
 
 
-# How many blocks the statistical test looks back.
+# The number of earlier blocks that the statistical test considers.
 LAGS = 8
 
-# state, after what every player has: round, g, restarts, place in the block, L, whether to draw next, the
-# sums of the early and late windows, η, how far a stretch of totals exceeds and undercuts what its own rounds
-# can do; the arms of this block and of the LAGS blocks before it (−1: none). Then four tables of LAGS × K × 2
-# cells (lag, arm, whether the block so far back had the same arm): visits, sum, the ends of the interval
-# for the mean. Then the base's state.
+# state, after what every player has: the round, g, the number of restarts, the position in the block, L, whether to
+# draw next, the sums of the early and late windows, η, the largest sum of total − hi and the smallest sum of total − lo
+# over all stretches that end in this round (see `impossible`); the arms of this block and of the LAGS blocks before it
+# (−1: none). Then four tables of LAGS × K × 2 cells (lag, arm, whether the block at this lag had the same arm): the
+# number of visits, the sum, the lower and the upper end of the confidence interval for the mean. Then the base's state.
 ROUND, GUESS, RESTARTS, PLACE, LENGTH, DRAW = OWN, OWN + 1, OWN + 2, OWN + 3, OWN + 4, OWN + 5
 EARLY, LATE, RATE, ABOVE, BELOW, ARM = (OWN + 6 + k for k in range(6))
 CELLS = ARM + 1 + LAGS
@@ -57,26 +57,27 @@ def base_at(n_arms: int) -> int:
 
 
 def size(params: UnknownDelayParams, n_arms: int) -> int:
-    """Scalars, the arms of the latest blocks, four tables of cells, the base's state."""
+    """The scalars, the arms of the latest blocks, four tables of cells, the base's state."""
     return base_at(n_arms) + tsallis.size(n_arms)
 
 
 @helper
 def restart(params: UnknownDelayParams, n_arms: int, state: FloatState) -> None:
-    """Forget what was learned under another guess, and tune the base to the rounds that are left."""
+    """Reset the cells and the base, and tune the base to the current guess and the remaining rounds."""
     cells = 2 * LAGS * n_arms
     for k in range(cells):
         state[CELLS + k] = state[CELLS + cells + k] = state[CELLS + 2 * cells + k] = 0.0
         state[CELLS + 3 * cells + k] = 1.0
     updates = (params.horizon - int(state[ROUND])) // (2 * int(state[GUESS]) + 1)
-    # No update before the horizon, or a play that goes on after it: any positive rate will do.
+    # At least 1, so that the rate is positive: no update may be possible before the horizon, and play may continue
+    # after it.
     state[RATE] = math.sqrt(max(updates, 1) / 2)
     state[DRAW] = 1.0
     kernel.bandit_start(TsallisParams(state[RATE]), n_arms, state[base_at(n_arms) :])
 
 
 def begin(params: UnknownDelayParams, n_arms: int, state: FloatState) -> None:
-    """Stand before round 1."""
+    """Write the state before round 1."""
     for k in range(CELLS):
         state[k] = 0.0
     state[GUESS] = params.guess
@@ -87,7 +88,7 @@ def begin(params: UnknownDelayParams, n_arms: int, state: FloatState) -> None:
 
 @helper
 def block_length(guess: int, rng: WordState) -> int:
-    """Toss Bernoulli(1/(2g+1)) coins until a one that is 2g+1 or more after the one before (Definition 1)."""
+    """Toss Bernoulli(1/(2g+1)) coins until a 1 follows at least 2g zeros (Definition 1); return the number of coins."""
     bias = 1.0 / (2 * guess + 1)
     length = 0
     gap = 0
@@ -101,7 +102,7 @@ def block_length(guess: int, rng: WordState) -> int:
 
 
 def ask(params: UnknownDelayParams, n_arms: int, state: FloatState, rng: WordState) -> int:
-    """Begin a round: draw if a block begins, else stay."""
+    """Begin a round: draw an arm and a length if a block begins, else keep the arm."""
     state[DREW] = state[DRAW]
     if state[DRAW] == 1.0:
         for k in range(ARM + LAGS, ARM, -1):
@@ -117,16 +118,16 @@ def ask(params: UnknownDelayParams, n_arms: int, state: FloatState, rng: WordSta
 
 @helper
 def impossible(params: UnknownDelayParams, state: FloatState, total: float) -> bool:
-    """Take in a total; tell whether no losses of a delay of at most g can have made the totals so far.
+    """Process a total; return whether the totals so far are impossible for losses with delays of at most g.
 
-    m totals in a row hold one part each of m + g plays. So the sum of (total − hi) over any stretch of rounds
-    is at most g·hi; the greatest such sum that ends in this round follows from the one before (Kadane's
-    rule).
+    If they are, the guess is doubled until they are possible. m consecutive totals contain one part each of m + g
+    plays, so the sum of (total − hi) over any stretch of rounds is at most g·hi. The largest such sum that ends in this
+    round is computed from that of the previous round (Kadane's algorithm).
     """
-    # The range of one action, with a margin for rounding.
+    # The range of one action's effect, with a margin for rounding.
     top, bottom = params.limits.most, params.limits.least
     if total != total:
-        # A stretch with a hole proves nothing.
+        # A missing total: stretches that contain this round cannot be tested.
         state[ABOVE] = state[BELOW] = 0.0
         return False
     state[ABOVE] = max(state[ABOVE], 0.0) + total - top
@@ -139,11 +140,10 @@ def impossible(params: UnknownDelayParams, state: FloatState, total: float) -> b
 
 @helper
 def improbable(params: UnknownDelayParams, n_arms: int, state: FloatState, loss: float) -> bool:
-    """Take in the loss of an early window; tell whether the arm of an earlier block explains it.
+    """Process the loss of an early window; return whether the losses depend on the arm of an earlier block.
 
-    Each cell has an interval for the mean of its arm: mean ± √(ln(2C(m+1)(m+2)n(n+1)/δ)/(2n)) after n visits
-    and m restarts, C the number of cells. Two intervals of one arm and lag that do not meet speak against the
-    guess.
+    Each cell has a confidence interval for its mean, mean ± √(ln(2C(m+1)(m+2)n(n+1)/δ)/(2n)) after n visits and m
+    restarts, with C the number of cells. Disjoint intervals of the two cells of one arm and lag contradict the guess.
     """
     if params.false_alarm == 0.0:
         return False
@@ -166,7 +166,7 @@ def improbable(params: UnknownDelayParams, n_arms: int, state: FloatState, loss:
 
 
 def tell(params: UnknownDelayParams, n_arms: int, state: FloatState, rng: WordState, arm: int, total: float) -> int:
-    """Test the guess; feed the base if the block ends with a whole window."""
+    """Test the guess; feed the base if the block ends and no total of its late window is missing."""
     total = begin_tell(params.limits, state[ROUND], state, total)
     if total == REFUSED:
         return -1
@@ -188,7 +188,7 @@ def tell(params: UnknownDelayParams, n_arms: int, state: FloatState, rng: WordSt
     if place != state[LENGTH]:
         return 0
     if state[LATE] != state[LATE]:
-        # A window with a hole feeds nothing, and the block goes on to the next update round.
+        # A total of the window is missing: the base is not updated, and the block continues to the next update round.
         state[LENGTH] += block_length(g, rng[random.COINS])
         state[LATE] = 0.0
         return 0
@@ -202,52 +202,51 @@ kernel.register(UnknownDelayParams, kernel.PlayerKernel(size, begin, ask, tell))
 
 
 class UnknownDelayWrapper(KernelPlayer):
-    """Algorithm 1 around Algorithm 2 with a guess g of d; contradictions double g (0 becomes 1) and restart.
+    """Algorithm 1 with Algorithm 2 as base and a guess g of d; contradictions double g (0 becomes 1) and restart.
 
-    n_arms: K. horizon: T; each start tunes β and η as Corollary 7 does, for g and the rounds that are left.
-    guess: the first g ≥ 0.
-    false_alarm: δ in [0, 1), the chance of a needless restart that the statistical test may take; 0 switches
-        that test off.
+    n_arms: K. horizon: T; each restart tunes β and η as in Corollary 7, for g and the remaining rounds.
+    guess: the initial g ≥ 0.
+    false_alarm: δ in [0, 1), the allowed probability that the statistical test causes an unnecessary restart; 0
+        switches the test off.
     direction, low, high, out_of_range, seed: as for `CompositeLossWrapper`.
 
-    *The certain test.* If d ≤ g, then m totals in a row hold one part each of at most m + g plays, so they
-    sum to at most (m+g)·hi, whatever the losses and the play. m = 1 is the range of a total, m = g+1 is Lemma
-    2. All m are watched at once, and g doubles until all hold: so a certain contradiction never takes g
-    beyond 2d. For losses (lo = 0) this says all that can be said for certain: if all stretches pass, then
-    serving each total from the oldest play that has something left tells a story of delay ≤ g with these very
-    totals.
+    *The deterministic test.* If d ≤ g, then m consecutive totals contain one part each of at most m + g plays, so their
+    sum is at most (m+g)·hi, for all losses and all plays. m = 1 is the range of a total, m = g+1 is Lemma 2. All m are
+    tested in every round, and g doubles until all conditions hold, so this test never increases g beyond 2d. For losses
+    with lo = 0 no deterministic test can detect more: if all conditions hold, then attributing each total to the oldest
+    plays whose effect is not used up gives losses with delays of at most g and exactly these totals.
 
-    *The statistical test.* In rounds g+1, …, 2g+1 of a block the totals hold effects of its arm i only, if
-    d ≤ g. Their sum, scaled to [0, 1], is averaged over the blocks of arm i in two cells: by whether the
-    block before had the same arm or another, and so for each of the eight blocks before (a number chosen
-    here). Confidence intervals of two such cells that do not meet are a contradiction. If the losses are
-    independent over rounds, with one law for all, and d ≤ g, then both means are one (Azuma and Hoeffding in
-    each cell; a sum over cells, visits and restarts): a false alarm has probability at most δ over the whole
-    run. If d > g, and what arrives late differs among the arms, then for the arm with most of it the means
-    differ, as long as the lag is within eight blocks: eight rounds at g = 0, some 8e(2g+1) else. A shift Δ is
-    found when both cells have about 2 ln(32Kn²/δ)/Δ² visits n.
+    *The statistical test.* If d ≤ g, then the totals of rounds g+1, …, 2g+1 of a block contain effects of its arm i
+    only. Their sum, scaled to [0, 1], is averaged over the blocks of arm i in two cells, according to whether the
+    previous block had the same arm or another; likewise for each of the eight previous blocks (eight is this library's
+    choice). Disjoint confidence intervals of two such cells are a contradiction. If d ≤ g and the losses are i.i.d.
+    over rounds, both cells have the same mean, and the probability of a false alarm in the whole run is at most δ (by
+    Azuma and Hoeffding in each cell and a union bound over cells, visits and restarts). If d > g and the late effects
+    differ among the arms, then for the arm with the largest late effect the means differ, provided that the lag is
+    within eight blocks: eight rounds at g = 0, else about 8e(2g+1). A difference Δ is detected when both cells have
+    about n = 2 ln(32Kn²/δ)/Δ² visits.
 
-    *Guaranteed* (effects in [0, 1]): R_T ≤ T, always. If d ≤ guess and δ = 0, there is never a contradiction,
-    and Theorem 4 holds for d = guess. If d ≤ guess, δ > 0 and the losses are independent with one law, the
-    same plus δT. The guess stays at or below max(guess, 2d): for certain if δ = 0, else on such losses with
-    probability at least 1 − δ.
-    *Not guaranteed*: anything better than T when d > guess. Under a guess too small the base is fed other
-    arms' effects until a contradiction shows. Losses of one law can hide tails below the Δ above, or beyond
-    eight blocks. Losses that change over time can hide a delay that costs a linear regret. At guess 0: make
-    arm 1 lose 1 against ½ for arm 0, both at once, until arm 1 is hardly played, then let arm 0 cost its ½ a
-    round late, and arm 1 nothing. Arm 1, nearly always played after arm 0, seems to cost ½ as well, and is
-    too rare for the test. Losses that change over time can also raise false alarms, which cost a restart and
-    a guess larger than need be.
+    *Guaranteed* (effects in [0, 1]): R_T ≤ T, always. If d ≤ guess and δ = 0, there is never a contradiction, and
+    Theorem 4 holds for d = guess. If d ≤ guess, δ > 0 and the losses are i.i.d., the same bound plus δT holds. The
+    guess never exceeds max(guess, 2d) if δ = 0; if δ > 0 and the losses are i.i.d., this holds with probability at
+    least 1 − δ.
+    *Not guaranteed*: anything better than T if d > guess. While the guess is too small, the base is fed effects of
+    other arms until a contradiction is found. With i.i.d. losses, late effects smaller than the Δ above or beyond eight
+    blocks are not detected. With losses that change over time, an undetected delay can cause linear regret. An example
+    with guess 0: without delays, let arm 1 lose 1 and arm 0 lose ½ until arm 1 is rarely played; then let the ½ of arm
+    0 arrive one round late, and let arm 1 lose nothing. Arm 1, which nearly always follows arm 0, also appears to lose
+    ½, and is played too rarely for the test. Losses that change over time can also cause false alarms, and with them
+    restarts and an unnecessarily large guess.
 
     >>> player = UnknownDelayWrapper(n_arms=2, horizon=1000, guess=0, seed=7)
-    >>> for total in (0.5, 1.5):                 # one play does 1 at most: the second total holds two plays
+    >>> for total in (0.5, 1.5):                 # one play adds at most 1, so the second total contains two plays
     ...     arm = player.ask()
     ...     played = player.tell(total)
     >>> player.guess, player.restarts
     (1, 1)
 
-    Reference: derived here from Lemma 2 and Theorem 4 of the paper; test, tuning and defaults are chosen
-    here. For unknown d with proofs, at the rate T^(2/3), see Wang, Wang and Huang (2021).
+    Reference: derived from Lemma 2 and Theorem 4 of the paper; the tests, the tuning and the defaults are this
+    library's. For an unknown d with proofs, at the rate T^(2/3), see Wang, Wang and Huang (2021).
     """
 
     def __init__(
@@ -261,7 +260,7 @@ class UnknownDelayWrapper(KernelPlayer):
 
     @property
     def guess(self) -> int:
-        """The guess of d in force now."""
+        """The current guess of d."""
         return int(self._numbers[GUESS])
 
     @property
@@ -271,22 +270,21 @@ class UnknownDelayWrapper(KernelPlayer):
 
     @property
     def learning_rate(self) -> float:
-        """η since the latest start."""
+        """η since the latest restart."""
         return float(self._numbers[RATE])
 
     @property
     def probabilities(self) -> NDArray[np.float64]:
-        """The distribution the current block's arm was drawn from, or the next will be."""
+        """The distribution from which the current arm was drawn or, after an update, the next will be."""
         q = np.empty(self.n_arms)
         base = self._numbers[base_at(self.n_arms) :]
         kernel.bandit_probabilities(TsallisParams(self.learning_rate), self.n_arms, base, q)
         return q
 
     def regret_bound(self, max_delay: int, *, stochastic: bool = False) -> float:
-        """Return what is guaranteed for R_T at the horizon if d ≤ `max_delay`, times the range.
+        """Return the guaranteed bound on R_T at the horizon if d ≤ `max_delay`, times hi; for nonnegative effects.
 
-        stochastic: whether the losses are independent over rounds with one law. For effects that are never
-        negative.
+        stochastic: whether the losses are i.i.d. over rounds.
         """
         d = checks.integer("max_delay", max_delay, low=0)
         if self.effects.lo < 0.0:
