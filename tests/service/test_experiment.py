@@ -68,9 +68,9 @@ def test_tell_again_is_accepted_and_another_total_is_a_conflict() -> None:
     again = repeated(experiment, Tell(1, 0.25))
     assert {**again, "repeated": False} == told.answer
     repeated(experiment, Tell(1, 0.25, "1"))
-    error = refused(experiment, Tell(1, 0.5), "conflict", "round 1 was reported as 0.25 and now 0.5 came: amend it")
+    error = refused(experiment, Tell(1, 0.5), "conflict", "round 1 was reported as 0.25 and now as 0.5: use amend")
     assert (error.extra["reported"], error.extra["amendable"]) == (0.25, True)
-    refused(experiment, Tell(1, None), "conflict", "and now missing came")
+    refused(experiment, Tell(1, None), "conflict", "and now as missing")
 
 
 def test_a_missing_round_stays_missing_until_it_is_amended() -> None:
@@ -78,7 +78,7 @@ def test_a_missing_round_stays_missing_until_it_is_amended() -> None:
     experiment.do(Ask(), AT)
     assert experiment.do(Tell(1, None), AT).answer["status"] == "missing"
     repeated(experiment, Tell(1, None))
-    refused(experiment, Tell(1, 0.5), "conflict", "round 1 was closed as missing and now 0.5 came: amend it")
+    refused(experiment, Tell(1, 0.5), "conflict", "round 1 was closed as missing and now as 0.5: use amend")
     assert experiment.view()["counts"]["missing"] == 1
     amended = experiment.do(Amend(1, 0.5), AT)
     assert (amended.answer["status"], amended.answer["total"]) == ("reported", 0.5)
@@ -101,23 +101,23 @@ def test_rounds_that_cannot_be_told() -> None:
 def test_an_amendment_may_say_which_total_it_corrects() -> None:
     experiment = made()
     play(experiment, 0.25)
-    error = refused(experiment, Amend(1, 0.75, None, 0.5), "conflict", "got 0.5 and round 1 was reported as 0.25")
+    error = refused(experiment, Amend(1, 0.75, None, 0.5), "conflict", "got 0.5, and round 1 was reported as 0.25")
     assert (error.extra["reported"], error.extra["round"]) == (0.25, 1)
-    refused(experiment, Amend(1, 0.75, None, None), "conflict", "got None and round 1 was reported as 0.25")
+    refused(experiment, Amend(1, 0.75, None, None), "conflict", "got None, and round 1 was reported as 0.25")
     done = experiment.do(Amend(1, 0.75, None, 0.25), AT)
     assert done.event is not None
     assert done.event["body"] == {"total": 0.75, "was": 0.25, "was_status": "reported", "status": "reported"}
     # Sent again, it holds already; once another total came between, it does not undo that.
     repeated(experiment, Amend(1, 0.75, None, 0.25))
     experiment.do(Amend(1, None, None, 0.75), AT)
-    refused(experiment, Amend(1, 0.75, None, 0.25), "conflict", "got 0.25 and round 1 was closed as missing")
+    refused(experiment, Amend(1, 0.75, None, 0.25), "conflict", "got 0.25, and round 1 was closed as missing")
     assert experiment.do(Amend(1, 0.5, None, None), AT).answer["total"] == 0.5
 
 
 def test_an_amendment_before_a_report_is_refused() -> None:
     experiment = made()
     experiment.do(Ask(), AT)
-    refused(experiment, Amend(1, 0.5), "conflict", "round 1 must have a report to be amended, but waits for one")
+    refused(experiment, Amend(1, 0.5), "conflict", "round 1 must have a report to be amended, but has none")
 
 
 def test_an_amendment_is_learned_from_while_its_block_is_open_and_refused_afterwards() -> None:
@@ -126,7 +126,7 @@ def test_an_amendment_is_learned_from_while_its_block_is_open_and_refused_afterw
     for t in range(1, 200):
         mine, other = play(experiment, 0.5), play(twin, 0.75)
         if mine["update"]:
-            refused(experiment, Amend(t, 0.75), "closed", f"the block of round {t} has been closed")
+            refused(experiment, Amend(t, 0.75), "closed", f"the block of round {t} is closed")
             break
         assert other["arm"] == mine["arm"]
         experiment.do(Amend(t, 0.75), AT)
@@ -135,7 +135,7 @@ def test_an_amendment_is_learned_from_while_its_block_is_open_and_refused_afterw
     # All but the last total were amended to what the twin was told: (0.75 + 0.5)/3 and (0.75 + 0.75)/3, as rewards.
     assert mine["fed"] == pytest.approx(1 - 1.25 / 3)
     assert other["fed"] == pytest.approx(1 - 1.5 / 3)
-    refused(experiment, Tell(t, 0.75), "conflict", "its block is closed and learned from")
+    refused(experiment, Tell(t, 0.75), "conflict", "its block is closed, so the total cannot be changed")
 
 
 def test_the_papers_measured_rounds_are_the_last_of_a_block_and_are_known_when_it_ends() -> None:
@@ -199,7 +199,7 @@ def test_units_share_rounds_and_blocks_and_each_has_its_arm() -> None:
     assert half.answer["open_round"] == 1
     assert repeated(experiment, Ask())["unit"] == "south"
     experiment.do(Amend(1, 0.25, "north"), AT)
-    refused(experiment, Amend(1, 0.25, "south"), "conflict", "waits for one")
+    refused(experiment, Amend(1, 0.25, "south"), "conflict", "has none: use tell")
     whole = experiment.do(Tell(1, None, "south"), AT)
     assert whole.answer["open_round"] is None
     assert experiment.do(Ask("north"), AT).answer["round"] == 2

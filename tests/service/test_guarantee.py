@@ -35,7 +35,8 @@ def test_before_anything_is_played_there_is_no_certificate() -> None:
     assert (found["certificate"], found["informative"]) == (None, False)
     assert found["words"].startswith(
         f"Before anything is played: the worst case against the best fixed arm is informative from round "
-        f"{found['informative_from']:,} on. This bounds an average over the player's own chances, not this one run;"
+        f"{found['informative_from']:,} on. This bounds an average over the player's own randomness, "
+        "not this single run;"
     )
 
 
@@ -44,7 +45,7 @@ def test_after_one_round_it_is_said_in_the_singular() -> None:
     play(experiment)
     words = given(experiment)["words"]
     assert words.startswith("Whatever the effects, over 1 round so far the outcome is on average at most 1 worse than")
-    assert "So far: after 1 round and 0 updates, expected regret is at most the mean of a figure" in words
+    assert "So far: after 1 round and 0 updates, expected regret is at most the mean of the certificate" in words
     assert "effects last at most 1 more round and" in words
     assert re.search(r"\b1 rounds", words) is None
 
@@ -130,7 +131,7 @@ def test_the_papers_player_keeps_no_certificate_and_says_so_where_it_knows_nothi
     play(short)
     found = given(short)
     assert (found["certificate"], found["informative_from"]) == (None, None)
-    assert "With this learner it never is." in found["words"]
+    assert "With these settings it never will be." in found["words"]
     assert "This bounds an average" in found["words"]
     negative = given(made(player="paper", horizon=100, low=-1))
     assert negative["words"].startswith("No guarantee is known for these settings: low must be at least 0")

@@ -41,9 +41,9 @@ def test_few_windows_have_no_standard_error() -> None:
         ((4.0, 6.0), (0.0, 2.0), "likely", "probably ahead of b (1 over 2): by 4, with a standard error of 1.4"),
         ((5.5, 7.5), (0.0, 2.0), "clear", "clearly ahead of b (1 over 2): by 5.5, with a standard error of 1.4"),
         ((2.0, 4.0), (0.0, 2.0), "open", "not clearly ahead of b (1 over 2): by 2, with a standard error of 1.4"),
-        ((3.0, 3.0), (1.0, 1.0), "clear", "clearly ahead of b (1 over 2): by 2 in every window"),
+        ((3.0, 3.0), (1.0, 1.0), "clear", "clearly ahead of b (1 over 2): by 2; all windows of an arm are equal"),
         ((340e3, 360e3), (0.0, 2.0), "clear", "a had the best measured windows (350,000 a round over 2)"),
-        ((9.0,), (0.0, 2.0), "unknown", "nobody can say how sure that is"),
+        ((9.0,), (0.0, 2.0), "unknown", "the error is unknown"),
     ],
 )
 def test_how_sure(first: tuple[float, ...], second: tuple[float, ...], sure: str, words: str) -> None:
@@ -51,7 +51,7 @@ def test_how_sure(first: tuple[float, ...], second: tuple[float, ...], sure: str
     assert (found["arm"], found["runner_up"], found["favourite"], found["sure"]) == ("a", "b", "b", sure)
     assert words in found["words"]
     assert "probability 0.60 on b" in found["words"]
-    assert "not as the result of a randomised trial" in found["words"]
+    assert "not the result of a randomised trial" in found["words"]
 
 
 def test_less_is_better_when_minimizing_and_the_unmeasured_are_named() -> None:
@@ -69,7 +69,7 @@ def test_a_single_measured_arm_wins_against_nobody() -> None:
 @pytest.mark.parametrize(
     ("probabilities", "words"),
     [
-        ([1 / 3, 1 / 3, 1 / 3], "The learner ended with all alike: probability 0.33 on each arm."),
+        ([1 / 3, 1 / 3, 1 / 3], "The learner ended with equal probabilities: 0.33 on each arm."),
         ([0.4, 0.2, 0.4], "The learner ended with probability 0.40 on each of a, c."),
         ([0.2, 0.2, 0.6], "The learner ended with probability 0.60 on c."),
     ],

@@ -18,7 +18,7 @@ def test_out_of_range_is_void_counted_and_alarmed_above_one_percent() -> None:
     play(experiment, -0.1)
     view = experiment.view()
     assert (view["counts"]["void"], view["counts"]["out_of_range"]) == (2, 2)
-    assert "2 of 102 totals (2.0%) are outside [0, 4], what the range" in view["alarms"][0]
+    assert "2 of 102 totals (2.0%) are outside [0, 4], the range" in view["alarms"][0]
 
 
 def test_many_missing_reports_and_a_block_without_end_are_alarming() -> None:
@@ -28,7 +28,7 @@ def test_many_missing_reports_and_a_block_without_end_are_alarming() -> None:
     assert experiment.view()["alarms"] == []
     play(experiment, None)
     assert experiment.view()["alarms"] == [
-        "2 of 10 reports (20.0%) are missing; a window with a gap is void, so learning is slow."
+        "2 of 10 reports (20.0%) are missing; a window with a missing report is void, so learning is slow."
     ]
     # A mean block is 1/(0.2·0.8) = 6.25 rounds; after 12 of them chance is no excuse.
     start = to_open_block(experiment, 1)
@@ -144,7 +144,7 @@ def test_an_arm_that_is_away_is_replaced_and_totals_of_both_are_not_learned_from
     view = experiment.view()
     assert view["guarantee"]["void"] is True
     assert view["guarantee"]["words"].startswith("Not valid: an arm has been away")
-    assert view["alarms"] == [f"Away: {arm}. Others are played in its place, and the guarantee is void."]
+    assert view["alarms"] == [f"Away: {arm}. Other arms are played instead, and the guarantee is void."]
     assert view["counts"]["substituted"] == 3
     experiment.do(Back(arm), AT)
     repeated(experiment, Back(arm))
@@ -177,7 +177,7 @@ def test_one_arm_must_stay_and_arms_are_called_by_name() -> None:
     experiment = made()
     experiment.do(Away("red"), AT)
     experiment.do(Away("green"), AT)
-    refused(experiment, Away("blue"), "conflict", "'blue' is the last one that is there")
+    refused(experiment, Away("blue"), "conflict", "'blue' is the last one")
     assert play(experiment)["arm"] == "blue"
     refused(experiment, Away("pink"), "not_found", "arm must be one of ['red', 'green', 'blue'], but got 'pink'")
 
@@ -194,7 +194,7 @@ def test_the_horizon_ends_it_and_says_who_won() -> None:
     view = experiment.view()
     assert (view["state"], view["open_round"], view["finished_at"]) == ("finished", None, "2026-04-29T00:00:00Z")
     assert (view["winner"]["arm"], view["winner"]["sure"]) == ("green", "clear")
-    refused(experiment, Ask(), "wrong_state", "it is finished: no more rounds are opened")
+    refused(experiment, Ask(), "wrong_state", "it is finished: no more rounds can be opened")
 
 
 def test_finish_closes_the_open_round_as_missing() -> None:

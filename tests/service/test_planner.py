@@ -141,8 +141,8 @@ def test_weekly_rounds_with_nine_weeks_make_few_decisions_a_year_and_the_plan_sa
     assert "slow" in text
     assert "More units" in text
     assert "at least 10 rounds (10 weeks), 36.1 on average (252.7 days)" in text
-    assert "The first 9 totals of a block still hold effects of the arm before" in text
-    assert "of the others the last ones are, 25.0 on average" in text
+    assert "The first 9 totals of a block still hold effects of the previous arm" in text
+    assert "the last ones are, 25.0 on average" in text
     paper = settled(3, 9, round_length=7, player="paper", horizon=100)
     # 19·(19/18)^18 rounds of a week: one decision a year.
     assert paper.mean_block == pytest.approx(19 * (19 / 18) ** 18, rel=1e-12)

@@ -22,7 +22,7 @@ def test_rounds_beyond_memory_are_recalled_or_refused() -> None:
     assert experiment.forgotten(Tell(1, 0.5)) == (1, "1")
     assert experiment.forgotten(Amend(1, 0.5)) is None
     assert experiment.forgotten(Tell(41, 0.5)) is None
-    refused(experiment, Tell(1, 0.5), "closed", "round 1 is no longer at hand")
+    refused(experiment, Tell(1, 0.5), "closed", "round 1 is no longer in memory")
     repeated(experiment, Tell(1, 0.5), table[1])
     refused(experiment, Tell(1, 0.6), "conflict", "round 1 was reported as 0.5", table[1])
 
@@ -37,7 +37,7 @@ def test_a_round_of_a_very_long_block_is_amended_from_its_row_and_replayed(monke
             events.append(done.event)
             table |= {row["round"]: row for row in done.rows}
     assert experiment.forgotten(Amend(2, 0.75)) == (2, "1")
-    refused(experiment, Amend(2, 0.75), "closed", "no longer at hand")
+    refused(experiment, Amend(2, 0.75), "closed", "no longer in memory")
     done = experiment.do(Amend(2, 0.75), AT, {**table[2], "another": 1})
     events.append(done.event)
     assert done.rows == [{**table[2], "total": 0.75}]
@@ -96,7 +96,7 @@ def test_a_repetition_in_the_log_is_corrupt() -> None:
     events = played_log()
     twin = made(units=2)
     twin.replay(events[0])
-    with pytest.raises(Corrupt, match="nothing came of it"):
+    with pytest.raises(Corrupt, match="the command had no effect"):
         twin.replay(events[0])
 
 

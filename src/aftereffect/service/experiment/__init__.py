@@ -1,8 +1,8 @@
-"""An experiment without clock, network or database: commands go in, answers, events and rows come out.
+"""The domain logic of experiments, without clock, network or database: commands in; answers, events and rows out.
 
 experiment    Experiment: ask, tell, amend, start, pause, resume, away, back, finish
-commands      the commands as values                 state      what an experiment is now, saved and restored
-rounds        a round, its row with the "why"        learner    from settings to the player that decides
-plan          what settings mean before the start    guarantee  what is promised
-outcome       what was seen of each arm              view       all of it as people see it, with alarms
+commands      the commands as values                    state      the state of an experiment, saved and restored
+rounds        a round, and its row with the "why"       learner    the player that belongs to the settings
+plan          what to expect of settings                guarantee  the regret bounds, with explanations
+outcome       measurements of each arm, the winner      view       the summary shown to users, with alarms
 """

@@ -1,7 +1,7 @@
-"""What can be done to an experiment, as plain values.
+"""The commands of an experiment, as plain values.
 
-Their fields are checked where they come in (`errors.checked` with a request of `messages.py`); an experiment checks
-only what depends on its state.
+Field values are validated when a request is read (`errors.checked` with a model of `messages.py`); an experiment checks
+only the rules that depend on its state.
 """
 
 from collections.abc import Mapping
@@ -12,11 +12,11 @@ from aftereffect.service.errors import Corrupt
 
 
 class Start(NamedTuple):
-    """Let a draft run."""
+    """Start a draft."""
 
 
 class Ask(NamedTuple):
-    """Open the next round, or return the open one. unit: whose arm is wanted; None takes the first one not yet told."""
+    """Open the next round, or return the open one. unit: whose arm to return, by default the first without a report."""
 
     unit: str | None = None
 
@@ -30,7 +30,7 @@ class Tell(NamedTuple):
 
 
 class Amend(NamedTuple):
-    """Correct a report, or bring a late one, while its block is open. was: the total to be corrected, ... for any."""
+    """Correct a report, or add a late one, while its block is open. was: the total to be corrected, ... for any."""
 
     round: int
     total: float | None
@@ -39,21 +39,21 @@ class Amend(NamedTuple):
 
 
 class Pause(NamedTuple):
-    """Open no more rounds until resumed."""
+    """Pause: no round opens until Resume."""
 
 
 class Resume(NamedTuple):
-    """Go on after a pause, with max_delay warm-up rounds."""
+    """Resume after a pause, with max_delay warm-up rounds."""
 
 
 class Away(NamedTuple):
-    """An arm cannot be played for now."""
+    """Mark an arm as unavailable."""
 
     arm: str
 
 
 class Back(NamedTuple):
-    """An arm that was away can be played again."""
+    """Mark an arm as available again."""
 
     arm: str
 
@@ -70,7 +70,7 @@ KINDS: dict[str, Any] = {
 
 
 def from_event(event: Mapping[str, Any]) -> Command:
-    """Return the command that a stored event came from.
+    """Return the command that produced a stored event.
 
     >>> from_event({"kind": "tell", "round": 3, "unit": "1", "body": {"total": 0.5, "status": "reported"}})
     Tell(round=3, total=0.5, unit='1')

@@ -1,13 +1,13 @@
-"""An experiment: commands in, answers, events and rows out. Pure and deterministic: no clock, no I/O, all in memory.
+"""An experiment: commands in; answers, events and rows out. Deterministic and in memory: no clock, no I/O.
 
-    draft ──Start──► running ◄──Resume── paused        Ask opens a round, Tell closes it when the last unit
-                        │  ──Pause──►      │           is told; at the horizon, or by Finish, it is finished.
+    draft ──Start──► running ◄──Resume── paused        Ask opens a round; the report of the last unit closes it.
+                        │  ──Pause──►      │           The experiment is finished at the horizon or by Finish.
                         └──────Finish──────┴──► finished
 
-A pause opens no rounds; the round that is open stays open, and reports and corrections are still taken. After a
-resume the next max_delay rounds (and the one left open, if effects linger) are warm-up. Finish closes an open round
-as missing where it has no report. Corrections are taken in every state, as long as their block is open. A command
-that says what already holds changes nothing.
+While paused, no round opens; an open round stays open, and reports and corrections are still accepted. After a resume,
+the next max_delay rounds are warm-up, and so is a round left open over the pause if max_delay > 0. Finish closes an
+open round, with units that have no report as missing. Corrections are accepted in every state while the block of the
+round is open. Repeating a command that has already taken effect changes nothing.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,12 +26,12 @@ from aftereffect.service.settings import ExperimentSettings, checked_settings
 NOT_RUNNING = {
     "draft": "it is a draft: start it first",
     "paused": "it is paused: resume it first",
-    "finished": "it is finished: no more rounds are opened",
+    "finished": "it is finished: no more rounds can be opened",
 }
 
 
 class Done(NamedTuple):
-    """What a command did. event: what to store, None if nothing is new. rows: the round rows that changed."""
+    """The result of a command. event: to be stored, None if nothing changed. rows: the round rows that changed."""
 
     answer: dict[str, Any]
     event: dict[str, Any] | None
@@ -39,7 +39,7 @@ class Done(NamedTuple):
 
 
 class Experiment:
-    """An experiment with these settings, whose seed must be set.
+    """An experiment. settings: must have a seed. state: the current state, by default a new one.
 
     >>> from aftereffect.service.settings import checked_settings
     >>> given = {"name": "Mail", "arms": ["short", "long"], "max_delay": 0, "seed": 1}
@@ -67,23 +67,23 @@ class Experiment:
         return self._now.last
 
     def view(self) -> dict[str, Any]:
-        """Return what people want to know."""
+        """Return the summary shown to users."""
         return view(self._now)
 
     def state(self) -> dict[str, Any]:
-        """Return all there is to know, as plain JSON; `from_state` goes on bit for bit."""
+        """Return the complete state as plain JSON; `from_state` restores it exactly."""
         return self._now.to_json()
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> "Experiment":
-        """Return the experiment that `state()` described."""
+        """Restore an experiment from the result of `state()`."""
         found = State.from_json(state)
         return cls(found.settings, found)
 
     def forgotten(self, command: Command) -> tuple[int, str] | None:
-        """Return round and unit of the row that a command needs and that is no longer in memory, None if it needs none.
+        """Return the round and unit of the row that `do` needs for a command but no longer has in memory, or None.
 
-        Whoever stores the rows fetches it and passes it to `do`.
+        The caller must load that row from the store and pass it to `do`.
         """
         if not isinstance(command, Tell | Amend) or not 1 <= command.round <= self._now.last:
             return None
@@ -93,9 +93,9 @@ class Experiment:
         return command.round, self.settings.units[self._unit(command.unit)]
 
     def do(self, command: Command, at: str, recalled: Mapping[str, Any] | None = None) -> Done:
-        """Carry out a command at a moment, or raise Refused with nothing changed.
+        """Carry out a command at time `at` (ISO 8601), or raise Refused with nothing changed.
 
-        recalled: the row that `forgotten` named; without it, such a command is refused with code "closed".
+        recalled: the row that `forgotten` asks for; without it, such a command is refused with code "closed".
         """
         match command:
             case Ask():
@@ -119,19 +119,19 @@ class Experiment:
         raise Refused("invalid", f"command must be one of {', '.join(commands.KINDS)}, but got {command!r}")
 
     def replay(self, event: Mapping[str, Any]) -> list[Row]:
-        """Carry out a stored event again, and compare all that came of it to the last bit; return the changed rows."""
+        """Repeat the command of a stored event and return the changed rows; raise Corrupt if the event differs."""
         try:
             done = self.do(commands.from_event(event), event["at"], event["body"].get("recalled"))
         except Corrupt:
             raise
         except (AftereffectError, LookupError, TypeError, ValueError, AttributeError) as error:
-            raise Corrupt(f"an event must be possible where it stands, but {error!r}") from None
+            raise Corrupt(f"an event must be possible at its place in the log, but {error!r}") from None
         if done.event != dict(event):
-            raise Corrupt(f"an event must come out as stored, but {_difference(done.event, event)}")
+            raise Corrupt(f"a replayed event must equal the stored one, but {_difference(done.event, event)}")
         return done.rows
 
     def _ask(self, command: Ask, at: str) -> Done:
-        """Answer with the arm of a unit; without one, of the first that is not yet told, and with the arms of all."""
+        """Answer with the arm of a unit; by default with that of the first unit without a report, and with all arms."""
         now = self._now
         if now.phase != "running":
             reason = NOT_RUNNING[now.phase]
@@ -160,7 +160,7 @@ class Experiment:
         return answer
 
     def _tell(self, command: Tell, at: str, recalled: Mapping[str, Any] | None) -> Done:
-        """Take a report for the open round; repeated with the same total it is answered again."""
+        """Record a report for the open round; the same report again gets the same answer."""
         now, u, total = self._now, self._unit(command.unit), command.total
         played = self._opened(command.round)
         if played is None or played is not now.open or played.reports[u].status != OPEN:
@@ -176,33 +176,33 @@ class Experiment:
         return Done(self._report(rows[0], False), event, rows)
 
     def _tell_again(self, command: Tell, row: Row) -> Done:
-        """Answer a report for a round that has one."""
+        """Answer a report for a round that already has one."""
         if _reported(row, command.total):
             return Done(self._report(row, True), None, [])
         given = "missing" if command.total is None else repr(command.total)
-        then = "its block is closed and learned from, so it stays as it is"
+        then = "its block is closed, so the total cannot be changed"
         if self._amendable(command.round):
-            then = "amend it to change that"
-        raise self._conflict(row, f"total must be the one already there, but {_told(row)} and now {given} came: {then}")
+            then = "use amend to correct it"
+        raise self._conflict(row, f"total must equal the earlier report, but {_told(row)} and now as {given}: {then}")
 
     def _conflict(self, row: Row, detail: str) -> Refused:
         known = {"round": row["round"], "unit": row["unit"], "reported": row["total"]}
         return Refused("conflict", detail, **known, amendable=self._amendable(row["round"]))
 
     def _amend(self, command: Amend, at: str, recalled: Mapping[str, Any] | None) -> Done:
-        """Correct a report, or bring a late one, while the block of its round is open."""
+        """Correct a report, or add a late one, while the block of its round is open."""
         u, total, number = self._unit(command.unit), command.total, command.round
         played = self._opened(number)
         if not self._amendable(number):
-            rule = f"round must be in the open block to be amended, but the block of round {number} has been closed"
-            raise Refused("closed", f"{rule} and learned from: its total stays as it was reported", round=number)
+            rule = f"round must be in the open block to be amended, but the block of round {number} is closed"
+            raise Refused("closed", f"{rule}: its total has been learned from and cannot be changed", round=number)
         before = self._row(number, u, recalled)
         if before["status"] == OPEN:
-            raise Refused("conflict", f"round {number} must have a report to be amended, but waits for one: tell it")
+            raise Refused("conflict", f"round {number} must have a report to be amended, but has none: use tell")
         if _reported(before, total):
             return Done(self._report(before, True), None, [])
         if not isinstance(command.was, type(...)) and not _reported(before, command.was):
-            detail = f"was must be the total to be corrected, but got {command.was!r} and {_told(before)}"
+            detail = f"was must be the total to be corrected, but got {command.was!r}, and {_told(before)}"
             raise self._conflict(before, detail)
         body: dict[str, Any] = {"total": total, "was": before["total"], "was_status": before["status"]}
         if played is None:
@@ -227,7 +227,7 @@ class Experiment:
         return self._change("start", at)
 
     def _pause(self, at: str) -> Done:
-        """Open no more rounds; the one that is open can still be told."""
+        """Open no more rounds; an open round still accepts reports."""
         if self.phase == "paused":
             return self._change()
         self._require("pause it", "running")
@@ -235,7 +235,7 @@ class Experiment:
         return self._change("pause", at, {"last": self.last})
 
     def _resume(self, at: str) -> Done:
-        """Go on. What happened in the pause still arrives for d rounds: they are recorded, not learned from."""
+        """Resume. Effects of actions during the pause arrive for d rounds; these are recorded but not learned from."""
         if self.phase == "running":
             return self._change()
         self._require("resume it", "paused")
@@ -246,13 +246,13 @@ class Experiment:
         if d > 0:
             now.warm_until = now.last + d
             if now.open is not None:
-                # Nobody can say whether this round was played before the pause or after it.
+                # It is unknown whether this round was played before the pause or after it.
                 now.open.warm, now.open.withheld = True, [True] * now.n_units
                 rows = now.open.rows(self.settings)
         return self._change("resume", at, {"warm_until": now.warm_until}, rows)
 
     def _set_away(self, name: str, away: bool, at: str) -> Done:
-        """Take an arm out for now, which voids the guarantee from here on, or let it be played again."""
+        """Mark an arm as away, which voids the guarantee from then on, or as back."""
         now = self._now
         if name not in self._arms:
             raise Refused("not_found", f"arm must be one of {shown(list(self._arms))}, but got {shown(name)}")
@@ -260,13 +260,13 @@ class Experiment:
             return self._change()
         self._require("change its arms", "draft", "running", "paused")
         if away and len(now.away) + 1 == len(self._arms):
-            raise Refused("conflict", f"at least one arm must stay, but {name!r} is the last one that is there")
+            raise Refused("conflict", f"at least one arm must be available, but {name!r} is the last one")
         now.away = sorted({*now.away} ^ {self._arms[name]})
         now.arm_was_away = True
         return self._change("away" if away else "back", at, {"arm": name})
 
     def _finish(self, at: str) -> Done:
-        """End the experiment; what has no report in the open round is closed as missing."""
+        """End the experiment; units without a report in the open round are closed as missing."""
         if self.phase == "finished":
             return self._change()
         now, played = self._now, self._now.open
@@ -286,7 +286,7 @@ class Experiment:
     def _change(
         self, kind: str | None = None, at: str = "", body: dict[str, Any] | None = None, rows: Sequence[Row] = ()
     ) -> Done:
-        """Return what a command about the whole experiment led to; kind: of its event, None if nothing is new."""
+        """Return the result of a command on the whole experiment. kind: that of its event, None if nothing changed."""
         event = None if kind is None else {"kind": kind, "round": None, "unit": None, "body": body or {}, "at": at}
         answer = {
             "state": self.phase,
@@ -299,7 +299,7 @@ class Experiment:
         return Done(answer, event, list(rows))
 
     def _opened(self, number: int) -> Round | None:
-        """Return a round that has been opened, None if it is no longer in memory."""
+        """Return a round, or None if it is no longer in memory; refuse a number that has not been opened yet."""
         if number < 1:
             raise Refused("invalid", f"round must be at least 1, but got {number}")
         if number > (last := self._now.last):
@@ -308,21 +308,21 @@ class Experiment:
         return self._now.recent.rounds.get(number)
 
     def _row(self, number: int, u: int, recalled: Mapping[str, Any] | None) -> Row:
-        """Return the row of a round, as it is in memory or as it was recalled."""
+        """Return the row of a round from memory, or else the recalled one."""
         played = self._now.recent.rounds.get(number)
         if played is not None:
             return played.row(self.settings, u)
         if recalled is None:
-            detail = f"round must be a recent one, but round {number} is no longer at hand"
+            detail = f"round must be a recent one, but round {number} is no longer in memory"
             raise Refused("closed", detail, round=number)
         return {name: recalled[name] for name in ROW}
 
     def _amendable(self, number: int) -> bool:
-        """Whether the block of a round is still open."""
+        """Return whether the block of a round is still open."""
         return number >= self._now.block_start and not self._now.block_closed
 
     def _unit(self, name: str | None) -> int:
-        """Return the index of a unit; it may be left out where there is only one."""
+        """Return the index of a unit; the name is optional if there is only one."""
         if name is None and len(self._units) == 1:
             return 0
         if name in self._units:
@@ -340,9 +340,9 @@ class Experiment:
 
 
 def warm_up() -> None:
-    """Play a round in memory with each player, so that its code is loaded, and compiled where that is still to do.
+    """Play a round in memory with each player, so that its code is loaded, and compiled if it is not cached.
 
-    A server does this before it answers, a command before it takes the lock that others may be waiting for.
+    A server does this before it accepts requests, a command before it locks the database file.
     """
     for player in ({}, {"player": "paper", "horizon": 100}):
         settings = {"name": "warm-up", "arms": ["a", "b"], "max_delay": 0, "seed": 1, **player}
@@ -353,7 +353,7 @@ def warm_up() -> None:
 
 
 def _reported(row: Mapping[str, Any], total: float | None) -> bool:
-    """Whether a row has this very total, or is closed as missing if there is none."""
+    """Return whether a row has exactly this total, or is closed as missing if the total is None."""
     if total is None:
         return bool(row["status"] == MISSING)
     return bool(row["status"] != MISSING and row["total"] == total)
@@ -365,11 +365,11 @@ def _told(row: Mapping[str, Any]) -> str:
 
 
 def _difference(found: Mapping[str, Any] | None, stored: Mapping[str, Any]) -> str:
-    """Say where what came out differs from what is stored."""
+    """Return a description of the first difference between a replayed event and the stored one."""
     if found is None:
-        return f"nothing came of it: {shown(dict(stored))}"
+        return f"the command had no effect: {shown(dict(stored))}"
     for mine, other in ((found["body"], stored["body"]), (found, stored)):
         for name in sorted({*mine, *other} - {"body"}):
             if mine.get(name) != other.get(name):
                 return f"{name} is {shown(other.get(name))} where it should be {shown(mine.get(name))}"
-    return f"it has other fields: {shown(dict(stored))}"
+    return f"the fields differ: {shown(dict(stored))}"

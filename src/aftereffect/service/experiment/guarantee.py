@@ -1,8 +1,8 @@
-"""What is guaranteed: beforehand, whatever happens, and so far, from what the run itself has shown.
+"""The guarantee: a worst-case regret bound that holds in advance, and a certificate computed from the run so far.
 
-Both bound an average over the player's own chances (`players/wrapper/certificate.py`). For several units they are for
-the sum of their regrets against one common arm. A report that is missing, void or withheld has its price in the
-certificate; the worst case is for complete reports.
+Both bound the regret in expectation over the player's randomness (`players/wrapper/certificate.py`). With several
+units they bound the sum of the units' regrets against one common arm. The certificate accounts for missing, void and
+withheld reports; the worst case assumes complete reports.
 """
 
 import math
@@ -16,11 +16,11 @@ from aftereffect.service.experiment.state import State
 
 
 def guarantee(state: State) -> dict[str, Any]:
-    """Return the worst case over the horizon (so far, if there is none), the certificate so far, and words.
+    """Return the worst case over the horizon (or the rounds so far), the certificate so far, and an explanation.
 
-    words: the paragraphs as one text.
-    informative_from: the round from which on the worst case is below what any way of playing can lose, as planned.
-    certificate: None before the first round has closed, and for a player that keeps no such accounts.
+    words: the paragraphs as one string.
+    trivial: the largest possible regret. informative_from: the round from which the worst case stays below it.
+    certificate: None before the first round has closed, and for the player "paper".
     """
     panel, void = state.panel, state.arm_was_away
     rounds = state.settings.horizon or max(panel.rounds_played, 1)
@@ -56,7 +56,7 @@ def _plain(certificate: Certificate, void: bool) -> dict[str, Any]:
 
 
 def _finite(value: float) -> float | None:
-    """A range of 1e303 times a few rounds is more than JSON can hold."""
+    """Return None for an infinite value, which JSON does not have."""
     return value if math.isfinite(value) else None
 
 
@@ -76,22 +76,22 @@ def _worst_case(state: State, value: float, trivial: float) -> str:
         gaps = state.counts["missing"] + state.counts["void"] + state.counts["withheld"]
         if gaps:
             reports = "1 report was" if gaps == 1 else f"{gaps:,} reports were"
-            lines.append(f"It is for complete reports; {reports} missing, void or withheld.")
+            lines.append(f"It assumes complete reports; {reports} missing, void or withheld.")
     if state.arm_was_away:
-        lines.insert(0, "Not valid: an arm has been away, which the proofs do not cover. Without that:")
+        lines.insert(0, "Not valid: an arm has been away, which the proofs do not cover. If no arm had been away:")
     return " ".join(lines)
 
 
 def _worth(value: float, trivial: float, since: int | None, horizon: int | None) -> list[str]:
-    """Say whether a bound is below what any way of playing can lose, or when it will be."""
+    """Return sentences on whether a bound is below the largest possible regret, or when it will be."""
     if value < trivial:
-        return [f"This is informative: no way of playing can lose more than {amount(trivial)}."]
-    when = "With this learner it never is."
+        return [f"This is informative: the largest possible loss is {amount(trivial)}."]
+    when = "With these settings it never will be."
     if since is not None:
         when = f"It is informative from round {since:,} on."
         if horizon is not None:
             when = f"It takes {counted(since, 'round')} or more to be informative."
-    return ["This is not informative yet: no way of playing can lose more.", when]
+    return ["This is not informative yet: it is not below the largest possible loss.", when]
 
 
 def _so_far(shown: Certificate | None, void: bool) -> list[str]:
@@ -100,20 +100,20 @@ def _so_far(shown: Certificate | None, void: bool) -> list[str]:
     missing = shown.terms["missing"]
     price = f", {amount(missing)} of it for reports that were missing, void or withheld" if missing else ""
     after = f"after {counted(shown.rounds, 'round')} and {counted(shown.updates, 'update')}"
-    figure = f"at most the mean of a figure that is {amount(shown.value)} in this run{price}."
+    figure = f"at most the mean of the certificate, which is {amount(shown.value)} in this run{price}."
     if void:
-        return [f"Nor is the certificate of the run so far. Without that: {after}, expected regret would be {figure}"]
+        return [f"Nor is the certificate so far. If no arm had been away: {after}, expected regret would be {figure}"]
     says = "informative" if shown.informative else "not informative yet"
     worth = f"This is {says}: regret can be at most {amount(shown.trivial)}."
     return [f"So far: {after}, expected regret is {figure} {worth}"]
 
 
 def _terms(state: State, certified: bool) -> str:
-    """Say under which terms that holds."""
+    """Return the conditions under which the bounds hold."""
     both = "Both bound" if certified else "This bounds"
     d = state.settings.max_delay
     last = f"last at most {counted(d, 'more round')}" if d else "arrive in their own round"
-    words = f"{both} an average over the player's own chances, not this one run; "
+    words = f"{both} an average over the player's own randomness, not this single run; "
     words += f"the assumption is that effects {last} and stay within the range given."
     impossible = state.panel.counts.out_of_range
     if impossible:

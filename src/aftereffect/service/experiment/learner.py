@@ -1,11 +1,11 @@
-"""From settings to the learner that decides: a panel of units around one player, and what its rhythm is.
+"""The learner of an experiment: a panel of units around one player, built from the settings, and its block lengths.
 
     default   `default_player`: AdaptiveTsallis, fed all coin-clean rounds of its blocks. Nothing to tune, no horizon.
-    paper     `CompositeLossWrapper.tuned`: Algorithm 1 at the rates of Corollary 7 for the horizon, which it needs;
-              tuning may name another base ("exp3") or the rates of the sharper bounds (form "sharp").
+    paper     `CompositeLossWrapper.tuned`: Algorithm 1 with the rates of Corollary 7 for the horizon (required);
+              tuning may select another base ("exp3") or the rates of the sharper bounds (form "sharp").
 
-An experiment is replayed with the learner its settings give, arm by arm and bit for bit. So what a name stands for must
-not change under experiments that run: a better player gets a name of its own.
+A stored log is replayed with the learner built from its settings, and must give the same arms and numbers bit for bit.
+So the player behind a name must never change: a better player gets a new name.
 """
 
 from collections.abc import Callable
@@ -21,11 +21,11 @@ from aftereffect.players.wrapper.wrapper import BlockWrapper, CompositeLossWrapp
 from aftereffect.service.settings import Design
 
 FAR = 2**44
-"""No experiment lasts so many rounds: a bound that says nothing until then never will."""
+"""In rounds, more than any experiment has: a bound that is not informative by then is reported as never informative."""
 
 
 def build(design: Design, seed: int) -> Panel:
-    """Return the unplayed learner of an experiment; the same design and seed give the same learner."""
+    """Return a new learner for an experiment; the same design and seed give the same learner."""
     given: dict[str, Any] = {"n_arms": len(design.arms), "max_delay": design.max_delay, "seed": seed}
     given |= {"direction": design.direction, "low": design.low, "high": design.high, "out_of_range": "void"}
     player: BlockWrapper
@@ -38,10 +38,10 @@ def build(design: Design, seed: int) -> Panel:
 
 
 class Rhythm(NamedTuple):
-    """In rounds: the shortest block, the mean one, and how many at its end are learned from on average.
+    """Block lengths of a learner, in rounds.
 
-    informative_from: the round from which on the worst case is below what any way of playing can lose; None if there
-    is none.
+    mean_measured: the mean number of rounds at the end of a block that are learned from. informative_from: the round
+    from which the worst case stays below the largest possible regret; None if never.
     """
 
     shortest_block: int
@@ -51,11 +51,11 @@ class Rhythm(NamedTuple):
 
 
 def rhythm(panel: Panel) -> Rhythm:
-    """Return the rhythm of a learner that `build` made, played or not."""
+    """Return the block lengths of a learner made by `build`; they do not depend on the rounds played."""
     player, d = panel.player, panel.max_delay
     beta = player.update_probability
     if beta is None:
-        raise InvalidArgument("coins must be a bias for a rhythm, but got a given sequence")
+        raise InvalidArgument("coins must be a probability to compute block lengths, but got a sequence")
     if isinstance(player, CoinCleanWrapper):
         mean = 1.0 / (beta * (1.0 - beta) ** d)
         return Rhythm(d + 1, mean, 1.0 / beta, certificate.informative_from(player.worst_case))
@@ -63,20 +63,20 @@ def rhythm(panel: Panel) -> Rhythm:
     try:
         since = lasting_from(lambda T: panel.regret_bound(T) < trivial(panel, T), 2 * d + 1)
     except AftereffectError:
-        # Theorem 4 is for effects that are never negative.
+        # Theorem 4 requires effects that are never negative.
         since = FAR
     return Rhythm(2 * d + 1, mean, d + 1.0, since if since < FAR else None)
 
 
 def trivial(panel: Panel, rounds: int) -> float:
-    """Return the most that any way of playing can lose."""
+    """Return the largest possible regret over these rounds, summed over the units."""
     span = panel.player.effects
-    # Multiplied in the order of the bound, so that one that is cut here is equal to the last bit.
+    # Multiplied in the same order as in the bound, so that a bound capped at this value equals it exactly.
     return panel.n_units * (rounds * (span.hi - span.lo))
 
 
 def tuned_from(design: Design) -> int:
-    """Return the horizon from which on a learner with these settings, tuned for it, has a bound that says something."""
+    """Return the smallest horizon from which a learner tuned for the horizon has an informative bound."""
 
     def below(T: int) -> bool:
         panel = build(design.model_copy(update={"horizon": T}), 0)
@@ -86,10 +86,10 @@ def tuned_from(design: Design) -> int:
 
 
 def lasting_from(below: Callable[[int], bool], period: int) -> int:
-    """Return the round from which on a bound is below the trivial one; FAR if there is none.
+    """Return the round from which a bound stays below the trivial one; FAR if there is none.
 
-    The bound's share of T falls in T, but where T is a multiple of `period` a floor in it steps up. So search the
-    multiples by doubling and by halves, then the stretch before the first one that is below.
+    The ratio of the bound to T decreases in T, except for a step up at each multiple of `period`, caused by a floor. So
+    search the multiples by doubling and bisection, then bisect the rounds before the first multiple that is below.
     """
     least, most = 0, 1
     while not below(most * period):
@@ -101,7 +101,7 @@ def lasting_from(below: Callable[[int], bool], period: int) -> int:
 
 
 def _first(holds: Callable[[int], bool], least: int, most: int) -> int:
-    """Return the first number after `least` at which what holds at `most` holds; once it does, it goes on."""
+    """Return the first number in (least, most] for which a monotone condition holds; it must hold at `most`."""
     while most - least > 1:
         middle = (least + most) // 2
         least, most = (least, middle) if holds(middle) else (middle, most)

@@ -1,8 +1,7 @@
-"""What has been seen of each arm, and at the end: which arm won, and how sure that is.
+"""Measurements of each arm during an experiment, and the winner at its end, with the confidence in that choice.
 
-What an arm does is read off its measured windows only: the totals learned from at the end of a block hold effects of
-its arm alone. A window counts with its mean total a round, that is what a round brings while the arm stays, however
-long it is.
+Only measured windows are used: the totals at the end of a block that the learner uses contain effects of the block's
+arm alone. Each window contributes its mean total per round, whatever its length.
 """
 
 import math
@@ -17,19 +16,19 @@ LEADS = (
     (2.0, "likely", "probably ahead of"),
     (0.0, "open", "not clearly ahead of"),
 )
-"""How many standard errors of the difference make a lead clear or likely, and the words for it."""
+"""The minimum lead in standard errors of the difference, the value of `sure`, and the words for it."""
 
 
 @dataclass(slots=True)
 class Tally:
-    """Count, mean and spread of an arm's measured windows, kept up as they come (Welford's recurrence)."""
+    """Count, mean and sum of squared deviations of an arm's measured windows, updated by Welford's recurrence."""
 
     count: int = 0
     mean: float = 0.0
     squares: float = 0.0
 
     def add(self, value: float) -> None:
-        """Take in one window."""
+        """Add one window."""
         self.count += 1
         step = value - self.mean
         self.mean += step / self.count
@@ -58,11 +57,10 @@ def table(arms: Sequence[str], tallies: Sequence[Tally]) -> dict[str, dict[str, 
 def winner(
     arms: Sequence[str], tallies: Sequence[Tally], probabilities: Sequence[float], direction: str
 ) -> dict[str, Any]:
-    """Return the arm with the best mean, how far it is ahead, and honest words about it.
+    """Return the arm with the best mean, its lead over the second, and an explanation.
 
-    arm, favourite: the arm with the best mean, and the one the learner ended with the highest probability on; None
-    where several share that place.
-    sure: "clear", "likely", "open" (the lead is within two standard errors) or "unknown" (too little was measured).
+    arm, favourite: the arm with the best mean, and the one with the highest final probability; None if tied.
+    sure: "clear", "likely", "open" (the lead is within two standard errors) or "unknown" (too few windows).
     """
     sign = 1.0 if direction == "maximize" else -1.0
     seen = [i for i, tally in enumerate(tallies) if tally.count]
@@ -88,7 +86,7 @@ def _equal(one: float, other: float) -> bool:
 
 
 def _tie(found: dict[str, Any], first: Sequence[int], arms: Sequence[str], tallies: Sequence[Tally]) -> list[str]:
-    """Say that several arms share the first place; none of them is named as if it were ahead."""
+    """Return the words for several arms with the same best mean; set the difference to 0."""
     found["difference"], found["sure"] = 0.0, "open"
     names = ", ".join(arms[i] for i in first[:-1]) + f" and {arms[first[-1]]}"
     windows = ", ".join(f"{tallies[i].count:,}" for i in first[:-1]) + f" and {tallies[first[-1]].count:,}"
@@ -97,7 +95,7 @@ def _tie(found: dict[str, Any], first: Sequence[int], arms: Sequence[str], talli
 
 
 def _lead(found: dict[str, Any], ranked: Sequence[int], arms: Sequence[str], tallies: Sequence[Tally]) -> list[str]:
-    """Say who leads and by how much; fill in the difference and how sure it is."""
+    """Return the words on which arm leads and by how much; set `difference`, `standard_error` and `sure`."""
     if not ranked:
         return ["No window was measured, so nothing can be said about which arm is best."]
     first = tallies[ranked[0]]
@@ -110,25 +108,25 @@ def _lead(found: dict[str, Any], ranked: Sequence[int], arms: Sequence[str], tal
     error_1, error_2 = first.standard_error, second.standard_error
     against = f"{arms[ranked[1]]} ({amount(second.mean)} over {second.count:,})"
     if error_1 is None or error_2 is None:
-        return [f"{best}, ahead of {against}; with a single window on one side nobody can say how sure that is."]
+        return [f"{best}, ahead of {against}; with a single window for one of them, the error is unknown."]
     found["standard_error"] = error = math.hypot(error_1, error_2)
     by = f"by {amount(gap)}, with a standard error of {amount(float(f'{error:.2g}'))}"
     if error == 0.0:
-        by = f"by {amount(gap)} in every window, all of an arm's windows being alike"
+        by = f"by {amount(gap)}; all windows of an arm are equal"
     found["sure"], words = next((sure, words) for least, sure, words in LEADS if gap >= least * error)
     return [f"{best}, {words} {against}: {by}."]
 
 
 def _caveats(found: dict[str, Any], favourites: Sequence[str], n_arms: int, most: float) -> list[str]:
-    """Say what the learner believes, and what the figures are not."""
+    """Return the words on the learner's final probabilities, unmeasured arms, and the limits of the figures."""
     on = favourites[0] if len(favourites) == 1 else f"each of {', '.join(favourites)}"
     lines = [f"The learner ended with probability {most:.2f} on {on}."]
     if len(favourites) == n_arms:
-        lines = [f"The learner ended with all alike: probability {most:.2f} on each arm."]
+        lines = [f"The learner ended with equal probabilities: {most:.2f} on each arm."]
     if found["never_measured"]:
         lines.append(f"Never measured: {', '.join(found['never_measured'])}.")
     lines.append(
-        "Arms that did badly early were tried less often, so take the figures as a description of what was seen, "
-        "not as the result of a randomised trial."
+        "Arms that did badly early were tried less often, so the figures describe what was observed, but are "
+        "not the result of a randomised trial."
     )
     return lines

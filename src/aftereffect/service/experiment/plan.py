@@ -1,8 +1,9 @@
-"""What a carry-over means before the first round: block lengths, decisions, when the guarantee is informative.
+"""What to expect of settings before the first round: block lengths, decisions, when the guarantee is informative.
 
-All of it is about the learner that will play (`learner.py`). The default player's block lasts at least d+1 rounds and
-1/(β(1−β)^d) on average, about e(d+1), or 3.7(d+1) where effects are gains; the paper's at least 2d+1 and about
-e(2d+1) (Definition 1). The guarantee is informative once it is below what any way of playing can lose.
+Everything is computed from the learner that will play (`learner.py`). With carry-over d, a block of the default player
+lasts at least d+1 rounds, and 1/(β(1−β)^d) on average: about e(d+1), or 3.7(d+1) if effects are gains. A block of the
+paper's player lasts at least 2d+1 rounds, and about e(2d+1) on average (Definition 1). The guarantee is informative
+once it is below the largest possible regret.
 """
 
 from collections.abc import Mapping
@@ -20,7 +21,7 @@ QUARTER = 365.25 / 4
 
 
 def plan(design: Design, panel: Panel | None = None) -> Plan:
-    """Return what a design means. panel: its learner, made from the design if it is not given.
+    """Return the plan of a design. panel: its learner, by default built from the design.
 
     >>> from aftereffect.service.settings import PlanQuestion
     >>> plan(PlanQuestion(arms=3, carry_over={"window": "7 days"})).shortest_block
@@ -39,7 +40,7 @@ def plan(design: Design, panel: Panel | None = None) -> Plan:
 
 
 def planned(question: Mapping[str, Any] | PlanQuestion) -> dict[str, Any]:
-    """Return the plan for a question from outside, or refuse.
+    """Validate a question and return its plan as plain data.
 
     >>> planned({"n_arms": 3, "carry_over": {"window": "7 days"}})["shortest_block"]
     8
@@ -48,24 +49,24 @@ def planned(question: Mapping[str, Any] | PlanQuestion) -> dict[str, Any]:
 
 
 def _rhythm(design: Design, found: Rhythm) -> list[str]:
-    """Say what a block is, and why an arm stays for so long."""
+    """Return sentences on the length of blocks and the reason for it."""
     d, r, shortest, mean = design.max_delay, design.round_length, found.shortest_block, found.mean_block
     if d == 0:
-        return ["The whole effect of an action arrives in its own round: every round is a decision of its own."]
+        return ["The whole effect of an action arrives in its own round, so every round is a separate decision."]
     first = "total of a block still holds" if d == 1 else f"{d} totals of a block still hold"
     learned = f"only the last {d + 1} are"
     if design.player == "default":
-        learned = f"of the others the last ones are, {found.mean_measured:.1f} on average"
+        learned = f"the last ones are, {found.mean_measured:.1f} on average"
     lines = [
         f"Carry-over: effects arrive up to {counted(d, 'round')} ({duration(d * r)}) after their own. Other tools call "
         "this the attribution window, conversion window, max_lag, lookback or washout.",
         f"An arm stays for a block of at least {shortest} rounds ({duration(shortest * r)}), {mean:.1f} on average "
-        f"({_days(mean * r)}). The first {first} effects of the arm before, not learned from; {learned}.",
+        f"({_days(mean * r)}). The first {first} effects of the previous arm and are not learned from; {learned}.",
     ]
     if design.carry_over is not None and design.carry_over.half_life is not None:
         lines.append(
-            f"The half-life is counted until {100 * LEFT_OVER:g}% of an effect is left; what comes later breaks the "
-            "guarantee's assumption by that much."
+            f"The carry-over ends when {100 * LEFT_OVER:g}% of an effect is left; this rest, which arrives later, "
+            "violates the guarantee's assumption."
         )
     return lines
 
@@ -75,48 +76,48 @@ def _days(length: float) -> str:
 
 
 def _pace(design: Design, per_quarter: float) -> list[str]:
-    """Say how many decisions that makes, and what to do if they are few."""
+    """Return sentences on the number of decisions, with advice if it is low."""
     K, d, M = len(design.arms), design.max_delay, len(design.units)
     where = f" in each of {M} units" if M > 1 else ""
     lines = [f"That makes about {amount(round(per_quarter, 1))} decisions per quarter{where}."]
-    # To try every arm a few times within a year is the least that learning needs.
+    # Learning needs at least five trials of each arm in a year.
     if 4.0 * per_quarter * M < 5.0 * K:
         advice = f"This is slow: in a year each of the {K} arms is tried about {4 * per_quarter * M / K:.1f} times. "
-        advice += "More units (regions, stores, segments) learn side by side; "
+        advice += "More units (regions, stores, segments) learn in parallel; "
         advice += "fewer arms help too." if d == 0 else "fewer arms, shorter rounds or a shorter carry-over help too."
         lines.append(advice)
     return lines
 
 
 def _promise(design: Design, found: Rhythm) -> list[str]:
-    """Say when the guarantee is worth anything, and whether the horizon is long enough."""
+    """Return sentences on when the guarantee is informative, and whether the horizon is long enough."""
     T, since = design.horizon, found.informative_from
     lines = []
     if since is None and design.low < 0.0 and design.player == "paper":
-        lines.append("No guarantee is known for this player where an effect can be negative.")
+        lines.append("No guarantee is known for this player if effects can be negative.")
     elif since is None and design.player == "default":
-        lines.append("The guarantee never says anything: it promises no more than any way of playing.")
+        lines.append("The guarantee is never informative: it is never below the largest possible loss.")
     elif since is None:
         needed = learner.tuned_from(design)
         lines.append(
-            "With rates for this horizon the guarantee never says anything: it promises no more than any way of "
-            f"playing. That takes a horizon of {needed:,} rounds or more. Learning starts earlier."
+            "With rates for this horizon the guarantee is never informative: it is never below the largest possible "
+            f"loss. An informative one takes a horizon of {needed:,} rounds or more. Learning starts earlier."
         )
     else:
         lines.append(
-            f"The guarantee, for whatever the effects may be, is informative from round {since:,} on "
-            f"({since * design.round_length / 365.25:.1f} years); until then it is not informative: it promises no "
-            "more than any way of playing. Learning starts earlier."
+            f"The guarantee, which holds whatever the effects are, is informative from round {since:,} on "
+            f"({since * design.round_length / 365.25:.1f} years); until then it is not below the largest possible "
+            "loss. Learning starts earlier."
         )
         if design.player == "default":
             lines.append(
-                "As the experiment runs, a certificate counts what its own course has cost so far; as a rule that "
-                "is informative sooner."
+                "During the experiment, a certificate bounds the regret so far from the run itself; it is usually "
+                "informative sooner."
             )
     if T is not None and found.mean_block > T:
         rounds = counted(T, "round")
-        lines.append(f"The horizon of {rounds} is shorter than one mean block: hardly anything can be learned.")
+        lines.append(f"The horizon of {rounds} is shorter than one mean block: very little can be learned.")
     elif T is not None and since is not None and since > T:
-        lines.append(f"The horizon of {counted(T, 'round')} ends before the guarantee says anything.")
+        lines.append(f"The horizon of {counted(T, 'round')} ends before the guarantee is informative.")
     return lines
 

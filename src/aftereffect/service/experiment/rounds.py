@@ -1,8 +1,8 @@
-"""One round of an experiment, the row that shows it, its date, and the recent rounds.
+"""A round of an experiment: its row in the record, its date, and the rounds kept in memory.
 
-A round is common to all units; each unit has its arm, its total and the status of its report:
-open → reported | missing | void (a total that the range makes impossible). A withheld total is recorded, but the
-learner takes it as missing: in the warm-up after a pause, and where effects of an arm and of its substitute mix.
+All units share the rounds; in each round a unit has its arm, its total and the status of its report:
+open → reported | missing | void (the total is outside the possible range). A withheld total is recorded, but passed to
+the learner as missing: in the warm-up after a pause, and when it mixes effects of an arm and of its substitute.
 """
 
 import datetime
@@ -21,7 +21,7 @@ ROW = tuple(messages.Row.model_fields)
 
 
 class Report(NamedTuple):
-    """What a unit reported for a round, and when."""
+    """The report of one unit for a round, with its time."""
 
     total: float | None = None
     status: str = OPEN
@@ -30,13 +30,13 @@ class Report(NamedTuple):
 
 @dataclass(slots=True)
 class Round:
-    """A round: sequences run over the units; arms are indices.
+    """A round. Each sequence has one entry per unit; arms are indices.
 
-    drawn: what the learner drew; arms: what is played; probabilities: those the arms were drawn with. measured:
-    whether the total was among those that were learned from at the end of its block, None while that is not known.
-    fed: the loss each unit fed, if the round ended with an update. warm: in the warm-up after a pause.
+    drawn: the arms drawn by the learner; arms: the arms played; probabilities: those with which `arms` were drawn.
+    measured: whether the total was learned from at the end of its block; None until that is known. fed: the loss fed
+    to the learner for each unit, if the round ended with an update. warm: in the warm-up after a pause.
 
-    Only `reports` is changed in place; the others are replaced.
+    Only `reports` is modified in place; the other fields are replaced.
     """
 
     number: int
@@ -55,7 +55,7 @@ class Round:
     warm: bool = False
 
     def row(self, settings: ExperimentSettings, u: int) -> Row:
-        """Return what people see of this round in unit u."""
+        """Return the row of this round for unit u."""
         total, status, told_at = self.reports[u]
         return {
             "round": self.number,
@@ -83,7 +83,7 @@ class Round:
         return [self.row(settings, u) for u in range(len(settings.units))]
 
     def _why(self, settings: ExperimentSettings, u: int) -> str:
-        """Return why unit u plays its arm in this round, and what becomes of its total."""
+        """Return why unit u plays its arm in this round, and how its total is used; the text is stored with the row."""
         d, arm = settings.max_delay, settings.arms[self.arms[u]]
         place, block = self.number - self.block_start + 1, self.block
         if self.arms[u] != self.drawn[u]:
@@ -102,7 +102,7 @@ class Round:
         drawn = f"{arm} was drawn with probability {self.probabilities[u]:.3f}"
         if d == 0:
             return f"{drawn}; effects do not linger, so every round counts."
-        # An update needs d zeros before its coin, the paper's 2d.
+        # An update needs d zeros before its coin; for the player "paper" it needs 2d.
         shortest = (1 if settings.player == "default" else 2) * d + 1
         if place == 1:
             return f"{drawn} for block {block} and stays for at least {shortest} rounds."
@@ -120,18 +120,18 @@ class Round:
 
     @classmethod
     def from_state(cls, state: list[Any]) -> "Round":
-        """Read back what `state` returned."""
+        """Restore a round from the result of `state`."""
         found = cls(*state)
         found.reports = [Report(*report) for report in found.reports]
         return found
 
 
 class RecentRounds:
-    """The rounds that may still matter, by number: the open block and a few before.
+    """The rounds kept in memory, by number: those of the open block and a few before it.
 
-    Of a block without end, as many missing reports make it, the latest `CELLS` reports are kept, or the latest
-    `LONG` times d+1 rounds if that is more. The totals learned from at a block's end reach further back than that once
-    in five million blocks, e^(−0.4(LONG − 1)); what is forgotten then stays unknown.
+    If missing reports make a block very long, only its latest `CELLS` reports are kept, or its latest `LONG` times d+1
+    rounds if that is more. The window learned from at the end of a block starts earlier than that once in about five
+    million blocks, e^(−0.4(LONG − 1)); `measured` of the rounds dropped by then stays None.
     """
 
     CELLS = 4096
@@ -144,7 +144,7 @@ class RecentRounds:
         self._oldest = min(self.rounds, default=1)
 
     def add(self, played: Round) -> None:
-        """Remember a round and forget those that no longer matter."""
+        """Add a round and drop those no longer needed."""
         rounds = self.rounds
         rounds[played.number] = played
         while len(rounds) > self._least and (self._oldest < played.block_start or len(rounds) > self._most):
@@ -152,7 +152,7 @@ class RecentRounds:
             self._oldest += 1
 
     def since(self, number: int) -> list[Round]:
-        """Return the rounds from this one on that are remembered."""
+        """Return the rounds in memory from this number on."""
         return [self.rounds[t] for t in range(max(number, self._oldest), self._oldest + len(self.rounds))]
 
     def state(self) -> list[list[Any]]:
@@ -161,9 +161,9 @@ class RecentRounds:
 
 
 def date_of(settings: ExperimentSettings, number: int, at: str, shift: int) -> str | None:
-    """Return the date of a round: the start date plus the rounds before it and the days of all pauses, `shift`.
+    """Return the date of a round: the start date plus the earlier rounds and `shift`, the days of all pauses.
 
-    Without a start date it is the day on which the round is asked for; None where the calendar ends.
+    Without a start date it is the date of `at`, when the round was opened. None for dates after the year 9999.
     """
     if settings.start_date is None:
         return at[:10]
@@ -173,5 +173,5 @@ def date_of(settings: ExperimentSettings, number: int, at: str, shift: int) -> s
 
 
 def days_between(begun: str, ended: str) -> int:
-    """Return the whole days from one moment to a later one, both as ISO texts."""
+    """Return the whole days between two times in ISO 8601 format; 0 if the second is earlier."""
     return max((datetime.datetime.fromisoformat(ended) - datetime.datetime.fromisoformat(begun)).days, 0)

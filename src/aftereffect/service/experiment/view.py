@@ -1,4 +1,4 @@
-"""An experiment as people see it: names, words, figures, and what somebody should look at."""
+"""The summary of an experiment that users see: names, figures, sentences and alarms."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from aftereffect.service.experiment.state import State
 
 
 def view(state: State) -> dict[str, Any]:
-    """Return everything there is to show."""
+    """Return the summary of an experiment."""
     settings, counts = state.settings, state.counts
     arms = settings.arms
     over = state.phase == "finished"
@@ -41,7 +41,7 @@ def view(state: State) -> dict[str, Any]:
 
 
 def alarms(state: State) -> list[str]:
-    """Return what somebody should look at, the gravest first; nothing when all is well."""
+    """Return sentences on what needs attention, the most serious first; empty if nothing does."""
     settings, counts = state.settings, state.counts
     found = []
     told = counts["reports"] + counts["missing"]
@@ -51,24 +51,24 @@ def alarms(state: State) -> list[str]:
         found.append(
             f"{counts['void']:,} of {counted(counts['reports'], 'total')} "
             f"({counts['void'] / counts['reports']:.1%}) {'is' if counts['void'] == 1 else 'are'} outside "
-            f"[{amount(parts * span.lo)}, {amount(parts * span.hi)}], what the range of one action's effect allows "
-            f"over {counted(parts, 'round')}. What lies outside is not learned from: check low, high and max_delay."
+            f"[{amount(parts * span.lo)}, {amount(parts * span.hi)}], the range of a total with effects of "
+            f"{counted(parts, 'round')}. Such totals are not learned from: check low, high and max_delay."
         )
-    # One gap in ten reports leaves few windows whole; of fewer than ten reports that says little.
+    # With one report in ten missing, few windows are complete. Fewer than ten reports are too few to judge.
     if told >= 10 and counts["missing"] > 0.1 * told:
         found.append(
             f"{counts['missing']:,} of {told:,} reports ({counts['missing'] / told:.1%}) are missing; a window with a "
-            "gap is void, so learning is slow."
+            "missing report is void, so learning is slow."
         )
     if state.away:
         gone = ", ".join(settings.arms[i] for i in state.away)
-        found.append(f"Away: {gone}. Others are played in its place, and the guarantee is void.")
+        found.append(f"Away: {gone}. Other arms are played instead, and the guarantee is void.")
     mean, length, voids = state.plan.mean_block, state.last - state.block_start + 1, state.panel.counts.void_windows
-    # The tail of a block's length is geometric, about e^(-n/mean): 12 means are one block in 160,000.
+    # Block lengths have a geometric tail, about e^(-n/mean): one block in 160,000 is longer than 12 times the mean.
     if not state.block_closed and length > 12 * mean and voids:
         gaps = counted(voids, "time")
         found.append(
-            f"This block has lasted {length:,} rounds (mean {mean:.0f}): {gaps} it could have ended, but had a gap."
+            f"This block has lasted {length:,} rounds (mean {mean:.0f}): {gaps} a missing report kept it from ending."
         )
     if state.phase == "running" and state.last < state.warm_until:
         left = state.warm_until - state.last
