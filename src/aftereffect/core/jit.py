@@ -4,7 +4,7 @@ numba's disk cache does not notice an edit in another file that a cached functio
 therefore named by a fingerprint of the package's sources, of any kernels from outside the package that a function
 is compiled for, of numba's version and of the CPU (`fingerprint.py`): a changed source means a new folder. If no
 folder is writable, or a kernel cannot be imported by name (one defined in a notebook, say), functions are compiled
-anew in each process.
+again in each process.
 
 Set AFTEREFFECT_CACHE_DIR to choose where the cache is stored.
 """

@@ -1,6 +1,6 @@
 """Stability ξ and regret bound 𝓡 of the paper's two base algorithms, and the wrapper's regret bound (Section 4).
 
-An algorithm is ξ-stable (Definition 3) if E Σ_i (q_{n+1}(i) − q_n(i))⁺ <= ξ in every round n, whatever the losses in
+An algorithm is ξ-stable (Definition 3) if E Σ_i (q_{n+1}(i) − q_n(i))⁺ <= ξ in every round n, for all losses in
 [0, 1]. The sum is half the ℓ1 distance of two distributions, so ξ = 1 holds for every algorithm. Stabilities are
 returned as the paper states them, even if they exceed 1.
 """
