@@ -1,8 +1,8 @@
-"""The contract kit of base algorithms (Section 3): what must hold for every Bandit, whoever wrote it.
+"""The contract kit of base algorithms (Section 3): test cases that every Bandit must pass, including users' own.
 
-A case is a plain function that takes a row: a way to make the thing, and what it is like where the demands differ.
-Covering a class takes one line in the table of `test_bandits.py`; a new demand on all classes takes one function here.
-`player_kit.py` is the same for players.
+A case is a function of a row, which has a factory and flags for the properties in which bandits may differ. To test a
+class, add one line to the table in `test_bandits.py`; to test a further property of all classes, add one function here.
+`player_kit.py` is the kit for players.
 """
 
 import copy
@@ -20,10 +20,10 @@ from aftereffect.core import random
 
 
 class BanditRow(NamedTuple):
-    """How to make an unplayed bandit, and what it is like. A flag is a demand too: cases hold it to either value.
+    """A factory of unplayed bandits, and their properties. The cases check each flag, whether it is True or False.
 
-    certain: it has no coin to toss, and takes the first of equal arms. fading: an update changes what older losses are
-    worth, or counts the play, so that even a loss of zero moves something.
+    certain: the bandit is deterministic and breaks ties by the lowest number. fading: an update changes the weight of
+    older losses, or counts the play, so that even a loss of 0 changes the state.
     """
 
     make: Callable[[], Any]
@@ -121,10 +121,10 @@ def a_loss_never_helps_its_arm(row: BanditRow) -> None:
             continue
         bandit.update(arm, 0.5)
         after = bandit.probabilities
-        # One that expects losses moves by roundings alone when what comes is what it expected.
+        # If the bandit predicted this loss, only rounding errors change the distribution.
         assert after[arm] <= before[arm] + (1e-15 if row.fading else 0.0)
         others = np.arange(bandit.n_arms) != arm
-        # What fades is levelled out: arms far behind come nearer, at the cost of the arms ahead.
+        # With fading, the distribution also becomes more even, so that good arms may lose probability.
         assert row.fading or (after[others] >= before[others] - 1e-15).all()
 
 
@@ -141,7 +141,7 @@ def a_loss_of_zero_teaches_nothing_but_time(row: BanditRow) -> None:
 def knows_no_arm_by_name(row: BanditRow) -> None:
     plain, turned = row.make(), row.make()
     last = plain.n_arms - 1
-    if row.certain:  # of equal arms the first, by its number: the last cannot have been played
+    if row.certain:  # ties go to the first arm, so the last cannot have been played
         assert refused(lambda: turned.update(last, 0.5)).startswith("arm must have positive probability")
         return
     for n in range(30):
@@ -225,7 +225,7 @@ def copies_go_on_alike_and_share_nothing(row: BanditRow) -> None:
 
 @bandit_case
 def plays_under_the_wrapper_as_alone(row: BanditRow) -> None:
-    # d = 0 and coins that are always 1: Algorithm 1 is its base, round by round.
+    # With d = 0 and coins that are always 1, Algorithm 1 plays exactly as its base.
     alone, arms = row.make(), random.stream(11, 0, random.ARMS)
     player = ae.CompositeLossWrapper(row.make(), max_delay=0, coins=1.0, seed=11)
     for t in range(1, 101):
@@ -238,7 +238,7 @@ def plays_under_the_wrapper_as_alone(row: BanditRow) -> None:
 
 
 def drawn(bandit: Any, stream: NDArray[np.uint64]) -> int:
-    """Draw an arm as a player does: a kernel's own way, else the arm whose stretch of Σq holds u."""
+    """Draw an arm as a player does: with `draw` if there is one, else by inversion of the cumulative distribution."""
     if hasattr(bandit, "draw"):
         return int(bandit.draw(stream))
     from aftereffect.core.jit import compiled

@@ -1,6 +1,6 @@
-"""The contract kit of players under composite anonymous feedback (Section 2), over any base; see `kits.py`.
+"""The contract kit of players under composite anonymous feedback (Section 2), with any base; see `kits.py`.
 
-Covering a class takes one line in the table of `test_players.py`. Cases about saved states are in `saving_kit.py`.
+To test a class, add one line to the table in `test_players.py`. Cases about saved states are in `saving_kit.py`.
 """
 
 import math
@@ -14,12 +14,12 @@ import aftereffect as ae
 
 
 class PlayerRow(NamedTuple):
-    """How to make a player with a seed, and what it is like. A flag is a demand too: cases hold it to either value.
+    """A factory of players with a seed, and their properties. The cases check each flag, whether it is True or False.
 
-    random: its seed makes a difference. redraws: it may choose an arm anew without having learned, as at the end of a
-    lost block, a bridge or an epoch. learns_late: a block's last report may be missing, and the rest of it is learned
-    from. compiled: it has a kernel form, so that no simulation needs the loop. unit: it feeds losses in [0, 1]; else
-    sums over blocks, which exceed 1 where a block is long.
+    random: the arms depend on the seed. redraws: it may choose a new arm without an update before, as at the end of a
+    void block, a bridge or an epoch. learns_late: it learns from a block even if the last report of the block is
+    missing. compiled: it has a kernel form, so that simulations use a compiled engine. unit: it feeds losses in [0, 1];
+    otherwise sums over blocks, which exceed 1 for long blocks.
     """
 
     make: Callable[[int | None], Any]
@@ -41,7 +41,7 @@ def player_case(case: PlayerCase) -> PlayerCase:
 
 
 def play(player: Any, rounds: int, after: int = 0) -> list[Any]:
-    """Play some rounds after the first `after`, every thirteenth report missing; return what `tell` returned."""
+    """Play `rounds` rounds after round `after`, with every 13th report missing; return the results of `tell`."""
     played: list[Any] = []
     for t in range(after + 1, after + rounds + 1):
         arm = player.ask()
@@ -83,7 +83,7 @@ def tells_what_happened(row: PlayerRow) -> None:
     for t, played in enumerate(play(row.make(2), 300), start=1):
         assert type(played) is ae.Round
         assert played.round == t
-        assert played.draw or not update, "where a block has ended, one begins"
+        assert played.draw or not update, "the round after an update must draw"
         assert played.draw or played.arm == arm
         assert (played.fed_loss is not None) is played.update
         assert played.fed_loss is None or played.fed_loss >= 0.0
@@ -164,7 +164,7 @@ def every_engine_plays_it_alike(row: PlayerRow) -> None:
     assert (template.kernel() is not None) is row.compiled
     assert (auto.updates == loop.updates).all()
     assert loop.updates.min() > 0
-    # By blocks, losses are added up in another order; what is played and fed is the same to the last bit.
+    # The blocks engine sums losses in another order; the arms and the fed losses are equal bit for bit.
     assert np.abs(auto.regrets - loop.regrets).max() <= (1e-9 if auto.engine == "blocks" else 0.0)
     assert auto.traces is not None
     assert loop.traces is not None

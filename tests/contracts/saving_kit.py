@@ -1,4 +1,4 @@
-"""The part of the players' contract kit about states and copies: they go on bit for bit, and share nothing."""
+"""The contract kit of players, saved states and copies: they continue bit for bit and share no data."""
 
 import contextlib
 import copy
@@ -16,7 +16,7 @@ from aftereffect.players.base import KernelPlayer
 
 
 def own_classes(player: Any) -> list[type]:
-    """Return the bandit classes that `restore` has to be told of."""
+    """Return the bandit classes that `restore` needs as its argument `classes`."""
     return [type(player.bandit)] if hasattr(player, "bandit") else []
 
 
@@ -28,7 +28,7 @@ def saved_and_restored(player: Any) -> Any:
 
 
 def scribble(value: Any) -> None:
-    """Spoil everything in nested lists and dicts."""
+    """Overwrite every value in nested lists and dicts."""
     for key in range(len(value)) if isinstance(value, list) else list(value):
         if isinstance(value[key], list | dict):
             scribble(value[key])
@@ -83,7 +83,7 @@ def huge_totals_are_refused_or_survived(row: PlayerRow) -> None:
 
 @player_case
 def altered_states_are_refused(row: PlayerRow) -> None:
-    # Sealed again, so that no digest gives them away; whatever is wrong, there is one error to catch.
+    # With a valid digest, so that the fields themselves are checked; every fault must raise InvalidState.
     player = row.make(8)
     play(player, 20)
     state = player.state()

@@ -1,4 +1,4 @@
-"""The contract of `Bandit`, over every base algorithm; one line adds a class."""
+"""The contract of `Bandit`, for every base algorithm; to add a class, add one line to the table."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Self
@@ -17,7 +17,7 @@ from aftereffect.players import registry
 
 
 class HedgedLeader:
-    """A base in plain Python, as a user would write it: half uniform, half on the arm with the least mean loss."""
+    """A user's base in plain Python: half of the probability is uniform, half on the arm of least estimated loss."""
 
     def __init__(self, n_arms: int) -> None:
         self.n_arms = n_arms
@@ -104,7 +104,7 @@ def test_draws_follow_the_distribution(name: str) -> None:
     counts = np.bincount([bandit.draw(stream) for _ in range(n)], minlength=bandit.n_arms)
     assert counts[q == 0.0].sum() == 0
     often = n * q >= 10.0
-    # With a lone frequent arm there is nothing to compare: its count is all but the rare ones'.
+    # If only one arm is frequent, the test is trivial: its count is n minus those of the rare arms.
     assert often.any()
     chi_square = float((((counts - n * q) ** 2)[often] / (n * q)[often]).sum())
     assert chi2.sf(chi_square, max(int(often.sum()) - 1, 1)) >= 1e-6
@@ -122,6 +122,6 @@ def test_an_arm_of_probability_zero_cannot_have_been_drawn(name: str) -> None:
         message = kits.refused(lambda arm=arm: bandit.update(arm, 0.5), ae.InvalidArgument)
         assert message == f"arm must have positive probability, but arm {arm} has probability 0"
     assert bandit.state() == before
-    # The greedy one, the leader's follower and the certain ones do rule arms out, so that the above is not empty.
+    # Deterministic and greedy bandits give some arms probability 0, so that the loop above is not empty for them.
     ruled_out = BANDITS[name].certain or name in {"tsallis, follow the leader", "exp3, greedy"}
     assert (len(impossible) > 0) is ruled_out

@@ -1,4 +1,4 @@
-"""What holds for every labelled player: turns, reports in any order or lost, equal engines (`simulate`: next file)."""
+"""The contract of labelled players: order of calls, reports in any order or lost, equal results of the engines."""
 
 import json
 from collections.abc import Callable
@@ -57,7 +57,7 @@ def plan_of(player: Any, losses: Losses, runs: int, threads: int = 1) -> Plan:
 
 
 def arrivals_of(losses: Losses) -> Callable[[list[int]], list[tuple[int, float]]]:
-    """Work out, from the array of components, what is told at the end of the latest round of `arms`."""
+    """Return a function that computes the reports at the end of the last round of `arms` from the components."""
     components = losses.components()
 
     def told(arms: list[int]) -> list[tuple[int, float]]:
@@ -73,7 +73,7 @@ def arrivals_of(losses: Losses) -> Callable[[list[int]], list[tuple[int, float]]
 
 
 def play(player: Any, losses: Losses, arms: list[int], rounds: int) -> list[Any]:
-    """Play some rounds on, the reports of each round in turned order; return what `tell` returned."""
+    """Play further rounds, with the reports of each round in reverse order; return the results of `tell`."""
     told = arrivals_of(losses)
     played = []
     for _ in range(rounds):

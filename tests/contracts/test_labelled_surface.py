@@ -1,4 +1,4 @@
-"""Labelled players as the library's users meet them: `simulate`, `restore`, copies; every exported class."""
+"""Labelled players in the public interface: `simulate`, `restore` and copies, for every exported class."""
 
 import copy
 import json
@@ -69,7 +69,7 @@ def test_a_state_is_a_snapshot(make: Make) -> None:
 
 
 def test_altered_states_are_refused(make: Make) -> None:
-    # Sealed again, so that no digest gives them away; whatever is wrong, there is one error to catch.
+    # With a valid digest, so that the fields themselves are checked; every fault must raise InvalidState.
     player = make(seed=5)
     player.ask()
     state = player.state()

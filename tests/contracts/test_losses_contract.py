@@ -1,4 +1,4 @@
-"""What holds for every loss sequence: one order of summation, seeds, ranges, redraws."""
+"""The contract of loss sequences: order of summation, seeds, ranges, redraws."""
 
 import pickle
 from collections.abc import Callable
@@ -90,7 +90,7 @@ def arms_for(losses: Losses, seed: int = 1) -> np.ndarray:
 
 
 def naive_totals(components: np.ndarray, arms: np.ndarray) -> np.ndarray:
-    """The paper's sum over s of component s of play t-s, oldest play first."""
+    """The total of the paper: the sum over s of component s of play t-s, oldest play first."""
     totals = np.zeros(len(arms))
     for t in range(len(arms)):
         for s in range(components.shape[1] - 1, -1, -1):

@@ -1,4 +1,4 @@
-"""The contract of `Panel`: whom it takes, and that it is saved, copied and restored bit for bit."""
+"""The contract of `Panel`: which players it accepts; it is saved, copied and restored bit for bit."""
 
 import copy
 import json
@@ -18,7 +18,7 @@ from aftereffect.core import saved
 
 
 class Averaging(HedgedLeader):
-    """A base in plain Python that units can share."""
+    """A base in plain Python with averaged updates, as a panel needs."""
 
     def update_many(self, arms: Any, losses: Any) -> None:
         q = self.probabilities
@@ -59,7 +59,7 @@ def make(base: str, settings: str, units: int, seed: int | None = 7) -> ae.Panel
 
 
 def play(panel: ae.Panel, rounds: int, after: int = 0) -> list[ae.PanelRound]:
-    """Play some rounds after the first `after`, with gaps now in one unit, now in another."""
+    """Play `rounds` rounds after round `after`, with every 13th report of each unit missing."""
     played = []
     for t in range(after + 1, after + rounds + 1):
         arms = enumerate(panel.ask())

@@ -1,4 +1,4 @@
-"""The contract of `Player`, over every player around every kind of base, and every rival; one line adds a class."""
+"""The contract of `Player`, for every player with every kind of base; to add a class, add one line to the table."""
 
 import inspect
 from collections.abc import Callable
@@ -30,7 +30,7 @@ AROUND_ANY_BASE: dict[str, Around] = {
     "naive, rewards": lambda base, seed: ae.Naive(base, seed=seed, **REWARDS),
 }
 
-# Only a base that learns from sums will do here.
+# These need a base that learns from sums.
 COIN_CLEAN: dict[str, Around] = {
     "coin-clean, d=0": lambda base, seed: ae.CoinCleanWrapper(base, max_delay=0, coins=0.4, seed=seed),
     "coin-clean, d=2": lambda base, seed: ae.CoinCleanWrapper(base, max_delay=2, seed=seed),
@@ -40,10 +40,10 @@ COIN_CLEAN: dict[str, Around] = {
     ),
 }
 
-# Each of these is tried around every kind of base; variants of one base add nothing here.
+# The kinds of bases with which each player above is tested; variants of one base would add nothing.
 BASES = ("tsallis", "exp3", "plain Python")
 
-# Rivals write their base into their own kernel: one base will do.
+# Rivals have their base in their own kernel, so one base is enough.
 RIVALS_AROUND_A_BASE: dict[str, Around] = {
     "CLW2018": lambda base, seed: ae.rivals.CLW2018(base, max_delay=2, seed=seed),
     "MiniBatch": lambda base, seed: ae.rivals.MiniBatch(base, block_length=4, max_delay=1, seed=seed),
@@ -66,13 +66,13 @@ ROWS |= {
     name: PlayerRow(around(make, "exp3"), redraws=name == "LinearComposite")
     for name, make in RIVALS_AROUND_A_BASE.items()
 }
-# The kit's totals average 1/4, of effects up to 1: sums stay below C, but rewards left out come to more.
+# The kit's totals are 1/4 on average, so the scaled sums stay below 1; for rewards the corresponding losses exceed 1.
 ROWS |= {
     name: PlayerRow(around(make, "adaptive"), unit=name != "coin-clean, rewards")
     for name, make in COIN_CLEAN.items()
 }
 ROWS |= {
-    # A base that learns nothing, and one that tosses no coin.
+    # A base that learns nothing, and one that is deterministic.
     "wrapper, d=2, uniform": PlayerRow(around(AROUND_ANY_BASE["wrapper, d=2"], "uniform")),
     "naive, uniform": PlayerRow(around(AROUND_ANY_BASE["naive"], "uniform"), redraws=True),
     "naive, UCB1": PlayerRow(around(AROUND_ANY_BASE["naive"], "ucb1"), random=False, redraws=True),
@@ -82,7 +82,7 @@ ROWS |= {
     "ODAAF": PlayerRow(
         lambda seed: ae.rivals.ODAAF(2, horizon=40, mean_delay=1.0, seed=seed, **REWARDS), random=False
     ),
-    "ODAAFB": PlayerRow(  # 34 rounds an arm in its first phase, then a bridge
+    "ODAAFB": PlayerRow(  # 34 rounds per arm in its first phase, then a bridge
         lambda seed: ae.rivals.ODAAFB(2, horizon=100, max_delay=1, mean_delay=None, seed=seed),
         random=False,
         redraws=True,
@@ -99,7 +99,7 @@ ROWS |= {
     "UnknownDelayWrapper": PlayerRow(
         lambda seed: ae.rivals.UnknownDelayWrapper(3, horizon=300, guess=1, seed=seed)
     ),
-    # The kit's totals reach 5/11: more than one action can do.
+    # The kit's totals reach 5/11, more than the effect of one action.
     "UnknownDelayWrapper, wrong guess": PlayerRow(
         lambda seed: ae.rivals.UnknownDelayWrapper(3, horizon=300, guess=0, high=0.4, seed=seed), redraws=True
     ),
@@ -117,7 +117,7 @@ def test_every_player_has_a_row() -> None:
     assert made == {entry.player for entry in registry.PLAYERS.values() if not entry.labelled}
 
 
-# The words of `needs`, and the arguments by which a constructor is told.
+# The words of `needs`, and the corresponding arguments of constructors.
 ASSUMPTIONS = {
     "max_delay": "max_delay",
     "horizon": "horizon",
@@ -134,12 +134,12 @@ def test_needs_names_the_assumptions(entry: registry.Entry) -> None:
     assert len(set(needs)) == len(needs)
     assert set(needs) <= {*ASSUMPTIONS, *registry.CONDITIONS}
     if entry.labelled:
-        # A delay bound there is room to remember plays in, not something the algorithm uses.
+        # For labelled players max_delay determines only the size of the memory; the algorithm does not use it.
         needs += ("max_delay",)
     arguments = inspect.signature(entry.player).parameters
     for word, argument in ASSUMPTIONS.items():
         if argument in arguments and arguments[argument].default is inspect.Parameter.empty:
-            assert word in needs, "what must be told is needed"
+            assert word in needs, "a required argument must be among the needs"
 
 
 @pytest.mark.parametrize("base", ["tsallis", "exp3"])
@@ -147,7 +147,7 @@ def test_needs_names_the_assumptions(entry: registry.Entry) -> None:
     "make", [*AROUND_ANY_BASE.values(), *RIVALS_AROUND_A_BASE.values()], ids=[*AROUND_ANY_BASE, *RIVALS_AROUND_A_BASE]
 )
 def test_a_template_around_a_base_that_has_learned_is_refused(make: Around, base: str) -> None:
-    # Runs start from an unlearned base: silently forgetting what this one knows would answer another question.
+    # Runs start from an unplayed base; silently discarding what this base has learned would be wrong.
     bandit = BANDITS[base].make()
     bandit.update(0, 1.0)
     with pytest.raises(ae.InvalidArgument, match="unplayed"):

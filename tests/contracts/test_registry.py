@@ -1,4 +1,4 @@
-"""The registry of players: complete, readable without building anything, and enough to play, save and restore by."""
+"""The registry of players: complete, readable without building players, sufficient to play, save and restore them."""
 
 import inspect
 from typing import Any
@@ -18,7 +18,7 @@ def test_every_public_player_is_registered() -> None:
         found = (getattr(module, name) for name in module.__all__)
         return {thing for thing in found if inspect.isclass(thing) and hasattr(thing, "fresh") and "tell" in dir(thing)}
 
-    # A panel is built around a player and is not compared with one.
+    # Panel is not registered: it is constructed from a player.
     public = players(ae) | players(ae.rivals) | players(ae.labelled)
     assert public - {ae.Panel} == {entry.player for entry in PLAYERS.values()}
     for name, entry in PLAYERS.items():
@@ -93,7 +93,7 @@ def test_unknown_names_and_settings_are_refused(name: str, settings: dict[str, A
 
 def test_an_entry_is_all_that_a_new_player_needs() -> None:
     class Steady(ae.rivals.BlockUCB):
-        """A rival of one's own."""
+        """A user-defined rival."""
 
     entry = Entry(Steady, "steady", ("max_delay",), ("max_delay",), {"width": lambda name, value: float(value)})
     assert (entry.name, entry.label(), entry.needs(), entry.labelled) == ("Steady", "steady", ("max_delay",), False)

@@ -1,4 +1,4 @@
-"""`AdaptiveTsallis`: golden numbers by hand, and every update against the formulas, by bisection in plain NumPy."""
+"""`AdaptiveTsallis`: numbers computed by hand, and every update against the formulas, by bisection in plain NumPy."""
 
 import copy
 import itertools
@@ -23,7 +23,7 @@ GROWTH = 2.5
 
 
 class Told(NamedTuple):
-    """An update: arms and losses of the units, and how a sum is to be taken (a plain loss: 1, 0, 1)."""
+    """An update: arms and losses of the units, and weight, offset and top of the loss (1, 0, 1 for a plain loss)."""
 
     arms: list[int]
     losses: list[float]
@@ -58,12 +58,12 @@ def estimates(q: Floats, b: Floats, told: Told) -> Floats:
 
 
 def stability(q: Floats, after: Floats, rate: float) -> float:
-    """The least that may be charged: the divergence D(q, q̃) = Σ η(√q − √q̃)²/√q̃, q̃ the answer at the old rate."""
+    """The least possible cost: the divergence D(q, q̃) = Σ η(√q − √q̃)²/√q̃, with q̃ the solution at the old rate."""
     return float((rate * (np.sqrt(q) - np.sqrt(after)) ** 2 / np.sqrt(after)).sum())
 
 
 def plain(q: Floats, b: Floats, told: Told, rate: float) -> float:
-    """What the proofs charge: at b(J) with 2 for every other arm's 1/(1 + s); for averages, at the lowest baseline."""
+    """The cost in the proofs: at shift b(J) with 2 for 1/(1 + s) of every other arm; for averages at the least b(i)."""
     if len(told.arms) == 1:
         arm, x = told.arms[0], told.losses[0] - b[told.arms[0]]
         return float(x * x / (rate * math.sqrt(q[arm]) + x) + 2.0 / rate * (q**1.5 * (b - b[arm]) ** 2).sum())
@@ -71,7 +71,7 @@ def plain(q: Floats, b: Floats, told: Told, rate: float) -> float:
 
 
 def at_shift(q: Floats, z: Floats, rate: float, shift: float) -> float:
-    """Σ (z − c)² q^{3/2}/(η(1 + s)), infinite where some s ≤ −1."""
+    """Σ (z − c)² q^{3/2}/(η(1 + s)), infinite if some s ≤ −1."""
     s = (z - shift) * np.sqrt(q) / rate
     return float(((z - shift) ** 2 * q**1.5 / (rate * (1.0 + s))).sum()) if s.min() > -1.0 else math.inf
 
@@ -110,7 +110,7 @@ def test_the_first_update_by_hand() -> None:
 
 def test_a_second_update_with_a_baseline_by_hand() -> None:
     # K = 2, η₁ = 100: the cap 1/(1 + 1/(100·√½)) is above 0.9, so that after a loss of 0.8 every arm's baseline is
-    # 0.8. A second loss of 0.8 is no surprise: both arms are given 0.8, which costs nothing and changes nothing.
+    # 0.8. A second loss of 0.8 equals its prediction: both estimates are 0.8, the cost is 0 and nothing changes.
     bandit = ae.AdaptiveTsallis(2, first_rate=100.0)
     bandit.update(0, 0.8)
     q, rate, cost = bandit.probabilities, bandit.learning_rate, bandit.cost
@@ -119,14 +119,14 @@ def test_a_second_update_with_a_baseline_by_hand() -> None:
     assert bandit.probabilities == pytest.approx(q, rel=1e-14)
     assert bandit.learning_rate == pytest.approx(rate, rel=1e-15)
     assert bandit.cost == pytest.approx(cost, rel=1e-15)
-    # 0.3 is less than was expected by 0.5: the arm is given 0.8 − 0.5/q instead.
+    # 0.3 is 0.5 below the prediction: the estimate of the arm is 0.8 − 0.5/q.
     bandit.update(1, 0.3)
     ahead = bandit.estimated_losses
     assert ahead[0] - ahead[1] == pytest.approx(0.8 / 0.5 + 0.5 / q[1], rel=1e-12)
 
 
 def tells(K: int, units: int, rng: np.random.Generator, bandit: ae.AdaptiveTsallis) -> Told:
-    """A random update, with losses at the ends as often as not; sums of up to six rounds in one of three."""
+    """A random update; half of the losses are at an end of the range, a third are sums of up to six rounds."""
     q = bandit.probabilities
     arms = rng.choice(K, size=units, p=q / q.sum()).tolist()
     losses = np.where(rng.random(units) < 0.5, rng.integers(0, 2, units), rng.random(units))
@@ -159,19 +159,19 @@ def test_every_update_is_what_the_formulas_say(K: int, first_rate: float, units:
         ahead = before + z
         assert bandit.estimated_losses == pytest.approx(ahead - ahead.min(), rel=1e-8, abs=1e-8 * scale)
         least = stability(q, solved(ahead, rate), rate)
-        # Never less than what is due; more than the proof allows never.
+        # The cost is at least the stability, and at most what the proof allows.
         assert charged >= least - 1e-8 * max(least, 1e-3)
         assert charged <= plain(q, b, told, rate) * (1.0 + 1e-9) + 1e-9
         assert charged <= 1.5 * told.top
         worst = max(worst, charged / max(least, 1e-9))
         assert bandit.learning_rate == pytest.approx(rate + GROWTH * charged / h, rel=1e-12)
-        # From L̂ as the bandit has it, so that roundings do not add up.
+        # From the bandit's own L̂, so that rounding errors do not accumulate.
         answer = solved(bandit.estimated_losses, bandit.learning_rate)
         assert np.abs(bandit.probabilities - answer).max() <= 1e-12
         assert abs(math.fsum(bandit.probabilities) - 1.0) <= 1e-12
         grown = 2.0 * (bandit.learning_rate - rate) * (math.fsum(np.sqrt(answer)) - 1.0)
         assert bandit.penalty - penalty == pytest.approx(grown, rel=1e-8, abs=1e-10 * max(1.0, penalty))
-        # The certificate of the base, for every arm at once, on this very path.
+        # The certificate of the base holds in this run, for all arms.
         paid += float(z @ q) - z
         assert paid.max() <= bandit.realised_bound() + 1e-7 * max(1.0, float(np.abs(paid).max()))
     assert worst < 3.0, "the shift tried is nearly the best"
@@ -180,7 +180,7 @@ def test_every_update_is_what_the_formulas_say(K: int, first_rate: float, units:
 @pytest.mark.parametrize("K", [2, 3, 7, 40])
 def test_the_cost_is_by_moments_at_usual_rates_and_exact_at_small_ones(K: int) -> None:
     rng, ways = np.random.default_rng(K), {0: 0, 1: 0, 2: 0}
-    # The rate is small in the first updates only: many beginnings.
+    # The rate is small only in the first updates, so many short runs are needed.
     for first_rate in np.geomspace(1e-3, 0.5, 20):
         bandit, mean = ae.AdaptiveTsallis(K, first_rate=float(first_rate), memory=5.0), 0.0
         for n in range(1, 16):
@@ -188,7 +188,7 @@ def test_the_cost_is_by_moments_at_usual_rates_and_exact_at_small_ones(K: int) -
             q, rate, cost, arm = bandit.probabilities, bandit.learning_rate, bandit.cost, told.arms[0]
             b = baselines(bandit, mean, told)
             z = estimates(q, b, told)
-            # The shift: the mean of the estimates by weights q^{3/2}/(1 + s), s that of the arm played at its baseline.
+            # The shift: the mean of the estimates with weights q^{3/2}/(1 + s); s ≠ 0 only for the arm played.
             weights, others = q**1.5, np.arange(K) != arm
             weights[arm] /= 1.0 + (told.losses[0] - b[arm]) / (rate * math.sqrt(q[arm]))
             shift = float(weights @ z / weights.sum())
@@ -233,13 +233,13 @@ def test_play_does_not_depend_on_the_unit_of_losses(factor: float) -> None:
     rng = np.random.default_rng(3)
     for bandit in (plain, scaled):
         bandit.prepare_sums()
-    # A power of 2 changes no rounding at all; otherwise the roundings of some dozen updates may add up.
+    # A power of 2 changes no rounding; with other factors the rounding errors of the updates may add up.
     tolerance = 1e-10 if math.frexp(factor)[0] != 0.5 else 0.0
     for _ in range(60):
         q = plain.probabilities
         arm, loss, top = int(rng.choice(4, p=q / q.sum())), float(rng.random()), float(rng.integers(1, 4))
         plain.learn_sum(arm, loss, top, 0.25, top)
-        # The mean of what is usual is in units of losses too: the weight stays, the offset and the top are scaled.
+        # The predicted mean is in units of losses too: the weight is unchanged, the offset and the top are scaled.
         scaled.learn_sum(arm, loss * factor, top, 0.25 * factor, top * factor)
         assert np.abs(scaled.probabilities - q_of(plain)).max() <= tolerance
     assert scaled.cost == pytest.approx(plain.cost * factor, rel=1e-9)
@@ -255,9 +255,9 @@ def test_numbers_at_the_ends(K: int, first_rate: float) -> None:
     bandit, rng = ae.AdaptiveTsallis(K, first_rate=first_rate), np.random.default_rng(5)
     for n in range(60):
         q = bandit.probabilities
-        # The leader, the laggard, and a fair draw, with losses at both ends: most of this has probability nearly 0.
+        # The best arm, the worst arm and a random arm in turn, with losses 0 and 1: most of this is very improbable.
         arm = (int(q.argmax()), int(q.argmin()), int(rng.choice(K, p=q / q.sum())))[n % 3]
-        # Some are pushed until their probability is 0: those cannot be drawn any more.
+        # The probability of some arms becomes 0; these cannot be drawn any more.
         arm = arm if q[arm] > 0.0 else int(q.argmax())
         if n % 5 == 4:
             bandit.update_many([arm, int(q.argmax())], [float(n % 2), 1.0])
@@ -291,7 +291,7 @@ def test_a_million_updates(K: int, first_rate: float) -> None:
 
 
 def test_many_units_are_the_average_over_all_draws() -> None:
-    # Two units, all draws: the mean of L̂ moves by the mean of the units' losses.
+    # Two units, averaged over all draws: L̂ increases by the mean of the units' losses.
     bandit, losses = taught(ae.AdaptiveTsallis(3, first_rate=0.4), 12), np.array([[0.0, 1.0, 0.3], [0.6, 0.2, 1.0]])
     q, mean = bandit.probabilities, np.zeros(3)
     for arms in itertools.product(range(3), repeat=2):

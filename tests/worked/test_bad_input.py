@@ -1,4 +1,4 @@
-"""Bad input to base algorithms and players: every message names argument, rule and value, and nothing changes."""
+"""Invalid input to base algorithms and players: messages name the argument, the rule and the value; nothing changes."""
 
 import math
 from collections.abc import Callable
@@ -40,7 +40,7 @@ def uniform(n_arms: Any = 2) -> Any:
 
 
 class Armless:
-    """It lacks a regret bound."""
+    """A bandit without `regret_bound`."""
 
     n_arms, probabilities, update, stability = 2, (0.5, 0.5), None, None
 

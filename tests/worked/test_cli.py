@@ -1,4 +1,4 @@
-"""The command line: what each verb prints, and how errors end."""
+"""The command line: the output of each command, and exit statuses of errors."""
 
 import tomllib
 import xml.etree.ElementTree as ET
@@ -78,7 +78,7 @@ def test_a_file_that_cannot_be_written_is_one_line_and_status_2(
 def test_version_is_the_projects(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("version") == 0
     assert capsys.readouterr().out == f"{ae.__version__}\n"
-    # What is installed says the same, and comes from the same line.
+    # The version of the installed package is taken from the same line.
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))
     assert project["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "aftereffect.core.VERSION"}
     assert ae.__version__ == VERSION
@@ -94,7 +94,7 @@ def test_compare_prints_every_player_with_what_it_needs(capsys: pytest.CaptureFi
         main(["compare", *sizes, "--spread", "fading"])
     assert done.value.code in (0, None)
     lines = capsys.readouterr().out.splitlines()
-    # A row is a name, then regret, error and time, then dots under what the player has to know: d, T, labels.
+    # A row has a name, then regret, error and time, then a dot for each thing the player needs: d, T, labels.
     rows = {line[:25].strip(): line[25:].count("•") for line in lines if " s " in line and "±" not in line}
     wanted = {
         "wrapper, Tsallis FTRL": 2,

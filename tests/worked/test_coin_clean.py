@@ -1,4 +1,4 @@
-"""`CoinCleanWrapper`: blocks, stretches and what is fed, from the coins and totals by other means than the player's."""
+"""`CoinCleanWrapper`: blocks, stretches and fed losses, against an independent computation from coins and totals."""
 
 import itertools
 import math
@@ -25,10 +25,10 @@ def coin_clean(coins: list[int], d: int) -> list[bool]:
 
 
 def expected_feeds(coins: list[int], totals: list[float | None], d: int) -> list[float | None]:
-    """Per round, the sum over the coin-clean rounds of the block that ends there; None where none does.
+    """For each round, the sum over the stretch that ends there; None if none ends there or a total of it is missing.
 
-    A coin that is 1 and coin-clean itself ends the block; its coin-clean rounds are those since the latest one, for any
-    before that were followed by a one too soon. One with a missing total is void, and the block goes on.
+    A stretch ends in a coin-clean round whose coin is 1; it contains the coin-clean rounds since the previous coin that
+    is 1.
     """
     clean = coin_clean(coins, d)
     found: list[float | None] = []
@@ -57,7 +57,7 @@ def test_fed_losses_are_the_sums_over_coin_clean_rounds(
     rng = np.random.default_rng(seed)
     lo, hi = min(ends[0], 0.0), max(ends[1], 0.0)
     game = player(coins, d, seed=seed, direction=direction, low=ends[0], high=ends[1])
-    # β is not known of given coins: C is taken at 1/(d+1), where it is √((2d+1)(d+1) + 2d(d+1) + d²).
+    # Given coins have no β: C is that of β = 1/(d+1), which is √((2d+1)(d+1) + 2d(d+1) + d²).
     C = math.sqrt((2 * d + 1) * (d + 1) + 2 * d * (d + 1) + d * d)
     assert game.scale == pytest.approx(C, rel=1e-14)
     totals: list[float | None] = [
@@ -83,7 +83,7 @@ def test_fed_losses_are_the_sums_over_coin_clean_rounds(
 
 
 def test_by_hand() -> None:
-    # d = 1: a one with a zero before it ends a block; rounds with a zero before them are summed, but not round 1.
+    # d = 1: a 1 after a 0 ends a block; rounds with a 0 before them are summed, but not round 1.
     totals = (0.5, 0.25, 0.75, 0.125, 0.5, 0.25, 1.0, 0.0)
     game, fed = player([0, 1, 1, 0, 0, 1, 0, 1], d=1), []
     for total in totals:
@@ -98,7 +98,7 @@ def test_by_hand() -> None:
 
 def test_terms_of_what_is_fed_by_hand() -> None:
     # d = 2, β = ½: C² = 1.5·4 + 8 + 4 = 18. A gap of 5 has 3 clean rounds and 5 actions. Range [−1, 3], rewards:
-    # what is fed is (15 − Y)/(4C), expected to be 3/C times the usual plus 2·3/(4C), and at most 5/C.
+    # the fed loss is (15 − Y)/(4C), with weight 3/C, offset 2·3/(4C) and top 5/C.
     C = math.sqrt(18.0)
     game = player(0.5, d=2, direction="maximize", low=-1.0, high=3.0)
     assert effects.stretch_terms(game.effects, 2, 3, game.scale) == pytest.approx((3 / C, 1.5 / C, 5 / C), rel=1e-14)
@@ -109,7 +109,7 @@ def test_terms_of_what_is_fed_by_hand() -> None:
 
 @pytest.mark.parametrize("lazy", [1.0, 0.3])
 def test_without_delay_and_always_heads_it_is_the_plain_wrapper(lazy: float) -> None:
-    # β = 1 and d = 0: C = 1, one round a block. With β < 1 the blocks are the wrapper's, but all their rounds are fed.
+    # β = 1 and d = 0: C = 1, one round per block. With β < 1 the blocks are the wrapper's, but all rounds are fed.
     ours = player(lazy, d=0, seed=3)
     plain = ae.CompositeLossWrapper(ae.AdaptiveTsallis(3), max_delay=0, coins=lazy, seed=3)
     block: list[float] = []
@@ -130,7 +130,7 @@ def test_without_delay_and_always_heads_it_is_the_plain_wrapper(lazy: float) -> 
 
 @pytest.mark.parametrize(("d", "beta"), [(0, 0.4), (1, 0.5), (3, 0.25), (3, 0.9), (10, 1 / 11)])
 def test_blocks_end_at_gaps_of_d_plus_1(d: int, beta: float) -> None:
-    # The coins of the seed, gap by gap, against the rounds in which the player updates.
+    # The coins of this seed, drawn gap by gap, against the update rounds of the player.
     game, coins = player(beta, d, seed=8), DrawnCoins(beta, 0, random.stream(8, 0, random.COINS))
     T = 600
     ones = [0, *(t for t in range(1, T + 1) if coins.read(t))]
@@ -156,7 +156,7 @@ def test_always_heads_with_a_delay_never_updates(d: int) -> None:
 
 
 def test_amended_totals_are_the_ones_summed() -> None:
-    # d = 1, rounds 2 to 5 are clean; two come late, one is corrected, round 1 is not in the stretch.
+    # d = 1, rounds 2 to 5 are clean; two totals are late, one is corrected, round 1 is not in the stretch.
     game = player([0, 0, 0, 0, 1, 0], d=1)
     for total in (0.5, None, 0.75, None):
         game.ask()
@@ -174,7 +174,7 @@ def test_amended_totals_are_the_ones_summed() -> None:
 
 
 def test_a_void_stretch_leaves_the_block_open_and_its_rounds_behind() -> None:
-    # d = 1: the one in round 3 finds round 2 missing; the one in round 6 sums rounds 5 and 6 only.
+    # d = 1: at the 1 in round 3 the total of round 2 is missing; at the 1 in round 6 only rounds 5 and 6 are summed.
     game = player([0, 0, 1, 0, 0, 1], d=1)
     for total in (0.5, None, 0.5, 1.0, 0.25, 0.5):
         arm = game.ask()
@@ -187,8 +187,8 @@ def test_a_void_stretch_leaves_the_block_open_and_its_rounds_behind() -> None:
 
 @pytest.mark.parametrize("policy", ["raise", "void", "clip"])
 def test_sums_that_cannot_be(policy: str) -> None:
-    # d = 2, one clean round: at most 3 actions have a part in it, and a total can be 3. Of two clean rounds the sum
-    # is at most 4, though each total can be 3.
+    # d = 2, one clean round: 3 actions contribute, so the total is at most 3. For two clean rounds the sum is at most
+    # 4, although each total may be 3.
     game = player([0, 0, 0, 1], d=2, out_of_range=policy)
     for total in (0.0, 0.0, 3.0):
         game.ask()

@@ -1,4 +1,4 @@
-"""The wrapper without a horizon: its epochs are runs of the tuned wrapper, in every engine."""
+"""`DoublingWrapper`: its epochs are runs of the tuned wrapper, in every engine."""
 
 import json
 import math
@@ -19,7 +19,7 @@ def split(K: int, d: int, T: int, **span: Any) -> ae.Losses:
 
 
 def twin_of(player: DoublingWrapper, horizon: int) -> ae.CompositeLossWrapper:
-    """The tuned wrapper for `horizon`, at the place of the streams where `player` stands."""
+    """The tuned wrapper for `horizon`, with the random streams of `player` at their current positions."""
     base = player.settings["base"]
     twin = ae.CompositeLossWrapper.tuned(
         n_arms=player.n_arms, max_delay=player.max_delay, horizon=horizon, base=base, seed=0
@@ -144,7 +144,7 @@ def test_impossible_totals_are_refused_and_change_nothing() -> None:
     with pytest.raises(ae.InvalidTotal, match=message):
         player.tell(2.25)
     assert player.state() == before
-    # Two totals of 2 are each possible, but not in one window.
+    # A total of 2 is possible, but not two of them in one window.
     refused = 0
     for _ in range(100):
         player.ask()

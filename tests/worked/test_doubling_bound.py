@@ -1,4 +1,4 @@
-"""The regret bound of the wrapper without a horizon, by hand, in closed form and against simulated regret."""
+"""The regret bound of `DoublingWrapper`, by hand, in closed form and against simulated regret."""
 
 import math
 
@@ -15,7 +15,7 @@ def test_the_bound_without_delay_by_hand() -> None:
     assert player.regret_bound(50) == pytest.approx(2 * math.sqrt(200))
     assert player.regret_bound(150) == pytest.approx(2 * math.sqrt(200) + 40.0)
     assert player.regret_bound(100) == pytest.approx(2 * math.sqrt(200) + 30.0)
-    # Nothing is known in ten rounds but that they are ten.
+    # For ten rounds the trivial bound, 10, is smaller.
     assert player.regret_bound(10) == 10.0
     doubled = DoublingWrapper(2, max_delay=0, first_horizon=50, high=2.0)
     assert doubled.regret_bound(150) == pytest.approx(2 * (2 * math.sqrt(200) + 40.0))
@@ -28,7 +28,7 @@ def test_the_bound_with_delay_by_hand() -> None:
     first = 2 + 1.5 * (3 + 2 * p * logs / math.sqrt(5_000) * 30_000 + 2 * math.sqrt(80_000) / p)
     second = 2 + 1.5 * (3 + 2 * p * logs / 100.0 * 60_000 + 2 * math.sqrt(160_000) / p)
     assert player.regret_bound(90_000) == pytest.approx(first + second + 1, rel=1e-12)
-    # Two more rounds are fewer than 2d+1: they cost 2 at most, and a further restart 1.
+    # Two more rounds are fewer than 2d+1: they add at most 2, and one more restart adds d = 1.
     assert player.regret_bound(90_002) == pytest.approx(first + second + 1 + 2 + 1, rel=1e-12)
 
 

@@ -1,4 +1,4 @@
-"""Numbers at the ends of the doubles: refused by name, or handled; never nonsense."""
+"""Numbers at the limits of doubles are either refused, with the argument's name, or handled correctly."""
 
 import numpy as np
 import pytest
@@ -28,7 +28,7 @@ def test_a_horizon_must_add_up_to_a_number():
 
 
 def test_a_bound_over_a_very_long_horizon_is_quick():
-    # 2³¹-round epochs are alike from then on: doubling the horizon about doubles the bound there.
+    # All further epochs have 2³¹ rounds, so doubling the horizon about doubles the bound.
     player = ae.rivals.DoublingWrapper(2, max_delay=0, first_horizon=1)
     once, twice = player.regret_bound(10**18), player.regret_bound(2 * 10**18)
     assert 1.99 < twice / once < 2.01

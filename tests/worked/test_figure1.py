@@ -1,4 +1,4 @@
-"""Figure 1 and Definition 1: the rows below are typed in from the paper, or worked out by hand."""
+"""Figure 1 and Definition 1: the rows below are copied from the paper or computed by hand."""
 
 import re
 import xml.etree.ElementTree as ET

@@ -1,4 +1,4 @@
-"""Delayed Exp3: equal to Exp3 without delay, to a slow one with delays, and to numbers worked out by hand."""
+"""`DelayedExp3`: equal to Exp3 without delays, to a slow implementation with delays, and to numbers by hand."""
 
 import math
 
@@ -28,7 +28,7 @@ def test_without_delay_it_is_exp3_bit_for_bit() -> None:
 
 
 def test_against_a_slow_one() -> None:
-    # A small rate: with a large one every rounding grows through the next 1/q.
+    # A small rate, because with a large one 1/q amplifies rounding errors.
     horizon, n_arms, d, eta = 300, 4, 6, 0.03
     rng = np.random.default_rng(2)
     table, delays = rng.integers(0, 3, (horizon, n_arms)) / 2.0, rng.integers(0, d + 1, horizon)
@@ -87,10 +87,10 @@ def test_tuning_by_hand() -> None:
     # K = 2, T = 1000, d = 5: √(ln 2/(1000e + 5000)) = 0.009476..., far below 1/(10e) = 0.0367...
     player = DelayedExp3.tuned(2, max_delay=5, horizon=1000)
     assert player.learning_rate == pytest.approx(math.sqrt(0.6931471805599453 / 7718.281828459045), rel=1e-14)
-    # At the best rate both terms of the bound are alike: 2√(ln 2 · 7718.28...).
+    # At the best rate both terms of the bound are equal: 2√(ln 2 · 7718.28...).
     bound = 2 * math.sqrt(0.6931471805599453 * 7718.281828459045)
     assert player.regret_bound(1000) == pytest.approx(bound, rel=1e-14)
-    # A short horizon and a long delay: the cap 1/(2ed) decides, and the bound holds there.
+    # A short horizon and a long delay: the rate is its cap 1/(2ed), where the bound still holds.
     capped = DelayedExp3.tuned(2, max_delay=100, horizon=10)
     assert capped.learning_rate == pytest.approx(1 / (200 * math.e), rel=1e-14)
     bound = 200 * math.e * math.log(2) + 0.05

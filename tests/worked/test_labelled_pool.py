@@ -1,4 +1,4 @@
-"""BOLD and QPM-D: what they make of a base algorithm, against the base itself and a slow second version."""
+"""BOLD and QPM-D against their base algorithm and against slow implementations."""
 
 from collections import deque
 from typing import Any

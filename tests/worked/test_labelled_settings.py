@@ -1,4 +1,4 @@
-"""Labelled players refuse settings that break a rule, by name, and settings make their way into copies."""
+"""Labelled players refuse invalid settings, with their names, and copies have the same settings."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Delayed-UCB1 against a slow one that goes through its whole history, and by hand."""
+"""`DelayedUCB1` against a slow implementation that uses the whole history, and by hand."""
 
 import math
 
@@ -9,7 +9,7 @@ from aftereffect.players.labelled.joulani2013 import DelayedUCB1
 
 
 def slow_choice(t: int, n_arms: int, arms: list[int], known: dict[int, float]) -> int:
-    """Choose the arm of round t (from 1) from the arms played and the rewards known by round."""
+    """Return the arm of round t (from 1), given the arms played and the rewards reported so far, by round."""
     index = []
     for arm in range(n_arms):
         rewards = [known[s] for s in known if arms[s - 1] == arm]
@@ -48,7 +48,7 @@ def test_takes_turns_until_all_arms_are_reported() -> None:
     assert arms == [0, 1, 2, 0, 1, 2, 0]
     player.ask()
     player.tell([(1, 1.0), (3, 1.0)])
-    # Arm 1 alone has not been reported.
+    # Arm 1 is the only one without a report.
     assert [player.ask(), player.tell([]).arm, player.ask()] == [1, 1, 1]
 
 
@@ -62,7 +62,7 @@ def test_the_index_by_hand() -> None:
     # Nothing is reported: in round 4 both widths are √(2 ln 4), and the arm is the same.
     player.tell([])
     assert player.ask() == 0
-    # Nine losses of 0.9 turn it: in round 14 arm 0 has the mean (0.2 + 9·0.9)/10 = 0.83 and the index
+    # Nine losses of 0.9 change this: in round 14 arm 0 has the mean (0.2 + 9·0.9)/10 = 0.83 and the index
     # 0.83 − √(0.2 ln 14) = 0.104, arm 1 has 0.6 − √(2 ln 14) = −1.697.
     for _ in range(4, 13):
         player.ask()

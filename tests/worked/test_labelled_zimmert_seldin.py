@@ -1,4 +1,4 @@
-"""Zimmert and Seldin 2020 against the definition: the conditions x_t has to meet, delays counted slowly."""
+"""`ZimmertSeldin2020` against the definitions: the optimality conditions of x_t, and the rates from all delays."""
 
 import math
 from typing import Any
@@ -13,7 +13,7 @@ from aftereffect.players.labelled.zimmert_seldin import ZimmertSeldin2020, solve
 
 
 def inverse_rates(delays: Any, n_arms: int, tuning: str) -> list[float]:
-    """Return 1/η_t of all rounds, straight from the definitions, rounds counted from 1."""
+    """Return 1/η_t of all rounds, directly from the definitions."""
     horizon = len(delays)
     d = {s: int(delays[s - 1]) for s in range(1, horizon + 1)}
     counts = dict.fromkeys(d, True)
@@ -37,7 +37,7 @@ def test_every_distribution_is_the_minimiser(tuning: str) -> None:
     delays = np.where(rng.random(horizon) < 0.2, d, rng.integers(0, 4, horizon))
     rates = inverse_rates(delays, n_arms, tuning)
     if tuning == "advanced":
-        # Without skipping it would be the simple one over √2: here long delays are skipped.
+        # If no play were skipped, it would be the simple rate divided by √2.
         assert rates[-1] < 0.9 * inverse_rates(delays, n_arms, "simple")[-1] / math.sqrt(2.0)
     player = ZimmertSeldin2020(n_arms, max_delay=d, tuning=tuning, seed=2)
     sums = np.zeros(n_arms)

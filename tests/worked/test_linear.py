@@ -61,8 +61,8 @@ def test_the_reduction_up_to_rounding(d: int, which: int) -> None:
     losses = ae.hard(n_arms=K, max_delay=d, horizon=n * (d + 1), seed=d, gap=0.5)
     actions, seen = play_linear(players(K, d, 6)[which], losses.linear, d)
     np.testing.assert_allclose(actions.sum(axis=1), 1.0, rtol=1e-15)
-    # Told (d+1)⟨ℓ, q⟩ or the sum of d+1 components, the player sees numbers that differ in the last bit; what it
-    # plays is then compared through its own arms.
+    # (d+1)⟨ℓ, q⟩ and the sum of d+1 components differ in the last bit, so the arms of the two games may differ; the
+    # regret is therefore computed from the arms of this game.
     arms = np.concatenate([np.repeat(np.arange(K), np.rint(q * (d + 1)).astype(int)) for q in actions])
     linear_regret = seen.sum() - losses.linear.sum(axis=0).min()
     assert losses.regret(arms) == pytest.approx((d + 1) * linear_regret, rel=1e-9, abs=1e-9)

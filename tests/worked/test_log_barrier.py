@@ -1,4 +1,4 @@
-"""`LogBarrier`: golden numbers by hand, updates against the formulas, the steps of docs/theory/log_barrier.md."""
+"""`LogBarrier`: numbers computed by hand, updates against the formulas, the steps of docs/theory/log_barrier.md."""
 
 import copy
 import itertools
@@ -166,7 +166,7 @@ def test_the_bound() -> None:
     bandit = ae.LogBarrier(2, first_rate=0.5)
     assert by_hand > 2.0
     assert [bandit.regret_bound(n) for n in (0, 1, 2)] == [0.0, 1.0, 2.0]
-    # Taken in pieces it is at least the sum term by term, and hardly more.
+    # The sum in blocks is at least the sum term by term, and only slightly larger.
     n, K = 50_000, 5
     terms = np.log(K * np.arange(1.0, n + 1))
     exact = float((1.0 / terms + 1.0 / terms**2).sum())
