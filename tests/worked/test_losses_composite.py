@@ -1,4 +1,4 @@
-"""CompositeLosses: a case by hand, and what it refuses."""
+"""`CompositeLosses`: a case by hand, and the input that it refuses."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from hypothesis.extra.numpy import arrays
 from aftereffect.core.errors import InvalidArgument, InvalidLosses
 from aftereffect.losses.composite import STRETCH, CompositeLosses
 
-# Eighths add exactly, so that brute force and the check cannot differ by rounding.
+# Multiples of 1/8 add exactly, so that brute force and the check cannot differ by rounding.
 eighths = st.integers(-12, 12).map(lambda n: n / 8.0)
 shapes = st.tuples(st.integers(1, 4), st.integers(1, 5), st.integers(2, 3))
 

@@ -1,4 +1,4 @@
-"""The adversary of the lower bound: stacking by hand, the reduction of Lemma 8, means, noise and gaps."""
+"""The losses of the lower bound: `stacked` by hand, the reduction of Lemma 8, means, noise and gaps."""
 
 import math
 
@@ -16,7 +16,7 @@ def test_stacking_by_hand():
     a, b = [0.25, 0.5], [1.0, 0.125]
     components = stacked([a, b], max_delay=2).components()
     wanted = np.zeros((6, 3, 2))
-    # Rounds 1, 2, 3 pay in round 3, with delays 2, 1, 0; rounds 4, 5, 6 in round 6.
+    # The losses of rounds 1, 2, 3 arrive in round 3, with delays 2, 1, 0; those of rounds 4, 5, 6 in round 6.
     wanted[0, 2] = wanted[1, 1] = wanted[2, 0] = a
     wanted[3, 2] = wanted[4, 1] = wanted[5, 0] = b
     np.testing.assert_array_equal(components, wanted)

@@ -1,4 +1,4 @@
-"""Random numbers inside losses: the hash and the simplex of `random_split`, the laws of delays."""
+"""Random numbers in losses: the hash and the simplex points of `random_split`, the distributions of delays."""
 
 import math
 
@@ -74,7 +74,7 @@ def test_a_seed_serves_each_purpose_with_other_numbers():
     assert len({*children(3, 2), *children(4, 2), 3, 4}) == 6
 
 
-# law, what is drawn before the cut: mean and variance after rounding, to 1e-3 for the continuous ones
+# the law, then mean and variance after rounding but before truncation at d, to 1e-3 for the continuous laws
 MOMENTS = [
     (("fixed", 7), 7.0, 0.0),
     (("uniform", 3, 9), 6.0, 4.0),

@@ -1,4 +1,4 @@
-"""Spreads: dense components against constructions of their own, memory, what they refuse."""
+"""Spreads: dense components against independent constructions, memory, the input that they refuse."""
 
 import math
 import tracemalloc
@@ -120,7 +120,7 @@ def test_ranges_of_tables_are_kept_and_may_be_widened():
     wide = random_split(table, max_delay=2, seed=0, direction="maximize", low=-2.0, high=3.0)
     assert wide.effects == (-2.0, 3.0, True)
     assert wide.redraw(1).effects == (-2.0, 3.0, True)
-    # Coefficients that add up to 3 need values of at most a third, or a wider range.
+    # With coefficients that sum to 3, values must be at most 1/3, or the range must be wider.
     assert linear_composite(VALUES, coefficients=[1.0, 1.0, 1.0], high=3.0).effects.hi == 3.0
     assert linear_composite(VALUES / 3.0, coefficients=[1.0, 1.0, 1.0]).effects.hi == 1.0
 
@@ -140,7 +140,7 @@ def test_a_long_spread_never_stores_every_component():
     tracemalloc.start()
     try:
         for losses in builders(np.ones((horizon, n_arms))):
-            # All effects but the last d have arrived in full by the end: 1 each.
+            # By the end all effects, of 1 each, have arrived in full, except those of the last d rounds.
             assert losses.totals(arms).sum() == pytest.approx(horizon - max_delay / 2, abs=max_delay / 2)
         peak = tracemalloc.get_traced_memory()[1]
     finally:

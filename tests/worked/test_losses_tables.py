@@ -1,4 +1,4 @@
-"""Tables: each maker against hand work or its law; what they refuse."""
+"""Tables: each function against numbers by hand or its distribution; the input that they refuse."""
 
 import numpy as np
 import pytest
@@ -80,7 +80,7 @@ def test_switching_by_hand():
 
 def test_constrained_by_hand():
     table = constrained(20, n_arms=3, seed=0, gap=0.25, best_arm=1, law="constant")
-    # Phases last ⌊1.6^n⌋ = 1, 1, 2, 4, 6, 10 rounds, and begin low.
+    # Phases last ⌊1.6^n⌋ = 1, 1, 2, 4, 6, 10 rounds; the first is low.
     high = [False] + [True] + [False] * 2 + [True] * 4 + [False] * 6 + [True] * 6
     assert table.values[:, 1].tolist() == [0.75 if up else 0.0 for up in high]
     for other in (0, 2):

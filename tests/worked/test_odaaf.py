@@ -1,4 +1,4 @@
-"""ODAAF: how it plays, against hand work and a second, slow implementation; what it saves and refuses."""
+"""`ODAAF`: play against numbers by hand and a slow implementation; saved states; the input that it refuses."""
 
 import json
 from collections.abc import Callable
@@ -24,8 +24,8 @@ def test_without_delay_the_three_are_one() -> None:
     assert plain.tolist() == ODAAFV(2, horizon=5000, mean_delay=0.0, delay_variance=0.0).lengths.tolist()
     losses = ae.spreads.at_once(ae.tables.iid(5000, means=[0.2, 0.8], seed=3))
     sim = ae.simulate(ODAAF(2, horizon=5000, mean_delay=0.0), losses, runs=1, trace=True)
-    # Gap 0.6 > 1/2, found in the first phase: its means would have to be off by 0.1 to miss it, which has a
-    # chance below 2 exp(-0.1² n_1) < 0.06 (Hoeffding, for their difference), and the seed is fixed.
+    # A gap of 0.6 > 1/2 is found in the first phase unless the difference of the means is off by 0.1, which has
+    # probability below 2 exp(-0.1² n_1) < 0.06 (Hoeffding); the seed is fixed.
     assert sim.pseudo_regret[0] == pytest.approx(0.6 * plain[0])
 
 
@@ -38,7 +38,7 @@ def play(player: Any, total_of: Callable[[int], float | None], rounds: int) -> l
 
 
 def stretches(arms: list[int]) -> list[tuple[int, int]]:
-    """Arms as (arm, rounds), equal neighbours joined."""
+    """Return the arms run-length encoded, as (arm, rounds)."""
     found: list[tuple[int, int]] = []
     for arm in arms:
         if found and found[-1][0] == arm:
@@ -62,7 +62,7 @@ def test_a_worked_example() -> None:
     last = player.tell(0.5)
     assert last == (3 * 615, 2, False, True, 0.5)
     assert player.active_arms == (1, 2)
-    # The phases have run out: the best arm for good, and nothing is learned.
+    # After the last phase: the best arm is played forever, without updates.
     assert player.ask() == 1
     assert player.tell(1.0) == (3 * 615 + 1, 1, True, False, None)
     assert play(player, lambda arm: 1.0, 50) == [1] * 50
@@ -72,7 +72,7 @@ def test_bridge_and_order() -> None:
     losses = (0.75, 0.25, 0.5)
     player = ODAAF(3, horizon=1000, mean_delay=0.0, order="best_first", bridge=True)
     arms = stretches(play(player, losses.__getitem__, 3 * 232 + 232 + 3 * 383))
-    # The bridge of n_1 rounds on arm 1, and then arm 1 first, as the best.
+    # The bridge of n_1 rounds on arm 1, then arm 1 first, because it is the best.
     assert arms == [(0, 232), (1, 232), (2, 232), (1, 232 + 383), (2, 383), (0, 383)]
     assert player.active_arms == (1, 2)
 
@@ -81,7 +81,7 @@ def test_missing_totals_lengthen_measured_stretches_only() -> None:
     player = ODAAF(2, horizon=1000, mean_delay=0.0, bridge=True)
     assert play(player, lambda arm: None, 5) == [0] * 5
     assert stretches(play(player, (0.5, 0.25).__getitem__, 2 * 232)) == [(0, 232), (1, 232)]
-    # Bridge on arm 1 by the clock, then phase 2 with arm 0.
+    # The bridge on arm 1, whose length does not depend on reports, then phase 2 with arm 0.
     assert play(player, lambda arm: None, 233) == [1] * 232 + [0]
 
 
@@ -106,7 +106,7 @@ def test_rewards_and_other_ranges_play_alike() -> None:
 def slow_odaaf(
     rewards: np.ndarray, delays: np.ndarray, lengths: list[int], best_first: bool, bridge: bool
 ) -> list[int]:
-    """Algorithm 1 of Pike-Burke et al. on a whole instance, by its description: sets of rounds and means."""
+    """Algorithm 1 of Pike-Burke et al. on a whole instance, as described there, with sets of rounds and means."""
     T, K = rewards.shape
     arriving = np.zeros(T + delays.max() + 1)
     arms: list[int] = []

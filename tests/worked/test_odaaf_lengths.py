@@ -1,4 +1,4 @@
-"""ODAAF's phase lengths: the printed formulas in exact arithmetic, and what is asked of any table of them."""
+"""The phase lengths of ODAAF: the published formulas in 60 digits, and properties of every table of lengths."""
 
 import math
 from decimal import Decimal, getcontext
@@ -15,7 +15,7 @@ def up(value: Decimal) -> int:
 
 
 def printed(T: int, m: int, E: Decimal, V: Decimal, d: int) -> tuple[int, int, int, int]:
-    """(14), (18), (25) and (28) as they are printed, with 60 digits."""
+    """(14), (18), (25) and (28) as published, with 60 digits."""
     getcontext().prec = 60
     D = Decimal(1) / 2**m
     log = (T * D * D).ln()
@@ -31,7 +31,7 @@ def printed(T: int, m: int, E: Decimal, V: Decimal, d: int) -> tuple[int, int, i
     return by_mean, by_bound, form(4 * D * (E + 2 * V)), naive
 
 
-# T = 10⁶ keeps all lengths below T. In phase 1 of (18) d = 720 makes the wait d count, d = 1000 that by (14).
+# With T = 10⁶ all lengths are below T. In phase 1 of (18) the minimum is d for d = 720, and (14) for d = 1000.
 DELAYS = [("0", "0", 0), ("25", "208", 50), ("12.5", "0.75", 720), ("12.5", "0.75", 1000)]
 
 
@@ -49,7 +49,7 @@ def test_lengths_are_the_printed_formulas(m: int, E: str, V: str, d: int) -> Non
 
 
 def test_the_offset_counts_one_more_mean_delay() -> None:
-    # (m + 1)E for mE: in phase m with mean delay E it is as if the mean delay were E(m+1)/m.
+    # (m + 1)E instead of mE: in phase m this is the same as a mean delay of E(m+1)/m.
     for m in (1, 2, 4):
         raised = odaaf_lengths.mean_length(10**6, m, 24.0 * (m + 1) / m)
         assert odaaf_lengths.mean_length(10**6, m, 24.0, offset=1) == raised
@@ -69,7 +69,7 @@ def test_lengths_grow_and_stay_within_the_horizon(T: int, delay: int) -> None:
         assert table[0] >= 1
         assert table[-1] <= T
         assert (np.diff(table) > 0).all()
-        # Every phase but the first sees a gap of at least √(e/T), and begins within the horizon.
+        # Every phase except the first has D ≥ √(e/T), and begins within the horizon.
         assert len(table) == 1 or T * 0.25 ** len(table) >= math.e
         assert (2 * table[:-1] < T).all()
 

@@ -1,4 +1,4 @@
-"""`Panel`: many units with one learner. Numbers are worked out by hand, or by other means than the panel's."""
+"""`Panel`: several units with one learner, against numbers by hand and independent computations."""
 
 import math
 from collections.abc import Callable
@@ -39,7 +39,7 @@ def panel(units: int, coins: Any = 0.3, d: int = 1, **settings: Any) -> ae.Panel
 
 
 def test_which_bases_can_be_shared() -> None:
-    # Importance-weighted estimates can be averaged; UCB1 has none, and all its units would play one arm.
+    # Importance-weighted estimates can be averaged; UCB1 has none, and all units would play the same arm.
     assert {type(BANDITS[name].make()) for name in SHARED} >= {ae.TsallisFTRL, ae.Exp3}
     assert "ucb1" not in SHARED
 
@@ -67,8 +67,8 @@ def test_one_unit_is_the_plain_player_bit_for_bit(base: str, wrapper: str) -> No
 
 @given(st.integers(1, 6), st.integers(0, 2**64 - 1), st.integers(0, 3))
 def test_units_share_blocks_and_draw_in_turn_from_one_stream(units: int, seed: int, d: int) -> None:
-    # The same coins and draws by other means: a plain player with the seed for the blocks, a bandit and the stream
-    # of arms for the draws. Feeding is the bandit's own averaged update.
+    # The same coins and draws, computed independently: the blocks from a plain player with this seed, the draws from a
+    # bandit and the stream of arms, the updates from the bandit's `update_many`.
     clock = ae.CompositeLossWrapper(ae.Uniform(3), max_delay=d, coins=0.4, seed=seed)
     bandit, arms_of = ae.Exp3(3, learning_rate=0.5), random.stream(seed, 0, random.ARMS)
     many = ae.Panel(
@@ -96,8 +96,8 @@ def test_units_share_blocks_and_draw_in_turn_from_one_stream(units: int, seed: i
 
 
 def test_void_windows_are_left_out() -> None:
-    # K = 2, η = 1, d = 0. Two units of three report, so M = 2: L(i) grows by Σ ℓ/(2·½). With losses that make it
-    # (5/12, 0) or (0, 5/12), q is (9/25, 16/25) or turned round: y = 5/3 and 5/4 differ by 5/12.
+    # K = 2, η = 1, d = 0. Two of three units report, so M = 2: L(i) increases by Σ ℓ/(2·½). If L becomes (5/12, 0) or
+    # (0, 5/12), q is (9/25, 16/25) or reversed: 1/√q = 5/3 and 5/4 differ by 5/12.
     three = panel(3, coins=1.0, d=0)
     arms = three.ask()
     first = arms[0]
@@ -204,7 +204,7 @@ def test_turns_are_kept() -> None:
     with pytest.raises(ae.OutOfTurn, match=r"^tell must follow ask, but no round is open$"):
         two.tell([0.5, 0.5])
     for _ in range(3):
-        two.ask()[0] = 7  # what is handed out is the caller's
+        two.ask()[0] = 7  # changing the returned list must not change the panel
         played = two.tell([0.5, 0.5])
         assert 7 not in played.arms
     before = two.state()

@@ -1,4 +1,4 @@
-"""The package's public names: all listed, all there, those that need an extra only when asked for."""
+"""The public names of the package: all are listed and exist; those that need an extra are imported on first use."""
 
 import subprocess
 import sys

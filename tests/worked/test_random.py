@@ -1,4 +1,4 @@
-"""Random streams: NumPy's seeding, the generator's published stepping, uniform numbers, and drawing from weights."""
+"""Random streams: NumPy's seeding, the published generator, uniform numbers, and draws from weights."""
 
 import numpy as np
 import pytest

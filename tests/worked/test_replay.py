@@ -1,4 +1,4 @@
-"""Losses from recorded plays: replayed as they were, drawn by arm, spread by a kernel; what is refused."""
+"""Losses from recorded plays: replayed, resampled by arm, spread by a kernel; the input that is refused."""
 
 import pickle
 
@@ -30,20 +30,20 @@ def test_a_panel_is_replayed_in_the_order_of_its_rounds():
     # Arm 1, then 0, 0: 0; 0 + 3; 9 + 0 + 4.
     np.testing.assert_array_equal(losses.totals([1, 0, 0]), [0.0, 3.0, 13.0])
     assert (losses.direction, losses.low, losses.stochastic) == ("maximize", 0.0, False)
-    # The greatest effect is 9, and nothing is negative: [0, 9 + 0.9].
+    # The largest effect is 9 and none is negative: the range is [0, 9 + 0.9].
     assert losses.high == pytest.approx(9.9)
 
 
 def test_ranges_may_be_given_and_losses_minimized():
     losses = History(ROUNDS, ARMS, EFFECTS).replay(direction="minimize", low=-1.0, high=20.0)
     assert losses.effects == (-1.0, 20.0, False)
-    # Arm 0 adds up to 2 + (2+3) + (1+0+4) = 12, arm 1 to 0 + (0+1) + (9+0+0) = 10.
+    # The sum of arm 0 is 2 + (2+3) + (1+0+4) = 12, that of arm 1 is 0 + (0+1) + (9+0+0) = 10.
     np.testing.assert_array_equal(losses.arm_sums(), [12.0, 10.0])
     assert losses.best_arm() == 1
 
 
 def test_signed_effects_widen_both_ends():
-    # The least contiguous part is -3 - 1 = -4, the greatest 6.
+    # The least contiguous part is -3 - 1 = -4, the largest 6.
     history = History([1, 1], [0, 1], [[-3.0, -1.0], [6.0, -2.0]])
     assert history.extremes() == (-4.0, 6.0)
     assert history.span() == (-5.0, 7.0)
@@ -113,7 +113,7 @@ def test_engines_agree_on_resampled_plays(batch):
     player = CompositeLossWrapper.tuned(**sizes, seed=0)
     loop, *others = (simulate(player, losses, runs=3, seed=2, engine=name) for name in ("loop", "rounds", "blocks"))
     for other in others:
-        # The same decisions; only the sums over whole blocks are rounded otherwise.
+        # The decisions are the same; only the sums over blocks are rounded differently.
         np.testing.assert_array_equal(other.updates, loop.updates)
         np.testing.assert_allclose(other.regrets, loop.regrets, rtol=1e-9, atol=1e-9)
 
@@ -127,7 +127,7 @@ def test_drawing_rounds_takes_no_memory_by_round():
 
 def test_a_range_for_averages_is_held_against_what_was_drawn():
     history = History(*LOG)
-    # No average of 400 wholes 5 and 8 comes near 8; the greatest recorded part is 8.
+    # An average of 400 effects of 5 or 8 is never close to 8, the largest recorded part.
     assert history.resample(500, seed=0, batch=400, low=0.0, high=7.5).high == 7.5
     with pytest.raises(InvalidLosses, match=r"in \[0, 6\.5\], but a part of components\[\d+, :, 1\] sums to"):
         history.resample(500, seed=0, batch=400, low=0.0, high=6.5)
@@ -144,7 +144,7 @@ def test_a_series_and_a_kernel():
     by_arm = replay_series(series, weights=[[1.0, 0.0], [0.25, 0.75]], direction="minimize", high=10.0)
     np.testing.assert_array_equal(by_arm.components()[0], [[8.0, 0.5], [0.0, 1.5]])
     assert by_arm.effects == (0.0, 10.0, False)
-    # A dip after a rise: shares 1.5 and -0.5 take 8 up to 12, or down to -4 alone: a range of 16, wider by 1.6.
+    # With shares 1.5 and -0.5 the parts of an effect of 8 are 12 and -4: a range of 16, widened by 1.6.
     dip = replay_series(series, weights=[1.5, -0.5])
     assert (dip.low, dip.high) == (pytest.approx(-5.6), pytest.approx(13.6))
 

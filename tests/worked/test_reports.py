@@ -1,4 +1,4 @@
-"""What a player is told: missing, late, corrected and impossible totals; rewards and ranges (worked by hand)."""
+"""Reports to a player: missing, late, corrected and impossible totals; rewards and ranges (by hand)."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -25,7 +25,7 @@ def fed_rounds(player: ae.CompositeLossWrapper, totals: list[float | None]) -> d
     return {r.round: r.fed_loss for r in played if r.update}
 
 
-# d = 1, a one every third round: windows are rounds (2, 3), (5, 6), (8, 9), each fed the sum over 3.
+# d = 1, a 1 every third round: the windows are rounds (2, 3), (5, 6), (8, 9); each feeds its sum divided by 3.
 THIRDS = [0, 0, 1] * 3
 
 
@@ -81,7 +81,7 @@ def test_a_total_can_be_withdrawn() -> None:
 
 
 def test_an_amendment_outside_the_window_has_no_effect() -> None:
-    # Round 1 is in the open block, but no window will hold it.
+    # Round 1 is in the open block, but in no window.
     player = wrapped([0, 0, 0, 1], 1)
     tell_all(player, [0.5, 0.25, 0.25])
     player.amend(1, 1.0)
@@ -154,14 +154,14 @@ def test_impossible_totals_raise_by_default() -> None:
 
 def test_impossible_totals_can_be_void() -> None:
     player = wrapped(THIRDS, 1, out_of_range="void")
-    # The total 2.5 is void; so is the window 2 + 1.5, though its totals are possible; (0.25, 0.5) is fine.
+    # The total 2.5 is void; so is the window 2 + 1.5, although its totals are possible; (0.25, 0.5) is valid.
     assert fed_rounds(player, [0.0, 2.5, 0.5, 0.0, 2.0, 1.5, 0.0, 0.25, 0.5]) == {9: 0.25}
     assert player.counts == Counts(out_of_range=2, void_windows=2)
 
 
 def test_impossible_totals_can_be_clipped() -> None:
     player = wrapped(THIRDS, 1, out_of_range="clip")
-    # 9 counts as 2 and -9 as 0, up to the margin for rounding; the window 2 + 1.5 as 3.
+    # 9 is clipped to 2 and -9 to 0, up to the margin for rounding; the window 2 + 1.5 to 3.
     fed = fed_rounds(player, [0.0, 9.0, 0.25, 0.0, 2.0, 1.5, 0.0, -9.0, 0.375])
     assert fed[3] == pytest.approx(0.75, abs=2e-8)
     assert fed[6] == 1.0
@@ -182,7 +182,7 @@ def test_rounding_is_no_reason_to_refuse() -> None:
     [
         ({}, 0.25),
         ({"direction": "maximize"}, 0.75),
-        ({"low": 0.125}, 0.25),  # what is above 0 does not bind: an action may not have acted yet
+        ({"low": 0.125}, 0.25),  # low > 0 has no effect: part of an action's effect may be 0
         ({"high": 0.5}, 0.5),
         ({"high": 2.0}, 0.125),
         ({"low": -1.0}, 0.625),

@@ -1,4 +1,4 @@
-"""Tsallis-INF, Exp3-IX and UCB1: worked by hand, written a second time, stability by enumeration."""
+"""Tsallis-INF, Exp3-IX and UCB1: numbers by hand, second implementations, stability by enumeration."""
 
 import math
 from collections.abc import Callable
@@ -49,7 +49,7 @@ def branch(bandit: AnyRival, arm: int, loss: float) -> AnyRival:
 
 
 def tsallis_by_bisection(L: Floats, rate: float) -> Floats:
-    """Return the weights 4/(rate(L − x))² of Zimmert and Seldin, x halved down to the last bit."""
+    """Return the weights 4/(rate(L − x))² of Zimmert and Seldin, with x by bisection to the last bit."""
     low, high = L.min() - 2.0 * math.sqrt(len(L)) / rate, L.min()
     for _ in range(200):
         x = 0.5 * (low + high)
@@ -73,7 +73,7 @@ def test_tsallis_inf_is_what_zimmert_and_seldin_define(estimator: str, n_arms: i
         w = tsallis_by_bisection(L, (4.0 if reduced else 2.0) / math.sqrt(t + 1))
         np.testing.assert_allclose(bandit.probabilities, w, rtol=1e-9, atol=0.0)
         np.testing.assert_allclose(bandit.estimated_losses, L, rtol=1e-9, atol=1e-9)
-    # The comparison means something only if baselines came into play, for some arms and not for others.
+    # The comparison is meaningful only if baselines were used for some arms and not for others.
     assert 0 < baselines < 400 * n_arms if reduced else baselines == 0
 
 
@@ -100,7 +100,7 @@ def test_tsallis_inf_estimates_are_unbiased(estimator: str) -> None:
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 @pytest.mark.parametrize("updates", [1.0, 31.0, 1e7])
 def test_tsallis_inf_survives_extremes(estimator: str, updates: float) -> None:
-    """From far states, one update ends in the distribution that bisection finds."""
+    """From extreme states, one update gives the distribution that bisection finds."""
     rng = np.random.default_rng(5)
     for spread in (0.0, 1.0, 1e4, 1e8):
         rate = (4.0 if estimator == "reduced_variance" else 2.0) / math.sqrt(updates)
@@ -143,7 +143,7 @@ def test_ucb1_by_hand() -> None:
     for loss in (0.5, 0.5, 0.0, 1.0, 0.0):
         arms.append(int(bandit.probabilities.argmax()))
         bandit.update(arms[-1], loss)
-    # Each once; then arm 2, of the least mean, which loses 1. At n = 4, N = (1, 1, 2), arms 0 and 1 tie at
+    # Each arm once; then arm 2, of the least mean, which loses 1. At n = 4, N = (1, 1, 2), arms 0 and 1 tie at
     # 0.5 − √(2 ln 4), below 0.5 − √(ln 4): arm 0, which loses 0. At n = 5, N = (2, 1, 2), the indices are
     # 0.25 − √(ln 5) = −1.019, 0.5 − √(2 ln 5) = −1.294 and 0.5 − √(ln 5) = −0.769: arm 1.
     assert arms == [0, 1, 2, 2, 0]

@@ -1,4 +1,4 @@
-"""What holds for every block player: one play in all engines, saved states, odd totals, bad input."""
+"""Common properties of players in blocks: equal results in all engines, saved states, unusual totals, bad input."""
 
 import json
 from collections.abc import Callable
@@ -51,7 +51,7 @@ def losses(horizon: int, max_delay: int = 2) -> CompositeLosses:
 
 
 def restored(player: KernelPlayer) -> KernelPlayer:
-    """Go through JSON text and back, as another process would."""
+    """Save the player as JSON text and restore it, as another process would."""
     state = json.loads(json.dumps(player.state(), allow_nan=False))
     inside = state["inside"]
     return type(player).from_state(state, restore(inside) if isinstance(inside, dict) else inside)
@@ -64,7 +64,7 @@ def play(player: KernelPlayer, totals: list[float | None]) -> list[Any]:
 @everyone
 def test_interactive_loop_and_rounds_are_one_play(make: Callable[..., KernelPlayer]) -> None:
     world = losses(90)
-    # Some reckon with a shorter delay than there is.
+    # Some players assume a shorter delay than that of the losses.
     template = make(1, out_of_range="clip")
     looped = simulate(template, world, runs=2, seed=5, engine="loop", trace=True)
     compiled = simulate(template, world, runs=2, seed=5, engine="rounds", trace=True)

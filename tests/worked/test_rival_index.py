@@ -1,4 +1,4 @@
-"""Index policies on blocks, and blocks that grow, against slow players that look at the whole history."""
+"""Index policies on fixed and growing blocks, against slow implementations that use the whole history."""
 
 import math
 
@@ -24,7 +24,7 @@ def arms_of(player: KernelPlayer, totals: list[float]) -> list[int]:
 
 
 def slow_index(n_arms: int, notes: list[tuple[int, float, float]], rounds: int, width: float) -> int:
-    """notes: (arm, sum, number) of what was seen. The first arm without any, else the least index."""
+    """Return the first arm without observations, else the arm of least index; notes: (arm, sum, number)."""
     indices = []
     for i in range(n_arms):
         number = sum(n for arm, _, n in notes if arm == i)
@@ -56,9 +56,9 @@ def test_block_ucb_by_its_rule(max_delay: int, width: float) -> None:
 
 
 def test_block_ucb_by_hand() -> None:
-    """d = 1, blocks of 3: windows of 1/2 + 1/2 and 1/8 + 1/8 make means of 1/2 and 1/8 a round.
+    """d = 1, blocks of 3: windows of 1/2 + 1/2 and 1/8 + 1/8 have means of 1/2 and 1/8 per round.
 
-    With width 1/4 both get the same allowance at first, so arm 1 is next. After two windows of mean 1/2
+    With width 1/4 both have the same confidence width at first, so arm 1 is next. After two windows of mean 1/2
     and 1/8 its index is 5/16 - sqrt(ln 9/2)/4 = 0.0505; arm 0 has 1/2 - sqrt(ln 9)/4 = 0.1294: arm 1 again.
     Then, with windows of mean 1/8, 1/2 and 3/4, it has 11/24 - sqrt(ln 12/3)/4 = 0.2308 against
     1/2 - sqrt(ln 12)/4 = 0.1059: arm 0.
@@ -117,7 +117,7 @@ def test_ars_exp3_by_its_rule() -> None:
 
 
 def test_ars_exp3_survives_certainty() -> None:
-    """A step so long that an arm's weight underflows leaves the other arm for ever, and no NaN."""
+    """If the step is so large that an arm's weight underflows, the other arm is played forever; there is no NaN."""
     player = ARSExp3(2, step=1e200, seed=1)
     arms = [player.ask()]
     player.tell(1.0)
@@ -134,16 +134,16 @@ def test_block_sizes_are_whole_powers() -> None:
 
 
 def test_the_bound_of_ars_exp3_by_hand() -> None:
-    """Lengths j come 2j-1 times: up to j = 20 they are 400 blocks, 5530 rounds and sum of squares 85330."""
+    """Length j occurs 2j-1 times: up to j = 20 there are 400 blocks, 5530 rounds and a sum of squares of 85330."""
     learned = 2 * math.sqrt(2 * math.log(2) * 85330)
     assert ARSExp3(2).regret_bound(5530, max_delay=1) == pytest.approx(learned + 2 * 400 + 20, rel=1e-12)
     assert ARSExp3(2, high=3.0).regret_bound(7, max_delay=1) == 21.0
 
 
 def test_ars_exp3_counts_rounds_not_blocks() -> None:
-    """Arm 0 is free for half of the blocks (0.35 of the rounds), then arm 1 is.
+    """Arm 0 has no losses in the first half of the blocks (0.35 of the rounds), arm 1 in the second.
 
-    Exp3 on averages would prefer arm 0 up to the last block and lose 0.3T. z = 5: false alarms below 1e-6.
+    Exp3 on averages would prefer arm 0 until the last block, with regret 0.3T. z = 5: false alarms below 1e-6.
     """
     horizon = 20_000
     free = int(0.5**1.5 * horizon)
@@ -157,7 +157,7 @@ def test_ars_exp3_counts_rounds_not_blocks() -> None:
 
 
 def test_ars_ucb_learns_without_knowing_the_delay() -> None:
-    """Effects come 7 rounds late, one arm costs 0.4 more: uniform play loses 0.2T. z = 5, below 1e-6."""
+    """Effects are 7 rounds late, one arm costs 0.4 more: uniform play has regret 0.2T. z = 5, below 1e-6."""
     horizon = 20_000
     world = delayed(iid(horizon, means=[0.3, 0.7], seed=3), delays=7)
     sim = simulate(ARSUCB(2, seed=1), world, runs=20, instances=20, seed=4)

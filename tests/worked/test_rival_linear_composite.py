@@ -1,4 +1,4 @@
-"""Unmixing totals with known coefficients: exact losses, the right copy, and what errors do."""
+"""`LinearComposite`: exact reconstruction of losses, feedback to the right copy, growth of errors."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ def table() -> np.ndarray:
 
 
 def test_losses_are_reconstructed_and_fed_to_the_copy_that_played() -> None:
-    """Against d+1 separate Exp3 that are told the true losses of the table, d rounds late."""
+    """Against d+1 separate Exp3 that are fed the true losses of the table, d rounds late."""
     values, coefficients, d = table(), [0.0, 0.0, 0.5, 0.0, 0.3, 0.2], 2
     stream = linear_composite(values, coefficients=coefficients).stream()
     player = LinearComposite(Exp3(K, learning_rate=RATE), coefficients=coefficients, seed=SEED)
@@ -75,7 +75,7 @@ def test_what_errors_do() -> None:
 
 
 def test_a_missing_total_leaves_an_error_that_dies_out() -> None:
-    """The middle of the range is off by at most 1/2, and each round divides that by 3."""
+    """The error of the middle of the range is at most 1/2, and each round divides it by 3."""
     found = errors([0.75, 0.25], missing=50)
     assert found[50] is None
     assert all(error is not None and error < 1e-13 for error in found[:50])

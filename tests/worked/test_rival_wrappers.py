@@ -1,4 +1,4 @@
-"""Fixed blocks, mini-batches, the blinded bandit and the 2018 wrapper against slow players by their rules."""
+"""Fixed blocks, mini-batches, the blinded bandit and the 2018 wrapper against slow implementations of their rules."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -30,7 +30,7 @@ def coins(bias: float) -> Iterator[bool]:
 
 
 def slow_play(rule: Rule, totals: list[float], bias: float) -> list[tuple[int, bool, float | None]]:
-    """Play by a rule that sees the history: (round, totals, update rounds, coins) -> fed loss or None."""
+    """Play by a rule on the whole history: (round, totals, update rounds, coins) -> fed loss or None."""
     bandit, words = Exp3(K, learning_rate=RATE), random.stream(SEED, 0, random.ARMS)
     arms: list[int] = []
     updates: list[int] = []
@@ -85,7 +85,7 @@ def base() -> Exp3:
     ids=["fixed block", "mini-batch", "blinded", "clw2018"],
 )
 def test_the_kernel_plays_by_the_rule(player: Callable[[], KernelPlayer], rule: Rule, bias: float) -> None:
-    # Whole multiples of 1/64 add up without rounding, so that the two must agree to the last bit but one.
+    # Multiples of 1/64 add exactly, so that the two must agree to the last bit but one.
     totals = [float(x) / 64 for x in np.random.default_rng(4).integers(0, 64, 300)]
     slow, quick = slow_play(rule, totals, bias), quick_play(player(), totals)
     assert [played[:2] for played in quick] == [played[:2] for played in slow]
@@ -122,7 +122,7 @@ def test_mini_batch_lengths_by_hand() -> None:
     assert block_length(2.0, 0.5, 4000 * 8) == 20
     assert block_length(100.0, 0.5, 10) == 1
     assert block_length(0.001, 0.0, 10) == 10
-    # C = 2 sqrt(2K) = 4 at K = 2: tau = (27 * 16 / 16)^(1/3) = 3, and 144 blocks ask for a rate of sqrt(72).
+    # C = 2 sqrt(2K) = 4 at K = 2: tau = (27 * 16 / 16)^(1/3) = 3, and the rate for 144 blocks is sqrt(72).
     player = MiniBatch.tuned(n_arms=2, horizon=27 * 16, seed=1)
     assert player.block_length == 3
     assert isinstance(player.inside, TsallisFTRL)
@@ -138,7 +138,7 @@ def test_the_published_rate_of_2018() -> None:
 
 
 def aimed_at_fixed_blocks(max_delay: int, blocks: int) -> CompositeLosses:
-    """Arm 0 costs 1 in the first d rounds of each block of 2d+1, arm 1 costs 1/2 in the others, at once."""
+    """Arm 0 loses 1 in the first d rounds of each block of 2d+1, arm 1 loses 1/2 in the others, without delay."""
     length = 2 * max_delay + 1
     place = np.arange(blocks * length) % length
     components = np.zeros((blocks * length, max_delay + 1, 2))
@@ -148,10 +148,10 @@ def aimed_at_fixed_blocks(max_delay: int, blocks: int) -> CompositeLosses:
 
 
 def test_an_oblivious_adversary_can_aim_at_fixed_blocks() -> None:
-    """Fixed blocks never see what arm 0 costs: regret is linear, above the wrapper's, and no accident.
+    """Fixed blocks never observe the losses of arm 0: regret is linear, and significantly above the wrapper's.
 
-    With d = 4 arm 0 costs 4 a block and arm 1 2.5, but the windows say 0 and 2.5/9. Uniform play loses 0.75 a
-    block. For the comparison z = 6: a false alarm in fewer than 1e-8 of seeds.
+    With d = 4 arm 0 loses 4 per block and arm 1 loses 2.5, but the fed losses are 0 and 2.5/9. Uniform play has regret
+    0.75 per block. For the comparison z = 6: a false alarm in fewer than 1e-8 of seeds.
     """
     d, blocks = 4, 4000
     world = aimed_at_fixed_blocks(d, blocks)
@@ -161,7 +161,7 @@ def test_an_oblivious_adversary_can_aim_at_fixed_blocks() -> None:
     fixed = simulate(FixedBlock.tuned(**tuned), world, runs=40, seed=3, checkpoints=half)
     wrapped = simulate(CompositeLossWrapper.tuned(**tuned), world, runs=40, seed=3, checkpoints=half)
     assert world.best_arm() == 1
-    # The window of arm 0 is always empty: its estimate never moves, and it is played ever more.
+    # The windows of arm 0 always sum to 0: its estimate never changes, and it is played more and more.
     assert fixed.regret.min() > 0.75 * blocks
     halves = fixed.regrets.mean(axis=0)
     assert halves[1] > 2.0 * halves[0]

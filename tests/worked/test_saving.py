@@ -1,4 +1,4 @@
-"""Saving and restoring: bit for bit, in another process too, and exact words about states that cannot be."""
+"""Saving and restoring: bit for bit, also in another process; the errors for invalid states."""
 
 import json
 import os
@@ -20,7 +20,7 @@ COINS = [t % 7 in (0, 5) for t in range(400)]
 
 
 class Repeater:
-    """A base of the user's own: plays the arm it last saw lose least, and one in four at random."""
+    """A user-defined base: plays the arm of the smallest loss so far, and a random arm with probability 1/4."""
 
     def __init__(self, n_arms: int, best: int = 0, least: float = 1.0) -> None:
         self.n_arms, self.best, self.least = n_arms, best, least
@@ -146,7 +146,7 @@ def test_what_cannot_be_saved() -> None:
 
 
 def resealed(state: dict[str, Any], **changes: Any) -> dict[str, Any]:
-    """Return a state with other fields and a digest that fits: what only a program can have made."""
+    """Return a state with changed fields and a valid digest."""
     fields = {k: v for k, v in state.items() if k not in ("kind", "version", "digest")}
     return saved.seal(state["kind"], fields | changes)
 

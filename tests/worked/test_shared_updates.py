@@ -1,4 +1,4 @@
-"""Averaged updates of a base (`update_many`): by hand, against the formulas, and the bounds that rest on them."""
+"""Averaged updates of a base (`update_many`): by hand, against the formulas, and the bounds for them."""
 
 import copy
 import itertools
@@ -37,7 +37,7 @@ def test_exp3_by_hand() -> None:
 
 
 def formula(bandit: Any, estimated: Any) -> Any:
-    """Return q for these estimated losses by other means: Lemma 12's root by bisection, or a softmax."""
+    """Return q for these estimated losses, computed independently: the root of Lemma 12 by bisection, or a softmax."""
     if isinstance(bandit, ae.TsallisFTRL):
         return theory.tsallis_distribution(estimated, bandit.learning_rate)
     weights = np.exp(-bandit.learning_rate * (estimated - estimated.min()))
@@ -72,7 +72,7 @@ def test_the_distribution_is_that_of_the_average_estimates(make: Any, units: int
         for arm, loss in zip(arms, losses, strict=True):
             estimated[arm] += loss / (units * q[arm])
         bandit.update_many(arms.tolist(), losses.tolist())
-        # An Exp3 arm far behind has a probability that a rounding of its L, at 1e4 or more, moves in the 12th digit.
+        # For a bad arm of Exp3, with L of 1e4 or more, a rounding error of L changes the 12th digit of its probability.
         assert np.abs(bandit.probabilities - formula(bandit, estimated)).max() <= 1e-11
         assert abs(math.fsum(bandit.probabilities) - 1.0) <= 1e-12
 
@@ -91,7 +91,7 @@ def test_a_lone_unit_is_an_update_and_like_units_are_nearly_one(name: str) -> No
         plain = copy.deepcopy(alike)
         plain.update(arm, loss)
         alike.update_many([arm] * 3, [loss] * 3)
-        # Where the rate follows the costs, like units are charged at another shift: the estimates are the same.
+        # Adaptive bandits compute the cost of several equal units at another shift; only the estimates are the same.
         same = alike.estimated_losses - plain.estimated_losses if name.startswith("adaptive") else 0.0
         assert np.abs(same).max() <= 1e-9
         assert name.startswith("adaptive") or np.abs(alike.probabilities - plain.probabilities).max() <= 1e-12
@@ -163,7 +163,7 @@ def test_the_panels_bound_by_hand() -> None:
     assert player.regret_bound(5000) == pytest.approx(3 * 400.0, rel=1e-15)
     assert ae.Panel(player, n_units=4).regret_bound(5000) == pytest.approx(4 * 3 * 325.0, rel=1e-15)
     assert ae.Panel(player, n_units=1).regret_bound(5000) == player.regret_bound(5000)
-    # d = 1, β = 1/2, p = 1/8, T = 2: no update yet, so nobody can lose more than T.
+    # d = 1, β = 1/2, p = 1/8, T = 2: no update is possible yet, so the bound is T per unit.
     short = ae.CompositeLossWrapper(ae.Exp3(3, learning_rate=0.1), max_delay=1, coins=0.5, seed=0)
     assert ae.Panel(short, n_units=5).regret_bound(2) == 10.0
     given = ae.CompositeLossWrapper(ae.Exp3(3, learning_rate=0.1), max_delay=1, coins=[0, 1], seed=0)

@@ -1,4 +1,4 @@
-"""Algorithm 2 against numbers worked by hand, and against the bisection of Lemma 12 on random and extreme input."""
+"""Algorithm 2 against numbers by hand, and against the bisection of Lemma 12 on random and extreme input."""
 
 import math
 
@@ -10,7 +10,7 @@ from aftereffect import theory
 
 
 def agree(bandit: ae.TsallisFTRL, rate: float, rtol: float = 1e-11) -> None:
-    """Check the distribution against the slow solver, from the estimated losses; tiny ones in absolute terms."""
+    """Check the distribution against the slow solver; tiny probabilities up to an absolute error."""
     q = bandit.probabilities
     assert np.isfinite(q).all()
     assert abs(math.fsum(q) - 1.0) <= 1e-12
@@ -25,7 +25,7 @@ def test_two_arms_by_hand(a: int, b: int, c: int, rate: float) -> None:
     bandit = ae.TsallisFTRL(n_arms=2, learning_rate=rate)
     bandit.update(0, rate * (c / a - c / b) / 2)
     np.testing.assert_allclose(bandit.probabilities, [a * a / c**2, b * b / c**2], rtol=1e-13)
-    # A loss that lifts L(1) to L(0) brings back the even distribution.
+    # A loss that increases L(1) to L(0) makes the distribution uniform again.
     bandit.update(1, rate * (c / a - c / b) * bandit.probabilities[1])
     np.testing.assert_allclose(bandit.probabilities, [0.5, 0.5], rtol=1e-13)
 
@@ -75,7 +75,7 @@ def test_random_play_solves_lemma_12(rate: float, n_arms: int, how: str) -> None
 
 @pytest.mark.parametrize("rate", [1e-300, 1e-299, 1e-280, 1e-250, 1e-200])
 def test_the_leader_falls_far_behind_at_tiny_rates(rate: float) -> None:
-    # The leader, a hair ahead, gets a loss of 1/η rates: an unsafe first guess of the multiplier overflows.
+    # The best arm, slightly ahead, loses 1, which is 1/η in units of the rate: Newton's method must not overflow.
     rng = np.random.default_rng(1)
     for _ in range(300):
         bandit = ae.TsallisFTRL(n_arms=2, learning_rate=rate)
@@ -91,7 +91,7 @@ def test_the_leader_falls_far_behind_at_tiny_rates(rate: float) -> None:
 
 @pytest.mark.parametrize("rate", [1e-6, 1.0, 1e3, 1e8])
 def test_one_arm_fed_again_and_again(rate: float) -> None:
-    # The estimate about squares with each update once q is small: from 1 to beyond 1e100 within a few updates.
+    # Once q is small, each update about squares the estimate: it exceeds 1e100 after a few updates.
     bandit = ae.TsallisFTRL(n_arms=3, learning_rate=rate)
     largest = []
     for _ in range(4000):

@@ -1,4 +1,4 @@
-"""The wrapper with a guess of d: against hand work, an account of plays and totals, and every engine."""
+"""`UnknownDelayWrapper` against numbers by hand, a brute-force test of feasibility, and every engine."""
 
 import json
 import math
@@ -15,7 +15,7 @@ from aftereffect.players.wrapper.unknown_delay import UnknownDelayWrapper
 
 
 def told(player: UnknownDelayWrapper, totals: Sequence[float | None]) -> list[int]:
-    """Tell totals; return the guess after each."""
+    """Report totals; return the guess after each."""
     guesses = []
     for total in totals:
         player.ask()
@@ -25,26 +25,26 @@ def told(player: UnknownDelayWrapper, totals: Sequence[float | None]) -> list[in
 
 
 def sure(guess: int = 0, **settings: Any) -> UnknownDelayWrapper:
-    """A player with the certain test only."""
+    """A player with the deterministic test only."""
     return UnknownDelayWrapper(2, horizon=100, guess=guess, false_alarm=0.0, seed=1, **settings)
 
 
 def test_stretches_that_cannot_be_by_hand() -> None:
-    # A total of 1.5 takes two plays, 2.5 three; and 2.5 takes the guess from 0 past 1.
+    # A total of 1.5 needs two plays, 2.5 three; and 2.5 doubles the guess twice, from 0 to 2.
     assert told(sure(), [1.0, 1.0, 1.5, 1.5]) == [0, 0, 1, 1]
     assert told(sure(), [0.0, 0.0, 2.5]) == [0, 0, 2]
-    # g = 1 allows totals of 2. Lemma 2: two in a row make at most 3. Three in a row make at most 4.
+    # g = 1 allows totals of 2. Two consecutive totals sum to at most 3 (Lemma 2), three to at most 4.
     assert told(sure(1), [0.0, 2.0, 0.0, 2.0, 1.0]) == [1, 1, 1, 1, 1]
     assert told(sure(1), [0.0, 0.0, 2.0, 1.25]) == [1, 1, 1, 2]
     assert told(sure(1), [0.0, 0.0, 1.5, 1.5, 1.25]) == [1, 1, 1, 1, 2]
-    # A missing total cuts the stretch.
+    # A missing total ends the stretch.
     assert told(sure(1), [0.0, 0.0, 1.5, 1.5, None, 1.25]) == [1] * 6
-    # Effects down to −1: the other side.
+    # Effects down to −1: the test of the lower bound.
     assert told(sure(low=-1.0), [-1.0, -1.5, 1.0, 1.0, 1.0, 1.0]) == [0, 1, 1, 1, 1, 1]
 
 
 def fills(totals: list[float], delay: int) -> bool:
-    """Whether plays of at most 1 each, over their own and the next `delay` rounds, can make these totals."""
+    """Whether plays with effects of at most 1, in their own and the next `delay` rounds, can give these totals."""
     left = [1.0] * len(totals)
     for t, total in enumerate(totals):
         for play in range(max(t - delay, 0), t + 1):
@@ -58,7 +58,8 @@ def fills(totals: list[float], delay: int) -> bool:
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 4)), min_size=1, max_size=30), st.integers(0, 3))
 def test_the_certain_test_is_complete(plays: list[tuple[int, int]], guess: int) -> None:
-    # Each play costs fourths, all after some delay. The totals prove what no account of plays can serve.
+    # Each play loses a multiple of 1/4, as a whole after some delay. The guess doubles exactly if the totals are not
+    # feasible for it.
     totals = [0.0] * (len(plays) + 5)
     for t, (delay, fourths) in enumerate(plays):
         totals[t + delay] += fourths / 4
@@ -169,7 +170,7 @@ def test_bad_arguments_are_named(settings: dict[str, Any], message: str) -> None
 
 
 def test_what_is_guaranteed_by_hand() -> None:
-    # guess 0, K = 2, T = 200: 2√(2KT) = 40√2; with the test on 5% of 200 more, and only on losses of one law.
+    # guess 0, K = 2, T = 200: 2√(2KT) = 40√2; with the statistical test 5% of 200 more, and only for i.i.d. losses.
     sure_of_it = UnknownDelayWrapper(2, horizon=200, guess=0, false_alarm=0.0, high=3.0)
     assert sure_of_it.regret_bound(0) == pytest.approx(3 * 40 * math.sqrt(2))
     assert sure_of_it.regret_bound(1) == 600.0
@@ -193,6 +194,6 @@ def test_a_restart_is_tuned_to_what_is_left() -> None:
     assert player.learning_rate == math.sqrt(51)
     told(player, [0.0, 1.5])
     assert player.guess == 1
-    # 100 rounds are left, with room for 33 updates.
+    # 100 rounds remain, with at most 33 updates.
     assert player.learning_rate == math.sqrt(16.5)
     assert player.probabilities.tolist() == [0.5, 0.5]

@@ -1,4 +1,4 @@
-"""The wrapper with a guess of d written a second time, slowly: both must play alike, restarts included."""
+"""`UnknownDelayWrapper` against a slow second implementation: both must play alike, including restarts."""
 
 import math
 from typing import Any
@@ -18,7 +18,7 @@ def next_uniform(rng: Any) -> float:
 
 
 class Slow:
-    """The same player once more: everything is kept, and computed from what was kept."""
+    """The same player, which stores the whole history and computes everything from it."""
 
     def __init__(self, n_arms: int, horizon: int, guess: int, false_alarm: float, seed: int) -> None:
         self.K, self.T, self.guess, self.delta = n_arms, horizon, guess, false_alarm
@@ -82,7 +82,7 @@ class Slow:
         return window / (2 * g + 1)
 
     def intervals_part(self, lag: int) -> bool:
-        """Whether blocks of the present arm differ by whether the block `lag` before had that arm too."""
+        """Whether this arm's two confidence intervals, for the same or another arm `lag` blocks ago, are disjoint."""
         ends = []
         for same in (False, True):
             seen = [
@@ -99,7 +99,7 @@ class Slow:
 
 
 def late_and_early(T: int) -> ae.CompositeLosses:
-    """Arm 0 costs 0.8 two rounds late, arm 1 costs 0.2 at once: no stretch is impossible for d = 0."""
+    """Arm 0 loses 0.8 two rounds late, arm 1 loses 0.2 at once: no stretch of totals is impossible for d = 0."""
     components = np.zeros((T, 3, 2))
     components[:, 2, 0], components[:, 0, 1] = 0.8, 0.2
     return ae.CompositeLosses(components)

@@ -1,4 +1,4 @@
-"""Algorithm 1 against Figure 1, against a second slow implementation, and against numbers worked by hand."""
+"""Algorithm 1 against Figure 1, a slow second implementation, and numbers by hand."""
 
 import math
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ FIGURE_1 = [int(c) for c in "10100001001000000100001"]
 
 
 class Scripted:
-    """A base that plays a given list of arms with certainty and notes what it is fed."""
+    """A base that plays a given list of arms and records what it is fed."""
 
     def __init__(self, n_arms: int, arms: Iterable[int]) -> None:
         self.n_arms = n_arms
@@ -38,7 +38,7 @@ class Scripted:
 
 
 class Stated(Scripted):
-    """A base whose distribution the test sets."""
+    """A base whose distribution is set by the test."""
 
     q: Any = (0.5, 0.5)
 
@@ -70,7 +70,7 @@ def test_figure_1() -> None:
 
 @pytest.mark.parametrize(("d", "bias", "missing"), [(0, 0.6, 0.0), (1, 0.3, 0.0), (3, 0.1, 0.02), (10, 0.05, 0.0)])
 def test_against_a_second_implementation(d: int, bias: float, missing: float) -> None:
-    # All coins and totals are kept in lists and every condition is read off Definition 1, with no shortcut.
+    # All coins and totals are stored in lists, and every condition is evaluated as in Definition 1.
     K, T, rng = 4, 3000, np.random.default_rng(d)
     B = [False, *(rng.random(T) < bias).tolist()]
     shares = rng.dirichlet(np.ones(d + 1), size=(T, K)).transpose(0, 2, 1)
@@ -147,7 +147,7 @@ def test_the_end_of_the_coins_changes_nothing() -> None:
 
 
 def test_a_bad_coin_of_an_iterator_changes_nothing() -> None:
-    # The coin of round 2 is 7 for ever: asking again must not read the coin of round 3 in its place.
+    # The coin of round 2 is 7 and stays 7: a second ask must not read the coin of round 3 instead.
     player = wrapped(iter([1, 7, 1]), 0)
     tell_all(player, [0.5])
     for _ in range(3):
