@@ -78,8 +78,8 @@ class Backtest:
             share = f"{outcome / scores[0].outcome:.1%}" if scores[0].outcome > 0.0 else ""
             each = amount(outcome / self.losses.horizon)
             rows.append([name, amount(outcome), amount(error) if error else "", each, share, amount(regret)])
-        verb = "brought" if self.losses.effects.maximize else "cost"
-        return ["who", verb, "±", "a round", "of the best", "regret"], rows
+        verb = "reward" if self.losses.effects.maximize else "cost"
+        return ["player", verb, "±", "per round", "of the best", "regret"], rows
 
     def remarks(self) -> list[str]:
         """Return sentences that explain the scores: where rounds and range come from, and how much can be learned."""
@@ -170,7 +170,7 @@ def print_scores(console: "Console", backtest: Backtest) -> None:
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     headings, rows = backtest.table()
     for heading in headings:
-        table.add_column(heading, justify="left" if heading == "who" else "right", no_wrap=heading != "who")
+        table.add_column(heading, justify="left" if heading == "player" else "right", no_wrap=heading != "player")
     for row in rows:
         table.add_row(*row)
     console.print(table)

@@ -18,11 +18,11 @@ study = typer.Typer(name="study", help="Run studies and report on them.", no_arg
 
 Source = Annotated[str, typer.Argument(metavar="NAME_OR_FILE", help="A built-in study's name, or a TOML file.")]
 Quick = Annotated[bool, typer.Option("--quick", help="The study's small setting.")]
-Out = Annotated[Path | None, typer.Option(help="Its folder; by default out/studies/NAME.")]
+Out = Annotated[Path | None, typer.Option(help="The folder of the study; by default out/studies/NAME.")]
 
 
 def _opened(source: str, quick: bool, out: Path | None) -> tuple[Any, Path]:
-    """Return a study and its folder; the quick setting has a folder of its own."""
+    """Return a study and its folder; the quick setting has its own folder."""
     from aftereffect.studies.study import Study
 
     loaded = Study.load(source, quick)
@@ -95,7 +95,7 @@ def publish(
 
 @study.command("list")
 def list_studies() -> None:
-    """List the studies that come with the package."""
+    """List the built-in studies."""
     from aftereffect.studies.study import Study, builtin_names
 
     for name in builtin_names():
@@ -123,7 +123,7 @@ def backtest(
     seed: Annotated[int, typer.Option(help="The seed of all random draws.", min=0)] = 0,
     out: Annotated[Path, typer.Option(help="The folder for the report.")] = Path("out/backtest"),
 ) -> None:
-    """Replay players on your own history: print a table of what each would have earned, and write a report."""
+    """Simulate players on a recorded history: print a table of what each would have earned, and write a report."""
     from rich.console import Console
 
     from aftereffect.studies.backtest import PLAYERS, play, print_scores, write_page
