@@ -203,7 +203,7 @@ def test_totals_may_be_negative_and_are_never_guessed(place: str) -> None:
 @pytest.mark.parametrize("bad", ["0", "-1", "1.5", "first", "", "99999999999999999999"])
 def test_a_round_is_a_whole_number(store: str, bad: str) -> None:
     told(*INIT, "--store", store)
-    assert "ROUND must be a whole number from 1 on" in refused(2, "tell", bad, "5", "--store", store).err
+    assert "ROUND must be a whole number, at least 1" in refused(2, "tell", bad, "5", "--store", store).err
 
 
 @pytest.mark.parametrize("words", ["tell 1", "tell 1 -inf", "tell a b 1 2", "tell 1 2 --untt x", "ask a b", "asks"])
@@ -367,7 +367,7 @@ def test_tokens_come_back_with_a_backup_and_it_is_said(store: str, tmp_path: Pat
     ok("backup", copy, "--store", store)
     ok("token", "revoke", ids["till"], "--store", store)
     said = ok("restore-backup", copy, "--store", new)
-    assert "2 tokens are valid as when the backup was made, also where revoked since" in said
+    assert "2 tokens are valid as at the time of the backup, even if revoked since" in said
     found = told("token", "list", "--store", new)["items"]
     assert {one["name"]: one["revoked_at"] is None for one in found} == {"till": True, "screen": True, "old": False}
     assert "token" not in ok("restore-backup", copy, "--store", none, "--without-tokens")

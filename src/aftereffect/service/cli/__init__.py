@@ -2,7 +2,7 @@
 
 experiments   plan, init, ask, tell, amend, status, start, pause, resume, finish, away, back
 records       export, verify, backup, restore-backup       server   serve, token create | list | revoke
-arguments     the arguments and options they share         output   what they print, and exit statuses
+arguments     the arguments and options they share         output   printed answers, and exit statuses
 """
 
 from collections.abc import Callable
@@ -18,12 +18,12 @@ VERBS: tuple[Callable[..., None], ...] = (
     *(experiments.start, experiments.pause, experiments.resume, experiments.finish, experiments.away, experiments.back),
     *(records.export, records.verify, records.backup, records.restore_backup, server.serve),
 )
-# A negative total is a number, not an option.
+# Unknown options are passed on as arguments, because a negative total starts with a hyphen.
 REPORTING = (experiments.tell, experiments.amend)
 
 
 def mount(app: typer.Typer) -> None:
-    """Add every command of the service to a command line."""
+    """Add the commands of the service to a Typer app."""
     for verb in VERBS:
         settings = {"ignore_unknown_options": verb in REPORTING}
         app.command(verb.__name__.replace("_", "-"), context_settings=settings)(verb)

@@ -1,7 +1,7 @@
-"""The arguments and options that commands share, and from their texts to a service, settings, rounds and totals.
+"""The arguments and options that commands share, and their conversion to settings, rounds and totals.
 
-The rules of settings are in `settings.py`, the same for a command, a request and a form. Here is only what a command
-line adds: numbers written as text, an EXPERIMENT that may be left out, lists with commas.
+Settings are validated in `settings.py`, as for requests and forms. This module handles only what is specific to the
+command line: numbers as text, an optional EXPERIMENT, comma-separated lists.
 """
 
 import math
@@ -43,7 +43,7 @@ HalfLife = Annotated[
     str | None,
     typer.Option(
         help='Half of an effect has arrived after this long: "3 days". Counted until 5% of it is left; what arrives '
-        "later violates the guarantee's assumption by that much."
+        "later violates the guarantee's assumption."
     ),
 ]
 MaxDelay = Annotated[int | None, typer.Option(help="d: how many rounds after its own an effect can still arrive.")]
@@ -55,9 +55,9 @@ Horizon = Annotated[int | None, typer.Option(help="The number of rounds; open-en
 
 @contextmanager
 def opened(store: str, form: Format = Format.TABLE, **options: Any) -> Iterator["Service"]:
-    """Open the service of a store; what is refused ends the command. options: those of `local.open_service`."""
+    """Open the service of a store; an error ends the command. options: those of `local.open_service`."""
     with exit_on_error(form):
-        # Here, because it takes long and needs the extra.
+        # Imported here because it is slow and needs the extra.
         from aftereffect.service.local import open_service
 
         with open_service(store, **options) as service:
@@ -65,10 +65,10 @@ def opened(store: str, form: Format = Format.TABLE, **options: Any) -> Iterator[
 
 
 def chosen(service: "Service", reference: str | None) -> str:
-    """Return the id of the experiment with this id or name; without a reference, of the only one there is.
+    """Return the id of the experiment with this id or name; without a reference, of the only one in the store.
 
-    An id takes precedence over a name. A name that several have, or no name where there are several, is refused with
-    their ids.
+    An id takes precedence over a name. An ambiguous name, or no reference if there are several experiments, is refused
+    with a list of their ids.
     """
     if reference is not None and is_id(reference):
         try:
@@ -80,7 +80,7 @@ def chosen(service: "Service", reference: str | None) -> str:
     if len(found) > 1:
         raise Refused("invalid", f"EXPERIMENT must be the id of one of {len(found)} experiments: {_listed(found)}")
     if not found and reference is None:
-        raise Refused("not_found", "the store holds no experiment yet; `aftereffect init` makes one")
+        raise Refused("not_found", "the store has no experiment yet; `aftereffect init` creates one")
     if not found:
         raise Refused("not_found", f"EXPERIMENT must be the id or name of an experiment, but got {shown(reference)}")
     return found[0].id
@@ -92,7 +92,7 @@ def _listed(found: Sequence[Summary]) -> str:
 
 
 def split(words: Sequence[str], rest: str) -> tuple[str | None, list[str]]:
-    """Return the EXPERIMENT, if it is there, and the words after it; `rest` names those ("ROUND TOTAL").
+    """Return the EXPERIMENT (None if omitted) and the words after it. rest: their names, such as "ROUND TOTAL".
 
     >>> split(["mailings", "3", "0.5"], "ROUND TOTAL")
     ('mailings', ['3', '0.5'])
@@ -100,7 +100,7 @@ def split(words: Sequence[str], rest: str) -> tuple[str | None, list[str]]:
     wanted = len(rest.split())
     for word in words:
         if word.startswith("--"):
-            raise InvalidArgument(f"there is no option {word!r} here")
+            raise InvalidArgument(f"options must be those of the command, but got {word!r}")
     if len(words) not in (wanted, wanted + 1):
         raise InvalidArgument(f"the arguments must be [EXPERIMENT] {rest}, but got {shown(' '.join(words))}")
     return words[0] if len(words) > wanted else None, list(words[-wanted:])
@@ -114,12 +114,12 @@ def report(words: Sequence[str]) -> tuple[str | None, int, float | None]:
     """
     experiment, (number, total) = split(words, "ROUND TOTAL")
     if not (number.isascii() and number.isdigit()) or len(number) > 18 or int(number) < 1:
-        raise InvalidArgument(f"ROUND must be a whole number from 1 on, but got {shown(number)}")
+        raise InvalidArgument(f"ROUND must be a whole number, at least 1, but got {shown(number)}")
     return experiment, int(number), None if total.lower() == MISSING else _finite(total)
 
 
 def _finite(text: str) -> float:
-    """Return a finite number written as text; no underscores, no words."""
+    """Return a finite number given as ASCII text without underscores."""
     try:
         number = float(text) if text.isascii() and "_" not in text else math.nan
     except ValueError:
@@ -130,7 +130,7 @@ def _finite(text: str) -> float:
 
 
 def duration(text: str) -> str | float:
-    """Return a length of time as the settings take it: a bare number is a number of days."""
+    """Return a duration as in the settings: a number of days, or text such as "2 weeks"."""
     try:
         return float(text)
     except ValueError:
@@ -138,7 +138,7 @@ def duration(text: str) -> str | float:
 
 
 def unit_list(text: str) -> int | list[str]:
-    """Return how many units, or their names.
+    """Return the number of units, or their names.
 
     >>> unit_list("3"), unit_list("north,south")
     (3, ['north', 'south'])

@@ -11,18 +11,18 @@ from aftereffect.service.cli.output import Format, exit_on_error, show
 
 
 def plan(
-    arms: Annotated[int, typer.Option(help="How many arms.")] = 2,
+    arms: Annotated[int, typer.Option(help="The number of arms.")] = 2,
     window: args.Window = None,
     half_life: args.HalfLife = None,
     max_delay: args.MaxDelay = None,
     round_length: args.RoundLength = None,
-    units: Annotated[int, typer.Option(help="How many units play in parallel.")] = 1,
+    units: Annotated[int, typer.Option(help="The number of units that play in parallel.")] = 1,
     horizon: args.Horizon = None,
     direction: args.Direction = "maximize",
     player: args.Player = "default",
     form: Form = Format.TABLE,
 ) -> None:
-    """Say what a carry-over implies, before anything starts: blocks, decisions per quarter, the guarantee."""
+    """Show what a choice of carry-over implies: blocks, decisions per quarter, the guarantee. Nothing is stored."""
     with exit_on_error(form):
         from aftereffect.service.experiment.plan import planned
 
@@ -41,12 +41,12 @@ def init(
     half_life: args.HalfLife = None,
     max_delay: args.MaxDelay = None,
     round_length: args.RoundLength = None,
-    units: Annotated[str | None, typer.Option(help="How many units, or their names separated by commas.")] = None,
+    units: Annotated[str | None, typer.Option(help="The number of units, or their names separated by commas.")] = None,
     horizon: args.Horizon = None,
     direction: args.Direction = "maximize",
     player: args.Player = "default",
-    seed: Annotated[int | None, typer.Option(help="Of all draws; drawn if not given.")] = None,
-    start_date: Annotated[str | None, typer.Option(help="The date of round 1, as 2026-01-31.")] = None,
+    seed: Annotated[int | None, typer.Option(help="The random seed; drawn if not given.")] = None,
+    start_date: Annotated[str | None, typer.Option(help="The date of round 1, such as 2026-01-31.")] = None,
     draft: Annotated[bool, typer.Option("--draft", help="Do not start it yet.")] = False,
     store: Store = DEFAULT_STORE,
     form: Form = Format.TABLE,
@@ -61,7 +61,7 @@ def init(
             **{"horizon": horizon, "seed": seed, "start_date": start_date, "draft": draft},
             "units": None if units is None else args.unit_list(units),
         }
-        # Before a store is made for it.
+        # Validate before a store is created.
         checked_settings(settings)
     with opened(store, form, create=True) as service:
         made = service.create(**settings)
@@ -71,7 +71,7 @@ def init(
 def ask(
     experiment: Experiment = None, unit: args.Unit = None, store: Store = DEFAULT_STORE, form: Form = Format.TABLE
 ) -> None:
-    """Say what to play now. Ask as often as you like: until the round is reported, the answer stays the same."""
+    """Show the arm to play now. Until the round is reported, asking again gives the same answer."""
     with opened(store, form) as service:
         turn = service.ask(chosen(service, experiment), unit)
         show(form, turn.data, output.turn(turn, experiment, unit))
@@ -80,7 +80,7 @@ def ask(
 def tell(
     reported: args.Reported, unit: args.Unit = None, store: Store = DEFAULT_STORE, form: Form = Format.TABLE
 ) -> None:
-    """Report the total of a round, or that it is missing. The same report again is accepted again."""
+    """Report the total of a round, or that it is missing. Repeating the same report has no effect."""
     _report("tell", reported, unit, store, form)
 
 
@@ -101,7 +101,7 @@ def _report(verb: str, reported: list[str], unit: str | None, store: str, form: 
 
 
 def status(experiment: Experiment = None, store: Store = DEFAULT_STORE, form: Form = Format.TABLE) -> None:
-    """Show an experiment; without a name, the only one there is, or the list of all."""
+    """Show an experiment; without a name, the only one in the store, or the list of all."""
     with opened(store, form) as service:
         if experiment is None:
             found = list(service.all_experiments())
@@ -124,16 +124,16 @@ def pause(experiment: Experiment = None, store: Store = DEFAULT_STORE, form: For
 
 
 def resume(experiment: Experiment = None, store: Store = DEFAULT_STORE, form: Form = Format.TABLE) -> None:
-    """Go on after a pause.
+    """Resume after a pause.
 
-    Effects fade during a pause, so the first d totals lack what earlier rounds would have added: they are a warm-up,
-    recorded and not learned from.
+    Effects fade during a pause, so the first d totals lack the effects of earlier rounds: these d rounds are a warm-up,
+    recorded but not learned from.
     """
     _change("resume", experiment, store, form)
 
 
 def finish(experiment: Experiment = None, store: Store = DEFAULT_STORE, form: Form = Format.TABLE) -> None:
-    """End an experiment permanently, and say which arm won and how certain that is."""
+    """End an experiment permanently, and show which arm won and how certain that is."""
     _change("finish", experiment, store, form)
 
 
@@ -145,7 +145,7 @@ def _change(verb: str, experiment: str | None, store: str, form: Format) -> None
 
 def away(arm: args.Arm, store: Store = DEFAULT_STORE, form: Form = Format.TABLE) -> None:
     """Mark an arm as unavailable. The guarantee is void from then on."""
-    _change_arm("away", arm, store, form, "{} is away; until it is back, another arm is played in its place.")
+    _change_arm("away", arm, store, form, "{} is away; until it is back, other arms are played instead.")
 
 
 def back(arm: args.Arm, store: Store = DEFAULT_STORE, form: Form = Format.TABLE) -> None:

@@ -1,7 +1,7 @@
-"""What a command prints, and the status it ends with.
+"""The output of commands and their exit statuses.
 
-An answer is a few lines a person can act on, or the JSON that the server would send. A refusal is one line (or a
-problem document) on standard error, and one of these exit statuses, which do not change:
+An answer is printed as a few lines of text, or as the JSON that the server would send. An error is printed as one line
+(or as a problem document) on standard error. The exit statuses are stable:
 
     0 done        1 unexpected      2 bad usage, an invalid value, or not allowed      3 not found
     4 conflict (another total for a reported round, a closed block, the wrong state)
@@ -28,7 +28,7 @@ from aftereffect.service.messages import KnownToken, Overview, Report, Summary, 
 DONE, UNEXPECTED, INVALID, NOT_FOUND, CONFLICT, UNAVAILABLE, CORRUPT = range(7)
 BY_CODE = {"corrupt": CORRUPT, "full": UNAVAILABLE}
 BY_STATUS = {404: NOT_FOUND, 409: CONFLICT, 429: UNAVAILABLE, 502: UNAVAILABLE, 503: UNAVAILABLE, 504: UNAVAILABLE}
-# What the system says of a path that cannot be used; anything else (no space, a failing disk) is not the path's fault.
+# Codes for system errors caused by the path; other errors (no space, a failing disk) have the code "full".
 PATHS = {errno.ENOENT: "not_found"} | dict.fromkeys(
     (errno.EACCES, errno.EPERM, errno.EISDIR, errno.ENOTDIR, errno.EROFS, errno.ENAMETOOLONG), "invalid"
 )
@@ -36,7 +36,7 @@ WRITER = "aftereffect.service.store.writer"
 
 
 class Format(StrEnum):
-    """How a command answers."""
+    """The output format of a command."""
 
     TABLE = "table"
     JSON = "json"
@@ -55,7 +55,7 @@ def exit_status(error: AftereffectError) -> int:
 
 
 def refusal(error: OSError) -> Refused:
-    """Return what to say of a file, or an output, that cannot be written or read.
+    """Return the error for a file, or standard output, that cannot be written or read.
 
     >>> refusal(OSError(errno.ENOSPC, "No space left on device", "all.csv")).detail
     "'all.csv' could not be written or read: No space left on device"
@@ -67,8 +67,8 @@ def refusal(error: OSError) -> Refused:
 
 @contextmanager
 def exit_on_error(form: Format = Format.TABLE) -> Iterator[None]:
-    """Turn what is refused inside into a message on standard error and an exit status."""
-    # A refusal is printed once, here; a program that reads JSON gets nothing else to read.
+    """Turn errors raised inside into a message on standard error and an exit status."""
+    # The error is printed here, so the writer's log of it is suppressed; with JSON output, all logs are.
     logger = logging.getLogger("aftereffect" if form is Format.JSON else WRITER)
     if not logger.handlers:
         logger.addHandler(logging.NullHandler())
@@ -77,13 +77,13 @@ def exit_on_error(form: Format = Format.TABLE) -> Iterator[None]:
     except AftereffectError as error:
         raise _exit(error, form) from None
     except OSError as error:
-        # A reader that has gone away wants no message.
+        # The reader of a pipe has closed it: no message.
         if error.errno == errno.EPIPE:
             raise
         _discard_output()
         raise _exit(refusal(error), form) from None
     except ModuleNotFoundError as error:
-        # Only packages of the extra may be absent; anything else is a fault of ours and stays visible.
+        # Only packages of the extra may be missing; a missing module of our own is a bug.
         if error.name is None or error.name.split(".")[0] == "aftereffect":
             raise
         extra = "install the extra: pip install 'aftereffect[service]'"
@@ -92,7 +92,7 @@ def exit_on_error(form: Format = Format.TABLE) -> Iterator[None]:
 
 
 def _exit(error: AftereffectError, form: Format) -> typer.Exit:
-    """Print what was refused; return the end of the command."""
+    """Print an error, and return the exception that ends the command with its exit status."""
     problem = error if isinstance(error, Refused) else Refused("invalid", str(error))
     if form is Format.JSON:
         typer.echo(json.dumps(problem.problem(), ensure_ascii=False), err=True)
@@ -102,7 +102,7 @@ def _exit(error: AftereffectError, form: Format) -> typer.Exit:
 
 
 def _discard_output() -> None:
-    """Discard what could not be printed: the interpreter would try once more, and fail with a status of its own."""
+    """Discard output that could not be written; otherwise the interpreter retries at exit and changes the status."""
     try:
         sys.stdout.flush()
     except OSError:
@@ -121,7 +121,7 @@ def show(form: Format, data: Any, lines: Iterable[str]) -> None:
 
 
 def columns(heading: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return rows as lines with aligned columns; numbers to the right.
+    """Return rows as lines with aligned columns; columns of numbers are right-aligned.
 
     >>> columns(["arm", "plays"], [["letter", "12"], ["email", "3"]])
     ['arm     plays', 'letter     12', 'email       3']
@@ -135,7 +135,7 @@ def columns(heading: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def number(value: float) -> str:
-    """Return a total as people write it.
+    """Return a total without a trailing ".0".
 
     >>> number(8421.0), number(0.25)
     ('8421', '0.25')
@@ -144,7 +144,7 @@ def number(value: float) -> str:
 
 
 def command(*parts: str | None) -> str:
-    """Return a command to type, with the words that need it quoted.
+    """Return a shell command, quoted where necessary.
 
     >>> command("tell", "my shop", "3", "TOTAL")
     "aftereffect tell 'my shop' 3 TOTAL"
@@ -153,7 +153,7 @@ def command(*parts: str | None) -> str:
 
 
 def created(view: Overview) -> list[str]:
-    """Say what was created, what it implies, and what to do next."""
+    """Return the lines for a new experiment: id, plan and the next command."""
     draft = view.state == "draft"
     return [
         f"Experiment {view.name!r} is {'a draft' if draft else view.state}. Its id: {view.id}",
@@ -163,7 +163,10 @@ def created(view: Overview) -> list[str]:
 
 
 def turn(found: Turn, experiment: str | None = None, unit: str | None = None) -> list[str]:
-    """Say what to play, why, and how to report it; `experiment` and `unit` as they were asked for."""
+    """Return the lines for an ask: the arm, the reason and the command for the report.
+
+    experiment, unit: as given on the command line.
+    """
     several = unit is not None or (found.arms is not None and len(found.arms) > 1)
     who = f" in {found.unit}" if several else ""
     when = f" ({found.date})" if found.date else ""
@@ -175,25 +178,25 @@ def turn(found: Turn, experiment: str | None = None, unit: str | None = None) ->
 
 
 def report(found: Report, experiment: str | None = None, unit: str | None = None) -> list[str]:
-    """Say what became of a report, and what is next."""
+    """Return the lines for a report: how it was recorded, and the next command."""
     if found.total is None:
-        taken = "closed as missing; windows that hold it are void, the arm stays."
+        taken = "closed as missing; windows that contain it are void, the arm stays."
     elif found.status == "void":
-        taken = f"{number(found.total)} is outside of what the range allows; kept, but not learned from."
+        taken = f"{number(found.total)} is outside the possible range; recorded, but not learned from."
     else:
         taken = f"{number(found.total)} is recorded for {found.arm}."
     who = f" ({unit})" if unit is not None else ""
-    lines = [f"Round {found.round}{who}: {taken}{' It was known already.' if found.repeated else ''}"]
+    lines = [f"Round {found.round}{who}: {taken}{' This repeats an earlier report.' if found.repeated else ''}"]
     if found.update:
-        lines.append("  The block has ended and was learned from; the next ask draws an arm.")
+        lines.append("  The block has ended and was learned from; the next ask draws a new arm.")
     if found.state == "finished":
         return [*lines, f"The experiment is finished. Next: {command('status', experiment)}"]
-    waiting = f"Round {found.open_round} waits for a report. " if found.open_round is not None else ""
+    waiting = f"Round {found.open_round} is still open. " if found.open_round is not None else ""
     return [*lines, f"{waiting}Next: {command('ask', experiment)}"]
 
 
 def changed(view: Overview) -> list[str]:
-    """Say in which state an experiment is now."""
+    """Return the lines for a change of state."""
     return [f"Experiment {view.name!r} is {view.state}.", *_winner(view)]
 
 
@@ -202,7 +205,7 @@ def _winner(view: Overview) -> list[str]:
 
 
 def status(view: Overview) -> list[str]:
-    """Show an experiment: where it is, what it has learned, what is guaranteed, what needs attention."""
+    """Return the lines of `status`: round, probabilities, counts, alarms, guarantee, winner."""
     where = f"round {view.round}" + (", open: report it" if view.open_round is not None else "")
     rows = [[arm, f"{100 * view.probabilities[arm]:.1f}%", str(view.plays[arm])] for arm in view.arms]
     others = [f"{n} {word.replace('_', ' ')}" for word, n in view.counts.items() if n and word != "reports"]
@@ -218,14 +221,14 @@ def status(view: Overview) -> list[str]:
 
 
 def experiments(found: Sequence[Summary]) -> list[str]:
-    """List experiments, one a line."""
+    """Return the list of experiments, one per line."""
     if not found:
-        return ["No experiment yet; `aftereffect init` makes one."]
+        return ["No experiment yet; `aftereffect init` creates one."]
     return columns(["id", "name", "state", "round"], [[one.id, one.name, one.state, str(one.round)] for one in found])
 
 
 def verdicts(found: Sequence[Verdict]) -> list[str]:
-    """Say for each experiment whether its log replays to what is stored."""
+    """Return a line per experiment: whether replaying its log gives the stored data."""
     if not found:
         return ["No experiment to verify."]
     return [
@@ -234,19 +237,19 @@ def verdicts(found: Sequence[Verdict]) -> list[str]:
 
 
 def restored_tokens(valid: int) -> list[str]:
-    """Say that the tokens of a restored store are valid as they were when it was backed up."""
+    """Return a warning that restored tokens are valid again, even if they were revoked after the backup."""
     if not valid:
         return []
     who = "1 token is" if valid == 1 else f"{valid} tokens are"
     return [
-        f"{who} valid as when the backup was made, also where revoked since: see `aftereffect token list`; "
+        f"{who} valid as at the time of the backup, even if revoked since: see `aftereffect token list`; "
         "--without-tokens leaves them out."
     ]
 
 
 def tokens(found: Sequence[KnownToken]) -> list[str]:
-    """List tokens: their names and scopes, never the tokens themselves."""
+    """Return the list of tokens: names and scopes, never the tokens themselves."""
     if not found:
-        return ["No token yet; `aftereffect token create NAME --scope play` makes one."]
+        return ["No token yet; `aftereffect token create NAME --scope play` creates one."]
     rows = [[one.id, one.name, " ".join(one.scopes), "revoked" if one.revoked_at else "valid"] for one in found]
     return columns(["id", "name", "scopes", "state"], rows)

@@ -1,4 +1,4 @@
-"""The commands that keep the record: export, verify, backup, restore-backup."""
+"""The commands on stored records: export, verify, backup, restore-backup."""
 
 from contextlib import closing
 from enum import StrEnum
@@ -15,7 +15,7 @@ from aftereffect.service.messages import Verdict
 
 
 class Kind(StrEnum):
-    """The files a record can be exported to."""
+    """The file formats of an export."""
 
     CSV = "csv"
     PARQUET = "parquet"
@@ -24,10 +24,10 @@ class Kind(StrEnum):
 def export(
     experiment: Experiment = None,
     out: Annotated[Path | None, typer.Option(help="The file; by default CSV goes to standard output.")] = None,
-    kind: Annotated[Kind | None, typer.Option("--format", "-f", help="By default what the file's name says.")] = None,
+    kind: Annotated[Kind | None, typer.Option("--format", "-f", help="By default from the file's extension.")] = None,
     store: Store = DEFAULT_STORE,
 ) -> None:
-    """Write the record, a row for each unit and round, as CSV or Parquet."""
+    """Write the record, one row per unit and round, as CSV or Parquet."""
     with exit_on_error():
         if kind is None:
             kind = Kind.PARQUET if out is not None and out.suffix == ".parquet" else Kind.CSV
@@ -41,14 +41,14 @@ def export(
         try:
             out.write_bytes(content)
         except OSError as error:
-            # An error while writing, unlike one while opening, does not name the file.
+            # Errors from writing, unlike those from opening, do not have the file name.
             error.filename = str(out)
             raise
         typer.echo(f"Exported to {out}: {len(content):,} bytes")
 
 
 def verify(experiment: Experiment = None, store: Store = DEFAULT_STORE, form: Form = Format.TABLE) -> None:
-    """Replay the log and compare with what is stored, bit for bit. Without a name: every experiment."""
+    """Replay the log and compare the result with the stored data, bit for bit. Without a name: every experiment."""
     with opened(store, form) as service:
         found = service.verify(None if experiment is None else chosen(service, experiment))
         show(form, [one.data for one in found], output.verdicts(found))
@@ -65,13 +65,13 @@ def backup(
     store: Store = DEFAULT_STORE,
     form: Form = Format.TABLE,
 ) -> None:
-    """Copy the whole store into one file, also while a server uses it. The file is a store itself."""
+    """Copy the whole store into one file; a server may be using it. The file is itself a store."""
     with exit_on_error(form):
         from aftereffect.service.local import existing
         from aftereffect.service.store.backup import backup as copy
         from aftereffect.service.store.database import Database
 
-        # Reading needs no lock, so this waits for nobody.
+        # Reading needs no lock, so this does not wait for other processes.
         with closing(Database(existing(store))) as database:
             copy(database, target)
         size = target.stat().st_size
@@ -82,11 +82,11 @@ def restore_backup(
     source: Annotated[Path, typer.Argument(metavar="FILE", help="A file that `backup` wrote.")],
     store: Store = DEFAULT_STORE,
     without_tokens: Annotated[
-        bool, typer.Option("--without-tokens", help="Leave tokens out; one revoked since would be valid again.")
+        bool, typer.Option("--without-tokens", help="Leave tokens out; tokens revoked since would be valid again.")
     ] = False,
     form: Form = Format.TABLE,
 ) -> None:
-    """Fill a new or empty store from a backup, and verify it."""
+    """Restore a backup into a new or empty store, and verify it."""
     with exit_on_error(form):
         from aftereffect.service.local import Local, database
         from aftereffect.service.store.backup import restore_backup as restore

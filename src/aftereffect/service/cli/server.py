@@ -1,4 +1,4 @@
-"""The commands of a server: serve, and token, which says who may use it."""
+"""The commands for a server: serve, and token to control access."""
 
 import json
 from typing import Annotated
@@ -23,7 +23,7 @@ def serve(
     demo: Annotated[bool, typer.Option("--demo", help="Create a demo experiment if there is none.")] = False,
     form: Form = Format.TABLE,
 ) -> None:
-    """Run the server: REST, dashboard, metrics. Beyond this machine it requires tokens. Ctrl-C stops it."""
+    """Run the server: REST API, dashboard, metrics. Tokens are required except on loopback. Ctrl-C stops it."""
     with exit_on_error(form):
         from aftereffect.service.api.server import announce
         from aftereffect.service.api.server import serve as run
@@ -51,7 +51,7 @@ def create(
     store: Store = DEFAULT_STORE,
     form: Form = Format.TABLE,
 ) -> None:
-    """Create a token and show it, this once: only its hash is stored."""
+    """Create a token and print it. It cannot be shown again: only its hash is stored."""
     with opened(store, form, create=True, plays=False) as service:
         made = service.create_token(name, scope)
         show(form, made.data, [made.token])

@@ -1,7 +1,7 @@
 """Forms that change something: the buttons of an experiment's page, and the form for a new experiment.
 
-A form of an experiment's page becomes commands. When they are carried out, the browser is sent back to the page; when
-one is refused, the page is shown again with the reason and what was filled in.
+A form of an experiment's page is turned into commands. If all succeed, the browser is redirected to the page; if one is
+refused, the page is shown again with the reason and the values entered.
 """
 
 import secrets
@@ -28,16 +28,16 @@ from aftereffect.service.store.store import Store
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 REMEMBERED = 1_000
-"""How many forms for new experiments are remembered, so that one sent twice makes one experiment."""
+"""The number of submitted forms remembered, so that a form sent twice creates only one experiment."""
 
 Form = Mapping[str, str]
-# The field a command comes from, and the command.
+# Pairs of a form field and the command made from it.
 Orders = list[tuple[str, Command]]
 
 
 @contextmanager
 def _about(field: str) -> Iterator[None]:
-    """Note which field of the form a refusal is about."""
+    """Add the form field to a `Refused` raised inside."""
     try:
         yield
     except Refused as refusal:
@@ -56,7 +56,7 @@ def _told(view: View, number: int, total: float | None, unit: str | None) -> Tel
 
 
 def tell(store: Store, view: View, form: Form) -> Orders:
-    """Report the open round: field `total` for one unit, `total-3` for the fourth of several."""
+    """Report the open round: field `total` if there is one unit, else `total-0`, `total-1` and so on."""
     number, units = _round(form), view["units"]
     names = ["total"] if len(units) == 1 else [f"total-{i}" for i in range(len(units))]
     found: Orders = []
@@ -71,7 +71,7 @@ def tell(store: Store, view: View, form: Form) -> Orders:
 
 
 def missing(store: Store, view: View, form: Form) -> Orders:
-    """Close the rest of the open round as missing."""
+    """Close the open round; units without a report are missing."""
     number = _round(form)
     if view["open_round"] != number:
         raise Refused("not_open", f"round must be the open one to be closed as missing, but got {number}")
@@ -92,7 +92,7 @@ def arms(store: Store, view: View, form: Form) -> Orders:
 
 
 def add_action(name: str, guard: Callable[..., May], orders: Command | Callable[[Store, View, Form], Orders]) -> None:
-    """Add the route of a button. orders: a command, or what reads the commands from the form."""
+    """Add the route of a button. orders: a command, or a function that makes the commands from the form."""
 
     @router.post(f"/experiments/{{experiment_id}}/{name}", name=name, dependencies=[Depends(guard)])
     def answer(store: Open, experiment_id: str, allowed: Anyone, form: Fields) -> Response:
@@ -110,7 +110,7 @@ def add_action(name: str, guard: Callable[..., May], orders: Command | Callable[
         return see_other(path_of(experiment_id) + ("" if name == "ask" else f"?{urllib.parse.urlencode(query)}"))
 
 
-# Playing is one scope, managing another: the same as by REST.
+# The required scopes are those of the REST API.
 add_action("ask", player, Ask())
 add_action("tell", player, tell)
 add_action("missing", player, missing)
@@ -123,14 +123,14 @@ add_action("finish", manager, Finish())
 
 
 class Once:
-    """Remembers which forms were taken, so that one sent twice (a second click, a reload) makes one experiment."""
+    """Remembers submitted forms, so that a form sent twice (a double click, a reload) creates only one experiment."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._made: OrderedDict[tuple[Store, str], str] = OrderedDict()
 
     def create(self, store: Store, key: str, settings: Mapping[str, Any]) -> str:
-        """Return the id of the experiment that the form with this key made, now or before."""
+        """Create an experiment unless a form with this key has already created one; return its id."""
         with self._lock:
             known = self._made.get((store, key))
             if known is not None:
@@ -147,7 +147,7 @@ once = Once()
 
 
 def new_page(allowed: May, form: Form, found: Plan | None = None, refusal: Refused | None = None) -> Response:
-    """Return the page of the form, with what was filled in."""
+    """Return the form for a new experiment, with the values entered so far."""
     kept: dict[str, Any] = {**forms.BLANK, **form, "once": form.get("once") or secrets.token_urlsafe(16)}
     kept["more"] = any(kept[name] != forms.BLANK[name] for name in ("units", "horizon", "start_date", "player", "seed"))
     problem = None if refusal is None else problem_of(refusal, forms.field_of(refusal))
@@ -159,13 +159,13 @@ def new_page(allowed: May, form: Form, found: Plan | None = None, refusal: Refus
 def new(allowed: Reader) -> Response:
     """Show the form for a new experiment."""
     if not allowed.manage:
-        raise Refused("forbidden", "the token must have the scope 'admin' to create an experiment, but has not")
+        raise Refused("forbidden", "the token must have the scope 'admin' to create an experiment, but does not")
     return new_page(allowed, {})
 
 
 @router.post("/experiments/plan")
 def preview(allowed: Manager, form: Fields) -> Response:
-    """Show the form with its plan; it need not have a name yet."""
+    """Show the form with its plan; the name may still be empty."""
     try:
         named = {**form, "name": form.get("name", "").strip() or "A plan"}
         return new_page(allowed, form, plan(checked_settings(forms.settings(named))))

@@ -1,7 +1,7 @@
-"""Sign-in, and what the reader of a page may do.
+"""Sign-in to the dashboard, and the permissions of its users.
 
-The token goes into a cookie that scripts cannot read and other sites cannot send. A form is taken from this service's
-own pages only. A refusal is a page in words, or the sign-in form; never a bare error.
+The token is kept in a cookie that is hidden from scripts (HttpOnly) and not sent from other sites (SameSite). Forms are
+accepted only from this service's own pages. An error is shown as a page, or leads to the sign-in form.
 """
 
 import re
@@ -26,7 +26,7 @@ _PATH = re.compile(r"/(?:[A-Za-z0-9_.~%-]+(?:/[A-Za-z0-9_.~%-]+)*/?)?", re.ASCII
 
 
 class May(NamedTuple):
-    """What the reader of a page may do. sign_out: signed in with a token."""
+    """The permissions of a user. sign_out: signed in with a token."""
 
     read: bool = False
     play: bool = False
@@ -35,14 +35,14 @@ class May(NamedTuple):
 
 
 class SignInNeeded(Exception):
-    """The reader must sign in first."""
+    """The user must sign in first."""
 
 
 class PageRoute(APIRoute):
-    """A route whose refusals are pages."""
+    """A route whose errors are shown as pages."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Wrap the route's handler."""
+        """Return the handler with errors turned into pages."""
         inner = super().get_route_handler()
 
         async def answer(request: Request) -> Response:
@@ -54,7 +54,7 @@ class PageRoute(APIRoute):
             except Refused as refusal:
                 found = refusal
             except RequestValidationError:
-                found = Refused("invalid", "the address must be that of a page, but one of its parameters is not valid")
+                found = Refused("invalid", "the address must be that of a page, but one of its parameters is invalid")
             return page("problem.html", May(), status=found.status, problem=problem_of(found), here="")
 
         return answer
@@ -70,37 +70,37 @@ def store_of(request: Request) -> Store:
 
 
 def may(request: Request) -> May:
-    """Return what a request's sender may do."""
+    """Return the permissions of a request."""
     scopes = scopes_of_request(request)
     signed_in = request.app.state.config.access_required and COOKIE in request.cookies
     return May("read" in scopes, "play" in scopes, "admin" in scopes, signed_in)
 
 
 def reader(allowed: Annotated[May, Depends(may)]) -> May:
-    """Ask for a sign-in where one is needed."""
+    """Return the permissions, or ask for a sign-in if the request may not read."""
     if not allowed.read:
         raise SignInNeeded
     return allowed
 
 
 def check_browser(request: Request) -> None:
-    """Refuse a form that no browser sent: programs have the REST interface.
+    """Refuse a form that was not sent by a browser; programs use the REST API.
 
-    A browser says with every form where it comes from, in Sec-Fetch-Site or in Origin; one from another site has been
-    refused before (`api.auth.Auth.check_site`).
+    With every form a browser sends the header Sec-Fetch-Site or Origin. Forms from other sites have been refused before
+    (`api.auth.Auth.check_site`).
     """
     if "sec-fetch-site" not in request.headers and "origin" not in request.headers:
-        raise Refused("forbidden", "a form must be sent from a page of this service, but this one came from elsewhere")
+        raise Refused("forbidden", "a form must be sent by a browser from a page of this service, but this one was not")
 
 
 def sender(scope: str) -> Callable[..., May]:
-    """Return the dependency of a form that needs this scope."""
+    """Return the dependency for forms that require this scope."""
 
     def check(request: Request, allowed: Annotated[May, Depends(may)]) -> May:
         check_browser(request)
         reader(allowed)
         if not {"play": allowed.play, "admin": allowed.manage}[scope]:
-            raise Refused("forbidden", f"the token must have the scope {scope!r}, but has not")
+            raise Refused("forbidden", f"the token must have the scope {scope!r}, but does not")
         return allowed
 
     return check
@@ -108,7 +108,7 @@ def sender(scope: str) -> Callable[..., May]:
 
 player, manager = sender("play"), sender("admin")
 
-# A dependency on one of these comes before the form in a handler's parameters, so that it is checked first.
+# In a handler's parameters these come before the form, so that permissions are checked before the form is read.
 Open = Annotated[Store, Depends(store_of)]
 Anyone = Annotated[May, Depends(may)]
 Reader = Annotated[May, Depends(reader)]
@@ -116,7 +116,7 @@ Manager = Annotated[May, Depends(manager)]
 
 
 def safe_path(path: str) -> str:
-    """Return a path of this service to go on to after signing in, "/" for anything else.
+    """Return a path to redirect to after signing in; "/" if it is not a path of this service.
 
     >>> safe_path("/experiments/abc"), safe_path("//elsewhere.example"), safe_path("https://elsewhere.example")
     ('/experiments/abc', '/', '/')
@@ -125,13 +125,13 @@ def safe_path(path: str) -> str:
 
 
 def see_other(path: str) -> RedirectResponse:
-    """Return the answer to a form that was taken: go there, and a reload sends nothing again."""
+    """Return a redirect (303) after a form, so that a reload does not send the form again."""
     return RedirectResponse(path, status_code=303, headers=HEADERS)
 
 
 @router.get("/login")
 def sign_in_form(allowed: Anyone, next: Annotated[str, Query(max_length=LONGEST_PATH)] = "/") -> Response:
-    """Show the form; who is signed in goes on."""
+    """Show the sign-in form, or redirect if the user is signed in."""
     if allowed.read:
         return see_other(safe_path(next))
     return page("login.html", May(), here="login", next=safe_path(next), problem=None)
@@ -139,14 +139,14 @@ def sign_in_form(allowed: Anyone, next: Annotated[str, Query(max_length=LONGEST_
 
 @router.post("/login", dependencies=[Depends(check_browser)])
 def sign_in(request: Request, store: Open, given: Fields) -> Response:
-    """Take a token."""
+    """Sign in with a token: check it and set the cookie."""
     token, path = given.get("token", "").strip(), safe_path(given.get("next", "/"))
     fits = 0 < len(token) <= LONGEST_TOKEN and token.isascii() and token.isprintable()
     if not fits or store.scopes_of(token) is None:
-        problem = problem_of(Refused("unauthorized", "the token must be valid, but is unknown or revoked"), "token")
+        problem = problem_of(Refused("unauthorized", "the token must be valid, but it is unknown or revoked"), "token")
         return page("login.html", May(), status=401, here="login", next=path, problem=problem)
     answer = see_other(path)
-    # Behind a proxy that terminates TLS the request itself is plain; the browser still says how it got here.
+    # Behind a proxy that terminates TLS the request arrives by HTTP, but the browser's Origin header has https.
     secure = "https" in (request.url.scheme, request.headers.get("origin", "").partition("://")[0].lower())
     answer.set_cookie(COOKIE, token, max_age=FORTNIGHT, httponly=True, samesite="strict", secure=secure, path="/")
     return answer
@@ -154,7 +154,7 @@ def sign_in(request: Request, store: Open, given: Fields) -> Response:
 
 @router.post("/logout", dependencies=[Depends(check_browser)])
 def sign_out() -> Response:
-    """Forget the token."""
+    """Sign out: delete the cookie."""
     answer = see_other("/login")
     answer.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict")
     return answer

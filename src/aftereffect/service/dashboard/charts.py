@@ -1,14 +1,14 @@
 """The data of the charts: which arm was played when, totals, probabilities, and the outcome against an equal split.
 
-Without JavaScript the template draws the timeline of arms; Figure 1 of the paper shows a block in the same way. With it
-`static/charts.js` draws everything from JSON.
+With JavaScript, `static/charts.js` draws all charts from JSON. Without it, a template draws the timeline of arms, in
+which a block looks as in Figure 1 of the paper:
 
         round   1 2 3 4 5 6 7 8 9
         A       ░ ░ ▒ ▒ █ █ █•          ░ wash-in  ▒ played, not measured  █ measured  • update
         B                     ░ ░
 
-Probabilities change only at updates, so their values at the draws are complete. The equal split is estimated from the
-measured windows, which hold effects of one arm alone (Lemma 2).
+Probabilities change only at updates, so their values at the draws are sufficient. The equal split is estimated from the
+measured windows, which contain effects of one arm alone (Lemma 2).
 """
 
 import math
@@ -22,21 +22,21 @@ View = Mapping[str, Any]
 Rows = Sequence[Mapping[str, Any]]
 
 COLOURS = 8
-"""Arms with a colour of their own; later ones share a grey."""
+"""The number of arms with their own colour; the others are grey."""
 NORMAL_95 = 1.96
 MOST_LANES = 30
 
 
 def colour_of(arms: Sequence[str], arm: str | None) -> int:
-    """Return the number of an arm's colour."""
+    """Return the index of an arm's colour."""
     return min(arms.index(arm), COLOURS) if arm in arms else COLOURS
 
 
 def timeline(rows: Rows, arms: Sequence[str], most: int, *, marked: bool) -> Json:
-    """Return which arm was played when: one unit's rows, in order of rounds.
+    """Return which arm was played when, from the rows of one unit in order of rounds.
 
-    lanes: the `most` played arms and, if there are more, one lane for the others; bars: [lane, part of the block, first
-    round, last round]; updates: [round, lane], if marked.
+    lanes: the `most` most played arms and, if there are more, one lane for the others. bars: [lane, part of the block,
+    first round, last round]. updates: [round, lane]; empty unless `marked`.
     """
     plays = Counter(row["arm"] for row in rows)
     kept = dict(plays.most_common(most))
@@ -57,7 +57,7 @@ def _part(row: Mapping[str, Any]) -> str:
 
 
 def charts(view: View, rows: Rows, draws: View, unit: str) -> Json:
-    """Return what the charts show. rows: the latest of all units; draws: rounds and probabilities of the draws."""
+    """Return the data of all charts. rows: the latest, of all units; draws: rounds and probabilities of the draws."""
     own = [row for row in rows if row["unit"] == unit]
     # Without carry-over every round is an update, and marks would hide the bars.
     drawn = timeline(own, view["arms"], MOST_LANES, marked=view["max_delay"] > 0)
@@ -68,7 +68,7 @@ def charts(view: View, rows: Rows, draws: View, unit: str) -> Json:
 
 
 def probabilities(view: View, draws: View) -> Json:
-    """Return the probability of each arm at each draw, and now; of many arms only of the eight likeliest now."""
+    """Return the probability of each arm at each draw and now; at most the eight arms that are most likely now."""
     now, arms = view["probabilities"], view["arms"]
     likeliest = sorted(sorted(now, key=lambda arm: -now[arm])[:COLOURS], key=arms.index)
     lines = [
@@ -79,7 +79,9 @@ def probabilities(view: View, draws: View) -> Json:
 
 
 def equal_split(view: View) -> tuple[float, float] | None:
-    """Return the estimated mean report under an equal split and its standard error, None while an arm is unseen.
+    """Return the estimated mean report under an equal split, and its standard error.
+
+    None while an arm has fewer than two measured windows.
 
     >>> equal_split({"measured": {"A": {"windows": 2, "mean": 1.0, "standard_error": 0.3},
     ...                           "B": {"windows": 2, "mean": 2.0, "standard_error": 0.4}}})

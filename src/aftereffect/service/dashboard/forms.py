@@ -1,6 +1,6 @@
-"""What a form's fields mean: an urlencoded body read strictly, and its texts as numbers and settings.
+"""Form fields: reads a urlencoded body strictly, and converts its strings to numbers and settings.
 
-Only what a form adds is checked here: that a text is a number. The rules of an experiment are those of its settings.
+Only the format of numbers and durations is checked here; the rules for experiments are in `settings.py`.
 """
 
 import re
@@ -24,14 +24,14 @@ BLANK = {
     **{"carry": "window", "length": "", "round_length": "1"},
     **{"units": "", "horizon": "", "start_date": "", "player": "default", "seed": ""},
 }
-"""The form for a new experiment as it is first shown."""
+"""The initial values of the form for a new experiment."""
 
 _LENGTHS = ("max_delay", "window", "half_life", "carry_over", "exactly")
 _FIELDS = {name: name for name in BLANK} | dict.fromkeys(_LENGTHS, "length")
 
 
 async def fields(request: Request) -> dict[str, str]:
-    """Return the fields of a form; a body that is not UTF-8, or has a field twice, is refused."""
+    """Return the fields of a form; refuse a body that is not UTF-8 or has a field twice."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/x-www-form-urlencoded":
         raise Refused("invalid", f"Content-Type must be application/x-www-form-urlencoded, but got {shown(kind)}")
@@ -44,7 +44,7 @@ async def fields(request: Request) -> dict[str, str]:
         raise Refused("invalid", f"a form must be urlencoded UTF-8 with at most {MOST_FIELDS} fields") from None
     found = dict(pairs)
     if len(found) != len(pairs):
-        raise Refused("invalid", "a form must have each field once, but one came twice")
+        raise Refused("invalid", "a form must have each field once, but one was sent twice")
     return found
 
 
@@ -52,7 +52,7 @@ Fields = Annotated[dict[str, str], Depends(fields)]
 
 
 def number(name: str, text: str) -> float:
-    """Return a number written with a decimal point; a comma is ambiguous and refused.
+    """Return a number written with a decimal point; refuse commas, which are ambiguous.
 
     >>> number("total", " 8421.5 ")
     8421.5
@@ -75,7 +75,7 @@ def whole(name: str, text: str) -> int:
 
 
 def lines(text: str) -> list[str]:
-    """Return the lines of a text area that are not empty, without surrounding blanks.
+    """Return the non-empty lines of a text area, stripped.
 
     >>> lines(" A \\r\\n\\r\\nB")
     ['A', 'B']
@@ -84,7 +84,7 @@ def lines(text: str) -> list[str]:
 
 
 def settings(form: Mapping[str, str]) -> dict[str, Any]:
-    """Return the settings that the form for a new experiment describes, not validated yet."""
+    """Return the settings in the form for a new experiment, not validated yet."""
     given = {name: text.strip() for name, text in {**BLANK, **form}.items()}
     found: dict[str, Any] = {
         **{key: given[key] for key in ("name", "direction", "player")},
@@ -114,12 +114,12 @@ def settings(form: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _duration(name: str, text: str) -> float | str:
-    """Return a duration: a number of days, or the words as they are."""
+    """Return a duration: a number of days, or the text unchanged (such as "2 weeks")."""
     if not text:
         raise Refused("invalid", f"{name} must be given, but it is empty")
     return float(text) if _NUMBER.fullmatch(text) else text
 
 
 def field_of(refusal: Refused) -> str:
-    """Return the field of the form that a refusal is about, "" if it is about none: its first word names it."""
+    """Return the form field that a refusal is about (the first word of its detail), or ""."""
     return _FIELDS.get(re.split(r"\W", refusal.detail, maxsplit=1)[0], "")

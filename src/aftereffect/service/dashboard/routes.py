@@ -1,4 +1,4 @@
-"""The pages: the list of experiments, one experiment with its charts, and the files they need."""
+"""The routes of the pages: the list of experiments, one experiment with its charts, and static files."""
 
 from typing import Annotated
 
@@ -24,7 +24,7 @@ MESSAGES = {
     "finish": "The experiment is finished.",
     "arms": "The change is saved.",
 }
-"""What a page says after a form was taken; the address holds the key only, so that nobody can write into a page."""
+"""The message shown after a form. The URL has only the key, so that a link cannot put text into a page."""
 
 Text = Annotated[str, Query(max_length=200)]
 Number = Annotated[int | None, Query(ge=1, le=2**53)]
@@ -38,7 +38,7 @@ def experiments(store: Open, allowed: Reader, after: Text = "", state: Text = ""
     return views.list_page(store, allowed, after, state)
 
 
-# Before the page of one experiment, whose path would match that of the form for a new one.
+# Before the page of an experiment, because its path pattern would also match /experiments/new.
 router.include_router(actions.router)
 router.include_router(auth.router)
 
@@ -64,12 +64,12 @@ def experiment(
 def charts(store: Open, allowed: Anyone, experiment_id: str, unit: Text = "") -> Response:
     """Return the data of an experiment's charts."""
     if not allowed.read:
-        raise Refused("unauthorized", "the charts must be requested by a reader who is signed in")
+        raise Refused("unauthorized", "the charts must be requested by a user who is signed in")
     return JSONResponse(views.chart_data(store, experiment_id, unit), headers=views.HEADERS)
 
 
 def add_asset(name: str) -> None:
-    """Add the route of one file; no name in a request ever becomes a path."""
+    """Add the route of one static file; file paths are never taken from requests."""
 
     @router.get(f"/static/{name}", name=name)
     def answer(request: Request) -> Response:

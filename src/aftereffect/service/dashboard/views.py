@@ -1,6 +1,6 @@
-"""The pages: what they need from the store, put into words and figures, and rendered by the templates.
+"""The contents of the pages: data from the store, formatted and rendered by the templates.
 
-Everything a template shows is escaped, and a page may load nothing but this server's own style and scripts.
+Templates escape all values, and a page may load only this server's own style sheets and scripts.
 """
 
 import gzip
@@ -23,8 +23,8 @@ from aftereffect.service.dashboard.charts import COLOURS, Json, View, colour_of
 from aftereffect.service.errors import Corrupt, Refused
 from aftereffect.service.store.store import Store
 
-# No inline script or style is allowed, from anyone; a chart's script styles elements through the object model, which
-# needs no permission. `no-referrer` would make browsers send "Origin: null" with a page's own forms.
+# No inline scripts or styles are allowed; the charts' script sets styles through the DOM, which the policy permits.
+# `no-referrer` would make browsers send "Origin: null" with forms of our own pages.
 HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -32,7 +32,7 @@ HEADERS = {
     ),
     "Referrer-Policy": "same-origin",
 }
-"""What differs from the headers of all other answers (`api.app.SECURITY_HEADERS`)."""
+"""Headers of pages that override `api.app.SECURITY_HEADERS`."""
 LIST_LENGTH, TABLE_ROWS, TIMELINE_ROUNDS, TIMELINE_LANES, MOST_ROWS = 25, 30, 150, 12, 1000
 CHART_ROUNDS, CHART_ROWS = 2000, 20_000
 CHART_FIELDS = ("round", "unit", "arm", "total", "status", "block", "washin", "measured", "update", "date")
@@ -47,11 +47,11 @@ TERMS = {
     "open stretch": "Observed, not yet learned from",
     "missing": "Reports missing, void or withheld",
 }
-"""The terms of a certificate, in words."""
+"""Labels for the terms of a certificate."""
 
 
 def rounded(value: float | None) -> str:
-    """Return a number with three digits, or all digits before the point.
+    """Return a number with three significant digits, or more if its integer part has more.
 
     >>> rounded(3.14159), rounded(12345.6), rounded(0.000012345), rounded(None), rounded(2.0)
     ('3.14', '12,346', '0.0000123', 'none', '2')
@@ -62,7 +62,7 @@ def rounded(value: float | None) -> str:
 
 
 def exact(value: float | None) -> str:
-    """Return a reported number with every digit it has.
+    """Return a reported number with all its digits.
 
     >>> exact(8421.0), exact(0.1), exact(-1234567.25), exact(1e22)
     ('8,421', '0.1', '-1,234,567.25', '1e+22')
@@ -71,7 +71,7 @@ def exact(value: float | None) -> str:
 
 
 def percent(share: float) -> str:
-    """Return a share in percent; what is possible is never shown as 0.
+    """Return a share in percent; only exactly 0 is shown as 0%, and only exactly 1 as 100%.
 
     >>> percent(0.375), percent(0.001), percent(0.0), percent(0.999), percent(1.0)
     ('38%', '<1%', '0%', '>99%', '100%')
@@ -82,7 +82,7 @@ def percent(share: float) -> str:
 
 
 def width(share: float) -> str:
-    """Return a share as a length.
+    """Return a share, clipped to [0, 1], as a CSS width.
 
     >>> width(0.5), width(2.0)
     ('50.00%', '100.00%')
@@ -91,7 +91,7 @@ def width(share: float) -> str:
 
 
 def whole(value: float) -> str:
-    """Return a count.
+    """Return a count with thousands separators.
 
     >>> whole(7056)
     '7,056'
@@ -101,9 +101,9 @@ def whole(value: float) -> str:
 
 @cache
 def asset(name: str) -> bytes:
-    """Return the bytes of a file of `static/`, or of plotly's script as its wheel carries it."""
+    """Return the bytes of a file in `static/`, or of plotly's script from the plotly package."""
     if name == "plotly.min.js":
-        # Located without importing plotly, which takes longer than a page.
+        # Located without importing plotly, which is slow.
         found = importlib.util.find_spec("plotly")
         if found is None or found.origin is None:
             raise FileNotFoundError("plotly.min.js must be in the plotly package, but plotly is not installed")
@@ -113,22 +113,22 @@ def asset(name: str) -> bytes:
 
 @cache
 def packed_asset(name: str) -> bytes:
-    """Return a file's bytes, compressed once: plotly's script is 4.8 MB, and a third of that packed."""
+    """Return a file's bytes compressed by gzip, cached; plotly's script shrinks from 4.8 MB to about a third."""
     return gzip.compress(asset(name), 6, mtime=0)
 
 
 @cache
 def asset_url(name: str) -> str:
-    """Return a file's address, with its digest so that a browser may cache it for good."""
+    """Return a file's URL; it contains a digest, so that browsers may cache the file indefinitely."""
     return f"/static/{name}?{hashlib.sha256(asset(name)).hexdigest()[:12]}"
 
 
 @cache
 def plotly_styles() -> tuple[str, ...]:
-    """Return the ids of style elements that plotly's script writes into a page that does not have them.
+    """Return the ids of the style elements that plotly's script adds to a page unless they are present.
 
-    They belong to maps, which are not drawn here. A page with an element of that id gets no style written into it, and
-    so needs no permission for inline styles.
+    These styles are for maps, which are not used here. Pages contain empty elements with these ids, so that the script
+    adds no inline styles, which the content security policy forbids.
     """
     found = re.findall(rb'getElementById\("([0-9a-f]{64})"\)', asset("plotly.min.js"))
     return tuple(sorted({name.decode() for name in found}))
@@ -136,7 +136,7 @@ def plotly_styles() -> tuple[str, ...]:
 
 @cache
 def environment() -> Environment:
-    """Return the templates. A name that a template expects and does not get is an error, not an empty place."""
+    """Return the template environment; an undefined name in a template is an error."""
     found = Environment(
         loader=PackageLoader("aftereffect.service.dashboard"),
         autoescape=True,
@@ -151,13 +151,13 @@ def environment() -> Environment:
 
 
 def page(template: str, may: Any, *, status: int = 200, **values: Any) -> HTMLResponse:
-    """Return a rendered page with the headers every page has. may: what the reader may do."""
+    """Return a rendered page with the headers of pages. may: the user's permissions."""
     body = environment().get_template(template).render(may=may, **values)
     return HTMLResponse(body, status_code=status, headers=HEADERS)
 
 
 def problem_of(refusal: Refused, field: str = "") -> Json:
-    """Return a refusal as the templates show it. field: the form's field it is about.
+    """Return a refusal as shown by the templates. field: the form field it is about.
 
     >>> problem_of(Refused("invalid", "total must be finite"))["detail"]
     'Total must be finite.'
@@ -207,7 +207,7 @@ def experiment_page(
     field: str = "",
     kept: Mapping[str, str] | None = None,
 ) -> HTMLResponse:
-    """Return an experiment's page. refusal, field, kept: why a form was refused, where, and what it held."""
+    """Return an experiment's page. refusal, field, kept: the error of a form, the field it is about, and all values."""
     view = store.experiment(experiment_id)
     units = view["units"]
     shown_unit = unit if unit in units else units[0]
@@ -244,7 +244,7 @@ def experiment_page(
 
 
 def chart_data(store: Store, experiment_id: str, unit: str) -> Json:
-    """Return what the charts show, over the latest rounds; for one unit where it matters."""
+    """Return the data of the charts for the latest rounds; the timeline and the totals are those of one unit."""
     view = store.experiment(experiment_id)
     units = view["units"]
     if unit and unit not in units:
@@ -256,12 +256,15 @@ def chart_data(store: Store, experiment_id: str, unit: str) -> Json:
 
 
 def open_rows(store: Store, view: View) -> list[Json]:
-    """Return the rows of the open round, one a unit."""
+    """Return the rows of the open round, one per unit."""
     return [] if view["open_round"] is None else _between(store, view, view["open_round"])
 
 
 def table(store: Store, view: View, before: int | None) -> tuple[list[Json], int | None, int | None]:
-    """Return the rounds before `before`, or the latest, newest first; and where the newer and older pages end."""
+    """Return the rounds before `before` (by default the latest), newest first, and `before` of the pages next to it.
+
+    The second value is for the newer page, the third for the older one; None if there is no such page.
+    """
     step = max(1, TABLE_ROWS // len(view["units"]))
     end = view["round"] if before is None else min(before - 1, view["round"])
     start = max(1, end - step + 1)
@@ -273,7 +276,7 @@ def table(store: Store, view: View, before: int | None) -> tuple[list[Json], int
 
 
 def _between(store: Store, view: View, first: int, last: int | None = None) -> list[Json]:
-    """Return the rows of the rounds from `first` to `last`, by default the latest."""
+    """Return the rows of the rounds from `first` to `last`, by default to the latest."""
     first, last = max(first, 1), view["round"] if last is None else last
     if last < first:
         return []
@@ -283,7 +286,7 @@ def _between(store: Store, view: View, first: int, last: int | None = None) -> l
 
 
 def shares(view: View) -> list[Json]:
-    """Return the arms' probabilities, the largest first; those beyond the first eight are summed."""
+    """Return the arms' probabilities, the largest first; with ten or more arms, those after the eighth are summed."""
     ranked = sorted(view["probabilities"].items(), key=lambda pair: -pair[1])
     most = MOST_SHARES if len(ranked) > MOST_SHARES + 1 else len(ranked)
     entries = [
@@ -298,7 +301,7 @@ def shares(view: View) -> list[Json]:
 
 
 def means(view: View) -> Sequence[tuple[str, int, Json]]:
-    """Return arm, plays and measured windows of the arms that were played, the best first."""
+    """Return name, plays and measured windows of the arms that were played, the best first."""
     sign = -1.0 if view["direction"] == "maximize" else 1.0
     played = [(arm, view["plays"][arm], seen) for arm, seen in view["measured"].items() if view["plays"][arm]]
     played.sort(key=lambda entry: (entry[2]["mean"] is None, sign * (entry[2]["mean"] or 0.0)))
@@ -306,7 +309,7 @@ def means(view: View) -> Sequence[tuple[str, int, Json]]:
 
 
 def certificate(guarantee: View) -> Json | None:
-    """Return the certificate so far, term by term, and how far it is from being informative."""
+    """Return the certificate so far, term by term, and how close it is to being informative."""
     found = guarantee["certificate"]
     if found is None or found["value"] is None:
         return None
@@ -326,7 +329,7 @@ def certificate(guarantee: View) -> Json | None:
 
 
 def outcome_words(view: View) -> str:
-    """Say how the outcome compares with an equal split."""
+    """Return sentences that compare the outcome with an equal split."""
     reports = view["counts"]["reports"] - view["counts"]["void"]
     if not reports:
         return "Nothing has been reported yet."

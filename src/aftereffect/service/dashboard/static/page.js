@@ -8,11 +8,11 @@ if (problem) problem.focus();
 document.addEventListener("submit", (event) => {
   const form = event.target;
   if (form.method !== "post") return;
-  // A disabled button is not sent, so it is disabled once the form has been taken.
+  // A disabled button is not part of the submitted data, so buttons are disabled after the browser has read the form.
   setTimeout(() => form.querySelectorAll("button").forEach((button) => { button.disabled = true; }), 0);
 });
 
-// A page that comes back from the browser's memory must not keep its buttons disabled.
+// A page restored from the browser's back/forward cache must not keep its buttons disabled.
 window.addEventListener("pageshow", () => {
   document.querySelectorAll("button[disabled]").forEach((button) => { button.disabled = false; });
 });
@@ -25,7 +25,7 @@ if (create) {
     const mine = ++asked;
     const body = new URLSearchParams(new FormData(create));
     const answer = await fetch("/experiments/plan", { method: "POST", body });
-    // An unfinished form is refused; what was shown stays until the next complete one.
+    // An incomplete form is refused; the previous plan stays until the form is complete.
     if (!answer.ok || mine !== asked) return;
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
     shown.replaceChildren(...page.getElementById("plan").childNodes);
