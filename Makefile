@@ -1,4 +1,4 @@
-# Two commands: `make demo` shows what the library does, `make test` holds all that must hold.
+# `make demo` shows what the library does, `make test` holds all that must hold, `make docs` builds the documentation site.
 # Needs Python 3.11 or later and a package registry; everything goes into .venv.
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 WORKERS ?= 2
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo serve test bench soak clean
+.PHONY: demo serve test docs bench soak clean
 
 demo: $(VENV)/.runs
 	$(BIN)/aftereffect demo
@@ -24,6 +24,11 @@ test: $(VENV)/.tests $(VENV)/.chromium
 	$(BIN)/lint-imports
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal
 
+# Builds the site into out/docs; a warning fails it.
+docs: $(VENV)/.docs
+	$(BIN)/sphinx-build --fail-on-warning --keep-going --quiet --jobs auto --doctree-dir out/docs-doctrees docs out/docs
+	@echo "Open out/docs/index.html."
+
 bench: $(VENV)/.tests
 	$(BIN)/python benchmarks/run.py
 
@@ -31,7 +36,7 @@ soak: $(VENV)/.tests $(VENV)/.chromium
 	AFTEREFFECT_SOAK=1 HYPOTHESIS_PROFILE=soak $(BIN)/pytest tests
 
 clean:
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache out src/*.egg-info
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache out docs/generated src/*.egg-info
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -48,6 +53,10 @@ $(VENV)/.service: pyproject.toml constraints.txt | $(BIN)/python
 $(VENV)/.tests: pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP) install -c constraints.txt -e '.[dev]'
 	touch $@ $(VENV)/.runs $(VENV)/.service
+
+$(VENV)/.docs: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) install -c constraints.txt -e '.[docs]'
+	touch $@
 
 # The dashboard is tested in a real browser: one that is there, or one that can be installed.
 $(VENV)/.chromium: $(VENV)/.tests
