@@ -94,14 +94,14 @@ def test_nothing_is_overwritten(store, tmp_path):
         kept = other.create(MAIL)
         with pytest.raises(Refused, match="in use"):
             restore_backup(path, f"sqlite:///{taken}", wait=0.0)
-    with pytest.raises(Refused, match="empty store, but it holds experiments"):
+    with pytest.raises(Refused, match="empty store, but it has experiments"):
         restore_backup(path, f"sqlite:///{taken}")
     with Store.open(f"sqlite:///{taken}") as other:
         assert other.experiment(kept["id"]) == kept
 
 
 def test_a_folder_that_is_not_there_is_named(store, tmp_path):
-    with pytest.raises(Refused, match="folder that is there"):
+    with pytest.raises(Refused, match="an existing folder"):
         store.backup(tmp_path / "nowhere" / "copy.db")
 
 

@@ -139,7 +139,7 @@ def test_a_log_whose_experiment_is_gone_is_found_through_a_server_too(store: str
     assert (through.code, through.out, through.err) == (alone.code, alone.out, alone.err)
     assert alone.code == 6
     assert alone.out.splitlines() == [
-        f"{kept}: ok, rounds: 3", "number 1: CORRUPT: the log holds 4 events of an experiment that is gone"
+        f"{kept}: ok, rounds: 3", "number 1: CORRUPT: the log has 4 events of an experiment that no longer exists"
     ]
 
 

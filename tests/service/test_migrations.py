@@ -84,7 +84,7 @@ def test_somebody_elses_file_is_refused_and_left_as_it_is(tmp_path, script, log)
         store.backup(tmp_path / "copy.db")
     before, beside = file.read_bytes(), sorted(path.name for path in tmp_path.iterdir())
     place = Database(str(file))
-    rule = r"store must be a store of this service or an empty database, but '.*letters\.db' holds something else"
+    rule = r"store must be a store of this service or an empty database, but '.*letters\.db' has other tables"
     for act in (
         lambda: Store.open(f"sqlite:///{file}"),
         lambda: restore_backup(tmp_path / "copy.db", f"sqlite:///{file}"),
@@ -99,7 +99,7 @@ def test_somebody_elses_file_is_refused_and_left_as_it_is(tmp_path, script, log)
 def test_somebody_elses_database_is_refused_and_left_as_it_is(fresh_postgres_url):
     with psycopg.connect(fresh_postgres_url, autocommit=True) as connection:
         connection.execute("CREATE TABLE letters (words TEXT)")
-        with pytest.raises(Refused, match=r"but 'fresh_.*' holds something else \(letters\)"):
+        with pytest.raises(Refused, match=r"but 'fresh_.*' has other tables \(letters\)"):
             Store.open(fresh_postgres_url)
         found = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
     assert found == [("letters",)]
@@ -110,7 +110,7 @@ def test_tables_that_are_only_in_the_log_are_seen_too(tmp_path):
     with closing(sqlite3.connect(file)) as connection:
         connection.execute("PRAGMA journal_mode=WAL")
         connection.executescript(LETTERS)
-        with pytest.raises(Refused, match="holds something else"):
+        with pytest.raises(Refused, match="has other tables"):
             Store.open(f"sqlite:///{file}")
         found = connection.execute("SELECT name FROM sqlite_master").fetchall()
     assert found == [("letters",)]

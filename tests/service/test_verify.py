@@ -80,7 +80,7 @@ ALTERATIONS = [
     ("UPDATE checkpoints SET state = replace(state, '\"running\"', '\"paused\"')", "checkpoint at event"),
     ("UPDATE checkpoints SET head = '00'", "checkpoint at event"),
     ("UPDATE checkpoints SET seq = seq - 1", "checkpoint at event"),
-    ("UPDATE checkpoints SET seq = 100000", "checkpoint must be of an event in the log"),
+    ("UPDATE checkpoints SET seq = 100000", "checkpoint must belong to an event in the log"),
 ]
 
 

@@ -1,7 +1,7 @@
-"""Backups: one SQLite file that holds a whole store as it was at one moment, taken while the store is in use.
+"""Backups: a consistent copy of a whole store in one SQLite file, made while the store is in use.
 
-The file is a store itself: it can be opened, verified, copied. From PostgreSQL it is filled table by table inside one
-snapshot, and it can be restored to either database, so a backup is also the way from one to the other.
+The file is itself a store: it can be opened, verified and copied. On PostgreSQL the tables are copied from one
+snapshot. A backup can be restored to either database, so it also serves to move a store from one to the other.
 """
 
 import os
@@ -26,12 +26,12 @@ _NUMBERING = (
 
 
 def backup(database: Database, path: str | Path) -> None:
-    """Write a store to a new file; it appears under its name only when all of it is on the disk."""
+    """Write a store to a new file. The file appears under its name only when it is complete and synced to disk."""
     target = Path(path).absolute()
     if target.exists():
         raise Refused("conflict", f"path must not exist yet, but {str(target)!r} does")
     if not target.parent.is_dir():
-        raise Refused("not_found", f"path must be in a folder that is there, but got {str(target)!r}")
+        raise Refused("not_found", f"path must be in an existing folder, but got {str(target)!r}")
     file = database.file
     if file is not None:
         schema.check_file(file.path)
@@ -42,15 +42,15 @@ def backup(database: Database, path: str | Path) -> None:
             with database.reading.connect() as connection, closing(Database(str(beside))) as copy:
                 _copy_tables(connection, copy)
         _sync(beside)
-        # Not a rename, which would replace a file that has appeared meanwhile.
+        # Not a rename, which would replace a file created in the meantime.
         os.link(beside, target)
         _sync(target.parent)
 
 
 def restore_backup(source: str | Path, target: str, *, wait: float = 10.0, tokens: bool = True) -> None:
-    """Fill an empty store at the address `target` with a backup file; a store that holds experiments is left alone.
+    """Restore a backup file into an empty store, a path or URL; refuse a store that has experiments.
 
-    tokens: whether they come back too, as they were: one that was revoked after the backup is valid again.
+    tokens: restore tokens too. A token that was revoked after the backup is then valid again.
     """
     origin = Path(source).absolute()
     if not origin.is_file():
@@ -62,7 +62,7 @@ def restore_backup(source: str | Path, target: str, *, wait: float = 10.0, token
                 raise Refused("invalid", "target must be another file than source, but it is the same")
             schema.check_file(database.file.path)
             database.file.lock(wait)
-        # A backup is not touched: what is read, and upgraded, is a copy.
+        # The backup file is not modified: a copy of it is upgraded and read.
         beside = origin if database.file is None else database.file.path
         with _temporary(beside, "the backup could not be restored") as temporary:
             _copy_file(_uri(origin), temporary)
@@ -74,7 +74,7 @@ def restore_backup(source: str | Path, target: str, *, wait: float = 10.0, token
 
 @contextmanager
 def _temporary(beside: Path, failure: str) -> Iterator[Path]:
-    """Make an empty file beside another, under a name that nobody can guess, and remove it afterwards."""
+    """Create an empty file with a random name beside another, and remove it afterwards."""
     path = beside.with_name(f".{beside.name}.{secrets.token_hex(8)}.tmp")
     try:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
@@ -96,7 +96,7 @@ def _check_backup(file: Path) -> None:
     except sqlite3.Error as error:
         raise Corrupt(f"source must be a backup file, but {str(file)!r} cannot be read: {error}") from None
     if whole != ("ok",) or not {table.name for table in schema.TABLES} <= tables:
-        raise Corrupt(f"source must be a whole backup file, but {str(file)!r} is not")
+        raise Corrupt(f"source must be an intact backup file, but {str(file)!r} is not")
 
 
 def _uri(file: Path) -> str:
@@ -104,19 +104,19 @@ def _uri(file: Path) -> str:
 
 
 def _copy_file(source: str, target: Path) -> None:
-    """Copy the SQLite database at a URI at one moment; in its write-ahead log mode this holds up no writer."""
+    """Copy a consistent snapshot of the SQLite database at a URI; in WAL mode this does not block writers."""
     with closing(sqlite3.connect(source, uri=True)) as origin, closing(sqlite3.connect(target)) as copy:
         origin.backup(copy)
-        # One plain file, whole without its companions.
+        # A single file, without a write-ahead log beside it.
         copy.execute("PRAGMA journal_mode=DELETE")
 
 
 def _copy_tables(origin: Connection, target: Database, tables: Sequence[Table] = schema.TABLES) -> None:
-    """Fill an empty store from a connection's snapshot."""
+    """Copy all rows from a connection's snapshot into an empty store."""
     schema.upgrade(target.writing)
     with target.writing.begin() as connection:
         if connection.execute(select(func.count()).select_from(schema.experiments)).scalar():
-            raise Refused("conflict", "target must be an empty store, but it holds experiments")
+            raise Refused("conflict", "target must be an empty store, but it has experiments")
         for table in tables:
             with origin.execution_options(yield_per=_PORTION).execute(select(table)) as found:
                 for portion in found.mappings().partitions():

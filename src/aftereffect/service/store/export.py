@@ -1,7 +1,7 @@
-"""An experiment's rounds as a file: CSV for people, Parquet for programs. A row per round and unit, in order.
+"""Export of an experiment's rounds as CSV (for spreadsheets) or Parquet: one row per round and unit, in order.
 
-The file is written to the disk first, from one snapshot of the database, and then handed out in pieces. So a large
-export needs little memory, and a slow reader holds up neither the database nor its log.
+The file is first written to disk from one snapshot of the database, and then returned in chunks. So a large export
+needs little memory, and a slow client does not hold a database connection.
 """
 
 import tempfile
@@ -18,14 +18,14 @@ from aftereffect.service.store.event_log import find
 
 FORMS = ("csv", "parquet")
 CHUNK = 2**18
-# A spreadsheet takes a cell that begins so for a formula; an apostrophe before it makes it text again.
+# A spreadsheet reads a cell that begins with one of these as a formula; a leading apostrophe makes it text.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _NAMES = tuple(reads.ITEM_FIELDS.index(name) for name in ("unit", "arm", "why"))
 _rounds = schema.rounds.c
 
 
 def export(engine: Engine, identity: str, form: str) -> IO[bytes]:
-    """Return all rounds of an experiment as an open file without a name."""
+    """Return all rounds of an experiment as an open file, which is already deleted from its folder."""
     if form not in FORMS:
         raise Refused("invalid", f"form must be one of {', '.join(FORMS)}, but got {shown(form)}")
     with tempfile.TemporaryDirectory(prefix="aftereffect-export-") as folder:
@@ -35,7 +35,7 @@ def export(engine: Engine, identity: str, form: str) -> IO[bytes]:
 
 
 def pieces(file: IO[bytes]) -> Iterator[bytes]:
-    """Yield what is in an open file, and close it."""
+    """Yield the contents of an open file in chunks, then close it."""
     with file:
         while chunk := file.read(CHUNK):
             yield chunk
@@ -55,14 +55,14 @@ def _write_csv(engine: Engine, identity: str, file: Path, *, for_people: bool) -
 
 
 def _cell(value: Any) -> str:
-    """Return a cell: text in quotes, numbers without, nothing for None, which in quotes would make a column text."""
+    """Return a CSV cell: strings quoted, numbers unquoted, None empty (a quoted empty cell would be a string)."""
     if value is None:
         return ""
     return '"' + value.replace('"', '""') + '"' if isinstance(value, str) else str(value)
 
 
 def _as_parquet(file: Path) -> Path:
-    # Imported late: it takes longer than everything else a small command does.
+    # Imported here because it is slow.
     import polars as pl
 
     kinds: dict[str, Any] = dict.fromkeys(reads.ITEM_FIELDS, pl.String)

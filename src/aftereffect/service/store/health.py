@@ -1,8 +1,8 @@
-"""Whether the store keeps what is written: shown by a trial write for whoever asks for its health.
+"""Health check of the store by a test write.
 
-A full disk, or one that has become read-only, still answers every question. So health is a trial: a row is overwritten
-with what it holds, by the writer and through to the disk like everything else. It is made when somebody asks, at most
-every few seconds, and not at all where a real write has just succeeded.
+A store on a full or read-only disk can still be read, so a read does not show that it works. The health check writes a
+row with its current value, through the writer and synced to disk like any other write. It runs on request, at most once
+every few seconds, and not if another write has just succeeded.
 """
 
 import threading
@@ -16,23 +16,23 @@ from sqlalchemy import Connection
 from aftereffect.service.errors import Refused
 
 EVERY_S = 3.0
-"""How old the answer may be."""
+"""A result is reused for this many seconds."""
 PATIENCE_S = 60.0
-"""After so long without an end, a trial counts as failed."""
+"""A test write that takes longer than this has failed."""
 WAIT_S = 1.0
-"""Who starts a trial waits so long for its end; then, and for everybody else, the last one counts."""
+"""The caller that starts a test write waits this long; after that, and for other callers, the last result counts."""
 
 
 def trial(connection: Connection) -> dict[str, Any]:
-    """Overwrite a row with what it holds."""
+    """Overwrite a row with its current value."""
     connection.exec_driver_sql("UPDATE alembic_version SET version_num = version_num")
     return {}
 
 
 class Health:
-    """Remembers how the last trial ended; for many threads.
+    """Runs test writes and remembers the last result. Thread-safe.
 
-    submit: starts a trial write and returns a future of its one answer; kept_at: when something was last committed.
+    submit: starts a test write and returns a future with its one answer. kept_at: returns the time of the last commit.
     """
 
     def __init__(self, submit: Callable[[], Future[list[Any]]], kept_at: Callable[[], float]) -> None:
@@ -43,7 +43,7 @@ class Health:
         self._failure: Refused | None = None
 
     def check(self) -> None:
-        """Raise Refused if the store does not keep what is written."""
+        """Raise Refused if the last test write failed; start a new one if the result is too old."""
         with self._lock:
             now = time.monotonic()
             if self._kept_at() > max(self._began, now - EVERY_S):
@@ -60,5 +60,5 @@ class Health:
                 if now - began > PATIENCE_S:
                     raise Refused("busy", f"the store has not finished a write for {now - began:.0f} s") from None
         if self._failure is not None:
-            # A new one each time: an exception that is raised again grows by where it was.
+            # A new exception each time: raising the same one again would extend its traceback.
             raise Refused(self._failure.code, self._failure.detail)

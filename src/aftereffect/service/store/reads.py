@@ -1,4 +1,4 @@
-"""Reads: always the last commit, from connections of their own; the writer waits for none of them."""
+"""Read operations. They see the last commit, use their own connections, and never delay the writer."""
 
 import json
 import re
@@ -17,7 +17,7 @@ from aftereffect.service.store.event_log import find
 LARGEST_INDEX = 2**31 - 1
 _CURSOR = re.compile(r"([0-9]{1,19})(?:\.([0-9]{1,10})?)?")
 ITEM_FIELDS = tuple(Row.model_fields)
-# What the charts need of a row.
+# The fields of a row that the charts need.
 SERIES_FIELDS = tuple(name for name in ITEM_FIELDS if name not in ("why", "asked_at", "told_at"))
 _SETTINGS = set(Summary.model_fields) & set(ExperimentSettings.model_fields)
 _experiments, _rounds, _events = schema.experiments.c, schema.rounds.c, schema.events.c
@@ -27,7 +27,7 @@ _last_round = select(func.max(_rounds.round)).where(_rounds.experiment == _exper
 
 
 def whole(name: str, value: Any, low: int, high: int = LARGEST) -> int:
-    """Return a whole number in a range, or refuse."""
+    """Return an integer in a range, or raise Refused."""
     try:
         return checks.integer(name, value, low=low, high=high)
     except AftereffectError as error:
@@ -35,7 +35,7 @@ def whole(name: str, value: Any, low: int, high: int = LARGEST) -> int:
 
 
 def read_cursor(after: Any) -> tuple[int, int]:
-    """Return (round, unit index) after which a page begins; "ROUND" stands for all units of that round.
+    """Return (round, unit index) after which a page begins; "ROUND" means after all units of that round.
 
     >>> read_cursor(None), read_cursor("7.1"), read_cursor(7) == (7, LARGEST_INDEX)
     ((0, 2147483647), (7, 1), True)
@@ -49,7 +49,7 @@ def read_cursor(after: Any) -> tuple[int, int]:
 
 
 def write_cursor(round_: int, unit_index: int, n_units: int) -> str:
-    """Return the cursor that stands after a row.
+    """Return the cursor for the page that begins after a row.
 
     >>> write_cursor(7, 1, 3), write_cursor(7, 2, 3)
     ('7.1', '7')
@@ -65,7 +65,7 @@ def experiment(engine: Engine, identity: str) -> dict[str, Any]:
 
 
 def experiments(engine: Engine, after: str | None, limit: int, state: str | None) -> dict[str, Any]:
-    """Return a page of experiments, in the order they were made."""
+    """Return a page of experiments, in order of creation."""
     limit = whole("limit", limit, 1, MOST_ITEMS)
     if state is not None and state not in STATES:
         raise Refused("invalid", f"state must be one of {', '.join(STATES)}, but got {state!r}")
@@ -111,9 +111,9 @@ def events(engine: Engine, identity: str, after: int, limit: int) -> dict[str, A
 
 
 def series(engine: Engine, identity: str, last: int) -> dict[str, Any]:
-    """Return the columns behind the charts, over the latest `last` rows; odds: the probabilities when arms were drawn.
+    """Return the data of the charts for the latest `last` rows, column by column. odds: the probabilities at each draw.
 
-    The log holds the probabilities of up to 16 arms; with more, `odds` is empty.
+    The log has the probabilities only for up to 16 arms; with more, `odds` is empty.
     """
     last = whole("last", last, 1, MOST_SERIES)
     with engine.connect() as connection:
@@ -121,7 +121,7 @@ def series(engine: Engine, identity: str, last: int) -> dict[str, Any]:
         arms = json.loads(row.settings)["arms"]
         query = items.where(_rounds.experiment == row.number)
         found = connection.execute(query.order_by(_rounds.round.desc(), _rounds.unit_index.desc()).limit(last)).all()
-        # A row is asked for once and told once; amendments and the like are few.
+        # At most two events per row (ask and tell), and some room for other events.
         asks = select(_events.kind, _events.round, _events.body).where(_events.experiment == row.number)
         recent = connection.execute(asks.order_by(_events.seq.desc()).limit(2 * last + 64)).all()
     found = found[::-1]

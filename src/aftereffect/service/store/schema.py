@@ -1,17 +1,17 @@
 """The tables of a store, and how they are created and upgraded.
 
     experiments   one row each: settings, length of its log (seq) and hash of its last event (head)
-    events        the log: gapless in seq, each event tied to the one before by its hash
-    rounds        one row per round and unit; follows from the log
+    events        the log: consecutive in seq, each event linked to the previous one by its hash
+    rounds        one row per round and unit; derived from the log
     checkpoints   the latest saved state of an experiment, with its place in the log
-    tokens        access tokens; only their hashes are kept
+    tokens        access tokens; only their hashes are stored
 
-Users know an experiment by its id, which cannot be guessed; rows refer to it by its short number. Bodies and states are
-text, not a database's JSON type: what was hashed comes back character by character.
+The API identifies an experiment by its id, which cannot be guessed; rows refer to it by a short number. Bodies and
+states are text, not JSON columns, because the hashes need them back character by character.
 
-An empty database gets these tables when it is opened. One of an earlier version is upgraded by the steps in
+An empty database gets these tables when it is opened. A store of an earlier version is upgraded by the steps in
 `migrations/versions`, in one transaction: under the file's lock on SQLite, under an advisory lock on PostgreSQL. A
-database that holds something else is refused, and nothing is changed in it.
+database with other tables is refused and not modified.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ from aftereffect.service.errors import Refused
 
 metadata = sa.MetaData()
 
-# SQLite numbers rows by itself only where the key is plainly INTEGER.
+# SQLite assigns row numbers only if the type of the key is exactly INTEGER.
 _Number = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 
 experiments = sa.Table(
@@ -40,7 +40,7 @@ experiments = sa.Table(
     sa.Column("head", sa.String(64), nullable=False),
     sa.Column("created_at", sa.String(32), nullable=False),
     sa.Column("settings", sa.Text, nullable=False),
-    # The number of an experiment that is lost is not given to another one.
+    # The number of a deleted experiment is never used again.
     sqlite_autoincrement=True,
 )
 
@@ -104,27 +104,27 @@ tokens = sa.Table(
     sa.Column("revoked_at", sa.String(32)),
 )
 
-# In the order in which they can be filled; tokens last.
+# In an order that satisfies the foreign keys; tokens last.
 TABLES = (experiments, events, rounds, checkpoints, tokens)
 
-# One row: the version of the tables, in the table that Alembic keeps it in.
+# Alembic's table, with one row: the version of the tables.
 versions = sa.Table("alembic_version", metadata, sa.Column("version_num", sa.String(32), primary_key=True))
 
 VERSION = "0002"
 """The version of the tables that this code reads and writes: the last step in `migrations/versions`."""
 UNSUPPORTED = ("0001",)
-"""Versions from before the first release, which no step upgrades."""
+"""Versions from before the first release, which cannot be upgraded."""
 STEPS = Path(__file__).parent / "migrations"
-# Every version of a store has these tables; one of the names alone is a common one.
+# Every version of a store has all of these tables; a single one could belong to another program.
 _MARKS = frozenset({"alembic_version", "experiments", "events"})
 _LOCK = 7_245_113_908_216_450
 
 
 def check_file(file: Path) -> None:
-    """Refuse a SQLite file with something else in it, before anything is written to it or beside it.
+    """Refuse a SQLite file with other tables, before anything is written to it or beside it.
 
-    This reads the file alone: nothing is created or locked. What is only in its log, or cannot be read in this way, is
-    left to `upgrade`.
+    Reads the database file only, without its write-ahead log, and creates or locks nothing. `upgrade` checks again with
+    the log.
     """
     if not file.is_file() or not file.stat().st_size:
         return
@@ -138,7 +138,7 @@ def _check_names(names: Collection[str], where: str) -> None:
     if names and not _MARKS.issubset(names):
         some = ", ".join(sorted(names)[:3]) + (", ..." if len(names) > 3 else "")
         rule = "store must be a store of this service or an empty database"
-        raise Refused("invalid", f"{rule}, but {where!r} holds something else ({some}); nothing was changed in it")
+        raise Refused("invalid", f"{rule}, but {where!r} has other tables ({some}); it was not modified")
 
 
 def version(connection: sa.Connection) -> str | None:
@@ -149,19 +149,19 @@ def version(connection: sa.Connection) -> str | None:
 
 
 def upgrade(engine: sa.Engine, *, read_only: bool = False) -> None:
-    """Create the tables or bring them up to date; refuse what is no store, or one that this code cannot read.
+    """Create or upgrade the tables; refuse a database that is not a store, or whose version is not supported.
 
-    read_only: nothing can be changed, so the tables must be up to date.
+    read_only: the tables must be up to date, because nothing can be changed.
     """
     with engine.begin() as connection:
         if connection.dialect.name == "postgresql":
-            # The wait is for another process's upgrade, however long it takes.
+            # Wait without limit for another process's upgrade.
             connection.exec_driver_sql("SET LOCAL lock_timeout = 0")
             connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK})")
         found = version(connection)
         _check_names(sa.inspect(connection).get_table_names(), engine.url.database or "")
         if read_only and found != VERSION:
-            rule = f"store must be of version {VERSION} where it can only be read"
+            rule = f"store must be of version {VERSION} if it is read-only"
             raise Refused("invalid", f"{rule}, but it is of {found or 'none'}")
         if found is None:
             metadata.create_all(connection)
@@ -171,13 +171,13 @@ def upgrade(engine: sa.Engine, *, read_only: bool = False) -> None:
 
 
 def _run_steps(connection: sa.Connection, found: str) -> None:
-    # Imported late: most of the time a store is up to date.
+    # Imported here because it is rarely needed.
     from alembic.config import Config
     from alembic.runtime.environment import EnvironmentContext
     from alembic.script import ScriptDirectory
 
     if found in UNSUPPORTED:
-        why = "which was written before the first release and cannot be upgraded: begin a new store"
+        why = "which is from before the first release and cannot be upgraded: create a new store"
         raise Refused("invalid", f"store must be of version {VERSION}, but it is of {found}, {why}")
     config = Config()
     config.set_main_option("script_location", str(STEPS).replace("%", "%%"))

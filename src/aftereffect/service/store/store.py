@@ -1,8 +1,8 @@
-"""The Store: everything that can be done with the experiments of one database, from threads and from event loops.
+"""The Store: all operations on the experiments of one database, for threads and for event loops.
 
-Writes are durable when they return; one writer thread carries them out in groups (`writer.py`). Reads show what is
-committed, and hold up no write. Any number of threads may use one store. On one SQLite file there is one store at a
-time; on one PostgreSQL database there may be many, in many processes.
+A write is durable when it returns; one writer thread carries out writes in groups (`writer.py`). Reads see committed
+data and do not delay writes. A store is thread-safe. A SQLite file can be open in one store at a time, a PostgreSQL
+database in any number of stores and processes.
 """
 
 import asyncio
@@ -24,19 +24,19 @@ from aftereffect.service.store.writer import Action, Answer, Creation, Item, Job
 
 __all__ = ["Store", "restore_backup"]
 
-# Nothing to misread: no l, o, 0, 1. Twenty of these 32 characters are 100 random bits.
+# Without l, o, 0 and 1, which are easily misread. Twenty of these 32 characters are 100 random bits.
 _CHARACTERS = "abcdefghijkmnpqrstuvwxyz23456789"
 
 
 def utc_now() -> str:
-    """Return the moment in UTC, to the millisecond."""
+    """Return the current time in UTC as ISO 8601, in milliseconds."""
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 class Store:
     """An open store. Get one from `Store.open`, and close it, or use it in a `with` statement.
 
-    now: the clock, a callable that returns ISO text in UTC; may be replaced.
+    now: the clock, a callable that returns the time in UTC as ISO 8601; may be replaced.
 
     >>> import tempfile
     >>> from aftereffect.service.experiment.commands import Ask, Tell
@@ -49,7 +49,7 @@ class Store:
     """
 
     def __init__(self, database: Database) -> None:
-        """Take over a database that is locked and up to date."""
+        """Wrap a database that is locked and whose tables are up to date."""
         self.now: Callable[[], str] = utc_now
         self._database = database
         self._writer = Writer(database, lambda: self.now())
@@ -58,11 +58,11 @@ class Store:
 
     @classmethod
     def open(cls, url: str = "sqlite:///aftereffect.db", *, wait: float = 10.0, address: str | None = None) -> Self:
-        """Open a store, created if there is none, and bring its tables up to date.
+        """Open a store; create it if it does not exist, and upgrade its tables.
 
-        url: sqlite:///PATH or postgresql://...; wait: how many seconds to wait for whoever has a SQLite file;
-        address: where a server can be reached while this store is open, for others to read beside the file. A SQLite
-        file that can only be read is opened for that; every write is refused. A server does not start on one.
+        url: sqlite:///PATH or postgresql://... wait: seconds to wait if another process has locked the SQLite file.
+        address: the URL of the server that opens the store, published beside the file for other processes. A read-only
+        SQLite file is opened for reading, and every write is refused; with an address it is not opened.
         """
         database = Database(url)
         file = database.file
@@ -80,7 +80,7 @@ class Store:
             raise
 
     def close(self) -> None:
-        """Finish what has been handed over, then let go of connections and lock."""
+        """Complete all submitted work, then close connections and release the lock."""
         self._writer.close()
         self._database.close()
 
@@ -91,7 +91,7 @@ class Store:
         self.close()
 
     def create(self, settings: Mapping[str, Any]) -> dict[str, Any]:
-        """Create an experiment, running unless its settings say draft; return its view with its id."""
+        """Create an experiment, running unless `draft` is set; return its view with its id."""
         return self.perform(*_creation(settings))
 
     def perform(self, id: str, command: Action) -> dict[str, Any]:
@@ -102,16 +102,16 @@ class Store:
         return answer
 
     def perform_many(self, items: Iterable[tuple[str, Command]]) -> list[Answer]:
-        """Carry out commands in order, each on its own; what is refused stands as a Refused in the list."""
+        """Carry out commands in order; the answer to a command that is refused is a Refused."""
         answers: list[Answer] = self._writer.submit(Job(list(items))).result()
         return answers
 
     async def acreate(self, settings: Mapping[str, Any] | ExperimentSettings) -> dict[str, Any]:
-        """Do as `create` does, for an event loop."""
+        """As `create`, for an event loop."""
         return await self.aperform(*_creation(settings))
 
     async def aperform(self, id: str, command: Action) -> dict[str, Any]:
-        """Do as `perform` does, for an event loop."""
+        """As `perform`, for an event loop."""
         future = asyncio.get_running_loop().create_future()
         answer: Answer = (await self._writer.submit(Job([(id, command)], future)))[0]
         if isinstance(answer, Refused):
@@ -119,18 +119,18 @@ class Store:
         return answer
 
     async def aperform_many(self, items: Iterable[tuple[str, Command]]) -> list[Answer]:
-        """Do as `perform_many` does, for an event loop."""
+        """As `perform_many`, for an event loop."""
         future = asyncio.get_running_loop().create_future()
         answers: list[Answer] = await self._writer.submit(Job(list(items), future))
         return answers
 
     def experiment(self, id: str) -> dict[str, Any]:
-        """Return the view of an experiment as it is committed, with id and created_at."""
+        """Return the committed view of an experiment, with id and created_at."""
         with refusing():
             return reads.experiment(self._database.reading, id)
 
     def experiments(self, after: str | None = None, limit: int = 100, state: str | None = None) -> dict[str, Any]:
-        """Return a page of experiments in the order they were made; after: the id of the last one seen."""
+        """Return a page of experiments in order of creation; after: the id of the last one seen."""
         with refusing():
             return reads.experiments(self._database.reading, after, limit, state)
 
@@ -145,31 +145,31 @@ class Store:
             return reads.events(self._database.reading, id, after, limit)
 
     def series(self, id: str, last: int = 2000) -> dict[str, Any]:
-        """Return the columns behind the charts, over the latest `last` rows."""
+        """Return the data of the charts for the latest `last` rows, column by column."""
         with refusing():
             return reads.series(self._database.reading, id, last)
 
     def export(self, id: str, form: str) -> Iterator[bytes]:
-        """Return all rounds as the pieces of a "csv" or "parquet" file, which is complete when this returns."""
+        """Return all rounds as chunks of a "csv" or "parquet" file; the data is read before this returns."""
         with refusing():
             return export.pieces(export.export(self._database.reading, id, form))
 
     def verify(self, id: str | None = None) -> list[dict[str, Any]]:
-        """Replay the log of one experiment, or of all, and compare with everything that is stored."""
+        """Replay the log of one experiment, or of all, and compare the result with the stored data."""
         with refusing():
             return verify.verify(self._database.reading, id)
 
     def verify_page(self, after: str | None = None, limit: int = 100) -> dict[str, Any]:
-        """Do as `verify` does for all, a page at a time; after: the last experiment seen."""
+        """As `verify` for all experiments, a page at a time; after: the id of the last experiment seen."""
         with refusing():
             return verify.verify_page(self._database.reading, after, limit)
 
     def backup(self, path: str | Path) -> None:
-        """Write the whole store, as it is at this moment, to a new SQLite file."""
+        """Write the current contents of the store to a new SQLite file."""
         backup.backup(self._database, path)
 
     def create_token(self, name: str, scopes: Iterable[str]) -> str:
-        """Make a token for these scopes and return it; it is never shown again."""
+        """Create a token with these scopes and return it; it cannot be read again."""
         new = checked(NewToken, {"name": name, "scopes": scopes}, "a token")
         token, act = tokens.creation(new.name, list(new.scopes), self.now())
         self.perform("", Work(act))
@@ -181,17 +181,17 @@ class Store:
             return tokens.listed(self._database.internal)
 
     def revoke_token(self, id: str) -> None:
-        """Make a token worthless: here at once, in other processes within a second."""
+        """Revoke a token; takes effect at once here, within a second in other processes."""
         self.perform("", Work(tokens.revocation(id, self.now())))
         self._token_cache.forget()
 
     def scopes_of(self, token: str) -> frozenset[str] | None:
-        """Return what a token allows, None if it is unknown or revoked."""
+        """Return the scopes of a token, None if it is unknown or revoked."""
         with refusing():
             return self._token_cache.scopes_of(token)
 
     def check_health(self) -> None:
-        """See that the database keeps what is written, or raise Refused; one damaged experiment is no failure here."""
+        """Raise Refused unless the database can be read and written; damaged experiments are not reported here."""
         with refusing():
             self._database.check()
         self._health.check()

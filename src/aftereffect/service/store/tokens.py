@@ -1,6 +1,6 @@
-"""Access tokens and their scopes. A token is shown once; the store keeps its hash.
+"""Access tokens and their scopes. A token is shown once; the store has only its hash.
 
-256 random bits need no slow hash: they cannot be guessed, and whoever reads the table cannot use it.
+A fast hash is sufficient: a token has 256 random bits and cannot be guessed from its hash.
 """
 
 import hashlib
@@ -16,18 +16,18 @@ from aftereffect.service.store import schema
 
 PREFIX = "ae_"
 REMEMBERED_S = 1.0
-"""How long another process's revocation may go unnoticed."""
+"""Seconds for which scopes are cached, and so the maximum delay of a revocation by another process."""
 _MOST = 1024
 _tokens = schema.tokens.c
 
 
 def hashed(token: str) -> str:
-    """Return what the store keeps of a token."""
+    """Return the hash of a token, as stored."""
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def creation(name: str, scopes: list[str], now: str) -> tuple[str, Callable[[Connection], dict[str, Any]]]:
-    """Return a new token, and what stores it."""
+    """Return a new token, and the function that stores it."""
     token = PREFIX + secrets.token_urlsafe(32)
     values = {"id": secrets.token_hex(8), "name": name, "scopes": " ".join(scopes), "hash": hashed(token)}
 
@@ -39,7 +39,7 @@ def creation(name: str, scopes: list[str], now: str) -> tuple[str, Callable[[Con
 
 
 def revocation(identity: str, now: str) -> Callable[[Connection], dict[str, Any]]:
-    """Return what revokes a token; revoked twice it keeps its first date."""
+    """Return the function that revokes a token; revoking it again keeps the first date."""
 
     def act(connection: Connection) -> dict[str, Any]:
         found = connection.execute(select(_tokens.revoked_at).where(_tokens.id == identity)).one_or_none()
@@ -61,7 +61,7 @@ def listed(engine: Engine) -> list[dict[str, Any]]:
 
 
 class TokenCache:
-    """Answers which scopes a token has; remembers the answer for a moment, since every request asks."""
+    """Looks up the scopes of tokens, with a cache, because every request needs them."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -85,5 +85,5 @@ class TokenCache:
         return known[0]
 
     def forget(self) -> None:
-        """Ask the database again, about every token."""
+        """Clear the cache."""
         self._known.clear()

@@ -1,9 +1,9 @@
-"""Verify: replay the whole log of an experiment and compare with everything that is stored, bit by bit.
+"""Verification: replay the log of an experiment and compare the result with the stored data, bit for bit.
 
-    settings and events   the hash chain, from the settings on, gapless, ending where the experiment's row says
-    decisions             replay compares arms and probabilities of every event
-    checkpoint            equals the state that the log leads to at that place
-    rounds                numbered 1, 2, 3, ... in every unit, each row equal to what the log leads to, none besides
+    settings and events   the hash chain has no gaps and ends at the event named in the experiment's row
+    decisions             the replay gives the arms and probabilities of every event
+    checkpoint            equals the replayed state at its place in the log
+    rounds                numbered 1, 2, 3, ... in every unit; the rows equal the replayed ones, with none extra
 """
 
 import json
@@ -21,7 +21,7 @@ from aftereffect.service.store.reads import whole
 
 _FLUSH = 5000
 PAGE_S = 5.0
-"""After how many seconds a page of verdicts ends."""
+"""A page of verdicts ends after this many seconds."""
 Verdict = dict[str, Any]
 _rounds, _events = schema.rounds.c, schema.events.c
 _FIELDS = _rounds.keys()[3:]
@@ -30,16 +30,16 @@ _log = select(schema.events).order_by(_events.seq)
 
 
 def verify(engine: Engine, identity: str | None) -> list[Verdict]:
-    """Return a verdict for one experiment, or for each: experiment, ok, rounds, finding, and where its log ends."""
+    """Return a verdict for one experiment, or for all: experiment, ok, rounds, finding, and the end of its log."""
     with engine.connect() as connection:
         wanted = connection.execute(_all).scalars().all() if identity is None else [find(connection, identity).id]
     return [_verdict(engine, each) for each in wanted] + (_orphans(engine) if identity is None else [])
 
 
 def verify_page(engine: Engine, after: str | None, limit: int) -> dict[str, Any]:
-    """Return verdicts for experiments in the order they were made, and on the last page for logs without one.
+    """Return a page of verdicts, in order of creation; the last page includes logs without an experiment.
 
-    A page ends after `limit` experiments, or after some seconds: whoever waits for it must see that work goes on.
+    A page ends after `limit` experiments or PAGE_S seconds, so that a client sees progress and does not time out.
     """
     query, ends = _all.limit(whole("limit", limit, 1, MOST_ITEMS) + 1), time.monotonic() + PAGE_S
     with engine.connect() as connection:
@@ -57,12 +57,12 @@ def verify_page(engine: Engine, after: str | None, limit: int) -> dict[str, Any]
 
 
 def _orphans(engine: Engine) -> list[Verdict]:
-    """Return a verdict for each log whose experiment is gone."""
+    """Return a verdict for each log whose experiment no longer exists."""
     known = select(schema.experiments.c.number)
     lost = select(_events.experiment, func.count()).where(_events.experiment.not_in(known)).group_by(_events.experiment)
     with engine.connect() as connection:
         found = connection.execute(lost).all()
-    words = "the log holds {} events of an experiment that is gone"
+    words = "the log has {} events of an experiment that no longer exists"
     return [_words(f"number {number}", count, None, finding=words.format(count)) for number, count in found]
 
 
@@ -79,13 +79,13 @@ def _verdict(engine: Engine, identity: str) -> Verdict:
         except Corrupt as error:
             finding = error.detail
         except (SQLAlchemyError, ValueError, LookupError, TypeError, RecursionError) as error:
-            # A damaged file gives values of any kind, or none.
-            finding = f"what is stored cannot be read: {str(error)[:200]}"
+            # Values read from a damaged file can be of any type.
+            finding = f"the stored data cannot be read: {str(error)[:200]}"
         return _words(identity, row.seq, row.head, finding=finding)
 
 
 class _Check:
-    """One experiment's replay. Rows are compared in portions; the last thing the log says about a row counts."""
+    """The replay of one experiment. Rows are compared in batches; the last version of a row in the log counts."""
 
     def __init__(self, connection: Connection, row: Row[Any]) -> None:
         self.connection, self.row, self.loaded = connection, row, event_log.initial(row)
@@ -94,7 +94,7 @@ class _Check:
         self.latest: dict[int, int] = {}
 
     def run(self) -> int:
-        """Return the number of rounds, or raise Corrupt with the first thing that differs."""
+        """Return the number of rounds, or raise Corrupt with the first difference."""
         row, loaded, experiment = self.row, self.loaded, self.loaded.experiment
         _compare("name", experiment.settings.name, row.name)
         query = select(schema.checkpoints).where(schema.checkpoints.c.experiment == row.number)
@@ -105,15 +105,15 @@ class _Check:
                 for changed in loaded.replay(event):
                     self._note(changed)
                 if saved is not None and saved.seq == loaded.seq:
-                    # Numbers can be written in more than one way, so what they mean is compared.
+                    # Compare parsed values, because a number can be written in more than one way.
                     state = json.loads(event_log.as_text(experiment.state()))
                     if saved.head != loaded.head or json.loads(saved.state) != state:
-                        raise Corrupt(f"the checkpoint at event {saved.seq} is not the state that the log leads to")
+                        raise Corrupt(f"the checkpoint at event {saved.seq} is not the replayed state")
                 if len(self.pending) >= _FLUSH:
                     self._flush()
         loaded.check_end(row)
         if saved is not None and not 0 < saved.seq <= loaded.seq:
-            raise Corrupt(f"the checkpoint must be of an event in the log, but it is of {saved.seq}")
+            raise Corrupt(f"the checkpoint must belong to an event in the log, but belongs to {saved.seq}")
         _compare("status", experiment.phase, row.status)
         self._flush()
         for key, values in sorted(self.differing.items()):
@@ -133,7 +133,7 @@ class _Check:
         self.differing.pop((round_, unit), None)
 
     def _flush(self) -> None:
-        """Compare what has been replayed; a row that differs gets its chance until the log has ended."""
+        """Compare the rows replayed so far; rows that differ are compared again at the end, after later events."""
         if self.pending:
             between = _rounds.round.between(min(self.pending)[0], max(self.pending)[0])
             query = select(schema.rounds).where(_rounds.experiment == self.loaded.number, between)
@@ -149,9 +149,9 @@ class _Check:
             raise Corrupt(f"{where} is missing")
         for name, stored, wanted in zip(_rounds.keys(), row, values, strict=True):
             if stored != wanted:
-                raise Corrupt(f"{where} must have {name} {wanted!r}, as the log leads to, but has {stored!r}")
+                raise Corrupt(f"{where} must have {name} {wanted!r}, according to the log, but has {stored!r}")
 
 
 def _compare(what: str, wanted: object, stored: object) -> None:
     if stored != wanted:
-        raise Corrupt(f"the {what} must be {wanted!r}, as settings and log say, but is {stored!r}")
+        raise Corrupt(f"the {what} must be {wanted!r}, according to settings and log, but is {stored!r}")

@@ -1,1 +1,1 @@
-"""The steps that lead from each release's tables to the next, for Alembic; `schema.py` runs them."""
+"""Alembic migrations: the steps that upgrade the tables of one release to those of the next. Run by `schema.py`."""

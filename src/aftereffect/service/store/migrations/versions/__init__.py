@@ -1,1 +1,1 @@
-"""One module a step, named by its version. A step that has been released is never changed."""
+"""One module per step, named by its version. A released step is never changed."""

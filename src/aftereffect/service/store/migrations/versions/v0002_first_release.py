@@ -1,7 +1,7 @@
-"""The tables of the first release, where upgrades begin.
+"""The tables of the first release: the base of all upgrades.
 
-An empty database gets its tables from `schema.metadata`, not by steps. A change of the schema needs a step after this
-one, which brings a store of this version to the new one.
+An empty database gets its tables from `schema.metadata`, not from these steps. A change of the schema needs a new step
+after this one, which upgrades a store from this version.
 """
 
 revision = "0002"
@@ -9,4 +9,4 @@ down_revision = None
 
 
 def upgrade() -> None:
-    """Do nothing: a store of this version has its tables."""
+    """Do nothing: a store of this version already has its tables."""
