@@ -1,16 +1,16 @@
-"""The one thread that writes: it carries out commands in memory and commits them in groups.
+"""The writer thread: carries out commands in memory and commits them in groups.
 
-A transaction takes everything that waits: it runs the commands, writes what they did and answers when the database says
-that the commit is on the disk. For example, 32 clients that wait share one sync. Single commands come first; of long
-lists each transaction takes one slice, so that a single command waits for a slice at most.
+Each transaction takes all waiting commands: it carries them out, writes their changes, and answers after the database
+has synced the commit to disk. So 32 waiting clients, for example, share one sync. Short jobs are always included; of
+long lists each transaction takes one slice, so that a short job waits for at most one slice.
 
-    open the transaction     PostgreSQL: lock the experiments, forget those that another process has moved
-    run the commands         experiments that are not in memory are loaded on a reading connection
-    write, commit, answer    if that fails nobody hears "done", and the experiments are loaded again when next needed
+    open the transaction     on PostgreSQL: lock the experiments; drop from memory those changed by another process
+    carry out the commands   load experiments that are not in memory, on a reading connection
+    write, commit, answer    on failure: answer with an error, and drop the changed experiments from memory
 
-A fault in one experiment is answered to that experiment's commands alone. If loading it fails, nothing has happened to
-the others. If writing fails because of what one experiment writes, the commands are run again one by one, each in a
-transaction of its own. An experiment that failed so stays apart from the others until it succeeds (`damaged`).
+An error in one experiment affects only that experiment's commands. If it cannot be loaded, its commands are refused. If
+a transaction fails because of one experiment's data, the commands are repeated one by one, each in its own transaction.
+Commands of such an experiment get separate transactions until one succeeds (`damaged`).
 """
 
 import asyncio
@@ -37,7 +37,7 @@ from aftereffect.service.store.database import Database, of_one_experiment, refu
 from aftereffect.service.store.event_log import Changes, Loaded
 
 SHORT = 64
-"""Up to so many commands are not a long list."""
+"""Jobs with more commands than this are long lists."""
 SLICE, SLICE_LOADS = 512, 64
 """How many commands of a long list share a transaction, and how many experiments it loads at most."""
 MOST_LOADED = 16_384
@@ -60,7 +60,7 @@ class Creation(NamedTuple):
 
 
 class Work(NamedTuple):
-    """Do something else in a transaction of its own: `act` gets the connection and returns the answer."""
+    """Write something else, such as a token: `act` gets the connection and returns the answer."""
 
     act: Callable[[Connection], dict[str, Any]]
 
@@ -71,9 +71,9 @@ Item = tuple[str, Action]
 
 @dataclass(eq=False)
 class Job:
-    """Items to carry out in order, and a future for their answers: of a thread, or of an event loop.
+    """Items to carry out in order, and a future for their answers, of `concurrent.futures` or of `asyncio`.
 
-    started: how many of the items have been taken up.
+    started: the number of items already taken into a transaction.
     """
 
     items: Sequence[Item]
@@ -83,9 +83,9 @@ class Job:
 
 
 class _Batch(NamedTuple):
-    """What the items of one transaction are carried out with: two connections, what it changes, the moment.
+    """The context of one transaction: its two connections, its changes, and its time.
 
-    failed: why experiments could not be loaded; they are looked up once.
+    failed: the errors of experiments that could not be loaded; each is tried once per transaction.
     """
 
     writing: Connection
@@ -96,7 +96,7 @@ class _Batch(NamedTuple):
 
 
 class _Apart(Exception):
-    """A transaction failed because of one of its experiments: each command must be carried out on its own."""
+    """A transaction failed because of one of its experiments: repeat each command in its own transaction."""
 
 
 class _Fault(Exception):
@@ -104,12 +104,12 @@ class _Fault(Exception):
 
 
 class Writer:
-    """Carries out jobs in a thread of its own. damaged: ids of experiments that cannot be loaded or written now."""
+    """Carries out jobs in its own thread. damaged: experiments that could not be loaded or written, by id."""
 
     def __init__(self, database: Database, now: Callable[[], str]) -> None:
         self._database, self._now = database, now
         self.most_loaded = MOST_LOADED
-        # The least recently used first.
+        # In order of use, the least recently used first.
         self._loaded: dict[str, Loaded] = {}
         self.damaged: dict[str, tuple[Refused, float]] = {}
         self._queue: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
@@ -122,7 +122,7 @@ class Writer:
         self._thread.start()
 
     def submit(self, job: Job) -> Any:
-        """Hand over a job; return the future of its answers."""
+        """Submit a job; return the future of its answers."""
         with self._gate:
             if self._closed:
                 raise Refused("busy", "the store is closed")
@@ -131,11 +131,11 @@ class Writer:
 
     @property
     def waiting(self) -> int:
-        """How many jobs wait."""
+        """The number of waiting jobs."""
         return self._queue.qsize() + len(self._singles) + len(self._lists)
 
     def close(self) -> None:
-        """Finish what has been handed over, then end."""
+        """Complete all submitted jobs, then end the thread."""
         with self._gate:
             if not self._closed:
                 self._queue.put(None)
@@ -157,13 +157,13 @@ class Writer:
             self._checkpoint(LOG_ROWS_IDLE if idle else LOG_ROWS)
 
     def _collect(self) -> None:
-        """Move what is in the queue to what waits; wait for the first job if there is nothing else to do."""
+        """Move jobs from the queue to `_singles` and `_lists`; if both are empty, wait for a job."""
         wait = not (self._singles or self._lists)
         while self._going and (wait or not self._queue.empty()):
             try:
                 job = self._queue.get(timeout=QUIET_S)
             except queue.Empty:
-                # Nobody comes: what was kept goes into the file itself, where a copy of it has it too.
+                # Idle: move the log into the database file, so that a plain copy of the file is complete.
                 self._checkpoint(1)
                 continue
             wait = False
@@ -200,7 +200,7 @@ class Writer:
     # -- transactions -----------------------------------------------------------------------------------------------
 
     def _carry_out(self, items: Sequence[Item]) -> list[Answer]:
-        """Carry out items in order, and return their answers once all of it is on the disk."""
+        """Carry out items in order, and return their answers once all changes are synced to disk."""
         together = [index for index, (identity, _) in enumerate(items) if identity not in self.damaged]
         answers: dict[int, Answer] = {}
         try:
@@ -210,7 +210,7 @@ class Writer:
                 if index not in answers:
                     answers[index] = self._commit_apart(item)
         except Exception as error:
-            # A fault of this code: the thread that everybody waits for goes on.
+            # A bug in this code must not end the thread.
             _log.exception("a batch of %d commands failed", len(items))
             self._loaded.clear()
             failure = Refused("busy", f"the service failed: {type(error).__name__}")
@@ -236,7 +236,7 @@ class Writer:
                 batch = _Batch(transaction.connection, reading, changes, self._now(), {})
                 answers.extend(self._do(batch, identity, command) for identity, command in items)
                 transaction.rows = max(changes.write(transaction.connection), len(changes.touched))
-                # What fails from here on is the commit, if there is one.
+                # An error after this point comes from the commit.
                 committing = transaction.rows > 0
             return answers
         except (SQLAlchemyError, _Fault) as error:
@@ -260,10 +260,10 @@ class Writer:
     def _not_kept(
         self, items: Sequence[Item], answers: list[Answer], changes: Changes, problem: Refused
     ) -> list[Answer]:
-        """Answer a transaction that failed; answers that came from what is committed stand."""
+        """Return the answers of a failed transaction; answers that needed no change are still valid."""
         _log.warning("a batch of %d commands was not acknowledged: %s", len(items), problem.detail)
         if problem.code == "full" and self._database.file is not None:
-            # What is in the log already may go into the file, and leave room in the log.
+            # Moving the log into the database file may free space.
             self._database.file.checkpoint(self._database.writing)
         stand = len(answers) == len(items)
         return [
@@ -272,9 +272,9 @@ class Writer:
         ]
 
     def _lock(self, connection: Connection, identities: Iterable[str]) -> None:
-        """Lock the experiments of a batch, in one order for all processes, and forget those that another has moved.
+        """Lock the experiments of a batch, in the same order in all processes; drop those changed by another process.
 
-        The hash tells histories apart: a backup that was restored, or a standby that took over, may be just as long.
+        The hash is compared too: after a restored backup or a failover, a different log may have the same length.
         """
         wanted = [identity for identity in identities if is_id(identity)]
         columns = schema.experiments.c
@@ -311,7 +311,7 @@ class Writer:
             raise _Fault from error
 
     def _get(self, batch: _Batch, identity: str) -> Loaded:
-        """Return an experiment from memory, or load it; whatever is wrong with it is its own affair."""
+        """Return an experiment from memory, or load it; raise Refused if it cannot be loaded."""
         problem, until = self.damaged.get(identity, (None, 0.0))
         if time.monotonic() >= until:
             problem = batch.failed.get(identity)
@@ -333,14 +333,14 @@ class Writer:
         return loaded
 
     def _mark(self, identity: str, problem: Refused) -> None:
-        """Keep an experiment apart from the others, and say so once."""
+        """Mark an experiment as damaged, and log it the first time."""
         if identity not in self.damaged:
             _log.error("experiment %s is damaged: %s", identity, problem.detail)
         self.damaged[identity] = problem, time.monotonic() + RETRY_S
 
 
 def _deliver(pieces: Sequence[tuple[Job, int, int]], answers: list[Answer]) -> None:
-    """Give every job its answers; an event loop is woken once for all of its jobs."""
+    """Add the answers to their jobs, and resolve complete jobs; each event loop is called once for all its jobs."""
     loops: dict[asyncio.AbstractEventLoop | None, list[Job]] = {}
     at = 0
     for job, start, stop in pieces:
@@ -353,13 +353,13 @@ def _deliver(pieces: Sequence[tuple[Job, int, int]], answers: list[Answer]) -> N
         if loop is None:
             _settle(jobs)
         else:
-            # If the loop is closed nobody waits any more, and what was done stays done.
+            # A closed loop has no waiting callers; the commands have been carried out.
             with contextlib.suppress(RuntimeError):
                 loop.call_soon_threadsafe(_settle, jobs)
 
 
 def _settle(jobs: list[Job]) -> None:
     for job in jobs:
-        # A request that was given up has a cancelled future.
+        # The future of an aborted request is cancelled.
         if not job.future.done():
             job.future.set_result(job.answers)
