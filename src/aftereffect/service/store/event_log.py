@@ -1,10 +1,10 @@
-"""The event log: its hash chain, experiments loaded from it, and what a transaction appends to it.
+"""The event log: its hash chain, loading experiments from it, and appending events to it.
 
-Each event carries the SHA-256 of the hash before it and of its own fields; before the first stands the hash of the
-experiment's id, settings and date. An event that is altered, removed, added or moved breaks every hash after it, so
-whoever knows the last hash knows the whole log.
+Each event has the SHA-256 hash of its fields and of the previous event's hash; the chain starts with a hash of the
+experiment's id, settings and date. An event that is altered, removed, added or moved invalidates the hashes after it,
+so the last hash authenticates the whole log.
 
-An experiment is loaded from its latest checkpoint and the few events since, each checked and replayed.
+An experiment is loaded from its latest checkpoint and the events since then, which are checked and replayed.
 """
 
 import hashlib
@@ -51,7 +51,7 @@ _since = (
 
 
 def as_text(value: Mapping[str, Any]) -> str:
-    """Return settings, an event's body or a state as they are stored: JSON with sorted keys, without spaces.
+    """Return the stored text of settings, an event's body or a state: JSON with sorted keys, without spaces.
 
     >>> as_text({"total": 0.1, "status": "reported"})
     '{"status":"reported","total":0.1}'
@@ -60,20 +60,20 @@ def as_text(value: Mapping[str, Any]) -> str:
 
 
 def first_hash(identity: str, settings: str, created_at: str) -> str:
-    """Return the hash that stands before an experiment's first event; settings: as they are stored."""
+    """Return the hash at the start of an experiment's chain. settings: the stored text."""
     return hashlib.sha256(orjson.dumps([identity, settings, created_at])).hexdigest()
 
 
 def next_hash(previous: str, seq: int, kind: str, round_: int | None, unit: str | None, body: str, at: str) -> str:
-    """Return the hash of an event; body: as it is stored."""
+    """Return the hash of an event. body: the stored text."""
     return hashlib.sha256(orjson.dumps([previous, seq, kind, round_, unit, body, at])).hexdigest()
 
 
 class Loaded:
     """An experiment in memory, with its place in the log.
 
-    seq, head: how many events it has taken, and the hash of the last. checkpoint_at: the seq from which on a checkpoint
-    is due.
+    seq, head: the number of events applied, and the hash of the last. checkpoint_at: the seq at which the next
+    checkpoint is due.
     """
 
     __slots__ = ("checkpoint_at", "created_at", "experiment", "head", "id", "number", "seq", "unit_index")
@@ -88,13 +88,13 @@ class Loaded:
         self.saved()
 
     def saved(self) -> None:
-        """Note that there is a checkpoint of this place in the log."""
-        # Experiments that move in step must not all be due for the next one in the same transaction.
+        """Schedule the next checkpoint after one at this place in the log."""
+        # Spread by id, so that experiments played in step do not all have a checkpoint in the same transaction.
         every = CHECKPOINT_EVERY
         self.checkpoint_at = self.seq + every - (self.seq + zlib.crc32(self.id.encode())) % every
 
     def view(self) -> dict[str, Any]:
-        """Return what users see, with id and date."""
+        """Return the view of the experiment, with id and creation date."""
         return {"id": self.id, **self.experiment.view(), "created_at": self.created_at}
 
     def replay(self, found: Row[Any]) -> list[dict[str, Any]]:
@@ -113,7 +113,7 @@ class Loaded:
         return rows
 
     def check_end(self, row: Row[Any]) -> None:
-        """See that the log ends where the experiment's row says."""
+        """Raise Corrupt unless the log ends at the event named in the experiment's row."""
         if (self.seq, self.head) != (row.seq, row.head):
             raise Corrupt(
                 f"the log of experiment {self.id} must end at event {row.seq} with hash {row.head[:12]}..., but it "
@@ -123,7 +123,7 @@ class Loaded:
 
 
 def find(connection: Connection, identity: str, query: Any = _find) -> Row[Any]:
-    """Return the row of an experiment, or refuse."""
+    """Return the row of an experiment, or raise Refused if there is none."""
     if is_id(identity):
         row: Row[Any] | None = connection.execute(query, {"id": identity}).one_or_none()
         if row is not None:
@@ -142,7 +142,7 @@ def initial(row: Row[Any]) -> Loaded:
 
 
 def load(connection: Connection, identity: str) -> Loaded:
-    """Return an experiment as the store has it, or say that what is stored cannot be right."""
+    """Load an experiment; raise Corrupt if the stored data is inconsistent."""
     row = find(connection, identity, _load)
     loaded = initial(row) if row.state is None else _resumed(row)
     if loaded.seq != row.seq:
@@ -166,20 +166,20 @@ def _resumed(row: Row[Any]) -> Loaded:
 
 @dataclass
 class Changes:
-    """What one transaction will write: events with their hashes, changed rows, moved heads, due checkpoints.
+    """The changes of one transaction: events with their hashes, changed rows, new heads, due checkpoints.
 
-    touched: the ids of experiments that are further in memory than in the store, until this is committed.
+    touched: the ids of experiments changed in memory but not yet committed.
     """
 
     touched: set[str] = field(default_factory=set)
     _events: list[dict[str, Any]] = field(default_factory=list)
-    # A row that changes twice is written once, as it was last.
+    # A row that changes twice is written once, in its last version.
     _rounds: dict[tuple[int, int, int], dict[str, Any]] = field(default_factory=dict)
-    # With their states.
+    # Changed experiments, with their states.
     _moved: dict[str, tuple[Loaded, str]] = field(default_factory=dict)
 
     def create(self, connection: Connection, identity: str, settings: ExperimentSettings, at: str) -> Loaded:
-        """Insert a new experiment at once: its number is needed for everything else."""
+        """Insert a new experiment immediately, because the other rows need its number."""
         text, experiment = as_text(settings.to_json()), Experiment(settings)
         head = first_hash(identity, text, at)
         values = {"id": identity, "name": settings.name, "status": experiment.phase, "seq": 0, "head": head}
@@ -189,7 +189,7 @@ class Changes:
         return Loaded(key.number, identity, at, experiment, 0, head)
 
     def add(self, loaded: Loaded, done: Done) -> None:
-        """Add what a command did to an experiment."""
+        """Add the event and the rows of a command."""
         event, number, seq = done.event, loaded.number, loaded.seq + 1
         if event is None:
             return
@@ -204,7 +204,7 @@ class Changes:
         self.touched.add(loaded.id)
 
     def row(self, connection: Connection, loaded: Loaded, round_: int, unit: str) -> dict[str, Any] | None:
-        """Return the row of a round that is no longer in memory: yet to be written, or stored."""
+        """Return the row of a round that the experiment no longer has in memory, from these changes or the database."""
         key = loaded.number, round_, loaded.unit_index[unit]
         if key in self._rounds:
             return self._rounds[key]
@@ -213,7 +213,7 @@ class Changes:
         return None if found is None else dict(found)
 
     def write(self, connection: Connection) -> int:
-        """Write everything inside a transaction; return how many rows that are."""
+        """Write all changes inside a transaction; return the number of rows."""
         heads: list[dict[str, Any]] = []
         checkpoints: list[dict[str, Any]] = []
         for loaded, status in self._moved.values():
