@@ -1,11 +1,11 @@
-"""Connections to the database of a store, transactions on it, and what its errors mean.
+"""Connections to the database of a store, its transactions, and the translation of database errors.
 
-There is one engine for writes, one for the reads of requests, and a small one for what must never wait for those: the
-writer's own reads, and tokens.
+There is one engine for writes, one for the reads of requests, and a small one for reads that must not wait for those:
+the writer's own, and tokens.
 
-SQLite: write-ahead log with `synchronous=FULL`, so that a commit is on the disk when it returns; writes begin with
-BEGIN IMMEDIATE; readers see the last commit and hold up nobody. Only the writing connection moves the log into the
-file. PostgreSQL: commits wait for the disk whatever the server's default; a lock is waited for, but not for ever.
+SQLite uses a write-ahead log with `synchronous=FULL`, so that a commit is synced to disk when it returns. Writes begin
+with BEGIN IMMEDIATE; readers see the last commit and do not block writes. Only the writing connection moves the log
+into the file. On PostgreSQL commits are synchronous, whatever the server's default, and waits for locks have a timeout.
 """
 
 import math
@@ -25,7 +25,7 @@ from aftereffect.service.store import schema
 from aftereffect.service.store.sqlite_file import SqliteFile, Unwritable
 
 PATIENCE_S = 10
-"""How long a connection from the pool, or a row that another process has locked, is waited for."""
+"""Seconds to wait for a connection from the pool, or for a row that another process has locked."""
 READERS, INTERNAL_READERS = 20, 8
 """How many connections read at a time: for requests; for the writer and for tokens."""
 PRAGMAS = "journal_mode=WAL", "synchronous=FULL", "wal_autocheckpoint=0"
@@ -39,8 +39,8 @@ POSTGRES_OPTIONS = (
     f"-c synchronous_commit=on -c lock_timeout={PATIENCE_S}s -c idle_in_transaction_session_timeout={3 * PATIENCE_S}s"
 )
 _UNKNOWN = "it is not known whether this was kept; ask and tell again: to repeat them is safe"
-# What the names of SQLite's errors and the codes of PostgreSQL's mean, the first that fits; all but the syncs that
-# failed say that nothing was kept: what was written but not synced may be there when the log is read again.
+# Prefixes of SQLite's error names and PostgreSQL's error codes, with their meaning; the first match counts. After a
+# failed sync it is unknown whether the data was stored; after the other errors it was not.
 _MEANINGS = (
     (("SQLITE_CORRUPT", "SQLITE_NOTADB", "XX"), "corrupt", "the store's file is damaged"),
     (("SQLITE_ERROR",), "corrupt", "the store's tables are not what they should be"),
@@ -49,7 +49,7 @@ _MEANINGS = (
     # A quota or a limit is the same to a user as a full disk. PostgreSQL: disk full, out of memory, limit exceeded.
     (("SQLITE_FULL", "SQLITE_IOERR", "53100", "53200", "53400"), "full", "the store could not write, nothing was kept"),
 )
-# Deadlock, serialization failure: nothing was kept, so the same again may do.
+# Deadlock, serialization failure: nothing was stored, and a retry may succeed.
 _PG_AGAIN = ("40P01", "40001")
 # What SQLite says of the file as a whole, not of some rows.
 _WHOLE = tuple(
@@ -79,9 +79,9 @@ def checked_url(address: str) -> URL:
 
 
 class Database:
-    """One store's database. file: the SQLite file it is in, None on PostgreSQL.
+    """The database of a store. file: its SQLite file, None on PostgreSQL.
 
-    kept_at, commit_s: when something was last committed (`time.monotonic`), and how long the commit took.
+    kept_at, commit_s: the time of the last commit (`time.monotonic`) and its duration in seconds.
     """
 
     def __init__(self, address: str) -> None:
@@ -100,9 +100,10 @@ class Database:
 
     @contextmanager
     def transaction(self) -> Iterator["Transaction"]:
-        """Write what is done inside; it is on the disk when the block has ended without an error, or not there at all.
+        """Run a block as a transaction: when it ends without an error, its changes have been synced to disk.
 
-        Where `rows` stays 0 nothing is committed: what only read needs no sync.
+        After an error in the commit, either all changes are stored or none. If `rows` is still 0 at the end, nothing is
+        committed, which saves a sync.
         """
         with self.writing.connect() as connection:
             transaction = Transaction(connection)
@@ -124,7 +125,7 @@ class Database:
                 raise
 
     def check(self) -> None:
-        """See that the database answers, from connections that other reads cannot use up."""
+        """Raise an error unless the database can be read; uses connections that requests cannot exhaust."""
         if self.file is not None:
             self.file.check(names_only=True)
         with self.internal.connect() as connection:
@@ -140,14 +141,14 @@ class Database:
 
 @dataclass
 class Transaction:
-    """A transaction on the writing connection. rows: how many rows it changes."""
+    """A transaction on the writing connection. rows: the number of rows it changes."""
 
     connection: Connection
     rows: int = 0
 
 
 def _sqlite(file: SqliteFile, readers: int) -> Engine:
-    """Return an engine for a SQLite file: with so many readers, or with 0 the one that writes."""
+    """Return an engine for a SQLite file. readers: the number of reading connections; 0 for the writing engine."""
     arguments: Any = {"check_same_thread": False, "timeout": PATIENCE_S, "isolation_level": None}
     engine = create_engine(URL.create("sqlite", database=str(file.path)), **_pool(readers or 1))
 
@@ -156,7 +157,7 @@ def _sqlite(file: SqliteFile, readers: int) -> Engine:
         if file.read_only and not readers:
             where = f"the store {str(file.path)!r}"
             raise Unwritable(f"{where} can only be read, nothing was kept: it, or its folder, is read-only")
-        # A new connection must be to the file that the first one was to.
+        # A new connection must open the same file as the first one.
         file.check(names_only=True)
         where = file.read_only_uri() if file.read_only else file.path.as_uri()
         connection: sqlite3.Connection = sqlite3.connect(where, uri=True, **arguments)
@@ -169,7 +170,7 @@ def _sqlite(file: SqliteFile, readers: int) -> Engine:
             file.connected()
         return connection
 
-    # The driver's own idea of when a transaction begins would leave out reads and changes of tables.
+    # Begin explicitly: the driver would not begin a transaction for reads and changes of tables.
     begin = "BEGIN" if readers else "BEGIN IMMEDIATE"
     event.listen(engine, "begin", lambda connection: connection.exec_driver_sql(begin))
     if not readers:
