@@ -1,18 +1,19 @@
-"""A SQLite file: the lock that gives it one owner, checks that it is still the same file, WAL checkpoints.
+"""A SQLite file: its lock, checks that it is still the same file, WAL checkpoints.
 
-Lock. One process writes a file: the one that holds `flock` on the database file itself. The lock belongs to the inode,
-so a hard link is the same store, and it ends with its holder, however that ends. Closing any descriptor of a file drops
-the POSIX locks that the process has on it, SQLite's too. So a process has one descriptor per inode: opened before
-SQLite opens the file, and closed after SQLite has closed it. A small file beside the database says who holds the lock,
-with the address if it is a server. It is believed only while the lock is held and only if its owner can be trusted.
+Lock. Only the process that holds `flock` on the database file writes to it. The lock belongs to the inode, so a hard
+link is the same store, and it is released when the process ends, even if it is killed. Closing any descriptor of a file
+drops all POSIX locks that the process has on it, including SQLite's. So a process has one descriptor per inode: opened
+before SQLite opens the file, and closed after SQLite has closed it. A small file beside the database has the process id
+of the lock's holder, and its address if it is a server. It is used only while the lock is held, and only if the file's
+owner is trusted.
 
 Identity. A file that is removed or replaced while it is open goes on taking writes that nobody finds again, and one
 that is overwritten in place no longer fits its log. So names, size, time and header are compared around every commit.
 Only a checkpoint by this process changes the database file; everything else goes into the log. Once a file was found to
 be changed, nothing is acknowledged until the store is opened anew.
 
-Read-only files. SQLite wants to create files beside a database even to read it. Where it cannot, it is told that the
-file does not change (`immutable`), which is true while no log lies beside it and this process shares the lock.
+Read-only files. SQLite creates files beside a database even to read it. If it cannot, the file is opened as
+`immutable`, which is correct while there is no log beside it and this process has a shared lock.
 """
 
 import contextlib
@@ -34,19 +35,19 @@ from aftereffect.service.errors import Refused
 
 PAUSE = 0.05
 NOTICE_S = 2.0
-"""After so long, whoever waits for a lock is told who holds it."""
+"""After waiting this many seconds for a lock, a warning names its holder."""
 HEADER = 100
 """How many bytes the header of a SQLite file has."""
 
 _log = logging.getLogger(__name__)
 _EFFECTIVE = os.access in os.supports_effective_ids
-# The inodes that this process has locked.
+# The (device, inode) pairs that this process has locked.
 _locked: set[tuple[int, int]] = set()
 _guard = threading.Lock()
 
 
 class Unwritable(SQLAlchemyError):
-    """The store cannot be written to, for a reason that the database itself does not know."""
+    """The store cannot be written to, for a reason that the database itself does not report."""
 
 
 class SqliteFile:
@@ -70,9 +71,9 @@ class SqliteFile:
         self._stamp, self._header = (0, 0), b""
 
     def lock(self, wait: float, address: str | None = None) -> None:
-        """Take the lock within `wait` seconds, creating the file if there is none, or say who has it.
+        """Take the lock within `wait` seconds, or raise Refused with its holder; create the file if it does not exist.
 
-        address: of the server, if it is one that takes the lock.
+        address: the server's address, if a server takes the lock.
         """
         began, noticed = time.monotonic(), False
         while not self._try_lock():
@@ -80,7 +81,7 @@ class SqliteFile:
             by = f"process {found['pid']}" if found["pid"] else "another process"
             if found["address"]:
                 by = f"the server at {found['address']} ({by})"
-            # At least two tries: whoever only asks for the holder has the lock for an instant.
+            # At least two attempts, because `holder` in another process takes the lock for an instant.
             if waited >= max(wait, 2 * PAUSE):
                 by += ": talk to it instead" if found["address"] else ""
                 raise Refused("busy", f"store is in use by {by} (waited {wait:g} s)", **found)
@@ -101,7 +102,7 @@ class SqliteFile:
             if _stat(self.path)[:2] in _locked:
                 return False
             try:
-                # Readable by its owner alone, as SQLite then makes the files beside it.
+                # Created with mode 0600; SQLite gives the files beside it the same mode.
                 descriptor = _open(self.path, os.O_RDWR | os.O_CREAT)
             except OSError as error:
                 rule = "store must be in a folder that can be written to"
@@ -116,7 +117,7 @@ class SqliteFile:
             return True
 
     def release(self) -> None:
-        """Let go of the lock, after all connections to the file have been closed."""
+        """Release the lock, after all connections to the file have been closed."""
         with _guard:
             if self._inode is not None:
                 _locked.discard(self._inode)
@@ -184,9 +185,9 @@ class SqliteFile:
         return _stat(self._names[1])[2]
 
     def checkpoint(self, writing: Engine) -> None:
-        """Move the log into the file, as far as readers allow. Called between two transactions by the one who writes.
+        """Move the log into the database file, as far as readers allow. Called by the writer between transactions.
 
-        The log begins again at its start only when all of it has been moved and nothing came meanwhile.
+        The log is overwritten from its start only after all of it has been moved, with no commit in between.
         """
         self.rows = 0
         try:
@@ -198,20 +199,20 @@ class SqliteFile:
                 self._note()
                 connection.close()
         except (SQLAlchemyError, sqlite3.Error) as error:
-            # A full disk, say, only puts it off.
+            # A failure (for example a full disk) only postpones this.
             _log.warning("the log could not be moved into the file yet: %s", error)
 
 
 def holder_path(database: Path) -> Path:
-    """Return the file that says who holds the lock of a database file."""
+    """Return the path of the file that names the holder of a database file's lock."""
     return database.with_name(database.name + ".holder")
 
 
 def holder(database: Path) -> dict[str, Any] | None:
-    """Return {"pid", "address"} of who holds the lock of a SQLite file, None if nobody does.
+    """Return {"pid", "address"} of the process that holds the lock of a SQLite file, None if it is not locked.
 
-    Both are None where that is not known, or said by a file that another user put there: whoever follows an address
-    sends a token there.
+    Both are None if they are unknown, or if the holder file belongs to another user: clients send a token to the
+    address, so it must be trusted.
     """
     with _guard:
         if _stat(database)[:2] not in _locked:
@@ -239,7 +240,7 @@ def owner(descriptor: int) -> int:
 
 
 def _trusted(descriptor: int, database: Path) -> bool:
-    """Say whether a file was made by this user, by root, or by whoever owns the database."""
+    """Return whether a file belongs to this user, to root, or to the owner of the database."""
     return owner(descriptor) in {os.geteuid(), 0, database.stat().st_uid}
 
 
@@ -252,7 +253,7 @@ def _flock(descriptor: int, kind: int) -> bool:
 
 
 def _open(path: Path, flags: int) -> int:
-    """Open a file, not through a link, by a descriptor that is none of the standard streams, should one be closed."""
+    """Open a file without following a link; the descriptor is above 2, even if a standard stream is closed."""
     descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     if descriptor > 2:
         return descriptor
@@ -272,7 +273,7 @@ def _opened(path: Path, flags: int) -> Iterator[int]:
 
 
 def _stat(name: str | Path) -> tuple[int, int, int, int]:
-    """Return device, inode, size and time of a file; zeros where there is none."""
+    """Return device, inode, size and modification time (ns) of a file; zeros if it does not exist."""
     try:
         found = os.stat(name)
     except OSError:
