@@ -1,6 +1,6 @@
-"""What an experiment is now: the learner, the recent rounds, the counts.
+"""The state of an experiment: the learner, the recent rounds, the counts.
 
-It applies changes without checking them: `experiment.py` checks who may do what, and when, before it calls this.
+Changes are applied without checks: `experiment.py` checks that a command is allowed before it calls this.
 """
 
 import copy
@@ -28,20 +28,20 @@ PLAIN = (
     *("phase", "last", "waiting", "block", "block_start", "block_closed", "updates", "warm_until", "mixed_until"),
     *("away", "arm_was_away", "plays", "counts", "sum", "shift", "paused_at", "started_at", "finished_at"),
 )
-"""What is saved as it is."""
+"""The attributes of `State` that are plain JSON values."""
 
 
 def substitute(
     seed: int, block_start: int, unit: int, probabilities: Sequence[float], away: Collection[int]
 ) -> tuple[int, float]:
-    """Return an arm to play in place of one that is away, and the probability it was chosen with.
+    """Return an arm to play instead of one that is away, and the probability with which it was drawn.
 
-    It is drawn from the learner's probabilities among the arms that are there, by a number that depends on seed, block
-    and unit alone: it is the same for a whole block, and the same again when the log is replayed.
+    It is drawn with the learner's probabilities, restricted to the available arms. The draw depends only on seed, block
+    and unit, so it is the same in all rounds of a block and when the log is replayed.
     """
     present = [i for i in range(len(probabilities)) if i not in away]
     whole = sum(probabilities[i] for i in present)
-    # A learner that has all but given up on every arm that is there leaves no shares to go by.
+    # If all available arms have probability 0, draw uniformly.
     shares = [probabilities[i] / whole if whole > 0.0 else 1.0 / len(present) for i in present]
     words = hashlib.sha256(f"stand-in:{seed}:{block_start}:{unit}".encode()).digest()
     left = int.from_bytes(words[:6], "big") / 2**48
@@ -53,20 +53,19 @@ def substitute(
 
 
 def fingerprint(probabilities: Sequence[float]) -> list[float] | str:
-    """Return probabilities as an event has them: as they are, or as their SHA-256 where there are many."""
+    """Return probabilities as stored in an event: unchanged for up to 16 arms, otherwise as a SHA-256 hash."""
     if len(probabilities) <= 16:
         return list(probabilities)
     return hashlib.sha256(struct.pack(f"<{len(probabilities)}d", *probabilities)).hexdigest()
 
 
 class State:
-    """The state of an experiment; panel: the learner, made from the settings if it is not given.
+    """The state of an experiment. panel: the learner, by default built from the settings.
 
-    probabilities: the learner's. open: the round that waits for reports; waiting: for how many units. last: the latest
-    round opened. block: its block, from 1; block_closed: that block has been learned from. warm_until: the last round
-    of the latest warm-up. mixed_until: for each unit, the last round whose total holds effects of an arm and of its
-    substitute. away: the arms that cannot be played; arm_was_away: whether there ever was one. shift: the days of all
-    pauses.
+    probabilities: the learner's. open: the open round; waiting: the number of units without a report in it. last: the
+    latest round opened. block: its block, from 1; block_closed: the block has been learned from. warm_until: the last
+    round of the latest warm-up. mixed_until: for each unit, the last round whose total mixes effects of an arm and of
+    its substitute. away: the unavailable arms; arm_was_away: whether there ever was one. shift: the days of all pauses.
     """
 
     def __init__(self, settings: ExperimentSettings, panel: Panel | None = None) -> None:
@@ -98,11 +97,11 @@ class State:
 
     @cached_property
     def plan(self) -> Plan:
-        """What was to be expected of this learner before it started."""
+        """The plan of the settings, as shown before the start."""
         return plan(self.settings, self.panel)
 
     def begin_round(self, at: str) -> Round:
-        """Ask the learner, put substitutes where arms are away, and wait for every unit."""
+        """Open the next round: draw arms from the learner, and substitute those that are away."""
         drawn = self.panel.ask()
         self.last += 1
         start = self.panel.block_start
@@ -137,10 +136,10 @@ class State:
         return played
 
     def _played(self, drawn: Sequence[int]) -> tuple[Sequence[int], list[float]]:
-        """Return the arms that are played, with their probabilities: what was drawn, or substitutes.
+        """Return the arms to play, drawn or substituted, with their probabilities.
 
-        The learner takes what a substitute brings for the loss of the arm that is away. So blocks end as ever, and an
-        arm is charged what the others bring while it is away: it neither gains on them nor falls behind.
+        The learner attributes the result of a substitute to the arm that is away. So blocks end as usual, and while an
+        arm is away it is credited with the results of the others: it neither gains on them nor falls behind.
         """
         probabilities = [self.probabilities[i] for i in drawn]
         if not any(arm in self.away for arm in drawn):
@@ -153,21 +152,21 @@ class State:
         return arms, probabilities
 
     def _note_mixed(self, arms: Sequence[int]) -> None:
-        """Where another arm is played than in the round before, d totals hold effects of both."""
+        """Set `mixed_until` for units whose arm differs from the previous round: d totals mix effects of both arms."""
         before = self.recent.since(self.last - 1)[0].arms
         for u, (was, now) in enumerate(zip(before, arms, strict=True)):
             if was != now:
                 self.mixed_until[u] = self.last + self.settings.max_delay - 1
 
     def record(self, played: Round, u: int, total: float | None, at: str) -> str:
-        """Write a report into the open round; return its status."""
+        """Record a report in the open round; return its status."""
         self.waiting -= 1
         status = self._count(total, 1)
         played.reports[u] = Report(total, status, at)
         return status
 
     def correct(self, played: Round, u: int, total: float | None, at: str) -> None:
-        """Put another total in the place of an earlier one; the learner hears of it if it took the first."""
+        """Replace a total; amend it in the learner too, unless the round is still open or the total is withheld."""
         if played is not self.open and not played.withheld[u]:
             self.panel.amend(u, played.number, total)
         played.reports[u] = Report(total, self.recount(played.reports[u].total, total), at)
@@ -179,7 +178,7 @@ class State:
         return self._count(total, 1)
 
     def _count(self, total: float | None, sign: int) -> str:
-        """Count a report, or take it out again; return its status."""
+        """Count a report (sign 1) or remove it from the counts (sign -1); return its status."""
         if total is None:
             self.counts["missing"] += sign
             return MISSING
@@ -188,12 +187,12 @@ class State:
             self.sum += sign * total
             return REPORTED
         self.counts["void"] += sign
-        # Every total out of range is counted, also if it was corrected since.
+        # Totals out of range stay counted after a correction.
         self.counts["out_of_range"] += sign > 0
         return VOID
 
     def end_round(self, u: int, at: str) -> tuple[dict[str, Any], list[Row]]:
-        """Tell the learner the round that is complete; return what its event says of it, and the rows that changed.
+        """Pass the complete round to the learner; return fields for the event, and the rows that changed.
 
         u: the unit that reported last; its row comes first.
         """
@@ -221,9 +220,9 @@ class State:
         return outcome, [p.row(self.settings, v) for p, v in changed]
 
     def _measure(self, end: Round, told_last: int, measured: int) -> list[tuple[Round, int]]:
-        """Note which rounds of the block were learned from, and what the last ones say about the arms.
+        """Set `measured` in the rounds of a block that has ended, and add its window to the tallies of the arms.
 
-        Return the rounds and units that changed, the unit told last before all others.
+        Return the rounds and units that changed, starting with the unit that reported last.
         """
         first, known = end.number - measured + 1, [fed is not None for fed in end.fed]
         changed = [(end, told_last), *((end, u) for u in range(self.n_units) if u != told_last)]
@@ -243,14 +242,14 @@ class State:
         return changed
 
     def to_json(self) -> dict[str, Any]:
-        """Return all there is to know, with kind, version and digest."""
+        """Return the complete state as plain JSON, with kind, version and digest."""
         fields = {name: copy.copy(getattr(self, name)) for name in PLAIN}
         fields |= {"settings": self.settings.to_json(), "panel": self.panel.state(), "rounds": self.recent.state()}
         return saved.seal("Experiment", {**fields, "tallies": [[*astuple(tally)] for tally in self.tallies]})
 
     @classmethod
     def from_json(cls, state: Mapping[str, Any]) -> "State":
-        """Return the state that `to_json` described."""
+        """Restore a state from the result of `to_json`."""
         try:
             fields = saved.unseal(state, "Experiment", ("settings", "panel", "rounds", "tallies", *PLAIN))
             settings = ExperimentSettings.from_json(fields["settings"])
