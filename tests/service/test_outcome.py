@@ -42,7 +42,7 @@ def test_few_windows_have_no_standard_error() -> None:
         ((5.5, 7.5), (0.0, 2.0), "clear", "clearly ahead of b (1 over 2): by 5.5, with a standard error of 1.4"),
         ((2.0, 4.0), (0.0, 2.0), "open", "not clearly ahead of b (1 over 2): by 2, with a standard error of 1.4"),
         ((3.0, 3.0), (1.0, 1.0), "clear", "clearly ahead of b (1 over 2): by 2; all windows of an arm are equal"),
-        ((340e3, 360e3), (0.0, 2.0), "clear", "a had the best measured windows (350,000 a round over 2)"),
+        ((340e3, 360e3), (0.0, 2.0), "clear", "a had the best measured windows (350,000 per round over 2)"),
         ((9.0,), (0.0, 2.0), "unknown", "the error is unknown"),
     ],
 )
@@ -84,9 +84,12 @@ def test_a_tie_names_no_leader(probabilities: list[float], words: str) -> None:
 @pytest.mark.parametrize(
     ("windows", "words"),
     [
-        ([(1.0, 1.0), (1.0, 1.0), ()], "a and b had equally good measured windows (1 a round over 2 and 2)."),
-        ([(0.0, 2.0), (1.0,), ()], "a and b had equally good measured windows (1 a round over 2 and 1)."),
-        ([(1.0,), (0.5, 1.5), (0.0, 2.0)], "a, b and c had equally good measured windows (1 a round over 1, 2 and 2)."),
+        ([(1.0, 1.0), (1.0, 1.0), ()], "a and b had equally good measured windows (1 per round over 2 and 2)."),
+        ([(0.0, 2.0), (1.0,), ()], "a and b had equally good measured windows (1 per round over 2 and 1)."),
+        (
+            [(1.0,), (0.5, 1.5), (0.0, 2.0)],
+            "a, b and c had equally good measured windows (1 per round over 1, 2 and 2).",
+        ),
     ],
 )
 def test_equal_means_name_no_winner(windows: list[tuple[float, ...]], words: str, direction: str) -> None:

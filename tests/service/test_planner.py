@@ -151,7 +151,7 @@ def test_weekly_rounds_with_nine_weeks_make_few_decisions_a_year_and_the_plan_sa
 
 def test_a_delay_of_one_round_is_said_in_the_singular() -> None:
     text = " ".join(settled(2, 1).sentences)
-    assert "up to 1 round (1 day) after their own" in text
+    assert "up to 1 round (1 day) after the action" in text
     assert "The first total of a block still holds effects" in text
 
 

@@ -78,7 +78,7 @@ def _worst_case(state: State, value: float, trivial: float) -> str:
             reports = "1 report was" if gaps == 1 else f"{gaps:,} reports were"
             lines.append(f"It assumes complete reports; {reports} missing, void or withheld.")
     if state.arm_was_away:
-        lines.insert(0, "Not valid: an arm has been away, which the proofs do not cover. If no arm had been away:")
+        lines.insert(0, "Not valid: an arm has been away, which the proofs do not cover. Otherwise this would hold:")
     return " ".join(lines)
 
 
@@ -102,7 +102,7 @@ def _so_far(shown: Certificate | None, void: bool) -> list[str]:
     after = f"after {counted(shown.rounds, 'round')} and {counted(shown.updates, 'update')}"
     figure = f"at most the mean of the certificate, which is {amount(shown.value)} in this run{price}."
     if void:
-        return [f"Nor is the certificate so far. If no arm had been away: {after}, expected regret would be {figure}"]
+        return [f"Nor is the certificate so far. Otherwise, {after}, expected regret would be {figure}"]
     says = "informative" if shown.informative else "not informative yet"
     worth = f"This is {says}: regret can be at most {amount(shown.trivial)}."
     return [f"So far: {after}, expected regret is {figure} {worth}"]

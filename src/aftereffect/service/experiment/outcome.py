@@ -91,7 +91,7 @@ def _tie(found: dict[str, Any], first: Sequence[int], arms: Sequence[str], talli
     names = ", ".join(arms[i] for i in first[:-1]) + f" and {arms[first[-1]]}"
     windows = ", ".join(f"{tallies[i].count:,}" for i in first[:-1]) + f" and {tallies[first[-1]].count:,}"
     mean = amount(tallies[first[0]].mean)
-    return [f"No difference yet: {names} had equally good measured windows ({mean} a round over {windows})."]
+    return [f"No difference yet: {names} had equally good measured windows ({mean} per round over {windows})."]
 
 
 def _lead(found: dict[str, Any], ranked: Sequence[int], arms: Sequence[str], tallies: Sequence[Tally]) -> list[str]:
@@ -99,7 +99,7 @@ def _lead(found: dict[str, Any], ranked: Sequence[int], arms: Sequence[str], tal
     if not ranked:
         return ["No window was measured, so nothing can be said about which arm is best."]
     first = tallies[ranked[0]]
-    best = f"{arms[ranked[0]]} had the best measured windows ({amount(first.mean)} a round over {first.count:,})"
+    best = f"{arms[ranked[0]]} had the best measured windows ({amount(first.mean)} per round over {first.count:,})"
     if len(ranked) == 1:
         return [f"{best}, but no other arm was measured."]
     second = tallies[ranked[1]]

@@ -58,14 +58,14 @@ def _rhythm(design: Design, found: Rhythm) -> list[str]:
     if design.player == "default":
         learned = f"the last ones are, {found.mean_measured:.1f} on average"
     lines = [
-        f"Carry-over: effects arrive up to {counted(d, 'round')} ({duration(d * r)}) after their own. Other tools call "
-        "this the attribution window, conversion window, max_lag, lookback or washout.",
+        f"Carry-over: effects arrive up to {counted(d, 'round')} ({duration(d * r)}) after the action. Other tools "
+        "call this the attribution window, conversion window, max_lag, lookback or washout.",
         f"An arm stays for a block of at least {shortest} rounds ({duration(shortest * r)}), {mean:.1f} on average "
         f"({_days(mean * r)}). The first {first} effects of the previous arm and are not learned from; {learned}.",
     ]
     if design.carry_over is not None and design.carry_over.half_life is not None:
         lines.append(
-            f"The carry-over ends when {100 * LEFT_OVER:g}% of an effect is left; this rest, which arrives later, "
+            f"The carry-over ends when {100 * LEFT_OVER:g}% of an effect is left; this part arrives later and "
             "violates the guarantee's assumption."
         )
     return lines
