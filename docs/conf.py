@@ -22,6 +22,8 @@ extensions = [
     "sphinx.ext.viewcode",
     "sphinx_copybutton",
     "docstrings",
+    "formulas",
+    "links",
     "study_page",
 ]
 exclude_patterns = ["gallery", "studies/README.md", "extensions", "static", "**.ipynb_checkpoints"]
@@ -40,13 +42,13 @@ nb_execution_raise_on_error = True
 nb_merge_streams = True
 
 # Docstrings name arguments as `name: text`; `extensions/docstrings.py` turns them into reStructuredText.
-autodoc_typehints = "description"
-autodoc_typehints_description_target = "documented"
+autodoc_typehints = "signature"
+autodoc_typehints_format = "short"
 autodoc_member_order = "bysource"
 autodoc_preserve_defaults = True
 autodoc_inherit_docstrings = True
 python_use_unqualified_type_names = True
-python_maximum_signature_line_length = 88
+python_maximum_signature_line_length = 76
 python_display_short_literal_types = True
 add_module_names = False
 toc_object_entries_show_parents = "hide"

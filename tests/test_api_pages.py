@@ -65,3 +65,12 @@ def test_the_kernel_forms_are_described() -> None:
 def test_the_client_and_its_twin_without_a_server_have_the_same_operations() -> None:
     operations = {name for name in dir(ae.Client) if not name.startswith("_")}
     assert operations <= {name for name in dir(Local) if not name.startswith("_")}
+
+
+def test_the_theory_page_names_functions_and_tests_that_exist() -> None:
+    text = (DOCS / "theory" / "index.md").read_text(encoding="utf-8")
+    functions, paths = re.findall(r"`theory\.(\w+)`", text), re.findall(r"`(tests/[\w./]+)`", text)
+    assert len(functions) >= 15
+    assert len(paths) >= 15
+    assert not [name for name in functions if not hasattr(ae.theory, name)]
+    assert not [path for path in paths if not (DOCS.parent / path).exists()]

@@ -1,6 +1,6 @@
-"""Docstrings, which are plain text for `help()`, as reStructuredText for the site.
+"""Docstrings, which are plain text for `help()`, as reStructuredText for the site; signatures with readable types.
 
-- `code` in single backticks becomes a link to the object if it is public, else code;
+- `code` in single backticks becomes a link to the object if it is public, else code; so does the name of a class;
 - an indented block after an empty line is a formula or a table: a literal block;
 - a line "name: text" about an argument or a field becomes an entry of the list of parameters;
 - docs/theory/adaptive.md becomes a link to that page.
@@ -9,37 +9,68 @@
 import inspect
 import re
 from contextlib import suppress
-from typing import Any
+from dataclasses import is_dataclass
+from typing import Any, get_args
 
+from pydantic import BaseModel
 from sphinx.application import Sphinx
+from sphinx.util.typing import stringify_annotation
 
 import aftereffect
+from aftereffect import studies
+from aftereffect.players.base import BasePlayer, Common, Range
 
-NAMESPACES = ("labelled", "rivals", "spreads", "tables", "theory")
+SPACES = {name: getattr(aftereffect, name) for name in ("labelled", "rivals", "spreads", "tables", "theory")}
+SPACES["studies"] = studies
+
 CODE = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
-PAGE = re.compile(r"docs/((?:theory/)?\w+)\.md(?:, sections? \d+)?")
-ENTRY = re.compile(r"^([a-z]\w*(?:(?:, | and )[a-z]\w*)*): (.*)")
+PAGE = re.compile(r"docs/((?:theory|guides)/[\w-]+)\.md")
+NAMES = r"[a-z]\w*(?:(?:, | and )[a-z]\w*)*"
+ENTRY = re.compile(rf"^({NAMES}): (.*)")
+# A second entry may follow on the same line: "low: the least. high: the most."
+NEXT = re.compile(rf"(?<=[.;)]) (?=({NAMES}): )")
 # Code and *emphasis* stay as they are; |x|, L_ and a lone asterisk are plain text in docstrings.
 KEPT = re.compile(r"(`[^`\n]+`|(?<!\w)\*\w[^*\n]*\*)")
 MARKUP = re.compile(r"(\||\*|(?<=\w)_(?=\W|$))")
+CLASS = re.compile(r"(?<![\w.`])([A-Z][a-z]+[A-Z0-9]\w*|UCB1)(?![\w`(])")
+
+ARRAY_LIKE = re.compile(r"~numpy\._typing\._array_like\._Buffer \| .*?_NestedSequence\[complex \| bytes \| str\]")
+ARRAY = re.compile(r"~numpy\.ndarray\[tuple\[~typing\.Any, \.\.\.\], ~numpy\.dtype\[~numpy\.\w+\]\]")
+COMMON = re.compile(r"\*\*\w+: ~typing\.Unpack\[~aftereffect\.players\.base\.(Common|Range)\]")
 
 
-def target(name: str) -> str | None:
+def public_names() -> dict[str, str]:
+    """Return where every public class and function is described, by where it is defined."""
+    found = {}
+    for space, module in {**SPACES, "": aftereffect}.items():
+        for name in getattr(module, "__all__", None) or vars(module):
+            thing = getattr(module, name)
+            if inspect.isclass(thing) or inspect.isfunction(thing):
+                found[f"{thing.__module__}.{thing.__qualname__}"] = ".".join(filter(None, ("aftereffect", space, name)))
+    return {defined: public for defined, public in found.items() if defined.startswith("aftereffect.")}
+
+
+# Replies of the service that others extend.
+BASES = ("Row", "Summary")
+
+PUBLIC = public_names()
+BY_NAME = {name.rpartition(".")[2]: name for name in PUBLIC.values()}
+
+
+def target(code: str) -> str | None:
     """Return the public name that a piece of code refers to, or None.
 
     >>> target("Exp3"), target("theory.tuning"), target("ask")
     ('aftereffect.Exp3', 'aftereffect.theory.tuning', None)
     """
-    name = name.removeprefix("aftereffect.").removeprefix("ae.").removesuffix("()")
+    name = code.removeprefix("aftereffect.").removeprefix("ae.").removesuffix("()")
     head, _, rest = name.partition(".")
-    if head in NAMESPACES:
-        found = getattr(aftereffect, head)
-        return f"aftereffect.{name}" if rest and hasattr(found, rest) else None
-    if head in aftereffect.__all__:
-        return f"aftereffect.{name}"
-    owners = [space for space in NAMESPACES if head in getattr(getattr(aftereffect, space), "__all__", ())]
-    owners += ["theory"] * (head != "rates" and inspect.isfunction(getattr(aftereffect.theory, head, None)))
-    return f"aftereffect.{owners[0]}.{name}" if owners else None
+    if head in SPACES:
+        return BY_NAME.get(rest)
+    if head not in BY_NAME or head in ("rates", "tuning", "delayed", "draw"):
+        return None
+    owner = BY_NAME[head]
+    return f"{owner}.{rest}" if rest else owner
 
 
 def linked(found: re.Match[str]) -> str:
@@ -51,9 +82,13 @@ def linked(found: re.Match[str]) -> str:
 
 def prose(line: str) -> str:
     """Return a line of plain text as reStructuredText."""
-    pieces = KEPT.split(line)
-    escaped = "".join(piece if KEPT.fullmatch(piece) else MARKUP.sub(r"\\\1", piece) for piece in pieces)
-    return PAGE.sub(r":doc:`/\1`", CODE.sub(linked, escaped))
+    line = re.sub(r"^([A-Za-z]\.)(?=\s|$)", r"\\\1", line)
+    pieces = [
+        piece if KEPT.fullmatch(piece) else CLASS.sub(lambda word: f"`{word[0]}`" if target(word[0]) else word[0],
+                                                      MARKUP.sub(r"\\\1", piece))
+        for piece in KEPT.split(line)
+    ]
+    return PAGE.sub(r":doc:`\1 </\1>`", CODE.sub(linked, "".join(pieces)))
 
 
 def arguments(what: str, found: Any) -> set[str]:
@@ -64,49 +99,146 @@ def arguments(what: str, found: Any) -> set[str]:
     return names
 
 
-def converted(lines: list[str], names: set[str]) -> list[str]:
+def entries(text: str, names: set[str]) -> list[tuple[str, str]] | None:
+    """Return the entries on a line, as names and text; None if it is not about arguments."""
+    result = []
+    for part in split_entries(text, names):
+        found = ENTRY.match(part)
+        if found is None or not set(re.split(r", | and ", found[1])) <= names:
+            return None
+        result.append((found[1], found[2]))
+    return result
+
+
+def split_entries(text: str, names: set[str]) -> list[str]:
+    """Return the parts of a line that begin with the name of an argument and a colon.
+
+    >>> split_entries("low: the least. high: the most.", {"low", "high"})
+    ['low: the least.', 'high: the most.']
+    """
+    parts, start = [], 0
+    for found in NEXT.finditer(text):
+        if set(re.split(r", | and ", found[1])) <= names:
+            parts.append(text[start : found.start()])
+            start = found.end()
+    return [*parts, text[start:]]
+
+
+def listed(words: str, text: str) -> str:
+    """Return an item of the list of parameters."""
+    return f"    - **{words}** – {prose(text)}"
+
+
+def converted(lines: list[str], names: set[str], heading: str = "Parameters") -> list[str]:
     """Return the lines of a docstring as reStructuredText; names: its arguments and fields.
 
     >>> converted(["Text.", "", "    a = b", "", "low: the least."], {"low"})
-    ['Text.', '', '::', '', '    a = b', '', ':param low: the least.']
+    ['Text.', '', '.. code-block:: text', '', '    a = b', '', ':Parameters:', '    - **low** – the least.']
     """
     result: list[str] = []
     literal = example = entry = False
     for line in lines:
-        blank, indent = not line.strip(), len(line) - len(line.lstrip())
-        starts = bool(not result or not result[-1].strip())
-        if blank:
+        indent = len(line) - len(line.lstrip())
+        starts = not result or not result[-1].strip()
+        if not line.strip():
             example = entry = False
             result.append("")
             continue
-        if not indent:
-            literal = False
+        literal = literal and indent > 0
         example = example or line.lstrip().startswith(">>>")
-        listed = re.match(r"(- |\* |\d+\. )", line)
         if literal or example:
             result.append(line)
         elif indent and starts:
             literal = True
-            result += ["::", "", line]
-        elif (found := ENTRY.match(line)) and set(re.split(r", | and ", found[1])) <= names:
+            result += [".. code-block:: text", "", line]
+        elif not indent and (found := entries(line, names)):
+            before = next((past for past in reversed(result) if past.strip()), "")
+            if not before.startswith(("    - **", "      ")):
+                result += [] if starts else [""]
+                result.append(f":{heading}:")
+            elif starts:
+                result.pop()
             entry = True
-            if not starts and not result[-1].startswith((":param", " ")):
-                result.append("")
-            first, *others = re.split(r", | and ", found[1])
-            result += [f":param {first}: {prose(found[2])}"]
-            result += [f":param {other}: See ``{first}``." for other in others]
+            result += [listed(words, text) for words, text in found]
         elif entry:
-            result.append("    " + prose(line.lstrip()))
-        elif listed and not starts and not re.match(r"(- |\* |\d+\. |  )", result[-1]):
+            first, *others = split_entries(line.strip(), names)
+            result.append("      " + prose(first))
+            result += [listed(*pair) for other in others for pair in entries(other, names) or []]
+        elif re.match(r"(- |\* |\d+\. )", line) and not starts and not re.match(r"(- |\* |\d+\. |  )", result[-1]):
             result += ["", prose(line)]
         else:
             result.append(prose(line))
     return result
 
 
+def shared(found: Any) -> set[str]:
+    """Return the names of the arguments that all players share, if a function or class takes them."""
+    with suppress(TypeError, ValueError):
+        for argument in inspect.signature(found).parameters.values():
+            for kind in get_args(argument.annotation):
+                if kind in (Range, Common):
+                    return set(kind.__annotations__)
+    return set()
+
+
+def shared_entries(names: set[str]) -> list[str]:
+    """Return what the docstrings of `Range` and `Common` say about these arguments."""
+    kinds = [Range, Common] if "out_of_range" in names else [Range]
+    result: list[str] = []
+    for line in [line for kind in kinds for line in (inspect.getdoc(kind) or "").splitlines()[2:]]:
+        found = entries(line, set(Common.__annotations__))
+        result.append(listed(*found[0]) if found else "      " + prose(line.strip()))
+    return result
+
+
+def fields(model: type[BaseModel], known: str) -> list[str]:
+    """Return the fields of a reply of the service; known: its docstring."""
+    base = model.__mro__[1]
+    result = ["", ":Fields:"]
+    for name, field in model.model_fields.items():
+        if name in getattr(base, "model_fields", {}):
+            continue
+        kind = clean(stringify_annotation(field.annotation, "smart")).replace("typing.", "").replace("~", "")
+        kind = re.sub(r"Literal\[(.*?)\]", lambda found: found[1].replace(", ", " | "), kind)
+        said = re.search(rf"^\s*- \*\*[^*]*\b{name}\b[^*]*\*\* – (.*(?:\n      .*)*)", known, re.M)
+        words = said[1].replace("\n     ", "") if said else prose(field.description or "")
+        result.append(f"    - **{name}**: ``{kind}``{' – ' if words else ''}{words}")
+    if base.__name__ in BASES:
+        result += ["", f"It has the fields of :py:class:`~aftereffect.service.messages.{base.__name__}`, too."]
+    return result if len(result) > 2 else []
+
+
+def clean(text: str) -> str:
+    """Return types as a reader would write them, with links to where they are described."""
+    text = ARRAY.sub("ndarray", ARRAY_LIKE.sub("ArrayLike", text))
+    return re.sub(r"~(aftereffect\.[\w.]+)", lambda name: "~" + PUBLIC.get(name[1], name[1]), text)
+
+
+def expanded(found: re.Match[str]) -> str:
+    """Return the arguments that all players share, with their defaults."""
+    taken = inspect.signature(BasePlayer._take_range).parameters.values()
+    words = [f"{argument}" for argument in taken if argument.kind is argument.KEYWORD_ONLY]
+    return ", ".join(words + ["out_of_range: str = 'raise'"] * (found[1] == "Common"))
+
+
 def docstring(app: Sphinx, what: str, name: str, found: Any, options: Any, lines: list[str]) -> None:
     """Convert a docstring in place."""
-    lines[:] = converted(lines, arguments(what, found))
+    common = shared(found) if what in ("class", "function", "method") else set()
+    record = inspect.isclass(found) and (issubclass(found, tuple | BaseModel) or is_dataclass(found))
+    lines[:] = converted(lines, arguments(what, found) | common, "Fields" if record else "Parameters")
+    if inspect.isclass(found) and issubclass(found, BaseModel):
+        text = "\n".join(lines)
+        kept = re.sub(r"^:Fields:\n(    .*\n?)*", "", text, flags=re.M)
+        lines[:] = [*kept.splitlines(), *fields(found, text)]
+    elif common and "**direction, low, high**" not in "\n".join(lines):
+        items = [number + 1 for number, line in enumerate(lines) if line.startswith("    - **")]
+        place = items[-1] if items else [*(n for n, line in enumerate(lines) if line.startswith(">>>")), len(lines)][0]
+        if not items:
+            lines[place:place] = ["", ":Parameters:", *shared_entries(common), ""]
+        else:
+            while place < len(lines) and lines[place].startswith("      "):
+                place += 1
+            lines[place:place] = shared_entries(common)
 
 
 def skipped(app: Sphinx, what: str, name: str, found: Any, skip: bool, options: Any) -> bool | None:
@@ -116,12 +248,14 @@ def skipped(app: Sphinx, what: str, name: str, found: Any, skip: bool, options: 
 
 
 def signature(
-    app: Sphinx, what: str, name: str, found: Any, options: Any, arguments: str | None, returned: str | None
+    app: Sphinx, what: str, name: str, found: Any, options: Any, taken: str | None, returned: str | None
 ) -> tuple[str | None, str | None] | None:
-    """Show no arguments for a class that is not meant to be called: a protocol."""
-    if what == "class" and getattr(found, "_is_protocol", False):
+    """Simplify types, and show no arguments for protocols and for the service's replies, which nobody constructs."""
+    if what == "class" and (getattr(found, "_is_protocol", False) or issubclass(found, BaseModel)):
         return "", None
-    return None
+    if what == "exception":
+        return None
+    return COMMON.sub(expanded, clean(taken)) if taken else taken, clean(returned) if returned else returned
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

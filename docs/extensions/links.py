@@ -1,0 +1,58 @@
+"""Links that pages need not write: from `ae.simulate` to its description, from the list of studies to their pages."""
+
+import re
+from typing import Any
+
+from docstrings import SPACES, target
+from docutils import nodes
+from sphinx import addnodes
+from sphinx.application import Sphinx
+from sphinx.transforms import SphinxTransform
+
+NAME = re.compile(rf"(?:ae|aftereffect|{'|'.join(SPACES)})(?:\.\w+)+|[A-Z][a-z]+[A-Z]\w*")
+STUDY = re.compile(r"/?(?:studies/)?(\w+)/index\.html")
+
+
+class CodeLinks(SphinxTransform):
+    """Link code that names something public to its description."""
+
+    default_priority = 870
+
+    def apply(self, **_: Any) -> None:
+        """Wrap the code in a reference; where nothing is described under the name, it stays code."""
+        for code in list(self.document.findall(nodes.literal)):
+            found = NAME.match(code.astext())
+            rest = code.astext()[found.end() :] if found else "-"
+            goal = target(found[0]) if found and (not rest or rest.startswith("(")) else None
+            if goal is None or isinstance(code.parent, nodes.reference | addnodes.pending_xref | nodes.title):
+                continue
+            link = addnodes.pending_xref("", refdomain="py", reftype="obj", reftarget=goal, refdoc=self.env.docname)
+            code["classes"] += ["xref", "py"]
+            code.replace_self(link)
+            link += code
+
+
+class StudyLinks(SphinxTransform):
+    """Link a study to its page on the site, where the source links to the report as a file."""
+
+    default_priority = 100
+
+    def apply(self, **_: Any) -> None:
+        """Replace links to reports."""
+        if not self.env.docname.startswith("studies/"):
+            return
+        for link in list(self.document.findall(addnodes.download_reference)):
+            found = STUDY.fullmatch(link["reftarget"])
+            if found:
+                page = addnodes.pending_xref("", refdomain="std", reftype="doc", refexplicit=True, refwarn=True)
+                page.update_basic_atts({})
+                page["reftarget"], page["refdoc"] = f"/studies/{found[1]}", self.env.docname
+                page += link.children
+                link.replace_self(page)
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Register with Sphinx."""
+    app.add_transform(CodeLinks)
+    app.add_transform(StudyLinks)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
