@@ -32,6 +32,22 @@ class CodeLinks(SphinxTransform):
             link += code
 
 
+class TableCode(SphinxTransform):
+    """Let long paths in tables break after a slash."""
+
+    default_priority = 890
+
+    def apply(self, **_: Any) -> None:
+        """Put the places for breaks into the code."""
+        for table in self.document.findall(nodes.table):
+            for code in list(table.findall(nodes.literal)):
+                parts = re.split(r"(?<=/)(?=.)", code.astext())
+                if len(parts) > 1:
+                    code.clear()
+                    for part in parts:
+                        code += [nodes.Text(part), nodes.raw("", "<wbr>", format="html")]
+
+
 class StudyLinks(SphinxTransform):
     """Link a study to its page on the site, where the source links to the report as a file."""
 
@@ -55,4 +71,5 @@ def setup(app: Sphinx) -> dict[str, Any]:
     """Register with Sphinx."""
     app.add_transform(CodeLinks)
     app.add_transform(StudyLinks)
+    app.add_transform(TableCode)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

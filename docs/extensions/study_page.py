@@ -1,4 +1,7 @@
-"""The directive `study`: the report of a study, as it was published in docs/studies, inside a page of the site."""
+"""Reports of studies, as they were published in docs/studies, inside the site.
+
+The directive `study` inserts a report; `study-figures` shows the first figure of each of several reports.
+"""
 
 import re
 from pathlib import Path
@@ -11,6 +14,8 @@ from sphinx.util.docutils import SphinxDirective
 MAIN = re.compile(r"<main>(.*)</main>", re.S)
 LEFT_OUT = re.compile(r"<nav>.*?</nav>|<footer>.*?</footer>|<h1>.*?</h1>|<p class=\"kind\">.*?</p>|</?header>", re.S)
 HEADING = re.compile(r'<h2 id="([^"]+)">(.*?)</h2>', re.S)
+IMAGE = re.compile(r"<img [^>]*>")
+TITLE = re.compile(r"<h1>(.*?)</h1>", re.S)
 TAG = re.compile(r"<[^>]+>")
 
 
@@ -49,7 +54,29 @@ class StudyPage(SphinxDirective):
         return result
 
 
+class StudyFigures(SphinxDirective):
+    """Show the first figure of each report that is named, with a link to its page."""
+
+    required_arguments = 1
+    final_argument_whitespace = True
+
+    def run(self) -> list[nodes.Node]:
+        """Return one figure for each report."""
+        folder = Path(self.env.doc2path(self.env.docname)).parent
+        figures = ""
+        for name in self.arguments[0].split():
+            path = folder / name / "index.html"
+            self.env.note_dependency(str(path))
+            page = path.read_text(encoding="utf-8")
+            image, title = IMAGE.search(page), TITLE.search(page)
+            if image is None or title is None:
+                raise self.error(f"{path} has no figure or no title")
+            figures += f'<a href="{name}.html"><figure>{image[0]}<figcaption>{title[1]}</figcaption></figure></a>'
+        return [nodes.raw("", f'<div class="study-figures">{figures}</div>', format="html")]
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register with Sphinx."""
     app.add_directive("study", StudyPage)
+    app.add_directive("study-figures", StudyFigures)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
