@@ -26,7 +26,7 @@ class Ended:
         self.code, self.out, self.err = code, out, err
 
 
-def command(*words: str, env: dict[str, str] | None = None) -> Ended:
+def command(*words: str, env: dict[str, str] | None = None, app: typer.Typer = app) -> Ended:
     """Run `aftereffect WORDS` here; an error that is no exit is raised."""
     done = CliRunner().invoke(app, list(words), env=env, prog_name="aftereffect")
     if done.exception is not None and not isinstance(done.exception, SystemExit):

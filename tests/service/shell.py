@@ -1,7 +1,8 @@
 """A very small shell for the commands in the documentation: what it says must be what happens.
 
-Knows `aftereffect ...` (run in this process), `aftereffect serve ... &` and `kill %1` (a process of its own), `curl`
-with -s, -X, -H and -d, `NAME=$(command)`, `export NAME=value` and `$NAME`. Port 8000 stands for a free one.
+Knows `aftereffect ...` (run in this process), `aftereffect serve ... &` and `kill %1` (a process of its own), `python`
+and `cat` with a file, `curl` with -s, -X, -H and -d, `NAME=$(command)`, `export NAME=value` and `$NAME`, and
+`aftereffect ... > FILE`. Port 8000 stands for a free one.
 """
 
 import argparse
@@ -16,6 +17,9 @@ from pathlib import Path
 import httpx
 from tests.service import server
 from tests.service.ports import kept_port
+
+from aftereffect import cli
+from aftereffect.core.errors import AftereffectError
 
 SERVE = "import sys; from tests.service.server import app; app(sys.argv[1:], prog_name='aftereffect')"
 ROOT = Path(__file__).parents[2]
@@ -51,15 +55,31 @@ class Shell:
             return self.close()
         if words[0] == "curl":
             return _curl(words[1:])
+        if words[0] == "cat":
+            return 0, (self.folder / words[1]).read_text(encoding="utf-8")
+        if words[0] == "python":
+            return self._python(words[1:])
         if words[0] != "aftereffect":
             raise ValueError(f"the documentation's commands must be known here, but got {line!r}")
+        words, file = (words[:-2], words[-1]) if words[-2] == ">" else (words, None)
         before = Path.cwd()
         os.chdir(self.folder)
         try:
-            done = server.command(*words[1:], env=self.variables)
+            done = server.command(*words[1:], env=self.variables, app=cli.app)
+        except (AftereffectError, OSError) as error:
+            # As `cli.main` does.
+            return 2, f"aftereffect: {error}\n"
         finally:
             os.chdir(before)
-        return done.code, done.out + done.err
+        if file is None:
+            return done.code, done.out + done.err
+        (self.folder / file).write_text(done.out, encoding="utf-8")
+        return done.code, done.err
+
+    def _python(self, words: list[str]) -> tuple[int, str]:
+        command, environment = [sys.executable, *words], {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+        done = subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=120)
+        return done.returncode, done.stdout + done.stderr
 
     def _expanded(self, word: str) -> str:
         return re.sub(r"\$(\w+)", lambda found: self.variables[found[1]], word)

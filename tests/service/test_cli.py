@@ -121,7 +121,7 @@ def _lasting(text: str, name: str) -> str:
     return re.sub(r"\d{4}-\d\d-\d\dT[0-9:.+Z]+", "MOMENT", text.replace(name, "ID"))
 
 
-# Written out by hand, as docs/service.md promises them.
+# Written out by hand, as docs/guides/operate.md promises them.
 EXITS = {
     "invalid": 2,
     "not_found": 3,

@@ -58,7 +58,7 @@ class Service(ABC):
         self.close()
 
     def create(self, **settings: Any) -> Overview:
-        """Create an experiment: name, arms, low, high, max_delay or carry_over, and the options in docs/service.md."""
+        """Create an experiment: name, arms, low, high, max_delay or carry_over, ...; see docs/guides/service.md."""
         return Overview.read(self._call("create", body=settings, again=False))
 
     def experiment(self, experiment: str) -> Overview:
