@@ -9,7 +9,6 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -29,7 +28,8 @@ LAST = ("others", "uniform play, exactly", "rate of the lower bound", "lower bou
 """Names that come last in a legend."""
 FORMATS = ("svg", "pdf", "png")
 
-STYLE = Path(__file__).parent / "templates" / "figures.mplstyle"
+STYLE = "aftereffect.figures"
+"""The name of the style for matplotlib: the file figures.mplstyle of the package."""
 
 
 class Drawing(NamedTuple):

@@ -1,0 +1,49 @@
+"""
+Real coupons: which of two campaigns?
+=====================================
+
+The data set "The Complete Journey 2.0" (84.51°) records a year of a grocery chain's coupon campaigns and who
+redeemed them when. An arm is a campaign and a round is a week. A play mails the campaign to 500 households,
+drawn anew from those that received it, and its reward is the number of coupons that they redeem, per
+household. The chain selected the households, so this replays its data; it does not say what a campaign would
+do elsewhere.
+"""
+
+import matplotlib.pyplot as plt
+
+import aftereffect as ae
+from aftereffect.studies import campaigns
+
+plt.style.use("aftereffect.figures")
+
+pair, T = [9, 16], 20_000
+weeks = campaigns.losses(T, campaigns=pair, seed=1)
+d, rewards = weeks.max_delay, {"direction": "maximize", "high": weeks.high}
+players = {
+    "default player": ("C0", ae.default_player(n_arms=2, max_delay=d, **rewards)),
+    "wrapper, Tsallis FTRL": ("C1", ae.CompositeLossWrapper.tuned(n_arms=2, max_delay=d, horizon=T, **rewards)),
+    "naive Exp3": ("C3", ae.Naive(ae.Exp3(2, learning_rate=0.006), **rewards)),
+}
+
+# %%
+# Left: campaign 16 sells more in its first week, campaign 9 more in all (0.244 coupons per household against
+# 0.229). Right: the regret over 20,000 weeks drawn from the recorded year, with 95% bands for the mean of 50
+# runs. The naive player credits each week's coupons to that week's mailing, prefers campaign 16, and has more
+# regret than uniform play. The default player has half the regret of uniform play. The difference between the
+# campaigns is so small that the wrapper with the paper's tuning has hardly begun to learn.
+
+fig, (left, right) = plt.subplots(1, 2, figsize=(7.6, 3.4), width_ratios=[2, 3], layout="constrained")
+for k, (campaign, shade) in enumerate(zip(pair, ("0.35", "0.7"), strict=True)):
+    redeemed = campaigns.redemptions()[campaign].mean(axis=0)
+    lags = [s + 0.4 * k - 0.2 for s in range(len(redeemed))]
+    left.bar(lags, redeemed, width=0.4, color=shade, label=f"campaign {campaign}")
+left.set(xlabel="weeks after the mailing", ylabel="coupons redeemed per household")
+left.grid(axis="x", visible=False)
+left.legend()
+for name, (colour, player) in players.items():
+    sim = ae.simulate(player, weeks, runs=50, seed=0)
+    sim.plot(right, label=name, color=colour)
+right.plot(sim.rounds, sim.uniform_regrets[0], color="0.5", ls="--", label="uniform play")
+right.set(xlabel="week", ylabel="regret, in coupons per household", xticks=range(0, T + 1, 5_000))
+right.legend()
+plt.show()
