@@ -27,7 +27,8 @@ extensions = [
     "links",
     "study_page",
 ]
-exclude_patterns = ["gallery", "studies/README.md", "extensions", "static", "**.ipynb_checkpoints"]
+# The gallery writes notebooks for download beside its pages.
+exclude_patterns = ["gallery", "generated/**.ipynb", "studies/README.md", "extensions", "static", "**_checkpoints"]
 suppress_warnings = ["config.cache"]
 
 # Pages in Markdown. Every heading gets an anchor, as on GitHub.
@@ -65,6 +66,7 @@ if (HERE / "gallery").exists():
         "remove_config_comments": True,
         "show_memory": False,
         "show_signature": False,
+        "write_computation_times": False,
         "min_reported_time": 1,
         "within_subsection_order": "FileNameSortKey",
     }
