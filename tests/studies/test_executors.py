@@ -91,6 +91,37 @@ def test_a_unit_that_kills_its_workers_is_a_failure(tmp_path: Path) -> None:
     assert {failure["message"] for failure in results.failures.values()} == {"killed its workers"}
 
 
+WAITS = """
+import threading
+from concurrent.futures import ThreadPoolExecutor
+import polars
+from aftereffect.studies.executors import submitted
+
+polars.LazyFrame({"a": [1]}).collect()
+release = threading.Event()
+with ThreadPoolExecutor(1) as pool:
+    print("waiting", flush=True)
+    try:
+        list(submitted(pool, [[{}]], lambda unit, threads: release.wait(), lambda unit, error: None, 1))
+    finally:
+        release.set()
+"""
+
+
+def test_ctrl_c_while_units_run_elsewhere() -> None:
+    """Polars handles SIGINT such that a wait without a timeout would continue."""
+    with subprocess.Popen([sys.executable, "-c", WAITS], env=ENV, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as it:
+        assert it.stdout is not None
+        assert it.stdout.readline() == b"waiting\n"
+        time.sleep(0.5)
+        it.send_signal(signal.SIGINT)
+        try:
+            _, said = it.communicate(timeout=20)
+        finally:
+            it.kill()
+    assert b"KeyboardInterrupt" in said
+
+
 def test_units_keep_workers_busy_and_lose_no_cell() -> None:
     groups = [[{"n": k} for k in range(n)] for n in (5, 1, 9)]
     # 15 cells for 2 workers with 4 units each: at most 2 cells a unit.
@@ -215,5 +246,8 @@ def test_a_local_dask_cluster(serial: pl.DataFrame, tmp_path: Path) -> None:
 def test_no_scheduler_there() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(executors, "CONNECT_SECONDS", 1)
-        with pytest.raises(InvalidArgument, match="scheduler must be a Dask scheduler's address"), opened("dask", 1, "tcp://127.0.0.1:9"):
+        with (
+            pytest.raises(InvalidArgument, match="scheduler must be a Dask scheduler's address"),
+            opened("dask", 1, "tcp://127.0.0.1:9"),
+        ):
             raise AssertionError("nothing must be opened")

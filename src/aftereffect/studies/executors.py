@@ -6,7 +6,8 @@ losses; if there are too few groups to keep all workers busy, groups are split, 
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ProcessPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future, wait
+from concurrent.futures.process import ProcessPoolExecutor
 from contextlib import contextmanager
 from importlib import import_module
 from multiprocessing import get_context
@@ -66,14 +67,18 @@ def submitted(
     try:
         for unit in work:
             futures[executor.submit(task, unit, threads)] = unit
-        for future in as_completed(futures):
-            try:
-                yield future.result()
-            except (BrokenExecutor, CancelledError) as error:
-                # Other units may have finished before the executor broke: yield their results first.
-                broken = error
-            except Exception as error:
-                yield failed(futures[future], error)
+        left = set(futures)
+        while left:
+            # Wait with a timeout: Ctrl-C does not end a wait without one where a library (polars) handles the signal.
+            done, left = wait(left, timeout=0.2, return_when=FIRST_COMPLETED)
+            for future in done:
+                try:
+                    yield future.result()
+                except (BrokenExecutor, CancelledError) as error:
+                    # Other units may have finished before the executor broke: yield their results first.
+                    broken = error
+                except Exception as error:
+                    yield failed(futures[future], error)
     except BrokenExecutor as error:
         broken = error
     finally:
