@@ -26,9 +26,9 @@ SPACES["studies"] = studies
 CODE = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
 PAGE = re.compile(r"docs/((?:theory|guides)/[\w-]+)\.md")
 NAMES = r"[a-z]\w*(?:(?:, | and )[a-z]\w*)*"
-ENTRY = re.compile(rf"^({NAMES}): (.*)")
+ENTRY = re.compile(rf"^({NAMES}):(?: (.*))?$")
 # A second entry may follow on the same line: "low: the least. high: the most."
-NEXT = re.compile(rf"(?<=[.;)]) (?=({NAMES}): )")
+NEXT = re.compile(rf"(?<=[.;)]) (?=({NAMES}):(?: |$))")
 # Code and *emphasis* stay as they are; |x|, L_ and a lone asterisk are plain text in docstrings.
 KEPT = re.compile(r"(`[^`\n]+`|(?<!\w)\*\w[^*\n]*\*)")
 MARKUP = re.compile(r"(\||\*|(?<=\w)_(?=\W|$))")
@@ -53,6 +53,10 @@ def public_names() -> dict[str, str]:
 # Replies of the service that others extend.
 BASES = ("Row", "Summary")
 
+# Namespaces whose functions have names that are also plain words, or names of arguments.
+AMBIGUOUS = ("aftereffect.theory.", "aftereffect.spreads.", "aftereffect.tables.")
+INTERNAL = ("per_arm", "at_once", "as_table")
+
 PUBLIC = public_names()
 BY_NAME = {name.rpartition(".")[2]: name for name in PUBLIC.values()}
 
@@ -67,9 +71,10 @@ def target(code: str) -> str | None:
     head, _, rest = name.partition(".")
     if head in SPACES:
         return BY_NAME.get(rest)
-    if head not in BY_NAME or head in ("rates", "tuning", "delayed", "draw"):
+    owner = BY_NAME.get(head, "")
+    # Without its namespace a name must be unmistakable.
+    if not owner or (owner.startswith(AMBIGUOUS) and "_" not in head) or head in INTERNAL:
         return None
-    owner = BY_NAME[head]
     return f"{owner}.{rest}" if rest else owner
 
 
@@ -106,7 +111,7 @@ def entries(text: str, names: set[str]) -> list[tuple[str, str]] | None:
         found = ENTRY.match(part)
         if found is None or not set(re.split(r", | and ", found[1])) <= names:
             return None
-        result.append((found[1], found[2]))
+        result.append((found[1], found[2] or ""))
     return result
 
 
@@ -199,6 +204,7 @@ def fields(model: type[BaseModel], known: str) -> list[str]:
         if name in getattr(base, "model_fields", {}):
             continue
         kind = clean(stringify_annotation(field.annotation, "smart")).replace("typing.", "").replace("~", "")
+        kind = re.sub(r"Annotated\[(\w+), FieldInfo\(.*\)\]", r"\1", re.sub(r"aftereffect\.[\w.]*\.(\w+)", r"\1", kind))
         kind = re.sub(r"Literal\[(.*?)\]", lambda found: found[1].replace(", ", " | "), kind)
         said = re.search(rf"^\s*- \*\*[^*]*\b{name}\b[^*]*\*\* – (.*(?:\n      .*)*)", known, re.M)
         words = said[1].replace("\n     ", "") if said else prose(field.description or "")
@@ -211,6 +217,7 @@ def fields(model: type[BaseModel], known: str) -> list[str]:
 def clean(text: str) -> str:
     """Return types as a reader would write them, with links to where they are described."""
     text = ARRAY.sub("ndarray", ARRAY_LIKE.sub("ArrayLike", text))
+    text = re.sub(r"<built-in function sleep>", "time.sleep", text)
     return re.sub(r"~(aftereffect\.[\w.]+)", lambda name: "~" + PUBLIC.get(name[1], name[1]), text)
 
 
