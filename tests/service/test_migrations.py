@@ -40,8 +40,9 @@ def test_the_newest_version_is_the_last_step():
 
 
 def test_a_store_of_a_newer_release_is_refused_and_left_alone(store_url):
-    with Store.open(store_url) as store, store._database.writing.begin() as connection:
-        connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
+    with Store.open(store_url) as store, store._database.transaction() as transaction:
+        transaction.connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
+        transaction.rows = 1
     with pytest.raises(Refused, match="version 0002 or older, but it is of 9999"):
         Store.open(store_url)
     place = Database(store_url)

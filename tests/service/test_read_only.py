@@ -117,6 +117,7 @@ def test_a_file_is_taken_for_unchanging_only_while_nobody_can_write(folder: Path
     file = folder / "store.db"
     filled(folder)
     reader, writer = SqliteFile(file), SqliteFile(file)
+    reader.read_only = True
     assert reader.read_only_uri().endswith("?mode=ro&immutable=1")
     with pytest.raises(Refused, match="in use"):
         writer.lock(0.0)

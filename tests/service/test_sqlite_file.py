@@ -12,8 +12,11 @@ import pytest
 
 from aftereffect.service.errors import Refused
 from aftereffect.service.experiment.commands import Ask, Tell
+from aftereffect.service.store import database, sqlite_file
+from aftereffect.service.store.health import trial
 from aftereffect.service.store.sqlite_file import SqliteFile, holder, holder_path
 from aftereffect.service.store.store import Store
+from aftereffect.service.store.writer import Job, Work
 
 MAIL = {"name": "Mail", "arms": ["short", "long"], "max_delay": 1, "seed": 7}
 
@@ -57,12 +60,10 @@ def test_a_file_that_vanishes_during_the_commit_is_noticed_before_the_answer(tmp
         identity = store.create(MAIL)["id"]
         check = store._database.file.check
 
-        def late(outcome):
-            if outcome == "nothing was kept":
-                check(outcome)
+        def late(*outcome, log_written=False):
+            check(*outcome, log_written=log_written)
+            if not outcome and not log_written:
                 Path(f"{file}-wal").unlink()
-            else:
-                check(outcome)
 
         monkeypatch.setattr(store._database.file, "check", late)
         with pytest.raises(Refused, match="it is not known whether this was kept"):
@@ -81,46 +82,135 @@ def test_a_write_that_failed_does_not_count_as_a_file_that_vanished(tmp_path, mo
 
 
 def checkpoint(store: Store) -> None:
-    store._database.file.checkpoint(store._database.writing)
+    """Move the log into the file, in the writer's thread, which may be about to do so by itself."""
+    job, moved = Job([("", Work(trial))]), threading.Event()
+    job.future.add_done_callback(lambda _: store._database.file.checkpoint(store._database.writing) or moved.set())
+    store._writer.submit(job)
+    assert moved.wait(60)
 
 
-def emptied(path: Path, _backup: Path) -> None:
+def emptied(path: Path, _copy: Path) -> None:
     path.write_bytes(b"")
 
 
-def copied_over(path: Path, backup: Path) -> None:
-    shutil.copyfile(backup, path)
+def copied_over(path: Path, copy: Path) -> None:
+    shutil.copyfile(copy, path)
 
 
-@pytest.mark.parametrize("change", [emptied, copied_over])
+def cut(path: Path, _copy: Path) -> None:
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def scratched(path: Path, _copy: Path) -> None:
+    with path.open("r+b") as file:
+        file.seek(path.stat().st_size // 2)
+        file.write(b"?" * 4096)
+
+
+def played(store: Store, identity: str, start: int, stop: int) -> None:
+    for t in range(start, stop):
+        store.perform(identity, Ask())
+        store.perform(identity, Tell(t, 0.5))
+
+
+def refuses(store: Store, identity: str) -> None:
+    """See that nothing is acknowledged, not even what was once."""
+    for command in (Ask(), Tell(1, 0.5), Ask()):
+        with pytest.raises(Refused, match=r"was written over .* while it was open: nothing was kept"):
+            store.perform(identity, command)
+    with pytest.raises(Refused, match="was written over"):
+        store.check_health()
+
+
+@pytest.mark.parametrize("change", [emptied, copied_over, cut, scratched])
 def test_a_store_that_is_written_over_in_its_place_acknowledges_nothing_more(tmp_path, change):
     file, backup = tmp_path / "store.db", tmp_path / "backup.db"
     with Store.open(f"sqlite:///{file}") as store:
         identity = store.create(MAIL)["id"]
         store.backup(backup)
-        for t in range(1, 200):
-            store.perform(identity, Ask())
-            store.perform(identity, Tell(t, 0.5))
+        played(store, identity, 1, 200)
         checkpoint(store)
         change(file, backup)
-        with pytest.raises(Refused, match=r"was written over, .* while it was open: nothing was kept"):
-            store.perform(identity, Ask())
-        # What it would build on cannot be read any more, or is not believed.
-        with pytest.raises(Refused):
-            store.perform(identity, Ask())
+        refuses(store, identity)
 
 
-def test_what_only_looks_like_writing_over_is_none(tmp_path):
+def test_a_copy_that_is_one_round_old_is_noticed(tmp_path):
+    """It has the same inode, size and header as the file that it is copied over."""
+    file, copy = tmp_path / "store.db", tmp_path / "copy.db"
+    with Store.open(f"sqlite:///{file}") as store:
+        identity = store.create(MAIL)["id"]
+        played(store, identity, 1, 40)
+        checkpoint(store)
+        shutil.copyfile(file, copy)
+        played(store, identity, 40, 41)
+        checkpoint(store)
+        assert file.read_bytes() != copy.read_bytes()
+        assert (file.stat().st_size, file.read_bytes()[:100]) == (copy.stat().st_size, copy.read_bytes()[:100])
+        copied_over(file, copy)
+        refuses(store, identity)
+    assert file.read_bytes() == copy.read_bytes()
+
+
+@pytest.mark.parametrize("asked", [True, False])
+@pytest.mark.parametrize("change", [emptied, copied_over, cut, scratched])
+def test_a_log_that_is_written_over_is_noticed_and_not_moved_into_the_file(tmp_path, change, asked):
+    """What was moved before is there when the store is opened anew."""
+    file, log, copy = tmp_path / "store.db", tmp_path / "store.db-wal", tmp_path / "copy"
+    with Store.open(f"sqlite:///{file}") as store:
+        identity = store.create(MAIL)["id"]
+        played(store, identity, 1, 10)
+        shutil.copyfile(log, copy)
+        checkpoint(store)
+        played(store, identity, 10, 30)
+        before = file.read_bytes()
+        change(log, copy)
+        after = log.read_bytes()
+        if asked:
+            refuses(store, identity)
+    assert (file.read_bytes(), log.read_bytes()) == (before, after)
+    with Store.open(f"sqlite:///{file}") as store:
+        assert store.verify(identity)[0]["ok"]
+        assert 9 <= store.experiment(identity)["round"] < 30
+
+
+def test_a_log_that_is_cut_during_the_commit_is_noticed_before_the_answer(tmp_path, monkeypatch):
     file = tmp_path / "store.db"
     with Store.open(f"sqlite:///{file}") as store:
         identity = store.create(MAIL)["id"]
-        for t in range(1, 50):
+        check = store._database.file.check
+
+        def late(*outcome, log_written=False):
+            if log_written:
+                emptied(Path(f"{file}-wal"), file)
+            check(*outcome, log_written=log_written)
+
+        monkeypatch.setattr(store._database.file, "check", late)
+        with pytest.raises(Refused, match=r"was written over .*: it is not known whether this was kept"):
             store.perform(identity, Ask())
+
+
+def test_what_only_looks_like_writing_over_is_none(tmp_path, monkeypatch):
+    """Logs that are moved and cut, transactions larger than the cache, whoever reads the files or sets their mode."""
+    small = [pragma for pragma in database.PRAGMAS if "size" not in pragma]
+    monkeypatch.setattr(database, "PRAGMAS", ("page_size=8192", "cache_size=8", "journal_size_limit=65536", *small))
+    monkeypatch.setattr(sqlite_file, "LOG_LIMIT", 65536)
+    file, log = tmp_path / "store.db", tmp_path / "store.db-wal"
+    sizes = []
+    with Store.open(f"sqlite:///{file}") as store:
+        ids = [store.create(MAIL)["id"] for _ in range(200)]
+        for t in range(1, 10):
+            assert {answer["round"] for answer in store.perform_many([(each, Ask()) for each in ids])} == {t}
             if t % 3 == 0:
                 checkpoint(store)
-            os.utime(file)
-            store.perform(identity, Tell(t, 0.5))
+            file.read_bytes()
+            log.chmod(0o600)
+            store.perform(ids[0], Tell(t, 0.5))
+            sizes.append(log.stat().st_size)
+            store.perform_many([(each, Tell(t, 0.5)) for each in ids])
+            store.backup(tmp_path / f"{t}.db")
         store.check_health()
+    assert min(sizes[2::3]) < 100_000 < max(sizes)
+    assert not log.exists()
 
 
 def test_a_link_that_comes_to_point_elsewhere_is_not_followed(tmp_path):

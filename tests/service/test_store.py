@@ -17,7 +17,7 @@ from sqlalchemy.exc import OperationalError
 
 from aftereffect.service.errors import Corrupt, Refused
 from aftereffect.service.experiment.commands import Amend, Ask, Finish, Pause, Resume, Start, Tell
-from aftereffect.service.store import database, event_log, reads
+from aftereffect.service.store import database, event_log, reads, schema
 from aftereffect.service.store import store as store_module
 from aftereffect.service.store.database import refusal
 from aftereffect.service.store.event_log import Changes
@@ -477,8 +477,8 @@ def test_a_log_that_is_broken_is_not_gone_on_with(store_url):
         identity = store.create(MAIL)["id"]
         play(store, identity, 5)
     with Store.open(store_url) as store:
-        with store._database.writing.begin() as connection:
-            connection.exec_driver_sql("DELETE FROM events WHERE seq = 10")
+        with store._database.transaction() as transaction:
+            transaction.rows = transaction.connection.exec_driver_sql("DELETE FROM events WHERE seq = 10").rowcount
         for call in (lambda: store.perform(identity, Ask()), lambda: store.experiment(identity)):
             with pytest.raises(Corrupt, match="must end at event 10"):
                 call()
@@ -533,12 +533,19 @@ def test_an_address_that_is_refused_shows_no_password():
 
 
 def test_sqlite_syncs_every_commit_and_only_the_writer_moves_the_log(sqlite_url):
+    file, log = Path(sqlite_url.removeprefix("sqlite:///")), Path(sqlite_url.removeprefix("sqlite:///") + "-wal")
     place = database.Database(sqlite_url)
-    for engine in (place.writing, place.reading):
-        with engine.connect() as connection:
-            names = ("journal_mode", "synchronous", "wal_autocheckpoint")
-            found = [connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in names]
-            assert found == ["wal", 2, 0]
+    schema.upgrade(place.writing)
+    with place.writing.connect() as connection, place.reading.connect() as reading:
+        names = ("journal_mode", "synchronous", "wal_autocheckpoint")
+        assert [connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in names] == ["wal", 2, 0]
+        reading.execute(schema.versions.select())
+    before = file.read_bytes(), log.read_bytes()
+    assert before[1]
+    # Whoever closes a SQLite file last moves its log, unless he can only read.
+    place.writing.dispose()
+    place.reading.dispose()
+    assert (file.read_bytes(), log.read_bytes()) == before
     place.close()
 
 

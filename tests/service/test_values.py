@@ -1,5 +1,6 @@
 """Hostile values: each is refused with 4xx and a problem, never 5xx, and leaves everything as it was."""
 
+import gzip
 import json
 
 import pytest
@@ -159,6 +160,18 @@ def test_bodies_of_other_kinds(call: Api, path: str, kind):
     assert answer.status_code == 415
     assert answer.json()["code"] == "unsupported"
     assert call.snapshot() == before
+
+
+@pytest.mark.parametrize("coding", ["gzip", "br", "deflate, gzip", "identity, gzip", "nonsense"])
+def test_bodies_that_are_encoded(call: Api, path: str, coding):
+    before = call.snapshot()
+    for body in (b'{"total": 1}', gzip.compress(b'{"total": 1}')):
+        answer = call("PUT", f"{path}/rounds/1", content=body, headers={"content-encoding": coding})
+        assert answer.status_code == 415
+        assert answer.json()["detail"] == f"Content-Encoding must be identity, but got {coding!r}"
+    assert call.snapshot() == before
+    plain = call("POST", f"{path}/ask", content=b"{}", headers={"content-encoding": "Identity"})
+    assert plain.status_code == 200
 
 
 @pytest.mark.parametrize("kind", ["application/json; charset=utf-8", "APPLICATION/JSON", "application/a+json", ""])

@@ -107,7 +107,8 @@ def test_every_alteration_is_found(store, monkeypatch, portion):
 def _put_back(store: Store, saved: dict[str, list[tuple[object, ...]]]) -> None:
     on_sqlite = store._database.file is not None
     mark = "?" if on_sqlite else "%s"
-    with store._database.writing.begin() as connection:
+    with store._database.transaction() as transaction:
+        connection, transaction.rows = transaction.connection, 1
         for table in reversed(saved):
             connection.exec_driver_sql(f"DELETE FROM {table}")
         for table, rows in saved.items():

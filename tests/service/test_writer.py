@@ -260,7 +260,8 @@ def test_whatever_fails_what_was_acknowledged_is_there(store, slices, seed):
 
 def damage(store: Store, identity: str) -> None:
     """Alter the log of an experiment behind the store's back."""
-    with store._database.writing.begin() as connection:
+    with store._database.transaction() as transaction:
+        connection, transaction.rows = transaction.connection, 1
         number = f"(SELECT number FROM experiments WHERE id = '{identity}')"
         connection.exec_driver_sql(f"UPDATE events SET body = '{{}}' WHERE experiment = {number}")
         connection.exec_driver_sql(f"DELETE FROM checkpoints WHERE experiment = {number}")

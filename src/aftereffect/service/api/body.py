@@ -99,6 +99,8 @@ async def read_body(request: Request, limit: int, seconds: float) -> bytes:
     declared = request.headers.get("content-length", "")
     if declared in ("", "0") and "transfer-encoding" not in request.headers:
         return b""
+    if (coded := request.headers.get("content-encoding", "identity")).lower() != "identity":
+        raise Refused("unsupported", f"Content-Encoding must be identity, but got {shown(coded)}")
     if declared.isdigit() and int(declared[:20]) > limit:
         raise _too_large(limit, f"{int(declared[:20])} bytes")
     body = bytearray()

@@ -179,7 +179,7 @@ def list_page(store: Store, may: Any, after: str, state: str) -> HTMLResponse:
     """Return the list of experiments."""
     wanted = state if state in STATES else ""
     found = store.experiments(after=after or None, limit=LIST_LENGTH, state=wanted or None)
-    items = []
+    items = [{"name": each, "path": path_of(each), "damaged": True} for each in found.get("damaged", ())]
     for item in found["items"]:
         try:
             view = store.experiment(item["id"])

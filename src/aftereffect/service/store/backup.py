@@ -37,7 +37,7 @@ def backup(database: Database, path: str | Path) -> None:
         schema.check_file(file.path)
     with _temporary(target, f"the backup could not be written to {str(target)!r}") as beside:
         if file is not None:
-            _copy_file(file.read_only_uri() if file.read_only else _uri(file.path), beside)
+            _copy_file(file.read_only_uri(), beside)
         else:
             with database.reading.connect() as connection, closing(Database(str(beside))) as copy:
                 _copy_tables(connection, copy)
@@ -115,6 +115,9 @@ def _copy_tables(origin: Connection, target: Database, tables: Sequence[Table] =
     """Copy all rows from a connection's snapshot into an empty store."""
     schema.upgrade(target.writing)
     with target.writing.begin() as connection:
+        if target.file is not None:
+            # All in one transaction may be more than the memory holds.
+            connection.exec_driver_sql("PRAGMA cache_spill=ON")
         if connection.execute(select(func.count()).select_from(schema.experiments)).scalar():
             raise Refused("conflict", "target must be an empty store, but it has experiments")
         for table in tables:

@@ -20,21 +20,20 @@ from typing import Any
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, select
 from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, IntegrityError, SQLAlchemyError
 
+from aftereffect.core.errors import AftereffectError
 from aftereffect.service.errors import Corrupt, Refused
 from aftereffect.service.store import schema
-from aftereffect.service.store.sqlite_file import SqliteFile, Unwritable
+from aftereffect.service.store.sqlite_file import LOG_LIMIT, SqliteFile, Unwritable
 
 PATIENCE_S = 10
 """Seconds to wait for a connection from the pool, or for a row that another process has locked."""
 READERS, INTERNAL_READERS = 20, 8
 """How many connections read at a time: for requests; for the writer and for tokens."""
-PRAGMAS = "journal_mode=WAL", "synchronous=FULL", "wal_autocheckpoint=0"
-"""How a connection to SQLite is set up, then how one that writes is, and one that reads."""
-WRITE_PRAGMAS = (
-    *("page_size=8192", *PRAGMAS, "foreign_keys=ON", "cache_size=-65536"),
-    "journal_size_limit=67108864",
+PRAGMAS = (
+    *("page_size=8192", "journal_mode=WAL", "synchronous=FULL", "wal_autocheckpoint=0", "foreign_keys=ON"),
+    *("cache_size=-65536", "cache_spill=OFF", f"journal_size_limit={LOG_LIMIT}"),
 )
-READ_PRAGMAS = (*PRAGMAS, "query_only=ON")
+"""How the connection that writes to SQLite is set up: nothing goes into the log before the commit."""
 POSTGRES_OPTIONS = (
     f"-c synchronous_commit=on -c lock_timeout={PATIENCE_S}s -c idle_in_transaction_session_timeout={3 * PATIENCE_S}s"
 )
@@ -42,7 +41,7 @@ _UNKNOWN = "it is not known whether this was kept; ask and tell again: to repeat
 # Prefixes of SQLite's error names and PostgreSQL's error codes, with their meaning; the first match counts. After a
 # failed sync it is unknown whether the data was stored; after the other errors it was not.
 _MEANINGS = (
-    (("SQLITE_CORRUPT", "SQLITE_NOTADB", "XX"), "corrupt", "the store's file is damaged"),
+    (("SQLITE_CORRUPT", "SQLITE_NOTADB", "XX", "Could not decode"), "corrupt", "the store's file is damaged"),
     (("SQLITE_ERROR",), "corrupt", "the store's tables are not what they should be"),
     (("SQLITE_CANTOPEN", "SQLITE_READONLY"), "busy", "the store's file cannot be opened or written to"),
     (("SQLITE_IOERR_FSYNC", "SQLITE_IOERR_DIR_FSYNC"), "full", f"the store could not write, {_UNKNOWN}"),
@@ -51,6 +50,8 @@ _MEANINGS = (
 )
 # Deadlock, serialization failure: nothing was stored, and a retry may succeed.
 _PG_AGAIN = ("40P01", "40001")
+UNREADABLE = (SQLAlchemyError, ValueError, LookupError, TypeError, AttributeError, RecursionError)
+"""What reading damaged data raises: its values can be of any type."""
 # What SQLite says of the file as a whole, not of some rows.
 _WHOLE = tuple(
     f"SQLITE_{name}" for name in ("BUSY", "LOCKED", "FULL", "CANTOPEN", "READONLY", "NOMEM", "NOTADB", "ERROR", "IOERR")
@@ -106,20 +107,24 @@ class Database:
         committed, which saves a sync.
         """
         with self.writing.connect() as connection:
-            transaction = Transaction(connection)
+            transaction, committing = Transaction(connection), False
             try:
                 yield transaction
+                began = time.monotonic()
+                if self.file is not None:
+                    self.file.check()
                 if transaction.rows:
-                    began = time.monotonic()
-                    if self.file is not None:
-                        self.file.check("nothing was kept")
+                    committing = True
                     connection.commit()
                     if self.file is not None:
-                        self.file.check("it is not known whether this was kept")
+                        self.file.check(log_written=True)
                         self.file.rows += transaction.rows
                     self.kept_at = time.monotonic()
                     self.commit_s = self.kept_at - began
             except SQLAlchemyError:
+                if self.file is not None:
+                    # If the file is lost, say so, and keep the connection: it has the log open.
+                    self.file.check(log_written=committing)
                 # The next transaction gets a new connection.
                 connection.invalidate()
                 raise
@@ -132,8 +137,9 @@ class Database:
             connection.execute(select(schema.versions))
 
     def close(self) -> None:
-        """Close all connections, the writing one last: the last one to close moves the log into the file."""
-        for engine in (self.reading, self.internal, self.writing):
+        """Close all connections, the writing one last: the last one to close moves the log into the file, if it may."""
+        engines = (self.internal, self.reading, self.writing)
+        for engine in reversed(engines) if self.file is not None and self.file.overwritten else engines:
             engine.dispose()
         if self.file is not None:
             self.file.release()
@@ -159,14 +165,14 @@ def _sqlite(file: SqliteFile, readers: int) -> Engine:
             raise Unwritable(f"{where} can only be read, nothing was kept: it, or its folder, is read-only")
         # A new connection must open the same file as the first one.
         file.check(names_only=True)
-        where = file.read_only_uri() if file.read_only else file.path.as_uri()
+        where = file.read_only_uri() if readers else file.path.as_uri()
         connection: sqlite3.Connection = sqlite3.connect(where, uri=True, **arguments)
-        if not file.read_only:
-            for pragma in READ_PRAGMAS if readers else WRITE_PRAGMAS:
-                connection.execute(f"PRAGMA {pragma}")
         if not readers:
-            # To read anything opens the log too.
-            connection.execute("SELECT 1 FROM sqlite_master").fetchall()
+            for pragma in PRAGMAS:
+                connection.execute(f"PRAGMA {pragma}")
+        # To read anything opens the log too.
+        connection.execute("SELECT 1 FROM sqlite_master").fetchall()
+        if not readers:
             file.connected()
         return connection
 
@@ -187,18 +193,22 @@ def _pool(size: int) -> dict[str, Any]:
     return {"pool_size": size, "max_overflow": 0, "pool_timeout": PATIENCE_S}
 
 
-def refusal(error: SQLAlchemyError, *, committing: bool = False) -> Refused:
-    """Return what to answer when the database failed; nothing was acknowledged.
+def refusal(error: Exception, *, committing: bool = False) -> Refused:
+    """Return what to answer when the database failed, or the stored data cannot be read; nothing was acknowledged.
 
     committing: the commit was sent, so a database that is gone may have kept what it did not answer for.
     """
+    if isinstance(error, Refused):
+        return error
     if isinstance(error, Unwritable):
         return Refused("busy", str(error))
+    if not isinstance(error, SQLAlchemyError):
+        return Corrupt(f"the stored data cannot be read: {str(error)[:200]}")
     cause = getattr(error, "orig", None)
     said = " ".join(str(cause or error).split())[:200]
     if isinstance(error, IntegrityError):
         return Corrupt(f"the store already holds another event or row at this place (run verify): {said}")
-    name = getattr(cause, "sqlite_errorname", "") or getattr(cause, "sqlstate", "") or ""
+    name = getattr(cause, "sqlite_errorname", "") or getattr(cause, "sqlstate", "") or said
     for names, code, words in _MEANINGS:
         if name.startswith(names):
             return Refused(code, f"{words}: {said}") if code != "corrupt" else Corrupt(f"{words}: {said}")
@@ -207,17 +217,18 @@ def refusal(error: SQLAlchemyError, *, committing: bool = False) -> Refused:
     return Refused("busy", f"the store did not answer, try again: {said}")
 
 
-def of_one_experiment(error: SQLAlchemyError) -> bool:
+def of_one_experiment(error: Exception) -> bool:
     """Say whether an error comes from the rows that were read or written, not from the database as a whole."""
     cause = getattr(error, "orig", None)
     if isinstance(cause, sqlite3.Error):
         # An error of the driver itself, about a value that it cannot read, has no name.
         name = getattr(cause, "sqlite_errorname", "")
         return not name.startswith(_WHOLE) or name in ("SQLITE_IOERR_READ", "SQLITE_IOERR_SHORT_READ")
-    return isinstance(error, IntegrityError | DataError) or str(getattr(cause, "sqlstate", "")).startswith("XX")
+    of_rows = isinstance(error, IntegrityError | DataError) or str(getattr(cause, "sqlstate", "")).startswith("XX")
+    return of_rows or not isinstance(error, SQLAlchemyError)
 
 
-def worth_another_try(error: SQLAlchemyError) -> bool:
+def worth_another_try(error: Exception) -> bool:
     """Say whether a transaction that has not reached its commit may simply be run again on a new connection."""
     lost = isinstance(error, DBAPIError) and error.connection_invalidated
     return lost or getattr(getattr(error, "orig", None), "sqlstate", None) in _PG_AGAIN
@@ -225,8 +236,10 @@ def worth_another_try(error: SQLAlchemyError) -> bool:
 
 @contextmanager
 def refusing() -> Iterator[None]:
-    """Turn a database's errors into refusals."""
+    """Turn errors of the database, and of reading damaged data, into refusals."""
     try:
         yield
-    except SQLAlchemyError as error:
+    except AftereffectError:
+        raise
+    except UNREADABLE as error:
         raise refusal(error) from error

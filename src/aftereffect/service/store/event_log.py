@@ -31,7 +31,7 @@ CHECKPOINT_EVERY = 32
 _experiments, _events, _rounds, _checkpoints = (
     table.c for table in (schema.experiments, schema.events, schema.rounds, schema.checkpoints)
 )
-_last_round = (
+last_round = (
     select(func.max(_rounds.round)).where(_rounds.experiment == _experiments.number).scalar_subquery().label("last")
 )
 _this = _experiments.id == bindparam("id")
@@ -41,7 +41,7 @@ _load = select(
     _checkpoints.seq.label("saved_seq"),
     _checkpoints.head.label("saved_head"),
     _checkpoints.state,
-    _last_round,
+    last_round,
 ).join_from(schema.experiments, schema.checkpoints, isouter=True).where(_this)
 _since = (
     select(schema.events)
@@ -161,6 +161,9 @@ def _resumed(row: Row[Any]) -> Loaded:
         experiment = Experiment.from_state(orjson.loads(row.state))
     except (AftereffectError, ValueError, LookupError, TypeError, RecursionError) as error:
         raise Corrupt(f"the checkpoint of experiment {row.id} cannot be read: {error}", experiment=row.id) from None
+    saved = experiment.settings
+    if as_text(saved.to_json()) != row.settings and initial(row).experiment.settings != saved:
+        raise Corrupt(f"the settings of experiment {row.id} are not those of its checkpoint", experiment=row.id)
     return Loaded(row.number, row.id, row.created_at, experiment, row.saved_seq, row.saved_head)
 
 

@@ -43,11 +43,11 @@ def pieces(file: IO[bytes]) -> Iterator[bytes]:
 
 def _write_csv(engine: Engine, identity: str, file: Path, *, for_people: bool) -> None:
     with engine.connect() as connection, file.open("w", encoding="utf-8", newline="") as out:
-        query = reads.items.where(_rounds.experiment == find(connection, identity).number)
+        query = reads.items.where(_rounds.experiment == find(connection, identity, reads.NUMBER).number)
         query = query.order_by(_rounds.round, _rounds.unit_index).execution_options(yield_per=1000)
         out.write(",".join(reads.ITEM_FIELDS) + "\r\n")
         with connection.execute(query) as found:
-            for _, *cells in found:
+            for _, *cells in reads.sound_rows(found):
                 for i in _NAMES:
                     if for_people and cells[i].startswith(_FORMULA):
                         cells[i] = "'" + cells[i]

@@ -2,16 +2,18 @@
 
 import json
 import re
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from sqlalchemy import Engine, func, select, tuple_
+from sqlalchemy import Connection, Engine, bindparam, select, tuple_
 
 from aftereffect.core import checks
 from aftereffect.core.errors import AftereffectError
 from aftereffect.service.errors import Refused
-from aftereffect.service.messages import MOST_ITEMS, MOST_SERIES, STATES, Row, Summary
+from aftereffect.service.messages import MOST_ITEMS, MOST_SERIES, STATES, Event, Overview, Reply, Row, Summary
 from aftereffect.service.settings import LARGEST, ExperimentSettings
 from aftereffect.service.store import event_log, schema
+from aftereffect.service.store.database import UNREADABLE, of_one_experiment
 from aftereffect.service.store.event_log import find
 
 LARGEST_INDEX = 2**31 - 1
@@ -23,7 +25,10 @@ _SETTINGS = set(Summary.model_fields) & set(ExperimentSettings.model_fields)
 _experiments, _rounds, _events = schema.experiments.c, schema.rounds.c, schema.events.c
 items = select(_rounds.unit_index, *(_rounds[name] for name in ITEM_FIELDS))
 _place = tuple_(_rounds.round, _rounds.unit_index)
-_last_round = select(func.max(_rounds.round)).where(_rounds.experiment == _experiments.number).scalar_subquery()
+_summaries = select(schema.experiments, event_log.last_round).order_by(_experiments.number)
+_numbers = select(_experiments.number, _experiments.id)
+NUMBER = _numbers.where(_experiments.id == bindparam("id"))
+"""Finds an experiment whose row may be damaged."""
 
 
 def whole(name: str, value: Any, low: int, high: int = LARGEST) -> int:
@@ -60,29 +65,59 @@ def write_cursor(round_: int, unit_index: int, n_units: int) -> str:
 def experiment(engine: Engine, identity: str) -> dict[str, Any]:
     """Return the view of an experiment after its last commit."""
     with engine.connect() as connection:
-        loaded = event_log.load(connection, identity)
-    return loaded.view()
+        return sound(Overview, event_log.load(connection, identity).view())
 
 
 def experiments(engine: Engine, after: str | None, limit: int, state: str | None) -> dict[str, Any]:
-    """Return a page of experiments, in order of creation."""
+    """Return a page of experiments, in order of creation, and the ids of those that cannot be read, if any."""
     limit = whole("limit", limit, 1, MOST_ITEMS)
     if state is not None and state not in STATES:
         raise Refused("invalid", f"state must be one of {', '.join(STATES)}, but got {state!r}")
-    query = select(schema.experiments, _last_round.label("round")).order_by(_experiments.number).limit(limit + 1)
+    query = _numbers.order_by(_experiments.number).limit(limit + 1)
     if state is not None:
         query = query.where(_experiments.status == state)
     with engine.connect() as connection:
         if after is not None:
-            query = query.where(_experiments.number > find(connection, after).number)
+            query = query.where(_experiments.number > find(connection, after, NUMBER).number)
         found = connection.execute(query).all()
+        items = _read_summaries(connection, [row.number for row in found[:limit]])
+    page = {"items": items, "next": found[limit - 1].id if len(found) > limit else None}
+    damaged = sorted({row.id for row in found[:limit]} - {item["id"] for item in items})
+    return {**page, "damaged": damaged} if damaged else page
+
+
+def _read_summaries(connection: Connection, numbers: Sequence[int]) -> list[dict[str, Any]]:
+    """Return the experiments with these numbers that can be read."""
     items = []
-    for row in found[:limit]:
-        settings = json.loads(row.settings)
-        shown = {name: settings.get(name) for name in _SETTINGS}
-        state_ = {"state": row.status, "round": row.round or 0, "events": row.seq, "created_at": row.created_at}
-        items.append({"id": row.id, "name": row.name, **state_, **shown})
-    return {"items": items, "next": items[-1]["id"] if len(found) > limit else None}
+    try:
+        for row in connection.execute(_summaries.where(_experiments.number.in_(numbers))):
+            settings = json.loads(row.settings)
+            shown = {name: settings.get(name) for name in _SETTINGS}
+            state = {"state": row.status, "round": row.last or 0, "events": int(row.seq), "created_at": row.created_at}
+            items.append(sound(Summary, {"id": row.id, **state, **shown}))
+    except UNREADABLE as error:
+        if not of_one_experiment(error):
+            raise
+        connection.rollback()
+        # At least one of them is damaged: read each separately.
+        return [item for each in numbers if len(numbers) > 1 for item in _read_summaries(connection, [each])]
+    return items
+
+
+def sound(model: type[Reply], item: dict[str, Any]) -> dict[str, Any]:
+    """Return what was read, or raise ValueError if its values are not of the model's types."""
+    model.model_validate(item, strict=True)
+    return item
+
+
+def sound_rows(rows: Iterable[Any]) -> Iterator[Any]:
+    """Yield rows of `items`, or raise ValueError at one whose values are not of a round's types."""
+    known = set()
+    for row in rows:
+        if (types := tuple(map(type, row))) not in known:
+            sound(Row, dict(zip(ITEM_FIELDS, row[1:], strict=True)))
+        known.add(types)
+        yield row
 
 
 def rounds(engine: Engine, identity: str, after: str | int | None, limit: int) -> dict[str, Any]:
@@ -93,7 +128,7 @@ def rounds(engine: Engine, identity: str, after: str | int | None, limit: int) -
         n_units = len(json.loads(row.settings)["units"])
         query = items.where(_rounds.experiment == row.number, _place > start)
         query = query.order_by(_rounds.round, _rounds.unit_index).limit(limit + 1)
-        found = connection.execute(query).all()
+        found = list(sound_rows(connection.execute(query)))
     page = [dict(zip(ITEM_FIELDS, row[1:], strict=True)) for row in found[:limit]]
     more = len(found) > limit
     return {"items": page, "next": write_cursor(page[-1]["round"], found[limit - 1][0], n_units) if more else None}
@@ -103,10 +138,10 @@ def events(engine: Engine, identity: str, after: int, limit: int) -> dict[str, A
     """Return a page of the log."""
     limit, after = whole("limit", limit, 1, MOST_ITEMS), whole("after", after, 0)
     with engine.connect() as connection:
-        number = find(connection, identity).number
+        number = find(connection, identity, NUMBER).number
         query = select(*schema.events.c[1:]).where(_events.experiment == number, _events.seq > after)
         found = connection.execute(query.order_by(_events.seq).limit(limit + 1)).all()
-    page = [{**row._mapping, "body": json.loads(row.body)} for row in found[:limit]]
+    page = [sound(Event, {**row._mapping, "body": json.loads(row.body)}) for row in found[:limit]]
     return {"items": page, "next": page[-1]["seq"] if len(found) > limit else None}
 
 
@@ -120,7 +155,8 @@ def series(engine: Engine, identity: str, last: int) -> dict[str, Any]:
         row = find(connection, identity)
         arms = json.loads(row.settings)["arms"]
         query = items.where(_rounds.experiment == row.number)
-        found = connection.execute(query.order_by(_rounds.round.desc(), _rounds.unit_index.desc()).limit(last)).all()
+        query = query.order_by(_rounds.round.desc(), _rounds.unit_index.desc()).limit(last)
+        found = list(sound_rows(connection.execute(query)))
         # At most two events per row (ask and tell), and some room for other events.
         asks = select(_events.kind, _events.round, _events.body).where(_events.experiment == row.number)
         recent = connection.execute(asks.order_by(_events.seq.desc()).limit(2 * last + 64)).all()

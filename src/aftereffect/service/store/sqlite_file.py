@@ -7,10 +7,11 @@ before SQLite opens the file, and closed after SQLite has closed it. A small fil
 of the lock's holder, and its address if it is a server. It is used only while the lock is held, and only if the file's
 owner is trusted.
 
-Identity. A file that is removed or replaced while it is open goes on taking writes that nobody finds again, and one
-that is overwritten in place no longer fits its log. So names, size, time and header are compared around every commit.
-Only a checkpoint by this process changes the database file; everything else goes into the log. Once a file was found to
-be changed, nothing is acknowledged until the store is opened anew.
+Identity. A file that is removed or replaced while it is open goes on taking writes that nobody finds again, and a
+database that is overwritten in place no longer fits its log, nor an overwritten log its database. So names, sizes and
+modification times of both are compared around every commit: only this process writes to them, commits to the log and
+checkpoints to the database. Once a file was found to be changed, nothing is acknowledged until the store is opened
+again, and the log of an overwritten store is left as it is.
 
 Read-only files. SQLite creates files beside a database even to read it. If it cannot, the file is opened as
 `immutable`, which is correct while there is no log beside it and this process has a shared lock.
@@ -36,8 +37,8 @@ from aftereffect.service.errors import Refused
 PAUSE = 0.05
 NOTICE_S = 2.0
 """After waiting this many seconds for a lock, a warning names its holder."""
-HEADER = 100
-"""How many bytes the header of a SQLite file has."""
+LOG_LIMIT = 2**26
+"""A longer log is truncated to this many bytes when it is overwritten from its start."""
 
 _log = logging.getLogger(__name__)
 _EFFECTIVE = os.access in os.supports_effective_ids
@@ -54,21 +55,20 @@ class SqliteFile:
     """One database file. `path` must have no symbolic links: a link may come to point elsewhere.
 
     read_only: the file is there, but cannot be written to, or nothing can be created beside it. rows: how many were
-    committed to the log since it was last moved into the file.
+    committed to the log since it was last moved into the file. overwritten: by another program.
     """
 
     def __init__(self, path: Path) -> None:
-        self.path, self.rows = path, 0
+        self.path, self.rows, self.overwritten = path, 0, False
         self.read_only = path.exists() and not all(
             os.access(each, os.W_OK, effective_ids=_EFFECTIVE) for each in (path, path.parent)
         )
         self._names = [str(path), f"{path}-wal", f"{path}-shm"]
         self._descriptor: int | None = None
         self._inode: tuple[int, int] | None = None
-        self._seen: list[tuple[int, int]] = []
+        self._seen: list[tuple[int, int, int, int]] = []
         self._connected = False
         self._lost: str | None = None
-        self._stamp, self._header = (0, 0), b""
 
     def lock(self, wait: float, address: str | None = None) -> None:
         """Take the lock within `wait` seconds, or raise Refused with its holder; create the file if it does not exist.
@@ -128,9 +128,9 @@ class SqliteFile:
             self._descriptor = self._inode = None
 
     def read_only_uri(self) -> str:
-        """Return how SQLite opens a file that cannot be written to; while the lock is shared no writer gets it."""
+        """Return the URI for reading the file; if it cannot be written to, also take a shared lock against writers."""
         with _guard, contextlib.suppress(OSError):
-            if self._descriptor is None and _stat(self.path)[:2] not in _locked:
+            if self.read_only and self._descriptor is None and _stat(self.path)[:2] not in _locked:
                 descriptor = _open(self.path, os.O_RDONLY)
                 if _flock(descriptor, fcntl.LOCK_SH):
                     self._descriptor = descriptor
@@ -138,46 +138,45 @@ class SqliteFile:
                     os.close(descriptor)
         log, index = (Path(name) for name in self._names[1:])
         unchanging = self._descriptor is not None and not self.log_bytes and not (log.exists() and index.exists())
-        return f"{self.path.as_uri()}?mode=ro" + ("&immutable=1" if unchanging else "")
+        return f"{self.path.as_uri()}?mode=ro" + ("&immutable=1" if self.read_only and unchanging else "")
 
     def connected(self) -> None:
-        """Note the files: the connection that writes has been made."""
-        self._seen, self._connected = [_stat(name)[:2] for name in self._names], True
-        self._note()
+        """Note the files: the writing connection has been opened, or has created or upgraded the tables."""
+        self._seen, self._connected = [_stat(name) for name in self._names], True
 
     def closed(self) -> None:
         """Note that the connection that writes is closed: the last one to close removes log and index."""
         self._connected = False
 
-    def check(self, outcome: str = "nothing was kept", *, names_only: bool = False) -> None:
+    def check(self, outcome: str = "nothing was kept", *, names_only: bool = False, log_written: bool = False) -> None:
         """Raise Unwritable if the names are those of other files than the ones that are open, or one was overwritten.
 
         outcome: what became of the transaction then. names_only: for other threads than the one that writes.
+        log_written: this process may have written to the log since the last check.
         """
-        found = [_stat(name) for name in self._names]
-        seen = self._seen if self._connected else self._seen[:1]
-        for name, status, identity in zip(self._names, found, seen, strict=False):
-            if self._lost is None and status[:2] != identity:
+        for place, before in enumerate(self._seen if self._connected else self._seen[:1]):
+            name, now = self._names[place], _stat(self._names[place])
+            own = names_only or place == 2 or (log_written and place == 1 and now[2] >= min(before[2], LOG_LIMIT))
+            if self._lost is None and now[:2] != before[:2]:
                 self._lost = f"{name!r} was removed or replaced"
-        stamp = found[0][2:]
-        if self._lost is None and self._connected and not names_only and stamp != self._stamp:
-            # Somebody may have touched the file without changing it.
-            if stamp[0] < self._stamp[0] or self._first_bytes() != self._header:
-                self._lost = f"{self._names[0]!r} was written over, or its log was moved by another program,"
-            self._stamp = stamp
+            elif self._lost is None and self._connected and not own and now != before:
+                self._lost = f"{name!r} was written over or touched, or its log was moved by another program,"
+                self.overwritten = True
         if self._lost is not None:
+            outcome = "it is not known whether this was kept" if log_written else outcome
             raise Unwritable(
                 f"the store's file {self._lost} while it was open: {outcome}; "
                 "stop what has it open, put the store in order (verify it), and start again"
             )
+        if log_written:
+            self._note(1)
 
-    def _note(self) -> None:
-        self._stamp, self._header = _stat(self._names[0])[2:], self._first_bytes()
-
-    def _first_bytes(self) -> bytes:
+    def _note(self, place: int) -> None:
+        """Note the size and time of a file that this process has written to."""
+        # Set to the nanosecond: a file system's clock is coarser, and may give a foreign write the same time as ours.
         with contextlib.suppress(OSError):
-            return b"" if self._descriptor is None else os.pread(self._descriptor, HEADER, 0)
-        return b""
+            os.utime(self._names[place], ns=(time.time_ns(),) * 2)
+        self._seen[place] = _stat(self._names[place])
 
     @property
     def log_bytes(self) -> int:
@@ -196,7 +195,7 @@ class SqliteFile:
             try:
                 connection.cursor().execute("PRAGMA wal_checkpoint(PASSIVE)")
             finally:
-                self._note()
+                self._note(0)
                 connection.close()
         except (SQLAlchemyError, sqlite3.Error) as error:
             # A failure (for example a full disk) only postpones this.
@@ -245,11 +244,10 @@ def _trusted(descriptor: int, database: Path) -> bool:
 
 
 def _flock(descriptor: int, kind: int) -> bool:
-    try:
+    with contextlib.suppress(BlockingIOError):
         fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+        return True
+    return False
 
 
 def _open(path: Path, flags: int) -> int:
@@ -274,8 +272,7 @@ def _opened(path: Path, flags: int) -> Iterator[int]:
 
 def _stat(name: str | Path) -> tuple[int, int, int, int]:
     """Return device, inode, size and modification time (ns) of a file; zeros if it does not exist."""
-    try:
+    with contextlib.suppress(OSError):
         found = os.stat(name)
-    except OSError:
-        return 0, 0, 0, 0
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+        return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+    return 0, 0, 0, 0

@@ -74,6 +74,8 @@ class Store:
                 if file is not None and not read_only:
                     file.lock(wait, address)
                 schema.upgrade(database.reading if read_only else database.writing, read_only=read_only)
+                if file is not None and not read_only:
+                    file.connected()
             return cls(database)
         except BaseException:
             database.close()

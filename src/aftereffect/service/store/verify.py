@@ -11,13 +11,13 @@ import time
 from typing import Any
 
 from sqlalchemy import Connection, Engine, Row, func, select
-from sqlalchemy.exc import SQLAlchemyError
 
 from aftereffect.service.errors import Corrupt
 from aftereffect.service.messages import MOST_ITEMS
 from aftereffect.service.store import event_log, schema
+from aftereffect.service.store.database import UNREADABLE, refusal
 from aftereffect.service.store.event_log import find
-from aftereffect.service.store.reads import whole
+from aftereffect.service.store.reads import NUMBER, whole
 
 _FLUSH = 5000
 PAGE_S = 5.0
@@ -32,8 +32,8 @@ _log = select(schema.events).order_by(_events.seq)
 def verify(engine: Engine, identity: str | None) -> list[Verdict]:
     """Return a verdict for one experiment, or for all: experiment, ok, rounds, finding, and the end of its log."""
     with engine.connect() as connection:
-        wanted = connection.execute(_all).scalars().all() if identity is None else [find(connection, identity).id]
-    return [_verdict(engine, each) for each in wanted] + (_orphans(engine) if identity is None else [])
+        ids = connection.execute(_all).scalars().all() if identity is None else [find(connection, identity, NUMBER).id]
+    return [_verdict(engine, each) for each in ids] + (_orphans(engine) if identity is None else [])
 
 
 def verify_page(engine: Engine, after: str | None, limit: int) -> dict[str, Any]:
@@ -44,7 +44,7 @@ def verify_page(engine: Engine, after: str | None, limit: int) -> dict[str, Any]
     query, ends = _all.limit(whole("limit", limit, 1, MOST_ITEMS) + 1), time.monotonic() + PAGE_S
     with engine.connect() as connection:
         if after is not None:
-            query = query.where(schema.experiments.c.number > find(connection, after).number)
+            query = query.where(schema.experiments.c.number > find(connection, after, NUMBER).number)
         wanted = connection.execute(query).scalars().all()
     items: list[Verdict] = []
     for identity in wanted[:limit]:
@@ -72,16 +72,14 @@ def _words(experiment: str, events: int, head: str | None, rounds: int = 0, find
 
 
 def _verdict(engine: Engine, identity: str) -> Verdict:
+    seq, head = 0, ""
     with engine.connect() as connection:
-        row = find(connection, identity)
         try:
-            return _words(identity, row.seq, row.head, rounds=_Check(connection, row).run())
-        except Corrupt as error:
-            finding = error.detail
-        except (SQLAlchemyError, ValueError, LookupError, TypeError, RecursionError) as error:
-            # Values read from a damaged file can be of any type.
-            finding = f"the stored data cannot be read: {str(error)[:200]}"
-        return _words(identity, row.seq, row.head, finding=finding)
+            row = find(connection, identity)
+            seq, head = int(row.seq), str(row.head)
+            return _words(identity, seq, head, rounds=_Check(connection, row).run())
+        except UNREADABLE as error:
+            return _words(identity, seq, head, finding=refusal(error).detail)
 
 
 class _Check:

@@ -33,8 +33,9 @@ from aftereffect.service.experiment.commands import Command
 from aftereffect.service.messages import is_id
 from aftereffect.service.settings import ExperimentSettings
 from aftereffect.service.store import event_log, schema
-from aftereffect.service.store.database import Database, of_one_experiment, refusal, worth_another_try
+from aftereffect.service.store.database import UNREADABLE, Database, of_one_experiment, refusal, worth_another_try
 from aftereffect.service.store.event_log import Changes, Loaded
+from aftereffect.service.store.sqlite_file import Unwritable
 
 SHORT = 64
 """Jobs with more commands than this are long lists."""
@@ -99,7 +100,7 @@ class _Apart(Exception):
     """A transaction failed because of one of its experiments: repeat each command in its own transaction."""
 
 
-class _Fault(Exception):
+class _Fault(Corrupt):
     """A command made the domain fail in a way it does not know; its experiment may be half changed."""
 
 
@@ -155,6 +156,7 @@ class Writer:
                 del self._loaded[next(iter(self._loaded))]
             idle = not (self._singles or self._lists) and self._queue.empty()
             self._checkpoint(LOG_ROWS_IDLE if idle else LOG_ROWS)
+        self._checkpoint(0)
 
     def _collect(self) -> None:
         """Move jobs from the queue to `_singles` and `_lists`; if both are empty, wait for a job."""
@@ -194,7 +196,7 @@ class Writer:
     def _checkpoint(self, rows: int) -> None:
         """Move the log of a SQLite file into it, if it has so many rows or more."""
         file = self._database.file
-        if file is not None and file.rows >= rows:
+        if file is not None and not file.read_only and file.rows >= rows:
             file.checkpoint(self._database.writing)
 
     # -- transactions -----------------------------------------------------------------------------------------------
@@ -243,19 +245,17 @@ class Writer:
             for identity in changes.touched:
                 self._loaded.pop(identity, None)
             fault = error.__cause__ if isinstance(error, _Fault) else None
-            if isinstance(error, SQLAlchemyError):
-                if again and not committing and worth_another_try(error):
-                    return self._commit(items, again=False)
-                problem, alone = refusal(error, committing=committing), not committing and of_one_experiment(error)
-            else:
-                problem, alone = Corrupt(f"the command failed: {type(fault).__name__}"), True
+            if again and not committing and worth_another_try(error):
+                return self._commit(items, again=False)
+            problem, alone = refusal(error, committing=committing), not committing and of_one_experiment(error)
             if alone and len(items) > 1:
                 raise _Apart from None
             if fault is not None:
                 _log.error("a command of experiment %s failed", items[0][0], exc_info=fault)
             elif alone:
                 self._mark(items[0][0], problem)
-            return self._not_kept(items, answers, changes, problem)
+            # A lost store does not repeat earlier answers either.
+            return self._not_kept(items, [] if isinstance(error, Unwritable) else answers, changes, problem)
 
     def _not_kept(
         self, items: Sequence[Item], answers: list[Answer], changes: Changes, problem: Refused
@@ -308,7 +308,7 @@ class Writer:
             raise
         except Exception as error:
             self._loaded.pop(identity, None)
-            raise _Fault from error
+            raise _Fault(f"the command failed: {type(error).__name__}") from error
 
     def _get(self, batch: _Batch, identity: str) -> Loaded:
         """Return an experiment from memory, or load it; raise Refused if it cannot be loaded."""
@@ -321,10 +321,10 @@ class Writer:
         if loaded is None:
             try:
                 loaded = event_log.load(batch.reading, identity)
-            except (Refused, SQLAlchemyError) as error:
-                if isinstance(error, SQLAlchemyError) and not of_one_experiment(error):
+            except UNREADABLE as error:
+                if not of_one_experiment(error):
                     raise
-                problem = batch.failed[identity] = refusal(error) if isinstance(error, SQLAlchemyError) else error
+                problem = batch.failed[identity] = refusal(error)
                 if problem.code != "not_found":
                     batch.reading.rollback()
                     self._mark(identity, problem)
