@@ -1,5 +1,6 @@
 """The documentation site: `make docs` builds it into out/docs, with warnings as errors and without a network."""
 
+import logging
 import re
 import sys
 from pathlib import Path
@@ -9,6 +10,10 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "extensions"))
 
 from aftereffect.core import VERSION  # noqa: E402
+
+# Scripts and notebooks run in this process: their requests are no news.
+for name in ("httpx", "traitlets"):
+    logging.getLogger(name).setLevel(logging.WARNING)
 
 project = "Aftereffect"
 author = "The Aftereffect developers"

@@ -49,12 +49,15 @@ class TableCode(SphinxTransform):
 
 
 class StudyLinks(SphinxTransform):
-    """Link a study to its page on the site, where the source links to the report as a file."""
+    """Link studies and their list to their pages on the site, where the source links to files."""
 
     default_priority = 100
 
     def apply(self, **_: Any) -> None:
-        """Replace links to reports."""
+        """Replace links to docs/studies/README.md, and in that list links to reports."""
+        for link in self.document.findall(addnodes.pending_xref):
+            if link.get("reftarget") == "studies/README":
+                link["reftarget"] = "studies/index"
         if not self.env.docname.startswith("studies/"):
             return
         for link in list(self.document.findall(addnodes.download_reference)):
