@@ -1,10 +1,8 @@
 """The documentation site: `make docs` builds it into out/docs, with warnings as errors and without a network."""
 
 import logging
-import re
 import sys
 from pathlib import Path
-from typing import Any
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "extensions"))
@@ -26,6 +24,8 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.viewcode",
     "sphinx_copybutton",
+    "sphinx_gallery.gen_gallery",
+    "code_blocks",
     "command_line",
     "docstrings",
     "formulas",
@@ -58,21 +58,20 @@ python_display_short_literal_types = True
 add_module_names = False
 toc_object_entries_show_parents = "hide"
 
-if (HERE / "gallery").exists():
-    extensions.append("sphinx_gallery.gen_gallery")
-    sphinx_gallery_conf = {
-        "examples_dirs": "gallery",
-        "gallery_dirs": "generated/gallery",
-        "filename_pattern": r"\.py$",
-        "abort_on_example_error": True,
-        "download_all_examples": False,
-        "remove_config_comments": True,
-        "show_memory": False,
-        "show_signature": False,
-        "write_computation_times": False,
-        "min_reported_time": 1,
-        "within_subsection_order": "FileNameSortKey",
-    }
+# Every script of the gallery is run; one that fails, fails the build.
+sphinx_gallery_conf = {
+    "examples_dirs": "gallery",
+    "gallery_dirs": "generated/gallery",
+    "filename_pattern": r"\.py$",
+    "abort_on_example_error": True,
+    "download_all_examples": False,
+    "remove_config_comments": True,
+    "show_memory": False,
+    "show_signature": False,
+    "write_computation_times": False,
+    "min_reported_time": 1,
+    "within_subsection_order": "FileNameSortKey",
+}
 
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
@@ -89,19 +88,3 @@ html_theme_options = {
     "light_css_variables": {"color-brand-primary": "#0b5f94", "color-brand-content": "#0b5f94"},
     "dark_css_variables": {"color-brand-primary": "#6cb8e6", "color-brand-content": "#6cb8e6"},
 }
-
-
-def only_present(app: Any, docname: str, source: list[str]) -> None:
-    """Leave out of a table of contents the pages that are not there yet."""
-    if docname.endswith("index"):
-        folder = (HERE / docname).parent
-
-        def there(line: re.Match[str]) -> str:
-            return line[0] if any(Path(f"{folder / line[1]}.{end}").exists() for end in ("md", "rst", "ipynb")) else ""
-
-        source[0] = re.sub(r"^([\w./-]*\w[\w./-]*)\n", there, source[0], flags=re.M)
-
-
-def setup(app: Any) -> None:
-    """Register with Sphinx."""
-    app.connect("source-read", only_present)

@@ -10,6 +10,8 @@ from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
 
 NAME = re.compile(rf"(?:ae|aftereffect|{'|'.join(SPACES)})(?:\.\w+)+|[A-Z][a-z]+[A-Z]\w*")
+# Pages that are other files in the repository.
+ELSEWHERE = {"studies/README": "studies/index", "gallery/GALLERY_HEADER": "generated/gallery/index"}
 STUDY = re.compile(r"/?(?:studies/)?(\w+)/index\.html")
 
 
@@ -32,32 +34,15 @@ class CodeLinks(SphinxTransform):
             link += code
 
 
-class TableCode(SphinxTransform):
-    """Let long paths in tables break after a slash."""
-
-    default_priority = 890
-
-    def apply(self, **_: Any) -> None:
-        """Put the places for breaks into the code."""
-        for table in self.document.findall(nodes.table):
-            for code in list(table.findall(nodes.literal)):
-                parts = re.split(r"(?<=/)(?=.)", code.astext())
-                if len(parts) > 1:
-                    code.clear()
-                    for part in parts:
-                        code += [nodes.Text(part), nodes.raw("", "<wbr>", format="html")]
-
-
 class StudyLinks(SphinxTransform):
-    """Link studies and their list to their pages on the site, where the source links to files."""
+    """Link studies, their list and the gallery to their pages on the site, where the source links to files."""
 
     default_priority = 100
 
     def apply(self, **_: Any) -> None:
-        """Replace links to docs/studies/README.md, and in that list links to reports."""
+        """Replace links to pages that are elsewhere on the site and, in the list of studies, links to reports."""
         for link in self.document.findall(addnodes.pending_xref):
-            if link.get("reftarget") == "studies/README":
-                link["reftarget"] = "studies/index"
+            link["reftarget"] = ELSEWHERE.get(link.get("reftarget"), link.get("reftarget"))
         if not self.env.docname.startswith("studies/"):
             return
         for link in list(self.document.findall(addnodes.download_reference)):
@@ -74,5 +59,4 @@ def setup(app: Sphinx) -> dict[str, Any]:
     """Register with Sphinx."""
     app.add_transform(CodeLinks)
     app.add_transform(StudyLinks)
-    app.add_transform(TableCode)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
