@@ -4,8 +4,8 @@ Stream `(run, purpose)` of a seed is `SeedSequence(seed, spawn_key=(run, purpose
 are the generator's state. The interactive player is run 0. The functions that work in place on a uint64 array are
 kernels: always run them compiled, because they rely on uint64 overflow, for which NumPy issues a warning.
 
-NumPy takes about 15 µs to seed a stream, longer than a whole short run. `fill_streams`, compiled, computes the same
-words for a range of runs; a test compares the two.
+NumPy takes about 15 µs to seed a stream, longer than a whole short run. `streams` computes the same words for many
+runs at once; a test compares the two.
 
 References: Blackman and Vigna, "Scrambled linear pseudorandom number generators", ACM TOMS 47 (2021); O'Neill,
 "Developing a seed_seq alternative" (2015), in the form that NumPy documents as stable.
@@ -21,13 +21,9 @@ COINS, ARMS = 0, 1
 
 _12, _17, _19, _23, _41, _45 = (np.uint64(n) for n in (12, 17, 19, 23, 41, 45))
 
-# SeedSequence: words in its pool, and its hash constants.
+# SeedSequence: the words in its pool, the start and the factor of both its hashes, and the factors that mix two words.
 POOL = 4
-_MASK = np.uint64(0xFFFFFFFF)
-_INIT_A, _MULT_A = np.uint64(0x43B0D7E5), np.uint64(0x931E8875)
-_INIT_B, _MULT_B = np.uint64(0x8B51F9DD), np.uint64(0x58F38DED)
-_LEFT, _RIGHT = np.uint64(0xCA01F9DD), np.uint64(0x4973F715)
-_16, _32 = np.uint64(16), np.uint64(32)
+_A, _B, _MIX = (0x43B0D7E5, 0x931E8875), (0x8B51F9DD, 0x58F38DED), (0xCA01F9DD, 0x4973F715)
 
 
 def stream(seed: int, run: int, purpose: int) -> NDArray[np.uint64]:
@@ -38,15 +34,31 @@ def stream(seed: int, run: int, purpose: int) -> NDArray[np.uint64]:
 
 def streams(seed: int, first_run: int, runs: int) -> NDArray[np.uint64]:
     """Return the states of both streams of `runs` consecutive runs, shape (runs, 2, 4)."""
-    from aftereffect.core.jit import compiled
+    if runs == 1 or first_run + runs > 1 << 32:
+        each = range(first_run, first_run + runs)
+        return np.array([[stream(seed, run, purpose) for purpose in (COINS, ARMS)] for run in each])
+    # The pool once it holds the seed, read as 32-bit words; each word has been hashed into all of the pool.
+    pool = [np.full((runs, 2), word) for word in np.random.SeedSequence(seed).pool]
+    words = max(POOL, -(-seed.bit_length() // 32))
+    constant = _A[0] * pow(_A[1], POOL * words, 1 << 32) % (1 << 32)
+    run = np.arange(first_run, first_run + runs, dtype=np.uint32)[:, np.newaxis]
+    for key in (run, np.array([COINS, ARMS], dtype=np.uint32)):
+        for i in range(POOL):
+            hashed, constant = _hashed(key, constant, _A[1])
+            mixed = np.uint32(_MIX[0]) * pool[i] - np.uint32(_MIX[1]) * hashed
+            pool[i] = mixed ^ (mixed >> np.uint32(16))
+    found = np.empty((runs, 2, 8), dtype=np.uint32)
+    constant = _B[0]
+    for k in range(8):
+        found[:, :, k], constant = _hashed(pool[k % POOL], constant, _B[1])
+    return found.view("<u8").astype(np.uint64)
 
-    words = np.empty((runs, 2, 4), dtype=np.uint64)
-    base, pool = np.empty((2, POOL + 1), dtype=np.uint64)
-    # The seed as SeedSequence reads it: 32-bit words, least first, at least POOL of them.
-    count = max(POOL, -(-seed.bit_length() // 32))
-    parts = np.array([seed >> (32 * i) & 0xFFFFFFFF for i in range(count)], dtype=np.uint64)
-    compiled(fill_streams)(parts, first_run, base, pool, words)
-    return words
+
+def _hashed(words: NDArray[np.uint32], constant: int, factor: int) -> tuple[NDArray[np.uint32], int]:
+    """Return SeedSequence's hash of each word, and the constant of the next hash."""
+    following = constant * factor % (1 << 32)
+    value = (words ^ np.uint32(constant)) * np.uint32(following)
+    return value ^ (value >> np.uint32(16)), following
 
 
 @helper
@@ -94,61 +106,3 @@ def scan(weights: FloatState, n_arms: int, threshold: float) -> int:
     while weights[arm] <= 0.0 and arm > 0:
         arm -= 1
     return arm
-
-
-@helper
-def absorb(word: np.uint64, pool: WordState) -> None:
-    """Mix one 32-bit word into the pool; pool[POOL] holds the running hash constant."""
-    for i in range(POOL):
-        pool[i] = blend(pool[i], hashed(word, pool))
-
-
-@helper
-def hashed(word: np.uint64, pool: WordState) -> np.uint64:
-    """Return the word hashed with the running hash constant, and advance the constant."""
-    constant = pool[POOL]
-    following = (constant * _MULT_A) & _MASK
-    pool[POOL] = following
-    value: np.uint64 = ((word ^ constant) * following) & _MASK
-    return value ^ (value >> _16)
-
-
-@helper
-def blend(x: np.uint64, y: np.uint64) -> np.uint64:
-    """Return the mix of two words."""
-    value = (_LEFT * x - _RIGHT * y) & _MASK
-    return value ^ (value >> _16)
-
-
-def fill_streams(seed: WordState, first_run: int, base: WordState, pool: WordState, words: WordState) -> None:
-    """Write the first words of every stream, words[run, purpose, :]; base and pool are scratch, POOL + 1 words each."""
-    base[POOL] = _INIT_A
-    for i in range(POOL):
-        base[i] = hashed(seed[i], base)
-    for source in range(POOL):
-        for i in range(POOL):
-            if i != source:
-                base[i] = blend(base[i], hashed(base[source], base))
-    for k in range(POOL, len(seed)):
-        absorb(seed[k], base)
-    for run in range(words.shape[0]):
-        for purpose in range(words.shape[1]):
-            for i in range(POOL + 1):
-                pool[i] = base[i]
-            absorb(np.uint64(first_run + run) & _MASK, pool)
-            # A run number of more than 32 bits takes two words of the spawn key.
-            if np.uint64(first_run + run) >> _32 > np.uint64(0):
-                absorb(np.uint64(first_run + run) >> _32, pool)
-            absorb(np.uint64(purpose), pool)
-            constant = _INIT_B
-            for k in range(4):
-                low = np.uint64(0)
-                for half in range(2):
-                    value = pool[(2 * k + half) % POOL] ^ constant
-                    constant = (constant * _MULT_B) & _MASK
-                    value = (value * constant) & _MASK
-                    value ^= value >> _16
-                    if half == 0:
-                        low = value
-                    else:
-                        words[run, purpose, k] = low | (value << _32)
