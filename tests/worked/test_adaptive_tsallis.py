@@ -238,9 +238,9 @@ def test_play_does_not_depend_on_the_unit_of_losses(factor: float) -> None:
     for _ in range(60):
         q = plain.probabilities
         arm, loss, top = int(rng.choice(4, p=q / q.sum())), float(rng.random()), float(rng.integers(1, 4))
-        plain.learn_sum(arm, loss, top, 0.25, top)
+        plain.learn_sums([arm], [loss], top, 0.25, top)
         # The predicted mean is in units of losses too: the weight is unchanged, the offset and the top are scaled.
-        scaled.learn_sum(arm, loss * factor, top, 0.25 * factor, top * factor)
+        scaled.learn_sums([arm], [loss * factor], top, 0.25 * factor, top * factor)
         assert np.abs(scaled.probabilities - q_of(plain)).max() <= tolerance
     assert scaled.cost == pytest.approx(plain.cost * factor, rel=1e-9)
 

@@ -15,7 +15,7 @@ from aftereffect.core.errors import InvalidArgument, InvalidState
 from aftereffect.core.kernel import FloatState, IntState, Terms, WordState
 from aftereffect.core.random import uniform
 
-# The functions that the object calls, compiled; each finds the kernel by the type of `params`.
+# Functions that the object calls, compiled, besides those of `core/kernel.py`.
 
 
 def draw_arm(params: Any, n_arms: int, state: FloatState, rng: WordState) -> int:
@@ -23,40 +23,20 @@ def draw_arm(params: Any, n_arms: int, state: FloatState, rng: WordState) -> int
     return kernel.bandit_draw(params, n_arms, state, uniform(rng))
 
 
-def start_state(params: Any, n_arms: int, state: FloatState) -> None:
-    """Write the initial state."""
-    kernel.bandit_start(params, n_arms, state)
-
-
-def learn_loss(params: Any, n_arms: int, state: FloatState, arm: int, loss: float) -> None:
-    """Feed the loss of an arm."""
-    kernel.bandit_update(params, n_arms, state, arm, loss)
-
-
 def learn_losses(params: Any, n_arms: int, state: FloatState, arms: IntState, losses: FloatState) -> None:
-    """Feed the losses of several units' arms; for a single unit this equals `learn_loss` bit for bit."""
+    """Feed the losses of several units' arms; for a single unit this equals `learn` bit for bit."""
     if arms.shape[0] == 1:
         kernel.bandit_update(params, n_arms, state, arms[0], losses[0])
     else:
         kernel.bandit_update_many(params, n_arms, state, arms, losses)
 
 
-def learn_sum(params: Any, n_arms: int, state: FloatState, arm: int, loss: float, terms: Terms) -> None:
-    """Feed a loss in [0, top], expected to be offset + weight · the usual loss."""
-    kernel.bandit_update_sum(params, n_arms, state, arm, loss, terms)
-
-
 def learn_sums(params: Any, n_arms: int, state: FloatState, arms: IntState, losses: FloatState, terms: Terms) -> None:
-    """Feed such losses of several units' arms; for a single unit this equals `learn_sum` bit for bit."""
+    """Feed losses in [0, top] of one or several units' arms, expected to be offset + weight · the usual loss."""
     if arms.shape[0] == 1:
         kernel.bandit_update_sum(params, n_arms, state, arms[0], losses[0], terms)
     else:
         kernel.bandit_update_many_sums(params, n_arms, state, arms, losses, terms)
-
-
-def write_probabilities(params: Any, n_arms: int, state: FloatState, q: FloatState) -> None:
-    """Write the distribution into q."""
-    kernel.bandit_probabilities(params, n_arms, state, q)
 
 
 class KernelBandit(ABC):
@@ -69,10 +49,10 @@ class KernelBandit(ABC):
         self.n_arms = checks.integer("n_arms", n_arms, low=2)
         self.params = params
         self._state = np.zeros(kernel.BANDITS[type(params)].size(self.n_arms))
-        self._update = self._compiled(learn_loss, 0, 0.0)
+        self._update = self._compiled(kernel.bandit_update, 0, 0.0)
         self._draw = self._compiled(draw_arm, np.zeros(4, np.uint64))
-        self._probabilities = self._compiled(write_probabilities, self._state)
-        self._compiled(start_state)(params, self.n_arms, self._state)
+        self._probabilities = self._compiled(kernel.bandit_probabilities, self._state)
+        self._compiled(kernel.bandit_start)(params, self.n_arms, self._state)
 
     def _compiled(self, function: Callable[..., Any], *arguments: Any) -> Callable[..., Any]:
         """Return a function of (params, n_arms, state, *arguments), compiled for arguments of these types."""
@@ -138,28 +118,22 @@ class KernelBandit(ABC):
         self._learn_many(self.params, self.n_arms, self._state, *found)
 
     def prepare_sums(self) -> None:
-        """Compile `learn_sum` and `learn_sums` before their first call; raise an error if there is no `update_sum`."""
+        """Compile `learn_sums` before its first call; raise an error if there is no `update_sum`."""
         _ = self._learn_sums
 
     @cached_property
-    def _learn_sums(self) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    def _learn_sums(self) -> Callable[..., Any]:
         if kernel.BANDITS[type(self.params)].update_sum is None:
             raise InvalidArgument(
                 "bandit must learn from sums over varying numbers of rounds, by an update_sum in its kernel "
                 f"(AdaptiveTsallis does), but {self!r} does not"
             )
-        terms = (0.0, 0.0, 0.0)
-        one = self._compiled(learn_sum, 0, 0.0, terms)
-        return one, self._compiled(learn_sums, np.zeros(1, np.int64), np.zeros(1), terms)
-
-    def learn_sum(self, arm: int, loss: float, *terms: float) -> None:
-        """Update with a sum, without checks; terms: weight, offset and top (`core/kernel.py`)."""
-        self._learn_sums[0](self.params, self.n_arms, self._state, arm, loss, terms)
+        return self._compiled(learn_sums, np.zeros(1, np.int64), np.zeros(1), (0.0, 0.0, 0.0))
 
     def learn_sums(self, arms: Sequence[int], losses: Sequence[float], *terms: float) -> None:
-        """Update with several units' sums; see `learn_sum`."""
+        """Update with one or several units' sums, without checks; terms: weight, offset and top (`core/kernel.py`)."""
         found = np.array(arms, np.int64), np.array(losses)
-        self._learn_sums[1](self.params, self.n_arms, self._state, *found, terms)
+        self._learn_sums(self.params, self.n_arms, self._state, *found, terms)
 
     @abstractmethod
     def stability(self) -> float:

@@ -35,6 +35,8 @@ _lock = threading.Lock()
 _registered: set[Callable[..., Any]] = set()
 _dispatchers: dict[tuple[Callable[..., Any], frozenset[str | None]], Callable[..., Any]] = {}
 _entries: dict[Hashable, Callable[..., Any]] = {}
+# The functions of `kernel` that dispatch on their parameters' type: the table of kernels, and the field to call.
+_generic: dict[Callable[..., Any], tuple[dict[type, Any], str]] = {}
 
 
 def _dispatch(generic: Callable[..., Any], table: dict[type, Any], name: str) -> None:
@@ -45,25 +47,19 @@ def _dispatch(generic: Callable[..., Any], table: dict[type, Any], name: str) ->
         return None if found is None else getattr(found, name)
 
     overload(generic, jit_options=INLINED, strict=False, target="generic")(select)
+    _generic[generic] = table, name
 
 
-_dispatch(kernel.bandit_start, kernel.BANDITS, "start")
-_dispatch(kernel.bandit_draw, kernel.BANDITS, "draw")
-_dispatch(kernel.bandit_update, kernel.BANDITS, "update")
-_dispatch(kernel.bandit_update_many, kernel.BANDITS, "update_many")
-_dispatch(kernel.bandit_update_sum, kernel.BANDITS, "update_sum")
-_dispatch(kernel.bandit_update_many_sums, kernel.BANDITS, "update_many_sums")
-_dispatch(kernel.bandit_probabilities, kernel.BANDITS, "probabilities")
-_dispatch(kernel.spread, kernel.LOSSES, "spread")
-_dispatch(kernel.player_begin, kernel.PLAYERS, "begin")
-_dispatch(kernel.player_ask, kernel.PLAYERS, "ask")
-_dispatch(kernel.player_tell, kernel.PLAYERS, "tell")
-_dispatch(kernel.block_quiet, kernel.BLOCKS, "quiet")
-_dispatch(kernel.block_loss, kernel.BLOCKS, "loss")
-_dispatch(kernel.block_learn, kernel.BLOCKS, "learn")
-_dispatch(kernel.labelled_begin, kernel.LABELLED, "begin")
-_dispatch(kernel.labelled_ask, kernel.LABELLED, "ask")
-_dispatch(kernel.labelled_tell_one, kernel.LABELLED, "tell_one")
+for _table, _prefix, _names in (
+    (kernel.BANDITS, "bandit_", ("start", "draw", "update", "probabilities")),
+    (kernel.BANDITS, "bandit_", ("update_many", "update_sum", "update_many_sums")),
+    (kernel.LOSSES, "", ("spread",)),
+    (kernel.PLAYERS, "player_", ("begin", "ask", "tell")),
+    (kernel.BLOCKS, "block_", ("quiet", "loss", "learn")),
+    (kernel.LABELLED, "labelled_", ("begin", "ask", "tell_one")),
+):
+    for _name in _names:
+        _dispatch(getattr(kernel, _prefix + _name), _table, _name)
 
 
 @functools.cache
@@ -142,13 +138,16 @@ def compiled(function: Callable[..., Any], *params: Any) -> Callable[..., Any]:
 def entry(function: Callable[..., Any], params: tuple[Any, ...], *arguments: Any) -> Callable[..., Any]:
     """Return the machine code of `function` for the types of (params, *arguments), without numba's dispatch on types.
 
-    It is four times faster to call, but must be called with exactly those types; only for objects that own their
-    arrays. Known entries are looked up by the kinds of the values, because numba's typing is slow and a server may
-    restore thousands of players.
+    A function of `kernel` stands for that of the kernel registered for `params`. Machine code is four times faster to
+    call, but must be called with exactly those types; only for objects that own their arrays. Known entries are looked
+    up by the kinds of the values, because numba's typing is slow and a server may restore thousands of players.
     """
     key = (function, *(_kind(value) for value in (params, *arguments)))
     known = _entries.get(key)
     if known is None:
+        if function in _generic:
+            table, name = _generic[function]
+            function = getattr(table[type(params)], name)
         dispatcher: Any = compiled(function, params)
         signature = tuple(numba.typeof(value) for value in (params, *arguments))
         dispatcher.compile(signature)

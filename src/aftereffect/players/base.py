@@ -265,41 +265,6 @@ class BasePlayer:
         return f"{type(self).__name__}({first}{named}, seed={self.seed})"
 
 
-# Entry points for interactive players, compiled; the type of `params` selects the kernel.
-
-
-def begin_player(params: Any, n_arms: int, state: FloatState) -> None:
-    """Write the initial state."""
-    kernel.player_begin(params, n_arms, state)
-
-
-def ask_player(params: Any, n_arms: int, state: FloatState, rng: WordState) -> int:
-    """Return the arm of this round."""
-    return kernel.player_ask(params, n_arms, state, rng)
-
-
-def tell_player(params: Any, n_arms: int, state: FloatState, rng: WordState, arm: int, total: float) -> int:
-    """Tell the total of this round."""
-    return kernel.player_tell(params, n_arms, state, rng, arm, total)
-
-
-def begin_labelled(params: Any, n_arms: int, state: FloatState) -> None:
-    """Write the initial state."""
-    kernel.labelled_begin(params, n_arms, state)
-
-
-def ask_labelled(params: Any, n_arms: int, state: FloatState, rng: WordState) -> int:
-    """Return the arm of this round."""
-    return kernel.labelled_ask(params, n_arms, state, rng)
-
-
-def tell_labelled(
-    params: Any, n_arms: int, state: FloatState, rng: WordState, played: int, arm: int, loss: float
-) -> int:
-    """Tell the loss of one play."""
-    return kernel.labelled_tell_one(params, n_arms, state, rng, played, arm, loss)
-
-
 class _InKernelForm(BasePlayer):
     """A player whose kernel is selected by the type of its parameters, a NamedTuple.
 
@@ -383,7 +348,7 @@ class KernelPlayer(_InKernelForm):
     def __init__(self, inside: Any, params: Any, **settings: Any) -> None:
         super().__init__(inside, params, **settings)
         size = kernel.PLAYERS[type(params)].size(params, self.n_arms)
-        self._compile(size, begin_player, ask_player, tell_player, 0, 0.0)
+        self._compile(size, kernel.player_begin, kernel.player_ask, kernel.player_tell, 0, 0.0)
 
     def tell(self, total: float | None) -> Round:
         """Report the total of the open round (None: missing) and end the round."""
@@ -421,7 +386,8 @@ class LabelledKernelPlayer(_InKernelForm):
         # The arms of the plays not yet reported, by round, in ascending order.
         self._outstanding: dict[int, int] = {}
         size = kernel.LABELLED[type(params)].size(params, self.n_arms)
-        self._compile(size, begin_labelled, ask_labelled, tell_labelled, 0, 0, 0.0)
+        begin, ask, tell = kernel.labelled_begin, kernel.labelled_ask, kernel.labelled_tell_one
+        self._compile(size, begin, ask, tell, 0, 0, 0.0)
 
     def span(self, **common: Unpack[Range]) -> effects.Effects:
         """Return the range of the loss of one play."""

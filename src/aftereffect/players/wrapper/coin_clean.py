@@ -83,11 +83,7 @@ class CoinCleanWrapper(BlockWrapper):
         """Feed the base the losses of the stretches that end now; gap: rounds since the previous coin that is 1."""
         bandit: Any = self.bandit
         stretch: Any = self._windows[0]
-        terms = stretch.terms(gap)
-        if len(arms) == 1:
-            bandit.learn_sum(arms[0], losses[0], *terms)
-        else:
-            bandit.learn_sums(arms, losses, *terms)
+        bandit.learn_sums(arms, losses, *stretch.terms(gap))
 
     def regret_bound(self, horizon: int, form: str = "printed") -> float:
         """Return min(worst case of docs/theory/adaptive.md, T) times hi − lo; both forms are the same."""
