@@ -6,9 +6,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from aftereffect.core.checks import frozen
 from aftereffect.core.errors import AftereffectError, InvalidArgument, InvalidLosses, OutOfTurn
 from aftereffect.losses.composite import CompositeLosses
-from aftereffect.losses.hard import hard, stacked
+from aftereffect.losses.hard import Stacked, hard
 from aftereffect.losses.protocol import Losses
 from aftereffect.losses.spreads import (
     anonymous_iid,
@@ -54,8 +55,8 @@ FIXED: dict[str, Callable[[int], Losses]] = {
     "kernels": lambda seed: kernels(plain(seed), weights=[[1.0, 0.0], [0.5, 0.5], [0.0, 0.25]]),
     "linear": lambda seed: linear_composite(signed(seed), coefficients=[1.0, -0.5, 0.25]),
     "linear, T < d": lambda seed: linear_composite(plain(seed), coefficients=np.full(50, 0.02)),
-    "stacked": lambda seed: stacked(plain(seed), max_delay=2),
-    "stacked, short group": lambda seed: stacked(plain(seed), max_delay=4, horizon=100),
+    "stacked": lambda seed: Losses(Stacked(frozen(plain(seed)), 2), horizon=3 * T, max_delay=2, n_arms=K),
+    "stacked, short group": lambda seed: Losses(Stacked(frozen(plain(seed)), 4), horizon=100, max_delay=4, n_arms=K),
 }
 DRAWN: dict[str, Callable[[int], Losses]] = {
     "iid at once": lambda seed: at_once(iid(T, means=MEANS, seed=seed)),

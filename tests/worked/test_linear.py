@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import aftereffect as ae
-from aftereffect.losses.hard import stacked
+from aftereffect.losses.hard import Stacked
 
 
 def players(n_arms: int, d: int, seed: int) -> list[Any]:
@@ -45,7 +45,7 @@ def test_the_reduction_is_exact(d: int, which: int) -> None:
     n, K = 400, 3
     linear = np.random.default_rng(d).integers(0, 65, size=(n, K)) / 64
     actions, seen = play_linear(players(K, d, 5)[which], linear, d)
-    losses = stacked(linear, max_delay=d)
+    losses = ae.Losses(Stacked(linear, d), horizon=n * (d + 1), max_delay=d, n_arms=K)
     arms = play_composite(players(K, d, 5)[which], losses)
     counts = np.array([np.bincount(group, minlength=K) for group in arms.reshape(n, d + 1)])
     assert (actions * (d + 1) == counts).all(), "both games ask the player for the same arms"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import aftereffect as ae
-from aftereffect.losses.hard import published_gap, stacked
+from aftereffect.losses.hard import published_gap
 
 TABLE = [[0.5, 1.0], [0.25, 0.0]]
 
@@ -65,7 +65,6 @@ CALLS: list[tuple[Any, tuple[Any, ...], str]] = [
     (ae.AdaptiveTsallis, (2, 0.1), r"AdaptiveTsallis\(n_arms, first_rate=..., memory=...\)"),
     (ae.UCB1, (2, 0.1), r"UCB1\(n_arms, width=...\)"),
     (ae.hard, (2, 3, 40, 1), r"hard\(n_arms, max_delay=..., horizon=..., seed=..., gap=..., noise=..., best_arm=...\)"),
-    (stacked, (TABLE, 1), r"stacked\(linear_losses, max_delay=..., "),
     (published_gap, (2, 10), r"published_gap\(n_arms, rounds=...\)"),
     (ae.tables.Table, (TABLE, 0.0), r"Table\(values, low=..., high=..., means=..., recipe=...\)"),
     (ae.tables.iid, (10, [0.2, 0.8], 1), r"iid\(horizon, means=..., seed=..., "),

@@ -88,14 +88,3 @@ def stretch_loss(span: Effects, max_delay: int, rounds: int, scale: float, whole
     parts = rounds + max_delay
     loss = parts * span.hi - whole if span.maximize else whole - parts * span.lo
     return min(max(loss / ((span.hi - span.lo) * scale), 0.0), parts / scale)
-
-
-@helper
-def clipped(bounds: tuple[float, float], total: float) -> float:
-    """Return the total clipped to its bounds; NaN (a missing total) is returned unchanged."""
-    least, most = bounds
-    if total < least:
-        return least
-    if total > most:
-        return most
-    return total

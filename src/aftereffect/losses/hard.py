@@ -14,15 +14,13 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from aftereffect.core import checks, kernel
 from aftereffect.core.checks import FloatArray, by_keyword
-from aftereffect.core.errors import InvalidArgument, InvalidLosses
+from aftereffect.core.errors import InvalidArgument
 from aftereffect.losses import seeds
 from aftereffect.losses.protocol import Losses
 from aftereffect.losses.seeds import HARD, generator
-from aftereffect.losses.tables import check_range
 
 NOISES = ("independent", "shared")
 
@@ -42,38 +40,6 @@ def spread(params: Any, t: int, arm: int, pending: FloatArray, at: int) -> None:
 
 
 kernel.register(Stacked, kernel.LossKernel(spread))
-
-
-@by_keyword
-def stacked(
-    linear_losses: ArrayLike,
-    *,
-    max_delay: int,
-    horizon: int | None = None,
-    direction: str = "minimize",
-    low: float = 0.0,
-    high: float = 1.0,
-) -> Losses:
-    """Stack linear losses, shape (n, K), as in Lemma 8; by default T = n(d+1).
-
-    >>> stacked([[0.25, 1.0], [0.5, 0.0]], max_delay=1).totals([0, 1, 0, 0])
-    array([0.  , 1.25, 0.  , 1.  ])
-    """
-    linear = checks.array("linear_losses", linear_losses, shape=("n", "K"), error=InvalidLosses)
-    max_delay = checks.integer("max_delay", max_delay, low=0)
-    groups = checks.integer("len(linear_losses)", len(linear), low=1)
-    longest = groups * (max_delay + 1)
-    horizon = longest if horizon is None else checks.integer("horizon", horizon, low=1, high=longest)
-    check_range("linear_losses", linear, low, high)
-    return Losses(
-        Stacked(checks.frozen(linear), max_delay),
-        horizon=horizon,
-        max_delay=max_delay,
-        n_arms=linear.shape[1],
-        direction=direction,
-        low=low,
-        high=high,
-    )
 
 
 @by_keyword
