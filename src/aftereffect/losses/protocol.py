@@ -122,27 +122,20 @@ class Losses:
 
     def totals(self, arms: ArrayLike) -> FloatArray:
         """Return the T totals observed if `arms` are played, one per round."""
-        checked = self._checked_arms(arms)
-        totals = np.empty(self.horizon)
-        self._play(lambda a, b: checked[a:b], totals)
-        return totals
+        return self._play(self._checked_arms(arms))
 
     def arm_totals(self) -> FloatArray:
         """Return the totals of always playing each arm, shape (T, K)."""
         totals = np.empty((self.horizon, self.n_arms))
         for arm in range(self.n_arms):
-            self._play_fixed(arm, totals[:, arm])
+            totals[:, arm] = self._play(np.full(self.horizon, arm))
         return totals
 
     def arm_sums(self) -> FloatArray:
         """Return, for each arm, the sum of totals within the horizon if it is always played, shape (K,)."""
         if self._arm_sums is None:
-            totals = np.empty(self.horizon)
-            sums = np.empty(self.n_arms)
-            for arm in range(self.n_arms):
-                self._play_fixed(arm, totals)
-                sums[arm] = totals.sum()
-            self._arm_sums = checks.owned(sums)
+            sums = [self._play(np.full(self.horizon, arm)).sum() for arm in range(self.n_arms)]
+            self._arm_sums = checks.owned(np.array(sums))
         return self._arm_sums
 
     def best_arm(self) -> int:
@@ -174,25 +167,16 @@ class Losses:
             raise InvalidArgument(f"arms must lie in 0..{self.n_arms - 1}, but arms[{t}] is {given[t]}")
         return given.astype(np.int64, order="C")
 
-    def _play_fixed(self, arm: int, totals: FloatArray) -> None:
-        arms = np.full(self._chunk(), arm, dtype=np.int64)
-        self._play(lambda a, b: arms[: b - a], totals)
-
-    def _play(self, arms: Callable[[int, int], NDArray[np.int64]], totals: FloatArray) -> None:
-        """Write `totals` chunk by chunk; arms(a, b) returns the arms of rounds a to b-1."""
+    def _play(self, arms: NDArray[np.int64]) -> FloatArray:
+        """Return the totals of checked arms, computed chunk by chunk."""
         from aftereffect.core.jit import compiled
 
         play = compiled(play_rounds, self.params)
-        chunk = self._chunk()
-        pending = np.zeros(chunk + self.max_delay)
-        seen = np.empty(chunk)
+        chunk = min(self.horizon, max(CHUNK, self.max_delay))
+        pending, totals = np.zeros(chunk + self.max_delay), np.empty(self.horizon)
         for a in range(0, self.horizon, chunk):
-            b = min(a + chunk, self.horizon)
-            play(self.params, a, arms(a, b), self.max_delay, pending, seen[: b - a])
-            totals[a:b] = seen[: b - a]
-
-    def _chunk(self) -> int:
-        return min(self.horizon, max(CHUNK, self.max_delay))
+            play(self.params, a, arms[a : a + chunk], self.max_delay, pending, totals[a : a + chunk])
+        return totals
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Make the arrays read-only again, as compiled code expects: pickle does not preserve the flag."""
