@@ -33,7 +33,7 @@ def test_every_player_is_built_plays_and_is_restored(name: str, settings: dict[s
     player = entry.build(PROBLEM, seed=4, **settings)
     assert type(player) is entry.player
     assert isinstance(player, ae.labelled.LabelledPlayer) == entry.labelled
-    twin = registry.build(name, PROBLEM, seed=4, **settings)
+    twin = entry.build(PROBLEM, seed=4, **settings)
     for t in range(1, 60):
         arm = player.ask()
         assert arm == twin.ask()
@@ -73,7 +73,7 @@ def test_a_player_says_what_a_problem_lacks(name: str, problem: Problem, lacking
     assert registry.find(name).lacks(problem) == lacking
     if lacking:
         with pytest.raises(ae.InvalidArgument, match=f"problem must have what {name} needs, {lacking[0]}, but got"):
-            registry.build(name, problem)
+            registry.find(name).build(problem)
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_a_player_says_what_a_problem_lacks(name: str, problem: Problem, lacking
 )
 def test_unknown_names_and_settings_are_refused(name: str, settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ae.InvalidArgument, match=message):
-        registry.build(name, PROBLEM, **settings)
+        registry.find(name).build(PROBLEM, **settings)
 
 
 def test_an_entry_is_all_that_a_new_player_needs() -> None:

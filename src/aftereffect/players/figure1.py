@@ -36,9 +36,6 @@ def round_kinds(coins: Iterable[bool], max_delay: int) -> list[str]:
     """
     d = checks.integer("max_delay", max_delay, low=0)
     b = list(coins)
-    for t, coin in enumerate(b, start=1):
-        if coin not in (0, 1):
-            raise InvalidArgument(f"coins must be 0 or 1, but coin {t} is {checks.shown(coin)}")
     ends = set(update_rounds(b, d))
     return ["DS"[t > 1 and t - 1 not in ends] + "U" * (t in ends) for t in range(1, len(b) + 1)]
 
@@ -56,7 +53,6 @@ def text_diagram(coins: Iterable[bool], max_delay: int, rounds_per_line: int = 2
     """
     b = list(coins)
     kinds = round_kinds(b, max_delay)
-    checks.integer("rounds_per_line", rounds_per_line, low=1)
     needed, summed = [""] * len(b), [""] * len(b)
     for t in update_rounds(b, max_delay):
         needed[t - 2 * max_delay - 1 : t] = ["0"] * (2 * max_delay) + ["1"]

@@ -60,19 +60,15 @@ class Player(Protocol):
     @property
     def n_arms(self) -> int:
         """K."""
-        ...
 
     def ask(self) -> int:
         """Return the arm to play in this round, 0..K−1."""
-        ...
 
     def tell(self, total: float | None) -> Round:
         """Report the total of this round, None if it is missing, and end the round."""
-        ...
 
     def state(self) -> dict[str, Any]:
         """Return the player's complete state, in plain JSON types, for `aftereffect.restore`."""
-        ...
 
 
 Arrival = tuple[int, float | None]
@@ -110,21 +106,16 @@ class LabelledPlayer(Protocol):
     @property
     def n_arms(self) -> int:
         """K."""
-        ...
 
     @property
     def outstanding(self) -> tuple[int, ...]:
         """The rounds whose losses have not been reported yet, ascending; a Player does not have this attribute."""
-        ...
 
     def ask(self) -> int:
         """Return the arm to play in this round, 0..K−1."""
-        ...
 
     def tell(self, arrivals: Iterable[Arrival]) -> LabelledRound:
         """Report the losses that became known in this round, if any, and end the round."""
-        ...
 
     def state(self) -> dict[str, Any]:
         """Return the player's complete state, in plain JSON types, for `aftereffect.restore`."""
-        ...

@@ -14,6 +14,7 @@ Labels, needs and settings are available without building a player.
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -120,15 +121,7 @@ class Entry(NamedTuple):
 
     def checked(self, settings: Settings) -> dict[str, Any]:
         """Return the settings as plain JSON values, or raise an error that names the setting ("player.base")."""
-        clean = {}
-        for key, value in settings.items():
-            if key not in self.settings:
-                listed = ", ".join(self.settings) or "none"
-                raise InvalidArgument(
-                    f"player.{key} must be a setting of {self.name!r} (it has {listed}), but it is not"
-                )
-            clean[key] = self.settings[key](f"player.{key}", value)
-        return clean
+        return checked_settings("player", self.name, self.settings, settings)
 
     def label(self, settings: Settings = NONE) -> str:
         """Return the player's label in tables: its title, followed by the settings that the title does not show."""
@@ -156,6 +149,17 @@ class Entry(NamedTuple):
         return make(**{name: getattr(problem, name) for name in fields}, seed=seed, **clean)
 
 
+def checked_settings(kind: str, name: str, known: Mapping[str, Check], given: Settings) -> dict[str, Any]:
+    """Return the settings given to a player or an instance, each checked; an unknown one raises an error."""
+    clean = {}
+    for key, value in given.items():
+        if key not in known:
+            listed = ", ".join(known) or "none"
+            raise InvalidArgument(f"{kind}.{key} must be a setting of {name!r} (it has {listed}), but it is not")
+        clean[key] = known[key](f"{kind}.{key}", value)
+    return clean
+
+
 def setting_words(settings: Settings) -> list[str]:
     """Return settings in the words used in labels.
 
@@ -167,10 +171,6 @@ def setting_words(settings: Settings) -> list[str]:
         text = f"{value:g}" if isinstance(value, float) else str(value).replace("_", " ")
         words.append(f"{key.replace('_', ' ')} {text}")
     return words
-
-
-def _real(low: float | None = None, above: float | None = None) -> Check:
-    return lambda name, value: checks.real(name, value, low=low, above=above)
 
 
 def _choice(*options: str) -> Check:
@@ -223,12 +223,12 @@ def _bold(n_arms: int, max_delay: int, horizon: int, **others: Any) -> BOLD:
 
 _IID = ("stochastic losses",)
 _DELAY, _HORIZON, _SIZES = ("max_delay",), ("horizon",), ("max_delay", "horizon")
-_WRAPPER = {
+_WRAPPER: dict[str, Check] = {
     "base": _choice(*BASES),
     "tuning": _choice("corollary", "best"),
     "estimator": _choice(*ESTIMATORS),
-    "learning_rate_factor": _real(above=0.0),
-    "update_probability_factor": _real(above=0.0),
+    "learning_rate_factor": partial(checks.real, above=0.0),
+    "update_probability_factor": partial(checks.real, above=0.0),
 }
 _WRAPPED = {"tsallis": _SIZES, "exp3": _SIZES, "tsallis_inf": _DELAY, "ucb1": (*_DELAY, *_IID), "uniform": ()}
 _NAIVE = {"exp3": _HORIZON, "ucb1": _IID, "tsallis_inf": ()}
@@ -244,7 +244,7 @@ _ENTRIES = (
     Entry(FixedBlock, "fixed blocks", _SIZES, _SIZES, make=FixedBlock.tuned),
     Entry(MiniBatch, "mini-batches", _SIZES, _HORIZON, make=MiniBatch.tuned),
     Entry(Blinded, "blinded bandit", _SIZES, (*_SIZES, "short delay"), make=Blinded.tuned),
-    Entry(BlockUCB, "UCB on clean windows", _DELAY, (*_DELAY, *_IID), {"width": _real(low=0.0)}),
+    Entry(BlockUCB, "UCB on clean windows", _DELAY, (*_DELAY, *_IID), {"width": partial(checks.real, low=0.0)}),
     Entry(ARSUCB, "ARS-UCB", (), _IID),
     Entry(ARSExp3, "ARS-Exp3"),
     Entry(ODAAF, "ODAAF", _MEAN, ("horizon", "mean delay", *_IID)),
@@ -281,15 +281,6 @@ def find(name: Any) -> Entry:
     if not isinstance(name, str) or name not in PLAYERS:
         raise InvalidArgument(f"player.name must be one of {', '.join(PLAYERS)}, but got {checks.shown(name)}")
     return PLAYERS[name]
-
-
-def build(name: str, problem: Problem, seed: int = 0, **settings: Any) -> Any:
-    """Return the unplayed player registered under a name, tuned to the problem.
-
-    >>> build("BlockUCB", Problem(n_arms=3, max_delay=2, horizon=1000), width=0.3).width
-    0.3
-    """
-    return find(name).build(problem, seed, **settings)
 
 
 BANDITS: tuple[type, ...] = (TsallisFTRL, AdaptiveTsallis, LogBarrier, Exp3, Uniform, TsallisINF, Exp3IX, UCB1)

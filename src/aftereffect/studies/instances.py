@@ -32,9 +32,8 @@ from aftereffect.losses.hard import NOISES, hard, noise_scale, published_gap
 from aftereffect.losses.protocol import Losses
 from aftereffect.losses.seeds import TABLE, children, generator
 from aftereffect.losses.tables import LAWS, Table
+from aftereffect.players.registry import Check, checked_settings
 from aftereffect.studies.cells import Cell, cell_seed
-
-Check = Callable[[str, Any], Any]
 
 GAP = 0.2
 SPREADS = ("split", "delays", "fixed", "geometric", "immediate")
@@ -85,14 +84,8 @@ def instance_table(given: Mapping[str, Any]) -> dict[str, Any]:
     name = given.get("name")
     if not isinstance(name, str) or name not in SETTINGS:
         raise InvalidArgument(f"instance.name must be one of {', '.join(SETTINGS)}, but got {checks.shown(name)}")
-    clean: dict[str, Any] = {"name": name}
-    for key, value in given.items():
-        if key == "name":
-            continue
-        if key not in SETTINGS[name]:
-            listed = ", ".join(SETTINGS[name])
-            raise InvalidArgument(f"instance.{key} must be a setting of {name!r} (it has {listed}), but it is not")
-        clean[key] = SETTINGS[name][key](f"instance.{key}", value)
+    settings = {key: value for key, value in given.items() if key != "name"}
+    clean = {"name": name, **checked_settings("instance", name, SETTINGS[name], settings)}
     if "gap" in clean and "gap_scale" in clean:
         raise InvalidArgument(f"instance.gap must be left out where gap_scale is given, but got {clean['gap']!r}")
     return clean

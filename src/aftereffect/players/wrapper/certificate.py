@@ -17,17 +17,9 @@ from aftereffect.bandits.protocol import Bandit
 from aftereffect.bandits.tsallis import TsallisFTRL
 from aftereffect.core import checks, effects
 from aftereffect.core.errors import InvalidArgument
+from aftereffect.core.text import amount
 from aftereffect.players.wrapper.windows import Counts
 from aftereffect.theory.tuning import FORMS
-
-
-def shown(figure: float) -> str:
-    """Return a number as text, to three digits or to whole units, whichever is more precise.
-
-    >>> shown(1234567.8), shown(12.345), shown(0.0)
-    ('1,234,568', '12.3', '0')
-    """
-    return f"{figure:,.0f}" if abs(figure) >= 1000.0 else f"{figure:.3g}"
 
 
 class Certificate(NamedTuple):
@@ -60,15 +52,15 @@ class Certificate(NamedTuple):
         """Return the certificate in words, one term per line."""
         lines = [
             f"Rounds: {self.rounds:,}, updates: {self.updates:,}. Expected regret is at most the mean of a number that "
-            f"is {shown(self.value)} in this run:"
+            f"is {amount(self.value)} in this run:"
         ]
-        lines += [f"  {name:<13} {shown(term):>12}" for name, term in self.terms.items()]
+        lines += [f"  {name:<13} {amount(term):>12}" for name, term in self.terms.items()]
         worth = "informative" if self.informative else "not informative yet"
-        lines.append(f"This is {worth}: regret can be at most {shown(self.trivial)}.")
+        lines.append(f"This is {worth}: regret can be at most {amount(self.trivial)}.")
         first = self.worst_case_from
         since = "is never informative" if first is None else f"is informative from round {first:,} on"
         lines.append(
-            f"For all losses it is at most {shown(self.worst_case)}, which {since}. Both bound an average over "
+            f"For all losses it is at most {amount(self.worst_case)}, which {since}. Both bound an average over "
             "the player's own randomness, not the regret of this run."
         )
         if self.impossible:
