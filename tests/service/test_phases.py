@@ -51,14 +51,8 @@ def test_states_and_who_may_do_what_in_them() -> None:
     assert repeated(experiment, Start())["state"] == "running"
     assert repeated(experiment, Resume())["state"] == "running"
     experiment.do(Ask(), AT)
-    assert experiment.do(Pause(), AT).answer == {
-        "state": "paused",
-        "round": 1,
-        "open_round": 1,
-        "away": [],
-        "warm_until": 0,
-        "repeated": False,
-    }
+    assert experiment.do(Pause(), AT).answer == {"state": "paused", "repeated": False}
+    assert experiment.view()["open_round"] == 1
     repeated(experiment, Pause())
     refused(experiment, Ask(), "wrong_state", "it is paused: resume it first")
     refused(experiment, Start(), "wrong_state", "must be draft to start it, but it is paused")
@@ -79,7 +73,8 @@ def test_warm_up_after_a_pause_is_recorded_but_not_learned_from() -> None:
     to_open_block(experiment, 3)
     last = experiment.view()["round"]
     experiment.do(Pause(), AT)
-    assert experiment.do(Resume(), AT).answer["warm_until"] == last + 2
+    experiment.do(Resume(), AT)
+    assert experiment.view()["warm_until"] == last + 2
     assert "Warm-up after a pause: the next 2 rounds" in experiment.view()["alarms"][0]
     for _ in range(2):
         asked = experiment.do(Ask(), AT).answer
@@ -126,7 +121,7 @@ def test_an_arm_that_is_away_is_replaced_and_totals_of_both_are_not_learned_from
     arm = experiment.do(Ask(), AT).answer["arm"]
     experiment.do(Tell(experiment.view()["round"], 0.5), AT)
     gone = experiment.do(Away(arm), AT)
-    assert (gone.answer["away"], gone.event and gone.event["body"]) == ([arm], {"arm": arm})
+    assert (experiment.view()["away"], gone.event and gone.event["body"]) == ([arm], {"arm": arm})
     repeated(experiment, Away(arm))
     missing = learner(experiment).counts.missing
     for learned in (False, False, True):

@@ -10,7 +10,6 @@ import polars as pl
 import pytest
 
 import aftereffect as ae
-from aftereffect.core.errors import InvalidArgument
 from aftereffect.losses import spreads, tables
 from aftereffect.studies import InvalidStudy
 from aftereffect.studies.instances import SHAPES, build_losses, piecewise
@@ -175,22 +174,6 @@ def test_noise_keeps_the_mean() -> None:
     assert set(np.unique(values).tolist()) == {0.0, 0.3, 0.6, 1.0}
     # Variances 0.25·μ(1 − μ) at most 0.06: 5 standard errors of a mean of 40,000, false alarms below 2e-6.
     np.testing.assert_allclose(values.mean(axis=0), [0.3, 0.6], atol=5.0 * math.sqrt(0.06 / 40_000))
-
-
-@pytest.mark.parametrize(
-    ("wrong", "words"),
-    [
-        ({"shares": [0.0]}, "shares must not be negative and not all 0"),
-        ({"levels": [[1.5]]}, "levels must lie in"),
-        ({"noise": 2.0}, "noise must"),
-        ({"swing": -0.1}, "swing must"),
-        ({"period": 0}, "period must"),
-    ],
-)
-def test_bad_piecewise(wrong: dict[str, Any], words: str) -> None:
-    given: dict[str, Any] = {"shares": [1.0], "levels": [[0.5]]}
-    with pytest.raises(InvalidArgument, match=words):
-        piecewise(10, 2, 0, **(given | wrong))
 
 
 def test_runs_to_a_report(tmp_path: Path) -> None:

@@ -124,11 +124,8 @@ def by_keyword(function: Callable[P, R]) -> Callable[P, R]:
 
 def frozen(values: NDArray[Any]) -> NDArray[Any]:
     """Return `values` as a read-only C-contiguous array: unchanged if it is one already, else a copy."""
-    if not values.flags.writeable and values.flags.c_contiguous and values.flags.owndata:
-        return values
-    copy = np.array(values, order="C", copy=True)
-    copy.flags.writeable = False
-    return copy
+    shared = values.flags.writeable or not values.flags.c_contiguous or not values.flags.owndata
+    return owned(values.copy()) if shared else values
 
 
 def owned(values: NDArray[Any]) -> NDArray[Any]:

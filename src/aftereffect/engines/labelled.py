@@ -18,6 +18,7 @@ from aftereffect.core.checks import FloatArray
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.engines.rounds import CHECKPOINT, DONE, GAP, LOSS, UPDATES, walk_rounds
 from aftereffect.engines.workload import Outcome, Plan
+from aftereffect.losses.protocol import carry_over
 
 # The mail of a run: linked lists of the plays to be told in each round, stored by round modulo d+1. FIRST and LAST: the
 # first and the last play told in a round. AFTER: the play told after this one. ARM: the arm of a play. Plays are
@@ -120,10 +121,7 @@ def advance_labelled(
                 losses[run, checkpoint] = loss
                 pseudo[run, checkpoint] = gap
                 checkpoint += 1
-        for s in range(delay):
-            owing[s] = owing[until - first + s]
-        for s in range(delay, delay + until - first):
-            owing[s] = 0.0
+        carry_over(owing, delay, until - first)
         lane[DONE], lane[CHECKPOINT] = until, checkpoint
         lane[UPDATES], lane[LOSS], lane[GAP] = updates, loss, gap
     return -1

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from aftereffect.core import kernel
 from aftereffect.core.checks import FloatArray
 from aftereffect.engines.workload import Advanced, spread_over
-from aftereffect.losses.protocol import Losses
+from aftereffect.losses.protocol import Losses, carry_over
 
 CHUNK = 2048
 
@@ -92,10 +92,7 @@ def fill_rows(
             scratch[sums + k] += scratch[totals + j + k]
     for k in range(count):
         rows[first + k + 1, 1, arm] = scratch[sums + k]
-    for s in range(delay):
-        scratch[pending + s] = scratch[pending + count + s]
-    for s in range(delay, delay + count):
-        scratch[pending + s] = 0.0
+    carry_over(scratch[pending:], delay, count)
     for j in range(window):
         scratch[totals + j] = scratch[totals + count + j]
 

@@ -16,6 +16,7 @@ from aftereffect.core.checks import FloatArray
 from aftereffect.core.errors import InvalidTotal
 from aftereffect.engines.prefix_sums import arm_sums_at
 from aftereffect.engines.workload import Advanced, Blocks, Outcome, Plan, share_out
+from aftereffect.losses.protocol import carry_over
 
 TILE = 512
 
@@ -73,10 +74,7 @@ def advance_rounds(
                 losses[run, checkpoint] = loss
                 pseudo[run, checkpoint] = gap
                 checkpoint += 1
-        for k in range(delay):
-            owing[k] = owing[until - first + k]
-        for k in range(delay, delay + until - first):
-            owing[k] = 0.0
+        carry_over(owing, delay, until - first)
         lane[DONE], lane[CHECKPOINT] = until, checkpoint
         lane[UPDATES], lane[LOSS], lane[GAP] = updates, loss, gap
     return -1

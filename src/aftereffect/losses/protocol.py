@@ -27,6 +27,15 @@ from aftereffect.core.errors import InvalidArgument, InvalidLosses, OutOfTurn
 CHUNK = 2048
 
 
+@kernel.helper
+def carry_over(pending: FloatArray, delay: int, rounds: int) -> None:
+    """Move what is due after the first `rounds` rounds to the front, and clear the rest."""
+    for k in range(delay):
+        pending[k] = pending[rounds + k]
+    for k in range(delay, delay + rounds):
+        pending[k] = 0.0
+
+
 def play_rounds(
     params: Any, first: int, arms: NDArray[np.int64], max_delay: int, pending: FloatArray, totals: FloatArray
 ) -> None:
@@ -35,10 +44,7 @@ def play_rounds(
     for k in range(rounds):
         kernel.spread(params, first + k, arms[k], pending, k)
         totals[k] = pending[k]
-    for k in range(max_delay):
-        pending[k] = pending[rounds + k]
-    for k in range(max_delay, max_delay + rounds):
-        pending[k] = 0.0
+    carry_over(pending, max_delay, rounds)
 
 
 def play_once(params: Any, t: int, arm: int, pending: FloatArray, at: int) -> float:

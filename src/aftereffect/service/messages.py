@@ -197,10 +197,6 @@ class Row(Reply):
     told_at: str | None
 
 
-SERIES = tuple(name for name in Row.model_fields if name not in ("why", "asked_at", "told_at"))
-"""The columns for the charts."""
-
-
 class Turn(Row):
     """The arm to play, and why; the answer stays the same until the round is reported.
 
@@ -227,17 +223,6 @@ class Report(Row):
     repeated: bool
     state: State
     open_round: int | None
-
-
-class Change(Reply):
-    """The state after an experiment was started, paused, resumed or finished, or an arm marked as away or back."""
-
-    state: State
-    round: int
-    open_round: int | None
-    away: list[str]
-    warm_until: int
-    repeated: bool
 
 
 class Plan(Reply):
@@ -312,7 +297,10 @@ class Event(Reply):
 
 
 class Series(Reply):
-    """The columns for the charts, one list each (SERIES). odds: the probabilities at each draw."""
+    """The columns for the charts, one list each: those of Row but why, asked_at and told_at.
+
+    odds: the probabilities at each draw.
+    """
 
     experiment: str
     arms: list[str]

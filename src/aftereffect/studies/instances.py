@@ -226,17 +226,7 @@ def piecewise(
     >>> piecewise(4, 3, 0, shares=[1.0, 3.0], levels=[[0.0, 0.5], [1.0, 0.25]], noise=0.0).values.tolist()
     [[0.0, 0.5, 0.5], [1.0, 0.25, 0.25], [1.0, 0.25, 0.25], [1.0, 0.25, 0.25]]
     """
-    horizon = checks.integer("horizon", horizon, low=1)
-    n_arms = checks.integer("n_arms", n_arms, low=2)
-    weights = checks.array("shares", shares, shape=("n",))
-    rows = checks.array("levels", levels, shape=(len(weights), "arms"))
-    noise = checks.real("noise", noise, low=0.0, high=1.0)
-    swing = checks.real("swing", swing, low=0.0, high=1.0)
-    period = checks.integer("period", period, low=1)
-    if not len(weights) or (weights < 0.0).any() or not weights.sum() > 0.0:
-        raise InvalidArgument(f"shares must not be negative and not all 0, but got {checks.shown(shares)}")
-    if not rows.shape[1] or (rows < 0.0).any() or (rows > 1.0).any():
-        raise InvalidArgument(f"levels must lie in [0, 1], for one arm at least, but got {checks.shown(levels)}")
+    weights, rows = np.array(shares), np.array(levels)
     ends = np.cumsum(weights) / weights.sum()
     piece = np.minimum(np.searchsorted(ends * horizon, np.arange(horizon) + 0.5), len(weights) - 1)
     values: FloatArray = rows[piece][:, np.minimum(np.arange(n_arms), rows.shape[1] - 1)]

@@ -188,8 +188,6 @@ def runs_at_once(horizon: int, max_delay: int) -> int:
 def moves(player: CompositeLossWrapper, traces: list[Blocks], checkpoints: NDArray[np.int64]) -> Moves:
     """Return how far the updates of traced runs moved the player's base."""
     form = player.kernel()
-    if form is None:
-        raise InvalidArgument(f"player must have a base in kernel form to measure stability, but got {player!r}")
     K = player.n_arms
     replay = compiled(replay_base, form.base)
     state = np.zeros(kernel.BANDITS[type(form.base)].size(K))

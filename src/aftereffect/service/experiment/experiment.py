@@ -288,15 +288,7 @@ class Experiment:
     ) -> Done:
         """Return the result of a command on the whole experiment. kind: that of its event, None if nothing changed."""
         event = None if kind is None else {"kind": kind, "round": None, "unit": None, "body": body or {}, "at": at}
-        answer = {
-            "state": self.phase,
-            "round": self.last,
-            "open_round": self._now.open and self._now.open.number,
-            "away": [self.settings.arms[i] for i in self._now.away],
-            "warm_until": self._now.warm_until,
-            "repeated": event is None,
-        }
-        return Done(answer, event, list(rows))
+        return Done({"state": self.phase, "repeated": event is None}, event, list(rows))
 
     def _opened(self, number: int) -> Round | None:
         """Return a round, or None if it is no longer in memory; refuse a number that has not been opened yet."""
