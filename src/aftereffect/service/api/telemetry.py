@@ -8,12 +8,10 @@ import datetime
 import json
 import logging
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Any
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric
-from prometheus_client.core import GaugeMetricFamily
-from prometheus_client.registry import Collector
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from starlette.types import Scope
 
 from aftereffect.service.store.store import Store
@@ -29,29 +27,20 @@ def route_of(scope: Scope) -> str:
     return getattr(scope.get("route"), "path_format", "unmatched")
 
 
-class StoreCollector(Collector):
-    """The metrics of a store, read on each scrape."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-
-    def collect(self) -> Iterator[Metric]:
-        """Yield the metrics."""
-        status = self._store.status()
-        yield GaugeMetricFamily("aftereffect_jobs_waiting", "Jobs waiting for the writer", status["waiting"])
-        yield GaugeMetricFamily("aftereffect_commit_seconds", "Duration of the last commit", status["commit_seconds"])
-        yield GaugeMetricFamily("aftereffect_log_bytes", "Size of SQLite's write-ahead log", status["log_bytes"])
-        damaged = len(status["damaged"])
-        yield GaugeMetricFamily("aftereffect_damaged_experiments", "Experiments that cannot be loaded", damaged)
-
-
 class Telemetry:
     """The metrics of an app, in their own registry, and its request log."""
 
     def __init__(self, store: Store, log_requests: bool = False) -> None:
         self.registry = CollectorRegistry()
-        self.registry.register(StoreCollector(store))
         self.log_requests = log_requests
+
+        def gauge(name: str, words: str, read: Callable[[], float]) -> None:
+            Gauge(f"aftereffect_{name}", words, registry=self.registry).set_function(read)
+
+        gauge("jobs_waiting", "Jobs waiting for the writer", lambda: store.status()["waiting"])
+        gauge("commit_seconds", "Duration of the last commit", lambda: store.status()["commit_seconds"])
+        gauge("log_bytes", "Size of SQLite's write-ahead log", lambda: store.status()["log_bytes"])
+        gauge("damaged_experiments", "Experiments that cannot be loaded", lambda: len(store.status()["damaged"]))
         self._requests = Counter(
             "aftereffect_requests", "Requests answered", ["method", "route", "status"], registry=self.registry
         )

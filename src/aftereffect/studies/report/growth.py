@@ -59,14 +59,6 @@ class Exponent(NamedTuple):
     standard_error: float
 
 
-class PowerLaw(NamedTuple):
-    """y ≈ constant · Π x^exponent. scatter: the residual standard deviation of ln y."""
-
-    constant: float
-    exponents: dict[str, Exponent]
-    scatter: float
-
-
 class Agreement(NamedTuple):
     """How well a rate describes measured values: y ≈ constant · rate, up to a typical factor of exp(scatter)."""
 
@@ -88,7 +80,7 @@ class Term(NamedTuple):
     """A player's leading term: its key in TERMS, its fit at the same sizes, and how well it describes the regrets."""
 
     name: str
-    fit: PowerLaw
+    fit: dict[str, Exponent]
     agreement: Agreement
 
 
@@ -108,7 +100,7 @@ class Growth(NamedTuple):
     """
 
     rows: pl.DataFrame
-    fit: PowerLaw
+    fit: dict[str, Exponent]
     rates: list[Agreement]
     term: Term | None
 
@@ -119,7 +111,7 @@ def scaling(page: Page, rows: pl.DataFrame) -> list[str]:
     worst = views.worst(shown)
     page.section("How regret grows")
     found = fitted(worst)
-    names = [name for name in VARIABLES if any(name in one.fit.exponents for one in found.values())]
+    names = [name for name in VARIABLES if any(name in one.fit for one in found.values())]
     several = shown["where"].n_unique() > 1
     what = "greatest mean regret over the instances of this study" if several else "mean regret"
     page.text(
@@ -132,7 +124,7 @@ def scaling(page: Page, rows: pl.DataFrame) -> list[str]:
     rates = list(section_one(1.0, 0.0, 1.0))
     table: list[list[Entry]] = []
     for who, one in found.items():
-        powers = [one.fit.exponents.get(name) for name in names]
+        powers = [one.fit.get(name) for name in names]
         line: list[Entry] = [f"{power.value:.2f} ± {power.standard_error:.2f}" if power else "–" for power in powers]
         line.append(f"{one.rates[0].constant:.2f}")
         for agreement in sorted(one.rates, key=lambda agreement: rates.index(agreement.rate)):
@@ -159,7 +151,7 @@ def _terms(page: Page, found: Mapping[str, Growth], names: Sequence[str]) -> Non
     for who, one in found.items():
         if one.term is None:
             continue
-        pairs = [(one.fit.exponents.get(name), one.term.fit.exponents.get(name)) for name in names]
+        pairs = [(one.fit.get(name), one.term.fit.get(name)) for name in names]
         shown = [f"{a.value:.2f} / {b.value:.2f}" if a and b else "–" for a, b in pairs]
         _, constant, _ = agreement = one.term.agreement
         table.append([who, TERMS[one.term.name][0], *shown, f"{constant:.2f}", f"{agreement.percent:.1f}%"])
@@ -200,15 +192,15 @@ def sentence(who: str, one: Growth) -> str:
     return text
 
 
-def product(fit: PowerLaw, errors: bool = True) -> str:
+def product(fit: dict[str, Exponent], errors: bool = True) -> str:
     """Return the fitted powers as a product.
 
-    >>> product(PowerLaw(4.0, {"d+1": Exponent(0.5, 0.01), "K": Exponent(1.0, 0.02)}, 0.05))
+    >>> product({"d+1": Exponent(0.5, 0.01), "K": Exponent(1.0, 0.02)})
     '(d+1)^0.50±0.01 · K^1.00±0.02'
     """
     return " · ".join(
         f"{f'({key})' if '+' in key else key}^{power.value:.2f}" + (f"±{power.standard_error:.2f}" if errors else "")
-        for key, power in fit.exponents.items()
+        for key, power in fit.items()
     )
 
 
@@ -237,7 +229,7 @@ def growth(part: pl.DataFrame) -> Growth | None:
     part = part.with_columns((d + 1.0).alias("d+1"), K.alias("K"), T.alias("T"))
     regret = part["regret"].to_numpy()
     fit = power_law(_variables(part), regret)
-    if fit is None or part.height < len(fit.exponents) + 2:
+    if fit is None or part.height < len(fit) + 2:
         return None
     rates = section_one(*(part[name].cast(pl.Float64).to_numpy() for name in views.SIZES))
     names = {PLAYERS.get((name, text)) for name, text in part.select("player", "player_params").iter_rows()}
@@ -281,14 +273,14 @@ def leading_term(name: str, n_arms: int, max_delay: int, horizon: int) -> float:
     return carried * 2.0 * theory.corollary_learning_rate(d, T) * (math.sqrt(K) - 1.0)
 
 
-def power_law(variables: Mapping[str, FloatArray], y: FloatArray) -> PowerLaw | None:
-    """Fit exponents by least squares in logarithms; None if the points do not determine them.
+def power_law(variables: Mapping[str, FloatArray], y: FloatArray) -> dict[str, Exponent] | None:
+    """Fit y ≈ constant · Π x^exponent by least squares in logarithms; None if the points do not determine it.
 
     A variable with a single value has no exponent and is left out. All numbers must be above 0.
 
     >>> fit = power_law({"T": np.array([1, 4, 16, 64]), "K": np.array([2, 2, 2, 2])}, np.array([3, 6, 12, 24]))
-    >>> list(fit.exponents), round(fit.exponents["T"].value, 9), round(fit.constant, 9)
-    (['T'], 0.5, 3.0)
+    >>> list(fit), round(fit["T"].value, 9)
+    (['T'], 0.5)
     """
     logs = np.log(y)
     columns = {name: np.log(values) for name, values in variables.items() if np.ptp(values) > 0.0}
@@ -300,8 +292,7 @@ def power_law(variables: Mapping[str, FloatArray], y: FloatArray) -> PowerLaw | 
     residuals = logs - matrix @ solution
     variance = float(residuals @ residuals) / left_over if left_over else math.nan
     spreads = np.sqrt(variance * np.diag(np.linalg.inv(matrix.T @ matrix)))
-    exponents = {name: Exponent(float(solution[k]), float(spreads[k])) for k, name in enumerate(columns, start=1)}
-    return PowerLaw(math.exp(solution[0]), exponents, math.sqrt(variance))
+    return {name: Exponent(float(solution[k]), float(spreads[k])) for k, name in enumerate(columns, start=1)}
 
 
 def agreements(rates: Mapping[str, FloatArray], y: FloatArray) -> list[Agreement]:
@@ -347,10 +338,10 @@ def scaling_chart(found: Mapping[str, Growth], names: Sequence[str]) -> Drawing:
     with drawn("scaling", words, len(names), columns=3, height=3.1, legend=3) as (drawing, axes):
         for ax, name in zip(axes, names, strict=True):
             ends: list[tuple[float, float, str, str]] = []
-            shown = {who: one for who, one in found.items() if name in one.fit.exponents}
+            shown = {who: one for who, one in found.items() if name in one.fit}
             for who, one in shown.items():
                 x, y = _partial(one, name)
-                power, (colour, mark, _) = one.fit.exponents[name].value, look[who]
+                power, (colour, mark, _) = one.fit[name].value, look[who]
                 line = np.exp(np.log(y).mean()) * (x / np.exp(np.log(x).mean())) ** power
                 ax.plot(x, y, ls="none", marker=mark, color=colour, label=who)
                 ax.plot(x, line, color=colour, lw=1.2)
@@ -377,7 +368,7 @@ def _partial(one: Growth, name: str) -> tuple[FloatArray, FloatArray]:
     """Return the values of one variable, and the mean regret at each, adjusted for the other variables by the fit."""
     sizes = _variables(one.rows)
     logs = np.log(one.rows["regret"].to_numpy())
-    for other, power in one.fit.exponents.items():
+    for other, power in one.fit.items():
         if other != name:
             logs = logs - power.value * (np.log(sizes[other]) - np.log(sizes[other]).mean())
     x = np.unique(sizes[name])
