@@ -1,4 +1,4 @@
-"""`aftereffect study` (run, status, report, publish, list) and `aftereffect backtest`.
+"""`aftereffect study` (new, run, status, report, publish, list) and `aftereffect backtest`.
 
 Exit status of `study`: 0 if all cells are finished, 1 if some failed or are unfinished, 2 on bad input (`cli.main`).
 """
@@ -37,6 +37,12 @@ def _print_status(results: "Results", total: int, folder: Path) -> None:
         typer.echo(f"  {cell}: {failure.get('error')}: {failure.get('message')}")
     if results.failures or results.missing:
         raise typer.Exit(1)
+
+
+@study.command()
+def new() -> None:
+    """Print a study file with comments, to be edited: aftereffect study new > mine.toml."""
+    typer.echo(Path(__file__).with_name("template.toml").read_text(encoding="utf-8"), nl=False)
 
 
 @study.command()
