@@ -87,7 +87,7 @@ def run_page(page: Path, text: str, shell: Shell, names: dict[str, Any]) -> None
         elif kind == "console":
             run_commands(shell, block)
         else:
-            assert kind in ("text", "{toctree}"), f"a block must be python, console, text or a file, but is {kind!r}: {block!r}"
+            assert kind in ("text", "{toctree}"), f"a block must be python, console, text or a file: {block!r}"
 
 
 @pytest.mark.parametrize("page", LINKED, ids=[str(page.relative_to(ROOT)) for page in LINKED])
