@@ -13,18 +13,22 @@ import aftereffect as ae
 plt.style.use("aftereffect.figures")
 
 T, K, d = 100_000, 4, 4
+sizes = {"n_arms": K, "max_delay": d}
+default = ae.default_player(**sizes)
+paper = ae.CompositeLossWrapper.tuned(**sizes, horizon=T)
+sharp = ae.CompositeLossWrapper.tuned(**sizes, horizon=T, form="sharp")
 gaps = [0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5]
-default = ae.default_player(n_arms=K, max_delay=d)
-paper = ae.CompositeLossWrapper.tuned(n_arms=K, max_delay=d, horizon=T)
-sharp = ae.CompositeLossWrapper.tuned(n_arms=K, max_delay=d, horizon=T, form="sharp")
-players = {"default player": default, "wrapper, paper's tuning": paper, "wrapper, sharp tuning": sharp}
-regrets = {name: [] for name in players}
+worlds = []
 for gap in gaps:
     table = ae.tables.iid(T, means=[0.5 - gap, 0.5, 0.5, 0.5], seed=1)
-    losses = ae.spreads.random_split(table, max_delay=d, seed=2)
-    for name, player in players.items():
-        # The pseudo-regret counts means: it has less noise than the regret where gaps are small.
-        regrets[name].append(ae.simulate(player, losses, runs=40, seed=0).pseudo_regret.mean())
+    worlds.append(ae.spreads.random_split(table, max_delay=d, seed=2))
+
+
+def regrets(player: ae.Player) -> list[float]:
+    """Return the mean pseudo-regret for each gap: it has less noise than the regret."""
+    found = (ae.simulate(player, losses, runs=40, seed=0) for losses in worlds)
+    return [simulation.pseudo_regret.mean() for simulation in found]
+
 
 # %%
 # Lines with marks are simulated; the lines across are proved for this K, d and T. A dashed line bounds the
@@ -33,18 +37,21 @@ for gap in gaps:
 #
 # The regret of the default player is largest for a gap of about 0.01, and smaller where the best arm is
 # easier to find. The wrapper with a learning rate that is tuned to the worst case is still learning after
-# 100,000 rounds, so its regret grows with the gap. All three stay far below their bounds.
+# 100,000 rounds, so its regret grows with the gap. All three stay below their bounds: the default player by a
+# factor of 40, the wrapper with the sharp tuning by a factor of 2 at the largest gap.
 
 fig, ax = plt.subplots(figsize=(7.6, 4.8), layout="constrained")
-bounds = (default.regret_bound(T), ae.theory.corollary_bound(K, d, T), sharp.regret_bound(T, form="sharp"))
-for name, colour, mark, bound in zip(players, ("C0", "C1", "C4"), "os^", bounds, strict=True):
-    ax.plot(gaps, regrets[name], color=colour, marker=mark, label=name)
+for name, player, bound, colour, mark in (
+    ("default player", default, default.regret_bound(T), "C0", "o"),
+    ("wrapper, paper's tuning", paper, ae.theory.corollary_bound(K, d, T), "C1", "s"),
+    ("wrapper, sharp tuning", sharp, sharp.regret_bound(T, form="sharp"), "C5", "^"),
+):
+    ax.plot(gaps, regrets(player), color=colour, marker=mark, label=name)
     ax.axhline(bound, color=colour, ls="--", lw=1.3, label=f"its bound: {bound:,.0f}")
 ax.axhline(T, color="0.75", lw=3, label="T, the trivial bound")
-ax.axhline(ae.theory.lower_bound(K, d, T), color="black", ls=":", label="lower bound")
-ax.set(
-    xscale="log", yscale="log", xlabel="gap between the best arm and the others", ylabel=f"regret after {T:,} rounds"
-)
+ax.axhline(ae.theory.lower_bound(K, d, T), color="k", ls=":", label="lower bound")
+ax.set(xscale="log", yscale="log", ylabel=f"regret after {T:,} rounds")
+ax.set_xlabel("gap between the best arm and the others")
 ax.set_xticks(gaps, labels=gaps)
 ax.set_xticks([], minor=True)
 fig.legend(loc="outside lower center", ncols=4)

@@ -3,7 +3,7 @@ The rounds of the paper's Figure 1
 ==================================
 
 The wrapper tosses a coin in every round. It updates in a round whose coin is 1 if the 2d coins before it are
-0 (all in the same block), and it draws a new arm in the round after an update. In all other rounds it keeps
+0, and it draws a new arm in the round after an update. In all other rounds it keeps
 its arm.
 
 Here d = 2, and the coins are those of Figure 1 of the paper. The player is told a total in each round, and
@@ -41,11 +41,14 @@ for t, (coin, played) in enumerate(zip(coins, rounds, strict=True)):
     if played.update:
         ax.add_patch(Rectangle((t - 2 * d, 1), 2 * d + 1, 1, color="#ffe873", zorder=0))
         ax.add_patch(Rectangle((t, 0), 1, 1, color="#ffe873", zorder=0))
-        ax.add_patch(Rectangle((start, 0), t + 1 - start, 2, fill=False, edgecolor="C1", lw=2))
-        ax.plot([t - d + 0.15] * 2 + [t + 0.85] * 2, [-0.15, -0.4, -0.4, -0.15], color="C0", lw=2)
+        block = Rectangle((start, 0), t + 1 - start, 2, fill=False, edgecolor="C1", lw=2)
+        ax.add_patch(block)
+        left, right = t - d + 0.15, t + 0.85
+        ax.plot([left, left, right, right], [-0.15, -0.4, -0.4, -0.15], color="C0", lw=2)
         ax.text(t + 0.5 - d / 2, -0.8, "summed", ha="center", va="center", color="C0")
         start = t + 1
-ax.set(xlim=(-0.1, len(coins) + 0.1), ylim=(-1.1, 2.1), yticks=[0.5, 1.5], yticklabels=["round", "coin"])
+ax.set(xlim=(-0.1, len(coins) + 0.1), ylim=(-1.1, 2.1))
+ax.set_yticks([0.5, 1.5], labels=["round", "coin"])
 ax.set_xticks([t + 0.5 for t in range(len(coins))], labels=range(1, len(coins) + 1))
 ax.set_xlabel("number of the round")
 ax.tick_params(length=0)

@@ -17,42 +17,50 @@ import aftereffect as ae
 
 plt.style.use("aftereffect.figures")
 
-orders = {"letter": [2, 8, 20], "email": [12, 3, 1]}  # on the day of the mailing, one day and two days later
-days, arriving = 120, [0.0] * 123
+# Orders on the day of a mailing, one day and two days later.
+orders = {"letter": [2, 8, 20], "email": [12, 3, 1]}
+days, arriving = 120, [0] * 123
+
+
+def season(service: ae.Client) -> str:
+    """Create an experiment, play it to its end, and return its id."""
+    window = {"window": "2 days"}
+    made = service.create(name="mail", arms=list(orders), high=50, carry_over=window, seed=4)
+    for day in range(1, days + 1):
+        mailing = service.ask(made.id).arm
+        for later, number in enumerate(orders[mailing]):
+            arriving[day + later] += number
+        service.tell(made.id, day, arriving[day])
+    return made.id
+
+
 with tempfile.TemporaryDirectory() as folder:
-    # At a terminal: aftereffect serve
-    command = [sys.executable, "-m", "aftereffect", "serve", "--port", "0", "--store", f"{folder}/shop.db"]
-    server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    # At a terminal: aftereffect serve --store shop.db
+    command = [sys.executable, "-m", "aftereffect", "serve", "--port", "0"]
+    command += ["--store", f"{folder}/shop.db"]
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     try:
-        address = server.stdout.readline().split()[-1]
+        address = server.stdout.readline().decode().split()[-1]
         with ae.Client(address) as service:
-            made = service.create(name="mailings", arms=list(orders), high=50, carry_over={"window": "2 days"}, seed=4)
-            for day in range(1, days + 1):
-                turn = service.ask(made.id)
-                for later, number in enumerate(orders[turn.arm]):
-                    arriving[day + later] += number
-                service.tell(made.id, day, arriving[day])
-            ended = service.finish(made.id)
-            rows = service.rounds(made.id, limit=days).items
+            name = season(service)
+            rows = service.rounds(name, limit=days).items
+            print(service.finish(name).winner["words"])
     finally:
         server.terminate()
         server.communicate(timeout=20)
-print(ended.winner["words"])
 
 # %%
 # Top: the orders of each day, coloured by the mailing of that day. On the first two days after a change, many
 # orders still come from the mailing before: 40 orders on a day with an email are not its merit. The service
 # does not count such days. Bottom: the probability of the letter at the latest draw.
 
-colours = {"letter": "C0", "email": "C1"}
-fig, (top, bottom) = plt.subplots(2, 1, figsize=(7.6, 4.2), height_ratios=[3, 2], sharex=True, layout="constrained")
-for arm, colour in colours.items():
-    played = [row for row in rows if row.arm == arm]
-    top.bar([row.round for row in played], [row.total for row in played], width=1.0, color=colour, label=arm)
-top.set(ylabel="orders", xlim=(0.5, days + 0.5))
-top.set_ylim(0, 50)
+fig, (top, bottom) = plt.subplots(2, 1, figsize=(7.6, 4.2), sharex=True, layout="constrained")
+for arm, colour in (("letter", "C0"), ("email", "C1")):
+    mine = [row for row in rows if row.arm == arm]
+    top.bar([row.round for row in mine], [row.total for row in mine], 1, color=colour, label=arm)
+top.set(ylabel="orders", xlim=(0.5, days + 0.5), ylim=(0, 50))
 top.legend(ncols=2, loc="upper left")
-letter = [row.probability if row.arm == "letter" else 1 - row.probability for row in rows]
-bottom.step([row.round for row in rows], letter, where="mid", color="C0")
-bottom.set(xlabel="day", ylabel="probability of letter", ylim=(0, 1))
+chances = [row.probability if row.arm == "letter" else 1 - row.probability for row in rows]
+bottom.step([row.round for row in rows], chances, where="mid", color="C0")
+bottom.set(xlabel="day", ylabel="probability of the letter", ylim=(0, 1))
 plt.show()

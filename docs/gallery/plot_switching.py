@@ -26,17 +26,16 @@ for seed in range(runs):
         player.tell(world.play(player.ask()))
 
 # %%
-# The height of a colour is the probability of its arm, the mean of ten runs; the bar on top shows which arm
-# is best. The first arm is found at once. After a switch the player has to unlearn what it knew, and the
-# longer an arm was the best one, the longer that takes: about 4,000 rounds until the second arm has half of
-# the probability, and about 8,000 for the third.
+# The height of a colour is the probability of its arm, the mean of ten runs; the words on top say which arm
+# is best. The first arm is found soon. After a switch the player has to unlearn what it knew, and the longer
+# an arm was the best one, the longer that takes: about 4,000 rounds until the second arm has half of the
+# probability, and about 8,000 for the third.
 
-fig, (best, ax) = plt.subplots(2, 1, figsize=(7.6, 4.0), height_ratios=[1, 12], sharex=True, layout="constrained")
-for arm, (start, end) in enumerate(zip([0, *switches], [*switches, T], strict=True)):
-    best.axvspan(start, end, color=f"C{arm}")
-    best.text((start + end) / 2, 0.5, f"arm {arm} is best", color="white", ha="center", va="center")
-best.set_axis_off()
-ax.stackplot(range(T), probabilities.T, colors=["C0", "C1", "C2"], labels=["arm 0", "arm 1", "arm 2"])
+fig, ax = plt.subplots(figsize=(7.6, 3.8), layout="constrained")
+ax.stackplot(range(T), probabilities.T, colors=["C0", "C1", "C2"])
+for arm, (start, end) in enumerate([(0, 6_000), (6_000, 20_000), (20_000, T)]):
+    words = f"arm {arm} is best"
+    ax.text((start + end) / 2, 1.03, words, color=f"C{arm}", ha="center", weight="bold")
 ax.vlines(switches, 0, 1, color="white", ls="--", lw=1.2)
 ax.set(xlabel="round", ylabel="probability", xlim=(0, T), ylim=(0, 1))
 ax.grid(False)

@@ -28,7 +28,7 @@ from aftereffect.core.errors import (
     InvalidTotal,
     OutOfTurn,
 )
-from aftereffect.engines.simulation import Simulation, compare, simulate
+from aftereffect.engines.simulation import Simulation, compare, plot, simulate
 from aftereffect.losses import spreads, tables
 from aftereffect.losses.composite import CompositeLosses
 from aftereffect.losses.hard import hard
@@ -92,6 +92,7 @@ __all__ = [
     "default_player",
     "hard",
     "labelled",
+    "plot",
     "read_history",
     "replay_series",
     "restore",

@@ -32,6 +32,7 @@ def test_every_player_is_built_plays_and_is_restored(name: str, settings: dict[s
     entry = registry.find(name)
     player = entry.build(PROBLEM, seed=4, **settings)
     assert type(player) is entry.player
+    assert registry.label_of(player) == entry.label(settings)
     assert isinstance(player, ae.labelled.LabelledPlayer) == entry.labelled
     twin = entry.build(PROBLEM, seed=4, **settings)
     for t in range(1, 60):

@@ -191,3 +191,15 @@ def test_compare_wants_the_same_losses() -> None:
         ae.compare(*sims)
     with pytest.raises(ae.InvalidArgument, match="first must be a Simulation, but got 1"):
         ae.compare(1, sims[0])
+
+
+def test_one_call_plots_several_simulations(sim: ae.Simulation) -> None:
+    other = ae.simulate(ae.Naive(ae.Exp3(3, learning_rate=0.1)), losses(), runs=2)
+    axes = ae.plot([sim, other])
+    assert axes.get_legend_handles_labels()[1] == ["wrapper, Tsallis FTRL", "naive Exp3"]
+    assert len({line.get_color() for line in axes.get_lines()}) == 2
+    own = Figure().subplots()
+    assert ae.plot({"first": sim, "second": sim}, own) is own
+    assert own.get_legend_handles_labels()[1] == ["first", "second"]
+    with pytest.raises(ae.InvalidArgument, match="simulations must hold at least one simulation"):
+        ae.plot([])

@@ -4,7 +4,7 @@ It returns a `Simulation`: regret per run, curves, plots and tables; `compare` t
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,6 +21,7 @@ from aftereffect.engines.rounds import simulate_rounds
 from aftereffect.engines.workload import Blocks, Outcome, Plan, progress_bar
 from aftereffect.losses.protocol import Losses
 from aftereffect.players.protocol import LabelledPlayer
+from aftereffect.players.registry import label_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -60,15 +61,16 @@ def standard_error(values: FloatArray) -> Any:
 class Simulation:
     """Many runs of one player on one loss sequence (or on several draws of one).
 
-    engine: the engine that ran. rounds: the checkpoints. regrets: (runs, checkpoints), each against the best arm
-    up to that checkpoint. pseudo_regrets: the same for Σ_t (μ(I_t) − μ*), None if the means are not known.
-    updates: (runs,). arm_sums: (instances, K), the sums of totals of always playing each arm. uniform_regrets:
-    (instances, checkpoints), the expected regret of uniform play. traces, states: the blocks of every run, and the
-    last state of its base in kernel form, if requested.
+    engine: the engine that ran. label: the player's name in tables and plots. rounds: the checkpoints. regrets:
+    (runs, checkpoints), each against the best arm up to that checkpoint. pseudo_regrets: the same for Σ_t (μ(I_t) −
+    μ*), None if the means are not known. updates: (runs,). arm_sums: (instances, K), the sums of totals of always
+    playing each arm. uniform_regrets: (instances, checkpoints), the expected regret of uniform play. traces, states:
+    the blocks of every run, and the last state of its base in kernel form, if requested.
     """
 
     engine: str
     player: str
+    label: str
     n_arms: int
     max_delay: int
     rounds: NDArray[np.int64]
@@ -151,7 +153,7 @@ class Simulation:
         if ax is None:
             _, ax = plt.subplots(figsize=(7, 4.2), layout="constrained")
         rounds, mean, low, high = self.curve
-        (line,) = ax.plot(rounds, mean, label=label or self.player.partition("(")[0], **style)
+        (line,) = ax.plot(rounds, mean, label=label or self.label, **style)
         ax.fill_between(rounds, low, high, color=line.get_color(), alpha=0.2, linewidth=0)
         ax.set_xlabel("round")
         ax.set_ylabel("regret")
@@ -165,6 +167,19 @@ class Simulation:
             f"Simulation({self.player}: regret {self.mean_regret:.6g}{spread} after {self.horizon} rounds, "
             f"{self.runs} runs with seed {self.seed}, engine {self.engine!r})"
         )
+
+
+def plot(simulations: Iterable[Simulation] | Mapping[str, Simulation], ax: "Axes | None" = None) -> "Axes":
+    """Plot the mean regret curves of several simulations and return the axes: `ax`, or those of a new pyplot figure.
+
+    simulations: a list, whose players get their names in tables, or a dict with your own names.
+    """
+    named = simulations.items() if isinstance(simulations, Mapping) else ((sim.label, sim) for sim in simulations)
+    for name, simulation in named:
+        ax = simulation.plot(ax, name)
+    if ax is None:
+        raise InvalidArgument("simulations must hold at least one simulation, but there is none")
+    return ax
 
 
 def simulate(
@@ -245,6 +260,7 @@ def simulate(
     return Simulation(
         engine=chosen,
         player=repr(player),
+        label=label_of(player),
         n_arms=losses.n_arms,
         max_delay=losses.max_delay,
         rounds=points,

@@ -276,6 +276,25 @@ COMPARED: tuple[tuple[str, dict[str, Any]], ...] = (
 """The players of `aftereffect compare`, with their settings: anonymous feedback, naive, uniform, labelled feedback."""
 
 
+_BASE_OF: Mapping[type, str] = {
+    TsallisFTRL: "tsallis", Exp3: "exp3", TsallisINF: "tsallis_inf", UCB1: "ucb1", Uniform: "uniform"
+}  # fmt: skip
+
+
+def label_of(player: Any) -> str:
+    """Return the label of a player in tables; the name of its class if the registry does not build such a player.
+
+    >>> label_of(CompositeLossWrapper(Exp3(2, learning_rate=0.1), max_delay=1, coins=0.3)), label_of(object())
+    ('wrapper, Exp3', 'object')
+    """
+    entry = next((entry for entry in PLAYERS.values() if entry.player is type(player)), None)
+    base = type(getattr(player, "bandit", None))
+    if entry is None or (entry.make is default_player and base is not AdaptiveTsallis):
+        return type(player).__name__
+    shown = {"base": _BASE_OF.get(base, base.__name__), "tuning": getattr(player, "tuning", "")}
+    return entry.label({key: shown[key] for key in entry.defaults})
+
+
 def find(name: Any) -> Entry:
     """Return the entry registered under a name."""
     if not isinstance(name, str) or name not in PLAYERS:
