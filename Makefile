@@ -26,6 +26,7 @@ test: $(VENV)/.tests $(VENV)/.chromium
 
 # Builds the site into out/docs; a warning fails it.
 docs: $(VENV)/.docs
+	$(BIN)/python -m doctest docs/extensions/*.py
 	$(BIN)/sphinx-build --fail-on-warning --keep-going --quiet --jobs auto --doctree-dir out/docs-doctrees docs out/docs
 	@echo "Open out/docs/index.html."
 
