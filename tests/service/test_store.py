@@ -595,8 +595,8 @@ def test_a_file_that_is_no_database_is_named_as_such(tmp_path: Path):
     Store.open(f"sqlite:///{path}", wait=0.0).close()
 
 
-def test_the_log_is_moved_into_the_file_when_there_is_time(sqlite_url, monkeypatch):
-    monkeypatch.setattr("aftereffect.service.store.writer.LOG_ROWS_IDLE", 1)
+def test_the_log_is_moved_into_the_file_when_it_is_long(sqlite_url, monkeypatch):
+    monkeypatch.setattr("aftereffect.service.store.writer.LOG_ROWS", 1)
     with Store.open(sqlite_url) as store:
         for i in range(3):
             store.create({"name": f"n{i}", "arms": ["a", "b"], "max_delay": 0})

@@ -321,6 +321,7 @@ def test_a_page_that_cannot_be_read_is_the_fault_of_its_experiment(store_url, mo
 def test_what_cannot_be_loaded_is_looked_up_once_in_a_transaction(store, monkeypatch, slice_of):
     monkeypatch.setattr(writer, "SHORT", 2)
     monkeypatch.setattr(writer, "SLICE", slice_of)
+    monkeypatch.setattr(writer, "RETRY_S", 60.0)
     known, broken = store.create(MAIL)["id"], store.create(MAIL)["id"]
     del store._writer._loaded[broken]
     load, looked_up, sent = event_log.load, [], []

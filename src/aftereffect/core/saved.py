@@ -36,7 +36,13 @@ def digest(value: Any) -> str:
 def seal(kind: str, fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return `fields` as a state of this kind, with version and digest."""
     state = {"kind": kind, "version": VERSION, **fields}
-    return {**state, "digest": digest(state)}
+    return {**state, "digest": _digest_of(state)}
+
+
+def _digest_of(state: Mapping[str, Any]) -> str:
+    """Return the digest of a state's fields; a state among them counts with its own digest, which its reader checks."""
+    inner = {name: value["digest"] for name, value in state.items() if isinstance(value, dict) and "digest" in value}
+    return digest({**state, **inner, "digest": None})
 
 
 def kind_of(state: object) -> str:
@@ -63,11 +69,10 @@ def unseal(state: Mapping[str, Any], kind: str, names: Iterable[str]) -> dict[st
     unknown = sorted(str(name) for name in state.keys() - wanted)
     if unknown:
         raise InvalidState(f"state of kind {kind!r} must not have the field {unknown[0]!r}, but it is present")
-    body = {name: value for name, value in state.items() if name != "digest"}
     try:
-        found = digest(body)
+        found = _digest_of(state)
     except (TypeError, ValueError):
-        raise InvalidState(f"state must hold plain JSON types only, but got {shown(body)}") from None
+        raise InvalidState(f"state must hold plain JSON types only, but got {shown(state)}") from None
     if state["digest"] != found:
         raise InvalidState(f"digest must match the fields (an altered state?), but got {shown(state['digest'])}")
     return {name: state[name] for name in names}

@@ -156,7 +156,7 @@ class Transaction:
 def _sqlite(file: SqliteFile, readers: int) -> Engine:
     """Return an engine for a SQLite file. readers: the number of reading connections; 0 for the writing engine."""
     arguments: Any = {"check_same_thread": False, "timeout": PATIENCE_S, "isolation_level": None}
-    engine = create_engine(URL.create("sqlite", database=str(file.path)), **_pool(readers or 1))
+    engine = create_engine(URL.create("sqlite", database=str(file.path)), paramstyle="named", **_pool(readers or 1))
 
     @event.listens_for(engine, "do_connect")
     def _connect(*_: object) -> sqlite3.Connection:

@@ -12,10 +12,11 @@ import json
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import orjson
-from sqlalchemy import Connection, Insert, Row, Table, bindparam, func, insert, select, tuple_, update
+from sqlalchemy import Connection, Dialect, Insert, Row, Table, bindparam, func, insert, select, tuple_, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from aftereffect.core.errors import AftereffectError
@@ -25,7 +26,7 @@ from aftereffect.service.messages import is_id
 from aftereffect.service.settings import ExperimentSettings
 from aftereffect.service.store import schema
 
-CHECKPOINT_EVERY = 32
+CHECKPOINT_EVERY = 16
 """A checkpoint is at most this many events old."""
 
 _experiments, _events, _rounds, _checkpoints = (
@@ -220,38 +221,36 @@ class Changes:
         heads: list[dict[str, Any]] = []
         checkpoints: list[dict[str, Any]] = []
         for loaded, status in self._moved.values():
-            place = {"of": loaded.number, "seq": loaded.seq, "head": loaded.head}
+            place = {"experiment": loaded.number, "seq": loaded.seq, "head": loaded.head}
             heads.append({**place, "status": status})
             if loaded.seq >= loaded.checkpoint_at:
                 checkpoints.append({**place, "state": as_text(loaded.experiment.state())})
                 loaded.saved()
         tables = self._events, list(self._rounds.values()), heads, checkpoints
-        for statement, rows in zip(_STATEMENTS[connection.dialect.name], tables, strict=True):
+        for statement, rows in zip(_statements(connection.dialect), tables, strict=True):
             if rows:
-                connection.execute(statement, rows)
+                # The rows go to the driver as they are: SQLAlchemy would make each of them anew.
+                connection.exec_driver_sql(statement, rows)
         return sum(map(len, tables))
 
 
-def _upsert(dialect: Any, table: Table, **values: Any) -> Insert:
-    key = tuple(column.name for column in table.columns if column.name in _KEY)
-    statement = dialect.insert(table).values(**values)
-    changed = {column.name: statement.excluded[column.name] for column in table.columns if column.name not in key}
-    made: Insert = statement.on_conflict_do_update(index_elements=key, set_=changed)
-    return made
+@cache
+def _statements(dialect: Dialect) -> tuple[str, ...]:
+    """Return the SQL that writes events, rounds, heads and checkpoints, with named parameters."""
+    insert_for = (sqlite if dialect.name == "sqlite" else postgresql).insert
 
+    def upsert(table: Table, *key: str) -> Insert:
+        statement = insert_for(table)
+        changed = {column.name: statement.excluded[column.name] for column in table.columns if column.name not in key}
+        made: Insert = statement.on_conflict_do_update(index_elements=key, set_=changed)
+        return made
 
-_KEY = ("experiment", "round", "unit_index")
-_move = (
-    update(schema.experiments)
-    .where(_experiments.number == bindparam("of"))
-    .values(status=bindparam("status"), seq=bindparam("seq"), head=bindparam("head"))
-)
-_STATEMENTS = {
-    name: (
+    statements = (
         insert(schema.events),
-        _upsert(dialect, schema.rounds),
-        _move,
-        _upsert(dialect, schema.checkpoints, experiment=bindparam("of")),
+        upsert(schema.rounds, "experiment", "round", "unit_index"),
+        update(schema.experiments)
+        .where(_experiments.number == bindparam("experiment"))
+        .values(status=bindparam("status"), seq=bindparam("seq"), head=bindparam("head")),
+        upsert(schema.checkpoints, "experiment"),
     )
-    for name, dialect in (("sqlite", sqlite), ("postgresql", postgresql))
-}
+    return tuple(str(statement.compile(dialect=dialect)) for statement in statements)

@@ -39,14 +39,14 @@ from aftereffect.service.store.sqlite_file import Unwritable
 
 SHORT = 64
 """Jobs with more commands than this are long lists."""
-SLICE, SLICE_LOADS = 512, 64
+SLICE, SLICE_LOADS = 512, 16
 """How many commands of a long list share a transaction, and how many experiments it loads at most."""
 MOST_LOADED = 16_384
 """How many experiments stay in memory."""
 QUIET_S = 1.0
 """After so long without a command the log of a SQLite file is moved into it."""
-LOG_ROWS, LOG_ROWS_IDLE = 65_536, 4_096
-"""After how many rows the log of a SQLite file is moved into it; sooner when nobody waits."""
+LOG_ROWS = 16_384
+"""After how many rows the log of a SQLite file is moved into it."""
 RETRY_S = 1.0
 """A damaged experiment is tried again after this time."""
 
@@ -154,8 +154,7 @@ class Writer:
                 _deliver(pieces, self._carry_out(items))
             while len(self._loaded) > self.most_loaded:
                 del self._loaded[next(iter(self._loaded))]
-            idle = not (self._singles or self._lists) and self._queue.empty()
-            self._checkpoint(LOG_ROWS_IDLE if idle else LOG_ROWS)
+            self._checkpoint(LOG_ROWS)
         self._checkpoint(0)
 
     def _collect(self) -> None:
