@@ -561,9 +561,12 @@ def feed_one(bandit: Bandit, arm: int, loss: float) -> None:
 
 def feed_all(bandit: Any, arms: list[int], losses: list[float]) -> None:
     """Feed a base algorithm the losses of one or several units whose arms were drawn from the same distribution."""
-    if len(arms) == 1 and (isinstance(bandit, KernelBandit) or not hasattr(bandit, "update_many")):
-        feed_one(bandit, arms[0], losses[0])
-    elif isinstance(bandit, KernelBandit):
-        bandit.learn_many(arms, losses)
-    else:
+    if isinstance(bandit, KernelBandit):
+        if len(arms) == 1:
+            bandit.learn(arms[0], losses[0])
+        else:
+            bandit.learn_many(arms, losses)
+    elif hasattr(bandit, "update_many"):
         bandit.update_many(arms, losses)
+    else:
+        bandit.update(arms[0], losses[0])
