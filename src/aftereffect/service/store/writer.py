@@ -23,9 +23,10 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, Engine, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from aftereffect.service.errors import Corrupt, Refused
@@ -83,17 +84,24 @@ class Job:
     answers: list[Answer] = field(default_factory=list)
 
 
-class _Batch(NamedTuple):
-    """The context of one transaction: its two connections, its changes, and its time.
+@dataclass
+class _Batch:
+    """The context of one transaction: its connection, its changes and its time.
 
-    failed: the errors of experiments that could not be loaded; each is tried once per transaction.
+    reading: a second connection from `readers`, opened for the first load and closed with `stack`. failed: why
+    experiments could not be loaded; they are looked up once.
     """
 
     writing: Connection
-    reading: Connection
+    readers: Engine
+    stack: contextlib.ExitStack
     changes: Changes
     at: str
-    failed: dict[str, Refused]
+    failed: dict[str, Refused] = field(default_factory=dict)
+
+    @cached_property
+    def reading(self) -> Connection:
+        return self.stack.enter_context(self.readers.connect())
 
 
 class _Apart(Exception):
@@ -231,10 +239,10 @@ class Writer:
         if not items:
             return answers
         try:
-            with self._database.transaction() as transaction, self._database.internal.connect() as reading:
+            with self._database.transaction() as transaction, contextlib.ExitStack() as stack:
                 if self._database.file is None:
                     self._lock(transaction.connection, {identity for identity, _ in items})
-                batch = _Batch(transaction.connection, reading, changes, self._now(), {})
+                batch = _Batch(transaction.connection, self._database.internal, stack, changes, self._now())
                 answers.extend(self._do(batch, identity, command) for identity, command in items)
                 transaction.rows = max(changes.write(transaction.connection), len(changes.touched))
                 # An error after this point comes from the commit.
