@@ -74,6 +74,8 @@ class Store:
                 if file is not None and not read_only:
                     file.lock(wait, address)
                 schema.upgrade(database.reading if read_only else database.writing, read_only=read_only)
+                # This leaves a reader open, which the close of an overwritten file needs.
+                database.check()
                 if file is not None and not read_only:
                     file.connected()
             return cls(database)
