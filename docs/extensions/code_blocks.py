@@ -1,4 +1,4 @@
-"""How code is shown: without empty lines at its end, and with places for breaks where a table is narrow."""
+"""How code is shown: without empty lines at its end, with places for breaks in tables; sources without links back."""
 
 import re
 from typing import Any
@@ -38,8 +38,15 @@ class TableCode(SphinxTransform):
                         code += [nodes.Text(part), nodes.raw("", "<wbr>", format="html")]
 
 
+def without_links_back(app: Sphinx, page: str, template: str, context: dict[str, Any], tree: Any) -> None:
+    """Remove from the pages of source code the links to descriptions, which assume one namespace for each module."""
+    if page.startswith("_modules/") and "body" in context:
+        context["body"] = re.sub(r'<a class="viewcode-back"[^>]*>.*?</a>', "", context["body"])
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register with Sphinx."""
+    app.connect("html-page-context", without_links_back)
     app.add_transform(Trimmed)
     app.add_transform(TableCode)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
