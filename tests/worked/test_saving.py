@@ -238,3 +238,18 @@ def test_states_that_cannot_be_restored(state: Any, message: str) -> None:
     with pytest.raises(ae.InvalidState) as error:
         ae.restore(state)
     assert str(error.value) == message
+
+
+def test_a_player_of_the_users_own_is_restored():
+    class Mine(ae.rivals.BlockUCB):
+        pass
+
+    player = Mine(2, max_delay=1, width=0.3, seed=7)
+    for total in (0.0, 0.25, 0.5, 0.5, 0.0):
+        player.ask()
+        player.tell(total)
+    twin = ae.restore(json.loads(json.dumps(player.state())), classes=[Mine])
+    assert isinstance(twin, Mine)
+    assert all(twin.ask() == player.ask() and twin.tell(0.1) == player.tell(0.1) for _ in range(20))
+    with pytest.raises(ae.InvalidState, match=r"or given in classes, but got 'Mine'"):
+        ae.restore(player.state())

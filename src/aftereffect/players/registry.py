@@ -30,7 +30,7 @@ from aftereffect.bandits.ucb1 import UCB1
 from aftereffect.bandits.uniform import Uniform
 from aftereffect.core import checks, saved
 from aftereffect.core.errors import AftereffectError, InvalidArgument, InvalidState
-from aftereffect.players.base import OUT_OF_RANGE, LabelledKernelPlayer, tuned_base
+from aftereffect.players.base import OUT_OF_RANGE, BasePlayer, LabelledKernelPlayer, tuned_base
 from aftereffect.players.default import default_player
 from aftereffect.players.labelled.delayed_exp3 import DelayedExp3
 from aftereffect.players.labelled.joulani2013 import BOLD, QPMD, DelayedUCB1
@@ -309,8 +309,8 @@ _SAVED: dict[str, Any] = {cls.__name__: cls for cls in (*(entry.player for entry
 def restore(state: Mapping[str, Any], classes: Iterable[type] = ()) -> Any:
     """Return the player or bandit whose `state()` was saved; it continues bit for bit, also in another process.
 
-    classes: user-defined bandit classes that may occur in the state; each needs `state()`, whose field "kind" is
-        the name of the class, and a class method `from_state(state)`.
+    classes: user-defined classes that may occur in the state: bandits, each with `state()`, whose field "kind" is the
+        name of the class, and a class method `from_state(state)`; players derived from a class in `players/base.py`.
 
     >>> from aftereffect import CompositeLossWrapper, restore
     >>> player = CompositeLossWrapper.tuned(n_arms=3, max_delay=2, horizon=1000, seed=1)
@@ -330,12 +330,13 @@ def restore(state: Mapping[str, Any], classes: Iterable[type] = ()) -> Any:
 def _restored(state: Mapping[str, Any], known: Mapping[str, Any]) -> Any:
     """Return the player or base algorithm that a state describes; its inside is restored first."""
     kind = saved.kind_of(state)
-    if kind in known:
+    if kind in known and not issubclass(known[kind], BasePlayer):
         return known[kind].from_state(state)
-    if kind not in _SAVED:
-        raise InvalidState(f"kind must be one of {sorted([*_SAVED, *known])} or given in classes, but got {kind!r}")
+    players = _SAVED | dict(known)
+    if kind not in players:
+        raise InvalidState(f"kind must be one of {sorted(players)} or given in classes, but got {kind!r}")
     if "inside" not in state:
         raise InvalidState(f"state of kind {kind!r} must have the field 'inside', but it is missing")
     # The state of a base algorithm or player, or a number of arms.
     inside = state["inside"]
-    return _SAVED[kind].from_state(state, _restored(inside, known) if isinstance(inside, Mapping) else inside)
+    return players[kind].from_state(state, _restored(inside, known) if isinstance(inside, Mapping) else inside)
