@@ -25,7 +25,7 @@ for d in delays:
         ae.labelled.ZimmertSeldin2020(K, max_delay=d),
         ae.labelled.DelayedExp3.tuned(K, max_delay=d, horizon=T),
     )
-    simulations = [ae.simulate(player, losses, runs=20, seed=0) for player in players]
+    simulations = [ae.simulate(player, losses, runs=20) for player in players]
     regrets.append([simulation.mean_regret for simulation in simulations])
 
 # %%
@@ -35,10 +35,10 @@ for d in delays:
 # up for it: the default player has less regret than delayed Exp3, although only delayed Exp3 sees labels.
 
 fig, ax = plt.subplots(figsize=(7.6, 4.0), layout="constrained")
-colours, dashes, marks = ("C0", "C1", "C3", "C4"), ("-", "-", "--", "--"), "os^D"
-for k, simulation in enumerate(simulations):
+styles = {"C0": "o-", "C1": "s-", "C3": "^--", "C4": "D--"}
+for k, (colour, style) in enumerate(styles.items()):
     mine = [row[k] for row in regrets]
-    ax.plot(delays, mine, dashes[k], color=colours[k], marker=marks[k], label=simulation.label)
+    ax.plot(delays, mine, style, color=colour, label=simulations[k].label)
 ax.set(xlabel="longest delay d, in rounds", ylabel=f"regret after {T:,} rounds")
 ax.set_ylim(0)
 ax.legend()

@@ -41,13 +41,13 @@ def regrets(player: ae.Player) -> list[float]:
 # factor of 40, the wrapper with the sharp tuning by a factor of 2 at the largest gap.
 
 fig, ax = plt.subplots(figsize=(7.6, 4.8), layout="constrained")
-for name, player, bound, colour, mark in (
-    ("default player", default, default.regret_bound(T), "C0", "o"),
-    ("wrapper, paper's tuning", paper, ae.theory.corollary_bound(K, d, T), "C1", "s"),
-    ("wrapper, sharp tuning", sharp, sharp.regret_bound(T, form="sharp"), "C5", "^"),
+for name, player, bound, colour, style in (
+    ("default player", default, default.regret_bound(T), "C0", "o-"),
+    ("wrapper, paper's tuning", paper, ae.theory.corollary_bound(K, d, T), "C1", "s-"),
+    ("wrapper, sharp tuning", sharp, sharp.regret_bound(T, form="sharp"), "C5", "^-"),
 ):
-    ax.plot(gaps, regrets(player), color=colour, marker=mark, label=name)
-    ax.axhline(bound, color=colour, ls="--", lw=1.3, label=f"its bound: {bound:,.0f}")
+    ax.plot(gaps, regrets(player), style, color=colour, label=name)
+    ax.axhline(bound, color=colour, ls="--", label=f"its bound: {bound:,.0f}")
 ax.axhline(T, color="0.75", lw=3, label="T, the trivial bound")
 ax.axhline(ae.theory.lower_bound(K, d, T), color="k", ls=":", label="lower bound")
 ax.set(xscale="log", yscale="log", ylabel=f"regret after {T:,} rounds")

@@ -46,7 +46,7 @@ left.set(xscale="log", yscale="log", xlabel="round", ylabel="regret or bound")
 left.set_ylim(1)
 left.legend()
 names = [name for name in certificates[0].terms if name != "missing"]
-terms = [[certificate.terms[name] for certificate in certificates] for name in names]
+terms = [[each.terms[name] for each in certificates] for name in names]
 right.stackplot(rounds, terms, labels=names)
 right.set(xscale="log", xlabel="round", ylabel="terms of the certificate")
 right.set(xlim=(rounds[0], T), ylim=(0, 220))

@@ -22,7 +22,7 @@ late_bills = ae.spreads.kernels(table, weights=np.eye(longest + 1)[[0, 4, 8]])
 
 
 def regret(losses: ae.Losses, d: int) -> float:
-    """Return the regret of a player that is told d; it clips totals that seem impossible."""
+    """Return the regret of a player that is told d and clips impossible totals."""
     player = ae.default_player(n_arms=3, max_delay=d, out_of_range="clip")
     return ae.simulate(player, losses, runs=60, seed=0).mean_regret
 
@@ -34,13 +34,16 @@ def regret(losses: ae.Losses, d: int) -> float:
 # less the regret exceeds that of uniform play. In doubt choose the larger d.
 
 fig, ax = plt.subplots(figsize=(7.6, 3.8), layout="constrained")
-for name, losses, style in (("split at random", split, "o-"), ("late bills", late_bills, "s--")):
-    ax.plot(declared, [regret(losses, d) for d in declared], style, color="C0", label=name)
+kinds = {"split at random": (split, "o-"), "late bills": (late_bills, "s--")}
+for name, (losses, style) in kinds.items():
+    regrets = [regret(losses, d) for d in declared]
+    ax.plot(declared, regrets, style, color="C0", label=name)
 uniform = table.values.mean() * T - table.values.sum(axis=0).min()
 ax.axhline(uniform, color="0.5", ls="--", lw=1.1, label="uniform play")
 ax.axvline(longest, color="0.75", lw=3, zorder=1, label="the true longest delay")
 ticks = [100, 200, 500, 1_000, 2_000, 5_000]
-ax.set(yscale="log", xlabel="d that the player is told", ylabel=f"regret after {T:,} rounds")
+ax.set(xlabel="d that the player is told", ylabel=f"regret after {T:,} rounds")
+ax.set_yscale("log")
 ax.set_xticks(range(0, 33, 4))
 ax.set_yticks(ticks, labels=[f"{tick:,}" for tick in ticks])
 ax.set_yticks([], minor=True)

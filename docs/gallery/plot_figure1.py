@@ -41,7 +41,7 @@ for t, (coin, played) in enumerate(zip(coins, rounds, strict=True)):
     if played.update:
         ax.add_patch(Rectangle((t - 2 * d, 1), 2 * d + 1, 1, color="#ffe873", zorder=0))
         ax.add_patch(Rectangle((t, 0), 1, 1, color="#ffe873", zorder=0))
-        block = Rectangle((start, 0), t + 1 - start, 2, fill=False, edgecolor="C1", lw=2)
+        block = Rectangle((start, 0), t + 1 - start, 2, fill=False, ec="C1", lw=2)
         ax.add_patch(block)
         left, right = t - d + 0.15, t + 0.85
         ax.plot([left, left, right, right], [-0.15, -0.4, -0.4, -0.15], color="C0", lw=2)

@@ -22,7 +22,7 @@ players = [
     ae.CompositeLossWrapper.tuned(n_arms=3, max_delay=d, horizon=T),
     ae.Naive(ae.Exp3(3, learning_rate=0.006)),
 ]
-simulations = [ae.simulate(player, losses, runs=100, seed=0) for player in players]
+simulations = [ae.simulate(player, losses, runs=100) for player in players]
 
 # %%
 # Left: what one play of each arm costs on average, and when. Right: the regret against always playing arm 0,

@@ -19,9 +19,12 @@ rewards = {"max_delay": d, "direction": "maximize"}
 
 def chance_of_best(n_units: int, seed: int) -> list[float]:
     """Play a panel on fading rewards and return the best arm's probability by day."""
-    panel = ae.Panel(ae.default_player(n_arms=5, seed=seed, **rewards), n_units=n_units)
-    tables = [ae.tables.iid(T, means=means, seed=100 * seed + u) for u in range(n_units)]
-    shops = [ae.spreads.geometric(table, half_life=1, **rewards).stream() for table in tables]
+    player = ae.default_player(n_arms=5, seed=seed, **rewards)
+    panel = ae.Panel(player, n_units=n_units)
+    shops = []
+    for unit in range(n_units):
+        table = ae.tables.iid(T, means=means, seed=100 * seed + unit)
+        shops.append(ae.spreads.geometric(table, half_life=1, **rewards).stream())
     found = []
     for _ in range(T):
         arms = panel.ask()
@@ -37,9 +40,9 @@ def chance_of_best(n_units: int, seed: int) -> list[float]:
 
 fig, ax = plt.subplots(figsize=(7.6, 3.8), layout="constrained")
 days = range(1, T + 1)
-for n_units, colour, name in ((16, "C2", "16 units"), (4, "C4", "4 units"), (1, "C0", "1 unit")):
+for n_units, colour in ((16, "C2"), (4, "C4"), (1, "C0")):
     chances = np.array([chance_of_best(n_units, seed) for seed in range(20)])
-    ax.plot(days, chances.mean(axis=0), color=colour, label=name)
+    ax.plot(days, chances.mean(axis=0), color=colour, label=f"units: {n_units}")
     low, high = np.quantile(chances, [0.1, 0.9], axis=0)
     ax.fill_between(days, low, high, color=colour, alpha=0.18, lw=0)
 ax.axhline(1 / 5, color="0.5", ls="--", lw=1.1, label="uniform play")

@@ -24,8 +24,8 @@ days, arriving = 120, [0] * 123
 
 def season(service: ae.Client) -> str:
     """Create an experiment, play it to its end, and return its id."""
-    window = {"window": "2 days"}
-    made = service.create(name="mail", arms=list(orders), high=50, carry_over=window, seed=4)
+    settings = {"carry_over": {"window": "2 days"}, "high": 50, "seed": 4}
+    made = service.create(name="mailings", arms=list(orders), **settings)
     for day in range(1, days + 1):
         mailing = service.ask(made.id).arm
         for later, number in enumerate(orders[mailing]):
@@ -54,13 +54,16 @@ with tempfile.TemporaryDirectory() as folder:
 # orders still come from the mailing before: 40 orders on a day with an email are not its merit. The service
 # does not count such days. Bottom: the probability of the letter at the latest draw.
 
-fig, (top, bottom) = plt.subplots(2, 1, figsize=(7.6, 4.2), sharex=True, layout="constrained")
+size = {"figsize": (7.6, 4.2), "layout": "constrained"}
+fig, (top, bottom) = plt.subplots(2, 1, sharex=True, **size)
 for arm, colour in (("letter", "C0"), ("email", "C1")):
-    mine = [row for row in rows if row.arm == arm]
-    top.bar([row.round for row in mine], [row.total for row in mine], 1, color=colour, label=arm)
+    totals = {row.round: row.total for row in rows if row.arm == arm}
+    top.bar(totals.keys(), totals.values(), width=1, color=colour, label=arm)
 top.set(ylabel="orders", xlim=(0.5, days + 0.5), ylim=(0, 50))
 top.legend(ncols=2, loc="upper left")
-chances = [row.probability if row.arm == "letter" else 1 - row.probability for row in rows]
-bottom.step([row.round for row in rows], chances, where="mid", color="C0")
+chances = [
+    row.probability if row.arm == "letter" else 1 - row.probability for row in rows
+]
+bottom.step(range(1, days + 1), chances, where="mid", color="C0")
 bottom.set(xlabel="day", ylabel="probability of the letter", ylim=(0, 1))
 plt.show()

@@ -11,8 +11,9 @@ import polars as pl
 import pytest
 
 from aftereffect.core.errors import InvalidArgument
+from aftereffect.players import registry
 from aftereffect.studies.report import ratios, theorems, views
-from aftereffect.studies.report.charts import PALETTE, looks
+from aftereffect.studies.report.charts import OWNERS, PALETTE, looks
 from aftereffect.studies.report.page import Page, Shaded, large
 from aftereffect.studies.report.sections import planned, write_report
 from aftereffect.studies.results import Results
@@ -238,6 +239,16 @@ def test_looks_are_stable_and_run_out() -> None:
     assert many["9"].colour == PALETTE[0]
     assert len({look.colour for look in many.values() if look.front}) == len(PALETTE)
     assert [name for name, look in many.items() if not look.front] == ["7", "8"]
+
+
+def test_a_known_player_has_one_colour_in_all_reports() -> None:
+    few = looks(["wrapper, UCB1", "default player", "wrapper, Tsallis FTRL"], first="wrapper, Tsallis FTRL")
+    many = looks(["uniform play", *(str(k) for k in range(5)), "wrapper, Tsallis FTRL", "default player"])
+    for name in ("default player", "wrapper, Tsallis FTRL"):
+        assert few[name] == many[name]
+    assert len({look.colour for look in many.values()}) == len(PALETTE)
+    labels = {registry.find(name).label(settings) for name, settings in registry.COMPARED}
+    assert set(OWNERS) <= labels
 
 
 def test_page_parts() -> None:

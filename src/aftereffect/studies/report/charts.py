@@ -21,6 +21,11 @@ if TYPE_CHECKING:
 
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#6A51A3", "#4D4D4D")
 MARKS = ("o", "s", "^", "D", "v", "P", "X", "*")
+OWNERS = (
+    "default player", "wrapper, Tsallis FTRL", "naive Exp3", "Zimmert-Seldin, simple", "delayed Exp3", "wrapper, Exp3",
+    "UCB on clean windows", "uniform play",
+)  # fmt: skip
+"""The players whose colour in PALETTE is the same in all reports; a figure without them gives it to others."""
 FAINT = "#B9BFC6"
 """The colour of further lines when all others are in use."""
 GREY = "#6b737c"
@@ -49,14 +54,18 @@ class Look(NamedTuple):
 
 
 def looks(names: Iterable[str], first: str | None = None) -> dict[str, Look]:
-    """Return a style for each name: `first` gets the first colour; names after the eighth are grey.
+    """Return a style for each name: OWNERS have their own, the others those that are left; from the ninth on grey.
 
-    >>> [look.colour for look in looks(["b", "a"], first="a").values()]
-    ['#D55E00', '#0072B2']
+    first: a name that is never grey.
+
+    >>> [look.colour for look in looks(["b", "wrapper, Tsallis FTRL", "a"], first="a").values()]
+    ['#009E73', '#D55E00', '#0072B2']
     """
     listed = list(dict.fromkeys(names))
-    order = sorted(listed, key=lambda name: name != first)
-    found = {name: Look(PALETTE[k], MARKS[k], True) for k, name in enumerate(order[: len(PALETTE)])}
+    front = sorted(listed, key=lambda name: name != first)[: len(PALETTE)]
+    free = (k for k, owner in enumerate(OWNERS) if owner not in front)
+    places = {name: OWNERS.index(name) if name in OWNERS else next(free) for name in front}
+    found = {name: Look(PALETTE[k], MARKS[k], True) for name, k in places.items()}
     return {name: found.get(name, Look(FAINT, ".", False)) for name in listed}
 
 
