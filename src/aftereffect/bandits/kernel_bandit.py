@@ -55,10 +55,7 @@ class KernelBandit:
 
     def _compiled(self, function: Callable[..., Any], *arguments: Any) -> Callable[..., Any]:
         """Return a function of (params, n_arms, state, *arguments), compiled for arguments of these types."""
-        # Importing numba takes a quarter of a second, so it is not imported with the package.
-        from aftereffect.core.jit import entry
-
-        return entry(function, self.params, self.n_arms, self._state, *arguments)
+        return kernel.entry(function, self.params, self.n_arms, self._state, *arguments)
 
     @property
     def probabilities(self) -> NDArray[np.float64]:

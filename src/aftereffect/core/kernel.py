@@ -4,7 +4,7 @@ An algorithm's arithmetic is a few functions over flat float64 state: plain loop
 use NumPy's sums, whose order of addition may vary. Its parameters are a NamedTuple whose *type* identifies the
 algorithm. The functions below dispatch on that type: in the interpreter by a dictionary, in compiled code by
 `numba.extending.overload` (`core/jit.py`), at no cost at run time. The interactive object, the CPU engines and a
-CUDA kernel all compile the same source, and this module does not import numba.
+CUDA kernel all compile the same source; numba is imported when something is compiled.
 
 A base algorithm (`BanditKernel`) has:
 
@@ -146,6 +146,23 @@ def helper(function: Function) -> Function:
 def register(params: type, kernel: BanditKernel | LossKernel | PlayerKernel | BlockKernel | LabelledKernel) -> None:
     """Register the kernel of an algorithm under the type of its parameters."""
     FORMS[type(kernel)][params] = kernel
+
+
+def compiled(function: Callable[..., Any], *params: Any) -> Callable[..., Any]:
+    """Return `function` compiled for the kernels of `params` (`core/jit.py`).
+
+    Importing numba takes a quarter of a second, so it is imported here, at the first call, not with the package.
+    """
+    from aftereffect.core import jit
+
+    return jit.compiled(function, *params)
+
+
+def entry(function: Callable[..., Any], params: tuple[Any, ...], *arguments: Any) -> Callable[..., Any]:
+    """Return the machine code of `function` for the types of (params, *arguments); see `core/jit.py`."""
+    from aftereffect.core import jit
+
+    return jit.entry(function, params, *arguments)
 
 
 def bandit_start(params: Any, n_arms: int, state: FloatState) -> None:

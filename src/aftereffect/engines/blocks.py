@@ -149,14 +149,12 @@ def note(player: Any, horizon: int, lane: FloatArray, until: int, rows: FloatArr
 
 def simulate_blocks(plan: Plan, player: Any) -> Outcome:
     """Run a plan block by block."""
-    from aftereffect.core.jit import compiled
-
     horizon, n_arms = plan.losses.horizon, plan.losses.n_arms
     form = kernel.BLOCKS[type(player)]
     shortest = form.quiet(player) + 1
     rows = prepare_rows(plan.losses, form.window(player), plan.threads)
     sums, owed = prepare_owed(plan.losses, rows, plan.checkpoints, plan.threads)
-    begin, advance = compiled(begin_blocks, player), compiled(advance_blocks, player)
+    begin, advance = kernel.compiled(begin_blocks, player), kernel.compiled(advance_blocks, player)
     losses = np.zeros((plan.runs, len(plan.checkpoints)))
     pseudo = np.zeros_like(losses)
     lanes = np.zeros((plan.runs, LANE))

@@ -40,12 +40,6 @@ def whole_play(world: Any, t: int, arm: int, delay: int, play: FloatArray) -> tu
     return whole, last
 
 
-def begin_labelled(player: Any, n_arms: int, states: FloatArray) -> None:
-    """Start every run's player."""
-    for run in range(len(states)):
-        kernel.labelled_begin(player, n_arms, states[run])
-
-
 def advance_labelled(
     player: Any,
     world: Any,
@@ -149,4 +143,4 @@ def simulate_labelled(plan: Plan, player: Any) -> Outcome:
         return mail, np.zeros((count, places)), np.zeros((tile, n_arms)), np.empty((tile, n_arms), dtype=np.int64)
 
     size = kernel.LABELLED[type(player)].size(player, n_arms)
-    return walk_rounds(plan, player, size, begin_labelled, advance_labelled, scratch)
+    return walk_rounds(plan, player, size, kernel.labelled_begin, advance_labelled, scratch)

@@ -5,6 +5,7 @@ A labelled player is told instead the whole losses that are complete in the roun
 
 import numpy as np
 
+from aftereffect.core import kernel
 from aftereffect.engines.labelled import covers, whole_play
 from aftereffect.engines.prefix_sums import arm_sums_at
 from aftereffect.engines.workload import Blocks, Outcome, Plan
@@ -16,10 +17,8 @@ class Labels:
     """The whole losses of one run's plays, by the round in which their last component arrives."""
 
     def __init__(self, losses: Losses) -> None:
-        from aftereffect.core.jit import compiled
-
         self._losses = losses
-        self._whole_play = compiled(whole_play, losses.params)
+        self._whole_play = kernel.compiled(whole_play, losses.params)
         self._scratch = np.zeros(losses.max_delay + 1)
         self._due: dict[int, list[tuple[int, float]]] = {}
 

@@ -131,9 +131,7 @@ def prepare_rows(losses: Losses, max_delay: int, threads: int) -> FloatArray:
     known = _rows.get(losses)
     if known is not None and known[0] == max_delay:
         return known[1]
-    from aftereffect.core.jit import compiled
-
-    fill = compiled(fill_rows, losses.params)
+    fill = kernel.compiled(fill_rows, losses.params)
     # Release the previous array first: two may not fit in memory.
     _rows.pop(losses, None)
     del known
@@ -161,9 +159,7 @@ def prepare_owed(
     known = _owed.get(losses)
     if known is not None and known[0] == key:
         return known[1:]
-    from aftereffect.core.jit import compiled
-
-    fill = compiled(fill_owed, losses.params)
+    fill = kernel.compiled(fill_owed, losses.params)
     delay = losses.max_delay
     owed = np.zeros((len(checkpoints), delay + 1, losses.n_arms))
 

@@ -24,12 +24,6 @@ TILE = 512
 DONE, UPDATES, CHECKPOINT, LOSS, GAP, REFUSED, LANE = 0, 1, 2, 3, 4, 5, 6
 
 
-def begin_rounds(player: Any, n_arms: int, states: FloatArray) -> None:
-    """Start every run's player."""
-    for run in range(len(states)):
-        kernel.player_begin(player, n_arms, states[run])
-
-
 def advance_rounds(
     player: Any,
     world: Any,
@@ -83,14 +77,14 @@ def advance_rounds(
 def simulate_rounds(plan: Plan, player: Any) -> Outcome:
     """Run a plan round by round, compiled."""
     size = kernel.PLAYERS[type(player)].size(player, plan.losses.n_arms)
-    return walk_rounds(plan, player, size, begin_rounds, advance_rounds, lambda count, tile: ())
+    return walk_rounds(plan, player, size, kernel.player_begin, advance_rounds, lambda count, tile: ())
 
 
 def walk_rounds(
     plan: Plan,
     player: Any,
     size: int,
-    begin_runs: Callable[..., None],
+    begin_run: Callable[..., None],
     advance_runs: Callable[..., int],
     scratch: Callable[[int, int], tuple[Any, ...]],
 ) -> Outcome:
@@ -99,10 +93,9 @@ def walk_rounds(
     size: the length of a player's state. scratch(count, tile): returns the further arrays that `advance_runs` needs for
     `count` runs and tiles of `tile` rounds.
     """
-    from aftereffect.core.jit import compiled
-
     world, horizon, n_arms = plan.losses, plan.losses.horizon, plan.losses.n_arms
-    begin, advance = compiled(begin_runs, player), compiled(advance_runs, player, world.params)
+    begin = kernel.entry(begin_run, player, n_arms, np.zeros(size))
+    advance = kernel.compiled(advance_runs, player, world.params)
     losses = np.zeros((plan.runs, len(plan.checkpoints)))
     pseudo = np.zeros_like(losses)
     lanes = np.zeros((plan.runs, LANE))
@@ -116,7 +109,8 @@ def walk_rounds(
         # One row more than runs: zeros, as scratch space.
         pending = np.zeros((count + 1, tile + world.max_delay))
         more = scratch(count, tile)
-        begin(player, n_arms, states)
+        for state in states:
+            begin(player, n_arms, state)
         for done in range(0, horizon, tile):
             until = min(done + tile, horizon)
             refused = advance(

@@ -47,12 +47,6 @@ def play_rounds(
     carry_over(pending, max_delay, rounds)
 
 
-def play_once(params: Any, t: int, arm: int, pending: FloatArray, at: int) -> float:
-    """Play one round and return its total."""
-    kernel.spread(params, t, arm, pending, at)
-    return float(pending[at])
-
-
 def write_components(params: Any, horizon: int, n_arms: int, max_delay: int, flat: FloatArray) -> None:
     """Write all components, ordered by round, arm and delay, into `flat`, which must be zeros."""
     for t in range(horizon):
@@ -118,10 +112,8 @@ class Losses:
 
     def components(self) -> FloatArray:
         """Return all components, shape (T, d+1, K). The array is large: use it for small problems only."""
-        from aftereffect.core.jit import compiled
-
         flat = np.zeros(self.horizon * self.n_arms * (self.max_delay + 1))
-        write = compiled(write_components, self.params)
+        write = kernel.compiled(write_components, self.params)
         write(self.params, self.horizon, self.n_arms, self.max_delay, flat)
         by_arm = flat.reshape(self.horizon, self.n_arms, self.max_delay + 1)
         return np.ascontiguousarray(by_arm.transpose(0, 2, 1))
@@ -175,9 +167,7 @@ class Losses:
 
     def _play(self, arms: NDArray[np.int64]) -> FloatArray:
         """Return the totals of checked arms, computed chunk by chunk."""
-        from aftereffect.core.jit import compiled
-
-        play = compiled(play_rounds, self.params)
+        play = kernel.compiled(play_rounds, self.params)
         chunk = min(self.horizon, max(CHUNK, self.max_delay))
         pending, totals = np.zeros(chunk + self.max_delay), np.empty(self.horizon)
         for a in range(0, self.horizon, chunk):
@@ -199,14 +189,12 @@ class LossStream:
     """Losses played round by round: `play(arm)` returns the next round's total; `round` counts the rounds played."""
 
     def __init__(self, losses: Losses) -> None:
-        from aftereffect.core.jit import compiled
-
         self.losses = losses
         self.round = 0
-        self._play = compiled(play_once, losses.params)
         self._chunk = max(CHUNK, losses.max_delay)
         self._pending = np.zeros(self._chunk + losses.max_delay)
         self._at = 0
+        self._spread = kernel.entry(kernel.spread, losses.params, 0, 0, self._pending, 0)
 
     def play(self, arm: int) -> float:
         """Play `arm` and return the total of this round; raise `OutOfTurn` after the last round."""
@@ -219,7 +207,8 @@ class LossStream:
             self._pending[:owed] = self._pending[self._chunk :].copy()
             self._pending[owed:] = 0.0
             self._at = 0
-        total = float(self._play(losses.params, self.round, arm, self._pending, self._at))
+        self._spread(losses.params, self.round, arm, self._pending, self._at)
+        total = float(self._pending[self._at])
         self.round += 1
         self._at += 1
         return total

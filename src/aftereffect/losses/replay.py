@@ -201,12 +201,10 @@ class History:
 
     def _drawn(self, horizon: int, batch: int, key: np.uint64) -> Dense | Resampled:
         """Return the drawn plays in kernel form."""
-        from aftereffect.core.jit import compiled
-
         if batch == 1:
             return Resampled(self.effects, self.starts, key)
         values = np.zeros((horizon, self.n_arms, self.max_delay + 1))
-        compiled(fill_averages)(self.effects, self.starts, key, batch, values)
+        kernel.compiled(fill_averages)(self.effects, self.starts, key, batch, values)
         return Dense(checks.owned(values))
 
     def _check_records(self, span: Effects) -> None:

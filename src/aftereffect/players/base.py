@@ -180,10 +180,10 @@ class BasePlayer:
     # The settings of every player.
     COMMON: tuple[str, ...] = ("direction", "low", "high")
 
-    def _take_range(
+    def span(
         self, *, direction: str = "minimize", low: float = 0.0, high: float = 1.0, seed: int | None = None
     ) -> effects.Effects:
-        """Check and store the arguments common to all players, and set the state before round 1."""
+        """Check and store the arguments common to all players, set the state before round 1, and return the range."""
         self.effects = effects.effects(direction, low, high)
         self.direction, self.low, self.high = direction, float(low), float(high)
         self.seed = secrets.randbits(64) if seed is None else checks.integer("seed", seed, low=0)
@@ -283,14 +283,11 @@ class _InKernelForm(BasePlayer):
 
     def _compile(self, size: int, begin: Any, ask: Any, tell: Any, *told: float) -> None:
         """Allocate and write the kernel's state, and compile the functions called in every round."""
-        # Imported here because importing numba takes a quarter of a second.
-        from aftereffect.core.jit import entry
-
         self._numbers = np.zeros(size)
         at = (self.n_arms, self._numbers)
-        self._ask = entry(ask, self._params, *at, self._streams)
-        self._tell = entry(tell, self._params, *at, self._streams, *told)
-        entry(begin, self._params, *at)(self._params, *at)
+        self._ask = kernel.entry(ask, self._params, *at, self._streams)
+        self._tell = kernel.entry(tell, self._params, *at, self._streams, *told)
+        kernel.entry(begin, self._params, *at)(self._params, *at)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -340,10 +337,9 @@ class KernelPlayer(_InKernelForm):
 
     def limits(self, parts: int | None, *, out_of_range: str = "raise", **common: Unpack[Range]) -> Limits:
         """Return the limits of a total to which `parts` actions contribute; None: as many as rounds so far."""
-        span = self._take_range(**common)
         self.out_of_range = checks.choice("out_of_range", out_of_range, OUT_OF_RANGE)
         self._parts = parts
-        return limits_of(span, parts, self.out_of_range)
+        return limits_of(self.span(**common), parts, self.out_of_range)
 
     def __init__(self, inside: Any, params: Any, **settings: Any) -> None:
         super().__init__(inside, params, **settings)
@@ -380,18 +376,14 @@ class LabelledKernelPlayer(_InKernelForm):
 
     OWN_SAVED = (*_InKernelForm.OWN_SAVED, "outstanding")
 
-    def __init__(self, inside: Any, params: Any, *, max_delay: int | None = None, **settings: Any) -> None:
-        super().__init__(inside, params, **({} if max_delay is None else {"max_delay": max_delay}), **settings)
-        self.max_delay = max_delay
+    def __init__(self, inside: Any, params: Any, **settings: Any) -> None:
+        super().__init__(inside, params, **settings)
+        self.max_delay: int | None = settings.get("max_delay")
         # The arms of the plays not yet reported, by round, in ascending order.
         self._outstanding: dict[int, int] = {}
         size = kernel.LABELLED[type(params)].size(params, self.n_arms)
         begin, ask, tell = kernel.labelled_begin, kernel.labelled_ask, kernel.labelled_tell_one
         self._compile(size, begin, ask, tell, 0, 0, 0.0)
-
-    def span(self, **common: Unpack[Range]) -> effects.Effects:
-        """Return the range of the loss of one play."""
-        return self._take_range(**common)
 
     @property
     def outstanding(self) -> tuple[int, ...]:
@@ -478,7 +470,7 @@ class BanditPlayer(BasePlayer):
                     )
         self.bandit = self.inside = bandit
         self.n_arms = checks.integer("bandit.n_arms", bandit.n_arms, low=2)
-        self._take_range(**common)
+        self.span(**common)
         self.out_of_range = checks.choice("out_of_range", out_of_range, OUT_OF_RANGE)
         self._arm_stream = random.stream(self.seed, 0, random.ARMS)
 
@@ -545,10 +537,7 @@ def draw_arm(bandit: Bandit, rng: WordState) -> int:
     """Draw an arm from a base algorithm's distribution; an invalid distribution raises an error."""
     if isinstance(bandit, KernelBandit):
         return bandit.draw(rng)
-    # Imported here because players with a base in kernel form do not need it.
-    from aftereffect.core.jit import compiled
-
-    return int(compiled(draw_from)(checked_distribution(bandit), bandit.n_arms, rng))
+    return int(kernel.compiled(draw_from)(checked_distribution(bandit), bandit.n_arms, rng))
 
 
 def feed_one(bandit: Bandit, arm: int, loss: float) -> None:

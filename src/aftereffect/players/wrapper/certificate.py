@@ -134,10 +134,15 @@ def informative_from(worst_case: Callable[[int], float]) -> int | None:
         low, high = high, 2 * high
         if high > 1 << 200:
             return None
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if worst_case(middle) >= middle else (low, middle)
-    return high
+    return first_true(lambda T: worst_case(T) < T, low, high)
+
+
+def first_true(holds: Callable[[int], bool], least: int, most: int) -> int:
+    """Return the first number in (least, most] for which a monotone condition holds; it must hold at `most`."""
+    while most - least > 1:
+        middle = (least + most) // 2
+        least, most = (least, middle) if holds(middle) else (middle, most)
+    return most
 
 
 def tuned_base(base: str, n_arms: int, max_delay: int, horizon: int, form: str, direction: str) -> tuple[Bandit, float]:

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from aftereffect.core import checks, random, saved
+from aftereffect.core import checks, kernel, random, saved
 from aftereffect.core.checks import owned
 from aftereffect.core.errors import CoinsExhausted, InvalidArgument, InvalidState
 from aftereffect.core.kernel import FloatState, WordState, helper
@@ -142,9 +142,6 @@ class DrawnCoins:
 
     def __init__(self, bias: float, quiet: int, rng: WordState) -> None:
         """bias: β. quiet: how many zeros an update needs before it. rng: the stream to draw from."""
-        # Imported here because importing numba takes a quarter of a second.
-        from aftereffect.core.jit import entry
-
         self.bias = bias
         self._quiet = quiet
         self._rng = rng
@@ -152,7 +149,7 @@ class DrawnCoins:
         self._place = np.zeros(3)
         self._known = 0
         self._end = 0
-        self._next_update = entry(next_update, self._table, rng, self._place, 0, 0)
+        self._next_update = kernel.entry(next_update, self._table, rng, self._place, 0, 0)
 
     def read(self, t: int) -> bool:
         """Return whether round t, the next round, is an update round."""

@@ -118,11 +118,6 @@ def window_quiet(params: WrapperParams) -> int:
     return 2 * params.max_delay
 
 
-def window_rows(params: WrapperParams) -> int:
-    """A row of W is the sum of d+1 totals."""
-    return params.max_delay
-
-
 def window_loss(params: WrapperParams, rows: FloatState, end: int, gap: int, arm: int) -> float:
     """Return the loss fed for the window at the end of a block."""
     return effects.fed_loss(params.limits.span, params.max_delay, rows[end, 1, arm])
@@ -136,11 +131,6 @@ def window_learn(params: WrapperParams, n_arms: int, state: FloatState, arm: int
 def stretch_quiet(params: CoinCleanParams) -> int:
     """An update needs d zeros before its one."""
     return params.max_delay
-
-
-def stretch_rows(params: CoinCleanParams) -> int:
-    """A row of W is one total."""
-    return 0
 
 
 def stretch_loss(params: CoinCleanParams, rows: FloatState, end: int, gap: int, arm: int) -> float:
@@ -161,5 +151,6 @@ def stretch_learn(params: CoinCleanParams, n_arms: int, state: FloatState, arm: 
 
 kernel.register(WrapperParams, kernel.PlayerKernel(shared.block_size, shared.block_begin, clean_ask, window_tell))
 kernel.register(CoinCleanParams, kernel.PlayerKernel(shared.block_size, shared.block_begin, clean_ask, stretch_tell))
-kernel.register(WrapperParams, kernel.BlockKernel(window_quiet, window_rows, window_loss, window_learn))
-kernel.register(CoinCleanParams, kernel.BlockKernel(stretch_quiet, stretch_rows, stretch_loss, stretch_learn))
+# A row of W is the sum of d+1 totals for windows, and one total for stretches.
+kernel.register(WrapperParams, kernel.BlockKernel(window_quiet, lambda form: form.max_delay, window_loss, window_learn))
+kernel.register(CoinCleanParams, kernel.BlockKernel(stretch_quiet, lambda form: 0, stretch_loss, stretch_learn))
