@@ -5,7 +5,7 @@ line uses this interface, so its commands behave the same with both.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from http.client import responses
 from types import EllipsisType
 from typing import Any, Self
@@ -71,11 +71,7 @@ class Service(ABC):
 
     def all_experiments(self) -> Iterator[Summary]:
         """Yield all experiments, page by page."""
-        page = self.experiments(limit=MOST_ITEMS)
-        yield from page.items
-        while page.next is not None:
-            page = self.experiments(after=str(page.next), limit=MOST_ITEMS)
-            yield from page.items
+        return _items(lambda after: self.experiments(after, limit=MOST_ITEMS))
 
     def ask(self, experiment: str, unit: Unit = None) -> Turn:
         """Return the arm to play in the open round, and why; open the next round if none is open."""
@@ -153,12 +149,7 @@ class Service(ABC):
         """Replay the log of one experiment, or of all, and compare the result bit for bit with the stored data."""
         if experiment is not None:
             return [Verdict.read(self._call("verify", experiment))]
-        page = Page[Verdict].read(self._call("verify_all"))
-        found = page.items
-        while page.next is not None:
-            page = Page[Verdict].read(self._call("verify_all", after=page.next))
-            found += page.items
-        return found
+        return list(_items(lambda after: Page[Verdict].read(self._call("verify_all", after=after))))
 
     def bulk_ask(self, items: Iterable[Mapping[str, Any] | str]) -> list[Turn | ProblemError]:
         """Ask for many experiments at once: ids, or {"experiment", "unit"}; each item has its own answer or error."""
@@ -186,6 +177,15 @@ class Service(ABC):
     def revoke_token(self, token_id: str) -> None:
         """Revoke a token."""
         self._call("revoke_token", token_id, again=False)
+
+
+def _items(page_after: Callable[[Any], Page[messages.Item]]) -> Iterator[messages.Item]:
+    """Yield the items of all pages."""
+    page = page_after(None)
+    yield from page.items
+    while page.next is not None:
+        page = page_after(page.next)
+        yield from page.items
 
 
 def _body(unit: Unit, **fields: Any) -> dict[str, Any]:

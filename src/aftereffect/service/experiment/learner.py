@@ -96,13 +96,5 @@ def lasting_from(below: Callable[[int], bool], period: int) -> int:
         least, most = most, 2 * most
         if most * period > FAR:
             return FAR
-    most = _first(lambda k: below(k * period), least, most)
-    return _first(below, (most - 1) * period, most * period)
-
-
-def _first(holds: Callable[[int], bool], least: int, most: int) -> int:
-    """Return the first number in (least, most] for which a monotone condition holds; it must hold at `most`."""
-    while most - least > 1:
-        middle = (least + most) // 2
-        least, most = (least, middle) if holds(middle) else (middle, most)
-    return most
+    most = certificate.first_true(lambda k: below(k * period), least, most)
+    return certificate.first_true(below, (most - 1) * period, most * period)
