@@ -7,7 +7,8 @@ import pytest
 
 from aftereffect.service.errors import Refused
 from aftereffect.service.experiment.commands import Ask, Tell
-from aftereffect.service.store.store import Store, restore_backup
+from aftereffect.service.store.backup import restore_backup
+from aftereffect.service.store.store import Store
 
 MAIL = {"name": "Mail", "arms": ["short", "long"], "max_delay": 1, "seed": 7}
 

@@ -23,8 +23,9 @@ from aftereffect.service.experiment.commands import Ask, Tell
 from aftereffect.service.local import open_local
 from aftereffect.service.settings import days
 from aftereffect.service.store import backup, sqlite_file
+from aftereffect.service.store.backup import restore_backup
 from aftereffect.service.store.sqlite_file import SqliteFile, holder, holder_path
-from aftereffect.service.store.store import Store, restore_backup
+from aftereffect.service.store.store import Store
 
 SOON = 20.0
 """Seconds for what takes milliseconds; what these tests guard against took minutes or more."""

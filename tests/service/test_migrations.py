@@ -12,9 +12,9 @@ from alembic.script import ScriptDirectory
 
 from aftereffect.service.errors import Refused
 from aftereffect.service.store import schema
-from aftereffect.service.store.backup import backup
+from aftereffect.service.store.backup import backup, restore_backup
 from aftereffect.service.store.database import Database
-from aftereffect.service.store.store import Store, restore_backup
+from aftereffect.service.store.store import Store
 
 
 def test_the_migrations_lead_to_the_schema(store_url):

@@ -13,16 +13,12 @@ from pathlib import Path
 from typing import Any, Self
 
 from aftereffect.service.errors import Refused, checked
-from aftereffect.service.experiment.commands import Command
 from aftereffect.service.messages import NewToken
 from aftereffect.service.settings import ExperimentSettings, checked_settings
 from aftereffect.service.store import backup, export, reads, schema, tokens, verify
-from aftereffect.service.store.backup import restore_backup
 from aftereffect.service.store.database import Database, refusing
 from aftereffect.service.store.health import Health, trial
 from aftereffect.service.store.writer import Action, Answer, Creation, Item, Job, Work, Writer
-
-__all__ = ["Store", "restore_backup"]
 
 # Without l, o, 0 and 1, which are easily misread. Twenty of these 32 characters are 100 random bits.
 _CHARACTERS = "abcdefghijkmnpqrstuvwxyz23456789"
@@ -100,12 +96,9 @@ class Store:
 
     def perform(self, id: str, command: Action) -> dict[str, Any]:
         """Carry out one command and return its answer, or raise Refused."""
-        answer: Answer = self._writer.submit(Job([(id, command)])).result()[0]
-        if isinstance(answer, Refused):
-            raise answer
-        return answer
+        return _only(self.perform_many([(id, command)]))
 
-    def perform_many(self, items: Iterable[tuple[str, Command]]) -> list[Answer]:
+    def perform_many(self, items: Iterable[Item]) -> list[Answer]:
         """Carry out commands in order; the answer to a command that is refused is a Refused."""
         answers: list[Answer] = self._writer.submit(Job(list(items))).result()
         return answers
@@ -116,13 +109,9 @@ class Store:
 
     async def aperform(self, id: str, command: Action) -> dict[str, Any]:
         """As `perform`, for an event loop."""
-        future = asyncio.get_running_loop().create_future()
-        answer: Answer = (await self._writer.submit(Job([(id, command)], future)))[0]
-        if isinstance(answer, Refused):
-            raise answer
-        return answer
+        return _only(await self.aperform_many([(id, command)]))
 
-    async def aperform_many(self, items: Iterable[tuple[str, Command]]) -> list[Answer]:
+    async def aperform_many(self, items: Iterable[Item]) -> list[Answer]:
         """As `perform_many`, for an event loop."""
         future = asyncio.get_running_loop().create_future()
         answers: list[Answer] = await self._writer.submit(Job(list(items), future))
@@ -209,6 +198,13 @@ class Store:
             "log_bytes": 0 if file is None else file.log_bytes,
             "damaged": sorted(self._writer.damaged),
         }
+
+
+def _only(answers: list[Answer]) -> dict[str, Any]:
+    (answer,) = answers
+    if isinstance(answer, Refused):
+        raise answer
+    return answer
 
 
 def _creation(settings: Mapping[str, Any] | ExperimentSettings) -> Item:
