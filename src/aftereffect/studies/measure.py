@@ -176,8 +176,7 @@ def open_stretch(max_delay: int, horizon: int, update_probability: float) -> flo
     d, T, r = max_delay, horizon, 1.0 - update_probability
     if d >= T or r == 0.0:
         return 0.0
-    mean: float = r ** (d + 1) * (d + 1 + r / update_probability) - r ** (T + 1) / update_probability
-    return mean
+    return float(r ** (d + 1) * (d + 1 + r / update_probability) - r ** (T + 1) / update_probability)
 
 
 def runs_at_once(horizon: int, max_delay: int) -> int:

@@ -77,9 +77,7 @@ def tsallis_regret_bound(n_arms: int, rounds: int, learning_rate: float | None =
     if learning_rate is None:
         return 2.0 * math.sqrt(2 * K * N)
     eta = checks.real("learning_rate", learning_rate, low=0.0)
-    if eta == 0.0:
-        return float(N)
-    return 2.0 * eta * math.sqrt(K) + N * math.sqrt(K) / eta
+    return 2.0 * eta * math.sqrt(K) + N * math.sqrt(K) / eta if eta > 0.0 else float(N)
 
 
 def exp3_regret_bound(n_arms: int, rounds: int, learning_rate: float) -> float:
@@ -94,9 +92,7 @@ def exp3_regret_bound(n_arms: int, rounds: int, learning_rate: float) -> float:
     K = checks.integer("n_arms", n_arms, low=2)
     N = checks.integer("rounds", rounds, low=0)
     eta = checks.real("learning_rate", learning_rate, low=0.0)
-    if eta == 0.0:
-        return float(N)
-    return math.log(K) / eta + eta * K * N / 2.0
+    return math.log(K) / eta + eta * K * N / 2.0 if eta > 0.0 else float(N)
 
 
 def checked_bound(name: str, value: Any) -> float:

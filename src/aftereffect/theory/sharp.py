@@ -133,9 +133,13 @@ def tsallis_regret_bound_sharp(n_arms: int, rounds: float, learning_rate: float)
     C = price_factor(n_arms)
     N = checks.real("rounds", rounds, low=0.0)
     eta = checks.real("learning_rate", learning_rate, low=0.0)
-    if eta == 0.0:
-        return N
-    return 2.0 * eta * (math.sqrt(n_arms) - 1.0) + N * C / eta
+    return 2.0 * eta * (math.sqrt(n_arms) - 1.0) + N * C / eta if eta > 0.0 else N
+
+
+def _sizes(n_arms: int, max_delay: int, horizon: int, direction: str) -> tuple[int, int, int]:
+    """Return K, d and T, checked, after a check of the direction."""
+    checks.choice("direction", direction, DIRECTIONS)
+    return sizes(n_arms, max_delay, horizon)
 
 
 def tsallis_wrapper_bound(
@@ -155,8 +159,7 @@ def tsallis_wrapper_bound(
     >>> tsallis_wrapper_bound(n_arms=9, max_delay=0, horizon=400, update_probability=1.0, learning_rate=10.0)
     160.0
     """
-    K, d, T = sizes(n_arms, max_delay, horizon)
-    checks.choice("direction", direction, DIRECTIONS)
+    K, d, T = _sizes(n_arms, max_delay, horizon, direction)
     boundary, per_moved, per_regret = sharp_terms(d, T, update_probability)
     eta = checks.real("learning_rate", learning_rate, low=0.0)
     if eta == 0.0 or math.isinf(per_regret):
@@ -185,8 +188,7 @@ def exp3_wrapper_bound(
     >>> round(exp3_wrapper_bound(2, 0, 200, update_probability=1.0, learning_rate=0.1), 6)
     26.931472
     """
-    K, d, T = sizes(n_arms, max_delay, horizon)
-    checks.choice("direction", direction, DIRECTIONS)
+    K, d, T = _sizes(n_arms, max_delay, horizon, direction)
     boundary, _, per_regret = sharp_terms(d, T, update_probability)
     eta = checks.real("learning_rate", learning_rate, low=0.0)
     if eta == 0.0 or math.isinf(per_regret):
@@ -215,8 +217,7 @@ def tsallis_tuning_sharp(n_arms: int, max_delay: int, horizon: int, direction: s
     >>> tsallis_tuning_sharp(n_arms=9, max_delay=0, horizon=400)
     Tuning(update_probability=1.0, learning_rate=17.320508075688775, bound=138.56406460551017)
     """
-    K, d, T = sizes(n_arms, max_delay, horizon)
-    checks.choice("direction", direction, DIRECTIONS)
+    K, d, T = _sizes(n_arms, max_delay, horizon, direction)
     beta = best_update_probability(d)
     if most_updates(d, T) == 0:
         return Tuning(beta, 0.0, float(T))
@@ -248,8 +249,7 @@ def exp3_tuning_sharp(n_arms: int, max_delay: int, horizon: int, direction: str 
     >>> exp3_tuning_sharp(n_arms=2, max_delay=0, horizon=100).learning_rate == math.sqrt(math.log(2) / 100)
     True
     """
-    K, d, T = sizes(n_arms, max_delay, horizon)
-    checks.choice("direction", direction, DIRECTIONS)
+    K, d, T = _sizes(n_arms, max_delay, horizon, direction)
     beta = best_update_probability(d)
     if most_updates(d, T) == 0:
         return Tuning(beta, math.sqrt(2.0 * math.log(K) / (K * T)), float(T))
