@@ -58,13 +58,11 @@ def serve(config: Config, ready: Callable[[str], None] = announce) -> None:
 
 
 def check_reach(config: Config) -> None:
-    """Refuse access="off" on an address other than loopback, and a store that is a server's address."""
+    """Refuse access="off" on an address other than loopback."""
     if config.access == "off" and not config.on_loopback:
         raise InvalidArgument(
             f"access must not be 'off' unless host is a loopback address like 127.0.0.1, but got host {config.host!r}"
         )
-    if config.store.lower().startswith(("http://", "https://")):
-        raise InvalidArgument("store must be a database, but got the address of a server")
 
 
 def check_tokens(store: Store, config: Config) -> None:
