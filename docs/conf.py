@@ -18,6 +18,8 @@ author = "The Aftereffect developers"
 project_copyright = author
 version = release = VERSION
 language = "en"
+# Quotation marks stay as written: form="sharp" is code.
+smartquotes = False
 
 extensions = [
     "myst_nb",

@@ -9,7 +9,7 @@ from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
 
-NAME = re.compile(rf"(?:ae|aftereffect|{'|'.join(SPACES)})(?:\.\w+)+|[A-Z][a-z]+[A-Z]\w*")
+NAME = re.compile(rf"(?:ae|aftereffect|{'|'.join(SPACES)})(?:\.\w+)+|[A-Z][a-z]+[A-Z]\w*(?:\.\w+)?")
 # Pages that are other files in the repository.
 ELSEWHERE = {"studies/README": "studies/index", "gallery/GALLERY_HEADER": "generated/gallery/index"}
 STUDY = re.compile(r"/?(?:studies/)?(\w+)/index\.html")
