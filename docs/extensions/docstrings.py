@@ -223,7 +223,7 @@ def clean(text: str) -> str:
 
 def expanded(found: re.Match[str]) -> str:
     """Return the arguments that all players share, with their defaults."""
-    taken = inspect.signature(BasePlayer._take_range).parameters.values()
+    taken = inspect.signature(BasePlayer.span).parameters.values()
     words = [f"{argument}" for argument in taken if argument.kind is argument.KEYWORD_ONLY]
     return ", ".join(words + ["out_of_range: str = 'raise'"] * (found[1] == "Common"))
 
