@@ -99,6 +99,14 @@ def begin_tell(limits: Limits, t: float, state: FloatState, total: float) -> flo
     return admitted(limits, t, total)
 
 
+@helper
+def begin_ask(state: FloatState) -> None:
+    """Begin a labelled player's round: an arm is drawn, nothing is fed yet, and state[OWN] counts the rounds."""
+    state[DREW] = 1.0
+    state[FED] = math.nan
+    state[OWN] += 1.0
+
+
 def zero_begin(params: Any, n_arms: int, state: FloatState) -> None:
     """Write a state before round 1 that is all zeros."""
     for i in range(state.shape[0]):
@@ -113,8 +121,7 @@ ARM, DRAW, BLOCK = OWN, OWN + 1, OWN + 2
 
 def block_size(params: Any, n_arms: int) -> int:
     """Return the length of the state."""
-    size: int = params.base_at + kernel.BANDITS[type(params.base)].size(n_arms)
-    return size
+    return int(params.base_at + kernel.BANDITS[type(params.base)].size(n_arms))
 
 
 @helper

@@ -19,8 +19,7 @@ def read_coins(text: str) -> list[bool]:
     [True, False, True]
     """
     if not text or set(text) - set("01"):
-        rule = "must be one or more of the digits 0 and 1"
-        raise InvalidArgument(f"coins {rule}, but got {checks.shown(text)}")
+        raise InvalidArgument(f"coins must be one or more of the digits 0 and 1, but got {checks.shown(text)}")
     return [digit == "1" for digit in text]
 
 

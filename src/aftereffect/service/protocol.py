@@ -154,13 +154,12 @@ class Service(ABC):
     def bulk_ask(self, items: Iterable[Mapping[str, Any] | str]) -> list[Turn | ProblemError]:
         """Ask for many experiments at once: ids, or {"experiment", "unit"}; each item has its own answer or error."""
         asked = [{"experiment": item} if isinstance(item, str) else dict(item) for item in items]
-        found = messages.BulkReply[Turn].read(self._call("bulk_ask", body={"items": asked}))
-        return [_refused(each) if isinstance(each, messages.Unanswered) else each for each in found.items]
+        return _answers(messages.BulkReply[Turn].read(self._call("bulk_ask", body={"items": asked})))
 
     def bulk_tell(self, items: Iterable[Mapping[str, Any]]) -> list[Report | ProblemError]:
         """Report many totals: {"experiment", "round", "total", "unit"?}; each item has its own answer or error."""
-        found = messages.BulkReply[Report].read(self._call("bulk_tell", body={"items": [dict(item) for item in items]}))
-        return [_refused(each) if isinstance(each, messages.Unanswered) else each for each in found.items]
+        told = [dict(item) for item in items]
+        return _answers(messages.BulkReply[Report].read(self._call("bulk_tell", body={"items": told})))
 
     def plan(self, n_arms: int, **question: Any) -> messages.Plan:
         """Return what a choice of carry-over implies; nothing is stored."""
@@ -192,5 +191,5 @@ def _body(unit: Unit, **fields: Any) -> dict[str, Any]:
     return fields if unit is None else {**fields, "unit": str(unit)}
 
 
-def _refused(item: messages.Unanswered) -> ProblemError:
-    return ProblemError.of(500, item.error.data)
+def _answers(found: messages.BulkReply[messages.Item]) -> list[messages.Item | ProblemError]:
+    return [ProblemError.of(500, x.error.data) if isinstance(x, messages.Unanswered) else x for x in found.items]

@@ -286,5 +286,4 @@ def _fading(given: dict[str, Any], max_delay: int) -> FloatArray:
     """Return weights that halve every `half_life` rounds (by default d/4, at least 1/4) and sum to 1."""
     half_life = given.get("half_life", max(max_delay / 4.0, 0.25))
     weights = np.exp2(-np.arange(max_delay + 1) / half_life)
-    scaled: FloatArray = weights / weights.sum()
-    return scaled
+    return np.asarray(weights / weights.sum())

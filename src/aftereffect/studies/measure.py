@@ -160,8 +160,7 @@ def certificates(player: Any, states: FloatArray, horizon: int) -> FloatArray:
     base = own[:, COST] + own[:, PENALTY]
     base = base + theory.entropy_range(K) * player.bandit.first_rate + open_stretch(d, horizon, beta) / C
     values = min(d, horizon) + d * own[:, MOVED] + C / (1.0 - beta) ** d * base
-    scaled: FloatArray = values * (player.effects.hi - player.effects.lo)
-    return scaled
+    return np.asarray(values * (player.effects.hi - player.effects.lo))
 
 
 def open_stretch(max_delay: int, horizon: int, update_probability: float) -> float:

@@ -64,8 +64,7 @@ def best_update_probability(max_delay: int) -> float:
     >>> best_update_probability(max_delay=2)
     0.2
     """
-    d = checks.integer("max_delay", max_delay, low=0)
-    return 1.0 / (2 * d + 1)
+    return 1.0 / (2 * checks.integer("max_delay", max_delay, low=0) + 1)
 
 
 def mean_block_length(max_delay: int, update_probability: float) -> float:
@@ -126,8 +125,7 @@ def window_bound(max_delay: int) -> float:
     >>> window_bound(max_delay=3)
     7.0
     """
-    d = checks.integer("max_delay", max_delay, low=0)
-    return float(2 * d + 1)
+    return 2.0 * checks.integer("max_delay", max_delay, low=0) + 1.0
 
 
 def accountants_sums(c: ArrayLike, a: int, b: int, max_delay: int) -> tuple[float, float]:

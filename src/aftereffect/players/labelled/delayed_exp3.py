@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from aftereffect.bandits import exp3
 from aftereffect.core import checks, effects, kernel, random
-from aftereffect.core.kernel import DREW, FED, OWN, FloatState, WordState
-from aftereffect.players.base import LabelledKernelPlayer, Range
+from aftereffect.core.kernel import FED, OWN, FloatState, WordState
+from aftereffect.players.base import LabelledKernelPlayer, Range, begin_ask
 
 
 class DelayedExp3Params(NamedTuple):
@@ -48,9 +48,7 @@ def begin(params: DelayedExp3Params, n_arms: int, state: FloatState) -> None:
 
 def ask(params: DelayedExp3Params, n_arms: int, state: FloatState, rng: WordState) -> int:
     """Draw an arm from q_t and store 1/q_t of that arm."""
-    state[DREW] = 1.0
-    state[FED] = float("nan")
-    state[ROUND] += 1.0
+    begin_ask(state)
     weights = state[INVERSES + params.max_delay + 1 :]
     arm = kernel.bandit_draw(params.base, n_arms, weights, random.uniform(rng[random.ARMS]))
     inverse = weights[2 * n_arms] / weights[arm]
@@ -124,8 +122,7 @@ class DelayedExp3(LabelledKernelPlayer):
     def probabilities(self) -> NDArray[np.float64]:
         """The distribution q of the next arm, given the losses reported so far."""
         weights = self._numbers[-exp3.size(self.n_arms) :]
-        q: NDArray[np.float64] = weights[: self.n_arms] / weights[2 * self.n_arms]
-        return q
+        return np.array(weights[: self.n_arms] / weights[2 * self.n_arms])
 
     def regret_bound(self, n: int, total_delay: float | None = None) -> float:
         """Return ln K/η + η(eKn/2 + D) times the range, a bound on the regret in whole losses; needs η ≤ 1/(2ed).

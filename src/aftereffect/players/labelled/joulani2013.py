@@ -15,7 +15,7 @@ from aftereffect.bandits.protocol import Bandit
 from aftereffect.core import checks, effects, kernel, random
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.core.kernel import DREW, FED, OWN, FloatState, WordState, helper
-from aftereffect.players.base import LabelledKernelPlayer, Range, zero_begin
+from aftereffect.players.base import LabelledKernelPlayer, Range, begin_ask, zero_begin
 
 
 class BoldParams(NamedTuple):
@@ -50,9 +50,7 @@ def bold_begin(params: BoldParams, n_arms: int, state: FloatState) -> None:
 def bold_ask(params: BoldParams, n_arms: int, state: FloatState, rng: WordState) -> int:
     """Draw the arm from the copy that became free last."""
     copies = params.max_delay + 1
-    state[DREW] = 1.0
-    state[FED] = float("nan")
-    state[BOLD_ROUND] += 1.0
+    begin_ask(state)
     state[BOLD_FREE] -= 1.0
     k = int(state[BOLD_STACK + int(state[BOLD_FREE])])
     state[BOLD_STACK + copies + int(state[BOLD_ROUND]) % copies] = k
@@ -248,9 +246,7 @@ def ucb1_size(params: DelayedUCB1Params, n_arms: int) -> int:
 
 def ucb1_ask(params: DelayedUCB1Params, n_arms: int, state: FloatState, rng: WordState) -> int:
     """Play the arm of least index or, if some arms have no reported loss, the one of them played least often."""
-    state[DREW] = 1.0
-    state[FED] = float("nan")
-    state[UCB1_ROUND] += 1.0
+    begin_ask(state)
     sums, plays = UCB1_COUNTS + n_arms, UCB1_COUNTS + 2 * n_arms
     unknown = -1
     for i in range(n_arms):

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from aftereffect.core import checks, effects, kernel, random
 from aftereffect.core.errors import InvalidArgument
-from aftereffect.core.kernel import DREW, FED, OWN, FloatState, WordState, helper
-from aftereffect.players.base import LabelledKernelPlayer, Range
+from aftereffect.core.kernel import FED, OWN, FloatState, WordState, helper
+from aftereffect.players.base import LabelledKernelPlayer, Range, begin_ask
 
 # The limits of the formulas for ω.
 #
@@ -109,9 +109,7 @@ def begin(params: ZimmertSeldinParams, n_arms: int, state: FloatState) -> None:
 
 def ask(params: ZimmertSeldinParams, n_arms: int, state: FloatState, rng: WordState) -> int:
     """Add the outstanding plays to D, solve for x_t, and draw an arm."""
-    state[DREW] = 1.0
-    state[FED] = float("nan")
-    state[ROUND] += 1.0
+    begin_ask(state)
     t = int(state[ROUND])
     places = params.max_delay + 1
     state[DELAYS] += state[COUNT]

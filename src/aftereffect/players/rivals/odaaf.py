@@ -248,6 +248,8 @@ class PhasedElimination(KernelPlayer):
     over all phases; then the arms whose mean total is worse than the best by more than D_m, in units of hi − lo, are
     eliminated. With a bridge, the best arm is then played for n_m − n_{m−1} rounds whose totals are ignored. When one
     arm is left, or after the last phase, the best arm is played forever.
+
+    lengths: n_1, n_2, ..., how many rounds an active arm has been played by the end of each phase.
     """
 
     def __init__(
@@ -257,15 +259,9 @@ class PhasedElimination(KernelPlayer):
         checks.choice("order", order, ORDERS)
         if not isinstance(bridge, bool):
             raise InvalidArgument(f"bridge must be True or False, but got {checks.shown(bridge)}")
-        table = phase_lengths(settings["horizon"], length)
-        params = OdaafParams(table, order == "best_first", bridge, limits)
+        self.lengths = phase_lengths(settings["horizon"], length)
+        params = OdaafParams(self.lengths, order == "best_first", bridge, limits)
         super().__init__(n_arms, params, **settings, order=order, bridge=bridge)
-
-    @property
-    def lengths(self) -> NDArray[np.int64]:
-        """n_1, n_2, ...: how many rounds an active arm has been played by the end of each phase."""
-        table: NDArray[np.int64] = self._params.lengths
-        return table
 
     @property
     def phase(self) -> int:

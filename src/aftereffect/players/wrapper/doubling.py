@@ -159,8 +159,7 @@ class DoublingWrapper(KernelPlayer):
     @property
     def learning_rate(self) -> float:
         """η in this epoch."""
-        rate: float = self._params.bases[self.epoch].learning_rate
-        return rate
+        return float(self._params.bases[self.epoch].learning_rate)
 
     @property
     def probabilities(self) -> NDArray[np.float64]:

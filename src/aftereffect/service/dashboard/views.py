@@ -281,8 +281,7 @@ def _between(store: Store, view: View, first: int, last: int | None = None) -> l
     if last < first:
         return []
     limit = min(MOST_ROWS, (last - first + 1) * len(view["units"]))
-    found: list[Json] = store.rounds(view["id"], after=first - 1, limit=limit)["items"]
-    return found
+    return list(store.rounds(view["id"], after=first - 1, limit=limit)["items"])
 
 
 def shares(view: View) -> list[Json]:

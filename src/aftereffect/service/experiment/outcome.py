@@ -37,9 +37,7 @@ class Tally:
     @property
     def standard_error(self) -> float | None:
         """The standard error of the mean; None for fewer than two windows."""
-        if self.count < 2:
-            return None
-        return math.sqrt(self.squares / (self.count - 1) / self.count)
+        return math.sqrt(self.squares / (self.count - 1) / self.count) if self.count > 1 else None
 
 
 def table(arms: Sequence[str], tallies: Sequence[Tally]) -> dict[str, dict[str, Any]]:
