@@ -140,9 +140,8 @@ def file_of(store: str) -> Path | None:
     >>> file_of("sqlite:////srv/shop.db"), file_of("postgresql://localhost/shop")
     (PosixPath('/srv/shop.db'), None)
     """
-    if store.startswith(SQLITE):
-        return Path(store.removeprefix(SQLITE))
-    return None if "://" in store else Path(store)
+    path = store.removeprefix(SQLITE)
+    return None if "://" in path else Path(path)
 
 
 def existing(store: str) -> str:

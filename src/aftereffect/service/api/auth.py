@@ -53,10 +53,8 @@ def host_name(host: str) -> str:
 def token_of(headers: Headers) -> str | None:
     """Return the token of a request, from its Authorization header or else from the dashboard's cookie."""
     scheme, _, token = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
-    if scheme.lower() == "bearer":
-        found: str | None = token.strip()
-    else:
-        found = cookie_parser(headers.get(b"cookie", b"").decode("latin-1")).get(COOKIE)
+    cookies = cookie_parser(headers.get(b"cookie", b"").decode("latin-1"))
+    found = token.strip() if scheme.lower() == "bearer" else cookies.get(COOKIE)
     return found if found and len(found) <= LONGEST_TOKEN and found.isascii() and found.isprintable() else None
 
 
