@@ -24,10 +24,11 @@ test: $(VENV)/.tests $(VENV)/.chromium
 	$(BIN)/lint-imports
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal
 
-# Builds the site into out/docs; a warning fails it.
+# Builds the site into out/docs; a warning fails it. All pages are read anew, since warnings are given only then; scripts
+# of the gallery and notebooks that did not change are not run again.
 docs: $(VENV)/.docs
 	$(BIN)/python -m doctest docs/extensions/*.py
-	$(BIN)/sphinx-build --fail-on-warning --keep-going --quiet --jobs auto --doctree-dir out/docs-doctrees docs out/docs
+	$(BIN)/sphinx-build --fail-on-warning --keep-going --fresh-env --quiet --jobs auto --doctree-dir out/docs-doctrees docs out/docs
 	@echo "Open out/docs/index.html."
 
 bench: $(VENV)/.tests

@@ -18,7 +18,7 @@ from sphinx.util.typing import stringify_annotation
 
 import aftereffect
 from aftereffect import studies
-from aftereffect.players.base import BasePlayer, Common, Range
+from aftereffect.players.base import Common, Range
 
 SPACES = {name: getattr(aftereffect, name) for name in ("labelled", "rivals", "spreads", "tables", "theory")}
 SPACES["studies"] = studies
@@ -222,10 +222,11 @@ def clean(text: str) -> str:
 
 
 def expanded(found: re.Match[str]) -> str:
-    """Return the arguments that all players share, with their defaults."""
-    taken = inspect.signature(BasePlayer.span).parameters.values()
-    words = [f"{argument}" for argument in taken if argument.kind is argument.KEYWORD_ONLY]
-    return ", ".join(words + ["out_of_range: str = 'raise'"] * (found[1] == "Common"))
+    """Return the arguments that all players share, with their defaults: the settings of a player built without them."""
+    settings = aftereffect.default_player(2, max_delay=0).settings | {"seed": None}
+    kinds = (Range if found[1] == "Range" else Common).__annotations__
+    words = (f"{name}: {stringify_annotation(kind, 'smart')} = {settings[name]!r}" for name, kind in kinds.items())
+    return ", ".join(words)
 
 
 def docstring(app: Sphinx, what: str, name: str, found: Any, options: Any, lines: list[str]) -> None:
