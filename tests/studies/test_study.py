@@ -1,5 +1,7 @@
 """Studies as files: what they expand to, and what is said about bad ones."""
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -160,3 +162,10 @@ def test_running_without_polars_says_what_to_install(tmp_path: Path, monkeypatch
         loaded.run(tmp_path)
     with pytest.raises(InvalidStudy, match=r"aftereffect\[studies\]"):
         loaded.results(tmp_path)
+
+
+def test_the_command_without_polars_says_what_to_install(tmp_path: Path) -> None:
+    code = "import sys; sys.modules['polars'] = None; from aftereffect import cli; cli.main(['study', 'run', 'hard'])"
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    message = "aftereffect: studies need the package polars: pip install 'aftereffect[studies]'\n"
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", message)

@@ -55,8 +55,7 @@ def run(
     workers: Annotated[int | None, typer.Option(help="How many workers; by default one per core.", min=1)] = None,
 ) -> None:
     """Simulate the unfinished cells. It can be stopped at any time; run it again to continue."""
-    from aftereffect.studies.executors import opened
-    from aftereffect.studies.run import cores
+    from aftereffect.studies.executors import cores, opened
 
     loaded, folder = _opened(source, quick, out)
     many = cores() if workers is None else workers
