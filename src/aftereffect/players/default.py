@@ -10,7 +10,12 @@ from aftereffect.players.wrapper.coin_clean import CoinCleanWrapper
 def default_player(n_arms: int, *, max_delay: int, **common: Unpack[Common]) -> CoinCleanWrapper:
     """Return the player with the best proven bound in this library: AdaptiveTsallis, fed with coin-clean rounds.
 
-    It needs no horizon: its bound holds at every round. The arguments are those of CoinCleanWrapper.
+    It needs no horizon: its bound holds at every round.
+
+    n_arms: K, the number of arms, at least 2.
+    max_delay: d, how many rounds after its own an action's effect can still arrive.
+
+    The other arguments are those of `CoinCleanWrapper`.
 
     >>> player = default_player(n_arms=3, max_delay=2, seed=7)
     >>> for total in (0.5, 0.2, 0.4, 0.3):
