@@ -98,6 +98,20 @@ def test_page_is_self_contained_and_complete(written: Path) -> None:
     assert written.stat().st_size < 2_000_000
 
 
+def test_how_to_make_it_again(results: Results, tmp_path: Path) -> None:
+    """The command names the file; a study from Python is made again by its program."""
+    spec = tmp_path / "a study.toml"
+    spec.write_text(
+        'name = "little"\nruns = 2\ngrid = { n_arms = 2, max_delay = 1, horizon = 50 }\n'
+        '[[instance]]\nname = "split"\n[[player]]\nname = "CompositeLossWrapper"\n'
+    )
+    mine = Study.load(spec, quick=True)
+    page = read(write_report(mine, mine.run(tmp_path / "mine"), tmp_path / "mine"))
+    assert f"aftereffect study run '{spec}' --quick" in page.text
+    assert "the program that defines the study" in read(write_report(study(), results, tmp_path)).text
+    assert Study.load("rates").source == "rates"
+
+
 def test_figures_are_saved_in_three_formats(written: Path) -> None:
     heads = {"svg": b"<?xml", "pdf": b"%PDF", "png": b"\x89PNG"}
     for name in ("curves", "scaling", "bounds", "against-gap"):

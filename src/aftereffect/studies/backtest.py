@@ -36,7 +36,7 @@ FEW = 30
 
 
 class Score(NamedTuple):
-    """outcome: the sum of all totals, as a mean over runs. standard_error: of that mean; 0 for an arm."""
+    """outcome: the sum of all totals, as a mean over runs. standard_error: of that mean; 0 if it is deterministic."""
 
     name: str
     outcome: float
@@ -59,25 +59,25 @@ class Backtest:
     simulations: dict[str, Simulation]
 
     def scores(self) -> list[Score]:
-        """Return scores of the best arm, the players in the order given, and the other arms from best to worst."""
+        """Return scores of the players and of always playing each arm, from best to worst."""
         sign = 1.0 if self.losses.effects.maximize else -1.0
-        sums = self.losses.arm_sums()
-        order = np.argsort(-sign * sums, kind="stable")
-        top, arms = float(sums[order[0]]), self.recording.arms
-        always = [Score(f"always {arms[i]}", float(sums[i]), 0.0, sign * (top - float(sums[i]))) for i in order]
+        sums, best = self.losses.arm_sums().tolist(), self.losses.best_arm()
+        names = [f"always {arm}{' (the best arm)' * (i == best)}" for i, arm in enumerate(self.recording.arms)]
+        top = sums[best]
+        always = [Score(name, whole, 0.0, sign * (top - whole)) for name, whole in zip(names, sums, strict=True)]
         played = [
-            Score(name, top - sign * simulation.mean_regret, simulation.standard_error, simulation.mean_regret)
-            for name, simulation in self.simulations.items()
+            Score(name, top - sign * sim.mean_regret, sim.standard_error * (not sim.deterministic), sim.mean_regret)
+            for name, sim in self.simulations.items()
         ]
-        return [always[0]._replace(name=f"{always[0].name} (the best arm)"), *played, *always[1:]]
+        return sorted([*always, *played], key=lambda score: score.regret)
 
     def table(self) -> tuple[list[str], list[list[str]]]:
-        """Return headings and rows of a table of the scores; ± is a standard error, empty for an arm."""
-        scores, rows = self.scores(), []
-        for name, outcome, error, regret in scores:
-            share = f"{outcome / scores[0].outcome:.1%}" if scores[0].outcome > 0.0 else ""
+        """Return headings and rows of a table of the scores; ± is a standard error, none if deterministic."""
+        rows, top = [], float(self.losses.arm_sums()[self.losses.best_arm()])
+        for name, outcome, error, regret in self.scores():
+            share = f"{outcome / top:.1%}" if top > 0.0 else ""
             each = amount(outcome / self.losses.horizon)
-            rows.append([name, amount(outcome), amount(error) if error else "", each, share, amount(regret)])
+            rows.append([name, amount(outcome), amount(error) if error else "none", each, share, amount(regret)])
         verb = "reward" if self.losses.effects.maximize else "cost"
         return ["player", verb, "±", "per round", "of the best", "regret"], rows
 
@@ -97,6 +97,11 @@ class Backtest:
         span = f"between {amount(losses.low)} and {amount(losses.high)}{ends if self.inferred else ''}"
         found.append(f"The effect of one play is assumed to lie {span}.")
         d, T = losses.max_delay, losses.horizon
+        if d == 0:
+            found.append(
+                "Every effect is assumed to arrive in the round of its play. If the column holds the totals of rounds, "
+                "this is not valid where effects linger: a total does not say which play it came from."
+            )
         beta = usual_bias(d, losses.direction, losses.low, losses.high)
         rate = beta * (1.0 - beta) ** d
         length, decisions = 1.0 / rate, rate * max(T - d - 1, 0)
@@ -106,8 +111,9 @@ class Backtest:
         return [*found, remark]
 
     def verdict(self) -> str:
-        """Return one sentence on the first player's regret, compared with uniform play if that is among the players."""
-        first, simulation = next(iter(self.simulations.items()))
+        """Return one sentence on the regret of the default player, or else the first, against uniform play."""
+        first = "default player" if "default player" in self.simulations else next(iter(self.simulations))
+        simulation = self.simulations[first]
         uniform = self.simulations.get("uniform play")
         if uniform is None or uniform is simulation or uniform.mean_regret <= 0.0:
             return f"'{first}' has a regret of {amount(simulation.mean_regret)} against the best arm."
@@ -185,11 +191,13 @@ def write_page(backtest: Backtest, folder: str | os.PathLike[str]) -> Path:
     page = Page(title, kind="backtest", lead=backtest.verdict(), footer=footer, figures=home / "figures")
     page.findings = backtest.remarks()
     page.section("Scores")
-    caption = f"Totals over {losses.horizon:,} rounds: means over {simulation.runs:,} runs with their standard "
-    caption += "errors. Effects that would arrive after the last round do not count. Regret is against the best arm."
+    caption = f"Totals over {losses.horizon:,} rounds: means over {simulation.runs:,} runs with their standard errors, "
+    caption += "over the player's randomness only (none: deterministic). Effects due after the last round "
+    caption += "do not count. Regret is against the best arm."
     page.table(*backtest.table(), caption=caption)
     page.section("Regret over time")
-    caption = "Against the best arm of the rounds so far; bands are 95% normal intervals of the mean."
+    caption = "Against the best arm of the rounds so far; bands are 95% normal intervals of the mean over the player's "
+    caption += "randomness: other rounds would give other curves."
     page.figure(regret_chart(backtest), caption)
     page.section("How effects arrive")
     caption = "Mean effect of a recorded play of each arm, by the number of rounds after it."

@@ -114,6 +114,8 @@ def backtest(
         str | None,
         typer.Option(help="The columns with effects, separated by commas; by default lag0,lag1,... or effect."),
     ] = None,
+    round_column: Annotated[str, typer.Option(help="The column with rounds or dates.")] = "round",
+    arm_column: Annotated[str, typer.Option(help="The column with the arms' names.")] = "arm",
     kernel: Annotated[
         str | None, typer.Option(help="Shares of a whole effect that arrive 0, 1, ... rounds later: 0.5,0.3,0.2.")
     ] = None,
@@ -138,6 +140,8 @@ def backtest(
         file,
         effects=None if effects is None else [column.strip() for column in effects.split(",")],
         kernel=None if kernel is None else _numbers("kernel", kernel),
+        round_column=round_column,
+        arm_column=arm_column,
     )
     settings: dict[str, Any] = {"direction": direction, "low": low, "high": high, "runs": runs, "seed": seed}
     found = play(recording, players=player or PLAYERS, resample=resample, **settings)

@@ -99,7 +99,12 @@ class Recording:
 
 
 def read_history(
-    path: str | os.PathLike[str], *, effects: Sequence[str] | None = None, kernel: Sequence[float] | None = None
+    path: str | os.PathLike[str],
+    *,
+    effects: Sequence[str] | None = None,
+    kernel: Sequence[float] | None = None,
+    round_column: str = "round",
+    arm_column: str = "arm",
 ) -> Recording:
     """Read a CSV file with the columns round, arm and effects.
 
@@ -114,7 +119,7 @@ def read_history(
             raise InvalidArgument(f"effects must be one column if a kernel is given, but got {checks.shown(effects)}")
     name = Path(path).name
     lines = _lines(path, name)
-    header, columns = _columns(name, next(lines, None), effects, weights is not None)
+    header, columns = _columns(name, next(lines, None), (round_column, arm_column), effects, weights is not None)
     known: dict[str, int] = {}
     first: dict[tuple[int, int], int] = {}
     texts: dict[int, str] = {}
@@ -125,9 +130,9 @@ def read_history(
         if len(row) != len(header):
             raise InvalidHistory(f"{where}: must have {len(header)} columns, as line 1, but has {len(row)}")
         text, arm = row[columns[0]].strip(), row[columns[1]].strip()
-        label, dated = _round(where, text, dated)
+        label, dated = _round(f"{where}, column {round_column!r}", text, dated)
         if not arm:
-            raise InvalidHistory(f"{where}, column 'arm': must be a name, but it is empty")
+            raise InvalidHistory(f"{where}, column {arm_column!r}: must be a name, but it is empty")
         texts[label] = text
         play = (label, known.setdefault(arm, len(known)))
         if play in first:
@@ -137,7 +142,7 @@ def read_history(
         first[play] = line
         numbers.append([_number(where, header[k], row[k]) for k in columns[2:]])
     if len(known) < 2:
-        raise InvalidHistory(f"{name}, column 'arm': must name at least 2 arms, but has {len(known)}")
+        raise InvalidHistory(f"{name}, column {arm_column!r}: must name at least 2 arms, but has {len(known)}")
     rounds, played = (np.array(part, dtype=np.int64) for part in zip(*first, strict=True))
     gaps = ((label, arm) for label in sorted(texts) for arm, i in known.items() if (label, i) not in first)
     gap = next(gaps, None)
@@ -163,7 +168,7 @@ def _lines(path: str | os.PathLike[str], name: str) -> Iterator[tuple[int, list[
 
 
 def _columns(
-    name: str, first: tuple[int, list[str]] | None, effects: Sequence[str] | None, whole: bool
+    name: str, first: tuple[int, list[str]] | None, named: Sequence[str], effects: Sequence[str] | None, whole: bool
 ) -> tuple[list[str], list[int]]:
     """Return the header, and the positions of round, arm and the effects in it."""
     if first is None:
@@ -172,13 +177,14 @@ def _columns(
     if effects is None:
         lags = sorted(int(column[3:]) for column in header if re.fullmatch(r"lag\d{1,6}", column))
         effects = ["effect"] if whole else [f"lag{s}" for s in range(max(lags, default=0) + 1)]
-    wanted = ["round", "arm", *effects]
+    wanted = [*named, *effects]
     for column in wanted:
         if header.count(column) != 1 or wanted.count(column) != 1:
             many = max(header.count(column), wanted.count(column) if column in header else 0)
             raise InvalidHistory(
                 f"{name}, line 1, column {column!r}: must occur once, "
-                f"but occurs {many} times in {checks.shown(header)}"
+                f"but occurs {many} times in {checks.shown(header)}; --round-column, --arm-column and --effects "
+                "(in Python round_column, arm_column and effects) name the columns"
             )
     return header, [header.index(column) for column in wanted]
 
@@ -195,7 +201,7 @@ def _round(where: str, text: str, dated: bool | None) -> tuple[int, bool]:
             return date.fromisoformat(text).toordinal(), True
     except ValueError:
         pass
-    raise InvalidHistory(f"{where}, column 'round': must be {rule}, but got {checks.shown(text)}")
+    raise InvalidHistory(f"{where}: must be {rule}, but got {checks.shown(text)}")
 
 
 def _number(where: str, column: str, text: str) -> float:

@@ -9,6 +9,7 @@ the cell being simulated and at most the one being written. The next run continu
 
 import time
 import traceback
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from datetime import UTC, datetime
@@ -21,6 +22,7 @@ import numba
 import numpy as np
 
 from aftereffect.core import VERSION, checks
+from aftereffect.core.errors import AftereffectWarning
 from aftereffect.engines.workload import progress_bar
 from aftereffect.studies.cells import Cell, cell_id, groups
 from aftereffect.studies.executors import capacity, cores, submitted, units
@@ -99,7 +101,9 @@ def simulate_cells(cells: Sequence[Cell], threads: int | None) -> Iterator[Calla
         begun = time.perf_counter()
         found: Measured | Exception
         try:
-            found = measure(cell, draws, threads)
+            # A study may let players assume a delay other than that of the losses.
+            with warnings.catch_warnings(action="ignore", category=AftereffectWarning):
+                found = measure(cell, draws, threads)
         except Exception as error:
             found = error
         yield partial(_finished, cell, found, taken | {"seconds": time.perf_counter() - begun})

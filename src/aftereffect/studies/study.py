@@ -120,6 +120,7 @@ class Study:
         self.measure = checks.choice("measure", measure, MEASURES)
         self.report = dict(_typed("report", {} if report is None else report, Mapping))
         self.quick = bool(quick)
+        self.source: str | None = None
         if isinstance(checkpoints, str):
             checks.choice("checkpoints", checkpoints, ("log", "linear"))
         elif isinstance(checkpoints, Sequence):
@@ -149,7 +150,9 @@ class Study:
         if not path.is_file() and isinstance(source, str) and source in builtin_names():
             path = BUILTIN / f"{source}.toml"
         try:
-            return cls.from_table(tomllib.loads(path.read_text(encoding="utf-8")), quick)
+            study = cls.from_table(tomllib.loads(path.read_text(encoding="utf-8")), quick)
+            study.source = str(source)
+            return study
         except FileNotFoundError:
             names = ", ".join(builtin_names())
             raise InvalidStudy(f"study must be a file or one of {names}, but got {str(source)!r}") from None

@@ -204,7 +204,13 @@ def number(value: float | None, digits: int = 0) -> str:
 
 
 def plus_minus(value: float | None, error: float | None) -> str:
-    """Return a mean with its standard error."""
+    """Return a mean with its standard error.
+
+    >>> plus_minus(120.0, 3.14), plus_minus(120.0, 9.1e-14), plus_minus(120.0, None)
+    ('120 ± 3.1', '120 (deterministic)', '120')
+    """
+    if error is not None and error <= 1e-9 * max(1.0, abs(value or 0.0)):
+        return f"{number(value)} (deterministic)"
     return number(value) if error is None else f"{number(value)} ± {number(error, 0 if error >= 9.5 else 1)}"
 
 

@@ -10,6 +10,7 @@ All sentences about results are computed from the rows; `reading` explains the p
 """
 
 import json
+import shlex
 import tempfile
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -147,7 +148,8 @@ def _origin(page: Page, study: Study, rows: pl.DataFrame, times: pl.DataFrame) -
         shown = [(name, ", ".join(f"{k} {v}" for k, v in json.loads(text).items())) for name, text in pairs]
         facts.append((f"{kind}s", "; ".join(f"{name} ({settings})" if settings else name for name, settings in shown)))
     facts += [(name, ", ".join(sorted(set(times[name].to_list())))) for name in VERSIONS]
-    facts.append(("made again by", f"aftereffect study run {study.name}{' --quick' if study.quick else ''}"))
+    command = f"aftereffect study run {shlex.quote(study.source or '')}{' --quick' if study.quick else ''}"
+    facts.append(("made again by", command if study.source else "the program that defines the study"))
     page.facts(facts)
     page.text(
         "Runs differ in the player's randomness; losses are drawn before play begins, and all players of a size meet "
