@@ -1,6 +1,7 @@
 """What a simulation gives back, against plain NumPy on its traces and regrets."""
 
 import math
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import aftereffect as ae
+from aftereffect.engines import workload
+from aftereffect.engines.workload import progress_bar
 
 MEANS = np.array([0.3, 0.45, 0.9])
 HORIZON = 900
@@ -159,6 +162,44 @@ def test_the_frame(sim: ae.Simulation) -> None:
     np.testing.assert_array_equal(wide.to_numpy(), sim.regrets)
     last = frame[frame["round"] == HORIZON]
     np.testing.assert_array_equal(last["pseudo_regret"], sim.pseudo_regret)
+    polars = sim.to_polars()
+    assert polars.columns == list(frame.columns)
+    np.testing.assert_array_equal(polars["regret"].to_numpy(), frame["regret"])
+
+
+def test_how_results_are_shown(sim: ae.Simulation) -> None:
+    assert repr(sim).startswith("Simulation(wrapper, Tsallis FTRL: regret ")
+    assert repr(sim).endswith(", 40 runs of 900 rounds, seed 3, engine 'blocks')")
+    assert not sim.deterministic
+    assert f" ± {sim.standard_error:.2g}" in repr(sim)
+    assert "40 runs of 900 rounds" in vars(type(sim))["_repr_html_"](sim)
+    table = ae.tables.iid(HORIZON, means=MEANS, seed=1)
+    assert repr(table) == "Table(rounds 900, arms 3, range [0, 1], means 0.3, 0.45, 0.9)"
+    assert "<td>0.3, 0.45, 0.9</td>" in vars(type(table))["_repr_html_"](table)
+    certificate = ae.default_player(3, max_delay=2).certificate()
+    assert "Expected regret" in vars(type(certificate))["_repr_html_"](certificate)
+
+
+def test_a_player_without_randomness_is_called_deterministic() -> None:
+    fixed = ae.simulate(ae.rivals.BlockUCB(3, max_delay=2), losses(), runs=5)
+    assert fixed.deterministic
+    assert f"regret {fixed.mean_regret:.6g} (deterministic), 5 runs" in repr(fixed)
+    redrawn = ae.simulate(ae.rivals.BlockUCB(3, max_delay=2), losses(), runs=4, instances=4)
+    assert not redrawn.deterministic
+
+
+def test_progress_in_files_and_notebooks(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = [f"simulating: {share}%" for share in range(10, 101, 10)]
+    with progress_bar(100, True) as advanced:
+        for _ in range(100):
+            advanced(1)
+    assert capsys.readouterr().err == "\n".join(lines) + "\n"
+    monkeypatch.setitem(sys.modules, "ipykernel", None)
+    monkeypatch.setattr(workload, "PATIENCE", -1.0)
+    with progress_bar(100, None) as advanced:
+        for _ in range(10):
+            advanced(10)
+    assert capsys.readouterr().err == "\r".join(lines) + "\n"
 
 
 def test_the_plot(sim: ae.Simulation) -> None:

@@ -1,6 +1,8 @@
-"""Numbers formatted for reading."""
+"""Numbers and facts formatted for reading."""
 
+import html
 import math
+from collections.abc import Mapping
 
 
 def amount(value: float) -> str:
@@ -33,3 +35,13 @@ def counted(count: int, noun: str) -> str:
     ('1 round', '0 updates', '7,056 rounds')
     """
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def facts_table(facts: Mapping[str, str]) -> str:
+    """Return names and values as a table in HTML, as notebooks show it.
+
+    >>> facts_table({"runs": "5 < 6"})
+    '<table><tr><th style="text-align:left">runs</th><td>5 &lt; 6</td></tr></table>'
+    """
+    rows = (f"<th style=\"text-align:left\">{html.escape(k)}</th><td>{html.escape(v)}</td>" for k, v in facts.items())
+    return f"<table><tr>{'</tr><tr>'.join(rows)}</tr></table>"

@@ -4,7 +4,8 @@ It returns a `Simulation`: regret per run, curves, plots and tables; `compare` t
 """
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,7 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from aftereffect.core import checks, kernel
 from aftereffect.core.checks import FloatArray
-from aftereffect.core.errors import CoinsExhausted, InvalidArgument
+from aftereffect.core.errors import AftereffectWarning, CoinsExhausted, InvalidArgument
+from aftereffect.core.text import counted, facts_table
 from aftereffect.engines.blocks import simulate_blocks
 from aftereffect.engines.labelled import simulate_labelled
 from aftereffect.engines.loop import simulate_loop
@@ -25,9 +27,12 @@ from aftereffect.players.registry import label_of
 
 if TYPE_CHECKING:
     import pandas as pd
+    import polars as pl
     from matplotlib.axes import Axes
 
 ENGINES = ("auto", "loop", "rounds", "blocks")
+# A player is warned about if it plays more than this many times the rounds for which it was tuned.
+PAST = 4
 # Half the width of a 95% normal interval, in standard errors.
 Z95 = 1.959963984540054
 
@@ -116,8 +121,16 @@ class Simulation:
         return float(standard_error(self.regret))
 
     @property
+    def deterministic(self) -> bool:
+        """Whether all runs have the same regret, up to rounding: there is no randomness for an interval to cover."""
+        return self.runs > 1 and bool(np.ptp(self.regret) <= 1e-12 * max(1.0, np.abs(self.arm_sums).max()))
+
+    @property
     def curve(self) -> Curve:
-        """Mean regret at the checkpoints, with a 95% normal interval."""
+        """Mean regret at the checkpoints, with a 95% normal interval.
+
+        It covers the player's randomness only, unless the losses were redrawn (`instances`).
+        """
         mean, half = self.regrets.mean(axis=0), Z95 * standard_error(self.regrets)
         return Curve(self.rounds, mean, mean - half, mean + half)
 
@@ -135,7 +148,17 @@ class Simulation:
             import pandas as pd
         except ImportError:
             raise ImportError("to_frame needs pandas: pip install pandas, or 'aftereffect[frames]'") from None
+        return pd.DataFrame(self._columns())
 
+    def to_polars(self) -> "pl.DataFrame":
+        """Return one row per run and checkpoint, as a polars frame (extra `studies`)."""
+        try:
+            import polars as pl
+        except ImportError:
+            raise ImportError("to_polars needs polars: pip install polars, or 'aftereffect[studies]'") from None
+        return pl.DataFrame(self._columns())
+
+    def _columns(self) -> dict[str, Any]:
         runs, points = self.regrets.shape
         columns: dict[str, Any] = {
             "run": np.repeat(np.arange(runs), points),
@@ -144,7 +167,7 @@ class Simulation:
         }
         if self.pseudo_regrets is not None:
             columns["pseudo_regret"] = self.pseudo_regrets.ravel()
-        return pd.DataFrame(columns)
+        return columns
 
     def plot(self, ax: "Axes | None" = None, label: str | None = None, **style: Any) -> "Axes":
         """Plot the mean regret curve with its 95% band and return the axes: `ax`, or those of a new pyplot figure."""
@@ -161,12 +184,18 @@ class Simulation:
         ax.legend(frameon=False)
         return ax
 
+    def _facts(self) -> tuple[str, str]:
+        spread = "" if self.runs < 2 else " (deterministic)" if self.deterministic else f" ± {self.standard_error:.2g}"
+        runs = f"{counted(self.runs, 'run')} of {counted(self.horizon, 'round')}, seed {self.seed}"
+        return f"{self.mean_regret:.6g}{spread}", runs
+
     def __repr__(self) -> str:
-        spread = "" if self.runs < 2 else f" ± {self.standard_error:.2g}"
-        return (
-            f"Simulation({self.player}: regret {self.mean_regret:.6g}{spread} after {self.horizon} rounds, "
-            f"{self.runs} runs with seed {self.seed}, engine {self.engine!r})"
-        )
+        regret, runs = self._facts()
+        return f"Simulation({self.label}: regret {regret}, {runs}, engine {self.engine!r})"
+
+    def _repr_html_(self) -> str:
+        regret, runs = self._facts()
+        return facts_table({"player": self.label, "regret": regret, "runs": runs, "engine": self.engine})
 
 
 def plot(simulations: Iterable[Simulation] | Mapping[str, Simulation], ax: "Axes | None" = None) -> "Axes":
@@ -212,7 +241,7 @@ def simulate(
     threads: the number of threads; by default one per core. Results do not depend on it.
     trace: keep every run's blocks (arms, fed losses).
     states: keep the last state of every run's base in kernel form; only the block engine provides it.
-    progress: show a progress bar; by default only for long simulations at a terminal.
+    progress: show progress; by default only for long simulations at a terminal or in a notebook.
 
     >>> import aftereffect as ae
     >>> losses = ae.spreads.random_split(ae.tables.iid(2000, means=[0.3, 0.6], seed=1), max_delay=2, seed=2)
@@ -239,6 +268,8 @@ def simulate(
         threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     threads = checks.integer("threads", threads, low=1)
     chosen = choose(player, losses, engine)
+    for text in misfits(player, losses):
+        warnings.warn(text, AftereffectWarning, stacklevel=2)
     points = checkpoint_rounds(checkpoints, losses.horizon)
     # With this spawn key the seeds are independent of the players' streams.
     seeds = np.random.SeedSequence(seed, spawn_key=(0, 2)).generate_state(instances, np.uint64)
@@ -294,9 +325,12 @@ def choose(player: Any, losses: Losses, engine: str) -> str:
     n_arms = getattr(player, "n_arms", None)
     if n_arms != losses.n_arms:
         raise InvalidArgument(f"player must have the n_arms of losses, {losses.n_arms}, but got {n_arms}")
-    direction = getattr(player, "direction", losses.direction)
+    direction = getattr(player, "direction", "minimize")
     if direction != losses.direction:
-        raise InvalidArgument(f"player must have the direction of losses, {losses.direction!r}, but got {direction!r}")
+        missing = "" if hasattr(player, "direction") else ", the default, as the player has no attribute direction"
+        raise InvalidArgument(
+            f"player must have the direction of losses, {losses.direction!r}, but got {direction!r}{missing}"
+        )
     form: Any = player.kernel() if hasattr(player, "kernel") else None
     exact = (
         type(form) in kernel.BLOCKS
@@ -314,6 +348,19 @@ def choose(player: Any, losses: Losses, engine: str) -> str:
     if engine == "rounds" and form is None:
         raise InvalidArgument(f"engine must not be 'rounds' unless the player has a kernel form, but got {player!r}")
     return engine
+
+
+def misfits(player: Any, losses: Losses) -> Iterator[str]:
+    """Yield what a player assumes about the losses that does not hold."""
+    told, span = getattr(player, "max_delay", None), getattr(player, "effects", losses.effects)
+    if told is not None and told < losses.max_delay:
+        yield f"player has max_delay={told}, but effects of these losses arrive up to {losses.max_delay} rounds late"
+    lo, hi, _ = losses.effects
+    if span.lo > lo or span.hi < hi:
+        yield f"player expects effects in [{span.lo:g}, {span.hi:g}], but these losses allow [{lo:g}, {hi:g}]"
+    tuned = getattr(player, "tuned_horizon", None)
+    if tuned is not None and losses.horizon > PAST * tuned:
+        yield f"player is tuned for {tuned} rounds, but these losses have {losses.horizon}"
 
 
 def run_engine(engine: str, plan: Plan) -> Outcome:

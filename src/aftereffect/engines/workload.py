@@ -126,11 +126,26 @@ def share_out(plan: Plan, work: Callable[[int, int, Advanced], None]) -> None:
 def progress_bar(total: int, progress: bool | None) -> Iterator[Callable[[int], None]]:
     """Yield a function that takes the number of rounds just simulated; it is safe to call from threads.
 
-    progress: True shows a bar at once, False never, None only if standard error is a terminal and the work takes longer
-    than a second.
+    progress: True shows progress at once, False never, None only at a terminal or in a notebook, if the work takes
+    longer than a second. It is a bar at a terminal, else lines of text: "simulating: 10%".
     """
-    if progress is False or (progress is None and not sys.stderr.isatty()):
+    notebook, lock, begun = "ipykernel" in sys.modules, threading.Lock(), time.monotonic()
+    if progress is False or (progress is None and not (notebook or sys.stderr.isatty())):
         yield lambda rounds: None
+        return
+    if not sys.stderr.isatty():
+        done, tenths = 0, 0
+
+        def write(rounds: int) -> None:
+            nonlocal done, tenths
+            with lock:
+                done += rounds
+                if 10 * done // total > tenths and (progress or time.monotonic() - begun > PATIENCE):
+                    tenths = 10 * done // total
+                    end = "\r" if notebook and tenths < 10 else "\n"
+                    print(f"simulating: {10 * tenths}%", end=end, file=sys.stderr, flush=True)
+
+        yield write
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
@@ -138,8 +153,6 @@ def progress_bar(total: int, progress: bool | None) -> Iterator[Callable[[int], 
     columns = (TextColumn("simulating"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
     bar = Progress(*columns, console=Console(stderr=True), transient=True)
     task = bar.add_task("", total=total)
-    lock = threading.Lock()
-    begun = time.monotonic()
     shown = False
 
     def advanced(rounds: int) -> None:

@@ -15,6 +15,7 @@ from aftereffect.core import checks
 from aftereffect.core.checks import FloatArray, by_keyword
 from aftereffect.core.effects import effects
 from aftereffect.core.errors import InvalidArgument, InvalidLosses
+from aftereffect.core.text import facts_table
 from aftereffect.losses import seeds
 from aftereffect.losses.seeds import TABLE, generator
 
@@ -65,6 +66,18 @@ class Table:
             raise InvalidLosses("table must have a stochastic recipe to be redrawn, but its values are fixed")
         return self.recipe(seed)
 
+    def _facts(self) -> dict[str, str]:
+        means = self.values.mean(axis=0) if self.means is None else self.means
+        listed = ", ".join(f"{mean:.4g}" for mean in means[:8]) + ", ..." * (len(means) > 8)
+        horizon, n_arms = self.values.shape
+        return {"rounds": f"{horizon}", "arms": f"{n_arms}", "range": f"[{self.low:g}, {self.high:g}]", "means": listed}
+
+    def __repr__(self) -> str:
+        return f"Table({', '.join(f'{name} {value}' for name, value in self._facts().items())})"
+
+    def _repr_html_(self) -> str:
+        return facts_table(self._facts())
+
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Make the arrays read-only again: pickle does not preserve the flag."""
         for name, value in state.items():
@@ -77,7 +90,8 @@ def check_range(name: str, numbers: FloatArray, low: float, high: float) -> None
     if outside.any():
         t, i = (int(n) for n in np.argwhere(outside)[0])
         value = float(numbers[t, i])
-        raise InvalidLosses(f"{name} must lie in [{low:g}, {high:g}], but {name}[{t}, {i}] is {value!r}")
+        given = f"{name}[{t}, {i}] is {value!r}; low= and high= set the range"
+        raise InvalidLosses(f"{name} must lie in [{low:g}, {high:g}], but {given}")
 
 
 TableLike = Table | ArrayLike
@@ -87,14 +101,12 @@ Bound = float | None
 
 def as_table(table: TableLike, low: Bound, high: Bound) -> Table:
     """Return a Table; None for `low` or `high` means the table's own, or 0 and 1 for a plain array."""
-    given = table if isinstance(table, Table) else None
-    low = (given.low if given else 0.0) if low is None else low
-    high = (given.high if given else 1.0) if high is None else high
-    if given is None:
-        return Table(np.asarray(table), low=low, high=high)
-    if (low, high) == (given.low, given.high):
-        return given
-    return Table(given.values, low=low, high=high, means=given.means, recipe=given.recipe)
+    if not isinstance(table, Table):
+        return Table(table, low=0.0 if low is None else low, high=1.0 if high is None else high)
+    low, high = table.low if low is None else low, table.high if high is None else high
+    if (low, high) == (table.low, table.high):
+        return table
+    return Table(table.values, low=low, high=high, means=table.means, recipe=table.recipe)
 
 
 @by_keyword
@@ -233,7 +245,7 @@ def _sizes(horizon: int, n_arms: int) -> tuple[int, int]:
 
 def per_arm(name: str, value: ArrayLike, n_arms: int) -> FloatArray:
     """Return one number per arm; a single number is used for all arms."""
-    if np.ndim(value) == 0:
+    if checks.as_array(name, value).ndim == 0:
         return np.full(n_arms, checks.real(name, value))
     return checks.array(name, value, shape=(n_arms,))
 

@@ -5,6 +5,7 @@ the expected value, where both expectations are over the player's coins and draw
 value, and the regret of that run may be larger. docs/theory/adaptive.md has the proof.
 """
 
+import html
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -68,6 +69,9 @@ class Certificate(NamedTuple):
                 f"Totals out of range: {self.impossible:,}. The range or max_delay is wrong, and neither bound holds."
             )
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        return f'<pre style="white-space: pre-wrap">{html.escape(str(self))}</pre>'
 
 
 def certified_base(player: Any) -> tuple[AdaptiveTsallis, float]:
@@ -174,7 +178,7 @@ def printed_bound(base: str, n_arms: int, max_delay: int, horizon: int, learning
     return theory.wrapper_regret_bound(max_delay, horizon, beta, xi, regret)
 
 
-def sharp_bound(bandit: Bandit, d: int, beta: float, maximize: bool, T: int) -> float:
+def sharp_bound(bandit: Any, d: int, beta: float, maximize: bool, T: int) -> float:
     """Return the sharper form of Theorem 4 (docs/theory/sharper.md).
 
     TsallisFTRL and Exp3 have bounds of their own; for other bases it uses their `stability` and `regret_bound`.
