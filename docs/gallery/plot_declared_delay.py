@@ -7,12 +7,16 @@ something else. It plays two kinds of losses: effects that are split at random o
 bills: the worse an arm, the later its losses arrive.
 """
 
+import warnings
+
 import matplotlib.pyplot as plt
 import numpy as np
 
 import aftereffect as ae
 
 plt.style.use("aftereffect.figures")
+# `simulate` warns of a d that is too short; here that is intended.
+warnings.simplefilter("ignore", ae.AftereffectWarning)
 
 T, longest = 20_000, 8
 declared = [0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32]

@@ -20,6 +20,7 @@ from aftereffect.bandits.uniform import Uniform
 from aftereffect.core import VERSION
 from aftereffect.core.errors import (
     AftereffectError,
+    AftereffectWarning,
     BadDistribution,
     CoinsExhausted,
     InvalidArgument,
@@ -57,6 +58,7 @@ __all__ = [
     "UCB1",
     "AdaptiveTsallis",
     "AftereffectError",
+    "AftereffectWarning",
     "BadDistribution",
     "Bandit",
     "Certificate",

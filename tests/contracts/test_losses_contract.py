@@ -217,7 +217,7 @@ def test_buffers_are_carried_over_from_chunk_to_chunk(max_delay):
         ([True, False, True, True], r"4 whole numbers, one per round, but got bool, shape \(4,\)"),
         ([0, 1, 2, 0], r"arms must lie in 0\.\.1, but arms\[2\] is 2"),
         ([0, -1, 0, 0], r"arms must lie in 0\.\.1, but arms\[1\] is -1"),
-        ([[0], [1, 0], 0, 0], r"arms must be 4 whole numbers, but got \[\[0\], \[1, 0\], 0, 0\]"),
+        ([[0], [1, 0], 0, 0], r"arms must be an array of numbers, but got \[\[0\], \[1, 0\], 0, 0\]"),
     ],
 )
 def test_bad_arms_are_named(arms, text):

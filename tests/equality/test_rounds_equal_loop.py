@@ -8,6 +8,9 @@ import pytest
 
 import aftereffect as ae
 
+# Some players assume a shorter delay than that of the losses.
+pytestmark = pytest.mark.filterwarnings("ignore::aftereffect.AftereffectWarning")
+
 Maker = Callable[[int, int, int], Any]
 HORIZON = 1_200
 

@@ -1,5 +1,6 @@
 """What `simulate` takes and refuses: arguments, checkpoints, and which engine runs which pair."""
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -100,6 +101,69 @@ def test_a_player_for_other_losses() -> None:
         ae.simulate(wrapped(), losses(direction="maximize"))
 
 
+class Own:
+    """A player of the user's own: always arm 0."""
+
+    n_arms = 3
+
+    def __init__(self, said: ae.Round | None = None) -> None:
+        self.said = said
+
+    def ask(self) -> int:
+        return 0
+
+    def tell(self, total: float | None) -> ae.Round | None:
+        return self.said
+
+    def fresh(self, seed: int, run: int = 0) -> "Own":
+        return self
+
+
+def test_a_player_without_a_direction_plays_losses_only() -> None:
+    own = Own(ae.Round(1, 0, False, False, None))
+    assert ae.simulate(own, losses(), runs=1).runs == 1
+    with pytest.raises(ae.InvalidArgument, match="'minimize', the default, as the player has no attribute direction"):
+        ae.simulate(own, losses(direction="maximize"), runs=1)
+
+
+def test_a_tell_that_returns_nothing() -> None:
+    with pytest.raises(ae.InvalidArgument, match=r"player\.tell must return a Round, but .* returned None"):
+        ae.simulate(Own(), losses(), runs=1)
+
+
+@pytest.mark.parametrize(
+    ("player", "given", "text"),
+    [
+        (lambda: wrapped(max_delay=1, out_of_range="clip"), losses, "max_delay=1, but .* up to 2 rounds late"),
+        (lambda: wrapped(high=0.5, out_of_range="clip"), losses, r"expects effects in \[0, 0\.5\], but .* \[0, 1\]"),
+        (
+            lambda: ae.CompositeLossWrapper.tuned(3, max_delay=2, horizon=10),
+            losses,
+            "tuned for 10 rounds, but these losses have 100",
+        ),
+        (lambda: ae.rivals.ODAAFB(3, max_delay=2, horizon=20, mean_delay=1.0), losses, "tuned for 20 rounds"),
+    ],
+)
+def test_a_player_that_does_not_fit_is_warned_about(player: Any, given: Any, text: str) -> None:
+    with pytest.warns(ae.AftereffectWarning, match=text):
+        ae.simulate(player(), given(), runs=2)
+
+
+def test_a_warning_is_shown_once() -> None:
+    with warnings.catch_warnings(record=True) as shown:
+        warnings.simplefilter("default")
+        for _ in range(3):
+            ae.simulate(wrapped(max_delay=1, out_of_range="clip"), losses(), runs=2)
+    assert len(shown) == 1
+    assert shown[0].filename == __file__
+
+
+def test_a_table_with_more_arms_than_rounds() -> None:
+    with pytest.warns(ae.AftereffectWarning, match="more arms than rounds, 100 and 3: rounds are the first axis"):
+        ae.spreads.at_once(np.zeros((3, 100)))
+    ae.spreads.at_once(np.zeros((1, 2)))
+
+
 @pytest.mark.parametrize(
     ("player", "given", "engine"),
     [
@@ -114,6 +178,7 @@ def test_a_player_for_other_losses() -> None:
         (lambda: ae.Naive(Stubborn()), losses, "loop"),
     ],
 )
+@pytest.mark.filterwarnings("ignore::aftereffect.AftereffectWarning")
 def test_auto_takes_the_quickest_exact_engine(player: Any, given: Any, engine: str) -> None:
     assert ae.simulate(player(), given(), runs=2).engine == engine
     assert ae.simulate(player(), given(), runs=2, engine=engine).engine == engine

@@ -11,6 +11,7 @@ import aftereffect as ae
 
 NAN, INF = math.nan, math.inf
 WHOLE = "must be an int, but got"
+HAS = "bandit must have the attributes n_arms, probabilities, update (see aftereffect.Bandit), but got"
 FINITE = "must be a finite number, but got"
 
 
@@ -40,16 +41,16 @@ def uniform(n_arms: Any = 2) -> Any:
 
 
 class Armless:
-    """A bandit without `regret_bound`."""
+    """A bandit without `probabilities` and `update`."""
 
-    n_arms, probabilities, update, stability = 2, (0.5, 0.5), None, None
+    n_arms, stability, regret_bound = 2, None, None
 
     def __repr__(self) -> str:
         return "Armless()"
 
 
-class OneArmed(Armless):
-    n_arms, regret_bound = 1, None
+class OneArmed:
+    n_arms, probabilities, update = 1, (1.0,), None
 
 
 Call = Callable[..., Any]
@@ -124,7 +125,6 @@ CONSTRUCTORS: list[tuple[Call, str, Any, str]] = [
     (wrapper, "coins", -0.2, "coins must be greater than 0, but got -0.2"),
     (wrapper, "coins", 1.5, "coins must be at most 1, but got 1.5"),
     (wrapper, "coins", NAN, f"coins {FINITE} nan"),
-    (wrapper, "coins", None, "coins must be a bias in (0, 1] or an iterable of bools, but got None"),
     (wrapper, "coins", True, "coins must be a bias in (0, 1] or an iterable of bools, but got True"),
     (wrapper, "coins", "0101", "coins must be a bias in (0, 1] or an iterable of bools, but got '0101'"),
     (wrapper, "coins", b"01", "coins must be a bias in (0, 1] or an iterable of bools, but got b'01'"),
@@ -139,8 +139,8 @@ CONSTRUCTORS: list[tuple[Call, str, Any, str]] = [
         (make, "bandit", bad, message)
         for make in (wrapper, naive)
         for bad, message in [
-            (None, "bandit must have the attribute 'n_arms' (see aftereffect.Bandit), but got None"),
-            (Armless(), "bandit must have the attribute 'regret_bound' (see aftereffect.Bandit), but got Armless()"),
+            (None, f"{HAS} None, without n_arms, probabilities, update"),
+            (Armless(), f"{HAS} Armless(), without probabilities, update"),
             (OneArmed(), "bandit.n_arms must be at least 2, but got 1"),
         ]
     ),
@@ -214,5 +214,52 @@ def test_theorem_4_holds_for_drawn_coins_and_losses_only() -> None:
 def test_every_error_is_a_value_error() -> None:
     names = [name for name in dir(ae) if isinstance(getattr(ae, name), type) and name not in ("Bandit", "Player")]
     errors = [getattr(ae, name) for name in names if issubclass(getattr(ae, name), Exception)]
+    errors.remove(ae.AftereffectWarning)
     assert len(errors) >= 8
     assert all(issubclass(error, ae.AftereffectError) and issubclass(error, ValueError) for error in errors)
+
+
+@pytest.mark.parametrize(
+    ("make", "name"),
+    [
+        (lambda: ae.Exp3(10**9, learning_rate=0.1), "n_arms"),
+        (lambda: ae.default_player(10**9, max_delay=1), "n_arms"),
+        (lambda: ae.default_player(2, max_delay=10**9), "max_delay"),
+        (lambda: ae.CompositeLossWrapper.tuned(2, max_delay=10**9, horizon=10), "max_delay"),
+        (lambda: ae.hard(2, max_delay=10**9, horizon=10, seed=0), "max_delay"),
+        (lambda: ae.spreads.random_split(np.zeros((9, 2)), max_delay=10**9, seed=0), "max_delay"),
+    ],
+)
+def test_sizes_beyond_memory_are_refused_at_once(make: Call, name: str) -> None:
+    with pytest.raises(ae.InvalidArgument, match=rf"{name} must be at most 10+, but got 1000000000"):
+        make()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda ragged: ae.CompositeLosses([ragged]),
+        lambda ragged: ae.spreads.at_once(ragged),
+        lambda ragged: ae.spreads.delayed([[0.1, 0.2], [0.3, 0.4]], delays=ragged),
+        lambda ragged: ae.replay_series([[0.1, 0.2], [0.3, 0.4]], weights=ragged),
+        lambda ragged: ae.tables.seasonal(9, n_arms=2, seed=0, level=ragged),
+        lambda ragged: ae.History([1, 2], ragged, [[0.1], [0.2]]),
+        lambda ragged: ae.spreads.at_once([[0.1, 0.2], [0.3, 0.4]]).totals(ragged),
+    ],
+)
+def test_lists_of_unequal_rows(make: Call) -> None:
+    with pytest.raises(ae.InvalidArgument, match=r"must be an array of numbers, but got .* of rows unequal in length"):
+        make([[0.1, 0.2], [0.3]])
+
+
+def test_values_above_1_and_missing_totals_say_what_to_write() -> None:
+    with pytest.raises(ae.InvalidLosses, match=r"table\[0, 1\] is 3\.0; low= and high= set the range"):
+        ae.spreads.at_once([[0.5, 3.0]])
+    with pytest.raises(ae.InvalidLosses, match=r"sums to 3\.0; low= and high= set the range"):
+        ae.CompositeLosses([[[0.5, 3.0]]])
+    player = wrapper()
+    player.ask()
+    with pytest.raises(ae.InvalidTotal, match=r"effect \(low=0, high=1\) times max_delay"):
+        player.tell(30.0)
+    with pytest.raises(ae.InvalidTotal, match="but got nan; a missing total is None"):
+        player.tell(NAN)

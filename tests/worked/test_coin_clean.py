@@ -211,7 +211,7 @@ def test_whom_it_takes() -> None:
         assert message.startswith("bandit must learn from sums over varying numbers of rounds")
     anything: Any = object()
     message = refused(lambda: ae.CoinCleanWrapper(anything, max_delay=1), ae.InvalidArgument)
-    assert message.startswith("bandit must be a base in kernel form that learns from sums, such as AdaptiveTsallis")
+    assert message.startswith("bandit must learn from sums over varying numbers of rounds, which may exceed 1")
     assert refused(lambda: player(d=-1)) == "max_delay must be at least 0, but got -1"
 
 

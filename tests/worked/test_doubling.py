@@ -170,6 +170,7 @@ def test_impossible_totals_can_be_void_or_clipped(out_of_range: str, updates: bo
     assert {loss for loss in fed if loss is not None} == ({1.0} if updates else set())
 
 
+@pytest.mark.filterwarnings("ignore::aftereffect.AftereffectWarning")
 @pytest.mark.parametrize("engine", ["loop", "rounds"])
 def test_engines_refuse_losses_that_linger_too_long(engine: str) -> None:
     components = np.zeros((40, 4, 2))

@@ -101,6 +101,7 @@ def test_the_planted_arm_is_uniform_unless_named():
 
 
 @pytest.mark.parametrize(("n_arms", "max_delay", "horizon"), [(2, 0, 1), (50, 0, 1), (5, 30, 3), (4, 2, 3)])
+@pytest.mark.filterwarnings("ignore::aftereffect.AftereffectWarning")
 @pytest.mark.parametrize("noise", ["independent", "shared"])
 def test_the_default_gap_always_fits(n_arms, max_delay, horizon, noise):
     for seed in range(50):

@@ -141,7 +141,7 @@ def test_amendments_name_the_unit_and_keep_to_the_open_block() -> None:
         (("0", 1, 0.5), "unit must be an int, but got '0'"),
         ((1, 2, 0.5), "round must have been reported before it is amended, but got 2"),
         ((1, 0, 0.5), "round must be at least 1, but got 0"),
-        ((1, 1, math.nan), "total must be a finite number, but got nan"),
+        ((1, 1, math.nan), "total must be a finite number, but got nan; a missing total is None"),
     ]
     for arguments, message in refusals:
         with pytest.raises(ae.AftereffectError) as error:
@@ -169,13 +169,14 @@ BAD_TOTALS: list[tuple[Any, str]] = [
     ("01", "totals must be a list, one total per unit, but got '01'"),
     (b"01", "totals must be a list, one total per unit, but got b'01'"),
     ({0: 0.5, 1: 0.5}, "totals must be a list, one total per unit, but got {0: 0.5, 1: 0.5}"),
-    ([0.5, math.nan], "totals[1]: total must be a finite number, but got nan"),
+    ([0.5, math.nan], "totals[1]: total must be a finite number, but got nan; a missing total is None"),
     (["0.5", 0.5], "totals[0]: total must be a finite number, but got '0.5'"),
     ([0.5, True], "totals[1]: total must be a finite number, but got True"),
     (np.ones((2, 2)), "totals[0]: total must be a finite number, but got [1.0, 1.0]"),
     (
         [None, 2.5],
-        "totals[1]: total must lie in [0, 2], the range of one action's effect times max_delay + 1 = 2, but got 2.5",
+        "totals[1]: total must lie in [0, 2], the range of one action's effect (low=0, high=1) "
+        "times max_delay + 1 = 2, but got 2.5",
     ),
     (
         [0.5, 2.0],

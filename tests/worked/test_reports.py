@@ -99,20 +99,19 @@ AMENDMENTS: list[tuple[Any, Any, type[Exception], str]] = [
     (7, 0.1, ae.OutOfTurn, "round must have been reported before it is amended, but got 7"),
     (1, 0.1, ae.OutOfTurn, CLOSED.format(1)),
     (3, 0.1, ae.OutOfTurn, CLOSED.format(3)),
-    (5, float("nan"), ae.InvalidTotal, "total must be a finite number, but got nan"),
+    (5, float("nan"), ae.InvalidTotal, "total must be a finite number, but got nan; a missing total is None"),
     (5, "0.1", ae.InvalidTotal, "total must be a finite number, but got '0.1'"),
     (
         *(5, 2.5, ae.InvalidTotal),
-        "total must lie in [0, 2], the range of one action's effect times max_delay + 1 = 2, but got 2.5",
+        "total must lie in [0, 2], the range of one action's effect (low=0, high=1) "
+        "times max_delay + 1 = 2, but got 2.5",
     ),
 ]
 
 
 @pytest.mark.parametrize(("round_", "total", "error", "message"), AMENDMENTS)
 @pytest.mark.parametrize("asked", [False, True])
-def test_amendments_that_cannot_be(
-    round_: Any, total: Any, error: type[Exception], message: str, asked: bool
-) -> None:
+def test_amendments_that_cannot_be(round_: Any, total: Any, error: type[Exception], message: str, asked: bool) -> None:
     player = wrapped(THIRDS, 1)
     tell_all(player, [0.5] * 5)
     if asked:
@@ -137,8 +136,16 @@ def test_impossible_totals_raise_by_default() -> None:
     tell_all(player, [2.0, 2.0])
     arm, before = player.ask(), player.state()
     for bad, message in [
-        (-0.1, "total must lie in [0, 2], the range of one action's effect times max_delay + 1 = 2, but got -0.1"),
-        (2.1, "total must lie in [0, 2], the range of one action's effect times max_delay + 1 = 2, but got 2.1"),
+        (
+            -0.1,
+            "total must lie in [0, 2], the range of one action's effect (low=0, high=1) "
+            "times max_delay + 1 = 2, but got -0.1",
+        ),
+        (
+            2.1,
+            "total must lie in [0, 2], the range of one action's effect (low=0, high=1) "
+            "times max_delay + 1 = 2, but got 2.1",
+        ),
         (
             1.5,
             "total must keep the sum of the last 2 totals in [0, 3] (Lemma 2), but with total 1.5 the sum is 3.5",
@@ -203,7 +210,8 @@ def test_ranges_of_costs_below_zero() -> None:
     with pytest.raises(ae.InvalidTotal) as error:
         tell_all(wrapped([0, 0, 1], 1, **settings), [0.5])
     assert str(error.value) == (
-        "total must lie in [-4, 0], the range of one action's effect times max_delay + 1 = 2, but got 0.5"
+        "total must lie in [-4, 0], the range of one action's effect (low=-2, high=0) "
+        "times max_delay + 1 = 2, but got 0.5"
     )
 
 
@@ -218,7 +226,8 @@ def test_the_naive_player_scales_and_clips() -> None:
     with pytest.raises(ae.InvalidTotal) as error:
         player.tell(22.0)
     assert str(error.value) == (
-        "total must lie in [-7, 21], the range of one action's effect times the 7 actions so far, but got 22.0"
+        "total must lie in [-7, 21], the range of one action's effect (low=-1, high=3) "
+        "times the 7 actions so far, but got 22.0"
     )
 
 

@@ -61,6 +61,7 @@ def play(player: KernelPlayer, totals: list[float | None]) -> list[Any]:
     return [(player.ask(), player.tell(total))[1] for total in totals]
 
 
+@pytest.mark.filterwarnings("ignore::aftereffect.AftereffectWarning")
 @everyone
 def test_interactive_loop_and_rounds_are_one_play(make: Callable[..., KernelPlayer]) -> None:
     world = losses(90)
@@ -157,7 +158,7 @@ def test_turns_and_totals_are_checked(make: Callable[..., KernelPlayer]) -> None
         player.tell(0.5)
     arm = player.ask()
     before = player.state()
-    with pytest.raises(InvalidTotal, match=r"^total must be a finite number, but got nan$"):
+    with pytest.raises(InvalidTotal, match=r"^total must be a finite number, but got nan; a missing total is None$"):
         player.tell(float("nan"))
     assert player.state() == before
     assert player.ask() == arm

@@ -194,7 +194,8 @@ BROKEN: list[tuple[str, Any, str]] = [
     ("digest of another", {**EXP3, "digest": "0" * 64}, ALTERED + repr("0" * 64)),
     (
         *("base is a list", resealed(GOOD, inside=[1])),
-        f"{HELD}bandit must have the attribute 'n_arms' (see aftereffect.Bandit), but got [1]",
+        f"{HELD}bandit must have the attributes n_arms, probabilities, update (see aftereffect.Bandit), "
+        "but got [1], without n_arms, probabilities, update",
     ),
     (
         *("rate below 0", resealed(EXP3, settings={"learning_rate": -1.0})),

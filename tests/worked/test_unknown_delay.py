@@ -134,7 +134,7 @@ def test_totals_that_no_delay_explains_are_refused_and_change_nothing() -> None:
     told(player, [0.0, 0.0])
     player.ask()
     before = player.state()
-    rule = "total must lie in [0, 6], the range of one action's effect times the 3 actions so far"
+    rule = "total must lie in [0, 6], the range of one action's effect (low=0, high=2) times the 3 actions so far"
     for bad in (-0.5, 6.5):
         with pytest.raises(ae.InvalidTotal) as caught:
             player.tell(bad)
@@ -145,6 +145,7 @@ def test_totals_that_no_delay_explains_are_refused_and_change_nothing() -> None:
         player.tell(0.5)
 
 
+@pytest.mark.filterwarnings("ignore::aftereffect.AftereffectWarning")
 def test_the_engine_refuses_them_too() -> None:
     components = np.full((30, 1, 2), 2.0)
     losses = ae.CompositeLosses(components, high=2.0)

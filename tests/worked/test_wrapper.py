@@ -219,3 +219,34 @@ def test_the_lazy_wrapper_without_delay_stays_in_its_block() -> None:
     assert [r.draw for r in played] == [True, False, False, True, True, False]
     assert [r.fed_loss for r in played] == [None, None, 0.3, 0.4, None, 0.6]
     assert [r.arm for r in played] == [0, 0, 0, 1, 0, 0]
+
+
+class Plain:
+    """The least that a base must have."""
+
+    n_arms = 2
+    probabilities = (0.5, 0.5)
+
+    def update(self, arm: int, loss: float) -> None:
+        assert 0.0 <= loss <= 1.0
+
+
+def test_a_base_with_three_attributes_plays_but_has_no_bound() -> None:
+    player = ae.CompositeLossWrapper(Plain(), max_delay=2, seed=0)
+    assert player.update_probability == ae.theory.best_update_probability(2) == 1 / 5
+    assert ae.simulate(player, ae.spreads.at_once(np.ones((300, 2)), max_delay=2), runs=2).updates.min() > 0
+    with pytest.raises(ae.InvalidArgument, match=r"bandit must have stability\(\) and regret_bound\(n\) for a bound"):
+        player.regret_bound(1000)
+
+
+@pytest.mark.parametrize("make", [ae.Naive, lambda bandit: ae.CompositeLossWrapper(bandit, max_delay=1)])
+def test_a_base_belongs_to_one_player(make: Any) -> None:
+    bandit = ae.Exp3(2, learning_rate=0.1)
+    with pytest.raises(ae.InvalidArgument, match="max_delay must be at least 0"):
+        ae.CompositeLossWrapper(bandit, max_delay=-1)
+    first = ae.CompositeLossWrapper(bandit, max_delay=1)
+    with pytest.raises(ae.InvalidArgument, match="bandit must be a new one for each player"):
+        make(bandit)
+    make(ae.Exp3(2, learning_rate=0.1))
+    del first
+    make(bandit)

@@ -114,16 +114,11 @@ class KernelBandit:
         self._learn_many(self.params, self.n_arms, self._state, *found)
 
     def prepare_sums(self) -> None:
-        """Compile `learn_sums` before its first call; raise an error if there is no `update_sum`."""
+        """Compile `learn_sums`, for a kernel with an `update_sum`, before its first call."""
         _ = self._learn_sums
 
     @cached_property
     def _learn_sums(self) -> Callable[..., Any]:
-        if kernel.BANDITS[type(self.params)].update_sum is None:
-            raise InvalidArgument(
-                "bandit must learn from sums over varying numbers of rounds, by an update_sum in its kernel "
-                f"(AdaptiveTsallis does), but {self!r} does not"
-            )
         return self._compiled(learn_sums, np.zeros(1, np.int64), np.zeros(1), (0.0, 0.0, 0.0))
 
     def learn_sums(self, arms: Sequence[int], losses: Sequence[float], *terms: float) -> None:

@@ -18,7 +18,10 @@ class Bandit(Protocol):
     which yields q_{n+1}. Between updates the distribution does not change. Any object with these attributes may be
     wrapped by `CompositeLossWrapper`, which then owns it.
 
-    To be saved, it also needs `state()` and a class method `from_state(state)`.
+    Two more methods are optional: a player has a bound on its regret only if its base has both. `stability()` returns
+    ξ of Definition 3, a bound on E Σ_i (q_{n+1}(i) − q_n(i))⁺ in every round; `regret_bound(n)` returns 𝓡_n, a bound on
+    the expected regret after n rounds, for all losses. To be saved, a bandit needs `state()` and a class method
+    `from_state(state)`.
     """
 
     @property
@@ -31,12 +34,6 @@ class Bandit(Protocol):
 
     def update(self, arm: int, loss: float) -> None:
         """Learn that playing `arm`, drawn from `probabilities`, cost `loss` in [0, 1]."""
-
-    def stability(self) -> float:
-        """ξ of Definition 3: a bound on E Σ_i (q_{n+1}(i) − q_n(i))⁺, in every round."""
-
-    def regret_bound(self, n: int) -> float:
-        """𝓡_n: a bound on the expected regret after n rounds, for all losses."""
 
 
 def checked_distribution(bandit: Bandit) -> checks.FloatArray:

@@ -23,8 +23,13 @@ def shown(value: object) -> str:
     return text if len(text) <= 80 else text[:77] + "..."
 
 
+MOST = {"n_arms": 10**7, "max_delay": 10**8}
+"""The largest sizes that are accepted: with larger ones the state of a player would not fit into memory."""
+
+
 def integer(name: str, value: Any, *, low: int | None = None, high: int | None = None) -> int:
     """Return `value` as an int in [low, high]. NumPy integers are accepted; booleans and floats are not."""
+    high = MOST.get(name) if high is None else high
     try:
         if isinstance(value, bool | np.bool_):
             raise TypeError
@@ -75,18 +80,23 @@ def choice(name: str, value: Any, options: Collection[str]) -> str:
     return value
 
 
+def as_array(name: str, value: ArrayLike, error: type[InvalidArgument] = InvalidArgument) -> NDArray[Any]:
+    """Return `value` as an array; raise an error if its rows differ in length."""
+    try:
+        return np.asarray(value)
+    except (TypeError, ValueError):
+        raise error(f"{name} must be an array of numbers, but got {shown(value)}, of rows unequal in length") from None
+
+
 def array(
     name: str, value: ArrayLike, *, shape: tuple[int | str, ...], error: type[InvalidArgument] = InvalidArgument
 ) -> FloatArray:
     """Return `value` as a finite float64 array of the given shape; a string in `shape` allows any length."""
     wanted = "(" + ", ".join(map(str, shape)) + ("," if len(shape) == 1 else "") + ")"
-    try:
-        numbers = np.asarray(value)
-        if numbers.dtype.kind not in "fiu":
-            raise TypeError
-        numbers = numbers.astype(np.float64, copy=False)
-    except (TypeError, ValueError):
-        raise error(f"{name} must be an array of numbers of shape {wanted}, but got {shown(value)}") from None
+    numbers = as_array(name, value, error)
+    if numbers.dtype.kind not in "fiu":
+        raise error(f"{name} must be an array of numbers of shape {wanted}, but got {shown(value)}")
+    numbers = numbers.astype(np.float64, copy=False)
     fits = numbers.ndim == len(shape) and all(
         isinstance(n, str) or n == m for n, m in zip(shape, numbers.shape, strict=True)
     )

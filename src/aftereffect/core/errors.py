@@ -1,8 +1,15 @@
-"""The errors that the library raises on purpose. All are `ValueError`s; messages name argument, rule and value."""
+"""The errors that the library raises on purpose, and its warning.
+
+All errors are `ValueError`s; messages name argument, rule and value.
+"""
 
 
 class AftereffectError(ValueError):
     """Base class of all errors that this library raises on purpose."""
+
+
+class AftereffectWarning(UserWarning):
+    """What was asked for can be done, but is probably not what was meant."""
 
 
 class InvalidArgument(AftereffectError):

@@ -6,6 +6,7 @@ A labelled player is told instead the whole losses that are complete in the roun
 import numpy as np
 
 from aftereffect.core import kernel
+from aftereffect.core.errors import InvalidArgument
 from aftereffect.engines.labelled import covers, whole_play
 from aftereffect.engines.prefix_sums import arm_sums_at
 from aftereffect.engines.workload import Blocks, Outcome, Plan
@@ -50,6 +51,8 @@ def simulate_loop(plan: Plan) -> Outcome:
             arm = player.ask()
             total = stream.play(arm)
             played = player.tell(total if labels is None else labels.play(t, arm))
+            if played is None:
+                raise InvalidArgument(f"player.tell must return a Round, but that of {player!r} returned None")
             made = played.update if labels is None else played.updates
             loss += total
             gap += plan.gaps[arm]

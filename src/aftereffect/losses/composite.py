@@ -94,7 +94,7 @@ def check_parts(components: FloatArray, span: Effects) -> None:
             raise InvalidLosses(
                 "every contiguous part of components[t, :, i] must sum to a number "
                 f"in [{span.lo:g}, {span.hi:g}], "
-                f"but a part of components[{first + t}, :, {i}] sums to {float(value)!r}"
+                f"but a part of components[{first + t}, :, {i}] sums to {float(value)!r}; low= and high= set the range"
             )
 
 

@@ -12,6 +12,7 @@ a total starts at 0.0, and plays add their components in the order in which they
 horizon are never observed.
 """
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -21,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from aftereffect.core import checks, kernel
 from aftereffect.core.checks import FloatArray
 from aftereffect.core.effects import effects
-from aftereffect.core.errors import InvalidArgument, InvalidLosses, OutOfTurn
+from aftereffect.core.errors import AftereffectWarning, InvalidArgument, InvalidLosses, OutOfTurn
 
 # Rounds per call of compiled code: enough that the call itself costs little, few enough for the first-level cache.
 CHUNK = 2048
@@ -86,6 +87,10 @@ class Losses:
         self.horizon = checks.integer("horizon", horizon, low=1)
         self.max_delay = checks.integer("max_delay", max_delay, low=0)
         self.n_arms = checks.integer("n_arms", n_arms, low=2)
+        # Small problems, such as examples, are exempt.
+        if self.n_arms > max(self.horizon, 10):
+            text = f"losses have more arms than rounds, {self.n_arms} and {self.horizon}: rounds are the first axis"
+            warnings.warn(text, AftereffectWarning, stacklevel=4)
         self.effects = effects(direction, low, high)
         # The sum over the horizon must not overflow.
         checks.real("horizon * (high - low)", self.horizon * (self.effects.hi - self.effects.lo))
@@ -151,10 +156,7 @@ class Losses:
         return LossStream(self)
 
     def _checked_arms(self, arms: ArrayLike) -> NDArray[np.int64]:
-        try:
-            given = np.asarray(arms)
-        except ValueError:
-            raise InvalidArgument(f"arms must be {self.horizon} whole numbers, but got {checks.shown(arms)}") from None
+        given = checks.as_array("arms", arms)
         if given.dtype.kind not in "iu" or given.shape != (self.horizon,):
             raise InvalidArgument(
                 f"arms must be {self.horizon} whole numbers, one per round, but got {given.dtype}, shape {given.shape}"

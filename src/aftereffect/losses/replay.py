@@ -91,7 +91,7 @@ class History:
 
     def __init__(self, rounds: ArrayLike, arms: ArrayLike, effects: ArrayLike) -> None:
         numbers = checks.array("effects", effects, shape=("plays", "d+1"), error=InvalidLosses)
-        labels, played = np.asarray(rounds), np.asarray(arms)
+        labels, played = checks.as_array("rounds", rounds, InvalidLosses), checks.as_array("arms", arms, InvalidLosses)
         if numbers.shape[0] < 1 or numbers.shape[1] < 1:
             raise InvalidLosses(f"effects must have shape (plays, d+1), both at least 1, but got {numbers.shape}")
         for name, given in (("rounds", labels), ("arms", played)):
@@ -236,7 +236,7 @@ def replay_series(
     array([4., 4.])
     """
     values = checks.array("series", series, shape=("T", "K"), error=InvalidLosses)
-    axes = ("d+1",) if np.ndim(weights) < 2 else ("K", "d+1")
+    axes = ("d+1",) if checks.as_array("weights", weights, InvalidLosses).ndim < 2 else ("K", "d+1")
     shares = checks.array("weights", weights, shape=axes, error=InvalidLosses)
     by_arm = np.atleast_2d(shares)
     least, most = extreme_parts(by_arm.T[np.newaxis])

@@ -291,7 +291,7 @@ def random_split(
 
 def _checked_delays(delays: ArrayLike, shape: tuple[int, ...]) -> NDArray[np.int32]:
     """Return the delays as int32 of shape (T, 1) or (T, K)."""
-    given = np.asarray(delays)
+    given = checks.as_array("delays", delays, InvalidLosses)
     if given.dtype.kind not in "iu" or given.shape not in ((), shape[:1], shape):
         raise InvalidLosses(
             f"delays must be whole numbers of shape (), {shape[:1]} or {shape}, "

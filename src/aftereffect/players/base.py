@@ -11,8 +11,9 @@ All players under anonymous feedback treat totals out of range in the same way (
 import copy
 import math
 import secrets
+import weakref
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple, Self, TypedDict, Unpack
+from typing import Any, NamedTuple, Never, Self, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,8 @@ from aftereffect.core.kernel import DREW, FED, OWN, FloatState, WordState, helpe
 from aftereffect.players.protocol import Arrival, LabelledRound, Round
 
 OUT_OF_RANGE = ("raise", "void", "clip")
+# The player of each base algorithm, by the id of the algorithm; a player is removed when it is deleted.
+_OWNERS: "weakref.WeakValueDictionary[int, BanditPlayer]" = weakref.WeakValueDictionary()
 RAISE, VOID, CLIP = 0, 1, 2
 
 
@@ -228,6 +231,12 @@ class BasePlayer:
         """Set the random streams of a run; everything else is as in the template."""
         raise NotImplementedError
 
+    def _tell_error(self, extra: tuple[object, ...] = ()) -> Exception:
+        """Return the error for a `tell` without an `ask`, or with more than the total."""
+        if extra:
+            return TypeError("tell takes the total alone, as in tell(0.3): the player knows which arm it played")
+        return OutOfTurn("tell must follow ask, but no round is open")
+
     def state(self) -> dict[str, Any]:
         """Return the state in plain JSON types, from which `aftereffect.restore` continues bit for bit."""
         if not isinstance(self.inside, int) and not hasattr(self.inside, "state"):
@@ -284,7 +293,7 @@ class _InKernelForm(BasePlayer):
         base = isinstance(inside, KernelBandit)
         self.n_arms = checks.integer("n_arms", inside.n_arms if base else inside, low=2)
         self.inside = inside if base else self.n_arms
-        self._settings = settings
+        self._settings, self.tuned_horizon = settings, settings.get("horizon")
         self._params = params
         self._streams = random.streams(self.seed, 0, 1)[0]
 
@@ -353,10 +362,10 @@ class KernelPlayer(_InKernelForm):
         size = kernel.PLAYERS[type(params)].size(params, self.n_arms)
         self._compile(size, kernel.player_begin, kernel.player_ask, kernel.player_tell, 0, 0.0)
 
-    def tell(self, total: float | None) -> Round:
+    def tell(self, total: float | None, *extra: Never) -> Round:
         """Report the total of the open round (None: missing) and end the round."""
-        if not self._open:
-            raise OutOfTurn("tell must follow ask, but no round is open")
+        if extra or not self._open:
+            raise self._tell_error(extra)
         value = math.nan if total is None else checked_total(total)
         before = self._numbers.copy()
         told = self._tell(self._params, self.n_arms, self._numbers, self._streams, self._arm, value)
@@ -406,7 +415,7 @@ class LabelledKernelPlayer(_InKernelForm):
     def tell(self, arrivals: Iterable[Arrival]) -> LabelledRound:
         """Report the (round, loss) pairs that became known in this round (loss None: lost) and end the round."""
         if not self._open:
-            raise OutOfTurn("tell must follow ask, but no round is open")
+            raise self._tell_error()
         reports = self._checked(arrivals)
         updates = 0
         for played in sorted(reports):
@@ -461,7 +470,7 @@ class LabelledKernelPlayer(_InKernelForm):
 class BanditPlayer(BasePlayer):
     """A player with any Bandit as its base. The player updates the bandit; do not use it elsewhere."""
 
-    __slots__ = ("_arm_stream", "bandit", "inside", "n_arms", "out_of_range")
+    __slots__ = ("__weakref__", "_arm_stream", "bandit", "inside", "n_arms", "out_of_range", "tuned_horizon")
     COMMON = (*BasePlayer.COMMON, "out_of_range")
 
     def __init__(self, bandit: Bandit, *, out_of_range: str = "raise", **common: Unpack[Range]) -> None:
@@ -469,17 +478,27 @@ class BanditPlayer(BasePlayer):
             raise InvalidArgument(
                 f"bandit must be an object, not a class (call it first), but got {checks.shown(bandit)}"
             )
-        if not isinstance(bandit, KernelBandit):
-            for name in ("n_arms", "probabilities", "update", "stability", "regret_bound"):
-                if not hasattr(bandit, name):
-                    raise InvalidArgument(
-                        f"bandit must have the attribute {name!r} (see aftereffect.Bandit), but got {bandit!r}"
-                    )
+        needed = () if isinstance(bandit, KernelBandit) else ("n_arms", "probabilities", "update")
+        if missing := [name for name in needed if not hasattr(bandit, name)]:
+            raise InvalidArgument(
+                f"bandit must have the attributes {', '.join(needed)} (see aftereffect.Bandit), "
+                f"but got {checks.shown(bandit)}, without {', '.join(missing)}"
+            )
+        if id(bandit) in _OWNERS:
+            raise InvalidArgument(
+                f"bandit must be a new one for each player, which updates it, but {bandit!r} is that of another player"
+            )
         self.bandit = self.inside = bandit
+        # The number of rounds for which the bandit is tuned, if that is known.
+        self.tuned_horizon: int | None = None
         self.n_arms = checks.integer("bandit.n_arms", bandit.n_arms, low=2)
         self.span(**common)
         self.out_of_range = checks.choice("out_of_range", out_of_range, OUT_OF_RANGE)
         self._arm_stream = random.stream(self.seed, 0, random.ARMS)
+
+    def _own(self) -> None:
+        """Refuse the bandit to other players, for as long as this one lives; the last step of a constructor."""
+        _OWNERS[id(self.bandit)] = self
 
     @property
     def probabilities(self) -> NDArray[np.float64]:
@@ -510,14 +529,16 @@ def checked_total(total: Any) -> float:
     try:
         return checks.real("total", total)
     except InvalidArgument as error:
-        raise InvalidTotal(str(error)) from None
+        hint = "; a missing total is None" if isinstance(total, float) and total != total else ""
+        raise InvalidTotal(f"{error}{hint}") from None
 
 
 def total_rule(span: effects.Effects, parts: int | None, t: int) -> str:
     """Return the rule for a total of round t to which `parts` actions contribute (None: t), for error messages."""
     n = t if parts is None else parts
     why = f"the {t} actions so far" if parts is None else f"max_delay + 1 = {n}"
-    return f"total must lie in [{n * span.lo:g}, {n * span.hi:g}], the range of one action's effect times {why}"
+    one = f"the range of one action's effect (low={span.lo:g}, high={span.hi:g})"
+    return f"total must lie in [{n * span.lo:g}, {n * span.hi:g}], {one} times {why}"
 
 
 # Base algorithms.

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple, Unpack
 from numpy.typing import ArrayLike
 
 from aftereffect.bandits.kernel_bandit import KernelBandit, kernel_base
-from aftereffect.bandits.protocol import Bandit
 from aftereffect.core import checks, effects, kernel, random
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.core.kernel import DREW, FED, OWN, FloatState, WordState, helper
@@ -112,8 +111,7 @@ class BOLD(LabelledKernelPlayer):
         """
         n = checks.integer("n", n, low=0)
         copies = self._params.max_delay + 1
-        bandit: Bandit = self.inside
-        bound: float = copies * bandit.regret_bound(-(-n // copies))
+        bound: float = copies * self.inside.regret_bound(-(-n // copies))
         return bound * (self.effects.hi - self.effects.lo)
 
 

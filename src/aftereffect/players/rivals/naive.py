@@ -6,12 +6,12 @@ nothing.
 """
 
 import math
-from typing import Any, NamedTuple, Unpack
+from typing import Any, NamedTuple, Never, Unpack
 
 from aftereffect.bandits.kernel_bandit import KernelBandit
 from aftereffect.bandits.protocol import Bandit
 from aftereffect.core import checks, effects, kernel
-from aftereffect.core.errors import InvalidTotal, OutOfTurn
+from aftereffect.core.errors import InvalidTotal
 from aftereffect.core.kernel import FloatState, WordState
 from aftereffect.players import base as shared
 from aftereffect.players.base import BLOCK, DRAW, REFUSED, BanditPlayer, Common, Limits, limits_of
@@ -70,6 +70,7 @@ class Naive(BanditPlayer):
         parts, span = (self.max_delay or 0) + 1, self.effects
         self._totals = effects.Effects(parts * span.lo, parts * span.hi, span.maximize)
         self._limits = limits_of(span, None if self.max_delay is None else parts, self.out_of_range)
+        self._own()
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -86,10 +87,10 @@ class Naive(BanditPlayer):
             self._open = True
         return self._arm
 
-    def tell(self, total: float | None) -> Round:
+    def tell(self, total: float | None, *extra: Never) -> Round:
         """Report the total of the round, None if it is missing, and end the round."""
-        if not self._open:
-            raise OutOfTurn("tell must follow ask, but no round is open")
+        if extra or not self._open:
+            raise self._tell_error(extra)
         given = math.nan if total is None else shared.checked_total(total)
         value = shared.admitted(self._limits, self._round, given)
         if value == REFUSED:

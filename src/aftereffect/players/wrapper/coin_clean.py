@@ -15,7 +15,7 @@ from typing import Any, Unpack
 from aftereffect import theory
 from aftereffect.bandits.kernel_bandit import KernelBandit
 from aftereffect.bandits.protocol import Bandit
-from aftereffect.core import checks, effects
+from aftereffect.core import checks, effects, kernel
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.players.base import Common, limits_of
 from aftereffect.players.wrapper import certificate as certificates
@@ -57,10 +57,10 @@ class CoinCleanWrapper(BlockWrapper):
     QUIET = 1
 
     def __init__(self, bandit: Bandit, *, max_delay: int, coins: Any = None, **common: Unpack[Common]) -> None:
-        if not isinstance(bandit, KernelBandit):
+        if not isinstance(bandit, KernelBandit) or kernel.BANDITS[type(bandit.params)].update_sum is None:
             raise InvalidArgument(
-                "bandit must be a base in kernel form that learns from sums, such as AdaptiveTsallis, "
-                f"but got {bandit!r}"
+                "bandit must learn from sums over varying numbers of rounds, which may exceed 1 (AdaptiveTsallis does; "
+                f"CompositeLossWrapper takes every bandit for losses in [0, 1]), but got {checks.shown(bandit)}"
             )
         bandit.prepare_sums()
         if coins is None:

@@ -11,7 +11,7 @@ update round; `tell` then ends the block if its window is complete.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Self, Unpack
+from typing import Any, Never, Self, Unpack
 
 from aftereffect import theory
 from aftereffect.bandits.adaptive_tsallis import AdaptiveTsallis
@@ -41,13 +41,15 @@ class BlockWrapper(BanditPlayer):
     # A round is an update round if its coin is 1 and at least the QUIET · d coins before it are 0.
     QUIET: int
 
-    def __init__(self, bandit: Bandit, *, max_delay: int, coins: Any, **common: Unpack[Common]) -> None:
+    def __init__(self, bandit: Bandit, *, max_delay: int, coins: Any = None, **common: Unpack[Common]) -> None:
         super().__init__(bandit, **common)
         self.max_delay = checks.integer("max_delay", max_delay, low=0)
+        coins = theory.best_update_probability(max_delay) if coins is None else coins
         self.coins = make_coins(coins, self.QUIET * self.max_delay, random.stream(self.seed, 0, random.COINS))
         self._set_units(1)
         self._block_start = 1
         self._draw_next, self._drawn, self._measured = True, False, False
+        self._own()
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -140,13 +142,13 @@ class BlockWrapper(BanditPlayer):
         self.ask()
         return self._arms.copy()
 
-    def tell(self, total: float | None) -> Round:
+    def tell(self, total: float | None, *extra: Never) -> Round:
         """Report the total of the open round (None: missing) and end the round.
 
         In an update round the base is fed the scaled sum of the window, unless the window is void.
         """
-        if not self._open:
-            raise OutOfTurn("tell must follow ask, but no round is open")
+        if extra or not self._open:
+            raise self._tell_error(extra)
         t, window = self._round, self._windows[0]
         value, counts = window.read(total)
         fed = None
@@ -169,7 +171,7 @@ class BlockWrapper(BanditPlayer):
         In an update round the base learns from the units whose windows are not void.
         """
         if not self._open:
-            raise OutOfTurn("tell must follow ask, but no round is open")
+            raise self._tell_error()
         t, gap = self._round, self.coins.gap
         told: list[tuple[float | None, Counts]] = []
         fed: list[float | None] = []
@@ -258,7 +260,7 @@ class CompositeLossWrapper(BlockWrapper):
         elsewhere.
     max_delay: d ≥ 0, how many rounds after its own an action's effect can still arrive.
     coins: the Boolean sequence B: a bias β in (0, 1] for Bernoulli coins (required by Theorem 4), or an iterable of
-        bools.
+        bools. The default is β = 1/(2d+1), which maximises the rate of updates.
     seed: the seed of the random streams for coins and arms; None takes one from the operating system.
     direction, low, high: "minimize" losses or "maximize" rewards; bounds on the whole effect of one action. With
         lo = min(low, 0) and hi = max(high, 0), every contiguous part of one action's effect must lie in [lo, hi].
@@ -298,7 +300,9 @@ class CompositeLossWrapper(BlockWrapper):
         """
         direction = common.get("direction", "minimize")
         bandit, coins = certificates.tuned_base(base, n_arms, max_delay, horizon, form, direction)
-        return cls(bandit, max_delay=max_delay, coins=coins, **common)
+        player = cls(bandit, max_delay=max_delay, coins=coins, **common)
+        player.tuned_horizon = horizon
+        return player
 
     def _new_window(self) -> CleanWindow:
         return CleanWindow(self.effects, self.max_delay, self.out_of_range)
@@ -312,13 +316,16 @@ class CompositeLossWrapper(BlockWrapper):
 
         form="sharp" gives the smaller constants of docs/theory/sharper.md.
         """
-        bandit, d, beta, span = self.bandit, self.max_delay, self.update_probability, self.effects
+        bandit: Any = self.bandit
+        d, beta, span = self.max_delay, self.update_probability, self.effects
         T = checks.integer("horizon", horizon, low=1)
         checks.choice("form", form, FORMS)
         if beta is None:
             raise InvalidArgument("coins must be a bias for Theorem 4 to hold, but got a given sequence")
         if span.lo < 0.0:
             raise InvalidArgument(f"low must be at least 0 for Theorem 4 to hold, but got {span.lo!r}")
+        if not (hasattr(bandit, "stability") and hasattr(bandit, "regret_bound")):
+            raise InvalidArgument(f"bandit must have stability() and regret_bound(n) for a bound, but got {bandit!r}")
         updates = theory.most_updates(d, T)
         if updates == 0:
             return T * span.hi
