@@ -14,7 +14,7 @@ DOCS = Path(__file__).parent.parent / "docs"
 SCRIPTS = sorted((DOCS / "gallery").glob("plot_*.py"))
 NOTEBOOKS = sorted(path for path in (DOCS / "notebooks").glob("*.md") if path.stem != "index")
 CELL = re.compile(r"^```\{code-cell\}\n(?::.*\n)*(.*?)^```$", re.DOTALL | re.MULTILINE)
-OTHERS = {"collections", "matplotlib", "numpy", "pandas", "subprocess", "sys", "tempfile"}
+OTHERS = {"collections", "matplotlib", "numpy", "pandas", "subprocess", "sys", "tempfile", "warnings"}
 
 
 def code(path: Path) -> str:
