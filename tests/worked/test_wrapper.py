@@ -250,3 +250,12 @@ def test_a_base_belongs_to_one_player(make: Any) -> None:
     make(ae.Exp3(2, learning_rate=0.1))
     del first
     make(bandit)
+
+
+def test_play_far_past_the_horizon_is_warned_about() -> None:
+    player = ae.CompositeLossWrapper.tuned(2, max_delay=0, horizon=5, seed=0)
+    for _ in range(20):
+        player.ask()
+        player.tell(0.5)
+    with pytest.warns(ae.AftereffectWarning, match="tuned for 5 rounds, but has played 4 times as many"):
+        player.ask()

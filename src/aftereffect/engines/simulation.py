@@ -22,6 +22,7 @@ from aftereffect.engines.loop import simulate_loop
 from aftereffect.engines.rounds import simulate_rounds
 from aftereffect.engines.workload import Blocks, Outcome, Plan, progress_bar
 from aftereffect.losses.protocol import Losses
+from aftereffect.players.base import PAST
 from aftereffect.players.protocol import LabelledPlayer
 from aftereffect.players.registry import label_of
 
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 ENGINES = ("auto", "loop", "rounds", "blocks")
-# A player is warned about if it plays more than this many times the rounds for which it was tuned.
-PAST = 4
 # Half the width of a 95% normal interval, in standard errors.
 Z95 = 1.959963984540054
 

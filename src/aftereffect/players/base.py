@@ -27,6 +27,8 @@ from aftereffect.core.errors import InvalidArgument, InvalidState, InvalidTotal,
 from aftereffect.core.kernel import DREW, FED, OWN, FloatState, WordState, helper
 from aftereffect.players.protocol import Arrival, LabelledRound, Round
 
+# A player warns if it plays more than this many times the rounds for which it was tuned.
+PAST = 4
 OUT_OF_RANGE = ("raise", "void", "clip")
 # The player of each base algorithm, by the id of the algorithm; a player is removed when it is deleted.
 _OWNERS: "weakref.WeakValueDictionary[int, BanditPlayer]" = weakref.WeakValueDictionary()

@@ -10,6 +10,7 @@ cannot predict the first d rounds of a block, whose totals are mixed. `coins.rea
 update round; `tell` then ends the block if its window is complete.
 """
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, Never, Self, Unpack
 
@@ -18,7 +19,7 @@ from aftereffect.bandits.adaptive_tsallis import AdaptiveTsallis
 from aftereffect.bandits.kernel_bandit import KernelBandit
 from aftereffect.bandits.protocol import Bandit
 from aftereffect.core import checks, effects, random
-from aftereffect.core.errors import InvalidArgument, InvalidState, InvalidTotal, OutOfTurn
+from aftereffect.core.errors import AftereffectWarning, InvalidArgument, InvalidState, InvalidTotal, OutOfTurn
 from aftereffect.players import base as shared
 from aftereffect.players.base import BanditPlayer, Common, limits_of
 from aftereffect.players.protocol import PanelRound, Round
@@ -124,6 +125,9 @@ class BlockWrapper(BanditPlayer):
         if self._open:
             return self._arm
         if self._draw_next:
+            if self.tuned_horizon is not None and self._round >= shared.PAST * self.tuned_horizon:
+                text = f"player is tuned for {self.tuned_horizon} rounds, but has played {shared.PAST} times as many"
+                warnings.warn(text, AftereffectWarning, stacklevel=2)
             # Draw from a copy of the stream, so that an error from the bandit or the coins changes nothing.
             ahead = self._arm_stream.copy()
             arms = [shared.draw_arm(self.bandit, ahead) for _ in self._windows]
