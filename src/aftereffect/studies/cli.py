@@ -23,9 +23,10 @@ Out = Annotated[Path | None, typer.Option(help="The folder of the study; by defa
 
 def _opened(source: str, quick: bool, out: Path | None) -> tuple[Any, Path]:
     """Return a study and its folder; the quick setting has its own folder."""
-    from aftereffect.studies.study import Study
+    from aftereffect.studies.study import Study, need_polars
 
     loaded = Study.load(source, quick)
+    need_polars()
     return loaded, out if out is not None else Path("out/studies") / (loaded.name + "-quick" * loaded.quick)
 
 
@@ -55,9 +56,12 @@ def run(
     workers: Annotated[int | None, typer.Option(help="How many workers; by default one per core.", min=1)] = None,
 ) -> None:
     """Simulate the unfinished cells. It can be stopped at any time; run it again to continue."""
-    from aftereffect.studies.executors import cores, opened
+    from aftereffect.studies.executors import opened
 
     loaded, folder = _opened(source, quick, out)
+    # Only now, as it imports polars, whose absence `_opened` reports.
+    from aftereffect.studies.run import cores
+
     many = cores() if workers is None else workers
     with opened(executor, many, scheduler) as pool:
         # A scheduler's workers may be on other machines with an unknown number of cores: one thread per task.

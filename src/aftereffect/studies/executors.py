@@ -5,7 +5,6 @@ losses; if there are too few groups to keep all workers busy, groups are split, 
 """
 
 import math
-import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future, wait
 from concurrent.futures.process import ProcessPoolExecutor
@@ -29,11 +28,6 @@ CONNECT_SECONDS = 20
 
 class ExecutorBroken(AftereffectError):
     """The executor stopped working before all cells were finished; finished cells are stored, so run again."""
-
-
-def cores() -> int:
-    """Return how many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def capacity(executor: Executor, workers: int | None) -> int:

@@ -7,6 +7,7 @@ executor, one thread builds and writes the rows of a cell while the next cell is
 the cell being simulated and at most the one being written. The next run continues with the cells that are not on disk.
 """
 
+import os
 import time
 import traceback
 import warnings
@@ -25,7 +26,7 @@ from aftereffect.core import VERSION, checks
 from aftereffect.core.errors import AftereffectWarning
 from aftereffect.engines.workload import progress_bar
 from aftereffect.studies.cells import Cell, cell_id, groups
-from aftereffect.studies.executors import capacity, cores, submitted, units
+from aftereffect.studies.executors import capacity, submitted, units
 from aftereffect.studies.instances import Draws
 from aftereffect.studies.measure import Measured, measure, rows
 from aftereffect.studies.results import Finished, Folder, Results
@@ -133,3 +134,8 @@ def described(error: BaseException) -> dict[str, Any]:
     frames = traceback.extract_tb(error.__traceback__)[-FRAMES:]
     calls = [f"{Path(frame.filename).name}:{frame.lineno} in {frame.name}" for frame in frames]
     return {"error": type(error).__name__, "message": str(error), "traceback": calls}
+
+
+def cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

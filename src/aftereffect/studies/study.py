@@ -193,14 +193,14 @@ class Study:
         workers: int | None = None,
     ) -> "Results":
         """Simulate the cells that are not in the folder yet, and return all results; see `run.run_cells`."""
-        _need_polars()
+        need_polars()
         from aftereffect.studies.run import run_cells
 
         return run_cells(self.cells(), folder, executor, progress, threads=threads, workers=workers)
 
     def results(self, folder: str | Path) -> "Results":
         """Return the results of this study in the folder, without simulating."""
-        _need_polars()
+        need_polars()
         from aftereffect.studies.results import Folder
 
         return Folder(folder).results(self.cells())
@@ -226,7 +226,8 @@ class Study:
         return f"Study({self.name!r}, {len(self._cells)} cells{', quick' if self.quick else ''})"
 
 
-def _need_polars() -> None:
+def need_polars() -> None:
+    """Raise an error that says what to install, if polars is missing."""
     if find_spec("polars") is None:
         raise InvalidStudy("studies need the package polars: pip install 'aftereffect[studies]'")
 
