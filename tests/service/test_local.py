@@ -57,22 +57,6 @@ def test_waiting_ends_with_the_name_of_who_has_it(store: str) -> None:
     assert caught.value.code == "busy"
 
 
-def test_what_must_be_compiled_is_compiled_before_others_have_to_wait(store: str, monkeypatch) -> None:
-    seen: list[object] = []
-    monkeypatch.setattr("aftereffect.service.experiment.experiment.warm_up", lambda: seen.append(holder(Path(store))))
-    open_local(store).close()
-    assert seen == [None]
-    open_local(store, plays=False).close()
-    for words in (["export"], ["token", "list"]):
-        command(*words, "--store", store)
-    assert seen == [None]
-    with server(store):
-        assert command("status", "--store", store).code == 0
-    assert seen == [None]
-    assert command("status", "--store", store).code == 0
-    assert seen == [None, None]
-
-
 def test_whoever_waits_for_long_is_told_for_whom(store: str, monkeypatch, caplog) -> None:
     monkeypatch.setattr("aftereffect.service.store.sqlite_file.NOTICE_S", 0.2)
     with Store.open(store):

@@ -78,7 +78,6 @@ def at_shift(q: Floats, z: Floats, rate: float, shift: float) -> float:
 
 def feed(bandit: ae.AdaptiveTsallis, told: Told) -> None:
     terms = (told.weight, told.offset, told.top)
-    bandit.prepare_sums()
     if terms == (1.0, 0.0, 1.0):
         bandit.update_many(told.arms, told.losses)
     else:
@@ -231,8 +230,6 @@ def test_estimates_are_unbiased_and_cost_what_the_proof_says_on_average(K: int, 
 def test_play_does_not_depend_on_the_unit_of_losses(factor: float) -> None:
     plain, scaled = ae.AdaptiveTsallis(4, first_rate=0.5), ae.AdaptiveTsallis(4, first_rate=0.5 * factor)
     rng = np.random.default_rng(3)
-    for bandit in (plain, scaled):
-        bandit.prepare_sums()
     # A power of 2 changes no rounding; with other factors the rounding errors of the updates may add up.
     tolerance = 1e-10 if math.frexp(factor)[0] != 0.5 else 0.0
     for _ in range(60):

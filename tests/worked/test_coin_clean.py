@@ -236,7 +236,6 @@ def test_a_panel_feeds_the_average_of_its_units() -> None:
     units, d = 3, 1
     many = ae.Panel(player(0.4, d, seed=6), n_units=units)
     bandit, stream = ae.AdaptiveTsallis(3), random.stream(6, 0, random.ARMS)
-    bandit.prepare_sums()
     clock = DrawnCoins(0.4, d, random.stream(6, 0, random.COINS))
     scale, block, arms = many.player.scale, [], [bandit.draw(stream) for _ in range(units)]
     updates = 0

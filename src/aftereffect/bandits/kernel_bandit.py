@@ -48,14 +48,26 @@ class KernelBandit:
         self.n_arms = checks.integer("n_arms", n_arms, low=2)
         self.params = params
         self._state = np.zeros(kernel.BANDITS[type(params)].size(self.n_arms))
-        self._update = self._compiled(kernel.bandit_update, 0, 0.0)
-        self._draw = self._compiled(draw_arm, np.zeros(4, np.uint64))
-        self._probabilities = self._compiled(kernel.bandit_probabilities, self._state)
-        self._compiled(kernel.bandit_start)(params, self.n_arms, self._state)
+        kernel.bandit_start(params, self.n_arms, self._state)
 
     def _compiled(self, function: Callable[..., Any], *arguments: Any) -> Callable[..., Any]:
-        """Return a function of (params, n_arms, state, *arguments), compiled for arguments of these types."""
+        """Return a function of (params, n_arms, state, *arguments), compiled for arguments of these types.
+
+        Functions are compiled on first use: engines compile kernels as a whole, and need none of these.
+        """
         return kernel.entry(function, self.params, self.n_arms, self._state, *arguments)
+
+    @cached_property
+    def _update(self) -> Callable[..., Any]:
+        return self._compiled(kernel.bandit_update, 0, 0.0)
+
+    @cached_property
+    def _draw(self) -> Callable[..., Any]:
+        return self._compiled(draw_arm, np.zeros(4, np.uint64))
+
+    @cached_property
+    def _probabilities(self) -> Callable[..., Any]:
+        return self._compiled(kernel.bandit_probabilities, self._state)
 
     @property
     def probabilities(self) -> NDArray[np.float64]:
@@ -81,17 +93,17 @@ class KernelBandit:
         """Update without checks, for callers that guarantee an arm in 0..K-1 and a loss in [0, 1]."""
         self._update(self.params, self.n_arms, self._state, arm, loss)
 
-    def prepare_many(self) -> None:
-        """Compile `update_many` before its first call; raise an error if the kernel has none."""
-        _ = self._learn_many
-
-    @cached_property
-    def _learn_many(self) -> Callable[..., Any]:
+    def check_many(self) -> None:
+        """Raise an error if the kernel has no `update_many`."""
         if kernel.BANDITS[type(self.params)].update_many is None:
             raise InvalidArgument(
                 "bandit must have averaged updates, an update_many in its kernel, to be shared by units, "
                 f"but {self!r} has none"
             )
+
+    @cached_property
+    def _learn_many(self) -> Callable[..., Any]:
+        self.check_many()
         return self._compiled(learn_losses, np.zeros(1, np.int64), np.zeros(1))
 
     def update_many(self, arms: Sequence[int], losses: Sequence[float]) -> None:
@@ -112,10 +124,6 @@ class KernelBandit:
         """Do the same as `update_many` without checks; see `learn`."""
         found = np.array(arms, np.int64), np.array(losses)
         self._learn_many(self.params, self.n_arms, self._state, *found)
-
-    def prepare_sums(self) -> None:
-        """Compile `learn_sums`, for a kernel with an `update_sum`, before its first call."""
-        _ = self._learn_sums
 
     @cached_property
     def _learn_sums(self) -> Callable[..., Any]:

@@ -12,7 +12,8 @@ import copy
 import math
 import secrets
 import weakref
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
 from typing import Any, NamedTuple, Never, Self, TypedDict, Unpack
 
 import numpy as np
@@ -290,6 +291,8 @@ class _InKernelForm(BasePlayer):
     """
 
     OWN_SAVED: tuple[str, ...] = ("streams", "numbers")
+    # The table of kernels, the functions to begin, ask and tell, and arguments of the types that `tell` takes last.
+    FORM: tuple[dict[type, Any], Any, Any, Any, tuple[float, ...]]
 
     def __init__(self, inside: Any, params: Any, **settings: Any) -> None:
         base = isinstance(inside, KernelBandit)
@@ -297,15 +300,26 @@ class _InKernelForm(BasePlayer):
         self.inside = inside if base else self.n_arms
         self._settings, self.tuned_horizon = settings, settings.get("horizon")
         self._params = params
+        self._size = self.FORM[0][type(params)].size(params, self.n_arms)
         self._streams = random.streams(self.seed, 0, 1)[0]
 
-    def _compile(self, size: int, begin: Any, ask: Any, tell: Any, *told: float) -> None:
-        """Allocate and write the kernel's state, and compile the functions called in every round."""
-        self._numbers = np.zeros(size)
-        at = (self.n_arms, self._numbers)
-        self._ask = kernel.entry(ask, self._params, *at, self._streams)
-        self._tell = kernel.entry(tell, self._params, *at, self._streams, *told)
-        kernel.entry(begin, self._params, *at)(self._params, *at)
+    def _compiled(self, function: Any, *arguments: Any) -> Callable[..., Any]:
+        """Return a function of the kernel, compiled; this happens on first use, as engines need none of them."""
+        return kernel.entry(function, self._params, self.n_arms, *arguments)
+
+    @cached_property
+    def _numbers(self) -> FloatState:
+        numbers = np.zeros(self._size)
+        self._compiled(self.FORM[1], numbers)(self._params, self.n_arms, numbers)
+        return numbers
+
+    @cached_property
+    def _ask(self) -> Callable[..., Any]:
+        return self._compiled(self.FORM[2], self._numbers, self._streams)
+
+    @cached_property
+    def _tell(self) -> Callable[..., Any]:
+        return self._compiled(self.FORM[3], self._numbers, self._streams, *self.FORM[4])
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -352,17 +366,13 @@ class KernelPlayer(_InKernelForm):
     """
 
     COMMON = (*BasePlayer.COMMON, "out_of_range")
+    FORM = kernel.PLAYERS, kernel.player_begin, kernel.player_ask, kernel.player_tell, (0, 0.0)
 
     def limits(self, parts: int | None, *, out_of_range: str = "raise", **common: Unpack[Range]) -> Limits:
         """Return the limits of a total to which `parts` actions contribute; None: as many as rounds so far."""
         self.out_of_range = checks.choice("out_of_range", out_of_range, OUT_OF_RANGE)
         self._parts = parts
         return limits_of(self.span(**common), parts, self.out_of_range)
-
-    def __init__(self, inside: Any, params: Any, **settings: Any) -> None:
-        super().__init__(inside, params, **settings)
-        size = kernel.PLAYERS[type(params)].size(params, self.n_arms)
-        self._compile(size, kernel.player_begin, kernel.player_ask, kernel.player_tell, 0, 0.0)
 
     def tell(self, total: float | None, *extra: Never) -> Round:
         """Report the total of the open round (None: missing) and end the round."""
@@ -393,15 +403,13 @@ class LabelledKernelPlayer(_InKernelForm):
     """
 
     OWN_SAVED = (*_InKernelForm.OWN_SAVED, "outstanding")
+    FORM = kernel.LABELLED, kernel.labelled_begin, kernel.labelled_ask, kernel.labelled_tell_one, (0, 0, 0.0)
 
     def __init__(self, inside: Any, params: Any, **settings: Any) -> None:
         super().__init__(inside, params, **settings)
         self.max_delay: int | None = settings.get("max_delay")
         # The arms of the plays not yet reported, by round, in ascending order.
         self._outstanding: dict[int, int] = {}
-        size = kernel.LABELLED[type(params)].size(params, self.n_arms)
-        begin, ask, tell = kernel.labelled_begin, kernel.labelled_ask, kernel.labelled_tell_one
-        self._compile(size, begin, ask, tell, 0, 0, 0.0)
 
     @property
     def outstanding(self) -> tuple[int, ...]:

@@ -152,18 +152,9 @@ def existing(store: str) -> str:
     raise Refused("not_found", f"store must exist, but there is no file {str(file)!r}; `aftereffect init` creates one")
 
 
-def open_local(store: str, token: str | None = None, wait: float = WAIT, *, plays: bool = True) -> Service:
-    """Open a database, or return a client of the server that has locked its file.
-
-    token: for that server. plays: experiments will be played or replayed, so compile the players.
-    """
+def open_local(store: str, token: str | None = None, wait: float = WAIT) -> Service:
+    """Open a database, or return a client of the server that has locked its file. token: for that server."""
     address = _address(store)
-    if address is None and plays:
-        from aftereffect.service.experiment.experiment import warm_up
-
-        # Compile before taking the lock, so that concurrent commands compile in parallel.
-        warm_up()
-        address = _address(store)
     try:
         return Local.open(store, wait) if address is None else _client(address, token)
     except Refused as refusal:
@@ -190,7 +181,7 @@ def _client(address: str, token: str | None) -> Service:
 
 
 @contextmanager
-def open_service(store: str, *, create: bool = False, plays: bool = True) -> Iterator[Service]:
+def open_service(store: str, *, create: bool = False) -> Iterator[Service]:
     """Open the service of a store and close it afterwards; the token for a server is read from AFTEREFFECT_TOKEN.
 
     create: create a SQLite file if it does not exist. plays: experiments will be played or replayed.
@@ -199,6 +190,6 @@ def open_service(store: str, *, create: bool = False, plays: bool = True) -> Ite
     if is_server(store):
         service = _client(store, token)
     else:
-        service = open_local(database(store) if create else existing(store), token, plays=plays)
+        service = open_local(database(store) if create else existing(store), token)
     with service:
         yield service

@@ -62,7 +62,6 @@ class CoinCleanWrapper(BlockWrapper):
                 "bandit must learn from sums over varying numbers of rounds, which may exceed 1 (AdaptiveTsallis does; "
                 f"CompositeLossWrapper takes every bandit for losses in [0, 1]), but got {checks.shown(bandit)}"
             )
-        bandit.prepare_sums()
         if coins is None:
             span = common.get("direction", "minimize"), common.get("low", 0.0), common.get("high", 1.0)
             coins = usual_bias(max_delay, *span)

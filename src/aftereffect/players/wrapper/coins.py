@@ -14,7 +14,7 @@ memoryless, the rest of the gap is drawn from new bits when needed.
 
 import bisect
 import functools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -149,11 +149,13 @@ class DrawnCoins:
         self._place = np.zeros(3)
         self._known = 0
         self._end = 0
-        self._next_update = kernel.entry(next_update, self._table, rng, self._place, 0, 0)
+        self._next_update: Callable[..., int] | None = None
 
     def read(self, t: int) -> bool:
         """Return whether round t, the next round, is an update round."""
         if t > self._known:
+            if self._next_update is None:
+                self._next_update = kernel.entry(next_update, self._table, self._rng, self._place, 0, 0)
             # Coins do not depend on the arms played, so drawing ahead of t changes only the number of calls.
             limit = t + 8 * (self._quiet + 1)
             self._end = self._next_update(self._table, self._rng, self._place, self._quiet, limit)

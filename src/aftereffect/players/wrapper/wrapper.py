@@ -92,7 +92,7 @@ class BlockWrapper(BanditPlayer):
         if self._round:
             raise InvalidArgument(f"player must be unplayed to be shared by units, but it is in round {self._round}")
         if isinstance(self.bandit, KernelBandit):
-            self.bandit.prepare_many()
+            self.bandit.check_many()
         elif not hasattr(self.bandit, "update_many"):
             raise InvalidArgument(
                 "player.bandit must have averaged updates, a method update_many(arms, losses), "

@@ -33,7 +33,7 @@ def export(
             kind = Kind.PARQUET if out is not None and out.suffix == ".parquet" else Kind.CSV
         if out is None and kind is Kind.PARQUET:
             raise InvalidArgument("--out must name a file for Parquet, but it is missing")
-    with opened(store, plays=False) as service:
+    with opened(store) as service:
         content = service.export(chosen(service, experiment), kind.value)
         if out is None:
             typer.echo(content.decode(), nl=False)

@@ -52,7 +52,7 @@ def create(
     form: Form = Format.TABLE,
 ) -> None:
     """Create a token and print it. It cannot be shown again: only its hash is stored."""
-    with opened(store, form, create=True, plays=False) as service:
+    with opened(store, form, create=True) as service:
         made = service.create_token(name, scope)
         show(form, made.data, [made.token])
 
@@ -60,7 +60,7 @@ def create(
 @token.command("list")
 def list_tokens(store: Store = DEFAULT_STORE, form: Form = Format.TABLE) -> None:
     """List tokens: id, name, scopes."""
-    with opened(store, form, plays=False) as service:
+    with opened(store, form) as service:
         found = service.tokens()
         show(form, {"items": [one.data for one in found]}, output.tokens(found))
 
@@ -72,6 +72,6 @@ def revoke(
     form: Form = Format.TABLE,
 ) -> None:
     """Revoke a token, effective immediately."""
-    with opened(store, form, plays=False) as service:
+    with opened(store, form) as service:
         service.revoke_token(token_id)
         show(form, {"revoked": token_id}, [f"Token {token_id} is revoked."])

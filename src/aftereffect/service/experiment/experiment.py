@@ -334,13 +334,14 @@ class Experiment:
 def warm_up() -> None:
     """Play a round in memory with each player, so that its code is loaded, and compiled if it is not cached.
 
-    A server does this before it accepts requests, a command before it locks the database file.
+    A server does this before it accepts requests.
     """
-    for player in ({}, {"player": "paper", "horizon": 100}):
-        settings = {"name": "warm-up", "arms": ["a", "b"], "max_delay": 0, "seed": 1, **player}
-        experiment = Experiment(checked_settings(settings))
-        experiment.do(Ask(), "2026-01-01T00:00:00Z")
-        experiment.do(Tell(1, 0.5), "2026-01-01T00:00:00Z")
+    for player, units in (("default", 1), ("paper", 1), ("paper", 2)):
+        settings = {"name": "warm-up", "arms": ["a", "b"], "max_delay": 0, "seed": 1, "horizon": 100}
+        experiment = Experiment(checked_settings({**settings, "player": player, "units": units}))
+        for unit in experiment.settings.units:
+            experiment.do(Ask(unit), "2026-01-01T00:00:00Z")
+            experiment.do(Tell(1, 0.5, unit), "2026-01-01T00:00:00Z")
         Experiment.from_state(experiment.state()).view()
 
 

@@ -62,7 +62,7 @@ def fingerprint(probabilities: Sequence[float]) -> list[float] | str:
 class State:
     """The state of an experiment. panel: the learner, by default built from the settings.
 
-    probabilities: the learner's. open: the open round; waiting: the number of units without a report in it. last: the
+    open: the open round; waiting: the number of units without a report in it. last: the
     latest round opened. block: its block, from 1; block_closed: the block has been learned from. warm_until: the last
     round of the latest warm-up. mixed_until: for each unit, the last round whose total mixes effects of an arm and of
     its substitute. away: the unavailable arms; arm_was_away: whether there ever was one. shift: the days of all pauses.
@@ -74,7 +74,6 @@ class State:
         n_arms, self.n_units = len(settings.arms), len(settings.units)
         self.settings, self.seed = settings, settings.seed
         self.panel = learner.build(settings, self.seed) if panel is None else panel
-        self.probabilities: list[float] = self.panel.probabilities.tolist()
         self.recent = RecentRounds(settings.max_delay, self.n_units)
         span = effects.effects(settings.direction, settings.low, settings.high)
         self.least, self.most = effects.stretch_bounds(span, settings.max_delay, 1)
@@ -94,6 +93,12 @@ class State:
         self.paused_at: str | None = None
         self.started_at: str | None = None
         self.finished_at: str | None = None
+
+    @cached_property
+    def probabilities(self) -> list[float]:
+        """The learner's probabilities."""
+        found: list[float] = self.panel.probabilities.tolist()
+        return found
 
     @cached_property
     def plan(self) -> Plan:
