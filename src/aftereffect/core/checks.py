@@ -1,6 +1,7 @@
 """Checks of arguments. Each returns the converted value or raises an error that names argument, rule and value."""
 
 import functools
+import importlib
 import inspect
 import math
 import operator
@@ -10,7 +11,7 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from aftereffect.core.errors import InvalidArgument
+from aftereffect.core.errors import InvalidArgument, MissingExtra
 
 FloatArray = NDArray[np.float64]
 P = ParamSpec("P")
@@ -145,3 +146,11 @@ def owned(values: NDArray[Any]) -> NDArray[Any]:
         values = values.copy()
     values.flags.writeable = False
     return values
+
+
+def optional(module: str, what: str, extra: str) -> Any:
+    """Return a module of a package that `what` needs and that this extra of the project brings."""
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        raise MissingExtra(f"{what} needs {error.name}: pip install 'aftereffect[{extra}]'") from None

@@ -36,5 +36,9 @@ class BadDistribution(AftereffectError):
     """A base algorithm returned something that is not a probability distribution over its arms."""
 
 
+class MissingExtra(AftereffectError, ImportError):
+    """A package that only some functions need is not installed; the message names the extra that brings it."""
+
+
 class InvalidState(AftereffectError):
     """A saved state cannot be restored: unknown version or kind, or a missing or altered field."""

@@ -143,19 +143,13 @@ class Simulation:
 
     def to_frame(self) -> "pd.DataFrame":
         """Return one row per run and checkpoint, as a pandas frame (extra `frames`)."""
-        try:
-            import pandas as pd
-        except ImportError:
-            raise ImportError("to_frame needs pandas: pip install pandas, or 'aftereffect[frames]'") from None
-        return pd.DataFrame(self._columns())
+        found: pd.DataFrame = checks.optional("pandas", "to_frame", "frames").DataFrame(self._columns())
+        return found
 
     def to_polars(self) -> "pl.DataFrame":
         """Return one row per run and checkpoint, as a polars frame (extra `studies`)."""
-        try:
-            import polars as pl
-        except ImportError:
-            raise ImportError("to_polars needs polars: pip install polars, or 'aftereffect[studies]'") from None
-        return pl.DataFrame(self._columns())
+        found: pl.DataFrame = checks.optional("polars", "to_polars", "studies").DataFrame(self._columns())
+        return found
 
     def _columns(self) -> dict[str, Any]:
         runs, points = self.regrets.shape
@@ -170,9 +164,8 @@ class Simulation:
 
     def plot(self, ax: "Axes | None" = None, label: str | None = None, **style: Any) -> "Axes":
         """Plot the mean regret curve with its 95% band and return the axes: `ax`, or those of a new pyplot figure."""
-        import matplotlib.pyplot as plt
-
         if ax is None:
+            plt = checks.optional("matplotlib.pyplot", "plot", "plots")
             _, ax = plt.subplots(figsize=(7, 4.2), layout="constrained")
         rounds, mean, low, high = self.curve
         (line,) = ax.plot(rounds, mean, label=label or self.label, **style)

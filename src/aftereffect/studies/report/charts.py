@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from aftereffect.core import checks
 from aftereffect.engines.simulation import Z95
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def drawn(
     added above them: each name once, players first, references (LAST) last. The layout is computed once, for all
     formats.
     """
-    from matplotlib import style
+    style = checks.optional("matplotlib.style", "a report", "studies")
     from matplotlib.figure import Figure
 
     columns = max(1, min(columns, count))
