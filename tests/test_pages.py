@@ -126,4 +126,4 @@ def test_a_page_that_says_something_else_is_caught(shell: Shell) -> None:
     with pytest.raises(AssertionError, match=r"Expected:\n +3"):
         run_python(ROOT / "README.md", ">>> 1 + 1\n3\n", {})
     with pytest.raises(AssertionError, match=r"but the page says:\n\s*Mine"):
-        run_commands(shell, "$ aftereffect version\nMine\n")
+        run_commands(shell, "$ aftereffect --version\nMine\n")

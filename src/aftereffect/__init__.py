@@ -4,126 +4,85 @@ arm = player.ask()
 player.tell(total)        # play the arm, then report the total observed in that round
 """
 
+import ast
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from aftereffect import theory
-from aftereffect.bandits.adaptive_tsallis import AdaptiveTsallis
-from aftereffect.bandits.exp3 import Exp3
-from aftereffect.bandits.exp3_ix import Exp3IX
-from aftereffect.bandits.log_barrier import LogBarrier
-from aftereffect.bandits.protocol import Bandit
-from aftereffect.bandits.tsallis import TsallisFTRL
-from aftereffect.bandits.tsallis_inf import TsallisINF
-from aftereffect.bandits.ucb1 import UCB1
-from aftereffect.bandits.uniform import Uniform
 from aftereffect.core import VERSION
-from aftereffect.core.errors import (
-    AftereffectError,
-    AftereffectWarning,
-    BadDistribution,
-    CoinsExhausted,
-    InvalidArgument,
-    InvalidLosses,
-    InvalidState,
-    InvalidTotal,
-    OutOfTurn,
-)
-from aftereffect.engines.simulation import Simulation, compare, plot, simulate
-from aftereffect.losses import spreads, tables
-from aftereffect.losses.composite import CompositeLosses
-from aftereffect.losses.hard import hard
-from aftereffect.losses.protocol import Losses
-from aftereffect.losses.replay import History, replay_series
-from aftereffect.players import labelled, rivals
-from aftereffect.players.default import default_player
-from aftereffect.players.linear import LinearBandit
-from aftereffect.players.protocol import PanelRound, Player, Round
-from aftereffect.players.registry import restore
-from aftereffect.players.rivals.naive import Naive
-from aftereffect.players.wrapper.certificate import Certificate
-from aftereffect.players.wrapper.coin_clean import CoinCleanWrapper
-from aftereffect.players.wrapper.panel import Panel
-from aftereffect.players.wrapper.wrapper import CompositeLossWrapper
 
 if TYPE_CHECKING:
-    from aftereffect.service.client import Client, ProblemError
-    from aftereffect.service.local import Local
-    from aftereffect.studies import Study
-    from aftereffect.studies.histories import read_history
+    from aftereffect import theory as theory
+    from aftereffect.bandits.adaptive_tsallis import AdaptiveTsallis as AdaptiveTsallis
+    from aftereffect.bandits.exp3 import Exp3 as Exp3
+    from aftereffect.bandits.exp3_ix import Exp3IX as Exp3IX
+    from aftereffect.bandits.log_barrier import LogBarrier as LogBarrier
+    from aftereffect.bandits.protocol import Bandit as Bandit
+    from aftereffect.bandits.tsallis import TsallisFTRL as TsallisFTRL
+    from aftereffect.bandits.tsallis_inf import TsallisINF as TsallisINF
+    from aftereffect.bandits.ucb1 import UCB1 as UCB1
+    from aftereffect.bandits.uniform import Uniform as Uniform
+    from aftereffect.core.errors import AftereffectError as AftereffectError
+    from aftereffect.core.errors import AftereffectWarning as AftereffectWarning
+    from aftereffect.core.errors import BadDistribution as BadDistribution
+    from aftereffect.core.errors import CoinsExhausted as CoinsExhausted
+    from aftereffect.core.errors import InvalidArgument as InvalidArgument
+    from aftereffect.core.errors import InvalidLosses as InvalidLosses
+    from aftereffect.core.errors import InvalidState as InvalidState
+    from aftereffect.core.errors import InvalidTotal as InvalidTotal
+    from aftereffect.core.errors import OutOfTurn as OutOfTurn
+    from aftereffect.engines.simulation import Simulation as Simulation
+    from aftereffect.engines.simulation import compare as compare
+    from aftereffect.engines.simulation import plot as plot
+    from aftereffect.engines.simulation import simulate as simulate
+    from aftereffect.losses import spreads as spreads
+    from aftereffect.losses import tables as tables
+    from aftereffect.losses.composite import CompositeLosses as CompositeLosses
+    from aftereffect.losses.hard import hard as hard
+    from aftereffect.losses.protocol import Losses as Losses
+    from aftereffect.losses.replay import History as History
+    from aftereffect.losses.replay import replay_series as replay_series
+    from aftereffect.players import labelled as labelled
+    from aftereffect.players import rivals as rivals
+    from aftereffect.players.default import default_player as default_player
+    from aftereffect.players.linear import LinearBandit as LinearBandit
+    from aftereffect.players.protocol import PanelRound as PanelRound
+    from aftereffect.players.protocol import Player as Player
+    from aftereffect.players.protocol import Round as Round
+    from aftereffect.players.registry import restore as restore
+    from aftereffect.players.rivals.naive import Naive as Naive
+    from aftereffect.players.wrapper.certificate import Certificate as Certificate
+    from aftereffect.players.wrapper.coin_clean import CoinCleanWrapper as CoinCleanWrapper
+    from aftereffect.players.wrapper.panel import Panel as Panel
+    from aftereffect.players.wrapper.wrapper import CompositeLossWrapper as CompositeLossWrapper
+    from aftereffect.service.client import Client as Client
+    from aftereffect.service.client import ProblemError as ProblemError
+    from aftereffect.service.local import Local as Local
+    from aftereffect.studies.histories import read_history as read_history
+    from aftereffect.studies.study import Study as Study
 
 __version__ = VERSION
 
-__all__ = [
-    "UCB1",
-    "AdaptiveTsallis",
-    "AftereffectError",
-    "AftereffectWarning",
-    "BadDistribution",
-    "Bandit",
-    "Certificate",
-    "Client",
-    "CoinCleanWrapper",
-    "CoinsExhausted",
-    "CompositeLossWrapper",
-    "CompositeLosses",
-    "Exp3",
-    "Exp3IX",
-    "History",
-    "InvalidArgument",
-    "InvalidLosses",
-    "InvalidState",
-    "InvalidTotal",
-    "LinearBandit",
-    "Local",
-    "LogBarrier",
-    "Losses",
-    "Naive",
-    "OutOfTurn",
-    "Panel",
-    "PanelRound",
-    "Player",
-    "ProblemError",
-    "Round",
-    "Simulation",
-    "Study",
-    "TsallisFTRL",
-    "TsallisINF",
-    "Uniform",
-    "compare",
-    "default_player",
-    "hard",
-    "labelled",
-    "plot",
-    "read_history",
-    "replay_series",
-    "restore",
-    "rivals",
-    "simulate",
-    "spreads",
-    "tables",
-    "theory",
-]
-
-# Imported on first access, because they need an optional dependency: name -> (module, extra).
-_LAZY = {
-    "Client": ("service.client", "service"),
-    "Local": ("service.local", "service"),
-    "ProblemError": ("service.client", "service"),
-    "Study": ("studies", "studies"),
-    "read_history": ("studies.histories", "studies"),
-}
+# The imports above are for type checkers. A public name is imported on first access, from the module that they name:
+# this saves time, and names of `service` and `studies` need the extras of the same names.
+_BLOCK = next(node for node in ast.parse(Path(__file__).read_text(encoding="utf-8")).body if isinstance(node, ast.If))
+_HOMES = {one.name: str(node.module) for node in _BLOCK.body if isinstance(node, ast.ImportFrom) for one in node.names}
+__all__ = sorted(_HOMES)
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LAZY:
+    if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module, extra = _LAZY[name]
     try:
-        found = getattr(import_module(f"{__name__}.{module}"), name)
+        home = import_module(_HOMES[name])
     except ModuleNotFoundError as error:
+        extra = _HOMES[name].split(".")[1]
+        if extra not in ("service", "studies"):
+            raise
         # An AttributeError, so that hasattr and getattr with a default work where the extra is not installed.
         raise AttributeError(f"{__name__}.{name} needs {error.name}: pip install '{__name__}[{extra}]'") from error
+    # What is imported from a package is a module.
+    found = import_module(f"{home.__name__}.{name}") if hasattr(home, "__path__") else getattr(home, name)
     globals()[name] = found
     return found
 

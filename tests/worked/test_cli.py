@@ -76,7 +76,7 @@ def test_a_file_that_cannot_be_written_is_one_line_and_status_2(
 
 
 def test_version_is_the_projects(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("version") == 0
+    assert run("--version") == 0
     assert capsys.readouterr().out == f"{ae.__version__}\n"
     # The version of the installed package is taken from the same line.
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))

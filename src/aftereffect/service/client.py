@@ -23,8 +23,7 @@ import httpx
 
 from aftereffect.core.checks import choice, integer, real, shown
 from aftereffect.core.errors import InvalidArgument
-from aftereffect.service.config import is_loopback
-from aftereffect.service.protocol import ProblemError, Service
+from aftereffect.service.protocol import ProblemError, Service, is_loopback
 
 __all__ = ["Client", "ProblemError"]
 

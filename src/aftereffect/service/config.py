@@ -8,26 +8,15 @@ separated by commas). An argument takes precedence over a variable.
 ('sqlite:///shop.db', False, True)
 """
 
-import ipaddress
 from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from aftereffect.service.protocol import is_loopback
+
 MEBIBYTE = 1 << 20
 RATE_ELSEWHERE = 1000.0
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether a server bound to `host` can be reached from its own machine only.
-
-    >>> [is_loopback(host) for host in ("127.0.0.1", "::1", "localhost", "0.0.0.0", "example.org")]
-    [True, True, True, False, False]
-    """
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return host.lower() == "localhost"
 
 
 class Config(BaseSettings):

@@ -4,6 +4,7 @@ The methods are defined once, here; `Client` and `Local` differ only in how they
 line uses this interface, so its commands behave the same with both.
 """
 
+import ipaddress
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from http.client import responses
@@ -193,3 +194,15 @@ def _body(unit: Unit, **fields: Any) -> dict[str, Any]:
 
 def _answers(found: messages.BulkReply[messages.Item]) -> list[messages.Item | ProblemError]:
     return [ProblemError.of(500, x.error.data) if isinstance(x, messages.Unanswered) else x for x in found.items]
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether a server bound to `host` can be reached from its own machine only.
+
+    >>> [is_loopback(host) for host in ("127.0.0.1", "::1", "localhost", "0.0.0.0", "example.org")]
+    [True, True, True, False, False]
+    """
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"

@@ -9,23 +9,21 @@
     backtest    players on a recorded history (`histories`)     campaigns   recorded coupon campaigns as an instance
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from aftereffect.studies.executors import ExecutorBroken
-from aftereffect.studies.study import InvalidStudy, Study, builtin_names
+from aftereffect.core import checks
 
 if TYPE_CHECKING:
+    from aftereffect.studies.executors import ExecutorBroken
     from aftereffect.studies.results import FolderUnusable, Results
+    from aftereffect.studies.study import InvalidStudy, Study, builtin_names
 
 __all__ = ["ExecutorBroken", "FolderUnusable", "InvalidStudy", "Results", "Study", "builtin_names"]
 
 
 def __getattr__(name: str) -> Any:
-    """Import the names that need polars (extra `studies`) on first access."""
-    if name not in ("FolderUnusable", "Results"):
+    """Import a name on first access: the command line starts sooner, and results need polars (extra `studies`)."""
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    try:
-        return getattr(import_module(f"{__name__}.results"), name)
-    except ModuleNotFoundError as error:
-        raise AttributeError(f"{__name__}.{name} needs {error.name}: pip install 'aftereffect[studies]'") from error
+    home = {"ExecutorBroken": "executors", "FolderUnusable": "results", "Results": "results"}.get(name, "study")
+    return getattr(checks.optional(f"{__name__}.{home}", f"{__name__}.{name}", "studies"), name)

@@ -13,18 +13,24 @@ from aftereffect.service.cli import experiments, records, server
 
 __all__ = ["mount"]
 
-VERBS: tuple[Callable[..., None], ...] = (
-    *(experiments.plan, experiments.init, experiments.ask, experiments.tell, experiments.amend, experiments.status),
-    *(experiments.start, experiments.pause, experiments.resume, experiments.finish, experiments.away, experiments.back),
-    *(records.export, records.verify, records.backup, records.restore_backup, server.serve),
-)
+# By heading of the help.
+VERBS: dict[str, tuple[Callable[..., None], ...]] = {
+    "Experiments": (
+        *(experiments.plan, experiments.init, experiments.ask, experiments.tell, experiments.amend, experiments.status),
+        *(experiments.start, experiments.pause, experiments.resume, experiments.finish),
+        *(experiments.away, experiments.back),
+    ),
+    "Records": (records.export, records.verify, records.backup, records.restore_backup),
+    "Server": (server.serve,),
+}
 # Unknown options are passed on as arguments, because a negative total starts with a hyphen.
 REPORTING = (experiments.tell, experiments.amend)
 
 
 def mount(app: typer.Typer) -> None:
     """Add the commands of the service to a Typer app."""
-    for verb in VERBS:
-        settings = {"ignore_unknown_options": verb in REPORTING}
-        app.command(verb.__name__.replace("_", "-"), context_settings=settings)(verb)
-    app.add_typer(server.token)
+    for heading, verbs in VERBS.items():
+        for verb in verbs:
+            settings = {"ignore_unknown_options": verb in REPORTING}
+            app.command(verb.__name__.replace("_", "-"), context_settings=settings, rich_help_panel=heading)(verb)
+    app.add_typer(server.token, rich_help_panel="Server")
