@@ -13,65 +13,51 @@ from typing import Annotated
 import typer
 
 import aftereffect as ae
-from aftereffect import player_tables
 from aftereffect.service.cli import mount
 from aftereffect.studies.cli import backtest, study
 
-app = typer.Typer(
-    name="aftereffect",
-    help="Choose well when the effects of actions arrive late, spread over time and unlabelled.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
-
-app.add_typer(study)
-app.command()(backtest)
-mount(app)
+app = typer.Typer(name="aftereffect", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
 FIGURE_1 = "10100001001000000100001"
 
 
-@app.command()
-def version() -> None:
-    """Print the version."""
-    typer.echo(ae.__version__)
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(ae.__version__)
+        raise typer.Exit
 
 
-@app.command()
-def blocks(
-    max_delay: Annotated[int, typer.Option(help="d: how many rounds late an effect can arrive.")] = 2,
-    coins: Annotated[str, typer.Option(help="The Boolean sequence, as zeros and ones.")] = FIGURE_1,
-    svg: Annotated[Path | None, typer.Option(help="Also write the diagram to this SVG file.")] = None,
+@app.callback()
+def options(
+    version: Annotated[bool, typer.Option("--version", help="Print the version.", callback=_print_version)] = False,
 ) -> None:
-    """Show in which rounds the wrapper draws, stays and updates. Without options: Figure 1 of the paper."""
-    from aftereffect.players.figure1 import read_coins, svg_diagram, text_diagram
-
-    sequence = read_coins(coins)
-    typer.echo(text_diagram(sequence, max_delay))
-    if svg is not None:
-        svg.write_text(svg_diagram(sequence, max_delay), encoding="utf-8")
+    """Choose well when the effects of actions arrive late, spread over time and unlabelled."""
 
 
-@app.command()
+@app.command(rich_help_panel="First steps")
 def demo(
-    out: Annotated[Path, typer.Option(help="The folder for results and report.")] = Path("out/studies/rivals-quick"),
+    full: Annotated[bool, typer.Option("--full", help="Every player on every kind of losses: minutes.")] = False,
+    out: Annotated[Path | None, typer.Option(help="The folder; by default that of the study rivals.")] = None,
 ) -> None:
-    """Run every player on every kind of losses, at a small size; print a table and write an HTML report."""
+    """Run eight players on four kinds of losses: a chart, a table, a report. The first run takes a minute at most."""
     from rich.console import Console
 
+    from aftereffect import player_tables
+
     console = Console()
-    path = player_tables.demonstrate(console, out)
+    study = ae.Study.load("rivals", quick=not full)
+    folder = Path("out/studies") / ("rivals" if full else "rivals-quick")
+    path = player_tables.demonstrate(console, out or folder, study)
     console.print(f"Report, with figures and every number: {path}", highlight=False, soft_wrap=True)
 
 
-@app.command()
+@app.command(rich_help_panel="First steps")
 def compare(
     arms: Annotated[int, typer.Option(help="K: how many arms.", min=2)] = 5,
     max_delay: Annotated[int, typer.Option(help="d: how many rounds late an effect can arrive.", min=0)] = 10,
     horizon: Annotated[int, typer.Option(help="T: rounds in a run.", min=1)] = 20_000,
     gap: Annotated[float, typer.Option(help="The best arm's mean loss is 0.5 - gap, all others' is 0.5.")] = 0.2,
-    spread: Annotated[str, typer.Option(help=f"How losses arrive: {', '.join(player_tables.SPREADS)}.")] = "delays",
+    spread: Annotated[str, typer.Option(help="How losses arrive: delays, split or fading.")] = "delays",
     runs: Annotated[int, typer.Option(help="Runs of each player.", min=2)] = 100,
     instances: Annotated[int | None, typer.Option(help="Draws of the losses; must divide the runs.", min=1)] = None,
     seed: Annotated[int, typer.Option(help="The random seed.", min=0)] = 0,
@@ -82,6 +68,8 @@ def compare(
     """
     from rich.console import Console
     from rich.progress import track
+
+    from aftereffect import player_tables
 
     console = Console()
     draws = math.gcd(runs, 20) if instances is None else instances
@@ -102,6 +90,26 @@ def compare(
     player_tables.print_comparison(console, rows)
     if missing := player_tables.left_out(problem):
         console.print(missing)
+
+
+@app.command(rich_help_panel="First steps")
+def blocks(
+    max_delay: Annotated[int, typer.Option(help="d: how many rounds late an effect can arrive.")] = 2,
+    coins: Annotated[str, typer.Option(help="The Boolean sequence, as zeros and ones.")] = FIGURE_1,
+    svg: Annotated[Path | None, typer.Option(help="Also write the diagram to this SVG file.")] = None,
+) -> None:
+    """Show in which rounds the wrapper draws, stays and updates. Without options: Figure 1 of the paper."""
+    from aftereffect.players.figure1 import read_coins, svg_diagram, text_diagram
+
+    sequence = read_coins(coins)
+    typer.echo(text_diagram(sequence, max_delay))
+    if svg is not None:
+        svg.write_text(svg_diagram(sequence, max_delay), encoding="utf-8")
+
+
+app.add_typer(study, rich_help_panel="Studies and histories")
+app.command(rich_help_panel="Studies and histories")(backtest)
+mount(app)
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -1,10 +1,11 @@
 """Tables of all players, on one problem (`aftereffect compare`) and on every kind of losses (`aftereffect demo`).
 
-The demo runs the quick version of the study `rivals`; the study can also be run at full size or modified. To compare
-two simulations of your own, see `aftereffect.compare`.
+The demo runs the study `rivals`, in its quick setting by default. To compare two simulations of your own, see
+`aftereffect.compare`.
 """
 
 import math
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,9 +14,12 @@ import numpy as np
 
 import aftereffect as ae
 from aftereffect.core import checks
+from aftereffect.core.saved import canonical
 from aftereffect.players import registry
 from aftereffect.players.registry import Entry, Problem
 from aftereffect.studies import Study
+from aftereffect.studies.cells import groups
+from aftereffect.studies.instances import spread_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -25,7 +29,8 @@ if TYPE_CHECKING:
 SPREADS = ("delays", "split", "fading")
 LAW = {"mean delay": "mean", "delay variance": "var", "coefficients": "all"}
 REASONS = {"short delay": "for delays of at most 1", "coefficients": "for known coefficients: --spread fading"}
-NAME = "rivals"
+FIRST = 4
+"""How many players the demo's chart has."""
 KINDS = {
     "one good arm": ("split", "delays", "fixed", "geometric", "immediate", "anonymous"),
     "late bills": ("late_bills",),
@@ -38,12 +43,12 @@ OURS, NAIVE = "default player", "naive Exp3"
 
 Contender = tuple[Entry, dict[str, Any]]
 """A player's registry entry and its settings."""
+COMPARED: list[Contender] = [(registry.find(name), settings) for name, settings in registry.COMPARED]
 
 
 def contenders(problem: Problem) -> list[Contender]:
     """Return the players of the comparison that can play this problem."""
-    listed = [(registry.find(name), settings) for name, settings in registry.COMPARED]
-    return [(entry, settings) for entry, settings in listed if not entry.lacks(problem, settings)]
+    return [(entry, settings) for entry, settings in COMPARED if not entry.lacks(problem, settings)]
 
 
 def one_good_arm(
@@ -100,33 +105,55 @@ def print_comparison(console: "Console", rows: Sequence[tuple[Contender, ae.Simu
 
 def left_out(problem: Problem) -> str:
     """Return a sentence naming the players that cannot play this problem, and why; empty if all of them can."""
-    entries = [(registry.find(name), settings) for name, settings in registry.COMPARED]
-    lacking = [(entry.label(settings), entry.lacks(problem, settings)) for entry, settings in entries]
+    lacking = [(entry.label(settings), entry.lacks(problem, settings)) for entry, settings in COMPARED]
     reasons = ", ".join(f"{label} ({REASONS[needs[0]]})" for label, needs in lacking if needs)
     return f"Left out: {reasons}." if reasons else ""
 
 
-def demonstrate(console: "Console", folder: Path, study: Study | None = None) -> Path:
-    """Run the study in a folder (unless already finished there), print the table and return the report's path.
+def demonstrate(console: "Console", folder: Path, study: Study) -> Path:
+    """Run the study on all cores, keeping finished cells; print what was found and return the report's path.
 
-    study: a smaller study to run instead, to save time.
+    Each cell is a unit of work of its own, so that players are compiled on all cores. The first FIRST players run on
+    the first instance before all others, for a chart.
     """
-    study = Study.load(NAME, quick=True) if study is None else study
-    sizes = sorted({(cell["n_arms"], cell["max_delay"], cell["horizon"]) for cell in study.cells()})
-    players = len({str(cell["player"]) for cell in study.cells()})
-    console.print(
-        f"{players} players, {len(study.cells()):,} cells of {study.runs} runs, K = {sizes[0][0]}, "
-        f"d = {' and '.join(str(d) for _, d, _ in sizes)}, T = {sizes[0][2]:,}. The first run compiles every player.",
-        highlight=False,
-    )
-    results = study.run(folder)
+    cells = [cell for group in groups(study.cells()) for cell in group]
+    begun, before = time.monotonic(), study.results(folder).finished
+    from aftereffect.studies.executors import opened
     from aftereffect.studies.report.sections import write_report
+    from aftereffect.studies.run import cores, run_cells
 
-    console.print(table(results.rows))
+    # Which cells compile something, and how long each takes in seconds; only the proportions of the latter matter.
+    kinds = [canonical([cell["player"], spread_of(cell["instance"])]) for cell in cells]
+    first = [kind not in kinds[:k] for k, kind in enumerate(kinds)]
+    seconds = [new + cell["runs"] * cell["horizon"] / 2e7 for new, cell in zip(first, cells, strict=True)]
+
+    def told(done: int, total: int) -> None:
+        left = (time.monotonic() - begun) / max(sum(seconds[before:done]), seconds[0]) * sum(seconds[done:])
+        what = f"compiling {sum(first[:done])} of {sum(first)}, " if sum(first[:done]) < sum(first) else ""
+        status.update(f"{what}simulating {done:,} of {len(cells):,}: about {left:.0f} s left")
+
+    with opened("processes", cores()) as pool, console.status("starting") as status:
+        results = run_cells(cells[:FIRST], folder, pool, told, workers=FIRST, threads=1)
+        console.print(chart(results.rows), highlight=False)
+        results = run_cells(cells, folder, pool, told, workers=len(cells), threads=1)
+        status.update("writing the report")
+        path = write_report(study, results, folder)
     console.print(verdict(results.rows), highlight=False)
-    for cell, failure in results.failures.items():
-        console.print(f"cell {cell} failed: {failure.get('message')}", highlight=False)
-    return write_report(study, results, folder)
+    console.print(table(results.rows))
+    return path
+
+
+def chart(rows: "pl.DataFrame") -> str:
+    """Return a bar for each player's final regret on one instance, as text."""
+    from aftereffect.studies.report import views
+
+    finals = views.finals(views.readable(rows)).sort("regret")
+    regrets = (1000.0 * finals["regret"] / finals["horizon"]).to_list()
+    bars = [
+        f"  {who:24}{'█' * round(40 * regret / regrets[-1]):40} {regret:4.0f}\n"
+        for who, regret in zip(finals["who"], regrets, strict=True)
+    ]
+    return f"\nRegret per 1,000 rounds on {finals['where'][0]}:\n{''.join(bars)}"
 
 
 def table(rows: "pl.DataFrame") -> "Table":

@@ -13,8 +13,8 @@ from aftereffect.cli import app
 from aftereffect.studies import Study
 
 PLAYERS: tuple[dict[str, Any], ...] = (
-    {"name": "CompositeLossWrapper"},
     {"name": "default_player"},
+    {"name": "CompositeLossWrapper"},
     {"name": "Naive"},
     {"name": "CompositeLossWrapper", "base": "uniform"},
     {"name": "DelayedExp3"},
@@ -35,13 +35,24 @@ def little() -> Study:
 @pytest.fixture(scope="module")
 def told(little: Study, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path, Path]:
     folder = tmp_path_factory.mktemp("demo")
-    console = Console(width=100, record=True)
+    console = Console(width=80, record=True)
     path = player_tables.demonstrate(console, folder, little)
     return console.export_text(), path, folder
 
 
+def test_the_chart_comes_first(told: tuple[str, Path, Path]) -> None:
+    heading, *bars = told[0].strip().splitlines()[:5]
+    assert heading == "Regret per 1,000 rounds on random splits:"
+    found = {line[2:26].strip(): (line.count("█"), float(line.split()[-1])) for line in bars}
+    assert list(found) == ["default player", "wrapper, Tsallis FTRL", "naive Exp3", "uniform play"]
+    assert found["uniform play"][0] == 40
+    for length, regret in found.values():
+        assert length == pytest.approx(40 * regret / found["uniform play"][1], abs=0.8)
+
+
 def test_the_table_and_the_verdict(told: tuple[str, Path, Path]) -> None:
     text = told[0]
+    assert all(len(line) <= 80 for line in text.splitlines()[:-1])
     lines = [re.split(r"\s{2,}", line.strip()) for line in text.splitlines()]
     found = {line[0]: line[1:] for line in lines if len(line) >= 5 and re.fullmatch(r"-?[\d,]+|–", line[2])}
     # Means 0.3, 0.5, 0.6, 0.7: blind play pays 225 more per 1,000 rounds than the best arm, within 3%.
@@ -64,23 +75,28 @@ def test_the_report_is_where_it_says_and_nothing_runs_twice(told: tuple[str, Pat
     assert path == folder / "report.html"
     assert "Who does best where" in path.read_text(encoding="utf-8")
     before = little.results(folder).times
-    again = Console(width=100, record=True)
+    again = Console(width=80, record=True)
     player_tables.demonstrate(again, folder, little)
     assert little.results(folder).times.equals(before)
     assert again.export_text() == told[0]
 
 
 def test_the_command_says_where_the_report_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def quickly(console: Any, folder: Path) -> Path:
+    asked: list[tuple[str, int]] = []
+
+    def quickly(console: Any, folder: Path, study: Study) -> Path:
+        asked.append((str(folder), len(study.cells())))
         return folder / "report.html"
 
     monkeypatch.setattr(player_tables, "demonstrate", quickly)
     done = CliRunner().invoke(app, ["demo", "--out", str(tmp_path / "there")])
     assert done.exit_code == 0
     assert done.output == f"Report, with figures and every number: {tmp_path}/there/report.html\n"
+    assert CliRunner().invoke(app, ["demo", "--full"]).exit_code == 0
+    assert asked == [(str(tmp_path / "there"), 32), ("out/studies/rivals", 663)]
 
 
 def test_the_kinds_are_the_instances_of_the_study() -> None:
-    cells = Study.load(player_tables.NAME, quick=True).cells()
+    cells = Study.load("rivals").cells()
     listed = [name for names in player_tables.KINDS.values() for name in names]
     assert sorted(listed) == sorted({cell["instance"]["name"] for cell in cells})

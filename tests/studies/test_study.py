@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from aftereffect.core.errors import MissingExtra
 from aftereffect.studies import InvalidStudy, Study
-from aftereffect.studies import study as study_module
 
 GOOD = """
 name = "mine"
@@ -128,7 +128,7 @@ def test_cells_are_copies() -> None:
         ('name = "Naive"', 'name = "Naive"\nmax_delay = -2', "player.max_delay must be at least 0, but got -2"),
         ('base = "exp3"', 'base = "exp4"', "player.base must be one of 'tsallis'"),
         ('on = "the adversary"', 'on = "nobody"', "player 'Naive' must be able to play in at least one cell"),
-        ("runs = 2\n", "report = {}\n", "quick.report must be a key"),
+        ("runs = 2\n", "name = 'other'\n", "quick.name must be a key"),
         ("checkpoints = [10, 100]", 'checkpoints = "often"', "checkpoints must be one of 'log'"),
         ("[[player]]", "[player]", "must be a readable TOML file"),
         ("seed = 5", "seed = ", "must be a readable TOML file"),
@@ -156,16 +156,16 @@ def test_lists_must_be_lists(key: str) -> None:
 
 
 def test_running_without_polars_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(study_module, "find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "polars", None)
     loaded = Study.load("rivals", quick=True)
-    with pytest.raises(InvalidStudy, match=r"need the package polars: pip install 'aftereffect\[studies\]'"):
+    with pytest.raises(MissingExtra, match=r"a study needs polars: pip install 'aftereffect\[studies\]'"):
         loaded.run(tmp_path)
-    with pytest.raises(InvalidStudy, match=r"aftereffect\[studies\]"):
+    with pytest.raises(MissingExtra, match=r"aftereffect\[studies\]"):
         loaded.results(tmp_path)
 
 
 def test_the_command_without_polars_says_what_to_install(tmp_path: Path) -> None:
     code = "import sys; sys.modules['polars'] = None; from aftereffect import cli; cli.main(['study', 'run', 'hard'])"
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=120)
-    message = "aftereffect: studies need the package polars: pip install 'aftereffect[studies]'\n"
+    message = "aftereffect: a study needs polars: pip install 'aftereffect[studies]'\n"
     assert (done.returncode, done.stdout, done.stderr) == (2, "", message)

@@ -84,6 +84,15 @@ def test_version_is_the_projects(capsys: pytest.CaptureFixture[str]) -> None:
     assert ae.__version__ == VERSION
 
 
+def test_the_help_groups_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--help") == 0
+    text = capsys.readouterr().out
+    headings = ["First steps", "Studies and histories", "Experiments", "Records", "Server"]
+    places = [text.index(heading) for heading in headings]
+    assert places == sorted(places)
+    assert places[0] < text.index(" demo ") < places[1] < text.index(" backtest ") < places[2] < text.index(" ask ")
+
+
 def test_an_unknown_verb_is_status_2() -> None:
     assert run("conquer") == 2
 

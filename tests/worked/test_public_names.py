@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 import aftereffect as ae
+from aftereffect.core import checks
+from aftereffect.core.errors import MissingExtra
 from aftereffect.losses.hard import published_gap
 
 TABLE = [[0.5, 1.0], [0.25, 0.0]]
@@ -49,6 +51,12 @@ except AttributeError as error:
 def test_a_missing_extra_is_a_missing_attribute_that_says_what_to_install():
     found = subprocess.run([sys.executable, "-c", WITHOUT_HTTPX], capture_output=True, text=True, check=True)
     assert found.stdout == "aftereffect.Client needs httpx: pip install 'aftereffect[service]'\n"
+
+
+def test_a_missing_package_is_named_with_the_extra_that_brings_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    with pytest.raises(MissingExtra, match=r"plot needs matplotlib: pip install 'aftereffect\[plots\]'"):
+        checks.optional("matplotlib.pyplot", "plot", "plots")
 
 
 def test_an_unknown_name_is_an_attribute_error():

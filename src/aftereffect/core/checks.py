@@ -153,4 +153,5 @@ def optional(module: str, what: str, extra: str) -> Any:
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
-        raise MissingExtra(f"{what} needs {error.name}: pip install 'aftereffect[{extra}]'") from None
+        package = str(error.name).partition(".")[0]
+        raise MissingExtra(f"{what} needs {package}: pip install 'aftereffect[{extra}]'") from None

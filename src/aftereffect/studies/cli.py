@@ -23,10 +23,10 @@ Out = Annotated[Path | None, typer.Option(help="The folder of the study; by defa
 
 def _opened(source: str, quick: bool, out: Path | None) -> tuple[Any, Path]:
     """Return a study and its folder; the quick setting has its own folder."""
-    from aftereffect.studies.study import Study, need_polars
+    from aftereffect.studies.study import Study
 
     loaded = Study.load(source, quick)
-    need_polars()
+    checks.optional("polars", "a study", "studies")
     return loaded, out if out is not None else Path("out/studies") / (loaded.name + "-quick" * loaded.quick)
 
 
@@ -137,6 +137,7 @@ def backtest(
     """Simulate players on a recorded history: print a table of what each would have earned, and write a report."""
     from rich.console import Console
 
+    checks.optional("polars", "backtest", "studies")
     from aftereffect.studies.backtest import PLAYERS, play, print_scores, write_page
     from aftereffect.studies.histories import read_history
 

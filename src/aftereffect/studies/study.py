@@ -31,7 +31,6 @@ import itertools
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -47,8 +46,9 @@ if TYPE_CHECKING:
     from aftereffect.studies.results import Results
 
 BUILTIN = Path(__file__).parent / "builtin"
-QUICK = frozenset(("seed", "runs", "instances", "checkpoints", "measure", "grid", "instance", "player"))
-KEYS = QUICK | {"name", "title", "about", "quick", "report"}
+QUICK = frozenset(("title", "about", "report", "seed", "runs", "instances", "checkpoints", "measure"))
+QUICK |= {"grid", "instance", "player"}
+KEYS = QUICK | {"name", "quick"}
 INSTANCE_KEYS = ("label", "grid")
 PLAYER_KEYS = ("label", "grid", "on", "runs", "max_delay")
 """Keys of an instance's or a player's table that are not settings."""
@@ -193,14 +193,14 @@ class Study:
         workers: int | None = None,
     ) -> "Results":
         """Simulate the cells that are not in the folder yet, and return all results; see `run.run_cells`."""
-        need_polars()
+        checks.optional("polars", "a study", "studies")
         from aftereffect.studies.run import run_cells
 
         return run_cells(self.cells(), folder, executor, progress, threads=threads, workers=workers)
 
     def results(self, folder: str | Path) -> "Results":
         """Return the results of this study in the folder, without simulating."""
-        need_polars()
+        checks.optional("polars", "a study", "studies")
         from aftereffect.studies.results import Folder
 
         return Folder(folder).results(self.cells())
@@ -224,12 +224,6 @@ class Study:
 
     def __repr__(self) -> str:
         return f"Study({self.name!r}, {len(self._cells)} cells{', quick' if self.quick else ''})"
-
-
-def need_polars() -> None:
-    """Raise an error that says what to install, if polars is missing."""
-    if find_spec("polars") is None:
-        raise InvalidStudy("studies need the package polars: pip install 'aftereffect[studies]'")
 
 
 def _typed(name: str, value: Any, kind: Any) -> Any:

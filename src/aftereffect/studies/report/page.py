@@ -56,6 +56,7 @@ class Page:
     footer: str = ""
     figures: Path | None = None
     findings: list[str] = field(default_factory=list, init=False)
+    _cover: str = field(default="", init=False)
     _parts: list[str] = field(default_factory=list, init=False)
     _sections: dict[str, str] = field(default_factory=dict, init=False)
 
@@ -103,7 +104,8 @@ class Page:
         self._parts.append(f"<details><summary>{marked(folded)}</summary>{table}</details>" if fold else table)
 
     def figure(self, drawing: Drawing, caption: str) -> None:
-        """Add a drawing with its caption; also save it as files if the page has a folder for figures."""
+        """Add a drawing with its caption; also save it as files if the page has a folder. The first is below the title.
+        """
         if self.figures is not None:
             self.figures.mkdir(parents=True, exist_ok=True)
             for form in FORMATS:
@@ -111,7 +113,10 @@ class Page:
         data = base64.b64encode(written(drawing, "svg")).decode("ascii")
         image = f'<img src="data:image/svg+xml;base64,{data}" alt="{html.escape(drawing.words)}">'
         below = f"<figcaption>{marked(caption)}</figcaption>"
-        self._parts.append(f'<figure><div class="scroll">{image}</div>{below}</figure>')
+        figure = f'<figure><div class="scroll">{image}</div>{below}</figure>'
+        if not self._cover:
+            self._cover, figure = figure, '<p><a href="#first-figure">The figure at the top of this page.</a></p>'
+        self._parts.append(figure)
 
     def facts(self, pairs: Iterable[tuple[str, str]]) -> None:
         """Add a list of names with their values."""
@@ -131,6 +136,7 @@ class Page:
             title=html.escape(self.title),
             kind=html.escape(self.kind),
             css=(templates / "page.css").read_text(encoding="utf-8").strip(),
+            cover=self._cover,
             lead=paragraphs(self.lead, ' class="lead"') if self.lead else "",
             contents=f"<nav>\n{links}\n</nav>" if len(sections) > 1 else "",
             body=found + "\n".join(self._parts),
