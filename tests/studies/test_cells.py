@@ -124,6 +124,7 @@ def test_who_can_play() -> None:
     assert not can("LinearComposite")
 
 
+@pytest.mark.filterwarnings("ignore::aftereffect.AftereffectWarning")
 def test_a_player_with_its_own_delay() -> None:
     short = cell(player_max_delay=1)
     told = [rows(one, measure(one, Draws(one), 1))["player_params"].unique().to_list() for one in (short, cell())]
