@@ -40,7 +40,7 @@ from aftereffect.service.store.sqlite_file import Unwritable
 
 SHORT = 64
 """Jobs with more commands than this are long lists."""
-SLICE, SLICE_LOADS = 512, 16
+SLICE, SLICE_LOADS = 512, 8
 """How many commands of a long list share a transaction, and how many experiments it loads at most."""
 MOST_LOADED = 16_384
 """How many experiments stay in memory."""
