@@ -578,6 +578,11 @@ def draw_arm(bandit: Bandit, rng: WordState) -> int:
     return int(kernel.compiled(draw_from)(checked_distribution(bandit), bandit.n_arms, rng))
 
 
+def draw_arms(bandit: Bandit, rng: WordState, count: int) -> list[int]:
+    """Draw an arm for each of several units."""
+    return [draw_arm(bandit, rng) for _ in range(count)]
+
+
 def feed_one(bandit: Bandit, arm: int, loss: float) -> None:
     """Feed a base algorithm a loss in [0, 1]."""
     if isinstance(bandit, KernelBandit):

@@ -96,11 +96,11 @@ class CleanWindow:
 
     def put(self, t: int, value: float | None, counts: Counts) -> None:
         """Store the counts and the total of round t, as returned by `read`; ignore totals of earlier blocks."""
-        place = t - self._first
-        if place == len(self._totals):
-            self._totals.append(value)
+        totals, place = self._totals, t - self._first
+        if place == len(totals):
+            totals.append(value)
         elif place >= 0:
-            self._totals[place] = value
+            totals[place] = value
         self.counts = counts
 
     def begin(self, t: int) -> None:

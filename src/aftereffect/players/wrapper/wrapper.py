@@ -124,20 +124,21 @@ class BlockWrapper(BanditPlayer):
         """Return the arm to play in this round; the same until `tell`."""
         if self._open:
             return self._arm
-        if self._draw_next:
+        t, draw = self._round + 1, self._draw_next
+        if draw:
             if self.tuned_horizon is not None and self._round >= shared.PAST * self.tuned_horizon:
                 text = f"player is tuned for {self.tuned_horizon} rounds, but has played {shared.PAST} times as many"
                 warnings.warn(text, AftereffectWarning, stacklevel=2)
             # Draw from a copy of the stream, so that an error from the bandit or the coins changes nothing.
             ahead = self._arm_stream.copy()
-            arms = [shared.draw_arm(self.bandit, ahead) for _ in self._windows]
-            self._measured = self.coins.read(self._round + 1)
+            arms = shared.draw_arms(self.bandit, ahead, len(self._windows))
+            self._measured = self.coins.read(t)
             self._arm, self._arms, self._arm_stream = arms[0], arms, ahead
-            self._block_start = self._round + 1
+            self._block_start = t
+            self._draw_next = False
         else:
-            self._measured = self.coins.read(self._round + 1)
-        self._drawn, self._draw_next = self._draw_next, False
-        self._round += 1
+            self._measured = self.coins.read(t)
+        self._drawn, self._round = draw, t
         self._open = True
         return self._arm
 
@@ -155,17 +156,18 @@ class BlockWrapper(BanditPlayer):
             raise self._tell_error(extra)
         t, window = self._round, self._windows[0]
         value, counts = window.read(total)
-        fed = None
-        if self._measured:
-            gap = self.coins.gap
-            fed, counts = window.feed(t, value, counts, gap)
-            if fed is not None:
-                self.learn([self._arm], [fed], gap)
-                self._draw_next = True
+        if not self._measured:
+            window.put(t, value, counts)
+            self._open = False
+            return Round(t, self._arm, self._drawn, False, None)
+        gap = self.coins.gap
+        fed, counts = window.feed(t, value, counts, gap)
+        if fed is not None:
+            self.learn([self._arm], [fed], gap)
+            self._draw_next = True
         window.put(t, value, counts)
-        if self._measured:
-            # Also if the window is void: no later window contains rounds up to this one.
-            window.begin(t + 1)
+        # Also if the window is void: no later window contains rounds up to this one.
+        window.begin(t + 1)
         self._open = False
         return Round(t, self._arm, self._drawn, fed is not None, fed)
 
