@@ -29,7 +29,7 @@ NAMESPACES = {
 INTERNAL = {
     "aftereffect.spreads": {"Delayed", "Split", "Weighted", "hashed_uniform"}
     | {"spread_delayed", "spread_split", "spread_weighted"},
-    "aftereffect.tables": {"as_table", "check_range", "draw", "finished", "per_arm", "within"},
+    "aftereffect.tables": {"as_table", "draw", "finished", "per_arm", "within"},
 }
 
 

@@ -103,13 +103,6 @@ def _register(plain: Callable[..., Any]) -> None:
     _registered.add(plain)
 
 
-def register_helpers() -> None:
-    """Make every function marked as a helper known to the compiler, for all targets (CPU and CUDA)."""
-    for plain in kernel.HELPERS:
-        if plain not in _registered:
-            _register(plain)
-
-
 def _decorate(function: Callable[..., Any], outside: frozenset[str | None]) -> Callable[..., Any]:
     folder = cache_directory(outside)
     if folder is None:
@@ -128,7 +121,9 @@ def compiled(function: Callable[..., Any], *params: Any) -> Callable[..., Any]:
     outside = fingerprint.outside(params)
     # Registering and decorating change numba's process-wide state.
     with _lock:
-        register_helpers()
+        for plain in kernel.HELPERS:
+            if plain not in _registered:
+                _register(plain)
         known = _dispatchers.get((function, outside))
         if known is None:
             known = _dispatchers[function, outside] = _decorate(function, outside)

@@ -38,27 +38,23 @@ def streams(seed: int, first_run: int, runs: int) -> NDArray[np.uint64]:
         each = range(first_run, first_run + runs)
         return np.array([[stream(seed, run, purpose) for purpose in (COINS, ARMS)] for run in each])
     # The pool once it holds the seed, read as 32-bit words; each word has been hashed into all of the pool.
-    pool = [np.full((runs, 2), word) for word in np.random.SeedSequence(seed).pool]
+    pool = [np.full((runs, 2), word, dtype=np.uint32) for word in np.random.SeedSequence(seed).pool]
     words = max(POOL, -(-seed.bit_length() // 32))
     constant = _A[0] * pow(_A[1], POOL * words, 1 << 32) % (1 << 32)
     run = np.arange(first_run, first_run + runs, dtype=np.uint32)[:, np.newaxis]
     for key in (run, np.array([COINS, ARMS], dtype=np.uint32)):
         for i in range(POOL):
-            hashed, constant = _hashed(key, constant, _A[1])
-            mixed = np.uint32(_MIX[0]) * pool[i] - np.uint32(_MIX[1]) * hashed
+            before, constant = constant, constant * _A[1] % (1 << 32)
+            hashed = (key ^ np.uint32(before)) * np.uint32(constant)
+            mixed: NDArray[np.uint32] = np.uint32(_MIX[0]) * pool[i] - np.uint32(_MIX[1]) * (hashed ^ (hashed >> np.uint32(16)))
             pool[i] = mixed ^ (mixed >> np.uint32(16))
     found = np.empty((runs, 2, 8), dtype=np.uint32)
     constant = _B[0]
     for k in range(8):
-        found[:, :, k], constant = _hashed(pool[k % POOL], constant, _B[1])
+        before, constant = constant, constant * _B[1] % (1 << 32)
+        value = (pool[k % POOL] ^ np.uint32(before)) * np.uint32(constant)
+        found[:, :, k] = value ^ (value >> np.uint32(16))
     return found.view("<u8").astype(np.uint64)
-
-
-def _hashed(words: NDArray[np.uint32], constant: int, factor: int) -> tuple[NDArray[np.uint32], int]:
-    """Return SeedSequence's hash of each word, and the constant of the next hash."""
-    following = constant * factor % (1 << 32)
-    value = (words ^ np.uint32(constant)) * np.uint32(following)
-    return value ^ (value >> np.uint32(16)), following
 
 
 @helper

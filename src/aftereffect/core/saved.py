@@ -28,21 +28,19 @@ def canonical(value: Any) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
-def digest(value: Any) -> str:
-    """Return the SHA-256 of a value's canonical JSON text, in hexadecimal."""
-    return hashlib.sha256(canonical(value).encode()).hexdigest()
+def digest(fields: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of the fields' canonical JSON text, in hexadecimal.
+
+    A state among the fields counts with its own digest, which is checked when that state is read.
+    """
+    inner = {name: value["digest"] for name, value in fields.items() if isinstance(value, dict) and "digest" in value}
+    return hashlib.sha256(canonical({**fields, **inner}).encode()).hexdigest()
 
 
 def seal(kind: str, fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return `fields` as a state of this kind, with version and digest."""
     state = {"kind": kind, "version": VERSION, **fields}
-    return {**state, "digest": _digest_of(state)}
-
-
-def _digest_of(state: Mapping[str, Any]) -> str:
-    """Return the digest of a state's fields; a state among them counts with its own digest, which its reader checks."""
-    inner = {name: value["digest"] for name, value in state.items() if isinstance(value, dict) and "digest" in value}
-    return digest({**state, **inner, "digest": None})
+    return {**state, "digest": digest(state)}
 
 
 def kind_of(state: object) -> str:
@@ -70,7 +68,7 @@ def unseal(state: Mapping[str, Any], kind: str, names: Iterable[str]) -> dict[st
     if unknown:
         raise InvalidState(f"state of kind {kind!r} must not have the field {unknown[0]!r}, but it is present")
     try:
-        found = _digest_of(state)
+        found = digest({name: value for name, value in state.items() if name != "digest"})
     except (TypeError, ValueError):
         raise InvalidState(f"state must hold plain JSON types only, but got {shown(state)}") from None
     if state["digest"] != found:

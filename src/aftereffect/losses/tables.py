@@ -53,7 +53,11 @@ class Table:
         numbers = checks.array("table", values, shape=("T", "K"), error=InvalidLosses)
         if numbers.shape[0] < 1 or numbers.shape[1] < 2:
             raise InvalidLosses(f"table must have shape (T >= 1, K >= 2), but got shape {numbers.shape}")
-        check_range("table", numbers, low, high)
+        outside = (numbers < low) | (numbers > high)
+        if outside.any():
+            t, i = (int(n) for n in np.argwhere(outside)[0])
+            given = f"table[{t}, {i}] is {float(numbers[t, i])!r}; low= and high= set the range"
+            raise InvalidLosses(f"table must lie in [{low:g}, {high:g}], but {given}")
         known = None if means is None else checks.frozen(checks.array("means", means, shape=(numbers.shape[1],)))
         self.__dict__.update(
             values=checks.frozen(numbers), low=float(low), high=float(high), means=known, recipe=recipe
@@ -82,16 +86,6 @@ class Table:
         """Make the arrays read-only again: pickle does not preserve the flag."""
         for name, value in state.items():
             self.__dict__[name] = checks.owned(value) if isinstance(value, np.ndarray) else value
-
-
-def check_range(name: str, numbers: FloatArray, low: float, high: float) -> None:
-    """Raise an error that names the first number outside [low, high]."""
-    outside = (numbers < low) | (numbers > high)
-    if outside.any():
-        t, i = (int(n) for n in np.argwhere(outside)[0])
-        value = float(numbers[t, i])
-        given = f"{name}[{t}, {i}] is {value!r}; low= and high= set the range"
-        raise InvalidLosses(f"{name} must lie in [{low:g}, {high:g}], but {given}")
 
 
 TableLike = Table | ArrayLike

@@ -32,7 +32,7 @@ from aftereffect.players.protocol import Arrival, LabelledRound, Round
 PAST = 4
 OUT_OF_RANGE = ("raise", "void", "clip")
 # The player of each base algorithm, by the id of the algorithm; a player is removed when it is deleted.
-_OWNERS: "weakref.WeakValueDictionary[int, BanditPlayer]" = weakref.WeakValueDictionary()
+OWNERS: "weakref.WeakValueDictionary[int, BanditPlayer]" = weakref.WeakValueDictionary()
 RAISE, VOID, CLIP = 0, 1, 2
 
 
@@ -494,7 +494,7 @@ class BanditPlayer(BasePlayer):
                 f"bandit must have the attributes {', '.join(needed)} (see aftereffect.Bandit), "
                 f"but got {checks.shown(bandit)}, without {', '.join(missing)}"
             )
-        if id(bandit) in _OWNERS:
+        if id(bandit) in OWNERS:
             raise InvalidArgument(
                 f"bandit must be a new one for each player, which updates it, but {bandit!r} is that of another player"
             )
@@ -505,10 +505,6 @@ class BanditPlayer(BasePlayer):
         self.span(**common)
         self.out_of_range = checks.choice("out_of_range", out_of_range, OUT_OF_RANGE)
         self._arm_stream = random.stream(self.seed, 0, random.ARMS)
-
-    def _own(self) -> None:
-        """Refuse the bandit to other players, for as long as this one lives; the last step of a constructor."""
-        _OWNERS[id(self.bandit)] = self
 
     @property
     def probabilities(self) -> NDArray[np.float64]:

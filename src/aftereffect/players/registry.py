@@ -119,10 +119,6 @@ class Entry(NamedTuple):
         """Whether the player is told which round each loss belongs to."""
         return issubclass(self.player, LabelledKernelPlayer)
 
-    def checked(self, settings: Settings) -> dict[str, Any]:
-        """Return the settings as plain JSON values, or raise an error that names the setting ("player.base")."""
-        return checked_settings("player", self.name, self.settings, settings)
-
     def label(self, settings: Settings = NONE) -> str:
         """Return the player's label in tables: its title, followed by the settings that the title does not show."""
         shown = {key: settings.get(key, usual) for key, usual in self.defaults.items()}
@@ -141,7 +137,7 @@ class Entry(NamedTuple):
 
     def build(self, problem: Problem, seed: int = 0, **settings: Any) -> Any:
         """Return the unplayed player, tuned to the problem."""
-        clean = self.checked(settings)
+        clean = checked_settings("player", self.name, self.settings, settings)
         if lacking := self.lacks(problem, clean):
             raise InvalidArgument(f"problem must have what {self.name} needs, {', '.join(lacking)}, but got {problem}")
         fields = ("n_arms", *self.told, "direction", "low", "high")

@@ -20,7 +20,7 @@ from aftereffect.engines.simulation import Simulation, compare, simulate, standa
 from aftereffect.losses.protocol import Losses
 from aftereffect.losses.replay import MARGIN
 from aftereffect.players import registry
-from aftereffect.players.registry import Problem
+from aftereffect.players.registry import Problem, checked_settings
 from aftereffect.players.wrapper.coin_clean import usual_bias
 from aftereffect.studies.histories import Recording
 from aftereffect.studies.report.charts import Drawing, band, drawn, looks
@@ -162,7 +162,7 @@ def chosen(players: Sequence[str], problem: Problem) -> list[tuple[registry.Entr
     found = []
     for name, _, base in (each.partition(":") for each in dict.fromkeys(players)):
         entry = registry.find(name)
-        found.append((entry, entry.checked({"base": base} if base else {})))
+        found.append((entry, checked_settings("player", entry.name, entry.settings, {"base": base} if base else {})))
     return found
 
 

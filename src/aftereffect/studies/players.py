@@ -12,8 +12,8 @@ from aftereffect.studies.instances import known
 
 def player_table(given: Mapping[str, Any]) -> dict[str, Any]:
     """Check the name and settings of a player's table and return it as plain JSON types."""
-    name, settings = given.get("name"), {key: value for key, value in given.items() if key != "name"}
-    return {"name": name, **registry.find(name).checked(settings)}
+    entry, settings = registry.find(given.get("name")), {key: value for key, value in given.items() if key != "name"}
+    return {"name": entry.name, **registry.checked_settings("player", entry.name, entry.settings, settings)}
 
 
 def can_play(cell: Cell) -> bool:

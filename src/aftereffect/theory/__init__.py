@@ -1,10 +1,10 @@
 """The paper's statements as functions, one per definition, lemma, theorem or corollary.
 
     updates     when the wrapper updates and what its windows contain (Definition 1, Lemmas 2 and 11)
-    regret      stability and regret of base algorithms and wrapper (Theorems 4 to 6, Lemma 14)
+    regret      stability and regret of base algorithms and wrapper (Theorems 4 to 6, Lemma 14); the table of Section 1
+                and the lower bound (Theorem 10)
     tuning      the choice of β and η, and the resulting bound (Corollary 7)
     sharp       Theorem 4 with smaller constants, and the best β and η for it
-    rates       the table of Section 1, and the lower bound (Theorem 10)
     multiplier  the distribution that FTRL with Tsallis entropy plays (Lemmas 12 and 13)
     adaptive    FTRL with a rate adapted to its costs, and the wrapper around it: certificates, worst cases
 """
@@ -20,13 +20,13 @@ from aftereffect.theory.adaptive import window_worst_case as window_worst_case
 from aftereffect.theory.multiplier import multiplier as multiplier
 from aftereffect.theory.multiplier import multiplier_variation_bound as multiplier_variation_bound
 from aftereffect.theory.multiplier import tsallis_distribution as tsallis_distribution
-from aftereffect.theory.rates import Rates as Rates
-from aftereffect.theory.rates import lower_bound as lower_bound
-from aftereffect.theory.rates import lower_bound_rate as lower_bound_rate
-from aftereffect.theory.rates import rates as rates
+from aftereffect.theory.regret import Rates as Rates
 from aftereffect.theory.regret import Tuning as Tuning
 from aftereffect.theory.regret import exp3_regret_bound as exp3_regret_bound
 from aftereffect.theory.regret import exp3_stability as exp3_stability
+from aftereffect.theory.regret import lower_bound as lower_bound
+from aftereffect.theory.regret import lower_bound_rate as lower_bound_rate
+from aftereffect.theory.regret import rates as rates
 from aftereffect.theory.regret import tsallis_regret_bound as tsallis_regret_bound
 from aftereffect.theory.regret import tsallis_stability as tsallis_stability
 from aftereffect.theory.regret import wrapper_regret_bound as wrapper_regret_bound

@@ -70,7 +70,7 @@ class Naive(BanditPlayer):
         parts, span = (self.max_delay or 0) + 1, self.effects
         self._totals = effects.Effects(parts * span.lo, parts * span.hi, span.maximize)
         self._limits = limits_of(span, None if self.max_delay is None else parts, self.out_of_range)
-        self._own()
+        shared.OWNERS[id(bandit)] = self
 
     @property
     def settings(self) -> dict[str, Any]:

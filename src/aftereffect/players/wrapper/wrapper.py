@@ -50,7 +50,7 @@ class BlockWrapper(BanditPlayer):
         self._set_units(1)
         self._block_start = 1
         self._draw_next, self._drawn, self._measured = True, False, False
-        self._own()
+        shared.OWNERS[id(bandit)] = self
 
     @property
     def settings(self) -> dict[str, Any]:

@@ -64,8 +64,6 @@ def write_report(study: Study, results: Results, folder: str | Path) -> Path:
     if results.failures:
         page.findings.append(f"{len(results.failures):,} cells failed and are missing here.")
     page.findings += [note for section in sections for note in section(page, rows)]
-    if not results.times.is_empty():
-        _times(page, rows, results.times)
     _origin(page, study, rows, results.times)
     return page.write(home / "report.html")
 
@@ -116,28 +114,29 @@ def planned(study: Study) -> list[Section]:
     return [*(SECTIONS[item] for item in given["figures"]), *against]
 
 
-def _times(page: Page, rows: pl.DataFrame, times: pl.DataFrame) -> None:
-    page.section("Time")
-    finals = views.finals(views.readable(rows)).join(times.select("cell", "seconds"), on="cell", maintain_order="left")
-    finals = finals.with_columns(rounds=pl.col("runs") * pl.col("horizon"))
-    total = float(finals["seconds"].sum())
-    pace = large(float(finals["rounds"].sum()) / max(total, 1e-9))
-    page.text(
-        f"All cells took {total:,.1f} seconds, one after another, compiling included where it was needed: "
-        f"{pace} rounds a second. Times are no part of the rows, which are the same on every machine."
-    )
-    by_player = finals.group_by("who", "engine", maintain_order=True).agg(
-        pl.len(), pl.col("seconds").sum(), pl.col("seconds").max().alias("longest"), pl.col("rounds").sum()
-    )
-    table = [
-        [who, engine, f"{cells:,}", f"{seconds:,.2f}", f"{longest:,.2f}", large(rounds / max(seconds, 1e-9))]
-        for who, engine, cells, seconds, longest, rounds in by_player.sort("seconds", descending=True).iter_rows()
-    ]
-    headings = ["player", "engine", "cells", "seconds", "longest cell", "rounds a second"]
-    page.table(headings, table, words=(1,), folded="Time by player")
-
-
 def _origin(page: Page, study: Study, rows: pl.DataFrame, times: pl.DataFrame) -> None:
+    """Add the times, where they are known, and how the study was made."""
+    if not times.is_empty():
+        page.section("Time")
+        finals = views.finals(views.readable(rows)).join(
+            times.select("cell", "seconds"), on="cell", maintain_order="left"
+        )
+        finals = finals.with_columns(rounds=pl.col("runs") * pl.col("horizon"))
+        total = float(finals["seconds"].sum())
+        pace = large(float(finals["rounds"].sum()) / max(total, 1e-9))
+        page.text(
+            f"All cells took {total:,.1f} seconds, one after another, compiling included where it was needed: "
+            f"{pace} rounds a second. Times are no part of the rows, which are the same on every machine."
+        )
+        by_player = finals.group_by("who", "engine", maintain_order=True).agg(
+            pl.len(), pl.col("seconds").sum(), pl.col("seconds").max().alias("longest"), pl.col("rounds").sum()
+        )
+        table = [
+            [who, engine, f"{cells:,}", f"{seconds:,.2f}", f"{longest:,.2f}", large(rounds / max(seconds, 1e-9))]
+            for who, engine, cells, seconds, longest, rounds in by_player.sort("seconds", descending=True).iter_rows()
+        ]
+        headings = ["player", "engine", "cells", "seconds", "longest cell", "rounds a second"]
+        page.table(headings, table, words=(1,), folded="Time by player")
     page.section("How it was made")
     facts = [("study", study.name), ("measure", study.measure), ("seed", str(study.seed))]
     columns = {"runs": "runs a cell", "instances": "draws of the losses", "n_arms": "arms, K"}
