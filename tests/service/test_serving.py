@@ -129,7 +129,7 @@ def test_a_revoked_token_is_not_a_token(tmp_path):
 
 def test_what_cannot_be_served_is_said(tmp_path):
     store = f"sqlite:///{tmp_path / 'service.db'}"
-    with pytest.raises(InvalidArgument, match="store must be a database"):
+    with pytest.raises(Refused, match="store must be sqlite:///PATH or postgresql://"):
         serve(Config(store="http://127.0.0.1:8000"))
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

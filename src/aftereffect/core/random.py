@@ -38,7 +38,8 @@ def streams(seed: int, first_run: int, runs: int) -> NDArray[np.uint64]:
         each = range(first_run, first_run + runs)
         return np.array([[stream(seed, run, purpose) for purpose in (COINS, ARMS)] for run in each])
     # The pool once it holds the seed, read as 32-bit words; each word has been hashed into all of the pool.
-    pool = [np.full((runs, 2), word, dtype=np.uint32) for word in np.random.SeedSequence(seed).pool]
+    mixer = np.random.SeedSequence(seed)
+    pool: list[NDArray[np.uint32]] = [np.full((runs, 2), word, dtype=np.uint32) for word in mixer.pool]
     words = max(POOL, -(-seed.bit_length() // 32))
     constant = _A[0] * pow(_A[1], POOL * words, 1 << 32) % (1 << 32)
     run = np.arange(first_run, first_run + runs, dtype=np.uint32)[:, np.newaxis]
@@ -46,7 +47,8 @@ def streams(seed: int, first_run: int, runs: int) -> NDArray[np.uint64]:
         for i in range(POOL):
             before, constant = constant, constant * _A[1] % (1 << 32)
             hashed = (key ^ np.uint32(before)) * np.uint32(constant)
-            mixed: NDArray[np.uint32] = np.uint32(_MIX[0]) * pool[i] - np.uint32(_MIX[1]) * (hashed ^ (hashed >> np.uint32(16)))
+            hashed ^= hashed >> np.uint32(16)
+            mixed = pool[i] * np.uint32(_MIX[0]) - hashed * np.uint32(_MIX[1])
             pool[i] = mixed ^ (mixed >> np.uint32(16))
     found = np.empty((runs, 2, 8), dtype=np.uint32)
     constant = _B[0]
