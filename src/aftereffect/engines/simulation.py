@@ -394,7 +394,7 @@ def compare(first: Simulation, second: Simulation) -> Difference:
     (The command `aftereffect compare` simulates every player on one problem.)
 
     Run r of both simulations uses the same random streams, so their regrets are positively correlated, and the
-    difference is estimated more precisely than either mean.
+    difference is estimated more precisely than with independent runs.
     """
     for argument, value in (("first", first), ("second", second)):
         if not isinstance(value, Simulation):

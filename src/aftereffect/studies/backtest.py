@@ -97,10 +97,10 @@ class Backtest:
         span = f"between {amount(losses.low)} and {amount(losses.high)}{ends if self.inferred else ''}"
         found.append(f"The effect of one play is assumed to lie {span}.")
         d, T = losses.max_delay, losses.horizon
-        if d == 0:
+        if d == 0 or recording.kernel is not None:
             found.append(
-                "Every effect is assumed to arrive in the round of its play. If the column holds the totals of rounds, "
-                "this is not valid where effects linger: a total does not say which play it came from."
+                "The column is assumed to hold the whole effect of each play. If it holds the totals of rounds, this "
+                "is not valid where effects linger: a total does not say which play it came from."
             )
         beta = usual_bias(d, losses.direction, losses.low, losses.high)
         rate = beta * (1.0 - beta) ** d
