@@ -89,8 +89,8 @@ class Recording:
         if self.missing:
             raise InvalidHistory(
                 f"{self.name}: every arm must have a row in every round to be replayed, but {self.missing}; "
-                "with resample, plays of each arm are drawn at random instead, if the columns hold the effects of plays, "
-                "not totals"
+                "with resample, plays of each arm are drawn at random instead, if the columns hold the effects of "
+                "plays, not totals"
             )
         history = History(self.rounds, self.played, self.effects)
         if self.kernel is None:
