@@ -4,9 +4,7 @@ arm = player.ask()
 player.tell(total)        # play the arm, then report the total observed in that round
 """
 
-import ast
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aftereffect.core import VERSION
@@ -63,10 +61,58 @@ if TYPE_CHECKING:
 
 __version__ = VERSION
 
-# The imports above are for type checkers. A public name is imported on first access, from the module that they name:
+# The imports above are for type checkers. A public name is imported on first access, from this module of the package:
 # this saves time, and names of `service` and `studies` need the extras of the same names.
-_BLOCK = next(node for node in ast.parse(Path(__file__).read_text(encoding="utf-8")).body if isinstance(node, ast.If))
-_HOMES = {one.name: str(node.module) for node in _BLOCK.body if isinstance(node, ast.ImportFrom) for one in node.names}
+_HOMES = {
+    "AdaptiveTsallis": "bandits.adaptive_tsallis",
+    "AftereffectError": "core.errors",
+    "AftereffectWarning": "core.errors",
+    "BadDistribution": "core.errors",
+    "Bandit": "bandits.protocol",
+    "Certificate": "players.wrapper.certificate",
+    "Client": "service.client",
+    "CoinCleanWrapper": "players.wrapper.coin_clean",
+    "CoinsExhausted": "core.errors",
+    "CompositeLossWrapper": "players.wrapper.wrapper",
+    "CompositeLosses": "losses.composite",
+    "Exp3": "bandits.exp3",
+    "Exp3IX": "bandits.exp3_ix",
+    "History": "losses.replay",
+    "InvalidArgument": "core.errors",
+    "InvalidLosses": "core.errors",
+    "InvalidState": "core.errors",
+    "InvalidTotal": "core.errors",
+    "LinearBandit": "players.linear",
+    "Local": "service.local",
+    "LogBarrier": "bandits.log_barrier",
+    "Losses": "losses.protocol",
+    "Naive": "players.rivals.naive",
+    "OutOfTurn": "core.errors",
+    "Panel": "players.wrapper.panel",
+    "PanelRound": "players.protocol",
+    "Player": "players.protocol",
+    "ProblemError": "service.client",
+    "Round": "players.protocol",
+    "Simulation": "engines.simulation",
+    "Study": "studies.study",
+    "TsallisFTRL": "bandits.tsallis",
+    "TsallisINF": "bandits.tsallis_inf",
+    "UCB1": "bandits.ucb1",
+    "Uniform": "bandits.uniform",
+    "compare": "engines.simulation",
+    "default_player": "players.default",
+    "hard": "losses.hard",
+    "labelled": "players",
+    "plot": "engines.simulation",
+    "read_history": "studies.histories",
+    "replay_series": "losses.replay",
+    "restore": "players.registry",
+    "rivals": "players",
+    "simulate": "engines.simulation",
+    "spreads": "losses",
+    "tables": "losses",
+    "theory": "",
+}
 __all__ = sorted(_HOMES)
 
 
@@ -74,9 +120,9 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
-        home = import_module(_HOMES[name])
+        home = import_module(f"{__name__}.{_HOMES[name]}".rstrip("."))
     except ModuleNotFoundError as error:
-        extra = _HOMES[name].split(".")[1]
+        extra = _HOMES[name].partition(".")[0]
         if extra not in ("service", "studies"):
             raise
         # An AttributeError, so that hasattr and getattr with a default work where the extra is not installed.

@@ -1,7 +1,10 @@
 """The public names of the package: all are listed and exist; those that need an extra are imported on first use."""
 
+import ast
+import importlib
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +21,17 @@ def test_every_public_name_is_there_and_listed():
     assert set(ae.__all__) <= set(dir(ae))
     for name in ae.__all__:
         assert getattr(ae, name) is not None
+
+
+def test_names_are_imported_from_where_type_checkers_find_them():
+    source = ast.parse(Path(ae.__file__).read_text(encoding="utf-8"))
+    block = next(node for node in source.body if isinstance(node, ast.If))
+    imports = [node for node in block.body if isinstance(node, ast.ImportFrom)]
+    found = {one.name: node.module for node in imports for one in node.names}
+    assert sorted(found) == ae.__all__
+    for name, module in found.items():
+        home = importlib.import_module(str(module))
+        assert getattr(ae, name) is getattr(home, name), name
 
 
 def test_names_that_need_an_extra_are_not_imported_with_the_package():
