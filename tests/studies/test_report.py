@@ -1,19 +1,19 @@
 """The report: self-contained, true to the rows, the same bytes for the same rows, and clear about bad requests."""
 
 import base64
-import math
 import re
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.players import registry
 from aftereffect.studies.report import ratios, theorems, views
-from aftereffect.studies.report.charts import OWNERS, PALETTE, looks
+from aftereffect.studies.report.charts import COLOURS, MOST, Drawing, looks
 from aftereffect.studies.report.page import Page, Shaded, large
 from aftereffect.studies.report.sections import planned, write_report
 from aftereffect.studies.results import Results
@@ -131,7 +131,7 @@ def test_same_rows_give_the_same_bytes(results: Results, written: Path, tmp_path
 
 def test_findings_follow_the_rows(results: Results, tmp_path: Path) -> None:
     """Sentences are computed: with other regrets another player wins, and a bound is broken."""
-    winner = re.compile(r"Of the players for any losses, the least regret is that of (.*?) on all 2\.")
+    winner = re.compile(r"Among the players for any losses, (.*?) has the least regret on both instances\.")
     for who in ("wrapper, Exp3", "uniform play"):
         named = views.readable(results.rows)
         better = pl.when(named["who"] == who).then(pl.lit(7.0)).otherwise(pl.lit(1e6))
@@ -203,16 +203,15 @@ def hand_made() -> pl.DataFrame:
 
 
 def test_ratios_by_hand() -> None:
-    # The reference has no regret above 0 on y: b does worse there.
-    on_y = {("a", "y"): 1.0, ("b", "y"): math.inf}
-    assert ratios.relative(hand_made(), "a") == {("a", "x"): 1.0, ("b", "x"): 0.5, ("c", "x"): -0.25} | on_y
+    on_x = {("a", "x"): (10.0, 10.0), ("b", "x"): (5.0, 10.0), ("c", "x"): (-2.5, 10.0)}
+    assert ratios.relative(hand_made(), "a") == on_x | {("a", "y"): (-1.0, -1.0), ("b", "y"): (4.0, -1.0)}
     # On y only two play; of three kinds of players, the best on each instance.
     found = ratios.best(hand_made())
     assert found == {
         "x": {"stochastic losses": ("c", -2.5), "labels": ("b", 5.0), "any losses": ("a", 10.0)},
         "y": {"any losses": ("a", -1.0), "labels": ("b", 4.0)},
     }
-    assert ratios.tally(found)[1].endswith("losses of one law, the least regret is that of c on all 1.")
+    assert ratios.tally(found)[1].endswith("losses of one law, c has the least regret on 1 of 2 instances (x).")
 
 
 def test_regret_surely_below_0_is_told(results: Results, tmp_path: Path) -> None:
@@ -226,6 +225,36 @@ def test_regret_surely_below_0_is_told(results: Results, tmp_path: Path) -> None
     found = Results(rows.select(results.rows.columns), results.times, {}, [])
     text = read(write_report(asked, found, tmp_path)).text
     assert f"Regret is below 0, better than the best fixed arm, on {place} (1 player)." in text
+
+
+def test_panels_show_lines_that_dip_below_their_last_value(
+    results: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    middle = results.rows["round"].is_between(100, 200)
+    rows = results.rows.with_columns(pl.when(middle).then(-80.0).otherwise(pl.col("regret")).alias("regret"))
+    drawings: list[Drawing] = []
+    monkeypatch.setattr(Page, "figure", lambda page, drawing, caption: drawings.append(drawing))
+    write_report(study(report={"figures": ["curves"]}), Results(rows, results.times, {}, []), tmp_path)
+    lows = []
+    for ax in drawings[0].figure.axes:
+        values = np.concatenate([np.asarray(line.get_ydata()) for line in ax.lines if line.get_label() in COLOURS])
+        lows.append(values.min())
+        assert ax.get_ylim()[0] < values.min()
+        assert ax.get_ylim()[1] > values.max()
+    assert set(lows) == {-80.0}
+
+
+def test_regrets_below_0_have_no_ratio_and_small_differences_no_strong_colour(
+    results: Results, tmp_path: Path
+) -> None:
+    named = views.readable(results.rows)
+    regrets = {"wrapper, Tsallis FTRL": 2.0, "wrapper, Exp3": -0.5, "uniform play": 100.0}
+    rows = results.rows.with_columns(named["who"].replace_strict(regrets, return_dtype=pl.Float64).alias("regret"))
+    page = write_report(study(report={"figures": ["ratios"]}), Results(rows, results.times, {}, []), tmp_path)
+    [line] = re.findall(r"<th scope=.row.>wrapper, Exp3</th>(.*?)</tr>", page.read_text(encoding="utf-8"))[:1]
+    entries = re.findall(r"<td[^>]*rgba\([\d,]*,([\d.]+)\)[^>]*>(.*?)</td>", line)
+    assert entries[0] == ("0.60", "≤ 0")
+    assert all(0.0 < float(weight) < 0.2 for weight, _ in entries[1:])
 
 
 def test_worst_row_is_the_greatest_regret(results: Results) -> None:
@@ -251,26 +280,28 @@ def test_names_show_what_differs(results: Results) -> None:
 
 def test_looks_are_stable_and_run_out() -> None:
     many = looks([str(k) for k in range(10)], first="9")
-    assert many["9"].colour == PALETTE[0]
-    assert len({look.colour for look in many.values() if look.front}) == len(PALETTE)
+    assert many["9"].colour == COLOURS["default player"]
+    assert len({look.colour for look in many.values() if look.front}) == MOST
     assert [name for name, look in many.items() if not look.front] == ["7", "8"]
 
 
 def test_a_known_player_has_one_colour_in_all_reports() -> None:
-    few = looks(["wrapper, UCB1", "default player", "wrapper, Tsallis FTRL"], first="wrapper, Tsallis FTRL")
-    many = looks(["uniform play", *(str(k) for k in range(5)), "wrapper, Tsallis FTRL", "default player"])
-    for name in ("default player", "wrapper, Tsallis FTRL"):
-        assert few[name] == many[name]
-    assert len({look.colour for look in many.values()}) == len(PALETTE)
-    labels = {registry.find(name).label(settings) for name, settings in registry.COMPARED}
-    assert set(OWNERS) <= labels
+    labels = [registry.find(name).label(settings) for name, settings in registry.COMPARED]
+    assert set(COLOURS) == set(labels)
+    assert len(set(COLOURS.values())) == len(labels)
+    alone = {name: looks([name])[name] for name in labels}
+    for k in range(len(labels)):
+        # Beside other players, and beside names that are not in the catalogue.
+        several = looks([*labels[k : k + 5], "mine", "yours"])
+        assert all(several[name] == alone[name] for name in labels[k : k + 5])
+        assert len({look.colour for look in several.values()}) == len(several)
 
 
 def test_page_parts() -> None:
     page = Page("t")
     page.table(["a", "b"], [["<x>", Shaded("1", -2.0)]], caption="c", folded="open")
     assert "&lt;x&gt;" in page.render()
-    assert 'style="background:rgb(146,197,222);' in page.render()
+    assert 'style="background:rgba(73,158,200,0.60)"' in page.render()
     with pytest.raises(ValueError, match="zip"):
         page.table(["a", "b"], [["x"]])
     page.section("One")

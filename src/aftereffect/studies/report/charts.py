@@ -1,7 +1,7 @@
 """The style of figures, and how they are saved: as SVG, PDF and PNG, with equal bytes for equal numbers.
 
-The colours are those of Okabe and Ito, which can be distinguished with any common form of colour blindness; lines also
-have different markers.
+The first colours are those of Okabe and Ito, which can be distinguished with any common form of colour blindness; lines
+also have different markers.
 """
 
 import io
@@ -20,13 +20,20 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#6A51A3", "#4D4D4D")
+COLOURS = {
+    "default player": "#0072B2", "wrapper, Tsallis FTRL": "#D55E00", "naive Exp3": "#009E73",
+    "Zimmert-Seldin, simple": "#CC79A7", "delayed Exp3": "#E69F00", "wrapper, Exp3": "#56B4E9",
+    "UCB on clean windows": "#6A51A3", "uniform play": "#4D4D4D", "wrapper, Tsallis-INF": "#8C510A",
+    "wrapper, UCB1": "#999933", "fixed blocks": "#117733", "CLW 2018": "#B3B300", "naive UCB1": "#882255",
+    "ARS-UCB": "#E7298A", "BOLD, Exp3": "#7CB342", "QPM-D, UCB1": "#332288", "wrapper, unknown d": "#AA4499",
+    "wrapper, doubling T": "#F4A582", "mini-batches": "#661100", "blinded bandit": "#44AA99", "ARS-Exp3": "#DDAA33",
+    "ODAAF": "#1B9E9E", "ODAAF-B": "#004488", "ODAAF-V": "#9970AB", "linear composite": "#BB5566",
+    "delayed UCB1": "#8DA0CB", "Zimmert-Seldin, advanced": "#7A0177",
+}  # fmt: skip
+"""The colours of the catalogue's players, in all reports. Other names have those of players that are not shown."""
 MARKS = ("o", "s", "^", "D", "v", "P", "X", "*")
-OWNERS = (
-    "default player", "wrapper, Tsallis FTRL", "naive Exp3", "Zimmert-Seldin, simple", "delayed Exp3", "wrapper, Exp3",
-    "UCB on clean windows", "uniform play",
-)  # fmt: skip
-"""The players whose colour in PALETTE is the same in all reports; a figure without them gives it to others."""
+MOST = len(MARKS)
+"""The largest number of lines with a colour of their own in a figure."""
 FAINT = "#B9BFC6"
 """The colour of further lines when all others are in use."""
 GREY = "#6b737c"
@@ -55,7 +62,7 @@ class Look(NamedTuple):
 
 
 def looks(names: Iterable[str], first: str | None = None) -> dict[str, Look]:
-    """Return a style for each name: OWNERS have their own, the others those that are left; from the ninth on grey.
+    """Return a style for each name: players have their own colour, others one that is left; from the ninth on grey.
 
     first: a name that is never grey.
 
@@ -63,10 +70,11 @@ def looks(names: Iterable[str], first: str | None = None) -> dict[str, Look]:
     ['#009E73', '#D55E00', '#0072B2']
     """
     listed = list(dict.fromkeys(names))
-    front = sorted(listed, key=lambda name: name != first)[: len(PALETTE)]
-    free = (k for k, owner in enumerate(OWNERS) if owner not in front)
-    places = {name: OWNERS.index(name) if name in OWNERS else next(free) for name in front}
-    found = {name: Look(PALETTE[k], MARKS[k], True) for name, k in places.items()}
+    front = sorted(listed, key=lambda name: name != first)[:MOST]
+    free = (owner for owner in COLOURS if owner not in front)
+    owners = {name: name if name in COLOURS else next(free) for name in front}
+    marks = {owner: MARKS[k % MOST] for k, owner in enumerate(COLOURS)}
+    found = {name: Look(COLOURS[owner], marks[owner], True) for name, owner in owners.items()}
     return {name: found.get(name, Look(FAINT, ".", False)) for name in listed}
 
 

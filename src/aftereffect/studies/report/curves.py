@@ -41,11 +41,11 @@ def _references(ax: "Axes", here: pl.DataFrame) -> None:
     ax.plot(one["round"], one["uniform_regret"], color=GREY, ls="--", lw=1.1, label="uniform play, exactly")
     rate = [theory.lower_bound_rate(K, d, int(t)) for t in rounds]
     ax.plot(rounds, rate, color=GREY, ls=":", lw=1.3, label="rate of the lower bound")
-    top = float(np.nanmax(here["regret"].to_numpy()))
+    regrets = here.select("regret", "uniform_regret").to_numpy()
+    low, top = float(np.nanmin(regrets)), float(np.nanmax(regrets))
     bound = here.filter(who=views.reference(here))["bound"][0]
-    finals = views.finals(here)["regret"].to_numpy()
     # A regret below 0 has no logarithm.
-    long = rounds[0] * 50 <= rounds[-1] and float(np.nanmin(finals)) > -0.02 * float(np.nanmax(np.abs(finals)))
+    long = rounds[0] * 50 <= rounds[-1] and low > -0.02 * top
     if bound is not None and bound < (T if long else 1.1 * top):
         ax.axhline(bound, color="#1c1e21", lw=0.9, ls="-.", label="bound of Theorem 4")
     if long:
@@ -56,7 +56,7 @@ def _references(ax: "Axes", here: pl.DataFrame) -> None:
         ax.xaxis.set_major_formatter("{x:,.0f}")
         ax.yaxis.set_major_formatter("{x:,.0f}")
         ax.locator_params(axis="x", nbins=5)
-        ax.set_ylim(min(float(np.nanmin(finals)), 0.0) - 0.05 * top, 1.1 * top)
+        ax.set_ylim(1.05 * min(low, 0.0) - 0.05 * top, 1.1 * top - 0.05 * min(low, 0.0))
 
 
 def against(page: Page, rows: pl.DataFrame, name: str) -> list[str]:

@@ -22,7 +22,7 @@ from aftereffect.studies.report.charts import FORMATS, Drawing, written
 
 
 class Shaded(NamedTuple):
-    """A table entry with a background: blue for tone −1 (good), white for 0, orange for 1 (bad)."""
+    """A table entry with a background: blue for tone −1 (good), none for 0, orange for 1 (bad)."""
 
     text: str
     tone: float
@@ -32,7 +32,6 @@ Entry = str | Shaded
 
 WIDE, LONG = 6, 20
 """A table with more columns than WIDE may be wider than the text; one with more rows than LONG may be folded."""
-GOOD, BAD = (146, 197, 222), (253, 174, 97)
 
 
 @dataclass(eq=False, repr=False)
@@ -90,8 +89,7 @@ class Page:
             entries = [entry if isinstance(entry, Shaded) else Shaded(entry, math.nan) for entry in row]
             cells = [f'<th scope="row">{marked(entries[0].text)}</th>']
             for entry, style in zip(entries[1:], styles[1:], strict=True):
-                ground = f' style="background:{colour(entry.tone)};color:#1c1e21"' if math.isfinite(entry.tone) else ""
-                cells.append(f"<td{style}{ground}>{marked(entry.text)}</td>")
+                cells.append(f"<td{style}{ground(entry.tone)}>{marked(entry.text)}</td>")
             lines.append(f"<tr>{''.join(cells)}</tr>")
         fold = folded and len(lines) > LONG
         above = caption or ("" if fold else folded)
@@ -172,31 +170,40 @@ def paragraphs(words: str, style: str = "") -> str:
     return "\n".join(f"<p{style}>{marked(' '.join(part.split()))}</p>" for part in re.split(r"\n\s*\n", words.strip()))
 
 
-def colour(tone: float) -> str:
-    """Return the background colour of a shaded entry.
+def ground(tone: float) -> str:
+    """Return the background of a shaded entry as an attribute, translucent, so that it suits a light and a dark page.
 
-    >>> colour(0.0), colour(-2.0)
-    ('rgb(255,255,255)', 'rgb(146,197,222)')
+    >>> ground(-2.0), ground(math.nan)
+    (' style="background:rgba(73,158,200,0.60)"', '')
     """
-    end, weight = (BAD if tone > 0.0 else GOOD), min(abs(tone), 1.0)
-    return f"rgb({','.join(str(round(255 + weight * (part - 255))) for part in end)})"
+    end, weight = ("250,120,0" if tone > 0.0 else "73,158,200"), 0.6 * min(abs(tone), 1.0)
+    return f' style="background:rgba({end},{weight:.2f})"' if math.isfinite(tone) else ""
 
 
 def share(value: float) -> Entry:
-    """Return a share of the regret of uniform play as a shaded entry, white at one half."""
+    """Return a share of the regret of uniform play as a shaded entry, without colour at one half."""
     return Shaded(f"{value:.0%}", 2.0 * value - 1.0) if math.isfinite(value) else "–"
 
 
-def ratio(value: float, text: str | None = None) -> Entry:
-    """Return a ratio of regrets as a shaded entry: white at 1, blue below, orange above; fully blue below 0.
+def ratio(value: float | None) -> Entry:
+    """Return a ratio of regrets as a shaded entry: blue below 1, orange above; a dash if there is none.
 
-    >>> ratio(1.0), ratio(-0.5), ratio(math.nan)
-    (Shaded(text='1.00', tone=0.0), Shaded(text='-0.50', tone=-1.0), '–')
+    >>> ratio(1.0), ratio(0.0), ratio(math.nan)
+    (Shaded(text='1.00', tone=0.0), Shaded(text='≤ 0', tone=-1.0), '–')
     """
-    if math.isnan(value) or (text is None and math.isinf(value)):
-        return text or "–"
-    tone = min(math.log2(max(value, 0.05)) / 2.5, 1.0) if value > 0.0 else -1.0
-    return Shaded(f"{value:.2f}" if text is None else text, tone)
+    if value is None or not math.isfinite(value):
+        return "–"
+    return Shaded(f"{value:.2f}" if value > 0.0 else "≤ 0", contrast(value, 1.0))
+
+
+def contrast(value: float, other: float, least: float = 0.0) -> float:
+    """Return how much a regret differs from another, as a tone: their difference as a share of the larger, or of
+    `least` if that is more, so that two regrets near 0 have about the same colour.
+
+    >>> contrast(2.0, 1.0), contrast(1.0, 2.0), contrast(2.0, -1.0, 30.0)
+    (0.5, -0.5, 0.1)
+    """
+    return (value - other) / max(abs(value), abs(other), least, 1e-9)
 
 
 def number(value: float | None, digits: int = 0) -> str:

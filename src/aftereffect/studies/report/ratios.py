@@ -6,7 +6,7 @@ import statistics
 import polars as pl
 
 from aftereffect.studies.report import views
-from aftereffect.studies.report.page import Entry, Page, number, plus_minus, ratio
+from aftereffect.studies.report.page import Entry, Page, Shaded, contrast, number, plus_minus, ratio
 
 GROUPS = {
     "any losses": ("best on any losses", "for any losses"),
@@ -14,6 +14,8 @@ GROUPS = {
     "labels": ("best with labels", "with labels"),
 }
 """What players need, from least to most: the table heading for the best of them, and the words after "the players"."""
+NEAR = 0.1
+"""Differences are judged against at least this share of the largest regret on the instance."""
 
 Best = dict[str, dict[str, tuple[str, float]]]
 """By instance and group, the player with the least regret, and this regret."""
@@ -51,9 +53,11 @@ def ratios(page: Page, rows: pl.DataFrame) -> list[str]:
 def _overview(page: Page, shown: pl.DataFrame, first: str) -> None:
     places = views.names(shown, "where")
     found = relative(shown, first)
-    finite = [(who, value) for (who, _), value in found.items() if math.isfinite(value)]
-    players = views.names(shown, "who")
-    medians = {who: statistics.median([value for of, value in finite if of == who] or [math.inf]) for who in players}
+    largest = {where: max(abs(own) for (_, place), (own, _) in found.items() if place == where) for where in places}
+    medians = {}
+    for who in views.names(shown, "who"):
+        values = [max(own, 0.0) / base for (of, _), (own, base) in found.items() if of == who and base > 0.0]
+        medians[who] = statistics.median(values or [math.inf])
     grouped = shown.group_by("who", "where").agg((1000.0 * pl.col("regret") / pl.col("horizon")).mean(), pl.len())
     means = {(who, where): (mean, count) for who, where, mean, count in grouped.iter_rows()}
     most = {where: max(count for (_, place), (_, count) in means.items() if place == where) for where in places}
@@ -64,30 +68,23 @@ def _overview(page: Page, shown: pl.DataFrame, first: str) -> None:
         for where in places:
             mean, count = means.get((who, where), (math.nan, most[where]))
             text = number(mean, 1 if abs(mean) < 9.95 else 0) + "†" * (count < most[where])
-            line.append(ratio(found.get((who, where), math.nan), text))
+            own, base = found.get((who, where), (math.nan, math.nan))
+            line.append(Shaded(text, contrast(own, base, NEAR * largest[where])))
         table.append(line)
     partial = any(count < most[where] for (_, where), (_, count) in means.items())
-    caption = f"Regret per 1,000 rounds, the mean over all sizes. Blue: less than that of {first}, orange: more. "
-    caption += "Below 0: better than the best fixed arm. A star: the player needs labels. "
+    caption = f"Regret per 1,000 rounds, the mean over all sizes. Blue: less than {first}, orange: more, pale if the "
+    caption += "difference is small. Below 0: better than the best fixed arm. A star: the player needs labels. "
     caption += "A dagger: the player can play at some of the sizes only. " * partial
-    caption += f"The median, over all instances, is that of the ratio to the regret of {first}."
+    caption += f"Median ratio: of the regret to that of {first}, over the instances where the latter is above 0."
     page.table(["player", "median ratio", *places], table, caption=caption)
 
 
-def relative(shown: pl.DataFrame, first: str) -> dict[tuple[str, str], float]:
-    """Return, by player and instance, mean regret over that of `first` on the same sizes.
-
-    If the latter is not above 0, there is no ratio: infinity for a larger regret, minus infinity for a smaller one.
-    """
+def relative(shown: pl.DataFrame, first: str) -> dict[tuple[str, str], tuple[float, float]]:
+    """Return, by player and instance, the sums of its regrets and of those of `first` over the sizes that both play."""
     keys = ["where", *views.SIZES, "seed"]
     base = shown.filter(who=first).select(*keys, pl.col("regret").alias("base"))
-    both = shown.join(base, on=keys, maintain_order="left")
-    sums = both.group_by("who", "where").agg(pl.col("regret").sum(), pl.col("base").sum())
-    found = {}
-    for who, where, regret, base in sums.iter_rows():
-        same = 1.0 if regret == base else math.copysign(math.inf, regret - base)
-        found[who, where] = regret / base if base > 0.0 else same
-    return found
+    sums = shown.join(base, on=keys).group_by("who", "where").agg(pl.col("regret").sum(), pl.col("base").sum())
+    return {(who, where): (own, other) for who, where, own, other in sums.iter_rows()}
 
 
 def best(shown: pl.DataFrame) -> Best:
@@ -125,8 +122,8 @@ def tally(found: Best) -> list[str]:
     """Return sentences on how many instances each player is the best of its group on.
 
     >>> tally({"x": {"any losses": ("a", 3.0), "labels": ("b", 1.0)}, "y": {"any losses": ("a", 2.0)}})
-    ['Of the players for any losses, the least regret is that of a on all 2.', \
-'Of the players with labels, the least regret is that of b on all 1.']
+    ['Among the players for any losses, a has the least regret on both instances.', \
+'Among the players with labels, b has the least regret on 1 of 2 instances (x).']
     """
     notes = []
     for group, (_, words) in GROUPS.items():
@@ -134,15 +131,12 @@ def tally(found: Best) -> list[str]:
         for where, here in found.items():
             if group in here:
                 wins.setdefault(here[group][0], []).append(where)
-        total = sum(len(places) for places in wins.values())
-        ordered = sorted(wins.items(), key=lambda pair: -len(pair[1]))
-        if len(ordered) == 1:
-            listed = f"{ordered[0][0]} on all {total}"
-        else:
-            listed = "; ".join(
-                f"{who} on {f'{len(places)} of {total}' if len(places) > 3 else ', '.join(places)}"
-                for who, places in ordered
-            )
-        if ordered:
-            notes.append(f"Of the players {words}, the least regret is that of {listed}.")
+        listed = []
+        for who, places in sorted(wins.items(), key=lambda pair: -len(pair[1])):
+            share = f"{len(places)} of {len(found)} instances" + f" ({'; '.join(places)})" * (len(places) <= 3)
+            if len(places) == len(found):
+                share = {1: places[0], 2: "both instances"}.get(len(found), f"all {len(found)} instances")
+            listed.append(f"{who} has the least regret on {share}")
+        if listed:
+            notes.append(f"Among the players {words}, {'; '.join(listed)}.")
     return notes

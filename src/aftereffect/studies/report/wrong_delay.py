@@ -23,7 +23,7 @@ def wrong_delay(page: Page, rows: pl.DataFrame) -> list[str]:
 
 
 def compared(finals: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows of players with a wrong d, compared with the same player with the right d.
+    """Return the rows of players with a wrong d, compared with the same player with the right d, if that has regret.
 
     told: the wrong d. ratio: of the two regrets. sure: their difference in standard errors.
     """
@@ -33,7 +33,7 @@ def compared(finals: pl.DataFrame) -> pl.DataFrame:
     marked = finals.with_columns(told, same)
     keys = ["player", "same", "where", *views.SIZES, "seed"]
     right = marked.filter(pl.col("told").is_null()).select(*keys, known="regret", known_error="standard_error")
-    both = marked.drop_nulls("told").join(right, on=keys, maintain_order="left")
+    both = marked.drop_nulls("told").join(right, on=keys, maintain_order="left").filter(pl.col("known") > 0.0)
     error = (pl.col("standard_error").fill_null(0.0) ** 2 + pl.col("known_error").fill_null(0.0) ** 2).sqrt()
     return both.with_columns(
         ratio=pl.col("regret") / pl.col("known"), sure=(pl.col("regret") - pl.col("known")) / error
