@@ -131,7 +131,7 @@ def test_same_rows_give_the_same_bytes(results: Results, written: Path, tmp_path
 
 def test_findings_follow_the_rows(results: Results, tmp_path: Path) -> None:
     """Sentences are computed: with other regrets another player wins, and a bound is broken."""
-    winner = re.compile(r"Among the players for any losses, (.*?) has the least regret on both instances\.")
+    winner = re.compile(r"Least regret among the players for any losses: (.*?) on both instances\.")
     for who in ("wrapper, Exp3", "uniform play"):
         named = views.readable(results.rows)
         better = pl.when(named["who"] == who).then(pl.lit(7.0)).otherwise(pl.lit(1e6))
@@ -211,7 +211,7 @@ def test_ratios_by_hand() -> None:
         "x": {"stochastic losses": ("c", -2.5), "labels": ("b", 5.0), "any losses": ("a", 10.0)},
         "y": {"any losses": ("a", -1.0), "labels": ("b", 4.0)},
     }
-    assert ratios.tally(found)[1].endswith("losses of one law, c has the least regret on 1 of 2 instances (x).")
+    assert ratios.tally(found)[1].endswith("for stochastic losses: c on 1 of 2 instances (x).")
 
 
 def test_regret_surely_below_0_is_told(results: Results, tmp_path: Path) -> None:

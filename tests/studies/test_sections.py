@@ -38,10 +38,10 @@ def test_ratios_to_the_player_told_the_truth() -> None:
 def test_the_notes_say_what_a_wrong_delay_costs() -> None:
     page = Page("t")
     short, long = wrong_delay.wrong_delay(page, told())
-    better = "it does surely better than the player told the true delay in 1 and surely worse in 1"
-    assert f"of 2 cells, {better}" in short
+    better = "its regret is significantly lower than with the true delay in 1 and significantly higher in 1"
+    assert f"in 2 cells, {better}" in short
     assert "2.0 times as high, on random splits with d = 64, which is 150% of uniform play's" in short
-    assert "its regret is 3.0 to 3.0 times that of the player told the true delay" in long
+    assert "its regret is 3.0 to 3.0 times that with the true delay" in long
     assert "d\u00a0=\u00a016" in page.render()
 
 
@@ -67,5 +67,5 @@ def test_the_sentence_is_about_players_that_assume_no_law() -> None:
     page = Page("t")
     (note,) = price.price(page, priced())
     assert note.startswith("The price of not having labels, at K = 4, d = 5, T = 9 and at worst over the instances:")
-    assert note.endswith("CLW 2018 has 4.0 times the regret of delayed Exp3; the rates say 1.6.")
+    assert note.endswith("CLW 2018 has 4.0 times the regret of delayed Exp3; the rates predict 1.6.")
     assert "theory, √((d+1)K/(d+K))" in page.render()

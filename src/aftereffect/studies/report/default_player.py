@@ -129,13 +129,13 @@ def _against_paper(page: Page, cells: pl.DataFrame) -> list[str]:
             for row in above.sort("sure", descending=True).iter_rows(named=True)
         ]
         headings = ["instance", "sizes", "default player", "the paper's tuning", "standard errors above"]
-        page.table(headings, table, words=(1,), caption="Cells where it is worse than 1.05 times the paper's tuning.")
+        page.table(headings, table, words=(1,), caption="Regret above 1.05 times that of the paper's tuning.")
     return [
         f"Against the paper's tuning: {geometric_mean(clear['ratio']):.3f} times its regret in the {clear.height:,} "
         f"cells with a gap of at least {CLEAR_GAP:g} and {MANY:g} updates an arm, "
         f"{geometric_mean(cells['ratio']):.3f} times in all {cells.height:,} (geometric means).",
-        f"In {above.height or 'no'} cell{'s' * (above.height > 1)} it is above 1.05 times the paper's regret by more "
-        f"than {FAR:g} standard errors.",
+        f"Its regret is more than {FAR:g} standard errors above 1.05 times that of the paper's tuning in "
+        f"{above.height or 'no'} cell{'s' * (above.height > 1)}.",
     ]
 
 
@@ -148,8 +148,8 @@ def _against_rivals(page: Page, cells: pl.DataFrame) -> list[str]:
     table = [
         [str(who), f"{part.height:,}", number(geometric_mean(part["rival_ratio"]), 2)] for (who,), part in by_rival
     ]
-    caption = "Who had the least mean regret of all that need no labels, in how many cells, and the default player's "
-    page.table(["rival", "cells", "ratio"], table, caption=caption + "regret over theirs there (geometric mean).")
+    caption = "The player without labels that has the least mean regret, in how many cells, and the default player's "
+    page.table(["rival", "cells", "ratio"], table, caption=caption + "regret over its regret there (geometric mean).")
     clear = met.filter("clear")
     return [
         f"Against the best of the rivals in each of {met.height:,} cells, chosen in hindsight: "

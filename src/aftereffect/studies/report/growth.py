@@ -116,10 +116,10 @@ def scaling(page: Page, rows: pl.DataFrame) -> list[str]:
     what = "greatest mean regret over the instances of this study" if several else "mean regret"
     page.text(
         f"For every player and size the {what} is taken, and a power law fitted to it by least squares in logarithms. "
-        "Exponents come with their standard errors. Each rate of the table in Section 1 of the paper then gets one "
-        "constant of its own; the typical deviation of the measured regrets from it says how well it describes them."
+        "Exponents have their standard errors. Then one constant is fitted to each rate of the table in Section 1 of "
+        "the paper; the typical deviation of the measured regrets from it shows how well it describes them."
     )
-    caption = "Worst regret, brought by the fit to the same sizes but for the one on the axis; lines and numbers are "
+    caption = "Worst regret, adjusted by the fit to common values of the sizes not on the axis; lines and numbers are "
     page.figure(scaling_chart(found, names), caption + "the fitted exponents.")
     rates = list(section_one(1.0, 0.0, 1.0))
     table: list[list[Entry]] = []
@@ -138,8 +138,8 @@ def scaling(page: Page, rows: pl.DataFrame) -> list[str]:
     unlearned = worst.filter(pl.col("regret") > 0.8 * pl.col("uniform_regret")).height
     if unlearned:
         notes.append(
-            f"In {unlearned} of {worst.height} sizes the worst regret is above 80% of uniform play's: there, a larger "
-            "gap or a longer horizon would have been needed to see the whole of it."
+            f"At {unlearned} of {worst.height} sizes the worst regret is above 80% of uniform play's: there, the "
+            "horizon is too short for the player to learn."
         )
     return notes
 
@@ -160,9 +160,9 @@ def _terms(page: Page, found: Mapping[str, Growth], names: Sequence[str]) -> Non
         return
     page.section("Why exponents are not 1/2")
     page.text(
-        "A rate is what is left at large sizes. At the sizes that were played, theory itself has other exponents: a "
-        "base pays for telling K arms apart with its penalty, 2η(√K − 1) or ln K/η, and a wrapper carries this to "
-        "rounds through blocks of 1/p rounds whose windows hold d+1 of 2d+1 parts. No constant is fitted here: the "
+        "A rate describes large sizes. At the sizes that were played, theory itself has other exponents: the regret "
+        "of a base has the penalty of its regulariser, 2η(√K − 1) or ln K/η, and a wrapper multiplies it by 1/p, the "
+        "rounds per block, and by (2d+1)/(d+1), as windows hold d+1 of 2d+1 parts. No constant is fitted here: the "
         "terms are those of the proofs, with the learning rates that were played. The labelled player has two "
         "regularisers and two penalties, 2√T(√K − 1) and √(2dT ln K)."
     )
@@ -171,7 +171,7 @@ def _terms(page: Page, found: Mapping[str, Growth], names: Sequence[str]) -> Non
     moving = [name for name in ("d+1", "K") if any(len(each[name]) > 1 for each in slopes.values())]
     if moving:
         caption = "Exponents from one size to the next, all else equal: measured (dots, with 95% intervals) and of the "
-        caption += "leading term (lines). Where a line runs into 1/2, so does the rate."
+        caption += "leading term (lines). The exponent of the rate is 1/2 (dashed)."
         page.figure(slopes_chart(slopes, moving), caption)
 
 

@@ -20,10 +20,10 @@ def price(page: Page, rows: pl.DataFrame) -> list[str]:
     page.section("The price")
     page.text(
         "For every player and size the worst mean regret over this study's instances is taken. The price is that of a "
-        "player without labels over the least of those with labels and a guarantee for any losses. Theory's price is "
+        "player without labels over the least of those with labels and a guarantee for any losses. Theory predicts "
         "√((d+1)K/(d+K))."
     )
-    page.figure(price_chart(priced), "The price of not having labels, and what the rates say it is (dotted).")
+    page.figure(price_chart(priced), "The price of not having labels: measured, and predicted by the rates (dotted).")
     sizes = ["n_arms", "horizon"]
     theory = priced.unique([*sizes, "max_delay"], maintain_order=True)
     theory = theory.with_columns(who=pl.lit(THEORY), price="expected")
@@ -76,6 +76,6 @@ def sentences(here: pl.DataFrame) -> list[str]:
     far = here.filter(~pl.col("stochastic"), max_delay=here["max_delay"].max()).sort("price", "who")
     return [
         f"The price of not having labels, at {views.size_label(row)} and at worst over the instances: {row['who']} has "
-        f"{row['price']:.1f} times the regret of {row['best_who']}; the rates say {row['expected']:.1f}."
+        f"{row['price']:.1f} times the regret of {row['best_who']}; the rates predict {row['expected']:.1f}."
         for row in far.head(1).iter_rows(named=True)
     ]

@@ -9,8 +9,8 @@ from aftereffect.studies.report import views
 from aftereffect.studies.report.page import Entry, Page, Shaded, contrast, number, plus_minus, ratio
 
 GROUPS = {
-    "any losses": ("best on any losses", "for any losses"),
-    "stochastic losses": ("best on one law", "for losses of one law"),
+    "any losses": ("best, any losses", "for any losses"),
+    "stochastic losses": ("best, stochastic losses", "for stochastic losses"),
     "labels": ("best with labels", "with labels"),
 }
 """What players need, from least to most: the table heading for the best of them, and the words after "the players"."""
@@ -113,8 +113,8 @@ def _best_table(page: Page, shown: pl.DataFrame, found: Best, first: str) -> Non
             line += [who, number(regret)]
         table.append([*line, number(own.get(where)), number(uniform[where])])
     headings = ["instance", *(word for group in groups for word in (GROUPS[group][0], "regret")), first, "uniform"]
-    caption = "The least regret of the players with guarantees for any losses, of those for losses drawn from one law, "
-    caption += "and of those that see labels; sizes taken together. Players that cannot play every size are left out."
+    caption = "The least regret of the players with guarantees for any losses, of those for stochastic losses, and "
+    caption += "of those that see labels; sizes taken together. Players that cannot play every size are left out."
     page.table(headings, table, words=range(1, 2 * len(groups), 2), caption=caption)
 
 
@@ -122,8 +122,8 @@ def tally(found: Best) -> list[str]:
     """Return sentences on how many instances each player is the best of its group on.
 
     >>> tally({"x": {"any losses": ("a", 3.0), "labels": ("b", 1.0)}, "y": {"any losses": ("a", 2.0)}})
-    ['Among the players for any losses, a has the least regret on both instances.', \
-'Among the players with labels, b has the least regret on 1 of 2 instances (x).']
+    ['Least regret among the players for any losses: a on both instances.', \
+'Least regret among the players with labels: b on 1 of 2 instances (x).']
     """
     notes = []
     for group, (_, words) in GROUPS.items():
@@ -136,7 +136,7 @@ def tally(found: Best) -> list[str]:
             share = f"{len(places)} of {len(found)} instances" + f" ({'; '.join(places)})" * (len(places) <= 3)
             if len(places) == len(found):
                 share = {1: places[0], 2: "both instances"}.get(len(found), f"all {len(found)} instances")
-            listed.append(f"{who} has the least regret on {share}")
+            listed.append(f"{who} on {share}")
         if listed:
-            notes.append(f"Among the players {words}, {'; '.join(listed)}.")
+            notes.append(f"Least regret among the players {words}: {'; '.join(listed)}.")
     return notes

@@ -20,8 +20,8 @@ def bounds(page: Page, rows: pl.DataFrame) -> list[str]:
     """Compare the worst measured regret with Theorem 4, Corollary 7, the tuned bound and the lower bound."""
     worst = views.worst(views.of_regret(rows.filter(pl.col("bound").is_not_null())))
     page.section("Regret against its bounds")
-    caption = "The greatest mean regret over this study's instances, and what theory promises for it. "
-    page.figure(bounds_chart(worst), caption + "Bounds above T say nothing.")
+    caption = "The greatest mean regret over this study's instances, and its bounds. "
+    page.figure(bounds_chart(worst), caption + "Bounds above T are trivial.")
     worst = worst.with_columns(limit=pl.min_horizontal("bound", pl.col("horizon").cast(pl.Float64)))
     trivial = pl.when(pl.col("bound") < pl.col("horizon")).then(pl.lit("")).otherwise(pl.lit(" of T"))
     worst = worst.with_columns(share=pl.col("regret") / pl.col("limit"), of=trivial)

@@ -49,15 +49,15 @@ def notes(part: pl.DataFrame, who: str) -> list[str]:
         better, worse = short.filter(pl.col("sure") < -FAR).height, short.filter(pl.col("sure") > FAR).height
         worst = short.sort("ratio", descending=True).row(0, named=True)
         found.append(
-            f"{who}, where effects last longer: of {short.height} cells, it does surely better than the player told "
-            f"the true delay in {better} and surely worse in {worse}; at worst its regret is {worst['ratio']:.1f} "
+            f"{who}, where effects last longer: in {short.height} cells, its regret is significantly lower than with "
+            f"the true delay in {better} and significantly higher in {worse}; at worst it is {worst['ratio']:.1f} "
             f"times as high, on {worst['where']} with d = {worst['max_delay']:,}, which is "
             f"{worst['regret'] / worst['uniform_regret']:.0%} of uniform play's."
         )
     if long.height:
         ratios = long["ratio"].to_numpy()
         found.append(
-            f"{who}, where effects end sooner: its regret is {ratios.min():.1f} to {ratios.max():.1f} times that of "
-            "the player told the true delay."
+            f"{who}, where effects end sooner: its regret is {ratios.min():.1f} to {ratios.max():.1f} times that with "
+            "the true delay."
         )
     return found
