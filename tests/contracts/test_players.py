@@ -170,3 +170,36 @@ def test_what_becomes_of_the_base_elsewhere_does_not_touch_a_rival(make: Around)
 def test_rivals_want_a_base_in_kernel_form(make: Around) -> None:
     with pytest.raises(ae.InvalidArgument, match="bandit must be a base algorithm in kernel form, such as Exp3, but"):
         make(BANDITS["plain Python"].make(), 0)
+
+
+@pytest.mark.parametrize(
+    ("build", "wrong", "accepted"),
+    [
+        (
+            lambda: ae.rivals.BlockUCB(3, max_delay=2, widht=0.3),
+            "BlockUCB has no argument 'widht'",
+            "n_arms, max_delay, width, direction, low, high, out_of_range, seed",
+        ),
+        (
+            lambda: ae.default_player(3, max_delay=2, sead=1),
+            "default_player has no argument 'sead'",
+            "n_arms, max_delay, direction, low, high, seed, out_of_range",
+        ),
+        (
+            lambda: ae.Naive(ae.UCB1(2), hihg=2.0),
+            "Naive has no argument 'hihg'",
+            "bandit, max_delay, direction, low, high, out_of_range, seed",
+        ),
+        (
+            lambda: ae.labelled.DelayedUCB1(2, out_of_range="clip"),
+            "DelayedUCB1 has no argument 'out_of_range'",
+            "n_arms, direction, low, high, seed",
+        ),
+    ],
+)
+def test_a_wrong_keyword_names_the_class_and_what_it_accepts(
+    build: Callable[[], Any], wrong: str, accepted: str
+) -> None:
+    with pytest.raises(TypeError) as raised:
+        build()
+    assert str(raised.value) == f"{wrong}; it accepts {accepted}"

@@ -207,3 +207,38 @@ def test_a_kernel_without_a_source_file(output: Any) -> None:
         "from choices import chosen", ""
     )
     assert output(f"{code}\nprint(*play())") == "blocks {1}"
+
+
+class BrokenParams(NamedTuple):
+    """step: as for `HedgeParams`, but the kernel misspells it."""
+
+    step: float
+
+
+def broken_update(params: Any, n_arms: int, state: kernel.FloatState, arm: int, loss: float) -> None:
+    state[arm] -= params.stepp * loss
+
+
+kernel.register(BrokenParams, kernel.BanditKernel(size, start, draw, broken_update, probabilities))
+
+
+class Broken(KernelBandit):
+    """Cannot be compiled."""
+
+    def __init__(self, n_arms: int, step: float) -> None:
+        super().__init__(n_arms, BrokenParams(step))
+
+
+def test_a_kernel_that_cannot_be_compiled_is_named() -> None:
+    """In ask and tell and in the engines, with the function, the file, the line and numba's error as the cause."""
+    message = (
+        r"the kernel of \S*test_own_kernels\.BrokenParams must be compilable, "
+        r"but broken_update \(test_own_kernels\.py, line \d+\) is not: Unknown attribute 'stepp' of type BrokenParams"
+    )
+    losses = ae.CompositeLosses(np.zeros((50, 2, 2)))
+    with pytest.raises(ae.InvalidArgument, match=message) as by_hand:
+        Broken(2, 0.5).update(0, 1.0)
+    player = ae.CompositeLossWrapper(Broken(2, 0.5), max_delay=1, coins=0.5, seed=1)
+    with pytest.raises(ae.InvalidArgument, match=message):
+        ae.simulate(player, losses, runs=2, seed=0)
+    assert type(by_hand.value.__cause__).__name__ == "TypingError"

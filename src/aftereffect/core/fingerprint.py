@@ -35,6 +35,14 @@ def outside(params: Any) -> frozenset[str | None]:
     return _outside_form(type(params)).union(*(outside(part) for part in params))
 
 
+def outside_names(params: Any) -> list[str]:
+    """Return the names of the types from outside the package in the (possibly nested) parameters."""
+    if not isinstance(params, tuple):
+        return []
+    named = [f"{type(params).__module__}.{type(params).__qualname__}"] if _outside_form(type(params)) else []
+    return [*named, *(name for part in params for name in outside_names(part))]
+
+
 @functools.cache
 def _outside_form(params: type) -> frozenset[str | None]:
     """Return the kernel of one type of parameters as text; None if another process could not import it by name."""

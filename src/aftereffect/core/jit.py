@@ -12,19 +12,23 @@ Set AFTEREFFECT_CACHE_DIR to choose where the cache is stored.
 import functools
 import hashlib
 import os
+import re
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import llvmlite.binding
 import numba
 import numpy as np
+from numba.core.errors import NumbaError
 from numba.extending import overload
 
 from aftereffect.core import fingerprint, kernel
+from aftereffect.core.errors import InvalidArgument
 
 # Divisions follow IEEE 754 (1/0 is infinite): checking each divisor would cost more than the division. Kernels
 # allocate nothing, so arrays need no reference counts, which would cost a tenth of the engine's time.
@@ -118,6 +122,32 @@ def _decorate(function: Callable[..., Any], outside: frozenset[str | None]) -> C
 
 def compiled(function: Callable[..., Any], *params: Any) -> Callable[..., Any]:
     """Return `function` compiled, with the GIL released, and cached on disk for the kernels of `params`."""
+    dispatcher: Callable[..., Any] = _dispatcher(function, params)
+    if not fingerprint.outside(params):
+        return dispatcher
+
+    def call(*arguments: Any) -> Any:
+        with _explained(params):
+            return dispatcher(*arguments)
+
+    return call
+
+
+@contextmanager
+def _explained(params: Any) -> Iterator[None]:
+    """Turn an error of numba in a kernel from outside the package into one that names its parameters and function."""
+    try:
+        yield
+    except NumbaError as error:
+        # numba reports the innermost function first: the reason, then file, line and function.
+        at = re.search(r'([^\n]+)\n\s*File "([^"]*)", line (\d+):\s*def (\w+)', str(error))
+        why = f"{at[4]} ({Path(at[2]).name}, line {at[3]}) is not: {at[1].strip()}" if at else f"it is not: {error}"
+        names = " and ".join(fingerprint.outside_names(params))
+        raise InvalidArgument(f"the kernel of {names} must be compilable, but {why}") from error
+
+
+def _dispatcher(function: Callable[..., Any], params: Any) -> Any:
+    """Return numba's dispatcher of a function for the kernels of `params`."""
     outside = fingerprint.outside(params)
     # Registering and decorating change numba's process-wide state.
     with _lock:
@@ -143,9 +173,10 @@ def entry(function: Callable[..., Any], params: tuple[Any, ...], *arguments: Any
         if function in _generic:
             table, name = _generic[function]
             function = getattr(table[type(params)], name)
-        dispatcher: Any = compiled(function, params)
+        dispatcher = _dispatcher(function, (params,))
         signature = tuple(numba.typeof(value) for value in (params, *arguments))
-        dispatcher.compile(signature)
+        with _explained(params):
+            dispatcher.compile(signature)
         known = _entries[key] = dispatcher.overloads[signature].entry_point
     return known
 

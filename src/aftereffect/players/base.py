@@ -14,6 +14,7 @@ import secrets
 import weakref
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
+from inspect import signature
 from typing import Any, NamedTuple, Never, Self, TypedDict, Unpack
 
 import numpy as np
@@ -194,9 +195,13 @@ class BasePlayer:
     COMMON: tuple[str, ...] = ("direction", "low", "high")
 
     def span(
-        self, *, direction: str = "minimize", low: float = 0.0, high: float = 1.0, seed: int | None = None
+        self, *, direction: str = "minimize", low: float = 0.0, high: float = 1.0, seed: int | None = None, **rest: Any
     ) -> effects.Effects:
         """Check and store the arguments common to all players, set the state before round 1, and return the range."""
+        if rest:
+            own = [name for name, each in signature(type(self)).parameters.items() if each.kind != each.VAR_KEYWORD]
+            accepted = ", ".join(dict.fromkeys([*own, *self.COMMON, "seed"]))
+            raise TypeError(f"{type(self).__name__} has no argument {min(rest)!r}; it accepts {accepted}")
         self.effects = effects.effects(direction, low, high)
         self.direction, self.low, self.high = direction, float(low), float(high)
         self.seed = secrets.randbits(64) if seed is None else checks.integer("seed", seed, low=0)
@@ -572,11 +577,6 @@ def draw_arm(bandit: Bandit, rng: WordState) -> int:
     if isinstance(bandit, KernelBandit):
         return bandit.draw(rng)
     return int(kernel.compiled(draw_from)(checked_distribution(bandit), bandit.n_arms, rng))
-
-
-def draw_arms(bandit: Bandit, rng: WordState, count: int) -> list[int]:
-    """Draw an arm for each of several units."""
-    return [draw_arm(bandit, rng) for _ in range(count)]
 
 
 def feed_one(bandit: Bandit, arm: int, loss: float) -> None:

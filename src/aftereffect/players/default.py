@@ -24,4 +24,7 @@ def default_player(n_arms: int, *, max_delay: int, **common: Unpack[Common]) -> 
     >>> player.rounds_played
     4
     """
+    if others := common.keys() - Common.__annotations__.keys():
+        accepted = ", ".join(["n_arms", "max_delay", *Common.__annotations__])
+        raise TypeError(f"default_player has no argument {min(others)!r}; it accepts {accepted}")
     return CoinCleanWrapper(AdaptiveTsallis(n_arms), max_delay=max_delay, **common)

@@ -36,15 +36,13 @@ def size(params: BlockUCBParams, n_arms: int) -> int:
 def least_index(scale: float, width: float, rounds: float, n_arms: int, sums: FloatState, counts: FloatState) -> int:
     """Return the first arm without a count, else the first with the least scale·mean − width·√(ln t/n)."""
     log = math.log(max(rounds, 1.0))
-    best = 0
-    least = 0.0
+    best, least = 0, 0.0
     for i in range(n_arms):
         if counts[i] == 0.0:
             return i
         index = scale * sums[i] / counts[i] - width * math.sqrt(log / counts[i])
         if i == 0 or index < least:
-            best = i
-            least = index
+            best, least = i, index
     return best
 
 

@@ -131,7 +131,7 @@ class BlockWrapper(BanditPlayer):
                 warnings.warn(text, AftereffectWarning, stacklevel=2)
             # Draw from a copy of the stream, so that an error from the bandit or the coins changes nothing.
             ahead = self._arm_stream.copy()
-            arms = shared.draw_arms(self.bandit, ahead, len(self._windows))
+            arms = [shared.draw_arm(self.bandit, ahead) for _ in self._windows]
             self._measured = self.coins.read(t)
             self._arm, self._arms, self._arm_stream = arms[0], arms, ahead
             self._block_start = t
