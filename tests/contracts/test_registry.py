@@ -96,7 +96,8 @@ def test_an_entry_is_all_that_a_new_player_needs() -> None:
     class Steady(ae.rivals.BlockUCB):
         """A user-defined rival."""
 
-    entry = Entry(Steady, "steady", ("max_delay",), ("max_delay",), {"width": lambda name, value: float(value)})
+    checks = {"width": lambda name, value: float(value)}
+    entry = Entry(Steady, "steady", ("max_delay",), ("max_delay",), checks, name="Steady")
     assert (entry.name, entry.label(), entry.needs(), entry.labelled) == ("Steady", "steady", ("max_delay",), False)
     player = entry.build(PROBLEM, width=1)
     assert (type(player), player.width, player.max_delay) == (Steady, 1.0, 1)

@@ -111,7 +111,7 @@ def test_figures(sim: ae.Simulation) -> None:
     np.testing.assert_array_equal(sim.quantiles([0.0, 0.5, 1.0])[0], regrets.min(axis=0))
     np.testing.assert_allclose(sim.quantiles([0.0, 0.5, 1.0])[1], np.median(regrets, axis=0))
     np.testing.assert_array_equal(sim.quantiles([0.0, 0.5, 1.0])[2], regrets.max(axis=0))
-    with pytest.raises(ae.InvalidArgument, match=r"levels must lie in \[0, 1\], but got \[1\.5\]"):
+    with pytest.raises(ae.InvalidArgument, match=r"levels must lie in \[0, 1\], but got 1\.5"):
         sim.quantiles([1.5])
 
 

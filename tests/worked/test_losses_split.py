@@ -7,9 +7,8 @@ import pytest
 from scipy import stats
 
 from aftereffect.core.jit import compiled
-from aftereffect.core.random import ARMS, COINS, stream
+from aftereffect.core.random import ARMS, COINS, children, sequence, stream
 from aftereffect.losses.delay_laws import draw_delays
-from aftereffect.losses.seeds import children, sequence
 from aftereffect.losses.spreads import hashed_uniform, random_split
 
 T, K = 23, 3

@@ -1,6 +1,5 @@
 """The Python object of a base algorithm in kernel form: it checks, copies and saves; the kernel does the arithmetic."""
 
-import copy
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple, Self
@@ -8,7 +7,6 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from aftereffect.bandits.protocol import Bandit
 from aftereffect.core import checks, kernel, saved
 from aftereffect.core.errors import InvalidArgument, InvalidState
 from aftereffect.core.kernel import FloatState, IntState, Terms, WordState
@@ -47,8 +45,9 @@ class KernelBandit:
     def __init__(self, n_arms: int, params: NamedTuple) -> None:
         self.n_arms = checks.integer("n_arms", n_arms, low=2)
         self.params = params
-        self._state = np.zeros(kernel.BANDITS[type(params)].size(self.n_arms))
-        kernel.bandit_start(params, self.n_arms, self._state)
+        form = kernel.BANDITS[type(params)]
+        self._state = np.zeros(form.size(self.n_arms))
+        form.start(params, self.n_arms, self._state)
 
     def _compiled(self, function: Callable[..., Any], *arguments: Any) -> Callable[..., Any]:
         """Return a function of (params, n_arms, state, *arguments), compiled for arguments of these types.
@@ -160,6 +159,13 @@ class KernelBandit:
         """Return an unplayed bandit with the same settings."""
         return type(self)(self.n_arms, **self.settings)
 
+    def check_unplayed(self, purpose: str = "") -> None:
+        """Raise an error if the bandit has learned; purpose: what it must be unplayed for, in the message."""
+        initial = np.zeros(len(self._state))
+        kernel.BANDITS[type(self.params)].start(self.params, self.n_arms, initial)
+        if self._state.tobytes() != initial.tobytes():
+            raise InvalidArgument(f"bandit must be unplayed{purpose}, but {self!r} has learned")
+
     def state(self) -> dict[str, Any]:
         """Return the complete state in plain JSON types."""
         fields = {"n_arms": self.n_arms, "settings": self.settings, "numbers": self._state.tolist()}
@@ -194,14 +200,5 @@ def kernel_base(bandit: Any) -> Any:
             f"bandit must be a base algorithm in kernel form, such as Exp3, but got {checks.shown(bandit)}"
         )
     # The player restarts the kernel, so anything the object has learned would be lost.
-    return unplayed_copy(bandit, "")
-
-
-def unplayed_copy(bandit: Bandit, purpose: str = " for its player to be copied") -> Bandit:
-    """Return an independent copy of a base algorithm; one in kernel form must be unplayed."""
-    if not isinstance(bandit, KernelBandit):
-        return copy.deepcopy(bandit)
-    twin = bandit.fresh()
-    if twin.state() != bandit.state():
-        raise InvalidArgument(f"bandit must be unplayed{purpose}, but {bandit!r} has learned")
-    return twin
+    bandit.check_unplayed()
+    return bandit.fresh()

@@ -52,13 +52,14 @@ def real(
     high: float | None = None,
     above: float | None = None,
     below: float | None = None,
+    infinite: bool = False,
 ) -> float:
-    """Return `value` as a finite float with low <= value <= high and above < value < below."""
+    """Return `value` as a float with low <= value <= high and above < value < below; finite unless `infinite`."""
     try:
         if isinstance(value, bool | np.bool_ | str | bytes | np.complexfloating):
             raise TypeError
         number = float(value)
-        if not math.isfinite(number):
+        if math.isnan(number) or (math.isinf(number) and not infinite):
             raise ValueError
     except (TypeError, ValueError, OverflowError):
         raise InvalidArgument(f"{name} must be a finite number, but got {shown(value)}") from None
@@ -90,9 +91,17 @@ def as_array(name: str, value: ArrayLike, error: type[InvalidArgument] = Invalid
 
 
 def array(
-    name: str, value: ArrayLike, *, shape: tuple[int | str, ...], error: type[InvalidArgument] = InvalidArgument
+    name: str,
+    value: ArrayLike,
+    *,
+    shape: tuple[int | str, ...],
+    unit: bool = False,
+    error: type[InvalidArgument] = InvalidArgument,
 ) -> FloatArray:
-    """Return `value` as a finite float64 array of the given shape; a string in `shape` allows any length."""
+    """Return `value` as a finite float64 array of the given shape; a string in `shape` allows any length.
+
+    unit: whether all numbers must lie in [0, 1].
+    """
     wanted = "(" + ", ".join(map(str, shape)) + ("," if len(shape) == 1 else "") + ")"
     numbers = as_array(name, value, error)
     if numbers.dtype.kind not in "fiu":
@@ -107,6 +116,9 @@ def array(
     if not finite.all():
         where = tuple(int(i) for i in np.argwhere(~finite)[0])
         raise error(f"{name} must be finite, but {name}{list(where)} is {float(numbers[where])!r}")
+    outside = numbers[(numbers < 0.0) | (numbers > 1.0)]
+    if unit and len(outside):
+        raise error(f"{name} must lie in [0, 1], but got {float(outside[0])!r}")
     return numbers
 
 

@@ -9,7 +9,10 @@ contribute one contiguous part each, lies in (2d+1)·[lo, hi].
 
 from typing import NamedTuple
 
+import numpy as np
+
 from aftereffect.core import checks
+from aftereffect.core.checks import FloatArray
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.core.kernel import helper
 
@@ -88,3 +91,24 @@ def stretch_loss(span: Effects, max_delay: int, rounds: int, scale: float, whole
     parts = rounds + max_delay
     loss = parts * span.hi - whole if span.maximize else whole - parts * span.lo
     return min(max(loss / ((span.hi - span.lo) * scale), 0.0), parts / scale)
+
+
+def extreme_parts(components: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the least and the greatest sum over contiguous parts (including the empty one) along axis 1.
+
+    The greatest sum that ends at s is component s plus the greatest sum that ends at s − 1, if that is positive
+    (Kadane's algorithm).
+
+    >>> least, most = extreme_parts(np.array([[[2.0], [-3.0], [1.0], [4.0]]]))
+    >>> float(least[0, 0]), float(most[0, 0])
+    (-3.0, 5.0)
+    """
+    shape = (components.shape[0], components.shape[2])
+    falling, least = np.zeros(shape), np.zeros(shape)
+    rising, most = np.zeros(shape), np.zeros(shape)
+    for s in range(components.shape[1]):
+        falling = np.minimum(falling, 0.0) + components[:, s]
+        rising = np.maximum(rising, 0.0) + components[:, s]
+        np.minimum(least, falling, out=least)
+        np.maximum(most, rising, out=most)
+    return least, most

@@ -42,3 +42,7 @@ class MissingExtra(AftereffectError, ImportError):
 
 class InvalidState(AftereffectError):
     """A saved state cannot be restored: unknown version or kind, or a missing or altered field."""
+
+
+class ExecutorBroken(AftereffectError):
+    """A study's executor stopped working before all cells were finished; finished cells are stored, so run again."""

@@ -9,7 +9,6 @@ again in each process.
 Set AFTEREFFECT_CACHE_DIR to choose where the cache is stored.
 """
 
-import functools
 import hashlib
 import os
 import re
@@ -66,29 +65,16 @@ for _table, _prefix, _names in (
         _dispatch(getattr(kernel, _prefix + _name), _table, _name)
 
 
-@functools.cache
-def package_key() -> str:
-    """Return a hash of the package's sources, the versions of numba and Python, and the CPU."""
-    cpu = llvmlite.binding.get_host_cpu_name() + llvmlite.binding.get_host_cpu_features().flatten()
-    text = f"{fingerprint.AT_IMPORT} {numba.__version__} {sys.version} {cpu}"
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def cache_root() -> Path:
-    """Return the folder in which compiled code is stored."""
-    chosen = os.environ.get("AFTEREFFECT_CACHE_DIR")
-    if chosen:
-        return Path(chosen)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "aftereffect"
-
-
 def cache_directory(outside: frozenset[str | None]) -> Path | None:
     """Return the writable folder for code compiled from the package and these outside kernels, or None."""
     # Do not cache if the source files have been edited since they were imported.
     if None in outside or fingerprint.package_sources() != fingerprint.AT_IMPORT:
         return None
-    digest = hashlib.sha256("\0".join([package_key(), *sorted(text or "" for text in outside)]).encode())
-    folder = cache_root() / (digest.hexdigest()[:16] if outside else package_key())
+    cpu = llvmlite.binding.get_host_cpu_name() + llvmlite.binding.get_host_cpu_features().flatten()
+    key = [fingerprint.AT_IMPORT, numba.__version__, sys.version, cpu, *sorted(text or "" for text in outside)]
+    chosen = os.environ.get("AFTEREFFECT_CACHE_DIR")
+    root = Path(chosen) if chosen else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "aftereffect"
+    folder = root / hashlib.sha256("\0".join(key).encode()).hexdigest()[:16]
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
@@ -105,19 +91,6 @@ def _register(plain: Callable[..., Any]) -> None:
 
     overload(plain, jit_options=INLINED, strict=False, target="generic")(select)
     _registered.add(plain)
-
-
-def _decorate(function: Callable[..., Any], outside: frozenset[str | None]) -> Callable[..., Any]:
-    folder = cache_directory(outside)
-    if folder is None:
-        return numba.njit(function, nogil=True, **OPTIONS)
-    # numba reads its cache folder at decoration time; restore the user's own setting afterwards.
-    before = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = str(folder)
-    try:
-        return numba.njit(function, nogil=True, cache=True, **OPTIONS)
-    finally:
-        numba.config.CACHE_DIR = before
 
 
 def compiled(function: Callable[..., Any], *params: Any) -> Callable[..., Any]:
@@ -156,7 +129,15 @@ def _dispatcher(function: Callable[..., Any], params: Any) -> Any:
                 _register(plain)
         known = _dispatchers.get((function, outside))
         if known is None:
-            known = _dispatchers[function, outside] = _decorate(function, outside)
+            folder = cache_directory(outside)
+            # numba reads its cache folder at decoration time; restore the user's own setting afterwards.
+            before = numba.config.CACHE_DIR
+            numba.config.CACHE_DIR = before if folder is None else str(folder)
+            try:
+                known = numba.njit(function, nogil=True, cache=folder is not None, **OPTIONS)
+            finally:
+                numba.config.CACHE_DIR = before
+            _dispatchers[function, outside] = known
     return known
 
 

@@ -11,19 +11,57 @@ References: Blackman and Vigna, "Scrambled linear pseudorandom number generators
 "Developing a seed_seq alternative" (2015), in the form that NumPy documents as stable.
 """
 
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeVar
+
 import numpy as np
 from numpy.typing import NDArray
 
+from aftereffect.core import checks
 from aftereffect.core.kernel import FloatState, WordState, helper
+
+Drawn = TypeVar("Drawn")
 
 COINS, ARMS = 0, 1
 """The purposes of a run's two streams."""
+TABLE, DELAYS, SPLIT, HARD, CHILDREN, RECORDS = range(6)
+"""The purposes of a seed of losses, so that a table and a spread with the same seed are independent."""
 
 _12, _17, _19, _23, _41, _45 = (np.uint64(n) for n in (12, 17, 19, 23, 41, 45))
 
 # SeedSequence: the words in its pool, the start and the factor of both its hashes, and the factors that mix two words.
 POOL = 4
 _A, _B, _MIX = (0x43B0D7E5, 0x931E8875), (0x8B51F9DD, 0x58F38DED), (0xCA01F9DD, 0x4973F715)
+
+
+def sequence(seed: int, purpose: int) -> np.random.SeedSequence:
+    """Return the SeedSequence of losses for one purpose; its spawn key has three parts, that of a run two.
+
+    >>> bool(sequence(7, TABLE).generate_state(1) == sequence(7, DELAYS).generate_state(1))
+    False
+    """
+    return np.random.SeedSequence(checks.integer("seed", seed, low=0), spawn_key=(purpose, 0, 0))
+
+
+def children(seed: int, count: int) -> list[int]:
+    """Return `count` independent seeds of 128 bits, derived from one seed.
+
+    >>> len(set(children(0, 3) + children(1, 3)))
+    6
+    """
+    spawned = sequence(seed, CHILDREN).spawn(count)
+    words = (child.generate_state(2, np.uint64) for child in spawned)
+    return [(int(high) << 64) | int(low) for high, low in words]
+
+
+def recipe(build: Callable[..., Drawn], *arguments: Any, **settings: Any) -> Callable[[int], Drawn]:
+    """Return a function of a seed that calls `build` with these arguments and the seed; unlike a lambda, it pickles."""
+    return partial(_with_seed, build, arguments, settings)
+
+
+def _with_seed(build: Callable[..., Drawn], arguments: tuple[Any, ...], settings: dict[str, Any], seed: int) -> Drawn:
+    return build(*arguments, seed=seed, **settings)
 
 
 def stream(seed: int, run: int, purpose: int) -> NDArray[np.uint64]:

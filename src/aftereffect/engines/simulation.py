@@ -22,7 +22,7 @@ from aftereffect.engines.loop import simulate_loop
 from aftereffect.engines.rounds import simulate_rounds
 from aftereffect.engines.workload import Blocks, Outcome, Plan, progress_bar
 from aftereffect.losses.protocol import Losses
-from aftereffect.players.base import PAST
+from aftereffect.players.base import PAST, BasePlayer
 from aftereffect.players.protocol import LabelledPlayer
 from aftereffect.players.registry import label_of
 
@@ -135,9 +135,7 @@ class Simulation:
 
     def quantiles(self, levels: ArrayLike) -> FloatArray:
         """Return quantiles of the regret over runs at the checkpoints, shape (levels, checkpoints)."""
-        wanted = checks.array("levels", levels, shape=("any",))
-        if wanted.size and (wanted.min() < 0.0 or wanted.max() > 1.0):
-            raise InvalidArgument(f"levels must lie in [0, 1], but got {checks.shown(levels)}")
+        wanted = checks.array("levels", levels, shape=("any",), unit=True)
         result: FloatArray = np.quantile(self.regrets, wanted, axis=0)
         return result
 
@@ -259,7 +257,7 @@ def simulate(
     if threads is None:
         threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     threads = checks.integer("threads", threads, low=1)
-    chosen = choose(player, losses, engine)
+    chosen, form = choose(player, losses, engine)
     for text in misfits(player, losses):
         warnings.warn(text, AftereffectWarning, stacklevel=2)
     points = checkpoint_rounds(checkpoints, losses.horizon)
@@ -278,7 +276,13 @@ def simulate(
                 gaps = np.abs(world.means - (world.means.max() if losses.effects.maximize else world.means.min()))
             first = first_run + k * share
             plan = Plan(player, world, seed, first, share, points, gaps, trace, threads, advanced, states)
-            outcomes.append(run_engine(chosen, plan))
+            if chosen == "blocks":
+                outcomes.append(simulate_blocks(plan, form))
+            elif chosen == "loop":
+                outcomes.append(simulate_loop(plan))
+            else:
+                labelled = isinstance(player, LabelledPlayer)
+                outcomes.append((simulate_labelled if labelled else simulate_rounds)(plan, form))
     kept = [outcome.states for outcome in outcomes if outcome.states is not None]
     return Simulation(
         engine=chosen,
@@ -306,8 +310,11 @@ def _regret(losses: Losses, outcome: Outcome, sums: FloatArray) -> FloatArray:
     return regret
 
 
-def choose(player: Any, losses: Losses, engine: str) -> str:
-    """Return the engine for this player and these losses; raise an error if `engine` or the player does not fit."""
+def choose(player: Any, losses: Losses, engine: str) -> tuple[str, Any]:
+    """Return the engine for this player and these losses, and the player in kernel form, if it has one.
+
+    An error is raised if `engine` or the player does not fit.
+    """
     for name in ("ask", "tell", "fresh"):
         if isinstance(player, type) or not callable(getattr(player, name, None)):
             raise InvalidArgument(
@@ -323,6 +330,11 @@ def choose(player: Any, losses: Losses, engine: str) -> str:
         raise InvalidArgument(
             f"player must have the direction of losses, {losses.direction!r}, but got {direction!r}{missing}"
         )
+    if isinstance(player, BasePlayer):
+        player.check_unplayed()
+    given = getattr(getattr(player, "coins", None), "sequence", None)
+    if given is not None and len(given) < losses.horizon:
+        raise CoinsExhausted(f"coins must have a value for every round, but ended before round {len(given) + 1}")
     form: Any = player.kernel() if hasattr(player, "kernel") else None
     exact = (
         type(form) in kernel.BLOCKS
@@ -331,7 +343,7 @@ def choose(player: Any, losses: Losses, engine: str) -> str:
         and losses.effects.hi <= form.limits.span.hi
     )
     if engine == "auto":
-        return "blocks" if exact else "loop" if form is None else "rounds"
+        engine = "blocks" if exact else "loop" if form is None else "rounds"
     if engine == "blocks" and not exact:
         raise InvalidArgument(
             "engine must not be 'blocks' unless the player is a CompositeLossWrapper with a base in kernel form, whose "
@@ -339,7 +351,7 @@ def choose(player: Any, losses: Losses, engine: str) -> str:
         )
     if engine == "rounds" and form is None:
         raise InvalidArgument(f"engine must not be 'rounds' unless the player has a kernel form, but got {player!r}")
-    return engine
+    return engine, form
 
 
 def misfits(player: Any, losses: Losses) -> Iterator[str]:
@@ -353,21 +365,6 @@ def misfits(player: Any, losses: Losses) -> Iterator[str]:
     tuned = getattr(player, "tuned_horizon", None)
     if tuned is not None and losses.horizon > PAST * tuned:
         yield f"player is tuned for {tuned} rounds, but these losses have {losses.horizon}"
-
-
-def run_engine(engine: str, plan: Plan) -> Outcome:
-    """Run a plan with the engine of that name."""
-    # Making a fresh copy also checks that the template is unplayed.
-    template = plan.player.fresh(plan.seed, 0)
-    given = getattr(getattr(template, "coins", None), "sequence", None)
-    if given is not None and len(given) < plan.losses.horizon:
-        raise CoinsExhausted(f"coins must have a value for every round, but ended before round {len(given) + 1}")
-    if engine == "blocks":
-        return simulate_blocks(plan, template.kernel())
-    if engine == "loop":
-        return simulate_loop(plan)
-    labelled = isinstance(template, LabelledPlayer)
-    return (simulate_labelled if labelled else simulate_rounds)(plan, template.kernel())
 
 
 def checkpoint_rounds(checkpoints: int | str | ArrayLike, horizon: int) -> NDArray[np.int64]:

@@ -7,5 +7,4 @@ spreads      how the losses of a table arrive over time: delayed, split, fading,
 delay_laws   the laws of random delays
 hard         the instance of the lower bound
 replay       from recorded data
-seeds        one random stream for each purpose
 """

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from aftereffect.core import checks, kernel
 from aftereffect.core.checks import FloatArray
-from aftereffect.core.effects import Effects, effects
+from aftereffect.core.effects import Effects, effects, extreme_parts
 from aftereffect.core.errors import InvalidLosses
 from aftereffect.losses.protocol import Losses
 
@@ -96,24 +96,3 @@ def check_parts(components: FloatArray, span: Effects) -> None:
                 f"in [{span.lo:g}, {span.hi:g}], "
                 f"but a part of components[{first + t}, :, {i}] sums to {float(value)!r}; low= and high= set the range"
             )
-
-
-def extreme_parts(components: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the least and the greatest sum over contiguous parts (including the empty one) along axis 1.
-
-    The greatest sum that ends at s is component s plus the greatest sum that ends at s − 1, if that is positive
-    (Kadane's algorithm).
-
-    >>> least, most = extreme_parts(np.array([[[2.0], [-3.0], [1.0], [4.0]]]))
-    >>> float(least[0, 0]), float(most[0, 0])
-    (-3.0, 5.0)
-    """
-    shape = (components.shape[0], components.shape[2])
-    falling, least = np.zeros(shape), np.zeros(shape)
-    rising, most = np.zeros(shape), np.zeros(shape)
-    for s in range(components.shape[1]):
-        falling = np.minimum(falling, 0.0) + components[:, s]
-        rising = np.maximum(rising, 0.0) + components[:, s]
-        np.minimum(least, falling, out=least)
-        np.maximum(most, rising, out=most)
-    return least, most

@@ -18,9 +18,8 @@ import numpy as np
 from aftereffect.core import checks, kernel
 from aftereffect.core.checks import FloatArray, by_keyword
 from aftereffect.core.errors import InvalidArgument
-from aftereffect.losses import seeds
+from aftereffect.core.random import HARD, recipe, sequence
 from aftereffect.losses.protocol import Losses
-from aftereffect.losses.seeds import HARD, generator
 
 NOISES = ("independent", "shared")
 
@@ -106,7 +105,7 @@ def hard(
     max_delay = checks.integer("max_delay", max_delay, low=0)
     horizon = checks.integer("horizon", horizon, low=1)
     checks.choice("noise", noise, NOISES)
-    random = generator(seed, HARD)
+    random = np.random.default_rng(sequence(seed, HARD))
     drawn_best = int(random.integers(n_arms))
     best = drawn_best if best_arm is None else checks.integer("best_arm", best_arm, low=0, high=n_arms - 1)
     paid = max(1, horizon // (max_delay + 1))
@@ -125,7 +124,7 @@ def hard(
         max_delay=max_delay,
         n_arms=n_arms,
         means=0.5 - shift,
-        recipe=seeds.recipe(
+        recipe=recipe(
             hard, n_arms, max_delay=max_delay, horizon=horizon, gap=gap, noise=noise, best_arm=best_arm
         ),
     )

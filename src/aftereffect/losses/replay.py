@@ -21,12 +21,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from aftereffect.core import checks, kernel
 from aftereffect.core.checks import FloatArray, by_keyword
-from aftereffect.core.effects import Effects
+from aftereffect.core.effects import Effects, extreme_parts
 from aftereffect.core.effects import effects as checked_range
 from aftereffect.core.errors import InvalidLosses
-from aftereffect.losses.composite import TOLERANCE, CompositeLosses, Dense, check_parts, extreme_parts
+from aftereffect.core.random import RECORDS, recipe, sequence
+from aftereffect.losses.composite import TOLERANCE, CompositeLosses, Dense, check_parts
 from aftereffect.losses.protocol import Losses
-from aftereffect.losses.seeds import RECORDS, recipe, sequence
 from aftereffect.losses.spreads import hashed_uniform, kernels, linear_composite
 
 MARGIN = 0.1

@@ -31,11 +31,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from aftereffect.core import checks, kernel
 from aftereffect.core.checks import FloatArray, by_keyword
+from aftereffect.core.effects import extreme_parts
 from aftereffect.core.errors import InvalidLosses
-from aftereffect.losses.composite import TOLERANCE, extreme_parts
+from aftereffect.core.random import DELAYS, SPLIT, children, sequence
+from aftereffect.losses.composite import TOLERANCE
 from aftereffect.losses.delay_laws import draw_delays, largest_delay
 from aftereffect.losses.protocol import Losses
-from aftereffect.losses.seeds import DELAYS, SPLIT, children, generator, sequence
 from aftereffect.losses.tables import Bound, Table, TableLike, as_table, iid
 
 Law = str | tuple[str | float, ...]
@@ -173,7 +174,9 @@ def randomly_delayed(
     whole = as_table(table, low, high)
     horizon, n_arms = whole.values.shape
     longest = largest_delay(law, max_delay)
-    drawn = draw_delays(law, longest, (horizon, n_arms if per_arm else 1), generator(seed, DELAYS))
+    drawn = draw_delays(
+        law, longest, (horizon, n_arms if per_arm else 1), np.random.default_rng(sequence(seed, DELAYS))
+    )
     again = partial(
         _drawn_again, randomly_delayed, whole, max_delay=longest, law=law, per_arm=per_arm, direction=direction
     )

@@ -15,9 +15,8 @@ from aftereffect.core import checks
 from aftereffect.core.checks import FloatArray, by_keyword
 from aftereffect.core.effects import effects
 from aftereffect.core.errors import InvalidArgument, InvalidLosses
+from aftereffect.core.random import TABLE, recipe, sequence
 from aftereffect.core.text import facts_table
-from aftereffect.losses import seeds
-from aftereffect.losses.seeds import TABLE, generator
 
 LAWS = ("bernoulli", "constant")
 
@@ -113,18 +112,20 @@ def iid(horizon: int, *, means: ArrayLike, seed: int, law: str = "bernoulli", co
     array([0.2, 0.8])
     """
     horizon = checks.integer("horizon", horizon, low=1)
-    mu = checks.array("means", means, shape=("K",))
+    mu = checks.array("means", means, shape=("K",), unit=True)
     checks.integer("len(means)", len(mu), low=2)
     checks.choice("law", law, (*LAWS, "beta"))
     concentration = checks.real("concentration", concentration, above=0.0)
     if law != "beta":
-        drawn = draw(np.broadcast_to(within("means", mu), (horizon, len(mu))), law, seed)
+        drawn = draw(np.broadcast_to(mu, (horizon, len(mu))), law, seed)
     elif ((mu > 0.0) & (mu < 1.0)).all():
         shape = (horizon, len(mu))
-        drawn = generator(seed, TABLE).beta(concentration * mu, concentration * (1.0 - mu), size=shape)
+        drawn = np.random.default_rng(sequence(seed, TABLE)).beta(
+            concentration * mu, concentration * (1.0 - mu), size=shape
+        )
     else:
         raise InvalidArgument(f"means must lie in (0, 1) for law 'beta', but got {checks.shown(mu.tolist())}")
-    again = seeds.recipe(iid, horizon, means=mu, law=law, concentration=concentration)
+    again = recipe(iid, horizon, means=mu, law=law, concentration=concentration)
     return Table(checks.owned(drawn), means=mu, recipe=None if law == "constant" else again)
 
 
@@ -198,7 +199,7 @@ def drifting(horizon: int, *, n_arms: int, seed: int, step: float = 0.01, law: s
     """Draw losses whose means are reflected random walks in [0, 1]: uniform start, steps uniform in [-step, step]."""
     horizon, n_arms = _sizes(horizon, n_arms)
     step = checks.real("step", step, low=0.0, high=1.0)
-    walk, noise = generator(seed, TABLE).spawn(2)
+    walk, noise = np.random.default_rng(sequence(seed, TABLE)).spawn(2)
     path = walk.uniform(-step, step, size=(horizon, n_arms))
     path[0] = walk.random(n_arms)
     # A symmetric walk folded into [0, 1] has the same law as a walk reflected at each step.
@@ -206,7 +207,7 @@ def drifting(horizon: int, *, n_arms: int, seed: int, step: float = 0.01, law: s
     mu = np.minimum(folded, 2.0 - folded)
     checks.choice("law", law, LAWS)
     values = mu if law == "constant" else (noise.random(mu.shape) < mu).astype(np.float64)
-    return Table(checks.owned(values), recipe=seeds.recipe(drifting, horizon, n_arms=n_arms, step=step, law=law))
+    return Table(checks.owned(values), recipe=recipe(drifting, horizon, n_arms=n_arms, step=step, law=law))
 
 
 @by_keyword
@@ -227,7 +228,8 @@ def seasonal(
     offsets = np.arange(n_arms) / n_arms if phases is None else per_arm("phases", phases, n_arms)
     middle, swing = per_arm("level", level, n_arms), per_arm("amplitude", amplitude, n_arms)
     angle = 2.0 * np.pi * (np.arange(horizon)[:, np.newaxis] / period - offsets)
-    within("level ± amplitude", np.concatenate([middle - np.abs(swing), middle + np.abs(swing)]))
+    ends = np.concatenate([middle - np.abs(swing), middle + np.abs(swing)])
+    checks.array("level ± amplitude", ends, shape=("2K",), unit=True)
     mu = np.clip(middle + swing * np.cos(angle), 0.0, 1.0)
     shape = {"period": period, "level": middle, "amplitude": swing, "phases": offsets}
     return finished(mu, law, seed, seasonal, n_arms=n_arms, **shape)
@@ -244,23 +246,15 @@ def per_arm(name: str, value: ArrayLike, n_arms: int) -> FloatArray:
     return checks.array(name, value, shape=(n_arms,))
 
 
-def within(name: str, numbers: FloatArray) -> FloatArray:
-    """Return `numbers`; raise an error if one lies outside [0, 1]."""
-    wrong = numbers[(numbers < 0.0) | (numbers > 1.0)]
-    if len(wrong):
-        raise InvalidArgument(f"{name} must lie in [0, 1], but got {float(wrong[0])!r}")
-    return numbers
-
-
 def draw(mu: FloatArray, law: str, seed: int) -> FloatArray:
     """Return a draw with means `mu`, shape (T, K)."""
     checks.choice("law", law, LAWS)
-    random = generator(seed, TABLE)
+    random = np.random.default_rng(sequence(seed, TABLE))
     return np.array(mu) if law == "constant" else (random.random(mu.shape) < mu).astype(np.float64)
 
 
 def finished(mu: FloatArray, law: str, seed: int, build: Callable[..., Table], **settings: Any) -> Table:
     """Return a table drawn with means `mu`, shape (T, K); a redraw calls `build` with these settings."""
-    again = seeds.recipe(build, len(mu), law=law, **settings)
+    again = recipe(build, len(mu), law=law, **settings)
     # Constant losses have no randomness to redraw.
     return Table(checks.owned(draw(mu, law, seed)), recipe=None if law == "constant" else again)

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aftereffect.bandits.exp3 import Exp3
-from aftereffect.bandits.kernel_bandit import KernelBandit, unplayed_copy
+from aftereffect.bandits.kernel_bandit import KernelBandit
 from aftereffect.bandits.protocol import Bandit, checked_distribution
 from aftereffect.bandits.tsallis import TsallisFTRL
 from aftereffect.core import checks, effects, kernel, random, saved
@@ -227,13 +227,19 @@ class BasePlayer:
 
     def fresh(self, seed: int, run: int = 0) -> Self:
         """Return an unplayed copy with the streams of (seed, run); the player itself must be unplayed."""
-        if self._round:
-            raise InvalidArgument(f"player must be unplayed to be copied, but it is in round {self._round}")
+        self.check_unplayed()
         seed, run = checks.integer("seed", seed, low=0), checks.integer("run", run, low=0)
-        inside = self.inside if isinstance(self.inside, int) else unplayed_copy(self.inside)
-        twin = self._made(inside, self.settings, seed)
+        base = isinstance(self.inside, KernelBandit)
+        twin = self._made(self.inside.fresh() if base else copy.deepcopy(self.inside), self.settings, seed)
         twin._begin_run(self, seed, run)
         return twin
+
+    def check_unplayed(self) -> None:
+        """Raise an error if the player has been asked, or if its base algorithm, one in kernel form, has learned."""
+        if self._round:
+            raise InvalidArgument(f"player must be unplayed to be copied, but it is in round {self._round}")
+        if isinstance(self.inside, KernelBandit):
+            self.inside.check_unplayed(" for its player to be copied")
 
     def _begin_run(self, template: Self, seed: int, run: int) -> None:
         """Set the random streams of a run; everything else is as in the template."""

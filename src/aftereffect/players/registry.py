@@ -96,7 +96,7 @@ class Entry(NamedTuple):
     settings: the settings it takes, each with its check. defaults: the defaults of the settings in the title.
     bases: the base algorithms it may have, each with what the player then needs.
     make: the factory, called with keyword arguments; None for the class itself.
-    alias: the name that users write, if it is not the name of the class.
+    name: the Python name; below, where it is left out, it becomes that of the class.
     """
 
     player: type
@@ -107,12 +107,7 @@ class Entry(NamedTuple):
     defaults: Mapping[str, str] = NONE
     bases: Mapping[str, tuple[str, ...]] = NONE
     make: Callable[..., Any] | None = None
-    alias: str = ""
-
-    @property
-    def name(self) -> str:
-        """The Python name."""
-        return self.alias or self.player.__name__
+    name: str = ""
 
     @property
     def labelled(self) -> bool:
@@ -233,7 +228,7 @@ _TUNING = {"tuning": _choice(*TUNINGS)}
 
 _ENTRIES = (
     Entry(CompositeLossWrapper, "wrapper, {base}", _SIZES, (), _WRAPPER, {"base": "tsallis"}, _WRAPPED, _wrapper),
-    Entry(CoinCleanWrapper, "default player", _DELAY, _DELAY, make=default_player, alias="default_player"),
+    Entry(CoinCleanWrapper, "default player", _DELAY, _DELAY, make=default_player, name="default_player"),
     Entry(DoublingWrapper, "wrapper, doubling T", _DELAY, _DELAY),
     Entry(UnknownDelayWrapper, "wrapper, unknown d", _HORIZON, (*_HORIZON, *_IID)),
     Entry(CLW2018, "CLW 2018", _SIZES, _SIZES, make=CLW2018.tuned),
@@ -256,9 +251,9 @@ _ENTRIES = (
 )
 # Every player under anonymous feedback takes the setting out_of_range.
 _POLICY = {"out_of_range": _choice(*OUT_OF_RANGE)}
+_NAMED = (entry._replace(name=entry.name or entry.player.__name__) for entry in _ENTRIES)
 PLAYERS: Mapping[str, Entry] = {
-    entry.name: entry if entry.labelled else entry._replace(settings={**entry.settings, **_POLICY})
-    for entry in _ENTRIES
+    entry.name: entry if entry.labelled else entry._replace(settings={**entry.settings, **_POLICY}) for entry in _NAMED
 }
 
 COMPARED: tuple[tuple[str, dict[str, Any]], ...] = (

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from aftereffect.core import checks
 
 if TYPE_CHECKING:
-    from aftereffect.studies.executors import ExecutorBroken
+    from aftereffect.core.errors import ExecutorBroken
     from aftereffect.studies.results import FolderUnusable, Results
     from aftereffect.studies.study import InvalidStudy, Study, builtin_names
 

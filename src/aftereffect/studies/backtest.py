@@ -20,8 +20,9 @@ from aftereffect.engines.simulation import Simulation, compare, simulate, standa
 from aftereffect.losses.protocol import Losses
 from aftereffect.losses.replay import MARGIN
 from aftereffect.players import registry
+from aftereffect.players.base import Range
+from aftereffect.players.default import default_player
 from aftereffect.players.registry import Problem, checked_settings
-from aftereffect.players.wrapper.coin_clean import usual_bias
 from aftereffect.studies.histories import Recording
 from aftereffect.studies.report.charts import Drawing, band, drawn, looks
 from aftereffect.studies.report.page import Page
@@ -102,7 +103,8 @@ class Backtest:
                 "The column is assumed to hold the whole effect of each play. If it holds the totals of rounds, this "
                 "is not valid where effects linger: a total does not say which play it came from."
             )
-        beta = usual_bias(d, losses.direction, losses.low, losses.high)
+        common: Range = {"direction": losses.direction, "low": losses.low, "high": losses.high}
+        beta = default_player(losses.n_arms, max_delay=d, **common).update_probability or 1.0
         rate = beta * (1.0 - beta) ** d
         length, decisions = 1.0 / rate, rate * max(T - d - 1, 0)
         remark = f"The default player keeps an arm for about {length:,.0f} rounds: about {decisions:,.0f} decisions."

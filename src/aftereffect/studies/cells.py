@@ -16,7 +16,7 @@ import hashlib
 from collections.abc import Iterable
 from typing import Any
 
-from aftereffect.core.saved import canonical, digest
+from aftereffect.core.saved import canonical
 
 Cell = dict[str, Any]
 
@@ -27,7 +27,7 @@ SHARED = ("instance", "n_arms", "max_delay", "horizon", "seed")
 
 def cell_id(cell: Cell) -> str:
     """Return the first 16 hexadecimal digits of the SHA-256 of the cell's canonical JSON."""
-    return digest(cell)[:16]
+    return hashlib.sha256(canonical(cell).encode()).hexdigest()[:16]
 
 
 def cell_seed(cell: Cell, purpose: str) -> int:

@@ -13,7 +13,7 @@ from multiprocessing import get_context
 from typing import Any, TypeVar
 
 from aftereffect.core import checks
-from aftereffect.core.errors import AftereffectError, InvalidArgument
+from aftereffect.core.errors import ExecutorBroken, InvalidArgument
 from aftereffect.studies.cells import Cell
 
 T = TypeVar("T")
@@ -23,10 +23,6 @@ UNITS = 4
 """The number of units per worker, so that all workers finish at about the same time."""
 CONNECT_SECONDS = 20
 """How long to wait for a Dask scheduler."""
-
-
-class ExecutorBroken(AftereffectError):
-    """The executor stopped working before all cells were finished; finished cells are stored, so run again."""
 
 
 def capacity(executor: Executor, workers: int | None) -> int:

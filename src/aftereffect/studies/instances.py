@@ -26,11 +26,11 @@ import numpy as np
 from aftereffect.core import checks
 from aftereffect.core.checks import FloatArray
 from aftereffect.core.errors import InvalidArgument
+from aftereffect.core.random import TABLE, children, sequence
 from aftereffect.losses import spreads, tables
 from aftereffect.losses.delay_laws import checked_law
 from aftereffect.losses.hard import NOISES, hard, noise_scale, published_gap
 from aftereffect.losses.protocol import Losses
-from aftereffect.losses.seeds import TABLE, children, generator
 from aftereffect.losses.tables import LAWS, Table
 from aftereffect.players.registry import Check, checked_settings
 from aftereffect.studies.cells import Cell, cell_seed
@@ -124,12 +124,23 @@ class Draws:
 
 def build_losses(cell: Cell, draw: int = 0) -> Losses:
     """Return draw number `draw` of a cell's losses; all cells of a group have the same."""
-    name = cell["instance"]["name"]
+    given, K, d, T = cell["instance"], cell["n_arms"], cell["max_delay"], cell["horizon"]
     seed = cell_seed(cell, f"losses {draw}")
-    if name in BUILDERS:
-        return BUILDERS[name](cell, seed)
+    if given["name"] in BUILDERS:
+        return BUILDERS[given["name"]](cell, seed)
     for_table, for_spread = children(seed, 2)
-    table, d, spread = _table(cell, for_table), cell["max_delay"], spread_of(cell["instance"])
+    table: Table
+    if given["name"] == "pieces":
+        table = piecewise(T, K, for_table, **SHAPES[given.get("shape", "hidden")])
+    elif "spread" in SETTINGS[given["name"]]:
+        settings = {key: value for key, value in given.items() if key not in ("name", "spread", "half_life")}
+        if given["name"] == "seasonal":
+            settings = {"period": T / 4.0} | settings
+        table = getattr(tables, given["name"])(T, n_arms=K, seed=for_table, **settings)
+    else:
+        means = [0.5 - gap_of(cell)] + [0.5] * (K - 1)
+        table = tables.iid(T, means=means, seed=for_table, law=given.get("law", "bernoulli"))
+    spread = spread_of(given)
     if spread == "split":
         return spreads.random_split(table, max_delay=d, seed=for_spread)
     if spread == "delays":
@@ -137,22 +148,8 @@ def build_losses(cell: Cell, draw: int = 0) -> Losses:
     if spread == "fixed":
         return spreads.delayed(table, delays=d, max_delay=d)
     if spread == "geometric":
-        return spreads.linear_composite(table, coefficients=_fading(cell["instance"], d))
+        return spreads.linear_composite(table, coefficients=_fading(given, d))
     return spreads.at_once(table, max_delay=d)
-
-
-def _table(cell: Cell, seed: int) -> Table:
-    given, T, K = cell["instance"], cell["horizon"], cell["n_arms"]
-    settings = {key: value for key, value in given.items() if key not in ("name", "spread", "half_life")}
-    if given["name"] == "pieces":
-        return piecewise(T, K, seed, **SHAPES[given.get("shape", "hidden")])
-    if given["name"] == "seasonal":
-        settings = {"period": T / 4.0} | settings
-    if "spread" in SETTINGS[given["name"]]:
-        table: Table = getattr(tables, given["name"])(T, n_arms=K, seed=seed, **settings)
-        return table
-    means = [0.5 - gap_of(cell)] + [0.5] * (K - 1)
-    return tables.iid(T, means=means, seed=seed, law=given.get("law", "bernoulli"))
 
 
 def _hard(cell: Cell, seed: int) -> Losses:
@@ -234,7 +231,7 @@ def piecewise(
         high = (np.arange(horizon) // period) % 2
         values = (1.0 - swing) * values + swing * high[:, np.newaxis]
     if noise > 0.0:
-        random = generator(seed, TABLE)
+        random = np.random.default_rng(sequence(seed, TABLE))
         drawn = (random.random(values.shape) < values).astype(np.float64)
         values = drawn if noise == 1.0 else np.where(random.random(values.shape) < noise, drawn, values)
     settings: dict[str, Any] = {"shares": shares, "levels": levels, "noise": noise, "swing": swing, "period": period}

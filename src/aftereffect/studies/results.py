@@ -140,7 +140,18 @@ class Folder:
         ids = [cell_id(cell) for cell in cells]
         done = self.finished()
         paths = [self.path / "cells" / f"{cell}.parquet" for cell in sorted(set(ids) & done)]
-        frame = _read(paths) if paths else pl.DataFrame(schema=CELL)
+        frame = pl.DataFrame(schema=CELL)
+        if paths:
+            try:
+                frame = pl.read_parquet(paths, glob=False)
+            except (OSError, pl.exceptions.PolarsError):
+                # One by one, to find the file that is faulty or has other columns.
+                each = [_read(path) for path in paths]
+                other = [one for one in each if one.schema != CELL]
+                frame = other[0] if other else pl.concat(each)
+        if frame.schema != CELL:
+            rule = "must hold cells with the columns of this version (use another folder)"
+            raise FolderUnusable(f"{paths[0].parent} {rule}, but they have {frame.columns}")
         rows = frame.drop("time").sort("cell", "round")
         times = [json.loads(text) for text in frame["time"].unique(maintain_order=True)]
         failures = {
@@ -152,19 +163,13 @@ class Folder:
         return Results(rows, pl.DataFrame(times, schema=TIMES).sort("cell"), failures, missing)
 
 
-def _read(paths: list[Path]) -> pl.DataFrame:
-    """Return the rows of cells. Read all files at once or, if that fails, one by one to find the faulty file."""
+def _read(path: Path) -> pl.DataFrame:
+    """Return the rows of one cell; raise an error that names its file if it cannot be read."""
     try:
-        frame = pl.read_parquet(paths, glob=False)
+        return pl.read_parquet(path, glob=False)
     except (OSError, pl.exceptions.PolarsError) as error:
-        if len(paths) > 1:
-            return pl.concat([_read([path]) for path in paths])
         rule = "must be a readable Parquet file (remove it and run again)"
-        raise FolderUnusable(f"{paths[0]} {rule}, but {error}") from None
-    if frame.schema != CELL:
-        rule = "must hold cells with the columns of this version (use another folder)"
-        raise FolderUnusable(f"{paths[0].parent} {rule}, but they have {frame.columns}")
-    return frame
+        raise FolderUnusable(f"{path} {rule}, but {error}") from None
 
 
 def write_durably(path: Path, data: bytes) -> None:

@@ -1,8 +1,8 @@
 """The paper's statements as functions, one per definition, lemma, theorem or corollary.
 
-    updates     when the wrapper updates and what its windows contain (Definition 1, Lemmas 2 and 11)
-    regret      stability and regret of base algorithms and wrapper (Theorems 4 to 6, Lemma 14); the table of Section 1
-                and the lower bound (Theorem 10)
+    paper       when the wrapper updates and what its windows contain (Definition 1, Lemmas 2 and 11); stability and
+                regret of base algorithms and wrapper (Theorems 4 to 6, Lemma 14); the table of Section 1 and the lower
+                bound (Theorem 10)
     tuning      the choice of β and η, and the resulting bound (Corollary 7)
     sharp       Theorem 4 with smaller constants, and the best β and η for it
     multiplier  the distribution that FTRL with Tsallis entropy plays (Lemmas 12 and 13)
@@ -20,16 +20,24 @@ from aftereffect.theory.adaptive import window_worst_case as window_worst_case
 from aftereffect.theory.multiplier import multiplier as multiplier
 from aftereffect.theory.multiplier import multiplier_variation_bound as multiplier_variation_bound
 from aftereffect.theory.multiplier import tsallis_distribution as tsallis_distribution
-from aftereffect.theory.regret import Rates as Rates
-from aftereffect.theory.regret import Tuning as Tuning
-from aftereffect.theory.regret import exp3_regret_bound as exp3_regret_bound
-from aftereffect.theory.regret import exp3_stability as exp3_stability
-from aftereffect.theory.regret import lower_bound as lower_bound
-from aftereffect.theory.regret import lower_bound_rate as lower_bound_rate
-from aftereffect.theory.regret import rates as rates
-from aftereffect.theory.regret import tsallis_regret_bound as tsallis_regret_bound
-from aftereffect.theory.regret import tsallis_stability as tsallis_stability
-from aftereffect.theory.regret import wrapper_regret_bound as wrapper_regret_bound
+from aftereffect.theory.paper import Rates as Rates
+from aftereffect.theory.paper import Tuning as Tuning
+from aftereffect.theory.paper import accountants_sums as accountants_sums
+from aftereffect.theory.paper import best_update_probability as best_update_probability
+from aftereffect.theory.paper import block_length_law as block_length_law
+from aftereffect.theory.paper import exp3_regret_bound as exp3_regret_bound
+from aftereffect.theory.paper import exp3_stability as exp3_stability
+from aftereffect.theory.paper import expected_updates as expected_updates
+from aftereffect.theory.paper import lower_bound as lower_bound
+from aftereffect.theory.paper import lower_bound_rate as lower_bound_rate
+from aftereffect.theory.paper import mean_block_length as mean_block_length
+from aftereffect.theory.paper import most_updates as most_updates
+from aftereffect.theory.paper import rates as rates
+from aftereffect.theory.paper import tsallis_regret_bound as tsallis_regret_bound
+from aftereffect.theory.paper import tsallis_stability as tsallis_stability
+from aftereffect.theory.paper import update_rate as update_rate
+from aftereffect.theory.paper import window_bound as window_bound
+from aftereffect.theory.paper import wrapper_regret_bound as wrapper_regret_bound
 from aftereffect.theory.sharp import SharpTerms as SharpTerms
 from aftereffect.theory.sharp import exp3_stability_sharp as exp3_stability_sharp
 from aftereffect.theory.sharp import exp3_tuning_sharp as exp3_tuning_sharp
@@ -47,11 +55,3 @@ from aftereffect.theory.tuning import exp3_learning_rate as exp3_learning_rate
 from aftereffect.theory.tuning import exp3_learning_rate_printed as exp3_learning_rate_printed
 from aftereffect.theory.tuning import tuned_bound as tuned_bound
 from aftereffect.theory.tuning import tuning as tuning
-from aftereffect.theory.updates import accountants_sums as accountants_sums
-from aftereffect.theory.updates import best_update_probability as best_update_probability
-from aftereffect.theory.updates import block_length_law as block_length_law
-from aftereffect.theory.updates import expected_updates as expected_updates
-from aftereffect.theory.updates import mean_block_length as mean_block_length
-from aftereffect.theory.updates import most_updates as most_updates
-from aftereffect.theory.updates import update_rate as update_rate
-from aftereffect.theory.updates import window_bound as window_bound

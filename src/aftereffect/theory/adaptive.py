@@ -13,8 +13,8 @@ are in units of the range, hi − lo: 1 for losses in [0, 1].
 import math
 
 from aftereffect.core import checks
+from aftereffect.theory.paper import enough_rounds, sizes, update_rate
 from aftereffect.theory.sharp import sharp_terms
-from aftereffect.theory.updates import enough_rounds, sizes, update_rate
 
 ADAPTIVE_GROWTH = 2.5
 """ϱ: an update increases the rate by ϱ/h times its cost."""
@@ -72,7 +72,8 @@ def window_certificate(max_delay: int, update_probability: float, moved: float, 
     104.5
     """
     boundary, per_moved, per_regret = sharp_terms(max_delay, 2 * max_delay + 1, update_probability)
-    S, regret, lost = _checked(moved, base, missing)
+    S, regret = checks.real("moved", moved, low=0.0), checks.real("base", base)
+    lost = checks.integer("missing", missing, low=0)
     if math.isinf(per_regret):
         return math.inf
     return boundary + per_moved * S + per_regret * regret + (2 * max_delay + 1) * lost
@@ -107,7 +108,8 @@ def stretch_certificate(
     10.0
     """
     C = stretch_scale(max_delay, update_probability)
-    S, regret, lost = _checked(moved, base, missing)
+    S, regret = checks.real("moved", moved, low=0.0), checks.real("base", base)
+    lost = checks.integer("missing", missing, low=0)
     clean = (1.0 - update_probability) ** max_delay
     if clean == 0.0:
         return math.inf
@@ -151,9 +153,3 @@ def stretch_worst_case(
     V = clean * (1.0 + beta * later)
     moved = adaptive_mass_moved(K, beta * clean * later, V, first_rate)
     return stretch_certificate(d, beta, moved, adaptive_regret_bound(K, V, first_rate))
-
-
-def _checked(moved: float, base: float, missing: int) -> tuple[float, float, int]:
-    """Return S, 𝓡 and M, checked; 𝓡 may be negative."""
-    S = checks.real("moved", moved, low=0.0)
-    return S, checks.real("base", base), checks.integer("missing", missing, low=0)

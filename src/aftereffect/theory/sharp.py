@@ -25,8 +25,7 @@ from typing import NamedTuple
 
 from aftereffect.core import checks
 from aftereffect.core.effects import DIRECTIONS
-from aftereffect.theory.regret import Tuning, checked_bound
-from aftereffect.theory.updates import best_update_probability, enough_rounds, most_updates, sizes, update_rate
+from aftereffect.theory.paper import Tuning, best_update_probability, enough_rounds, most_updates, sizes, update_rate
 
 
 class SharpTerms(NamedTuple):
@@ -66,8 +65,8 @@ def wrapper_regret_bound_sharp(
     99.25
     """
     boundary, per_moved, per_regret = sharp_terms(max_delay, horizon, update_probability)
-    xi = checked_bound("stability", stability)
-    regret = checked_bound("base_regret", base_regret)
+    xi = checks.real("stability", stability, low=0.0, infinite=True)
+    regret = checks.real("base_regret", base_regret, low=0.0, infinite=True)
     if math.isinf(per_regret):
         return math.inf
     moves = update_rate(max_delay, update_probability) * (horizon - 2 * max_delay - 1)

@@ -3,9 +3,17 @@
 import math
 
 from aftereffect.core import checks
-from aftereffect.theory.regret import Tuning, tsallis_regret_bound, tsallis_stability, wrapper_regret_bound
+from aftereffect.theory.paper import (
+    Tuning,
+    best_update_probability,
+    most_updates,
+    sizes,
+    tsallis_regret_bound,
+    tsallis_stability,
+    update_rate,
+    wrapper_regret_bound,
+)
 from aftereffect.theory.sharp import tsallis_tuning_sharp
-from aftereffect.theory.updates import best_update_probability, most_updates, sizes, update_rate
 
 FORMS = ("printed", "sharp")
 """The forms of the wrapper's regret bound that can be minimised. "printed": Theorem 4. "sharp": the same algorithm

@@ -11,13 +11,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from aftereffect import theory
-from aftereffect.bandits.adaptive_tsallis import AdaptiveTsallis
 from aftereffect.bandits.exp3 import Exp3
 from aftereffect.bandits.exp3_ix import Exp3IX
 from aftereffect.bandits.protocol import Bandit
 from aftereffect.bandits.tsallis import TsallisFTRL
 from aftereffect.core import checks, effects
-from aftereffect.core.errors import InvalidArgument
 from aftereffect.core.text import amount
 from aftereffect.players.wrapper.windows import Counts
 from aftereffect.theory.tuning import FORMS
@@ -74,21 +72,6 @@ class Certificate(NamedTuple):
         return f'<pre style="white-space: pre-wrap">{html.escape(str(self))}</pre>'
 
 
-def certified_base(player: Any) -> tuple[AdaptiveTsallis, float]:
-    """Return a player's base and β; raise `InvalidArgument` if there is no certificate for them."""
-    if not isinstance(player.bandit, AdaptiveTsallis):
-        raise InvalidArgument(
-            "bandit must be an AdaptiveTsallis for a certificate, which is computed from its costs, "
-            f"but got {player.bandit!r}"
-        )
-    beta: float | None = player.update_probability
-    if beta is None:
-        raise InvalidArgument(
-            "coins must be a bias for a certificate, but got a given sequence, on which the losses may depend"
-        )
-    return player.bandit, beta
-
-
 class Prices(NamedTuple):
     """The factors of a certificate's terms, and two of the terms, for one unit and in units of hi − lo.
 
@@ -107,7 +90,7 @@ class Prices(NamedTuple):
 
 def make(player: Any, prices: Prices, counts: Sequence[Counts]) -> Certificate:
     """Return the certificate of a player, summed over its units; counts: the counts of each unit."""
-    bandit, _ = certified_base(player)
+    bandit, _ = player.certified_base()
     span, T, M = player.effects, player.rounds_played, len(counts)
     h, factor, width = theory.entropy_range(player.n_arms), prices.regret, span.hi - span.lo
     void = player.out_of_range == "void"

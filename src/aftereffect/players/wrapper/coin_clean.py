@@ -25,14 +25,6 @@ from aftereffect.players.wrapper.wrapper import BlockWrapper
 from aftereffect.theory.tuning import FORMS
 
 
-def usual_bias(max_delay: int, direction: str = "minimize", low: float = 0.0, high: float = 1.0) -> float:
-    """Return the default β."""
-    span = effects.effects(direction, low, high)
-    d = checks.integer("max_delay", max_delay, low=0)
-    edges = d > 0 and (span.hi > 0.0 if span.maximize else span.lo < 0.0)
-    return (0.4 if edges else 1.0) / (d + 1.0)
-
-
 class CoinCleanWrapper(BlockWrapper):
     """Plays `bandit` under d-delayed composite anonymous feedback; feeds it the sum over a block's coin-clean rounds.
 
@@ -63,8 +55,11 @@ class CoinCleanWrapper(BlockWrapper):
                 f"CompositeLossWrapper takes every bandit for losses in [0, 1]), but got {checks.shown(bandit)}"
             )
         if coins is None:
-            span = common.get("direction", "minimize"), common.get("low", 0.0), common.get("high", 1.0)
-            coins = usual_bias(max_delay, *span)
+            d = checks.integer("max_delay", max_delay, low=0)
+            ends = common.get("low", 0.0), common.get("high", 1.0)
+            span = effects.effects(common.get("direction", "minimize"), *ends)
+            surplus = d > 0 and (span.hi > 0.0 if span.maximize else span.lo < 0.0)
+            coins = (0.4 if surplus else 1.0) / (d + 1.0)
         super().__init__(bandit, max_delay=max_delay, coins=coins, **common)
         # The sum of a long stretch must not overflow.
         checks.real("high - low", self.effects.hi - self.effects.lo, high=1e290)
@@ -92,12 +87,12 @@ class CoinCleanWrapper(BlockWrapper):
 
     def worst_case(self, horizon: int) -> float:
         """Return a bound on R_T in units of hi − lo, which may exceed T; the base must be an AdaptiveTsallis."""
-        bandit, beta = certificates.certified_base(self)
+        bandit, beta = self.certified_base()
         return theory.stretch_worst_case(self.n_arms, self.max_delay, horizon, beta, bandit.first_rate)
 
     def prices(self) -> certificates.Prices:
         """Return the factors of the terms of a certificate (docs/theory/adaptive.md)."""
-        _, beta = certificates.certified_base(self)
+        _, beta = self.certified_base()
         d, T = self.max_delay, self.rounds_played
         clean = (1.0 - beta) ** d
         factor = self.scale / clean if clean > 0.0 else math.inf

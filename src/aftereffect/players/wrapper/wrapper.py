@@ -39,6 +39,8 @@ class BlockWrapper(BanditPlayer):
     # A service asks thousands of players in turn; slots keep the data of each compact in memory.
     __slots__ = (*("_arms", "_block_start", "_draw_next", "_drawn", "_measured", "_windows"), "coins", "max_delay")
     OWN_SAVED = ("arm_stream", "coins", "arms", "windows", "draw_next", "drawn", "measured", "block_start")
+    # The settings, except the coins, which are saved with their state.
+    COMMON = ("max_delay", *BanditPlayer.COMMON)
     # A round is an update round if its coin is 1 and at least the QUIET · d coins before it are 0.
     QUIET: int
 
@@ -51,11 +53,6 @@ class BlockWrapper(BanditPlayer):
         self._block_start = 1
         self._draw_next, self._drawn, self._measured = True, False, False
         shared.OWNERS[id(bandit)] = self
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """The constructor's arguments except the bandit, the coins and the seed, as plain JSON values."""
-        return {"max_delay": self.max_delay} | super().settings
 
     @property
     def update_probability(self) -> float | None:
@@ -119,6 +116,20 @@ class BlockWrapper(BanditPlayer):
     def prices(self) -> certificates.Prices:
         """Return the factors of the terms of a certificate."""
         raise NotImplementedError
+
+    def certified_base(self) -> tuple[AdaptiveTsallis, float]:
+        """Return the base and β; raise an error if there is no certificate for them."""
+        bandit: Any = self.bandit
+        if not isinstance(bandit, AdaptiveTsallis):
+            raise InvalidArgument(
+                "bandit must be an AdaptiveTsallis for a certificate, which is computed from its costs, "
+                f"but got {bandit!r}"
+            )
+        if self.update_probability is None:
+            raise InvalidArgument(
+                "coins must be a bias for a certificate, but got a given sequence, on which the losses may depend"
+            )
+        return bandit, self.update_probability
 
     def ask(self) -> int:
         """Return the arm to play in this round; the same until `tell`."""
@@ -346,14 +357,14 @@ class CompositeLossWrapper(BlockWrapper):
 
     def worst_case(self, horizon: int) -> float:
         """Return a bound on R_T in units of hi − lo, which may exceed T; the base must be an AdaptiveTsallis."""
-        bandit, beta = certificates.certified_base(self)
+        bandit, beta = self.certified_base()
         if theory.most_updates(self.max_delay, horizon) == 0:
             return float(horizon)
         return theory.window_worst_case(self.n_arms, self.max_delay, horizon, beta, bandit.first_rate)
 
     def prices(self) -> certificates.Prices:
         """Return the factors of the terms of a certificate (docs/theory/sharper.md)."""
-        _, beta = certificates.certified_base(self)
+        _, beta = self.certified_base()
         d, T = self.max_delay, self.rounds_played
         ends, moved, regret = theory.sharp_terms(d, 2 * d + 1, beta)
         return certificates.Prices(min(ends, T), moved, regret, 0.0, 2.0 * d + 1.0, self.worst_case(max(T, 1)))

@@ -24,7 +24,7 @@ KEYS = ("instance", "instance_params", *views.SIZES, "seed")
 
 def adaptive(page: Page, rows: pl.DataFrame) -> list[str]:
     """Compare the players cell by cell, and summarise by geometric means."""
-    cells = compared(views.finals(views.of_regret(rows)))
+    cells = compared(views.finals(views.readable(rows.filter(measure="regret"))))
     page.section("Against the paper's tuning")
     caption = "The default player's mean regret over that of Algorithm 1 with the printed tuning, cell by cell, both "
     caption += "taken as at least 1% of uniform play's. Ratios beyond the axis are drawn at its ends."

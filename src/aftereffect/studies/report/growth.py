@@ -107,7 +107,7 @@ class Growth(NamedTuple):
 
 def scaling(page: Page, rows: pl.DataFrame) -> list[str]:
     """Show the powers of d+1, K and T with which the worst regret grows, and which rate of Section 1 fits best."""
-    shown = views.of_regret(rows)
+    shown = views.readable(rows.filter(measure="regret"))
     worst = views.worst(shown)
     page.section("How regret grows")
     found = fitted(worst)

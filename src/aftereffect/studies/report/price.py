@@ -16,7 +16,7 @@ THEORY = "theory, √((d+1)K/(d+K))"
 
 def price(page: Page, rows: pl.DataFrame) -> list[str]:
     """Show the worst regret without labels over the least worst regret with labels, and the predicted price."""
-    priced = compared(views.worst(views.of_regret(rows)))
+    priced = compared(views.worst(views.readable(rows.filter(measure="regret"))))
     page.section("The price")
     page.text(
         "For every player and size the worst mean regret over this study's instances is taken. The price is that of a "

@@ -23,7 +23,7 @@ Best = dict[str, dict[str, tuple[str, float]]]
 
 def ratios(page: Page, rows: pl.DataFrame) -> list[str]:
     """Show every player's regret on every instance, coloured by its ratio to the reference player's."""
-    shown = views.finals(views.of_regret(rows))
+    shown = views.finals(views.readable(rows.filter(measure="regret")))
     first = views.reference(shown)
     # With a single instance, its sizes take the place of instances.
     if shown["where"].n_unique() == 1:

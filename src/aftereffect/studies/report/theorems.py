@@ -18,7 +18,7 @@ UPPER = pl.col("standard_error").fill_null(0.0) * FAR
 
 def bounds(page: Page, rows: pl.DataFrame) -> list[str]:
     """Compare the worst measured regret with Theorem 4, Corollary 7, the tuned bound and the lower bound."""
-    worst = views.worst(views.of_regret(rows.filter(pl.col("bound").is_not_null())))
+    worst = views.worst(views.readable(rows.filter(pl.col("bound").is_not_null(), measure="regret")))
     page.section("Regret against its bounds")
     caption = "The greatest mean regret over this study's instances, and its bounds. "
     page.figure(bounds_chart(worst), caption + "Bounds above T are trivial.")

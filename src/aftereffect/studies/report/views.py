@@ -80,11 +80,6 @@ def worst(rows: pl.DataFrame) -> pl.DataFrame:
     return ordered.unique(["who", *SIZES], keep="first", maintain_order=True).sort("who", *SIZES)
 
 
-def of_regret(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows that measure regret, with readable names."""
-    return readable(rows.filter(measure="regret"))
-
-
 def setting(rows: pl.DataFrame, name: str) -> pl.DataFrame:
     """Return the rows with a column `x`: a size, a setting of the instance, or one of the player ("player.max_delay").
 

@@ -13,7 +13,7 @@ FAR = 3.0
 
 def wrong_delay(page: Page, rows: pl.DataFrame) -> list[str]:
     """Tabulate, by instance and true delay, regret with a wrong d over the same player's regret with the right d."""
-    found = compared(views.finals(views.of_regret(rows)))
+    found = compared(views.finals(views.readable(rows.filter(measure="regret"))))
     page.section("What a wrong delay costs")
     index = {"who": "player", "where": "instance"}
     caption = "Regret over that of the same player told the true delay, by the true delay. Blue: less regret."
