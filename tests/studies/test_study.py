@@ -5,10 +5,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
-from aftereffect.core.errors import MissingExtra
+from aftereffect.core.errors import InvalidArgument, MissingExtra
 from aftereffect.studies import InvalidStudy, Study
+from aftereffect.studies.report.sections import write_report
 
 GOOD = """
 name = "mine"
@@ -169,3 +171,56 @@ def test_the_command_without_polars_says_what_to_install(tmp_path: Path) -> None
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=120)
     message = "aftereffect: a study needs polars: pip install 'aftereffect[studies]'\n"
     assert (done.returncode, done.stdout, done.stderr) == (2, "", message)
+
+
+OWN = '''
+import aftereffect as ae
+
+def losses(n_arms, max_delay, horizon, seed, worse=0.5, short=False):
+    table = ae.tables.iid(horizon - short, means=[0.3] + [worse] * (n_arms - 1), seed=seed)
+    return ae.spreads.random_split(table, max_delay=max_delay, seed=seed)
+
+class Mine(ae.rivals.BlockUCB):
+    """The same under another name."""
+'''
+
+
+def own_study(**instance: Any) -> Study:
+    return Study(
+        "own",
+        grid={"n_arms": 2, "max_delay": 1, "horizon": 300},
+        runs=2,
+        instance=[{"name": "own_things:losses", **instance}],
+        player=[{"name": "own_things:Mine", "width": 0.5}, {"name": "BlockUCB", "width": 0.5}],
+    )
+
+
+@pytest.fixture
+def own_things(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "own_things.py").write_text(OWN, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+
+
+@pytest.mark.usefixtures("own_things")
+def test_a_study_plays_own_losses_and_players_by_their_import_paths(tmp_path: Path) -> None:
+    study = own_study(worse=0.6)
+    results = study.run(tmp_path / "out", progress=False)
+    rows = results.rows.filter(pl.col("round") == 300)
+    assert set(rows["instance"]) == {"own_things:losses"}
+    assert set(rows["instance_params"]) == {'{"worse":0.6}'}
+    mine, theirs = (rows.filter(player=name)["regret"].to_list() for name in ("own_things:Mine", "BlockUCB"))
+    assert mine == theirs
+    page = write_report(study, results, tmp_path / "out").read_text(encoding="utf-8")
+    assert "own_things:Mine" in page
+
+
+@pytest.mark.usefixtures("own_things")
+def test_own_losses_must_exist_know_their_settings_and_have_the_sizes(tmp_path: Path) -> None:
+    with pytest.raises(InvalidArgument, match=r"better must be a setting of 'own_things:losses' \(it has worse, short"):
+        own_study(better=1.0)
+    for path in ("own_things:missing", "no_such_module:losses", ":", "own_things:"):
+        with pytest.raises(InvalidArgument, match=r"name must be importable as module:name, but '.*' is not:"):
+            own_study(name=path)
+    failures = own_study(short=True).run(tmp_path / "out", progress=False).failures
+    assert len(failures) == 2
+    assert all("must return losses of the sizes it is given" in error["message"] for error in failures.values())

@@ -113,7 +113,10 @@ class Backtest:
         return [*found, remark]
 
     def verdict(self) -> str:
-        """Return one sentence on the regret of the default player, or else the first, against uniform play."""
+        """Return a sentence on the regret of the default player, or else the first; none on what may be totals."""
+        one = self.recording
+        if self.resampled and one.missing and one.max_delay == 0 and one.kernel is None:
+            return "No verdict, as the column may hold totals. If effects are whole and arrive at once, say --kernel 1."
         first = "default player" if "default player" in self.simulations else next(iter(self.simulations))
         simulation = self.simulations[first]
         uniform = self.simulations.get("uniform play")

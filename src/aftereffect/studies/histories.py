@@ -106,11 +106,13 @@ def read_history(
     kernel: Sequence[float] | None = None,
     round_column: str = "round",
     arm_column: str = "arm",
+    sum_rows: bool = False,
 ) -> Recording:
     """Read a CSV file with the columns round, arm and effects.
 
     effects: the columns with effects, by default lag0, lag1, ... up to the last in the file; with a kernel, the one
     column with whole effects, by default "effect". kernel: the shares of an effect that arrive 0, 1, ... rounds later.
+    sum_rows: whether several rows of one arm in one round are added up; they are refused otherwise.
     """
     weights = None
     if kernel is not None:
@@ -124,7 +126,7 @@ def read_history(
     known: dict[str, int] = {}
     first: dict[tuple[int, int], int] = {}
     texts: dict[int, str] = {}
-    numbers: list[list[float]] = []
+    effects_of: dict[tuple[int, int], FloatArray] = {}
     dated: bool | None = None
     for line, row in lines:
         where = f"{name}, line {line}"
@@ -136,19 +138,20 @@ def read_history(
             raise InvalidHistory(f"{where}, column {arm_column!r}: must be a name, but it is empty")
         texts[label] = text
         play = (label, known.setdefault(arm, len(known)))
-        if play in first:
+        if first.setdefault(play, line) != line and not sum_rows:
             raise InvalidHistory(
-                f"{where}: must be a new play, but arm {arm!r} in round {text} is in line {first[play]} already"
+                f"{where}: a round must have one row for each arm, but arm {arm!r} in round {text} is in line "
+                f"{first[play]} too; --sum-rows (in Python sum_rows=True) adds such rows up"
             )
-        first[play] = line
-        numbers.append([_number(where, header[k], row[k]) for k in columns[2:]])
+        numbers = np.array([_number(where, header[k], row[k]) for k in columns[2:]])
+        effects_of[play] = effects_of.get(play, 0.0) + numbers
     if len(known) < 2:
         raise InvalidHistory(f"{name}, column {arm_column!r}: must name at least 2 arms, but has {len(known)}")
     rounds, played = (np.array(part, dtype=np.int64) for part in zip(*first, strict=True))
     gaps = ((label, arm) for label in sorted(texts) for arm, i in known.items() if (label, i) not in first)
     gap = next(gaps, None)
     missing = "" if gap is None else f"round {texts[gap[0]]} has none for arm {gap[1]!r}"
-    return Recording(name, tuple(known), rounds, played, np.array(numbers), weights, missing)
+    return Recording(name, tuple(known), rounds, played, np.array(list(effects_of.values())), weights, missing)
 
 
 def _lines(path: str | os.PathLike[str], name: str) -> Iterator[tuple[int, list[str]]]:

@@ -8,11 +8,14 @@
     anonymous                                      rewards with random delays, stochastic anonymous feedback
     late_bills                                     the worse an arm, the later its losses arrive
     campaigns                                      the recorded coupon campaigns (`campaigns.py`)
+    module:function                                the user's own: a function of n_arms, max_delay, horizon and seed
 
 The good arm is better by `gap`, or by `gap_scale` times √(K(d+1)/T), at most 1/2: with a gap of this order a problem is
 about equally hard at every size.
 """
 
+import importlib
+import inspect
 import math
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
@@ -36,13 +39,16 @@ from aftereffect.players.registry import Check, checked_settings
 from aftereffect.studies.cells import Cell, cell_seed
 
 GAP = 0.2
+TOLD = ("n_arms", "max_delay", "horizon", "seed", "direction", "low", "high")
+"""What a study gives the user's own losses (up to the seed) and players; their other parameters are settings."""
+CAMPAIGNS = "aftereffect.studies.campaigns:losses"
 SPREADS = ("split", "delays", "fixed", "geometric", "immediate")
 SHAPES: dict[str, dict[str, Any]] = tomllib.loads(Path(__file__).with_name("shapes.toml").read_text(encoding="utf-8"))
 """Arguments of `piecewise` by name."""
 
 
 def _delay_law(name: str, value: Any) -> Any:
-    checked_law(tuple(value) if isinstance(value, list) else value, 0)
+    checked_law(value, 0)
     return value
 
 
@@ -82,13 +88,25 @@ SETTINGS: Mapping[str, Mapping[str, Check]] = {
 def instance_table(given: Mapping[str, Any]) -> dict[str, Any]:
     """Check the name and settings of an instance's table and return it as plain JSON types."""
     name = given.get("name")
-    if not isinstance(name, str) or name not in SETTINGS:
-        raise InvalidArgument(f"instance.name must be one of {', '.join(SETTINGS)}, but got {checks.shown(name)}")
-    settings = {key: value for key, value in given.items() if key != "name"}
-    clean = {"name": name, **checked_settings("instance", name, SETTINGS[name], settings)}
+    if not isinstance(name, str) or (name not in SETTINGS and ":" not in name):
+        names = ", ".join(SETTINGS)
+        raise InvalidArgument(f"instance.name must be one of {names} or module:function, but got {checks.shown(name)}")
+    rest = {key: value for key, value in given.items() if key != "name"}
+    clean = {"name": name, **checked_settings("instance", name, SETTINGS.get(name) or own("instance", name)[1], rest)}
     if "gap" in clean and "gap_scale" in clean:
         raise InvalidArgument(f"instance.gap must be left out where gap_scale is given, but got {clean['gap']!r}")
     return clean
+
+
+def own(kind: str, path: str) -> tuple[Any, dict[str, Check]]:
+    """Return the user's class or function at an import path, module:name, and its settings, which it checks itself."""
+    module, _, name = path.partition(":")
+    try:
+        found = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise InvalidArgument(f"{kind}.name must be importable as module:name, but {path!r} is not: {error}") from error
+    parameters = [each for each in inspect.signature(found).parameters.values() if each.kind != each.VAR_KEYWORD]
+    return found, {each.name: lambda name, value: value for each in parameters if each.name not in TOLD}
 
 
 def gap_of(cell: Cell) -> float:
@@ -99,8 +117,8 @@ def gap_of(cell: Cell) -> float:
     """
     given = cell["instance"]
     if "gap_scale" in given:
-        scale: float = given["gap_scale"]
-        return min(0.5, scale * math.sqrt(cell["n_arms"] * (cell["max_delay"] + 1) / cell["horizon"]))
+        scale = math.sqrt(cell["n_arms"] * (cell["max_delay"] + 1) / cell["horizon"])
+        return min(0.5, float(given["gap_scale"]) * scale)
     return float(given.get("gap", GAP))
 
 
@@ -126,8 +144,8 @@ def build_losses(cell: Cell, draw: int = 0) -> Losses:
     """Return draw number `draw` of a cell's losses; all cells of a group have the same."""
     given, K, d, T = cell["instance"], cell["n_arms"], cell["max_delay"], cell["horizon"]
     seed = cell_seed(cell, f"losses {draw}")
-    if given["name"] in BUILDERS:
-        return BUILDERS[given["name"]](cell, seed)
+    if ":" in given["name"] or given["name"] in BUILDERS:
+        return BUILDERS.get(given["name"], _called)(cell, seed)
     for_table, for_spread = children(seed, 2)
     table: Table
     if given["name"] == "pieces":
@@ -153,27 +171,20 @@ def build_losses(cell: Cell, draw: int = 0) -> Losses:
 
 
 def _hard(cell: Cell, seed: int) -> Losses:
+    """Return the lower-bound adversary's losses; if stacked, with one arm better by `gap`, in units of losses."""
     given, K, d, T = cell["instance"], cell["n_arms"], cell["max_delay"], cell["horizon"]
-    gap = given.get("gap_factor", 1.0) * published_gap(K, rounds=max(1, T // (d + 1)))
-    noise = given.get("noise", "independent")
+    n, noise = max(1, T // (d + 1)), given.get("noise", "shared" if given["name"] == "stacked" else "independent")
+    gap = given.get("gap_factor", 1.0) * published_gap(K, rounds=n)
+    if given["name"] == "stacked":
+        gap = given.get("gap", 0.1) / noise_scale(K, n, noise)
     return hard(K, max_delay=d, horizon=T, seed=seed, gap=gap, noise=noise)
-
-
-def _stacked(cell: Cell, seed: int) -> Losses:
-    """Return the lower-bound adversary's losses with one arm better by `gap`, in units of losses."""
-    given, K, d, T = cell["instance"], cell["n_arms"], cell["max_delay"], cell["horizon"]
-    noise = given.get("noise", "shared")
-    scale = noise_scale(K, max(1, T // (d + 1)), noise)
-    return hard(K, max_delay=d, horizon=T, seed=seed, gap=given.get("gap", 0.1) / scale, noise=noise)
 
 
 def _anonymous(cell: Cell, seed: int) -> Losses:
     """Return rewards that arrive whole after random delays, with mean 1/2 + gap for arm 0 and 1/2 for the others."""
-    law = cell["instance"].get("delay_law", "uniform")
     means = [0.5 + gap_of(cell)] + [0.5] * (cell["n_arms"] - 1)
-    law = tuple(law) if isinstance(law, list) else law
-    sizes = {"horizon": cell["horizon"], "max_delay": cell["max_delay"]}
-    return spreads.anonymous_iid(means=means, delay_law=law, seed=seed, **sizes)
+    law, d = cell["instance"].get("delay_law", "uniform"), cell["max_delay"]
+    return spreads.anonymous_iid(means=means, delay_law=law, horizon=cell["horizon"], max_delay=d, seed=seed)
 
 
 def _late_bills(cell: Cell, seed: int) -> Losses:
@@ -185,20 +196,22 @@ def _late_bills(cell: Cell, seed: int) -> Losses:
     return spreads.kernels(table, weights=np.eye(d + 1)[due])
 
 
-def _campaigns(cell: Cell, seed: int) -> Losses:
-    from aftereffect.studies import campaigns
-
-    settings = {key: value for key, value in cell["instance"].items() if key != "name"}
-    sizes = {"n_arms": cell["n_arms"], "max_delay": cell["max_delay"]}
-    return campaigns.losses(cell["horizon"], seed=seed, **sizes, **settings)
+def _called(cell: Cell, seed: int) -> Losses:
+    """Return the losses made by a function of sizes, seed and settings: the user's or that of `campaigns.py`."""
+    settings, sizes = dict(cell["instance"]), {name: cell[name] for name in ("n_arms", "max_delay", "horizon")}
+    path = settings.pop("name")
+    made: Losses = own("instance", CAMPAIGNS if path == "campaigns" else path)[0](**sizes, seed=seed, **settings)
+    if any(getattr(made, name) != size for name, size in sizes.items()):
+        raise InvalidArgument(f"{path} must return losses of the sizes it is given, {sizes}, but returned {made!r}")
+    return made
 
 
 BUILDERS: dict[str, Callable[[Cell, int], Losses]] = {
     "hard": _hard,
-    "stacked": _stacked,
+    "stacked": _hard,
     "anonymous": _anonymous,
     "late_bills": _late_bills,
-    "campaigns": _campaigns,
+    "campaigns": _called,
 }
 
 
@@ -249,7 +262,7 @@ def known(cell: Cell) -> tuple[float | None, float | None, list[float] | None]:
     name = spread_of(given)
     if name == "anonymous":
         return *_moments(given.get("delay_law", "uniform"), d), None
-    if name in ("late_bills", "campaigns"):
+    if name in ("late_bills", "campaigns") or ":" in name:
         return None, None, None
     lags = np.arange(d + 1)
     weights = np.full(d + 1, 1.0 / (d + 1))
@@ -264,7 +277,7 @@ def known(cell: Cell) -> tuple[float | None, float | None, list[float] | None]:
 
 def _moments(law: Any, max_delay: int) -> tuple[float | None, float | None]:
     """Return mean and variance of a delay law before rounding and truncation; None for laws without a formula."""
-    name, numbers = checked_law(tuple(law) if isinstance(law, list) else law, max_delay)
+    name, numbers = checked_law(law, max_delay)
     if name == "uniform":
         return (numbers[0] + numbers[1]) / 2.0, ((numbers[1] - numbers[0] + 1.0) ** 2 - 1.0) / 12.0
     if name == "half_normal":
@@ -276,7 +289,7 @@ def _moments(law: Any, max_delay: int) -> tuple[float | None, float | None]:
 def spread_of(instance: dict[str, Any]) -> str:
     """Return how an instance spreads its losses: its setting `spread`, or its name if it has no such setting."""
     name: str = instance["name"]
-    return instance.get("spread", "split") if "spread" in SETTINGS[name] else name
+    return instance.get("spread", "split") if "spread" in SETTINGS.get(name, ()) else name
 
 
 def _fading(given: dict[str, Any], max_delay: int) -> FloatArray:

@@ -88,7 +88,8 @@ def measure(cell: Cell, draws: Draws, threads: int | None) -> Measured:
         and player.max_delay >= draws[0].max_delay
     )
     share = cell["runs"] // cell["instances"]
-    step = min(share, runs_at_once(cell["horizon"], player.max_delay)) if traced else share
+    at_once = TRACE_BYTES // (24 * (cell["horizon"] // (2 * player.max_delay + 1) + 1)) if traced else share
+    step = max(1, min(share, at_once))
     options: dict[str, Any] = {"seed": cell_seed(cell, "runs"), "checkpoints": cell["checkpoints"], "threads": threads}
     options |= {"engine": "blocks" if traced else "auto", "trace": traced, "states": certified, "progress": False}
     found: list[Simulation] = []
@@ -176,11 +177,6 @@ def open_stretch(max_delay: int, horizon: int, update_probability: float) -> flo
     if d >= T or r == 0.0:
         return 0.0
     return float(r ** (d + 1) * (d + 1 + r / update_probability) - r ** (T + 1) / update_probability)
-
-
-def runs_at_once(horizon: int, max_delay: int) -> int:
-    """Return how many runs' traces fit into memory at once."""
-    return max(1, TRACE_BYTES // (24 * (horizon // (2 * max_delay + 1) + 1)))
 
 
 def moves(player: CompositeLossWrapper, traces: list[Blocks], checkpoints: NDArray[np.int64]) -> Moves:

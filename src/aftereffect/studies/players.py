@@ -1,5 +1,6 @@
-"""The players of a study: those of `players/registry.py`, built for a cell's losses."""
+"""The players of a study: those of `players/registry.py` and the user's own, built for a cell's losses."""
 
+import inspect
 from collections.abc import Mapping
 from typing import Any
 
@@ -7,12 +8,21 @@ from aftereffect.losses.protocol import Losses
 from aftereffect.players import registry
 from aftereffect.players.registry import Problem
 from aftereffect.studies.cells import Cell
-from aftereffect.studies.instances import known
+from aftereffect.studies.instances import known, own
+
+
+def find(name: Any) -> registry.Entry:
+    """Return the entry of a player in the registry, or one for the user's own at an import path, module:Class."""
+    if not isinstance(name, str) or ":" not in name:
+        return registry.find(name)
+    made, settings = own("player", name)
+    told = tuple(key for key in ("max_delay", "horizon") if key in inspect.signature(made).parameters)
+    return registry.Entry(made if isinstance(made, type) else object, name, told, (), settings, make=made, name=name)
 
 
 def player_table(given: Mapping[str, Any]) -> dict[str, Any]:
     """Check the name and settings of a player's table and return it as plain JSON types."""
-    entry, settings = registry.find(given.get("name")), {key: value for key, value in given.items() if key != "name"}
+    entry, settings = find(given.get("name")), {key: value for key, value in given.items() if key != "name"}
     return {"name": entry.name, **registry.checked_settings("player", entry.name, entry.settings, settings)}
 
 
@@ -20,7 +30,7 @@ def can_play(cell: Cell) -> bool:
     """Whether the cell's player can play: some players need d <= 1, or must know the law of delays."""
     if cell["measure"] == "stability":
         return bool(cell["player"]["name"] == "CompositeLossWrapper")
-    return not registry.find(cell["player"]["name"]).lacks(_problem(cell), cell["player"])
+    return not find(cell["player"]["name"]).lacks(_problem(cell), cell["player"])
 
 
 def build_player(cell: Cell, losses: Losses) -> Any:
@@ -35,7 +45,7 @@ def build_player(cell: Cell, losses: Losses) -> Any:
     0.0654
     """
     settings = dict(cell["player"])
-    entry = registry.find(settings.pop("name"))
+    entry = find(settings.pop("name"))
     problem = _problem(cell)._replace(direction=losses.direction, low=losses.low, high=losses.high)
     if problem.max_delay < losses.max_delay and "out_of_range" in entry.settings:
         # Effects that last longer than the player's d lead to totals outside its range.
@@ -47,6 +57,6 @@ def _problem(cell: Cell) -> Problem:
     """Return what the cell's player may know: K, d and T, and the law of delays if it needs that."""
     told = cell["player_max_delay"] if "player_max_delay" in cell else cell["max_delay"]
     problem = Problem(cell["n_arms"], told, cell["horizon"])
-    if registry.CONDITIONS.keys().isdisjoint(registry.find(cell["player"]["name"]).needs(cell["player"])):
+    if registry.CONDITIONS.keys().isdisjoint(find(cell["player"]["name"]).needs(cell["player"])):
         return problem
     return Problem(*problem[:3], *known(cell))

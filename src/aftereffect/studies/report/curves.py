@@ -10,7 +10,7 @@ import polars as pl
 from aftereffect import theory
 from aftereffect.engines.simulation import Z95
 from aftereffect.studies.report import views
-from aftereffect.studies.report.charts import GREY, Drawing, Look, band, wide_axis
+from aftereffect.studies.report.charts import GREY, Look, band, wide_axis
 from aftereffect.studies.report.page import Page, share
 
 if TYPE_CHECKING:
@@ -65,7 +65,11 @@ def against(page: Page, rows: pl.DataFrame, name: str) -> list[str]:
     shown = views.readable(given, apart=(name,))
     word = views.setting_name(name)
     page.section(f"Regret against {word}")
-    page.figure(against_chart(shown, name), f"Mean regret at the horizon against {word}, with 95% intervals.")
+    keys = [key for key in ("where", *views.SIZES) if key != name]
+    file = "against-" + name.replace(".", "-").replace("_", "-")
+    words = f"Final regret of {shown['who'].n_unique()} players against {name}"
+    drawing = views.by_panel(file, shown, keys, "x", _intervals, _scales, labels=(word, "regret at T"), words=words)
+    page.figure(drawing, f"Mean regret at the horizon against {word}, with 95% intervals.")
     several = shown["where"].n_unique() > 1
     index = {"who": "player", "where": "instance"} if several else {"who": "player"}
     notes: list[str] = []
@@ -82,15 +86,6 @@ def against(page: Page, rows: pl.DataFrame, name: str) -> list[str]:
     folded = f"Shares of uniform play's regret: {lines.select(*index).n_unique()} lines"
     views.pivot(page, lines, index, "x", lambda row: share(row["share"]), caption, folded=folded)
     return notes
-
-
-def against_chart(rows: pl.DataFrame, name: str) -> Drawing:
-    """Draw final regret against one setting (`views.setting`), with 95% intervals; one panel per instance and size."""
-    keys = [key for key in ("where", *views.SIZES) if key != name]
-    file = "against-" + name.replace(".", "-").replace("_", "-")
-    words = f"Final regret of {rows['who'].n_unique()} players against {name}"
-    labels = (views.setting_name(name), "regret at T")
-    return views.by_panel(file, rows, keys, "x", _intervals, _scales, labels=labels, words=words)
 
 
 def _intervals(ax: "Axes", line: pl.DataFrame, who: str, look: Look) -> None:

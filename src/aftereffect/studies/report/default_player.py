@@ -16,7 +16,6 @@ from aftereffect.studies.report.page import Entry, Page, number, plus_minus, rat
 
 FLOOR = 0.01
 """Regrets below this share of the regret of uniform play are raised to it."""
-FAR = 3.0
 CLEAR_GAP, MANY = 0.1, 100.0
 """Clear cells have at least this gap and this many updates per arm."""
 KEYS = ("instance", "instance_params", *views.SIZES, "seed")
@@ -67,7 +66,7 @@ def compared(finals: pl.DataFrame) -> pl.DataFrame:
         excess_error=(pl.col("standard_error") ** 2 + (1.05 * pl.col("paper_error")) ** 2).sqrt(),
     ).with_columns(
         clear=(pl.col("gap") >= CLEAR_GAP) & (pl.col("updates") >= MANY * pl.col("n_arms")),
-        above=pl.col("excess") > FAR * pl.col("excess_error"),
+        above=pl.col("excess") > views.FAR * pl.col("excess_error"),
     )
 
 
@@ -134,7 +133,7 @@ def _against_paper(page: Page, cells: pl.DataFrame) -> list[str]:
         f"Against the paper's tuning: {geometric_mean(clear['ratio']):.3f} times its regret in the {clear.height:,} "
         f"cells with a gap of at least {CLEAR_GAP:g} and {MANY:g} updates an arm, "
         f"{geometric_mean(cells['ratio']):.3f} times in all {cells.height:,} (geometric means).",
-        f"Its regret is more than {FAR:g} standard errors above 1.05 times that of the paper's tuning in "
+        f"Its regret is more than {views.FAR:g} standard errors above 1.05 times that of the paper's tuning in "
         f"{above.height or 'no'} cell{'s' * (above.height > 1)}.",
     ]
 
@@ -160,7 +159,7 @@ def _against_rivals(page: Page, cells: pl.DataFrame) -> list[str]:
 
 def _against_theory(cells: pl.DataFrame) -> list[str]:
     """Compare regret with the worst case and the mean certificate, and the certificate with Corollary 7 and T."""
-    sure = pl.col("regret") - FAR * pl.col("standard_error").fill_null(0.0)
+    sure = pl.col("regret") - views.FAR * pl.col("standard_error").fill_null(0.0)
     broken = cells.filter(sure > pl.col("bound")).height
     exceeded = cells.filter(sure > pl.col("value")).height
     long = cells.filter(pl.col("horizon") >= 50_000)

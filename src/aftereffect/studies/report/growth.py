@@ -112,8 +112,7 @@ def scaling(page: Page, rows: pl.DataFrame) -> list[str]:
     page.section("How regret grows")
     found = fitted(worst)
     names = [name for name in VARIABLES if any(name in one.fit for one in found.values())]
-    several = shown["where"].n_unique() > 1
-    what = "greatest mean regret over the instances of this study" if several else "mean regret"
+    what = "greatest mean regret over the instances of this study" if shown["where"].n_unique() > 1 else "mean regret"
     page.text(
         f"For every player and size the {what} is taken, and a power law fitted to it by least squares in logarithms. "
         "Exponents have their standard errors. Then one constant is fitted to each rate of the table in Section 1 of "

@@ -19,6 +19,7 @@ from typing import NamedTuple
 from aftereffect.core import checks
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.studies.report.charts import FORMATS, Drawing, written
+from aftereffect.studies.results import write_durably
 
 
 class Shaded(NamedTuple):
@@ -145,9 +146,7 @@ class Page:
         """Write the page atomically and return its path."""
         target = Path(path)
         target.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = target.with_name(f".{target.name}.part")
-        unfinished.write_text(self.render(), encoding="utf-8")
-        unfinished.replace(target)
+        write_durably(target, self.render().encode())
         return target
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from aftereffect.studies.report import views
-from aftereffect.studies.report.charts import GREY, Drawing, Look, wide_axis
+from aftereffect.studies.report.charts import GREY, Look, wide_axis
 from aftereffect.studies.report.page import Page, number
 
 if TYPE_CHECKING:
@@ -23,16 +23,26 @@ def price(page: Page, rows: pl.DataFrame) -> list[str]:
         "player without labels over the least of those with labels and a guarantee for any losses. Theory predicts "
         "√((d+1)K/(d+K))."
     )
-    page.figure(price_chart(priced), "The price of not having labels: measured, and predicted by the rates (dotted).")
+    labels, words = ("d", "regret without labels / with"), "The price of not having labels against d"
+    options: dict[str, Any] = {"labels": labels, "words": words, "height": 3.4, "legend": 3}
+    drawing = views.by_panel("price", priced, ["n_arms", "horizon"], "max_delay", _prices, _expected, **options)
+    page.figure(drawing, "The price of not having labels: measured, and predicted by the rates (dotted).")
     sizes = ["n_arms", "horizon"]
     theory = priced.unique([*sizes, "max_delay"], maintain_order=True)
     theory = theory.with_columns(who=pl.lit(THEORY), price="expected")
     lines = pl.concat([priced, theory]).sort(*sizes, maintain_order=True)
     index = {"who": "player", "n_arms": "K", "horizon": "T"}
-    caption = "The price by the longest delay."
-    views.pivot(page, lines, index, "max_delay", lambda row: number(row["price"], 1), caption)
-    parts = priced.group_by(*sizes, maintain_order=True)
-    return [note for _, here in parts for note in sentences(here)]
+    views.pivot(page, lines, index, "max_delay", lambda row: number(row["price"], 1), "The price by the longest delay.")
+    notes = []
+    for _, here in priced.group_by(*sizes, maintain_order=True):
+        # The best player without labels or a law of losses, at the longest delay.
+        far = here.filter(~pl.col("stochastic"), max_delay=here["max_delay"].max()).sort("price", "who").head(1)
+        notes += [
+            f"The price of not having labels, at {views.size_label(row)} and at worst over the instances: {row['who']} "
+            f"has {row['price']:.1f} times the regret of {row['best_who']}; the rates predict {row['expected']:.1f}."
+            for row in far.iter_rows(named=True)
+        ]
+    return notes
 
 
 def compared(worst: pl.DataFrame) -> pl.DataFrame:
@@ -51,13 +61,6 @@ def compared(worst: pl.DataFrame) -> pl.DataFrame:
     ).sort("who", *sizes)
 
 
-def price_chart(priced: pl.DataFrame) -> Drawing:
-    """Draw regret without labels over regret with labels against d, and the predicted price."""
-    labels, words = ("d", "regret without labels / with"), "The price of not having labels against d"
-    options: dict[str, Any] = {"labels": labels, "words": words, "height": 3.4, "legend": 3}
-    return views.by_panel("price", priced, ["n_arms", "horizon"], "max_delay", _prices, _expected, **options)
-
-
 def _prices(ax: "Axes", line: pl.DataFrame, who: str, look: Look) -> None:
     ax.plot(line["max_delay"], line["price"], color=look.colour, marker=look.mark, label=who)
 
@@ -69,13 +72,3 @@ def _expected(ax: "Axes", here: pl.DataFrame) -> None:
     ax.set_yticks([1, 2, 5, 10, 20], labels=["1", "2", "5", "10", "20"])
     ax.set_yticks([], minor=True)
     wide_axis(ax, sizes["max_delay"].cast(pl.Float64).to_list())
-
-
-def sentences(here: pl.DataFrame) -> list[str]:
-    """Return a sentence on the price at the longest delay, for the best player without labels or a law of losses."""
-    far = here.filter(~pl.col("stochastic"), max_delay=here["max_delay"].max()).sort("price", "who")
-    return [
-        f"The price of not having labels, at {views.size_label(row)} and at worst over the instances: {row['who']} has "
-        f"{row['price']:.1f} times the regret of {row['best_who']}; the rates predict {row['expected']:.1f}."
-        for row in far.head(1).iter_rows(named=True)
-    ]

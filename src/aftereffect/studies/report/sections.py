@@ -100,8 +100,7 @@ def write_rows(rows: pl.DataFrame, path: Path) -> None:
 def planned(study: Study) -> list[Section]:
     """Return the sections of a study's report; raise an error if one does not exist."""
     given = {"figures": DEFAULT[study.measure], "against": [], "reading": ""} | study.report
-    unknown = [key for key in given if key not in ("figures", "against", "reading")]
-    if unknown:
+    if unknown := [key for key in given if key not in ("figures", "against", "reading")]:
         raise InvalidArgument(f"report.{unknown[0]} must be figures, against or reading, but it is none of these")
     if not isinstance(given["reading"], str):
         raise InvalidArgument(f"report.reading must be text, but got {checks.shown(given['reading'])}")
@@ -118,9 +117,7 @@ def _origin(page: Page, study: Study, rows: pl.DataFrame, times: pl.DataFrame) -
     """Add the times, where they are known, and how the study was made."""
     if not times.is_empty():
         page.section("Time")
-        finals = views.finals(views.readable(rows)).join(
-            times.select("cell", "seconds"), on="cell", maintain_order="left"
-        )
+        finals = views.finals(views.readable(rows)).join(times[["cell", "seconds"]], on="cell", maintain_order="left")
         finals = finals.with_columns(rounds=pl.col("runs") * pl.col("horizon"))
         total = float(finals["seconds"].sum())
         pace = large(float(finals["rounds"].sum()) / max(total, 1e-9))

@@ -1,19 +1,17 @@
 """Measurements compared with theorems: regret with its bounds, and the moves of a base with ξ."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from aftereffect.studies.report import views
-from aftereffect.studies.report.charts import FAINT, Drawing, Look, band, log_axes
+from aftereffect.studies.report.charts import FAINT, Look, band, log_axes
 from aftereffect.studies.report.page import Page, number, plus_minus
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-FAR = 3.0
-"""A mean contradicts a bound only if it is more than this many standard errors above it."""
-UPPER = pl.col("standard_error").fill_null(0.0) * FAR
+UPPER = pl.col("standard_error").fill_null(0.0) * views.FAR
 
 
 def bounds(page: Page, rows: pl.DataFrame) -> list[str]:
@@ -21,7 +19,10 @@ def bounds(page: Page, rows: pl.DataFrame) -> list[str]:
     worst = views.worst(views.readable(rows.filter(pl.col("bound").is_not_null(), measure="regret")))
     page.section("Regret against its bounds")
     caption = "The greatest mean regret over this study's instances, and its bounds. "
-    page.figure(bounds_chart(worst), caption + "Bounds above T are trivial.")
+    labels, words = ("T", "worst regret"), "Worst regret and its bounds against T"
+    keys = ["n_arms", "max_delay"]
+    drawing = views.by_panel("bounds", worst, keys, "horizon", _worst, _bounds, labels=labels, words=words, legend=3)
+    page.figure(drawing, caption + "Bounds above T are trivial.")
     worst = worst.with_columns(limit=pl.min_horizontal("bound", pl.col("horizon").cast(pl.Float64)))
     trivial = pl.when(pl.col("bound") < pl.col("horizon")).then(pl.lit("")).otherwise(pl.lit(" of T"))
     worst = worst.with_columns(share=pl.col("regret") / pl.col("limit"), of=trivial)
@@ -36,14 +37,23 @@ def bounds(page: Page, rows: pl.DataFrame) -> list[str]:
     headings = ["player", "K", "d", "T", "worst regret", "Theorem 4", "Corollary 7", "tuned", "lower", "share"]
     caption = "Regret and bounds. The share is of Theorem 4's bound or T, whichever is less."
     page.table(headings, table, caption=caption, folded=f"All {len(table)} sizes: regret, and the bounds one by one")
-    return bound_notes(worst)
-
-
-def bounds_chart(worst: pl.DataFrame) -> Drawing:
-    """Draw the worst regret of each wrapper against T, with the three bounds, the lower bound and the trivial T."""
-    labels, words = ("T", "worst regret"), "Worst regret and its bounds against T"
-    keys = ["n_arms", "max_delay"]
-    return views.by_panel("bounds", worst, keys, "horizon", _worst, _bounds, labels=labels, words=words, legend=3)
+    notes = []
+    for who in views.names(worst, "who"):
+        part = worst.filter(who=who)
+        shares = part["share"].to_numpy()
+        broken = part.filter(pl.col("regret") - UPPER > pl.col("limit")).height
+        verdict = "in every one" if not broken else f"in {part.height - broken}, and is broken in {broken}"
+        informative = part.filter(pl.col("bound") < pl.col("horizon")).height
+        notes.append(
+            f"{who}: of {part.height} sizes, the bound of Theorem 4 (or T) holds {verdict}; the worst regret is "
+            f"between {shares.min():.0%} and {shares.max():.0%} of it. In {informative} of them the bound is below "
+            "the trivial T."
+        )
+    tighter = worst.filter(pl.col("tuned_bound") < pl.col("corollary_bound"))
+    if tighter.height:
+        by = (tighter["corollary_bound"] / tighter["tuned_bound"]).to_numpy()
+        notes.append(f"The tuned bound is {by.min():.1f} to {by.max():.1f} times below Corollary 7's at these sizes.")
+    return notes
 
 
 def _worst(ax: "Axes", line: pl.DataFrame, who: str, look: Look) -> None:
@@ -60,35 +70,17 @@ def _bounds(ax: "Axes", here: pl.DataFrame) -> None:
     log_axes(ax, sizes["horizon"].to_list())
 
 
-def bound_notes(worst: pl.DataFrame) -> list[str]:
-    """Return sentences on how many bounds hold, how close regret comes to them, and how many are below T."""
-    notes = []
-    for who in views.names(worst, "who"):
-        part = worst.filter(who=who)
-        shares = part["share"].to_numpy()
-        broken = part.filter(pl.col("regret") - UPPER > pl.col("limit")).height
-        verdict = "in every one" if not broken else f"in {part.height - broken}, and is broken in {broken}"
-        informative = part.filter(pl.col("bound") < pl.col("horizon")).height
-        notes.append(
-            f"{who}: of {part.height} sizes, the bound of Theorem 4 (or T) holds {verdict}; the worst regret is "
-            f"between {shares.min():.0%} and {shares.max():.0%} of it. In {informative} of them the bound is below "
-            "the trivial T."
-        )
-    tighter = worst.filter(pl.col("tuned_bound") < pl.col("corollary_bound"))
-    if tighter.height:
-        gain = (tighter["corollary_bound"] / tighter["tuned_bound"]).to_numpy()
-        span = f"{gain.min():.1f} to {gain.max():.1f}"
-        notes.append(f"The tuned bound is {span} times below Corollary 7's at these sizes.")
-    return notes
-
-
 def stability(page: Page, rows: pl.DataFrame) -> list[str]:
     """Compare the mean move of the base in an update with ξ of Theorem 5 and Lemma 14."""
     shown = views.readable(rows.filter(pl.col("value").is_not_null(), measure="stability"))
     shown = shown.with_columns(share=pl.col("value") / pl.col("theory"))
     page.section("Stability of the base")
     caption = "Mean of Σ(q_{n+1} − q_n)⁺ over the updates between two checkpoints, with 95% bands, and its bound ξ "
-    page.figure(stability_chart(shown), caption + "(dashed).")
+    keys, labels = ["where", "n_arms", "max_delay"], ("round", "mean move of an update")
+    words = "Mean move of an update over rounds and its bound"
+    options: dict[str, Any] = {"labels": labels, "words": words, "legend": 3}
+    longest = shown.filter(horizon=shown["horizon"].max())
+    page.figure(views.by_panel("stability", longest, keys, "round", _moves, _logs, **options), caption + "(dashed).")
     keys = ["who", "where", *views.SIZES]
     peaks = shown.sort("value", descending=True).unique(keys, keep="first", maintain_order=True).sort(keys)
     caption = "The greatest mean move as a share of ξ, at the delay and horizon where it is greatest."
@@ -112,14 +104,6 @@ def stability(page: Page, rows: pl.DataFrame) -> list[str]:
             f"{shares.max():.0%} of it, over {len(shares)} cells."
         )
     return notes
-
-
-def stability_chart(rows: pl.DataFrame) -> Drawing:
-    """Draw the mean move of each base over the rounds, and its bound ξ."""
-    rows = rows.filter(horizon=rows["horizon"].max())
-    keys, labels = ["where", "n_arms", "max_delay"], ("round", "mean move of an update")
-    words = "Mean move of an update over rounds and its bound"
-    return views.by_panel("stability", rows, keys, "round", _moves, _logs, labels=labels, words=words, legend=3)
 
 
 def _moves(ax: "Axes", line: pl.DataFrame, who: str, look: Look) -> None:

@@ -14,6 +14,7 @@ import polars as pl
 
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.players import registry
+from aftereffect.studies.players import find
 from aftereffect.studies.report.charts import Drawing, Look, drawn, looks
 from aftereffect.studies.report.page import Entry, Page
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MOST_PANELS = 6
+FAR = 3.0
+"""Two means, or a mean and a bound, differ significantly if they are more than this many standard errors apart."""
 SIZES = ("n_arms", "max_delay", "horizon")
 SYMBOLS = {"n_arms": "K", "max_delay": "d", "horizon": "T"}
 AXES = {"n_arms": "the number of arms, K", "max_delay": "the longest delay, d", "horizon": "the horizon, T"}
@@ -59,11 +62,11 @@ def readable(rows: pl.DataFrame, apart: Collection[str] = ()) -> pl.DataFrame:
                 if key not in hidden and (key in ("base", "tuning") or any(other.get(key) != value for other in alike))
             }
             words = registry.setting_words(shown)
-            labels.append(registry.find(name).label(shown) if kind == "player" else ", ".join([PLACES[name], *words]))
+            labels.append(find(name).label(shown) if kind == "player" else ", ".join([PLACES.get(name, name), *words]))
         pairs = pairs.with_columns(pl.Series(column, labels, dtype=pl.String))
         if kind == "player":
-            labelled = [registry.find(name).labelled for name, _ in settings]
-            iid = ["stochastic losses" in registry.find(name).needs(given) for name, given in settings]
+            labelled = [find(name).labelled for name, _ in settings]
+            iid = ["stochastic losses" in find(name).needs(given) for name, given in settings]
             pairs = pairs.with_columns(pl.Series("labelled", labelled), pl.Series("stochastic", iid))
         rows = rows.join(pairs, on=[kind, f"{kind}_params"], maintain_order="left")
     return rows

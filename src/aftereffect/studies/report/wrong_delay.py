@@ -7,9 +7,6 @@ import polars as pl
 from aftereffect.studies.report import views
 from aftereffect.studies.report.page import Page, ratio
 
-FAR = 3.0
-"""Two regrets differ significantly if they are more than this many standard errors apart."""
-
 
 def wrong_delay(page: Page, rows: pl.DataFrame) -> list[str]:
     """Tabulate, by instance and true delay, regret with a wrong d over the same player's regret with the right d."""
@@ -46,11 +43,11 @@ def notes(part: pl.DataFrame, who: str) -> list[str]:
     long = part.filter(pl.col("told") > pl.col("max_delay"))
     found = []
     if short.height:
-        better, worse = short.filter(pl.col("sure") < -FAR).height, short.filter(pl.col("sure") > FAR).height
+        lower, higher = (short["sure"] < -views.FAR).sum(), (short["sure"] > views.FAR).sum()
         worst = short.sort("ratio", descending=True).row(0, named=True)
         found.append(
             f"{who}, where effects last longer: in {short.height} cells, its regret is significantly lower than with "
-            f"the true delay in {better} and significantly higher in {worse}; at worst it is {worst['ratio']:.1f} "
+            f"the true delay in {lower} and significantly higher in {higher}; at worst it is {worst['ratio']:.1f} "
             f"times as high, on {worst['where']} with d = {worst['max_delay']:,}, which is "
             f"{worst['regret'] / worst['uniform_regret']:.0%} of uniform play's."
         )
