@@ -20,7 +20,7 @@ def made(**changes: Any) -> Experiment:
 
 def learner(experiment: Experiment) -> ae.Panel:
     """Return a copy of the learner inside."""
-    return ae.restore(experiment.state()["panel"])
+    return ae.restore(experiment.state()["panel"], sealed=False)
 
 
 def refused(

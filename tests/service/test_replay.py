@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 from tests.service.playing import AT, made, play, refused, repeated
 
+import aftereffect as ae
+from aftereffect.core import saved
 from aftereffect.service.errors import Corrupt, Refused
 from aftereffect.service.experiment.commands import Amend, Ask, Tell
 from aftereffect.service.experiment.experiment import Experiment
@@ -106,6 +108,29 @@ def test_an_altered_state_is_corrupt(change: dict[str, Any]) -> None:
     play(experiment)
     with pytest.raises(Corrupt, match="a state must hold what state"):
         Experiment.from_state({**experiment.state(), **change})
+
+
+def test_a_state_without_its_digest_is_corrupt() -> None:
+    state = made().state()
+    del state["digest"]
+    with pytest.raises(Corrupt, match="a state must hold what state"):
+        Experiment.from_state(state)
+
+
+def test_a_state_with_the_digests_of_earlier_versions_is_restored() -> None:
+    experiment = made()
+    play(experiment)
+    state = experiment.state()
+    panel = ae.restore(state["panel"], sealed=False)
+    fields = {**state, "panel": panel.state()}
+    del fields["digest"]
+    earlier = saved.seal("Experiment", fields)
+    assert earlier["digest"] != state["digest"]
+    assert Experiment.from_state(earlier).state() == state
+    altered = {**earlier, "panel": {**earlier["panel"], "inside": {**earlier["panel"]["inside"], "round": 999}}}
+    for bad in (altered, {**earlier, "last": 999}):
+        with pytest.raises(Corrupt, match="digest must match"):
+            Experiment.from_state(bad)
 
 
 def test_many_arms_have_their_probabilities_in_the_log_as_a_hash() -> None:

@@ -168,8 +168,12 @@ class KernelBandit:
 
     def state(self) -> dict[str, Any]:
         """Return the complete state in plain JSON types."""
+        return saved.seal(type(self).__name__, self.unsealed())
+
+    def unsealed(self) -> dict[str, Any]:
+        """Return the state without digest, to be saved as a part of another."""
         fields = {"n_arms": self.n_arms, "settings": self.settings, "numbers": self._state.tolist()}
-        return saved.seal(type(self).__name__, fields)
+        return {"kind": type(self).__name__, "version": saved.VERSION, **fields}
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:

@@ -24,6 +24,9 @@ def shown(value: object) -> str:
     return text if len(text) <= 80 else text[:77] + "..."
 
 
+# A union written in the call would be built anew for every value.
+_BOOLS = (bool, np.bool_)
+_NOT_REAL = (*_BOOLS, str, bytes, np.complexfloating)
 MOST = {"n_arms": 10**7, "max_delay": 10**8}
 """The largest sizes that are accepted: with larger ones the state of a player would not fit into memory."""
 
@@ -32,7 +35,7 @@ def integer(name: str, value: Any, *, low: int | None = None, high: int | None =
     """Return `value` as an int in [low, high]. NumPy integers are accepted; booleans and floats are not."""
     high = MOST.get(name) if high is None else high
     try:
-        if isinstance(value, bool | np.bool_):
+        if isinstance(value, _BOOLS):
             raise TypeError
         number = operator.index(value)
     except TypeError:
@@ -56,7 +59,7 @@ def real(
 ) -> float:
     """Return `value` as a float with low <= value <= high and above < value < below; finite unless `infinite`."""
     try:
-        if isinstance(value, bool | np.bool_ | str | bytes | np.complexfloating):
+        if isinstance(value, _NOT_REAL):
             raise TypeError
         number = float(value)
         if math.isnan(number) or (math.isinf(number) and not infinite):

@@ -1,8 +1,8 @@
 """Saved states: plain JSON types with a kind, a version and a digest.
 
-A state is `{"kind": ..., "version": 2, ...fields..., "digest": sha256 of all the rest}`. Doubles are written as
-the shortest text that reads back to the same double, so no precision is lost; 64-bit integers are written as
-hexadecimal text, because many JSON readers keep only 53 bits.
+A state is `{"kind": ..., "version": 2, ...fields..., "digest": sha256 of all the rest}`. One that is saved as a part of
+another may have no digest. Doubles are written as the shortest text that reads back to the same double, so no precision
+is lost; 64-bit integers are written as hexadecimal text, because many JSON readers keep only 53 bits.
 """
 
 import hashlib
@@ -17,6 +17,7 @@ from aftereffect.core.checks import shown
 from aftereffect.core.errors import InvalidState
 
 VERSION = 2
+_encoder = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def canonical(value: Any) -> str:
@@ -25,13 +26,13 @@ def canonical(value: Any) -> str:
     >>> canonical({"name": "split", "gap": 0.2})
     '{"gap":0.2,"name":"split"}'
     """
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return _encoder.encode(value)
 
 
 def digest(fields: Mapping[str, Any]) -> str:
     """Return the SHA-256 of the fields' canonical JSON text, in hexadecimal.
 
-    A state among the fields counts with its own digest, which is checked when that state is read.
+    A state among the fields that has a digest counts with that digest, which is checked when that state is read.
     """
     inner = {name: value["digest"] for name, value in fields.items() if isinstance(value, dict) and "digest" in value}
     return hashlib.sha256(canonical({**fields, **inner}).encode()).hexdigest()
@@ -54,31 +55,32 @@ def kind_of(state: object) -> str:
 
 
 def unseal(state: Mapping[str, Any], kind: str, names: Iterable[str]) -> dict[str, Any]:
-    """Return the fields of a state of this kind after checking version, completeness and digest."""
+    """Return the fields of a state of this kind after checking version, completeness and, if it has one, the digest."""
     if kind_of(state) != kind:
         raise InvalidState(f"state must be of kind {kind!r}, but got {shown(state['kind'])}")
     version = state.get("version")
     if version != VERSION or isinstance(version, bool):
         raise InvalidState(f"state must have version {VERSION}, the only one supported, but got {shown(version)}")
-    wanted = {"kind", "version", "digest", *names}
-    missing = sorted(wanted - state.keys())
-    if missing:
-        raise InvalidState(f"state of kind {kind!r} must have the field {missing[0]!r}, but it is missing")
-    unknown = sorted(str(name) for name in state.keys() - wanted)
-    if unknown:
-        raise InvalidState(f"state of kind {kind!r} must not have the field {unknown[0]!r}, but it is present")
+    wanted = {"kind", "version", *names}
+    rest = {**state}
+    sealed = rest.pop("digest", None)
+    if rest.keys() != wanted:
+        if missing := sorted(wanted - rest.keys()):
+            raise InvalidState(f"state of kind {kind!r} must have the field {missing[0]!r}, but it is missing")
+        unknown = min(str(name) for name in rest.keys() - wanted)
+        raise InvalidState(f"state of kind {kind!r} must not have the field {unknown!r}, but it is present")
     try:
-        found = digest({name: value for name, value in state.items() if name != "digest"})
+        found = digest(rest) if "digest" in state else None
     except (TypeError, ValueError):
         raise InvalidState(f"state must hold plain JSON types only, but got {shown(state)}") from None
-    if state["digest"] != found:
-        raise InvalidState(f"digest must match the fields (an altered state?), but got {shown(state['digest'])}")
-    return {name: state[name] for name in names}
+    if sealed != found:
+        raise InvalidState(f"digest must match the fields (an altered state?), but got {shown(sealed)}")
+    return rest
 
 
 def words_to_hex(words: NDArray[np.uint64]) -> list[str]:
     """Return 64-bit words as hexadecimal text."""
-    return [f"{int(word):016x}" for word in words]
+    return [f"{word:016x}" for word in words.tolist()]
 
 
 def hex_to_words(name: str, texts: object, count: int) -> NDArray[np.uint64]:
@@ -96,7 +98,7 @@ def hex_to_words(name: str, texts: object, count: int) -> NDArray[np.uint64]:
 
 def numbers(name: str, values: object, count: int) -> NDArray[np.float64]:
     """Return a list of `count` numbers as an array."""
-    if not isinstance(values, list) or len(values) != count or not all(isinstance(v, int | float) for v in values):
+    if not isinstance(values, list) or len(values) != count or not {*map(type, values)} <= {int, float}:
         raise InvalidState(f"{name} must be a list of {count} numbers, but got {shown(values)}")
     return np.array(values, dtype=np.float64)
 

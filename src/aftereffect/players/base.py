@@ -253,17 +253,25 @@ class BasePlayer:
 
     def state(self) -> dict[str, Any]:
         """Return the state in plain JSON types, from which `aftereffect.restore` continues bit for bit."""
-        if not isinstance(self.inside, int) and not hasattr(self.inside, "state"):
-            raise InvalidArgument(f"bandit must have a method state() to be saved, but got {self.inside!r}")
-        fields = {
-            "inside": self.inside if isinstance(self.inside, int) else self.inside.state(),
-            "settings": copy.deepcopy(self.settings),
+        own = self.unsealed()
+        return saved.seal(own["kind"], own if isinstance(self.inside, int) else own | {"inside": self.inside.state()})
+
+    def unsealed(self) -> dict[str, Any]:
+        """Return the state without digests, to be saved as a part of another."""
+        inside = self.inside
+        if not isinstance(inside, int) and not hasattr(inside, "state"):
+            raise InvalidArgument(f"bandit must have a method state() to be saved, but got {inside!r}")
+        return {
+            "kind": type(self).__name__,
+            "version": saved.VERSION,
+            "inside": inside if isinstance(inside, int) else getattr(inside, "unsealed", inside.state)(),
+            "settings": {name: copy.copy(value) for name, value in self.settings.items()},
             "seed": f"{self.seed:x}",
             "round": self._round,
             "open": self._open,
             "arm": self._arm,
+            **self._saved(),
         }
-        return saved.seal(type(self).__name__, fields | self._saved())
 
     def _saved(self) -> dict[str, Any]:
         """Return the fields OWN_SAVED of a saved state."""
@@ -515,7 +523,12 @@ class BanditPlayer(BasePlayer):
         self.n_arms = checks.integer("bandit.n_arms", bandit.n_arms, low=2)
         self.span(**common)
         self.out_of_range = checks.choice("out_of_range", out_of_range, OUT_OF_RANGE)
-        self._arm_stream = random.stream(self.seed, 0, random.ARMS)
+        # Seeded on first use: a restored player has another one.
+        self._arm_stream: WordState | None = None
+
+    def _arm_words(self) -> WordState:
+        """Return a copy of the stream from which arms are drawn."""
+        return random.stream(self.seed, 0, random.ARMS) if self._arm_stream is None else self._arm_stream.copy()
 
     @property
     def probabilities(self) -> NDArray[np.float64]:
@@ -526,7 +539,7 @@ class BanditPlayer(BasePlayer):
         self._arm_stream = random.stream(seed, run, random.ARMS)
 
     def _saved(self) -> dict[str, Any]:
-        return {"arm_stream": saved.words_to_hex(self._arm_stream)}
+        return {"arm_stream": saved.words_to_hex(self._arm_words())}
 
     def _resume(self, fields: Mapping[str, Any]) -> None:
         self._arm_stream = saved.hex_to_words("arm_stream", fields["arm_stream"], 4)

@@ -294,14 +294,15 @@ def find(name: Any) -> Entry:
 
 
 BANDITS: tuple[type, ...] = (TsallisFTRL, AdaptiveTsallis, LogBarrier, Exp3, Uniform, TsallisINF, Exp3IX, UCB1)
-_SAVED: dict[str, Any] = {cls.__name__: cls for cls in (*(entry.player for entry in PLAYERS.values()), Panel)}
+_SAVED = {cls.__name__: cls for cls in (*(entry.player for entry in PLAYERS.values()), Panel, *BANDITS)}
 
 
-def restore(state: Mapping[str, Any], classes: Iterable[type] = ()) -> Any:
+def restore(state: Mapping[str, Any], classes: Iterable[type] = (), sealed: bool = True) -> Any:
     """Return the player or bandit whose `state()` was saved; it continues bit for bit, also in another process.
 
     classes: user-defined classes that may occur in the state: bandits, each with `state()`, whose field "kind" is the
         name of the class, and a class method `from_state(state)`; players derived from a class in `players/base.py`.
+    sealed: whether the state must have a digest; False for a state saved as a part of another.
 
     >>> from aftereffect import CompositeLossWrapper, restore
     >>> player = CompositeLossWrapper.tuned(n_arms=3, max_delay=2, horizon=1000, seed=1)
@@ -309,25 +310,23 @@ def restore(state: Mapping[str, Any], classes: Iterable[type] = ()) -> Any:
     >>> twin.ask() == player.ask()
     True
     """
-    known = {cls.__name__: cls for cls in (*BANDITS, *classes)}
     try:
-        return _restored(state, known)
+        return _restored(state, _SAVED | {cls.__name__: cls for cls in classes}, sealed)
     except InvalidState:
         raise
     except AftereffectError as error:
         raise InvalidState(f"state must hold what state() saved, but {error}") from None
 
 
-def _restored(state: Mapping[str, Any], known: Mapping[str, Any]) -> Any:
+def _restored(state: Mapping[str, Any], known: Mapping[str, Any], sealed: bool = False) -> Any:
     """Return the player or base algorithm that a state describes; its inside is restored first."""
     kind = saved.kind_of(state)
-    if kind in known and not issubclass(known[kind], BasePlayer):
+    if kind not in known:
+        raise InvalidState(f"kind must be one of {sorted(known)} or given in classes, but got {kind!r}")
+    if sealed and "digest" not in state and hasattr(known[kind], "unsealed"):
+        raise InvalidState(f"state of kind {kind!r} must have the field 'digest', but it is missing")
+    if not issubclass(known[kind], BasePlayer | Panel):
         return known[kind].from_state(state)
-    players = _SAVED | dict(known)
-    if kind not in players:
-        raise InvalidState(f"kind must be one of {sorted(players)} or given in classes, but got {kind!r}")
-    if "inside" not in state:
-        raise InvalidState(f"state of kind {kind!r} must have the field 'inside', but it is missing")
     # The state of a base algorithm or player, or a number of arms.
-    inside = state["inside"]
-    return players[kind].from_state(state, _restored(inside, known) if isinstance(inside, Mapping) else inside)
+    inside = state.get("inside")
+    return known[kind].from_state(state, _restored(inside, known) if isinstance(inside, Mapping) else inside)

@@ -46,16 +46,17 @@ _DURATION = re.compile(r"(?:(\d{1,9}(?:\.\d{1,9})?|an?)\s*)?([a-z]+?)s?", re.IGN
 
 def printable(text: str) -> str:
     """Refuse a name that is blank or contains control characters, line separators or lone surrogates."""
-    if not text.strip() or any(unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") for c in text):
+    if not text.strip() or (
+        not text.isprintable() and any(unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") for c in text)
+    ):
         raise ValueError(f"must not be blank or contain control characters or lone surrogates, but got {shown(text)}")
     return text
 
 
 def distinct(names: tuple[str, ...]) -> tuple[str, ...]:
     """Refuse a list that contains a name twice."""
-    name, times = Counter(names).most_common(1)[0]
-    if times > 1:
-        raise ValueError(f"must be distinct, but got {shown(name)} twice")
+    if len({*names}) < len(names):
+        raise ValueError(f"must be distinct, but got {shown(Counter(names).most_common(1)[0][0])} twice")
     return names
 
 

@@ -80,7 +80,7 @@ class Naive(BanditPlayer):
     def ask(self) -> int:
         """Return the arm to play in this round; the same until `tell`."""
         if not self._open:
-            ahead = self._arm_stream.copy()
+            ahead = self._arm_words()
             self._arm = shared.draw_arm(self.bandit, ahead)
             self._arm_stream = ahead
             self._round += 1

@@ -140,15 +140,18 @@ class DrawnCoins:
 
     __slots__ = ("_end", "_known", "_next_update", "_place", "_quiet", "_rng", "_table", "bias")
 
-    def __init__(self, bias: float, quiet: int, rng: WordState) -> None:
-        """bias: β. quiet: how many zeros an update needs before it. rng: the stream to draw from."""
+    def __init__(self, bias: float, quiet: int, rng: WordState, place: FloatState | None = None, end: int = 0) -> None:
+        """bias: β. quiet: how many zeros an update needs before it. rng: the stream to draw from.
+
+        place, end: the position from which to continue, as `state()` returned them.
+        """
         self.bias = bias
         self._quiet = quiet
         self._rng = rng
         self._table = bernoulli(bias)
-        self._place = np.zeros(3)
-        self._known = 0
-        self._end = 0
+        self._place = np.zeros(3) if place is None else place
+        self._known = int(self._place[1])
+        self._end = end
         self._next_update: Callable[..., int] | None = None
 
     def read(self, t: int) -> bool:
@@ -192,13 +195,6 @@ class DrawnCoins:
         """Return the bias and the position in the stream."""
         words = saved.words_to_hex(self._rng)
         return {"bias": self.bias, "stream": words, "place": self._place.tolist(), "end": self._end}
-
-    def resume(self, state: Mapping[str, Any]) -> None:
-        """Continue from a saved position."""
-        self._rng[:] = saved.hex_to_words("coins.stream", state.get("stream"), 4)
-        self._place[:] = saved.numbers("coins.place", state.get("place"), 3)
-        self._end = checks.integer("coins.end", state.get("end"), low=0)
-        self._known = int(self._place[1])
 
 
 class GivenCoins:
@@ -261,7 +257,7 @@ def coin_value(coin: Any, t: int) -> bool:
     raise InvalidArgument(f"coins must be 0 or 1 in every round, but in round {t} got {checks.shown(coin)}")
 
 
-def make_coins(coins: Any, quiet: int, rng: WordState) -> DrawnCoins | GivenCoins:
+def make_coins(coins: Any, quiet: int, seed: int) -> DrawnCoins | GivenCoins:
     """Return the sequence for the argument `coins`: a bias in (0, 1], or an iterable of bools."""
     if coins is None or isinstance(coins, str | bytes | bool):
         raise InvalidArgument(f"coins must be a bias in (0, 1] or an iterable of bools, but got {checks.shown(coins)}")
@@ -269,16 +265,17 @@ def make_coins(coins: Any, quiet: int, rng: WordState) -> DrawnCoins | GivenCoin
         coins = coins.tolist()
     if isinstance(coins, Iterable):
         return GivenCoins(coins, quiet)
-    return DrawnCoins(checks.real("coins", coins, above=0.0, high=1.0), quiet, rng)
+    bias = checks.real("coins", coins, above=0.0, high=1.0)
+    return DrawnCoins(bias, quiet, random.stream(seed, 0, random.COINS))
 
 
 def restore_coins(state: Any, quiet: int, rounds_read: int) -> DrawnCoins | GivenCoins:
     """Return the coins saved by `state()`, after `rounds_read` rounds."""
     if isinstance(state, Mapping) and set(state) == {"bias", "stream", "place", "end"}:
         bias = checks.real("coins.bias", state["bias"], above=0.0, high=1.0)
-        drawn = DrawnCoins(bias, quiet, random.stream(0, 0, random.COINS))
-        drawn.resume(state)
-        return drawn
+        words = saved.hex_to_words("coins.stream", state["stream"], 4)
+        place = saved.numbers("coins.place", state["place"], 3)
+        return DrawnCoins(bias, quiet, words, place, checks.integer("coins.end", state["end"], low=0))
     if isinstance(state, Mapping) and set(state) == {"sequence"} and isinstance(state["sequence"], str):
         given = GivenCoins([{"0": 0, "1": 1}.get(letter) for letter in state["sequence"]], quiet)
         for t in range(1, rounds_read + 1):

@@ -171,6 +171,10 @@ class Panel:
         """Return the state in plain JSON types, from which `aftereffect.restore` continues bit for bit."""
         return saved.seal(type(self).__name__, {"inside": self.player.state()})
 
+    def unsealed(self) -> dict[str, Any]:
+        """Return the state without digests, to be saved as a part of another."""
+        return {"kind": type(self).__name__, "version": saved.VERSION, "inside": self.player.unsealed()}
+
     @classmethod
     def from_state(cls, state: Mapping[str, Any], player: BlockWrapper) -> Self:
         """Return the panel saved by `state()`; player: its player, already restored."""

@@ -48,7 +48,7 @@ class BlockWrapper(BanditPlayer):
         super().__init__(bandit, **common)
         self.max_delay = checks.integer("max_delay", max_delay, low=0)
         coins = theory.best_update_probability(max_delay) if coins is None else coins
-        self.coins = make_coins(coins, self.QUIET * self.max_delay, random.stream(self.seed, 0, random.COINS))
+        self.coins = make_coins(coins, self.QUIET * self.max_delay, self.seed)
         self._set_units(1)
         self._block_start = 1
         self._draw_next, self._drawn, self._measured = True, False, False
@@ -141,7 +141,7 @@ class BlockWrapper(BanditPlayer):
                 text = f"player is tuned for {self.tuned_horizon} rounds, but has played {shared.PAST} times as many"
                 warnings.warn(text, AftereffectWarning, stacklevel=2)
             # Draw from a copy of the stream, so that an error from the bandit or the coins changes nothing.
-            ahead = self._arm_stream.copy()
+            ahead = self._arm_words()
             arms = [shared.draw_arm(self.bandit, ahead) for _ in self._windows]
             self._measured = self.coins.read(t)
             self._arm, self._arms, self._arm_stream = arms[0], arms, ahead
@@ -232,7 +232,8 @@ class BlockWrapper(BanditPlayer):
 
     @classmethod
     def _made(cls, inside: Any, settings: Mapping[str, Any], seed: int) -> Self:
-        return cls(inside, **settings, coins=1.0, seed=seed)
+        # The caller replaces the coins; an empty sequence needs no stream.
+        return cls(inside, **settings, coins=(), seed=seed)
 
     def _begin_run(self, template: Self, seed: int, run: int) -> None:
         super()._begin_run(template, seed, run)

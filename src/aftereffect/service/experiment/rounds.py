@@ -8,6 +8,7 @@ the learner as missing: in the warm-up after a pause, and when it mixes effects 
 import datetime
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from aftereffect.service import messages
@@ -116,7 +117,8 @@ class Round:
 
     def state(self) -> list[Any]:
         """Return the round as a list of plain JSON values."""
-        return [[*map(list, self.reports)] if name == "reports" else getattr(self, name) for name in self.__slots__]
+        *before, reports, update, warm = _fields(self)
+        return [*before, [*map(list, reports)], update, warm]
 
     @classmethod
     def from_state(cls, state: list[Any]) -> "Round":
@@ -124,6 +126,9 @@ class Round:
         found = cls(*state)
         found.reports = [Report(*report) for report in found.reports]
         return found
+
+
+_fields = attrgetter(*Round.__slots__)
 
 
 class RecentRounds:

@@ -3,13 +3,13 @@
 Changes are applied without checks: `experiment.py` checks that a command is allowed before it calls this.
 """
 
-import copy
 import hashlib
 import struct
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import astuple
 from functools import cached_property
 from typing import Any
+
+import orjson
 
 from aftereffect.core import effects, saved
 from aftereffect.core.errors import AftereffectError, InvalidArgument
@@ -29,6 +29,8 @@ PLAIN = (
     *("away", "arm_was_away", "plays", "counts", "sum", "shift", "paused_at", "started_at", "finished_at"),
 )
 """The attributes of `State` that are plain JSON values."""
+COPIED = ("mixed_until", "away", "plays", "counts")
+"""Those of them that are lists or dicts."""
 
 
 def substitute(
@@ -59,6 +61,11 @@ def fingerprint(probabilities: Sequence[float]) -> list[float] | str:
     return hashlib.sha256(struct.pack(f"<{len(probabilities)}d", *probabilities)).hexdigest()
 
 
+def digest(fields: Mapping[str, Any]) -> str:
+    """Return the SHA-256 hash of the fields of a state as JSON."""
+    return hashlib.sha256(orjson.dumps(fields, option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+
 class State:
     """The state of an experiment. panel: the learner, by default built from the settings.
 
@@ -75,8 +82,7 @@ class State:
         self.settings, self.seed = settings, settings.seed
         self.panel = learner.build(settings, self.seed) if panel is None else panel
         self.recent = RecentRounds(settings.max_delay, self.n_units)
-        span = effects.effects(settings.direction, settings.low, settings.high)
-        self.least, self.most = effects.stretch_bounds(span, settings.max_delay, 1)
+        self.least, self.most = effects.stretch_bounds(self.panel.player.effects, settings.max_delay, 1)
         self.phase = "draft" if settings.draft else "running"
         self.open: Round | None = None
         self.waiting = self.last = self.block = self.updates = self.warm_until = 0
@@ -248,19 +254,27 @@ class State:
 
     def to_json(self) -> dict[str, Any]:
         """Return the complete state as plain JSON, with kind, version and digest."""
-        fields = {name: copy.copy(getattr(self, name)) for name in PLAIN}
-        fields |= {"settings": self.settings.to_json(), "panel": self.panel.state(), "rounds": self.recent.state()}
-        return saved.seal("Experiment", {**fields, "tallies": [[*astuple(tally)] for tally in self.tallies]})
+        fields: dict[str, Any] = {name: getattr(self, name) for name in PLAIN}
+        fields |= {name: fields[name].copy() for name in COPIED}
+        fields |= {"settings": self.settings.to_json(), "panel": self.panel.unsealed(), "rounds": self.recent.state()}
+        fields["tallies"] = [[tally.count, tally.mean, tally.squares] for tally in self.tallies]
+        fields |= {"kind": "Experiment", "version": saved.VERSION}
+        return {**fields, "digest": digest(fields)}
 
     @classmethod
     def from_json(cls, state: Mapping[str, Any]) -> "State":
         """Restore a state from the result of `to_json`."""
         try:
-            fields = saved.unseal(state, "Experiment", ("settings", "panel", "rounds", "tallies", *PLAIN))
+            fields = {**state}
+            if fields.pop("digest") != digest(fields):
+                # It must then have the digest of a player's state, as written by earlier versions.
+                fields = {**state}
+            fields = saved.unseal(fields, "Experiment", ("settings", "panel", "rounds", "tallies", *PLAIN))
             settings = ExperimentSettings.from_json(fields["settings"])
-            found = cls(settings, restore(fields["panel"]))
+            found = cls(settings, restore(fields["panel"], sealed=False))
+            fields |= {name: fields[name].copy() for name in COPIED}
             for name in PLAIN:
-                setattr(found, name, copy.copy(fields[name]))
+                setattr(found, name, fields[name])
             found.tallies = [Tally(*numbers) for numbers in fields["tallies"]]
             rounds = [Round.from_state(each) for each in fields["rounds"]]
             found.recent = RecentRounds(settings.max_delay, found.n_units, rounds)

@@ -10,7 +10,7 @@ An experiment is loaded from its latest checkpoint and the events since then, wh
 import hashlib
 import json
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -26,7 +26,7 @@ from aftereffect.service.messages import is_id
 from aftereffect.service.settings import ExperimentSettings
 from aftereffect.service.store import schema
 
-CHECKPOINT_EVERY = 16
+CHECKPOINT_EVERY = 6
 """A checkpoint is at most this many events old."""
 
 _experiments, _events, _rounds, _checkpoints = (
@@ -37,16 +37,15 @@ last_round = (
 )
 _this = _experiments.id == bindparam("id")
 _find = select(schema.experiments).where(_this)
-_load = select(
-    schema.experiments,
-    _checkpoints.seq.label("saved_seq"),
-    _checkpoints.head.label("saved_head"),
-    _checkpoints.state,
-    last_round,
-).join_from(schema.experiments, schema.checkpoints, isouter=True).where(_this)
-_since = (
-    select(schema.events)
-    .where(_events.experiment == bindparam("number"), _events.seq > bindparam("after"))
+_saved_seq = _checkpoints.seq.label("saved_seq")
+_since = (_events.experiment == _experiments.number) & (_events.seq > func.coalesce(_checkpoints.seq, 0))
+# The experiment with its checkpoint, once for each event since then, whose fields come last; or once without an event.
+_load = (
+    select(schema.experiments, _saved_seq, _checkpoints.head.label("saved_head"), _checkpoints.state, last_round)
+    .add_columns(*schema.events.c)
+    .join_from(schema.experiments, schema.checkpoints, isouter=True)
+    .outerjoin(schema.events, _since)
+    .where(_this)
     .order_by(_events.seq)
 )
 
@@ -98,19 +97,22 @@ class Loaded:
         """Return the view of the experiment, with id and creation date."""
         return {"id": self.id, **self.experiment.view(), "created_at": self.created_at}
 
-    def replay(self, found: Row[Any]) -> list[dict[str, Any]]:
-        """Check one stored event against the chain, replay it, and return the rows it changes."""
-        where = f"event {found.seq} of experiment {self.id}"
-        if found.seq != self.seq + 1:
-            raise Corrupt(f"the log must be gapless, but after {self.seq} comes {where}", experiment=self.id)
-        if found.hash != next_hash(self.head, found.seq, found.kind, found.round, found.unit, found.body, found.at):
-            raise Corrupt(f"the hash of {where} does not follow from what is stored", experiment=self.id)
-        event = {name: getattr(found, name) for name in ("kind", "round", "unit", "at")}
+    def replay(self, found: Sequence[Any]) -> list[dict[str, Any]]:
+        """Check one stored event, a row of its table, against the chain, replay it, and return the rows it changes."""
+        _, seq, kind, round_, unit, body, at, head = found
+        if seq != self.seq + 1:
+            detail = f"the log must be gapless, but after {self.seq} comes event {seq} of experiment {self.id}"
+            raise Corrupt(detail, experiment=self.id)
+        if head != next_hash(self.head, seq, kind, round_, unit, body, at):
+            detail = f"the hash of event {seq} of experiment {self.id} does not follow from what is stored"
+            raise Corrupt(detail, experiment=self.id)
         try:
-            rows = self.experiment.replay({**event, "body": json.loads(found.body)})
+            event = {"kind": kind, "round": round_, "unit": unit, "body": orjson.loads(body), "at": at}
+            rows = self.experiment.replay(event)
         except (AftereffectError, LookupError, TypeError, ValueError) as error:
-            raise Corrupt(f"{where} cannot be replayed: {error}", experiment=self.id) from None
-        self.seq, self.head = found.seq, found.hash
+            detail = f"event {seq} of experiment {self.id} cannot be replayed: {error}"
+            raise Corrupt(detail, experiment=self.id) from None
+        self.seq, self.head = seq, head
         return rows
 
     def check_end(self, row: Row[Any]) -> None:
@@ -129,7 +131,11 @@ def find(connection: Connection, identity: str, query: Any = _find) -> Row[Any]:
         row: Row[Any] | None = connection.execute(query, {"id": identity}).one_or_none()
         if row is not None:
             return row
-    raise Refused("not_found", f"there is no experiment {str(identity)[:40]!r}")
+    raise _missing(identity)
+
+
+def _missing(identity: str) -> Refused:
+    return Refused("not_found", f"there is no experiment {str(identity)[:40]!r}")
 
 
 def initial(row: Row[Any]) -> Loaded:
@@ -144,11 +150,15 @@ def initial(row: Row[Any]) -> Loaded:
 
 def load(connection: Connection, identity: str) -> Loaded:
     """Load an experiment; raise Corrupt if the stored data is inconsistent."""
-    row = find(connection, identity, _load)
-    loaded = initial(row) if row.state is None else _resumed(row)
-    if loaded.seq != row.seq:
-        for found in connection.execute(_since, {"number": row.number, "after": loaded.seq}):
-            loaded.replay(found)
+    loaded = None
+    for row in connection.execute(_load, {"id": identity}) if is_id(identity) else ():
+        if loaded is None:
+            loaded = initial(row) if row.state is None else _resumed(row)
+        event = row[-len(_events) :]
+        if event[0] is not None:
+            loaded.replay(event)
+    if loaded is None:
+        raise _missing(identity)
     loaded.check_end(row)
     last, stored = loaded.experiment.last, row.last or 0
     if stored != last:
@@ -159,11 +169,11 @@ def load(connection: Connection, identity: str) -> Loaded:
 
 def _resumed(row: Row[Any]) -> Loaded:
     try:
-        experiment = Experiment.from_state(orjson.loads(row.state))
+        state = orjson.loads(row.state)
+        experiment = Experiment.from_state(state)
     except (AftereffectError, ValueError, LookupError, TypeError, RecursionError) as error:
         raise Corrupt(f"the checkpoint of experiment {row.id} cannot be read: {error}", experiment=row.id) from None
-    saved = experiment.settings
-    if as_text(saved.to_json()) != row.settings and initial(row).experiment.settings != saved:
+    if as_text(state["settings"]) != row.settings and initial(row).experiment.settings != experiment.settings:
         raise Corrupt(f"the settings of experiment {row.id} are not those of its checkpoint", experiment=row.id)
     return Loaded(row.number, row.id, row.created_at, experiment, row.saved_seq, row.saved_head)
 
