@@ -133,6 +133,21 @@ def test_one_run_has_no_standard_error() -> None:
     assert isinstance(sim.plot(), Axes)
 
 
+def test_runs_on_the_same_draw_of_the_losses_are_not_independent() -> None:
+    """With several draws, errors are those of the draws' means; with as many draws as runs, those of the runs."""
+    for instances in (3, 12):
+        first, second = (
+            ae.simulate(built, losses(), runs=12, seed=1, instances=instances)
+            for built in (player(), ae.rivals.BlockUCB(3, max_delay=2))
+        )
+        means = first.regrets.reshape(instances, -1, len(first.rounds)).mean(axis=1)
+        errors = means.std(axis=0, ddof=1) / math.sqrt(instances)
+        assert first.standard_error == pytest.approx(errors[-1], rel=1e-12)
+        np.testing.assert_allclose(first.curve.high - first.curve.mean, 1.959964 * errors, rtol=1e-6)
+        apart = (first.regret - second.regret).reshape(instances, -1).mean(axis=1)
+        assert ae.compare(first, second).standard_error == pytest.approx(apart.std(ddof=1) / math.sqrt(instances))
+
+
 def test_comparing_on_common_random_numbers(sim: ae.Simulation) -> None:
     other = ae.simulate(player(rate=0.5), losses(), runs=40, seed=3)
     found = ae.compare(sim, other)

@@ -54,8 +54,14 @@ class Difference(NamedTuple):
     high: float
 
 
-def standard_error(values: FloatArray) -> Any:
-    """Return the standard error of the mean over the first axis; NaN for a single run."""
+def standard_error(values: FloatArray, draws: int = 1) -> Any:
+    """Return the standard error of the mean over runs, the first axis; NaN for a single run.
+
+    draws: how many draws of the losses the runs are divided among. Runs on the same draw are not independent, so with
+    several draws it is the standard error of the mean of the draws' means.
+    """
+    if draws > 1:
+        values = values.reshape(draws, -1, *values.shape[1:]).mean(axis=1)
     if len(values) < 2:
         return np.full(values.shape[1:], np.nan)[()]
     return values.std(axis=0, ddof=1) / np.sqrt(len(values))
@@ -116,8 +122,8 @@ class Simulation:
 
     @property
     def standard_error(self) -> float:
-        """The standard error of `mean_regret`."""
-        return float(standard_error(self.regret))
+        """The standard error of `mean_regret`: over runs or, if the losses were redrawn (`instances`), over draws."""
+        return float(standard_error(self.regret, len(self.arm_sums)))
 
     @property
     def deterministic(self) -> bool:
@@ -130,7 +136,7 @@ class Simulation:
 
         It covers the player's randomness only, unless the losses were redrawn (`instances`).
         """
-        mean, half = self.regrets.mean(axis=0), Z95 * standard_error(self.regrets)
+        mean, half = self.regrets.mean(axis=0), Z95 * standard_error(self.regrets, len(self.arm_sums))
         return Curve(self.rounds, mean, mean - half, mean + half)
 
     def quantiles(self, levels: ArrayLike) -> FloatArray:
@@ -226,7 +232,8 @@ def simulate(
         "loop" (any player), or "auto": the first of these that is exact for the player and the losses.
     checkpoints: the rounds at which curves are recorded: a number of evenly spaced rounds; "linear" or "log"; or the
         rounds themselves.
-    instances: the number of independent draws of stochastic losses; the runs are divided equally among them.
+    instances: the number of independent draws of stochastic losses; the runs are divided equally among them. Standard
+        errors are then over draws, and cover both kinds of randomness.
     first_run: the number of the first run, so that several calls with one seed can divide the runs among them.
     threads: the number of threads; by default one per core. Results do not depend on it.
     trace: keep every run's blocks (arms, fed losses).
@@ -404,5 +411,5 @@ def compare(first: Simulation, second: Simulation) -> Difference:
     if first.arm_sums.shape != second.arm_sums.shape or not np.allclose(first.arm_sums, second.arm_sums, rtol=1e-9):
         raise InvalidArgument("second must have been run on the losses of first, but the sums of its arms differ")
     differences = first.regret - second.regret
-    mean, error = float(differences.mean()), float(standard_error(differences))
+    mean, error = float(differences.mean()), float(standard_error(differences, len(first.arm_sums)))
     return Difference(mean, error, mean - Z95 * error, mean + Z95 * error)
