@@ -93,21 +93,8 @@ def _register(plain: Callable[..., Any]) -> None:
     _registered.add(plain)
 
 
-def compiled(function: Callable[..., Any], *params: Any) -> Callable[..., Any]:
-    """Return `function` compiled, with the GIL released, and cached on disk for the kernels of `params`."""
-    dispatcher: Callable[..., Any] = _dispatcher(function, params)
-    if not fingerprint.outside(params):
-        return dispatcher
-
-    def call(*arguments: Any) -> Any:
-        with _explained(params):
-            return dispatcher(*arguments)
-
-    return call
-
-
 @contextmanager
-def _explained(params: Any) -> Iterator[None]:
+def explained(params: Any) -> Iterator[None]:
     """Turn an error of numba in a kernel from outside the package into one that names its parameters and function."""
     try:
         yield
@@ -119,8 +106,8 @@ def _explained(params: Any) -> Iterator[None]:
         raise InvalidArgument(f"the kernel of {names} must be compilable, but {why}") from error
 
 
-def _dispatcher(function: Callable[..., Any], params: Any) -> Any:
-    """Return numba's dispatcher of a function for the kernels of `params`."""
+def compiled(function: Callable[..., Any], *params: Any) -> Any:
+    """Return `function` compiled, with the GIL released, and cached on disk for the kernels of `params`."""
     outside = fingerprint.outside(params)
     # Registering and decorating change numba's process-wide state.
     with _lock:
@@ -154,9 +141,9 @@ def entry(function: Callable[..., Any], params: tuple[Any, ...], *arguments: Any
         if function in _generic:
             table, name = _generic[function]
             function = getattr(table[type(params)], name)
-        dispatcher = _dispatcher(function, (params,))
+        dispatcher = compiled(function, params)
         signature = tuple(numba.typeof(value) for value in (params, *arguments))
-        with _explained(params):
+        with explained(params):
             dispatcher.compile(signature)
         known = _entries[key] = dispatcher.overloads[signature].entry_point
     return known

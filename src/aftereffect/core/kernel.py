@@ -153,9 +153,17 @@ def compiled(function: Callable[..., Any], *params: Any) -> Callable[..., Any]:
 
     Importing numba takes a quarter of a second, so it is imported here, at the first call, not with the package.
     """
-    from aftereffect.core import jit
+    from aftereffect.core import fingerprint, jit
 
-    return jit.compiled(function, *params)
+    dispatcher: Callable[..., Any] = jit.compiled(function, *params)
+    if not fingerprint.outside(params):
+        return dispatcher
+
+    def call(*arguments: Any) -> Any:
+        with jit.explained(params):
+            return dispatcher(*arguments)
+
+    return call
 
 
 def entry(function: Callable[..., Any], params: tuple[Any, ...], *arguments: Any) -> Callable[..., Any]:

@@ -5,7 +5,7 @@ It returns a `Simulation`: regret per run, curves, plots and tables; `compare` t
 
 import os
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -265,8 +265,6 @@ def simulate(
         threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     threads = checks.integer("threads", threads, low=1)
     chosen, form = choose(player, losses, engine)
-    for text in misfits(player, losses):
-        warnings.warn(text, AftereffectWarning, stacklevel=2)
     points = checkpoint_rounds(checkpoints, losses.horizon)
     # With this spawn key the seeds are independent of the players' streams.
     seeds = np.random.SeedSequence(seed, spawn_key=(0, 2)).generate_state(instances, np.uint64)
@@ -320,7 +318,8 @@ def _regret(losses: Losses, outcome: Outcome, sums: FloatArray) -> FloatArray:
 def choose(player: Any, losses: Losses, engine: str) -> tuple[str, Any]:
     """Return the engine for this player and these losses, and the player in kernel form, if it has one.
 
-    An error is raised if `engine` or the player does not fit.
+    An error is raised if `engine` or the player does not fit, and a warning given for each assumption of the player
+    about losses that does not hold.
     """
     for name in ("ask", "tell", "fresh"):
         if isinstance(player, type) or not callable(getattr(player, name, None)):
@@ -358,20 +357,18 @@ def choose(player: Any, losses: Losses, engine: str) -> tuple[str, Any]:
         )
     if engine == "rounds" and form is None:
         raise InvalidArgument(f"engine must not be 'rounds' unless the player has a kernel form, but got {player!r}")
-    return engine, form
-
-
-def misfits(player: Any, losses: Losses) -> Iterator[str]:
-    """Yield what a player assumes about the losses that does not hold."""
     told, span = getattr(player, "max_delay", None), getattr(player, "effects", losses.effects)
+    tuned, (lo, hi, _) = getattr(player, "tuned_horizon", None), losses.effects
+    misfits = []
     if told is not None and told < losses.max_delay:
-        yield f"player has max_delay={told}, but effects of these losses arrive up to {losses.max_delay} rounds late"
-    lo, hi, _ = losses.effects
+        misfits.append(f"has max_delay={told}, but effects of these losses arrive up to {losses.max_delay} rounds late")
     if span.lo > lo or span.hi < hi:
-        yield f"player expects effects in [{span.lo:g}, {span.hi:g}], but these losses allow [{lo:g}, {hi:g}]"
-    tuned = getattr(player, "tuned_horizon", None)
+        misfits.append(f"expects effects in [{span.lo:g}, {span.hi:g}], but these losses allow [{lo:g}, {hi:g}]")
     if tuned is not None and losses.horizon > PAST * tuned:
-        yield f"player is tuned for {tuned} rounds, but these losses have {losses.horizon}"
+        misfits.append(f"is tuned for {tuned} rounds, but these losses have {losses.horizon}")
+    for text in misfits:
+        warnings.warn(f"player {text}", AftereffectWarning, stacklevel=3)
+    return engine, form
 
 
 def checkpoint_rounds(checkpoints: int | str | ArrayLike, horizon: int) -> NDArray[np.int64]:

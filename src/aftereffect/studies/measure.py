@@ -25,7 +25,6 @@ from aftereffect.bandits.adaptive_tsallis import COST, MOVED, PENALTY, AdaptiveT
 from aftereffect.core import kernel
 from aftereffect.core.checks import FloatArray
 from aftereffect.core.errors import InvalidArgument
-from aftereffect.core.jit import compiled
 from aftereffect.core.saved import canonical
 from aftereffect.engines.simulation import Simulation, simulate, standard_error
 from aftereffect.engines.workload import Blocks
@@ -183,7 +182,7 @@ def moves(player: CompositeLossWrapper, traces: list[Blocks], checkpoints: NDArr
     """Return how far the updates of traced runs moved the player's base."""
     form = player.kernel()
     K = player.n_arms
-    replay = compiled(replay_base, form.base)
+    replay = kernel.compiled(replay_base, form.base)
     state = np.zeros(kernel.BANDITS[type(form.base)].size(K))
     before, after = np.zeros(K), np.zeros(K)
     found = Moves(np.zeros((len(traces), len(checkpoints))), np.zeros((len(traces), len(checkpoints))))

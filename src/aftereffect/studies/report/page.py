@@ -90,7 +90,8 @@ class Page:
             entries = [entry if isinstance(entry, Shaded) else Shaded(entry, math.nan) for entry in row]
             cells = [f'<th scope="row">{marked(entries[0].text)}</th>']
             for entry, style in zip(entries[1:], styles[1:], strict=True):
-                cells.append(f"<td{style}{ground(entry.tone)}>{marked(entry.text)}</td>")
+                shade = ground(entry.tone) if math.isfinite(entry.tone) else ""
+                cells.append(f"<td{style}{shade}>{marked(entry.text)}</td>")
             lines.append(f"<tr>{''.join(cells)}</tr>")
         fold = folded and len(lines) > LONG
         above = caption or ("" if fold else folded)
@@ -172,11 +173,11 @@ def paragraphs(words: str, style: str = "") -> str:
 def ground(tone: float) -> str:
     """Return the background of a shaded entry as an attribute, translucent, so that it suits a light and a dark page.
 
-    >>> ground(-2.0), ground(math.nan)
-    (' style="background:rgba(73,158,200,0.60)"', '')
+    >>> ground(-2.0)
+    ' style="background:rgba(73,158,200,0.60)"'
     """
     end, weight = ("250,120,0" if tone > 0.0 else "73,158,200"), 0.6 * min(abs(tone), 1.0)
-    return f' style="background:rgba({end},{weight:.2f})"' if math.isfinite(tone) else ""
+    return f' style="background:rgba({end},{weight:.2f})"'
 
 
 def share(value: float) -> Entry:
