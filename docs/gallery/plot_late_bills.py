@@ -2,8 +2,8 @@
 Late bills mislead a player that ignores delays
 ===============================================
 
-Of these three arms, the cheapest one charges its loss at once, and the dearer ones send their bills later. A
-naive player takes the total of a round for the loss of the arm that it has just played. So it blames the
+Of these three arms, the cheapest one charges its loss at once, and the more expensive ones charge later. A
+naive player treats the total of a round as the loss of the arm that it has just played. So it blames the
 cheap arm for the bills of the others.
 """
 

@@ -3,7 +3,7 @@ Probabilities over time when the best arm changes
 =================================================
 
 Each of these three arms is the best one for a while. The default player assumes nothing about how losses are
-generated. Its guarantee is about the best fixed arm, not about the best arm of the moment, but its
+generated. Its guarantee is relative to the best fixed arm, not to the best arm of the moment, but its
 probabilities follow the evidence.
 """
 

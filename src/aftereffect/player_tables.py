@@ -171,7 +171,7 @@ def table(rows: "pl.DataFrame") -> "Table":
     shown.add_column("needs", no_wrap=True)
     means = by_kind(rows)
     kinds = views.readable(rows).select("who", "labelled", "stochastic").unique()
-    needs = {who: "labels" if labels else "stochastic losses" if law else "" for who, labels, law in kinds.iter_rows()}
+    needs = {who: "labels" if labels else "iid" if law else "" for who, labels, law in kinds.iter_rows()}
     for who in sorted(means, key=lambda who: (needs[who] == "labels", means[who][0])):
         shown.add_row(who, *(number(mean) for mean in means[who]), needs[who])
     return shown

@@ -60,7 +60,7 @@ def test_the_table_and_the_verdict(told: tuple[str, Path, Path]) -> None:
     assert float(found["default player"][1]) < 40.0
     assert float(found["naive Exp3"][1]) > 250.0
     assert found["delayed Exp3"][-1] == "labels"
-    assert found["UCB on clean windows"][-1] == "stochastic losses"
+    assert found["UCB on clean windows"][-1] == "iid"
     # It has room on part of a kind only, and another plays nowhere on all of it.
     assert "linear composite" not in text
     assert "ODAAF" not in found
