@@ -28,7 +28,6 @@ from aftereffect.core.errors import InvalidArgument
 from aftereffect.core.saved import canonical
 from aftereffect.engines.simulation import Simulation, simulate, standard_error
 from aftereffect.engines.workload import Blocks
-from aftereffect.losses.protocol import Losses
 from aftereffect.players.wrapper.coin_clean import CoinCleanWrapper
 from aftereffect.players.wrapper.wrapper import BlockWrapper, CompositeLossWrapper
 from aftereffect.studies.cells import Cell, cell_id, cell_seed
@@ -102,7 +101,16 @@ def measure(cell: Cell, draws: Draws, threads: int | None) -> Measured:
                 moved.append(moves(player, one.traces, one.rounds))
             found.append(dataclasses.replace(one, traces=None))
         uniform.append(found[-1].uniform_regrets[0])
-    constants = bounds(player, draws[0])
+    losses, constants = draws[0], dict[str, float | None]()
+    # The theoretical bounds at the horizon, in units of effects; none for effects below 0.
+    if losses.effects.lo >= 0.0:
+        if isinstance(player, BlockWrapper) and player.max_delay >= losses.max_delay:
+            with suppress(InvalidArgument):
+                constants["bound"] = player.regret_bound(losses.horizon)
+        hi, sizes = losses.effects.hi, (losses.n_arms, losses.max_delay, losses.horizon)
+        constants["corollary_bound"] = hi * theory.corollary_bound(*sizes)
+        constants["tuned_bound"] = hi * theory.tuning(*sizes).bound
+        constants["lower_bound"] = hi * theory.lower_bound(*sizes)
     constants["updates"] = float(np.concatenate([one.updates for one in found]).mean())
     states = [one.states for one in found if one.states is not None]
     if states:
@@ -134,19 +142,6 @@ def rows(cell: Cell, measured: Measured) -> pl.DataFrame:
         columns["pseudo_regret"] = np.concatenate(pseudo).mean(axis=0)
     # A single run has no standard error: NaN becomes null.
     return pl.DataFrame({name: columns.get(name) for name in ROWS}, schema=ROWS).fill_nan(None)
-
-
-def bounds(player: Any, losses: Losses) -> dict[str, float | None]:
-    """Return the theoretical bounds at the horizon, in units of effects; None if they do not apply."""
-    if losses.effects.lo < 0.0:
-        return dict.fromkeys(BOUNDS)
-    theorem = None
-    if isinstance(player, BlockWrapper) and player.max_delay >= losses.max_delay:
-        with suppress(InvalidArgument):
-            theorem = player.regret_bound(losses.horizon)
-    hi, sizes = losses.effects.hi, (losses.n_arms, losses.max_delay, losses.horizon)
-    corollary, tuned = hi * theory.corollary_bound(*sizes), hi * theory.tuning(*sizes).bound
-    return dict(zip(BOUNDS, (theorem, corollary, tuned, hi * theory.lower_bound(*sizes)), strict=True))
 
 
 def certificates(player: Any, states: FloatArray, horizon: int) -> FloatArray:
