@@ -145,9 +145,9 @@ def demonstrate(console: "Console", folder: Path, study: Study) -> Path:
 
 def chart(rows: "pl.DataFrame") -> str:
     """Return a bar for each player's final regret on one instance, as text."""
-    from aftereffect.studies.report import views
+    from aftereffect.studies.report import frames
 
-    finals = views.finals(views.readable(rows)).sort("regret")
+    finals = frames.finals(frames.readable(rows)).sort("regret")
     regrets = (1000.0 * finals["regret"] / finals["horizon"]).to_list()
     bars = [
         f"  {who:24}{'█' * round(40 * regret / regrets[-1]):40} {regret:4.0f}\n"
@@ -161,7 +161,7 @@ def table(rows: "pl.DataFrame") -> "Table":
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    from aftereffect.studies.report import views
+    from aftereffect.studies.report import frames
     from aftereffect.studies.report.page import number
 
     shown = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
@@ -170,7 +170,7 @@ def table(rows: "pl.DataFrame") -> "Table":
         shown.add_column(kind, justify="right")
     shown.add_column("needs", no_wrap=True)
     means = by_kind(rows)
-    kinds = views.readable(rows).select("who", "labelled", "stochastic").unique()
+    kinds = frames.readable(rows).select("who", "labelled", "stochastic").unique()
     needs = {who: "labels" if labels else "iid" if law else "" for who, labels, law in kinds.iter_rows()}
     for who in sorted(means, key=lambda who: (needs[who] == "labels", means[who][0])):
         shown.add_row(who, *(number(mean) for mean in means[who]), needs[who])
@@ -184,16 +184,16 @@ def by_kind(rows: "pl.DataFrame") -> dict[str, list[float]]:
     """
     import polars as pl
 
-    from aftereffect.studies.report import views
+    from aftereffect.studies.report import frames
 
-    finals = views.finals(views.readable(rows))
+    finals = frames.finals(frames.readable(rows))
     found: dict[str, list[float]] = {}
-    for who in views.names(finals, "who"):
+    for who in frames.names(finals, "who"):
         found[who] = []
         for instances in KINDS.values():
             here = finals.filter(pl.col("instance").is_in(instances))
             mine = here.filter(pl.col("who") == who)
-            whole = mine.height == here.select("instance", *views.SIZES).n_unique()
+            whole = mine.height == here.select("instance", *frames.SIZES).n_unique()
             each = (1000.0 * mine["regret"] / mine["horizon"]).to_numpy()
             found[who].append(float(each.mean()) if whole and mine.height else math.nan)
     return {who: row for who, row in found.items() if not all(math.isnan(mean) for mean in row)}

@@ -7,7 +7,7 @@ from tests.service.playing import ARMS, AT, learner, made, play, refused, repeat
 
 import aftereffect as ae
 from aftereffect.service.experiment.commands import Amend, Ask, Tell
-from aftereffect.service.experiment.rounds import ROW
+from aftereffect.service.experiment.round import ROW
 
 
 @pytest.mark.parametrize(

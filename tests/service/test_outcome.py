@@ -8,7 +8,7 @@ import pytest
 from tests.service.playing import made
 
 from aftereffect.service.experiment.outcome import Tally, table, winner
-from aftereffect.service.experiment.rounds import date_of, days_between
+from aftereffect.service.experiment.round import date_of, days_between
 from aftereffect.service.experiment.state import substitute
 
 

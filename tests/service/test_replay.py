@@ -11,7 +11,7 @@ from aftereffect.core import saved
 from aftereffect.service.errors import Corrupt, Refused
 from aftereffect.service.experiment.commands import Amend, Ask, Tell
 from aftereffect.service.experiment.experiment import Experiment
-from aftereffect.service.experiment.rounds import RecentRounds
+from aftereffect.service.experiment.round import RecentRounds
 
 
 def test_rounds_beyond_memory_are_recalled_or_refused() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.players import registry
-from aftereffect.studies.report import ratios, theorems, views
+from aftereffect.studies.report import frames, ratios, theorems
 from aftereffect.studies.report.charts import COLOURS, MOST, Drawing, looks
 from aftereffect.studies.report.page import Page, Shaded, large
 from aftereffect.studies.report.sections import planned, write_report
@@ -133,7 +133,7 @@ def test_findings_follow_the_rows(results: Results, tmp_path: Path) -> None:
     """Sentences are computed: with other regrets another player wins, and a bound is broken."""
     winner = re.compile(r"Least regret among the players for any losses: (.*?) on both instances\.")
     for who in ("wrapper, Exp3", "uniform play"):
-        named = views.readable(results.rows)
+        named = frames.readable(results.rows)
         better = pl.when(named["who"] == who).then(pl.lit(7.0)).otherwise(pl.lit(1e6))
         rows = results.rows.with_columns(better.alias("regret"))
         asked = study(report={"figures": ["bounds", "ratios"]})
@@ -215,8 +215,8 @@ def test_ratios_by_hand() -> None:
 
 
 def test_regret_surely_below_0_is_told(results: Results, tmp_path: Path) -> None:
-    named = views.readable(results.rows)
-    who, (place, other) = named["who"][0], views.names(named, "where")
+    named = frames.readable(results.rows)
+    who, (place, other) = named["who"][0], frames.names(named, "where")
     # -2.5 is five standard errors below 0, -1 only two and a half.
     changes = {"regret": {place: -2.5, other: -1.0}, "standard_error": {place: 0.5, other: 0.4}}
     theirs = [pl.col("where").replace_strict(values).alias(name) for name, values in changes.items()]
@@ -247,7 +247,7 @@ def test_panels_show_lines_that_dip_below_their_last_value(
 def test_regrets_below_0_have_no_ratio_and_small_differences_no_strong_colour(
     results: Results, tmp_path: Path
 ) -> None:
-    named = views.readable(results.rows)
+    named = frames.readable(results.rows)
     regrets = {"wrapper, Tsallis FTRL": 2.0, "wrapper, Exp3": -0.5, "uniform play": 100.0}
     rows = results.rows.with_columns(named["who"].replace_strict(regrets, return_dtype=pl.Float64).alias("regret"))
     page = write_report(study(report={"figures": ["ratios"]}), Results(rows, results.times, {}, []), tmp_path)
@@ -258,24 +258,24 @@ def test_regrets_below_0_have_no_ratio_and_small_differences_no_strong_colour(
 
 
 def test_worst_row_is_the_greatest_regret(results: Results) -> None:
-    finals = views.finals(views.readable(results.rows))
-    worst = views.worst(views.readable(results.rows))
+    finals = frames.finals(frames.readable(results.rows))
+    worst = frames.worst(frames.readable(results.rows))
     # Of 48 cells, the worse of two gaps each.
     assert worst.height == 24
     for row in worst.iter_rows(named=True):
-        same = finals.filter(*(pl.col(name) == row[name] for name in ("who", *views.SIZES)))
+        same = finals.filter(*(pl.col(name) == row[name] for name in ("who", *frames.SIZES)))
         assert same.height == 2
         assert row["regret"] == max(same["regret"])
 
 
 def test_names_show_what_differs(results: Results) -> None:
-    named = views.readable(results.rows)
+    named = frames.readable(results.rows)
     assert set(named["who"]) == {"wrapper, Tsallis FTRL", "wrapper, Exp3", "uniform play"}
     assert set(named["where"]) == {"random splits, gap 0.4", "random splits, gap 0.1"}
-    assert set(views.readable(results.rows, apart=("gap",))["where"]) == {"random splits"}
-    one = views.readable(results.rows.filter(pl.col("instance_params") == '{"gap":0.4}'))
+    assert set(frames.readable(results.rows, apart=("gap",))["where"]) == {"random splits"}
+    one = frames.readable(results.rows.filter(pl.col("instance_params") == '{"gap":0.4}'))
     assert set(one["where"]) == {"random splits"}
-    assert views.reference(named) == "wrapper, Tsallis FTRL"
+    assert frames.reference(named) == "wrapper, Tsallis FTRL"
 
 
 def test_looks_are_stable_and_run_out() -> None:

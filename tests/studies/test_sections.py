@@ -5,7 +5,7 @@ import math
 import polars as pl
 import pytest
 
-from aftereffect.studies.report import price, views, wrong_delay
+from aftereffect.studies.report import frames, price, wrong_delay
 from aftereffect.studies.report.page import Page
 
 
@@ -28,7 +28,7 @@ def told() -> pl.DataFrame:
 
 
 def test_ratios_to_the_player_told_the_truth() -> None:
-    found = wrong_delay.compared(views.readable(told()))
+    found = wrong_delay.compared(frames.readable(told()))
     assert found["max_delay"].to_list() == [4, 16, 64]
     assert found["ratio"].to_list() == pytest.approx([3.0, 0.75, 2.0])
     # Both standard errors are 1: a difference of -5 is 5/√2 of them.
@@ -55,7 +55,7 @@ def priced() -> pl.DataFrame:
 
 
 def test_the_price_is_against_the_best_labelled_player_that_assumes_no_law() -> None:
-    found = price.compared(views.readable(priced()))
+    found = price.compared(frames.readable(priced()))
     assert found["who"].to_list() == ["ARS-UCB", "CLW 2018"]
     assert found["price"].to_list() == [2.0, 4.0]
     assert set(found["best_who"]) == {"delayed Exp3"}

@@ -18,7 +18,7 @@ from aftereffect.core.errors import AftereffectError
 from aftereffect.service.errors import Corrupt, Refused
 from aftereffect.service.experiment import commands
 from aftereffect.service.experiment.commands import Amend, Ask, Away, Back, Command, Finish, Pause, Resume, Start, Tell
-from aftereffect.service.experiment.rounds import MISSING, OPEN, ROW, Round, Row, days_between
+from aftereffect.service.experiment.round import MISSING, OPEN, ROW, Round, Row, days_between
 from aftereffect.service.experiment.state import State, fingerprint
 from aftereffect.service.experiment.view import view
 from aftereffect.service.settings import ExperimentSettings, checked_settings

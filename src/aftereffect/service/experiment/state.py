@@ -19,7 +19,7 @@ from aftereffect.service.errors import Corrupt
 from aftereffect.service.experiment import learner
 from aftereffect.service.experiment.outcome import Tally
 from aftereffect.service.experiment.plan import plan
-from aftereffect.service.experiment.rounds import MISSING, REPORTED, VOID, RecentRounds, Report, Round, Row, date_of
+from aftereffect.service.experiment.round import MISSING, REPORTED, VOID, RecentRounds, Report, Round, Row, date_of
 from aftereffect.service.messages import Plan
 from aftereffect.service.settings import ExperimentSettings
 

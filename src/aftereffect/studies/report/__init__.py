@@ -1,7 +1,7 @@
 """From a study's rows to one self-contained page: figures, tables, and sentences computed from the rows.
 
     sections    `write_report`, `publish`, and the table of sections
-    views       rows with readable names
+    frames      rows with readable names
     charts      style and file formats of figures
     page        the HTML
     curves, growth, theorems, ratios, price, wrong_delay, default_player     the sections

@@ -9,7 +9,7 @@ import polars as pl
 
 from aftereffect import theory
 from aftereffect.engines.simulation import Z95
-from aftereffect.studies.report import views
+from aftereffect.studies.report import frames
 from aftereffect.studies.report.charts import GREY, Look, band, wide_axis
 from aftereffect.studies.report.page import Page, share
 
@@ -25,11 +25,11 @@ def curves(page: Page, rows: pl.DataFrame) -> list[str]:
     page.section("Regret over rounds")
     caption = "Mean regret against the best arm of the rounds so far, with 95% bands for the mean, at the longest "
     caption += "horizon. The rate of the lower bound (Theorem 10) has no constant: only its slope counts."
-    rows = views.readable(rows.filter(measure="regret"))
+    rows = frames.readable(rows.filter(measure="regret"))
     rows = rows.filter(pl.col("regret").is_not_null(), horizon=rows["horizon"].max())
     keys, words = ["where", "n_arms", "max_delay"], f"Mean regret over rounds of {rows['who'].n_unique()} players"
     line, labels = partial(band, x="round", y="regret"), ("round", "regret")
-    page.figure(views.by_panel("curves", rows, keys, "round", line, _references, labels=labels, words=words), caption)
+    page.figure(frames.by_panel("curves", rows, keys, "round", line, _references, labels=labels, words=words), caption)
     return []
 
 
@@ -37,13 +37,13 @@ def _references(ax: "Axes", here: pl.DataFrame) -> None:
     """Add the reference lines, and choose the scales."""
     rounds = here["round"].unique().sort().to_numpy()
     one = here.filter(cell=here["cell"][0])
-    K, d, T = one.select(views.SIZES).row(0)
+    K, d, T = one.select(frames.SIZES).row(0)
     ax.plot(one["round"], one["uniform_regret"], color=GREY, ls="--", lw=1.1, label="uniform play, exactly")
     rate = [theory.lower_bound_rate(K, d, int(t)) for t in rounds]
     ax.plot(rounds, rate, color=GREY, ls=":", lw=1.3, label="rate of the lower bound")
     regrets = here.select("regret", "uniform_regret").to_numpy()
     low, top = float(np.nanmin(regrets)), float(np.nanmax(regrets))
-    bound = here.filter(who=views.reference(here))["bound"][0]
+    bound = here.filter(who=frames.reference(here))["bound"][0]
     # A regret below 0 has no logarithm.
     long = rounds[0] * 50 <= rounds[-1] and low > -0.02 * top
     if bound is not None and bound < (T if long else 1.1 * top):
@@ -61,14 +61,14 @@ def _references(ax: "Axes", here: pl.DataFrame) -> None:
 
 def against(page: Page, rows: pl.DataFrame, name: str) -> list[str]:
     """Show final regret against one setting, and as a share of the regret of uniform play, by instance."""
-    given = views.setting(views.finals(rows.filter(measure="regret")), name)
-    shown = views.readable(given, apart=(name,))
-    word = views.setting_name(name)
+    given = frames.setting(frames.finals(rows.filter(measure="regret")), name)
+    shown = frames.readable(given, apart=(name,))
+    word = frames.setting_name(name)
     page.section(f"Regret against {word}")
-    keys = [key for key in ("where", *views.SIZES) if key != name]
+    keys = [key for key in ("where", *frames.SIZES) if key != name]
     file = "against-" + name.replace(".", "-").replace("_", "-")
     words = f"Final regret of {shown['who'].n_unique()} players against {name}"
-    drawing = views.by_panel(file, shown, keys, "x", _intervals, _scales, labels=(word, "regret at T"), words=words)
+    drawing = frames.by_panel(file, shown, keys, "x", _intervals, _scales, labels=(word, "regret at T"), words=words)
     page.figure(drawing, f"Mean regret at the horizon against {word}, with 95% intervals.")
     several = shown["where"].n_unique() > 1
     index = {"who": "player", "where": "instance"} if several else {"who": "player"}
@@ -84,7 +84,7 @@ def against(page: Page, rows: pl.DataFrame, name: str) -> list[str]:
     lines = pl.concat(parts)
     caption = f"Regret as a share of uniform play's, other sizes taken together, by {word}."
     folded = f"Shares of uniform play's regret: {lines.select(*index).n_unique()} lines"
-    views.pivot(page, lines, index, "x", lambda row: share(row["share"]), caption, folded=folded)
+    frames.pivot(page, lines, index, "x", lambda row: share(row["share"]), caption, folded=folded)
     return notes
 
 
@@ -115,16 +115,16 @@ def shares(here: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
 def trends(here: pl.DataFrame, name: str, where: str) -> list[str]:
     """Describe the reference player's share at both ends of a setting, and the best player at the upper end."""
     found = shares(here, ["who", "x"]).sort("x", maintain_order=True)
-    first = views.reference(here)
+    first = frames.reference(here)
     own = found.filter(who=first)
     if own.height < 2:
         return []
     (low, start), (high, end) = own.select("x", "share").row(0), own.select("x", "share").row(-1)
     text = f"{where}: from" if where else "From"
-    text += f" {views.setting_at(name, low)} to {views.setting_at(name, high)}, the regret of {first} goes from "
+    text += f" {frames.setting_at(name, low)} to {frames.setting_at(name, high)}, the regret of {first} goes from "
     text += f"{start:.0%} to {end:.0%} of uniform play's"
     best, least = found.filter(x=high).sort("share", maintain_order=True).select("who", "share").row(0)
-    other = f"; at {views.setting_at(name, high)}, {best} has the least, {least:.0%}" if best != first else ""
+    other = f"; at {frames.setting_at(name, high)}, {best} has the least, {least:.0%}" if best != first else ""
     return [f"{text}{other}."]
 
 
@@ -141,7 +141,7 @@ def worse_than_uniform(here: pl.DataFrame, name: str, where: str) -> list[str]:
     ).with_columns((pl.col("regret") / pl.col("uniform_regret")).alias("share"))
     worst = excess.sort("share", descending=True).unique("who", keep="first", maintain_order=True)
     named = ", ".join(
-        f"{row['who']} (up to {row['share']:.0%}, at {views.setting_at(name, row['x'])})"
+        f"{row['who']} (up to {row['share']:.0%}, at {frames.setting_at(name, row['x'])})"
         for row in worst.iter_rows(named=True)
     )
     return [f"{f'{where}: worse' if where else 'Worse'} than uniform play: {named}."] if named else []

@@ -10,7 +10,7 @@ import polars as pl
 from aftereffect import theory
 from aftereffect.losses.hard import noise_scale, published_gap
 from aftereffect.studies.instances import SPREADS, gap_of
-from aftereffect.studies.report import views
+from aftereffect.studies.report import frames
 from aftereffect.studies.report.charts import GREY, Drawing, drawn, looks
 from aftereffect.studies.report.page import Entry, Page, number, plus_minus, ratio
 
@@ -18,12 +18,12 @@ FLOOR = 0.01
 """Regrets below this share of the regret of uniform play are raised to it."""
 CLEAR_GAP, MANY = 0.1, 100.0
 """Clear cells have at least this gap and this many updates per arm."""
-KEYS = ("instance", "instance_params", *views.SIZES, "seed")
+KEYS = ("instance", "instance_params", *frames.SIZES, "seed")
 
 
 def adaptive(page: Page, rows: pl.DataFrame) -> list[str]:
     """Compare the players cell by cell, and summarise by geometric means."""
-    cells = compared(views.finals(views.readable(rows.filter(measure="regret"))))
+    cells = compared(frames.finals(frames.readable(rows.filter(measure="regret"))))
     page.section("Against the paper's tuning")
     caption = "The default player's mean regret over that of Algorithm 1 with the printed tuning, cell by cell, both "
     caption += "taken as at least 1% of uniform play's. Ratios beyond the axis are drawn at its ends."
@@ -66,7 +66,7 @@ def compared(finals: pl.DataFrame) -> pl.DataFrame:
         excess_error=(pl.col("standard_error") ** 2 + (1.05 * pl.col("paper_error")) ** 2).sqrt(),
     ).with_columns(
         clear=(pl.col("gap") >= CLEAR_GAP) & (pl.col("updates") >= MANY * pl.col("n_arms")),
-        above=pl.col("excess") > views.FAR * pl.col("excess_error"),
+        above=pl.col("excess") > frames.FAR * pl.col("excess_error"),
     )
 
 
@@ -80,7 +80,7 @@ def nominal_gap(row: dict[str, Any]) -> float | None:
     """
     name, given = row["instance"], json.loads(row["instance_params"])
     if name in (*SPREADS, "anonymous"):
-        return gap_of({"instance": given} | {size: row[size] for size in views.SIZES})
+        return gap_of({"instance": given} | {size: row[size] for size in frames.SIZES})
     if name == "hard":
         n = max(1, row["horizon"] // (row["max_delay"] + 1))
         scale = noise_scale(row["n_arms"], n, given.get("noise", "independent"))
@@ -91,7 +91,7 @@ def nominal_gap(row: dict[str, Any]) -> float | None:
 
 def _trivial(row: dict[str, Any]) -> float:
     """Return T times the range of an action's effect, inferred from a bound in the row that scales with the range."""
-    K, d, T = (row[size] for size in views.SIZES)
+    K, d, T = (row[size] for size in frames.SIZES)
     return float(T * row["corollary_bound"] / theory.corollary_bound(K, d, T))
 
 
@@ -124,7 +124,7 @@ def _against_paper(page: Page, cells: pl.DataFrame) -> list[str]:
     above = cells.filter("above").with_columns(sure=pl.col("excess") / pl.col("excess_error"))
     if above.height:
         table = [
-            [row["where"], views.size_label(row), *_regrets(row), f"{row['sure']:.1f}"]
+            [row["where"], frames.size_label(row), *_regrets(row), f"{row['sure']:.1f}"]
             for row in above.sort("sure", descending=True).iter_rows(named=True)
         ]
         headings = ["instance", "sizes", "default player", "the paper's tuning", "standard errors above"]
@@ -133,7 +133,7 @@ def _against_paper(page: Page, cells: pl.DataFrame) -> list[str]:
         f"Against the paper's tuning: {geometric_mean(clear['ratio']):.3f} times its regret in the {clear.height:,} "
         f"cells with a gap of at least {CLEAR_GAP:g} and {MANY:g} updates an arm, "
         f"{geometric_mean(cells['ratio']):.3f} times in all {cells.height:,} (geometric means).",
-        f"Its regret is more than {views.FAR:g} standard errors above 1.05 times that of the paper's tuning in "
+        f"Its regret is more than {frames.FAR:g} standard errors above 1.05 times that of the paper's tuning in "
         f"{above.height or 'no'} cell{'s' * (above.height > 1)}.",
     ]
 
@@ -159,7 +159,7 @@ def _against_rivals(page: Page, cells: pl.DataFrame) -> list[str]:
 
 def _against_theory(cells: pl.DataFrame) -> list[str]:
     """Compare regret with the worst case and the mean certificate, and the certificate with Corollary 7 and T."""
-    sure = pl.col("regret") - views.FAR * pl.col("standard_error").fill_null(0.0)
+    sure = pl.col("regret") - frames.FAR * pl.col("standard_error").fill_null(0.0)
     broken = cells.filter(sure > pl.col("bound")).height
     exceeded = cells.filter(sure > pl.col("value")).height
     long = cells.filter(pl.col("horizon") >= 50_000)
@@ -187,13 +187,13 @@ def _all_cells(page: Page, cells: pl.DataFrame) -> None:
     for row in cells.iter_rows(named=True):
         rest = [number(row[name]) for name in ("best", "value", "bound", "corollary_bound", "updates")]
         rival = [number(row["uniform_regret"]), row["best_who"] or "–"]
-        table.append([row["where"], *views.sizes(row), *_regrets(row), *rival, *rest])
+        table.append([row["where"], *frames.sizes(row), *_regrets(row), *rival, *rest])
     page.table(headings, table, words=(7,), folded=f"All {cells.height:,} cells")
 
 
 def ratios_chart(cells: pl.DataFrame) -> Drawing:
     """Draw the ratio of every cell, by instance, coloured by d."""
-    places = views.names(cells, "where")
+    places = frames.names(cells, "where")
     delays = sorted(set(cells["max_delay"].to_list()))
     look = looks([f"d = {d}" for d in delays])
     words = f"Ratios of regret in {cells.height} cells of {len(places)} instances."

@@ -27,7 +27,7 @@ import polars as pl
 from aftereffect import theory
 from aftereffect.core.checks import FloatArray
 from aftereffect.engines.simulation import Z95
-from aftereffect.studies.report import views
+from aftereffect.studies.report import frames
 from aftereffect.studies.report.charts import GREY, Drawing, drawn, log_axes, looks, ticked
 from aftereffect.studies.report.page import Entry, Page, Shaded
 
@@ -107,8 +107,8 @@ class Growth(NamedTuple):
 
 def scaling(page: Page, rows: pl.DataFrame) -> list[str]:
     """Show the powers of d+1, K and T with which the worst regret grows, and which rate of Section 1 fits best."""
-    shown = views.readable(rows.filter(measure="regret"))
-    worst = views.worst(shown)
+    shown = frames.readable(rows.filter(measure="regret"))
+    worst = frames.worst(shown)
     page.section("How regret grows")
     found = fitted(worst)
     names = [name for name in VARIABLES if any(name in one.fit for one in found.values())]
@@ -211,7 +211,7 @@ def fitted(worst: pl.DataFrame) -> dict[str, Growth]:
     delayed: dict[str, Growth | None] = {}
     immediate: dict[str, Growth | None] = {}
     positive = worst.filter(pl.col("regret") > 0.0)
-    for who in sorted(views.names(positive, "who"), key=lambda who: (not who.startswith("wrapper"), who)):
+    for who in sorted(frames.names(positive, "who"), key=lambda who: (not who.startswith("wrapper"), who)):
         part = positive.filter(who=who)
         at_once = part.filter(max_delay=0)
         if 0 < at_once.height < part.height:
@@ -224,18 +224,18 @@ def fitted(worst: pl.DataFrame) -> dict[str, Growth]:
 
 def growth(part: pl.DataFrame) -> Growth | None:
     """Fit one player's worst regrets; None if there are too few sizes or they do not vary independently."""
-    K, d, T = (pl.col(name).cast(pl.Float64) for name in views.SIZES)
+    K, d, T = (pl.col(name).cast(pl.Float64) for name in frames.SIZES)
     part = part.with_columns((d + 1.0).alias("d+1"), K.alias("K"), T.alias("T"))
     regret = part["regret"].to_numpy()
     fit = power_law(_variables(part), regret)
     if fit is None or part.height < len(fit) + 2:
         return None
-    rates = section_one(*(part[name].cast(pl.Float64).to_numpy() for name in views.SIZES))
+    rates = section_one(*(part[name].cast(pl.Float64).to_numpy() for name in frames.SIZES))
     names = {PLAYERS.get((name, text)) for name, text in part.select("player", "player_params").iter_rows()}
     name = names.pop() if len(names) == 1 else None
     term, values = None, regret
     if name is not None:
-        values = np.array([leading_term(name, *sizes) for sizes in part.select(views.SIZES).iter_rows()])
+        values = np.array([leading_term(name, *sizes) for sizes in part.select(frames.SIZES).iter_rows()])
         own = power_law(_variables(part), values)
         term = Term(name, own, agreements({name: values}, regret)[0]) if own is not None else None
     return Growth(part.with_columns(term=pl.Series(values)), fit, agreements(rates, regret), term)

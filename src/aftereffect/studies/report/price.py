@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from aftereffect.studies.report import views
+from aftereffect.studies.report import frames
 from aftereffect.studies.report.charts import GREY, Look, wide_axis
 from aftereffect.studies.report.page import Page, number
 
@@ -16,7 +16,7 @@ THEORY = "theory, √((d+1)K/(d+K))"
 
 def price(page: Page, rows: pl.DataFrame) -> list[str]:
     """Show the worst regret without labels over the least worst regret with labels, and the predicted price."""
-    priced = compared(views.worst(views.readable(rows.filter(measure="regret"))))
+    priced = compared(frames.worst(frames.readable(rows.filter(measure="regret"))))
     page.section("The price")
     page.text(
         "For every player and size the worst mean regret over this study's instances is taken. The price is that of a "
@@ -25,21 +25,23 @@ def price(page: Page, rows: pl.DataFrame) -> list[str]:
     )
     labels, words = ("d", "regret without labels / with"), "The price of not having labels against d"
     options: dict[str, Any] = {"labels": labels, "words": words, "height": 3.4, "legend": 3}
-    drawing = views.by_panel("price", priced, ["n_arms", "horizon"], "max_delay", _prices, _expected, **options)
+    drawing = frames.by_panel("price", priced, ["n_arms", "horizon"], "max_delay", _prices, _expected, **options)
     page.figure(drawing, "The price of not having labels: measured, and predicted by the rates (dotted).")
     sizes = ["n_arms", "horizon"]
     theory = priced.unique([*sizes, "max_delay"], maintain_order=True)
     theory = theory.with_columns(who=pl.lit(THEORY), price="expected")
     lines = pl.concat([priced, theory]).sort(*sizes, maintain_order=True)
     index = {"who": "player", "n_arms": "K", "horizon": "T"}
-    views.pivot(page, lines, index, "max_delay", lambda row: number(row["price"], 1), "The price by the longest delay.")
+    caption = "The price by the longest delay."
+    frames.pivot(page, lines, index, "max_delay", lambda row: number(row["price"], 1), caption)
     notes = []
     for _, here in priced.group_by(*sizes, maintain_order=True):
         # The best player without labels or a law of losses, at the longest delay.
         far = here.filter(~pl.col("stochastic"), max_delay=here["max_delay"].max()).sort("price", "who").head(1)
         notes += [
-            f"The price of not having labels, at {views.size_label(row)} and at worst over the instances: {row['who']} "
-            f"has {row['price']:.1f} times the regret of {row['best_who']}; the rates predict {row['expected']:.1f}."
+            f"The price of not having labels, at {frames.size_label(row)} and at worst over the instances: "
+            f"{row['who']} has {row['price']:.1f} times the regret of {row['best_who']}; "
+            f"the rates predict {row['expected']:.1f}."
             for row in far.iter_rows(named=True)
         ]
     return notes
@@ -51,7 +53,7 @@ def compared(worst: pl.DataFrame) -> pl.DataFrame:
     best, best_who: the least worst regret at that size among players with labels that assume no law of losses, and the
     player that has it.
     """
-    sizes = list(views.SIZES)
+    sizes = list(frames.SIZES)
     best = worst.filter("labelled", ~pl.col("stochastic")).sort("regret", "who")
     best = best.unique(sizes, keep="first", maintain_order=True).select(*sizes, best="regret", best_who="who")
     K, d = pl.col("n_arms"), pl.col("max_delay")

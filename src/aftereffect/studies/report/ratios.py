@@ -5,7 +5,7 @@ import statistics
 
 import polars as pl
 
-from aftereffect.studies.report import views
+from aftereffect.studies.report import frames
 from aftereffect.studies.report.page import Entry, Page, Shaded, contrast, number, plus_minus, ratio
 
 GROUPS = {
@@ -23,16 +23,16 @@ Best = dict[str, dict[str, tuple[str, float]]]
 
 def ratios(page: Page, rows: pl.DataFrame) -> list[str]:
     """Show every player's regret on every instance, coloured by its ratio to the reference player's."""
-    shown = views.finals(views.readable(rows.filter(measure="regret")))
-    first = views.reference(shown)
+    shown = frames.finals(frames.readable(rows.filter(measure="regret")))
+    first = frames.reference(shown)
     # With a single instance, its sizes take the place of instances.
     if shown["where"].n_unique() == 1:
-        sizes = [views.size_label(row) for row in shown.iter_rows(named=True)]
+        sizes = [frames.size_label(row) for row in shown.iter_rows(named=True)]
         shown = shown.with_columns(where=pl.Series(sizes, dtype=pl.String))
     page.section("Who does best where")
     # Rows in which a player is better than the best fixed arm by more than three standard errors.
     sure = shown.filter(pl.col("regret") + 3.0 * pl.col("standard_error").fill_null(0.0) < 0.0)
-    counts = {where: sure.filter(where=where)["who"].n_unique() for where in views.names(sure, "where")}
+    counts = {where: sure.filter(where=where)["who"].n_unique() for where in frames.names(sure, "where")}
     negative = [f"{where} ({count} player{'s' * (count > 1)})" for where, count in counts.items()]
     notes = [f"Regret is below 0, better than the best fixed arm, on {', '.join(negative)}."] if negative else []
     if shown["who"].n_unique() > 1:
@@ -41,27 +41,27 @@ def ratios(page: Page, rows: pl.DataFrame) -> list[str]:
         _best_table(page, shown, found, first)
         notes = [*tally(found), *notes]
     table = []
-    for row in shown.sort("where", *views.SIZES, "regret").iter_rows(named=True):
+    for row in shown.sort("where", *frames.SIZES, "regret").iter_rows(named=True):
         regret = plus_minus(row["regret"], row["standard_error"])
         rest = [number(row["uniform_regret"]), number(row["updates"])]
-        table.append([row["who"], row["where"], *views.sizes(row), regret, *rest])
+        table.append([row["who"], row["where"], *frames.sizes(row), regret, *rest])
     headings = ["player", "instance", "K", "d", "T", "regret", "uniform play", "updates"]
     page.table(headings, table, words=(1,), folded=f"All {len(table)} final regrets")
     return notes
 
 
 def _overview(page: Page, shown: pl.DataFrame, first: str) -> None:
-    places = views.names(shown, "where")
+    places = frames.names(shown, "where")
     found = relative(shown, first)
     largest = {where: max(abs(own) for (_, place), (own, _) in found.items() if place == where) for where in places}
     medians = {}
-    for who in views.names(shown, "who"):
+    for who in frames.names(shown, "who"):
         values = [max(own, 0.0) / base for (of, _), (own, base) in found.items() if of == who and base > 0.0]
         medians[who] = statistics.median(values or [math.inf])
     grouped = shown.group_by("who", "where").agg((1000.0 * pl.col("regret") / pl.col("horizon")).mean(), pl.len())
     means = {(who, where): (mean, count) for who, where, mean, count in grouped.iter_rows()}
     most = {where: max(count for (_, place), (_, count) in means.items() if place == where) for where in places}
-    labelled = set(views.names(shown.filter("labelled"), "who"))
+    labelled = set(frames.names(shown.filter("labelled"), "who"))
     table: list[list[Entry]] = []
     for who in sorted(medians, key=lambda who: medians[who]):
         line: list[Entry] = [who + "*" * (who in labelled), ratio(medians[who])]
@@ -81,7 +81,7 @@ def _overview(page: Page, shown: pl.DataFrame, first: str) -> None:
 
 def relative(shown: pl.DataFrame, first: str) -> dict[tuple[str, str], tuple[float, float]]:
     """Return, by player and instance, the sums of its regrets and of those of `first` over the sizes that both play."""
-    keys = ["where", *views.SIZES, "seed"]
+    keys = ["where", *frames.SIZES, "seed"]
     base = shown.filter(who=first).select(*keys, pl.col("regret").alias("base"))
     sums = shown.join(base, on=keys).group_by("who", "where").agg(pl.col("regret").sum(), pl.col("base").sum())
     return {(who, where): (own, other) for who, where, own, other in sums.iter_rows()}
@@ -90,7 +90,7 @@ def relative(shown: pl.DataFrame, first: str) -> dict[tuple[str, str], tuple[flo
 def best(shown: pl.DataFrame) -> Best:
     """Return, by instance and group, the player with the least mean regret among those that play all its sizes."""
     found: Best = {}
-    for where in views.names(shown, "where"):
+    for where in frames.names(shown, "where"):
         players = shown.filter(where=where).group_by("who", "labelled", "stochastic")
         here = players.agg(pl.col("regret").mean(), pl.len())
         most = here["len"].max()
@@ -103,7 +103,7 @@ def best(shown: pl.DataFrame) -> Best:
 def _best_table(page: Page, shown: pl.DataFrame, found: Best, first: str) -> None:
     groups = [group for group in GROUPS if any(group in here for here in found.values())]
     own = dict(shown.filter(who=first).group_by("where").agg(pl.col("regret").mean()).iter_rows())
-    each = shown.unique(["where", *views.SIZES], keep="first", maintain_order=True)
+    each = shown.unique(["where", *frames.SIZES], keep="first", maintain_order=True)
     uniform = dict(each.group_by("where").agg(pl.col("uniform_regret").mean()).iter_rows())
     table: list[list[Entry]] = []
     for where, here in found.items():

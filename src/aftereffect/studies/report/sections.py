@@ -21,7 +21,7 @@ import polars as pl
 from aftereffect.core import checks
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.studies.cells import cell_id
-from aftereffect.studies.report import curves, default_player, growth, price, ratios, theorems, views, wrong_delay
+from aftereffect.studies.report import curves, default_player, frames, growth, price, ratios, theorems, wrong_delay
 from aftereffect.studies.report.page import Page, large
 from aftereffect.studies.results import VERSIONS, Results
 from aftereffect.studies.study import Study
@@ -58,7 +58,7 @@ def write_report(study: Study, results: Results, folder: str | Path) -> Path:
     if "reading" in study.report:
         page.section("How to read it")
         page.text(study.report["reading"])
-    finals = views.finals(rows)
+    finals = frames.finals(rows)
     rounds, cells = large(float((finals["runs"] * finals["horizon"]).sum())), f"{finals.height:,} of {len(ids):,} cells"
     page.findings = [f"{cells} are finished: {rounds} simulated rounds."]
     if results.failures:
@@ -90,7 +90,7 @@ def publish(study: Study, results: Results, folder: str | Path) -> Path:
 
 def write_rows(rows: pl.DataFrame, path: Path) -> None:
     """Write rows compressed; only those at the horizon if all rows are too large."""
-    for kept in (rows, views.finals(rows)):
+    for kept in (rows, frames.finals(rows)):
         kept.write_parquet(path, compression="zstd", compression_level=19)
         if path.stat().st_size <= MOST:
             return
@@ -117,7 +117,7 @@ def _origin(page: Page, study: Study, rows: pl.DataFrame, times: pl.DataFrame) -
     """Add the times, where they are known, and how the study was made."""
     if not times.is_empty():
         page.section("Time")
-        finals = views.finals(views.readable(rows)).join(times[["cell", "seconds"]], on="cell", maintain_order="left")
+        finals = frames.finals(frames.readable(rows)).join(times[["cell", "seconds"]], on="cell", maintain_order="left")
         finals = finals.with_columns(rounds=pl.col("runs") * pl.col("horizon"))
         total = float(finals["seconds"].sum())
         pace = large(float(finals["rounds"].sum()) / max(total, 1e-9))

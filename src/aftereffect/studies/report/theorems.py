@@ -4,41 +4,41 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from aftereffect.studies.report import views
+from aftereffect.studies.report import frames
 from aftereffect.studies.report.charts import FAINT, Look, band, log_axes
 from aftereffect.studies.report.page import Page, number, plus_minus
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-UPPER = pl.col("standard_error").fill_null(0.0) * views.FAR
+UPPER = pl.col("standard_error").fill_null(0.0) * frames.FAR
 
 
 def bounds(page: Page, rows: pl.DataFrame) -> list[str]:
     """Compare the worst measured regret with Theorem 4, Corollary 7, the tuned bound and the lower bound."""
-    worst = views.worst(views.readable(rows.filter(pl.col("bound").is_not_null(), measure="regret")))
+    worst = frames.worst(frames.readable(rows.filter(pl.col("bound").is_not_null(), measure="regret")))
     page.section("Regret against its bounds")
     caption = "The greatest mean regret over this study's instances, and its bounds. "
     labels, words = ("T", "worst regret"), "Worst regret and its bounds against T"
     keys = ["n_arms", "max_delay"]
-    drawing = views.by_panel("bounds", worst, keys, "horizon", _worst, _bounds, labels=labels, words=words, legend=3)
+    drawing = frames.by_panel("bounds", worst, keys, "horizon", _worst, _bounds, labels=labels, words=words, legend=3)
     page.figure(drawing, caption + "Bounds above T are trivial.")
     worst = worst.with_columns(limit=pl.min_horizontal("bound", pl.col("horizon").cast(pl.Float64)))
     trivial = pl.when(pl.col("bound") < pl.col("horizon")).then(pl.lit("")).otherwise(pl.lit(" of T"))
     worst = worst.with_columns(share=pl.col("regret") / pl.col("limit"), of=trivial)
     index = {"who": "player", "n_arms": "K", "max_delay": "d"}
     caption = "The worst regret as a share of Theorem 4's bound, or of T where that is less."
-    views.pivot(page, worst, index, "horizon", lambda row: f"{row['share']:.0%}{row['of']}", caption)
+    frames.pivot(page, worst, index, "horizon", lambda row: f"{row['share']:.0%}{row['of']}", caption)
     table = []
-    for row in worst.sort("who", *views.SIZES).iter_rows(named=True):
+    for row in worst.sort("who", *frames.SIZES).iter_rows(named=True):
         promised = [number(row[name]) for name in ("bound", "corollary_bound", "tuned_bound", "lower_bound")]
         regret = plus_minus(row["regret"], row["standard_error"])
-        table.append([row["who"], *views.sizes(row), regret, *promised, f"{row['share']:.0%}"])
+        table.append([row["who"], *frames.sizes(row), regret, *promised, f"{row['share']:.0%}"])
     headings = ["player", "K", "d", "T", "worst regret", "Theorem 4", "Corollary 7", "tuned", "lower", "share"]
     caption = "Regret and bounds. The share is of Theorem 4's bound or T, whichever is less."
     page.table(headings, table, caption=caption, folded=f"All {len(table)} sizes: regret, and the bounds one by one")
     notes = []
-    for who in views.names(worst, "who"):
+    for who in frames.names(worst, "who"):
         part = worst.filter(who=who)
         shares = part["share"].to_numpy()
         broken = part.filter(pl.col("regret") - UPPER > pl.col("limit")).height
@@ -72,7 +72,7 @@ def _bounds(ax: "Axes", here: pl.DataFrame) -> None:
 
 def stability(page: Page, rows: pl.DataFrame) -> list[str]:
     """Compare the mean move of the base in an update with ξ of Theorem 5 and Lemma 14."""
-    shown = views.readable(rows.filter(pl.col("value").is_not_null(), measure="stability"))
+    shown = frames.readable(rows.filter(pl.col("value").is_not_null(), measure="stability"))
     shown = shown.with_columns(share=pl.col("value") / pl.col("theory"))
     page.section("Stability of the base")
     caption = "Mean of Σ(q_{n+1} − q_n)⁺ over the updates between two checkpoints, with 95% bands, and its bound ξ "
@@ -80,22 +80,22 @@ def stability(page: Page, rows: pl.DataFrame) -> list[str]:
     words = "Mean move of an update over rounds and its bound"
     options: dict[str, Any] = {"labels": labels, "words": words, "legend": 3}
     longest = shown.filter(horizon=shown["horizon"].max())
-    page.figure(views.by_panel("stability", longest, keys, "round", _moves, _logs, **options), caption + "(dashed).")
-    keys = ["who", "where", *views.SIZES]
+    page.figure(frames.by_panel("stability", longest, keys, "round", _moves, _logs, **options), caption + "(dashed).")
+    keys = ["who", "where", *frames.SIZES]
     peaks = shown.sort("value", descending=True).unique(keys, keep="first", maintain_order=True).sort(keys)
     caption = "The greatest mean move as a share of ξ, at the delay and horizon where it is greatest."
     index = {"who": "player", "where": "instance"}
     greatest = peaks.sort("share", descending=True).unique([*index, "n_arms"], keep="first", maintain_order=True)
-    views.pivot(page, greatest.sort(*index), index, "n_arms", lambda row: f"{row['share']:.0%}", caption)
+    frames.pivot(page, greatest.sort(*index), index, "n_arms", lambda row: f"{row['share']:.0%}", caption)
     table = []
     for row in peaks.iter_rows(named=True):
         moves = [f"{row['value']:.4f}", f"{row['theory']:.4f}", f"{row['share']:.0%}"]
-        table.append([row["who"], row["where"], *views.sizes(row), *moves])
+        table.append([row["who"], row["where"], *frames.sizes(row), *moves])
     headings = ["player", "instance", "K", "d", "T", "greatest move", "ξ", "share"]
     caption = "The greatest mean move between two checkpoints, and ξ."
     page.table(headings, table, words=(1,), caption=caption, folded=f"All {len(table)} cells")
     notes = []
-    for who in views.names(peaks, "who"):
+    for who in frames.names(peaks, "who"):
         shares = peaks.filter(who=who)["share"].to_numpy()
         broken = shown.filter(pl.col("value") - UPPER > pl.col("theory"), who=who).height
         verdict = "never exceeds" if not broken else f"exceeds, at {broken} checkpoints,"

@@ -4,19 +4,19 @@ import json
 
 import polars as pl
 
-from aftereffect.studies.report import views
+from aftereffect.studies.report import frames
 from aftereffect.studies.report.page import Page, ratio
 
 
 def wrong_delay(page: Page, rows: pl.DataFrame) -> list[str]:
     """Tabulate, by instance and true delay, regret with a wrong d over the same player's regret with the right d."""
-    found = compared(views.finals(views.readable(rows.filter(measure="regret"))))
+    found = compared(frames.finals(frames.readable(rows.filter(measure="regret"))))
     page.section("What a wrong delay costs")
     index = {"who": "player", "where": "instance"}
     caption = "Regret over that of the same player told the true delay, by the true delay. Blue: less regret."
     mean = found.group_by(*index, "max_delay", maintain_order=True).agg(pl.col("ratio").mean())
-    views.pivot(page, mean, index, "max_delay", lambda row: ratio(row["ratio"]), caption)
-    return [note for who in views.names(found, "who") for note in notes(found.filter(who=who), who)]
+    frames.pivot(page, mean, index, "max_delay", lambda row: ratio(row["ratio"]), caption)
+    return [note for who in frames.names(found, "who") for note in notes(found.filter(who=who), who)]
 
 
 def compared(finals: pl.DataFrame) -> pl.DataFrame:
@@ -28,7 +28,7 @@ def compared(finals: pl.DataFrame) -> pl.DataFrame:
     told = pl.Series("told", [given.pop("max_delay", None) for given in settings], dtype=pl.Int64)
     same = pl.Series("same", [json.dumps(given, sort_keys=True) for given in settings], dtype=pl.String)
     marked = finals.with_columns(told, same)
-    keys = ["player", "same", "where", *views.SIZES, "seed"]
+    keys = ["player", "same", "where", *frames.SIZES, "seed"]
     right = marked.filter(pl.col("told").is_null()).select(*keys, known="regret", known_error="standard_error")
     both = marked.drop_nulls("told").join(right, on=keys, maintain_order="left").filter(pl.col("known") > 0.0)
     error = (pl.col("standard_error").fill_null(0.0) ** 2 + pl.col("known_error").fill_null(0.0) ** 2).sqrt()
@@ -43,7 +43,7 @@ def notes(part: pl.DataFrame, who: str) -> list[str]:
     long = part.filter(pl.col("told") > pl.col("max_delay"))
     found = []
     if short.height:
-        lower, higher = (short["sure"] < -views.FAR).sum(), (short["sure"] > views.FAR).sum()
+        lower, higher = (short["sure"] < -frames.FAR).sum(), (short["sure"] > frames.FAR).sum()
         worst = short.sort("ratio", descending=True).row(0, named=True)
         found.append(
             f"{who}, where effects last longer: in {short.height} cells, its regret is significantly lower than with "
