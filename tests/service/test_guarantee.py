@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from tests.service.playing import AT, learner, made, play, to_open_block
 
-from aftereffect.core.errors import AftereffectError
 from aftereffect.service.dashboard import views
 from aftereffect.service.experiment.commands import Amend, Ask, Away, Pause, Resume, Tell
 from aftereffect.service.experiment.experiment import Experiment
@@ -137,12 +136,10 @@ def test_the_papers_player_keeps_no_certificate_and_says_so_where_it_knows_nothi
     assert negative["words"].startswith("No guarantee is known for these settings: low must be at least 0")
 
 
-def test_the_widest_range_is_still_json_and_a_wider_one_refused() -> None:
-    experiment = made(high=1e290, units=1000, max_delay=60)
+def test_the_widest_range_is_still_json() -> None:
+    experiment = made(high=1e100, units=1000, max_delay=60)
     for _ in range(3):
         asked = experiment.do(Ask(), AT).answer
         for unit in asked["arms"]:
-            experiment.do(Tell(asked["round"], 1e287, unit), AT)
+            experiment.do(Tell(asked["round"], 1e97, unit), AT)
     json.dumps(given(experiment), allow_nan=False)
-    with pytest.raises(AftereffectError, match="high - low must be at most 1e\\+290"):
-        made(high=1e303, units=1000, max_delay=60)

@@ -133,6 +133,15 @@ def test_a_state_with_the_digests_of_earlier_versions_is_restored() -> None:
             Experiment.from_state(bad)
 
 
+@pytest.mark.parametrize("changes", [{"player": "default"}, {"player": "paper", "horizon": 10**6}])
+def test_a_state_of_the_widest_range_survives_its_json(changes: dict[str, Any]) -> None:
+    experiment = made(high=1e100, max_delay=0, **changes)
+    for t in range(30):
+        play(experiment, t % 2 * 1e100)
+    text = json.dumps(experiment.state(), allow_nan=False)
+    assert Experiment.from_state(json.loads(text)).view() == experiment.view()
+
+
 def test_many_arms_have_their_probabilities_in_the_log_as_a_hash() -> None:
     event = made(arms=[str(i) for i in range(17)]).do(Ask(), AT).event
     assert event is not None

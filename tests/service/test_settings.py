@@ -62,6 +62,8 @@ def test_null_stands_for_the_default() -> None:
             {"max_delay": None, "round_length": 2, "carry_over": {"window": 7, "round_length": 1}},
             "round_length must be the same in carry_over, but got 2 and 1",
         ),
+        ({"high": 1e101}, "high - low must be at most 1e+100, but got 1e+101"),
+        ({"low": -9e99, "high": 9e99}, "high - low must be at most 1e+100, but got 1.8e+100"),
         ({"direction": "up"}, "direction must be one of 'maximize', 'minimize', but got 'up'"),
         ({"horizon": 0}, "horizon must be at least 1, but got 0"),
         ({"horizon": 2**63}, "horizon must be at most 9223372036854775807"),

@@ -23,7 +23,7 @@ from pydantic import (
     model_validator,
 )
 
-from aftereffect.core import effects
+from aftereffect.core import checks, effects
 from aftereffect.core.checks import shown
 from aftereffect.service.errors import Corrupt, Refused, checked
 
@@ -32,6 +32,8 @@ MOST_DELAY = 10_000
 MOST_CELLS = 100_000
 """Maximum of units × (max_delay + 1); the totals of the open block, a few times as many, are kept in memory."""
 LARGEST = 2**63 - 1
+WIDEST = 1e100
+"""The largest range of effects: sums of squared totals must not overflow, because JSON has no infinity."""
 LONGEST = 36_525.0
 """The longest duration, in days: a century."""
 LEFT_OVER = 0.05
@@ -121,9 +123,7 @@ def _count(least: int, most: int) -> BeforeValidator:
             raise ValueError(f"must be at {f'least {least}' if value < least else f'most {most}'}, but got {value}")
         return tuple(str(i + 1) for i in range(value))
 
-    return BeforeValidator(
-        named, json_schema_input_type=Annotated[int, Field(ge=least, le=most)] | tuple[Name, ...]
-    )
+    return BeforeValidator(named, json_schema_input_type=Annotated[int, Field(ge=least, le=most)] | tuple[Name, ...])
 
 
 def nullable(schema: dict[str, Any]) -> None:
@@ -256,7 +256,8 @@ class Design(BaseModel):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        effects.effects(self.direction, self.low, self.high)
+        span = effects.effects(self.direction, self.low, self.high)
+        checks.real("high - low", span.hi - span.lo, high=WIDEST)
         if len(self.units) * (self.max_delay + 1) > MOST_CELLS:
             cells = f"{len(self.units)} * {self.max_delay + 1}"
             raise ValueError(f"units times (max_delay + 1) must be at most {MOST_CELLS}, but got {cells}")

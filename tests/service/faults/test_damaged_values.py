@@ -117,6 +117,7 @@ VALUES = [
     ("checkpoints", "state", BLOB),
     ("checkpoints", "state", UNDECODABLE),
     ("checkpoints", "state", "'{}'"),
+    ("checkpoints", "seq", "1.5"),
     ("experiments", "created_at", BLOB),
     ("experiments", "settings", BLOB),
 ]

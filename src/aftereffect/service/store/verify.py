@@ -108,7 +108,7 @@ class _Check:
                 if len(self.pending) >= _FLUSH:
                     self._flush()
         loaded.check_end(row)
-        if saved is not None and not 0 < saved.seq <= loaded.seq:
+        if saved is not None and saved.seq not in range(1, loaded.seq + 1):
             raise Corrupt(f"the checkpoint must belong to an event in the log, but belongs to {saved.seq}")
         _compare("status", experiment.phase, row.status)
         self._flush()
