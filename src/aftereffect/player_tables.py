@@ -118,9 +118,10 @@ def demonstrate(console: "Console", folder: Path, study: Study) -> Path:
     """
     cells = [cell for group in groups(study.cells()) for cell in group]
     begun, before = time.monotonic(), study.results(folder).finished
+    from aftereffect.engines.workload import cores
     from aftereffect.studies.executors import opened
     from aftereffect.studies.report.sections import write_report
-    from aftereffect.studies.run import cores, run_cells
+    from aftereffect.studies.run import run_cells
 
     # Which cells compile something, and how long each takes in seconds; only the proportions of the latter matter.
     kinds = [canonical([cell["player"], spread_of(cell["instance"])]) for cell in cells]

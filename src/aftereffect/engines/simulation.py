@@ -3,7 +3,6 @@
 It returns a `Simulation`: regret per run, curves, plots and tables; `compare` takes two of them.
 """
 
-import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,7 +19,7 @@ from aftereffect.engines.blocks import simulate_blocks
 from aftereffect.engines.labelled import simulate_labelled
 from aftereffect.engines.loop import simulate_loop
 from aftereffect.engines.rounds import simulate_rounds
-from aftereffect.engines.workload import Blocks, Outcome, Plan, progress_bar
+from aftereffect.engines.workload import Blocks, Outcome, Plan, cores, progress_bar
 from aftereffect.losses.protocol import Losses
 from aftereffect.players.base import PAST, BasePlayer
 from aftereffect.players.protocol import LabelledPlayer
@@ -261,9 +260,7 @@ def simulate(
         )
     if runs % instances:
         raise InvalidArgument(f"runs must be a multiple of instances, but got {runs} runs and {instances} instances")
-    if threads is None:
-        threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    threads = checks.integer("threads", threads, low=1)
+    threads = checks.integer("threads", cores() if threads is None else threads, low=1)
     chosen, form = choose(player, losses, engine)
     points = checkpoint_rounds(checkpoints, losses.horizon)
     # With this spawn key the seeds are independent of the players' streams.

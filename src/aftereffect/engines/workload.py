@@ -5,6 +5,7 @@ so threads run in parallel. Between tiles a chunk reports its progress and check
 effect within one tile.
 """
 
+import os
 import sys
 import threading
 import time
@@ -78,6 +79,11 @@ class Outcome(NamedTuple):
     arm_sums: FloatArray
     traces: list[Blocks] | None
     states: FloatArray | None = None
+
+
+def cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def spread_over(

@@ -15,7 +15,7 @@ import numpy as np
 
 from aftereffect.core import VERSION, checks
 from aftereffect.core.errors import InvalidArgument
-from aftereffect.core.text import amount
+from aftereffect.core.text import amount, counted
 from aftereffect.engines.simulation import Simulation, compare, simulate, standard_error
 from aftereffect.losses.protocol import Losses
 from aftereffect.losses.replay import MARGIN
@@ -107,7 +107,8 @@ class Backtest:
         beta = default_player(losses.n_arms, max_delay=d, **common).update_probability or 1.0
         rate = beta * (1.0 - beta) ** d
         length, decisions = 1.0 / rate, rate * max(T - d - 1, 0)
-        remark = f"The default player keeps an arm for about {length:,.0f} rounds: about {decisions:,.0f} decisions."
+        remark = f"The default player keeps an arm for about {counted(round(length), 'round')}: about "
+        remark += f"{decisions:,.0f} decisions."
         if decisions < FEW:
             remark += f" With fewer than {FEW} a player learns almost nothing, whatever the scores say."
         return [*found, remark]
@@ -115,7 +116,7 @@ class Backtest:
     def verdict(self) -> str:
         """Return a sentence on the regret of the default player, or else the first; none on what may be totals."""
         one = self.recording
-        if self.resampled and one.missing and one.max_delay == 0 and one.kernel is None:
+        if one.max_delay == 0 and one.kernel is None:
             return "No verdict, as the column may hold totals. If effects are whole and arrive at once, say --kernel 1."
         first = "default player" if "default player" in self.simulations else next(iter(self.simulations))
         simulation = self.simulations[first]
@@ -205,13 +206,13 @@ def write_page(backtest: Backtest, folder: str | os.PathLike[str]) -> Path:
     caption += "randomness: other rounds would give other curves."
     page.figure(regret_chart(backtest), caption)
     page.section("How effects arrive")
-    caption = "Mean effect of a recorded play of each arm, by the number of rounds after it."
+    caption = "Mean effect of a recorded play of each arm, by the number of rounds after it"
+    caption += "." if backtest.recording.kernel is None else ", spread as the given kernel says."
     page.figure(effects_chart(backtest.recording), caption)
     page.section("How it was made")
-    engines = ", ".join(f"{name}: {sim.engine}" for name, sim in backtest.simulations.items())
     drawn = "drawn from the recorded plays" if backtest.resampled else "as recorded"
     facts = [("rounds", f"{losses.horizon:,}, {drawn}"), ("runs", f"{simulation.runs:,}")]
-    page.facts([*facts, ("seed", str(simulation.seed)), ("direction", losses.direction), ("engines", engines)])
+    page.facts([*facts, ("seed", str(simulation.seed)), ("direction", losses.direction)])
     return page.write(home / "report.html")
 
 
@@ -240,5 +241,4 @@ def effects_chart(recording: Recording) -> Drawing:
             axes.plot(lags, means, color=colour, marker=mark, label=arm if front else "others", zorder=2 + front)
         axes.set(xlabel="rounds after the play", ylabel="effect")
         axes.locator_params(axis="x", integer=True)
-        axes.yaxis.set_major_formatter("{x:,.4g}")
     return drawing

@@ -56,12 +56,10 @@ def run(
     workers: Annotated[int | None, typer.Option(help="How many workers; by default one per core.", min=1)] = None,
 ) -> None:
     """Simulate the unfinished cells. It can be stopped at any time; run it again to continue."""
+    from aftereffect.engines.workload import cores
     from aftereffect.studies.executors import opened
 
     loaded, folder = _opened(source, quick, out)
-    # Only now, as it imports polars, whose absence `_opened` reports.
-    from aftereffect.studies.run import cores
-
     many = cores() if workers is None else workers
     with opened(executor, many, scheduler) as pool:
         # A scheduler's workers may be on other machines with an unknown number of cores: one thread per task.

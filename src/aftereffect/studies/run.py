@@ -7,7 +7,6 @@ executor, one thread builds and writes the rows of a cell while the next cell is
 the cell being simulated and at most the one being written. The next run continues with the cells that are not on disk.
 """
 
-import os
 import time
 import traceback
 import warnings
@@ -24,7 +23,7 @@ import numpy as np
 
 from aftereffect.core import VERSION, checks
 from aftereffect.core.errors import AftereffectWarning
-from aftereffect.engines.workload import progress_bar
+from aftereffect.engines.workload import cores, progress_bar
 from aftereffect.studies.cells import Cell, cell_id, groups
 from aftereffect.studies.executors import capacity, submitted, units
 from aftereffect.studies.instances import Draws
@@ -134,8 +133,3 @@ def described(error: BaseException) -> dict[str, Any]:
     frames = traceback.extract_tb(error.__traceback__)[-FRAMES:]
     calls = [f"{Path(frame.filename).name}:{frame.lineno} in {frame.name}" for frame in frames]
     return {"error": type(error).__name__, "message": str(error), "traceback": calls}
-
-
-def cores() -> int:
-    """Return how many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -37,8 +37,8 @@ MOST = len(MARKS)
 FAINT = "#B9BFC6"
 """The colour of further lines when all others are in use."""
 GREY = "#6b737c"
-LAST = ("others", "uniform play, exactly", "rate of the lower bound", "lower bound", "bound of Theorem 4", "1/2")
-"""Names that come last in a legend."""
+LAST = ("others", "uniform play, exactly", "rate of the lower bound", "lower bound", "1/2", "bound of ")
+"""Names, or beginnings of names, that come last in a legend."""
 FORMATS = ("svg", "pdf", "png")
 
 STYLE = "aftereffect.figures"
@@ -102,7 +102,7 @@ def drawn(
         pairs = [pair for ax in axes for pair in zip(*ax.get_legend_handles_labels(), strict=True)]
         found = {label: handle for handle, label in reversed(pairs)}
         names = list(dict.fromkeys(label for _, label in pairs))
-        names.sort(key=lambda label: LAST.index(label) if label in LAST else -1)
+        names.sort(key=lambda label: next((k for k, last in enumerate(LAST) if label.startswith(last)), -1))
         if names:
             width = max(map(len, names))
             columns = min(legend, len(names), 4 if width < 22 else 3 if width < 30 else 2)

@@ -43,14 +43,16 @@ def _references(ax: "Axes", here: pl.DataFrame) -> None:
     ax.plot(rounds, rate, color=GREY, ls=":", lw=1.3, label="rate of the lower bound")
     regrets = here.select("regret", "uniform_regret").to_numpy()
     low, top = float(np.nanmin(regrets)), float(np.nanmax(regrets))
-    bound = here.filter(who=frames.reference(here))["bound"][0]
+    who = frames.reference(here)
+    bound = here.filter(who=who)["bound"][0]
     # A regret below 0 has no logarithm.
     long = rounds[0] * 50 <= rounds[-1] and low > -0.02 * top
     if bound is not None and bound < (T if long else 1.1 * top):
-        ax.axhline(bound, color="#1c1e21", lw=0.9, ls="-.", label="bound of Theorem 4")
+        named = "bound of Theorem 4" if who.startswith("wrapper") else f"bound of {who}"
+        ax.axhline(bound, color="#1c1e21", lw=0.9, ls="-.", label=named)
     if long:
         ax.set(xscale="log", yscale="log")
-        ax.set_xlim(left=rounds[-1] * 1e-4)
+        ax.set_xlim(left=max(rounds[0], rounds[-1] * 1e-4))
         ax.set_ylim(bottom=max(0.5, top * 1e-3))
     else:
         ax.xaxis.set_major_formatter("{x:,.0f}")

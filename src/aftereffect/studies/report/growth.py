@@ -137,8 +137,8 @@ def scaling(page: Page, rows: pl.DataFrame) -> list[str]:
     unlearned = worst.filter(pl.col("regret") > 0.8 * pl.col("uniform_regret")).height
     if unlearned:
         notes.append(
-            f"At {unlearned} of {worst.height} sizes the worst regret is above 80% of uniform play's: there, the "
-            "horizon is too short for the player to learn."
+            f"For {unlearned} of {worst.height} pairs of a player and a size the worst regret is above 80% of uniform "
+            "play's: the player learns little there, or the wrong thing."
         )
     return notes
 

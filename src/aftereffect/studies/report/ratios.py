@@ -12,8 +12,10 @@ GROUPS = {
     "any losses": ("best, any losses", "for any losses"),
     "stochastic losses": ("best, stochastic losses", "for stochastic losses"),
     "labels": ("best with labels", "with labels"),
+    "own": ("best of your own", "of your own"),
 }
-"""What players need, from least to most: the table heading for the best of them, and the words after "the players"."""
+"""What players need, from least to most: the table heading for the best of them, and the words after "the players".
+What those of the user's own need is not known."""
 NEAR = 0.1
 """Differences are judged against at least this share of the largest regret on the instance."""
 
@@ -45,7 +47,7 @@ def ratios(page: Page, rows: pl.DataFrame) -> list[str]:
         regret = plus_minus(row["regret"], row["standard_error"])
         rest = [number(row["uniform_regret"]), number(row["updates"])]
         table.append([row["who"], row["where"], *frames.sizes(row), regret, *rest])
-    headings = ["player", "instance", "K", "d", "T", "regret", "uniform play", "updates"]
+    headings = ["player", "instance", "K", "d", "T", "regret ± standard error", "uniform play", "updates"]
     page.table(headings, table, words=(1,), folded=f"All {len(table)} final regrets")
     return notes
 
@@ -91,11 +93,11 @@ def best(shown: pl.DataFrame) -> Best:
     """Return, by instance and group, the player with the least mean regret among those that play all its sizes."""
     found: Best = {}
     for where in frames.names(shown, "where"):
-        players = shown.filter(where=where).group_by("who", "labelled", "stochastic")
-        here = players.agg(pl.col("regret").mean(), pl.len())
+        keys = "who", "labelled", "stochastic", pl.col("player").str.contains(":")
+        here = shown.filter(where=where).group_by(keys).agg(pl.col("regret").mean(), pl.len())
         most = here["len"].max()
-        for who, labelled, stochastic, regret, _ in here.filter(len=most).sort("regret", "who").iter_rows():
-            group = "labels" if labelled else "stochastic losses" if stochastic else "any losses"
+        for who, labelled, stochastic, own, regret, _ in here.filter(len=most).sort("regret", "who").iter_rows():
+            group = "own" if own else "labels" if labelled else "stochastic losses" if stochastic else "any losses"
             found.setdefault(where, {}).setdefault(group, (who, regret))
     return found
 

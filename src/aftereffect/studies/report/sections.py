@@ -148,6 +148,7 @@ def _origin(page: Page, study: Study, rows: pl.DataFrame, times: pl.DataFrame) -
     facts.append(("made again by", command if study.source else "the program that defines the study"))
     page.facts(facts)
     page.text(
-        "Runs differ in the player's randomness; all players of a size play the same losses, drawn before play begins. "
-        "Standard errors take runs as independent, even on the same draw. The rows are the same on any machine."
+        "Runs differ in the player's randomness and, if there are several, in the draw of the losses. All players of a "
+        "size play the same losses, drawn before play begins. Standard errors take runs as independent, even on the "
+        "same draw. The rows are the same on any machine."
     )
