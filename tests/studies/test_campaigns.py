@@ -131,7 +131,7 @@ def test_the_wrapper_plays_the_campaigns_by_blocks():
         (lambda: campaigns.losses(9, campaigns=[13, 13]), r"all different, but got \[13, 13\]"),
         (lambda: campaigns.losses(9, campaigns=[13, 28]), "campaigns must be at most 27, but got 28"),
         (lambda: campaigns.losses(9, campaigns=[9, 16], n_arms=3), "number of campaigns, 2, but got 3"),
-        (lambda: campaigns.losses(9, max_delay=8), r"at least 9, the longest lag .* 16, 22\], but got 8"),
+        (lambda: campaigns.losses(9, max_delay=8), r"at least 9, but got 8"),
         (lambda: campaigns.losses(9, households=0), "households must be at least 1, but got 0"),
     ],
 )

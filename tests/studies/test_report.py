@@ -153,6 +153,30 @@ def test_missing_and_failed_cells_are_told(results: Results, tmp_path: Path) -> 
     assert "1 cells failed and are missing here." in text
 
 
+def test_sections_without_rows_are_left_out_and_say_why(results: Results, tmp_path: Path) -> None:
+    figures = ["adaptive", "price", "stability", "wrong_delay"]
+    page = read(write_report(study(report={"figures": figures}), results, tmp_path))
+    for name in figures:
+        assert f"The section {name} is left out: it needs " in page.text
+    one = results.rows.filter(n_arms=2, max_delay=0, horizon=300)
+    partial = Results(one, results.times, {}, [])
+    page = read(write_report(study(report={"figures": ["scaling", "ratios"]}), partial, tmp_path))
+    assert "The section scaling is left out: it needs players at several sizes, and there are none yet." in page.text
+    # The reference player, and one instance, have no finished cell yet.
+    lone = one.filter(pl.col("player_params").str.contains("exp3") | pl.col("instance_params").str.contains("0.4"))
+    lone = lone.filter(~pl.col("player_params").str.contains("tsallis"))
+    write_report(study(report={"figures": ["curves", "ratios"]}), Results(lone, results.times, {}, []), tmp_path)
+
+
+def test_players_of_ones_own_are_apart_as_their_needs_are_unknown(results: Results) -> None:
+    shown = frames.finals(frames.readable(results.rows))
+    mine = pl.when(pl.col("who") == "wrapper, Exp3").then(pl.lit("mine:Player")).otherwise("player")
+    own = shown.with_columns(player=mine)
+    for here in ratios.best(own).values():
+        assert here["own"][0] == "wrapper, Exp3"
+        assert here["any losses"][0] != "wrapper, Exp3"
+
+
 def test_nothing_to_report_is_an_error(results: Results, tmp_path: Path) -> None:
     with pytest.raises(InvalidArgument, match="results must hold rows of a finished cell"):
         write_report(study(), Results(results.rows.head(0), results.times.head(0), {}, []), tmp_path)
@@ -196,7 +220,7 @@ def hand_made() -> pl.DataFrame:
     return pl.DataFrame(
         [
             {"who": who, "where": where, "n_arms": 2, "max_delay": 1, "horizon": 9, "seed": 0, "regret": regret}
-            | {"labelled": who == "b", "stochastic": who == "c"}
+            | {"labelled": who == "b", "stochastic": who == "c", "player": who}
             for (who, where), regret in regrets.items()
         ]
     )

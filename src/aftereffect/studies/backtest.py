@@ -106,9 +106,8 @@ class Backtest:
         common: Range = {"direction": losses.direction, "low": losses.low, "high": losses.high}
         beta = default_player(losses.n_arms, max_delay=d, **common).update_probability or 1.0
         rate = beta * (1.0 - beta) ** d
-        length, decisions = 1.0 / rate, rate * max(T - d - 1, 0)
-        remark = f"The default player keeps an arm for about {counted(round(length), 'round')}: about "
-        remark += f"{decisions:,.0f} decisions."
+        kept, decisions = counted(round(1.0 / rate), "round"), rate * max(T - d - 1, 0)
+        remark = f"The default player keeps an arm for about {kept}: about {decisions:,.0f} decisions."
         if decisions < FEW:
             remark += f" With fewer than {FEW} a player learns almost nothing, whatever the scores say."
         return [*found, remark]
@@ -206,8 +205,8 @@ def write_page(backtest: Backtest, folder: str | os.PathLike[str]) -> Path:
     caption += "randomness: other rounds would give other curves."
     page.figure(regret_chart(backtest), caption)
     page.section("How effects arrive")
-    caption = "Mean effect of a recorded play of each arm, by the number of rounds after it"
-    caption += "." if backtest.recording.kernel is None else ", spread as the given kernel says."
+    kernel = "" if backtest.recording.kernel is None else ", as assumed by the kernel"
+    caption = f"Mean effect of a recorded play of each arm, by the number of rounds after it{kernel}."
     page.figure(effects_chart(backtest.recording), caption)
     page.section("How it was made")
     drawn = "drawn from the recorded plays" if backtest.resampled else "as recorded"

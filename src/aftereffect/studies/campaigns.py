@@ -99,12 +99,7 @@ def losses(
     arms = chosen(n_arms, campaigns)
     counts = [redemptions()[campaign] for campaign in arms]
     longest = max(part.shape[1] for part in counts) - 1
-    max_delay = longest if max_delay is None else checks.integer("max_delay", max_delay, low=0)
-    if max_delay < longest:
-        raise InvalidArgument(
-            f"max_delay must be at least {longest}, the longest lag in weeks of campaigns {list(arms)}, "
-            f"but got {max_delay}"
-        )
+    max_delay = longest if max_delay is None else checks.integer("max_delay", max_delay, low=longest)
     effects = np.concatenate([np.pad(part, ((0, 0), (0, max_delay + 1 - part.shape[1]))) for part in counts])
     arm_of = np.repeat(np.arange(len(arms)), [len(part) for part in counts])
     household = np.concatenate([np.arange(len(part)) for part in counts])

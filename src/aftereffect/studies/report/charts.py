@@ -111,12 +111,6 @@ def drawn(
         figure.set_layout_engine("none")
 
 
-def log_axes(ax: "Axes", ticks: Sequence[float], most: int = 9) -> None:
-    """Make both axes logarithmic, with ticks at the measured values on the x axis."""
-    ax.set(xscale="log", yscale="log")
-    ticked(ax, ticks, most)
-
-
 def wide_axis(ax: "Axes", ticks: Sequence[float]) -> None:
     """Make the x axis logarithmic if its values are far apart; symmetric-logarithmic if they include 0."""
     positive = [tick for tick in ticks if tick > 0.0]

@@ -24,7 +24,7 @@ def curves(page: Page, rows: pl.DataFrame) -> list[str]:
     """Show regret over rounds."""
     page.section("Regret over rounds")
     caption = "Mean regret against the best arm of the rounds so far, with 95% bands for the mean, at the longest "
-    caption += "horizon. The rate of the lower bound (Theorem 10) has no constant: only its slope counts."
+    caption += "horizon; of many sizes, those in the middle. The lower bound's rate (Theorem 10) has no constant."
     rows = frames.readable(rows.filter(measure="regret"))
     rows = rows.filter(pl.col("regret").is_not_null(), horizon=rows["horizon"].max())
     keys, words = ["where", "n_arms", "max_delay"], f"Mean regret over rounds of {rows['who'].n_unique()} players"

@@ -24,6 +24,7 @@ KEYS = ("instance", "instance_params", *frames.SIZES, "seed")
 def adaptive(page: Page, rows: pl.DataFrame) -> list[str]:
     """Compare the players cell by cell, and summarise by geometric means."""
     cells = compared(frames.finals(frames.readable(rows.filter(measure="regret"))))
+    cells = frames.some(cells.drop_nulls("ratio"), "cells of the default player and of the paper's tuning")
     page.section("Against the paper's tuning")
     caption = "The default player's mean regret over that of Algorithm 1 with the printed tuning, cell by cell, both "
     caption += "taken as at least 1% of uniform play's. Ratios beyond the axis are drawn at its ends."
@@ -48,7 +49,7 @@ def compared(finals: pl.DataFrame) -> pl.DataFrame:
     of the range, for instances that have one. trivial: T times the range of an action's effect.
     """
     rivals = finals.filter(pl.col("player") != "default_player", ~pl.col("labelled"))
-    paper = rivals.filter(player="CompositeLossWrapper", player_params='{"base":"tsallis"}')
+    paper = rivals.filter(pl.col("player_params").is_in(["{}", '{"base":"tsallis"}']), player="CompositeLossWrapper")
     paper = paper.select(*KEYS, paper="regret", paper_error="standard_error")
     least = rivals.sort("regret", "who").group_by(KEYS, maintain_order=True).agg(
         pl.col("regret").first().alias("best"), pl.col("who").first().alias("best_who"), pl.len()

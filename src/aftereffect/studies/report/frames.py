@@ -6,8 +6,8 @@ with their rounds; `stochastic`, whether it assumes losses drawn from one law.
 """
 
 import json
-from collections.abc import Callable, Collection, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Collection, Sequence, Sized
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import polars as pl
@@ -21,6 +21,7 @@ from aftereffect.studies.report.page import Entry, Page
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+Found = TypeVar("Found", bound=Sized)
 MOST_PANELS = 6
 FAR = 3.0
 """Two means, or a mean and a bound, differ significantly if they are more than this many standard errors apart."""
@@ -70,6 +71,17 @@ def readable(rows: pl.DataFrame, apart: Collection[str] = ()) -> pl.DataFrame:
             pairs = pairs.with_columns(pl.Series("labelled", labelled), pl.Series("stochastic", iid))
         rows = rows.join(pairs, on=[kind, f"{kind}_params"], maintain_order="left")
     return rows
+
+
+class Missing(InvalidArgument):
+    """The rows hold nothing for a section of the report."""
+
+
+def some(found: Found, what: str) -> Found:
+    """Return what a section shows; raise Missing, before the section begins, if that is nothing."""
+    if not len(found):
+        raise Missing(f"it needs {what}, and there are none yet")
+    return found
 
 
 def finals(rows: pl.DataFrame) -> pl.DataFrame:

@@ -28,7 +28,7 @@ from aftereffect import theory
 from aftereffect.core.checks import FloatArray
 from aftereffect.engines.simulation import Z95
 from aftereffect.studies.report import frames
-from aftereffect.studies.report.charts import GREY, Drawing, drawn, log_axes, looks, ticked
+from aftereffect.studies.report.charts import GREY, Drawing, drawn, looks, ticked
 from aftereffect.studies.report.page import Entry, Page, Shaded
 
 if TYPE_CHECKING:
@@ -108,9 +108,8 @@ class Growth(NamedTuple):
 def scaling(page: Page, rows: pl.DataFrame) -> list[str]:
     """Show the powers of d+1, K and T with which the worst regret grows, and which rate of Section 1 fits best."""
     shown = frames.readable(rows.filter(measure="regret"))
-    worst = frames.worst(shown)
+    found = frames.some(fitted(frames.worst(shown)), "players at several sizes")
     page.section("How regret grows")
-    found = fitted(worst)
     names = [name for name in VARIABLES if any(name in one.fit for one in found.values())]
     what = "greatest mean regret over the instances of this study" if shown["where"].n_unique() > 1 else "mean regret"
     page.text(
@@ -133,14 +132,7 @@ def scaling(page: Page, rows: pl.DataFrame) -> list[str]:
     caption = "Fitted exponents; then the constant of the best rate, and typical deviations from each, the best shaded."
     page.table(["player", *names, "constant", *rates], table, caption=caption)
     _terms(page, found, names)
-    notes = [sentence(who, one) for who, one in found.items()]
-    unlearned = worst.filter(pl.col("regret") > 0.8 * pl.col("uniform_regret")).height
-    if unlearned:
-        notes.append(
-            f"For {unlearned} of {worst.height} pairs of a player and a size the worst regret is above 80% of uniform "
-            "play's: the player learns little there, or the wrong thing."
-        )
-    return notes
+    return [sentence(who, one) for who, one in found.items()]
 
 
 def _terms(page: Page, found: Mapping[str, Growth], names: Sequence[str]) -> None:
@@ -345,7 +337,8 @@ def scaling_chart(found: Mapping[str, Growth], names: Sequence[str]) -> Drawing:
                 ax.plot(x, y, ls="none", marker=mark, color=colour, label=who)
                 ax.plot(x, line, color=colour, lw=1.2)
                 ends.append((float(x[-1]), float(line[-1]), f"{power:.2f}", colour))
-            log_axes(ax, sorted({x for one in shown.values() for x in one.rows[name].to_list()}), 5)
+            ax.set(xscale="log", yscale="log")
+            ticked(ax, sorted({x for one in shown.values() for x in one.rows[name].to_list()}), 5)
             ax.margins(x=0.2)
             _label_ends(ax, ends)
             ax.set_xlabel(name)

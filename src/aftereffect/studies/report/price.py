@@ -16,7 +16,8 @@ THEORY = "theory, √((d+1)K/(d+K))"
 
 def price(page: Page, rows: pl.DataFrame) -> list[str]:
     """Show the worst regret without labels over the least worst regret with labels, and the predicted price."""
-    priced = compared(frames.worst(frames.readable(rows.filter(measure="regret"))))
+    priced = compared(frames.worst(frames.readable(rows.filter(measure="regret")))).drop_nulls("price")
+    frames.some(priced, "players with labels and without, at one size")
     page.section("The price")
     page.text(
         "For every player and size the worst mean regret over this study's instances is taken. The price is that of a "

@@ -55,12 +55,13 @@ def ratios(page: Page, rows: pl.DataFrame) -> list[str]:
 def _overview(page: Page, shown: pl.DataFrame, first: str) -> None:
     places = frames.names(shown, "where")
     found = relative(shown, first)
-    largest = {where: max(abs(own) for (_, place), (own, _) in found.items() if place == where) for where in places}
+    sums = {where: [abs(own) for (_, place), (own, _) in found.items() if place == where] for where in places}
     medians = {}
     for who in frames.names(shown, "who"):
         values = [max(own, 0.0) / base for (of, _), (own, base) in found.items() if of == who and base > 0.0]
         medians[who] = statistics.median(values or [math.inf])
-    grouped = shown.group_by("who", "where").agg((1000.0 * pl.col("regret") / pl.col("horizon")).mean(), pl.len())
+    thousand = 1000.0 * pl.col("regret").sum() / pl.col("horizon").sum()
+    grouped = shown.group_by("who", "where").agg(thousand, pl.len())
     means = {(who, where): (mean, count) for who, where, mean, count in grouped.iter_rows()}
     most = {where: max(count for (_, place), (_, count) in means.items() if place == where) for where in places}
     labelled = set(frames.names(shown.filter("labelled"), "who"))
@@ -71,10 +72,10 @@ def _overview(page: Page, shown: pl.DataFrame, first: str) -> None:
             mean, count = means.get((who, where), (math.nan, most[where]))
             text = number(mean, 1 if abs(mean) < 9.95 else 0) + "†" * (count < most[where])
             own, base = found.get((who, where), (math.nan, math.nan))
-            line.append(Shaded(text, contrast(own, base, NEAR * largest[where])))
+            line.append(Shaded(text, contrast(own, base, NEAR * max(sums[where], default=1.0))))
         table.append(line)
     partial = any(count < most[where] for (_, where), (_, count) in means.items())
-    caption = f"Regret per 1,000 rounds, the mean over all sizes. Blue: less than {first}, orange: more, pale if the "
+    caption = f"Regret per 1,000 rounds, all sizes taken together. Blue: less than {first}, orange: more, pale if the "
     caption += "difference is small. Below 0: better than the best fixed arm. A star: the player needs labels. "
     caption += "A dagger: the player can play at some of the sizes only. " * partial
     caption += f"Median ratio: of the regret to that of {first}, over the instances where the latter is above 0."

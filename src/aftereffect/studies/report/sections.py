@@ -63,7 +63,11 @@ def write_report(study: Study, results: Results, folder: str | Path) -> Path:
     page.findings = [f"{cells} are finished: {rounds} simulated rounds."]
     if results.failures:
         page.findings.append(f"{len(results.failures):,} cells failed and are missing here.")
-    page.findings += [note for section in sections for note in section(page, rows)]
+    for name, section in sections:
+        try:
+            page.findings += section(page, rows)
+        except frames.Missing as reason:
+            page.findings.append(f"The section {name} is left out: {reason}.")
     _origin(page, study, rows, results.times)
     return page.write(home / "report.html")
 
@@ -97,8 +101,8 @@ def write_rows(rows: pl.DataFrame, path: Path) -> None:
     raise InvalidArgument(f"rows must fit into {MOST:,} bytes to be published, but even those at the horizon do not")
 
 
-def planned(study: Study) -> list[Section]:
-    """Return the sections of a study's report; raise an error if one does not exist."""
+def planned(study: Study) -> list[tuple[str, Section]]:
+    """Return the sections of a study's report with their names; raise an error if one does not exist."""
     given = {"figures": DEFAULT[study.measure], "against": [], "reading": ""} | study.report
     if unknown := [key for key in given if key not in ("figures", "against", "reading")]:
         raise InvalidArgument(f"report.{unknown[0]} must be figures, against or reading, but it is none of these")
@@ -109,8 +113,8 @@ def planned(study: Study) -> list[Section]:
             raise InvalidArgument(f"report.{name} must be a list of names, but got {checks.shown(given[name])}")
     for item in given["figures"]:
         checks.choice("report.figures", item, tuple(SECTIONS))
-    against = [partial(curves.against, name=name) for name in given["against"]]
-    return [*(SECTIONS[item] for item in given["figures"]), *against]
+    against = [(f"against {name}", partial(curves.against, name=name)) for name in given["against"]]
+    return [*((item, SECTIONS[item]) for item in given["figures"]), *against]
 
 
 def _origin(page: Page, study: Study, rows: pl.DataFrame, times: pl.DataFrame) -> None:
@@ -148,7 +152,6 @@ def _origin(page: Page, study: Study, rows: pl.DataFrame, times: pl.DataFrame) -
     facts.append(("made again by", command if study.source else "the program that defines the study"))
     page.facts(facts)
     page.text(
-        "Runs differ in the player's randomness and, if there are several, in the draw of the losses. All players of a "
-        "size play the same losses, drawn before play begins. Standard errors take runs as independent, even on the "
-        "same draw. The rows are the same on any machine."
+        "Runs differ in the player's randomness and, if there are several, in the draw of the losses; standard errors "
+        "take them as independent. All players of a size play the same losses. The rows are the same on any machine."
     )

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from aftereffect.studies.report import frames
-from aftereffect.studies.report.charts import FAINT, Look, band, log_axes
+from aftereffect.studies.report.charts import FAINT, Look, band, ticked
 from aftereffect.studies.report.page import Page, number, plus_minus
 
 if TYPE_CHECKING:
@@ -15,8 +15,9 @@ UPPER = pl.col("standard_error").fill_null(0.0) * frames.FAR
 
 
 def bounds(page: Page, rows: pl.DataFrame) -> list[str]:
-    """Compare the worst measured regret with Theorem 4, Corollary 7, the tuned bound and the lower bound."""
+    """Compare the worst measured regret with the player's bound, Corollary 7, the tuned bound and the lower bound."""
     worst = frames.worst(frames.readable(rows.filter(pl.col("bound").is_not_null(), measure="regret")))
+    frames.some(worst, "players with a bound")
     page.section("Regret against its bounds")
     caption = "The greatest mean regret over this study's instances, and its bounds. "
     labels, words = ("T", "worst regret"), "Worst regret and its bounds against T"
@@ -27,15 +28,15 @@ def bounds(page: Page, rows: pl.DataFrame) -> list[str]:
     trivial = pl.when(pl.col("bound") < pl.col("horizon")).then(pl.lit("")).otherwise(pl.lit(" of T"))
     worst = worst.with_columns(share=pl.col("regret") / pl.col("limit"), of=trivial)
     index = {"who": "player", "n_arms": "K", "max_delay": "d"}
-    caption = "The worst regret as a share of Theorem 4's bound, or of T where that is less."
+    caption = "The worst regret as a share of the player's bound (Theorem 4 for a wrapper), or of T where that is less."
     frames.pivot(page, worst, index, "horizon", lambda row: f"{row['share']:.0%}{row['of']}", caption)
     table = []
     for row in worst.sort("who", *frames.SIZES).iter_rows(named=True):
         promised = [number(row[name]) for name in ("bound", "corollary_bound", "tuned_bound", "lower_bound")]
         regret = plus_minus(row["regret"], row["standard_error"])
         table.append([row["who"], *frames.sizes(row), regret, *promised, f"{row['share']:.0%}"])
-    headings = ["player", "K", "d", "T", "worst regret", "Theorem 4", "Corollary 7", "tuned", "lower", "share"]
-    caption = "Regret and bounds. The share is of Theorem 4's bound or T, whichever is less."
+    headings = ["player", "K", "d", "T", "worst regret", "bound", "Corollary 7", "tuned", "lower", "share"]
+    caption = "Regret and bounds. The share is of the player's bound or T, whichever is less."
     page.table(headings, table, caption=caption, folded=f"All {len(table)} sizes: regret, and the bounds one by one")
     notes = []
     for who in frames.names(worst, "who"):
@@ -45,7 +46,7 @@ def bounds(page: Page, rows: pl.DataFrame) -> list[str]:
         verdict = "in every one" if not broken else f"in {part.height - broken}, and is broken in {broken}"
         informative = part.filter(pl.col("bound") < pl.col("horizon")).height
         notes.append(
-            f"{who}: of {part.height} sizes, the bound of Theorem 4 (or T) holds {verdict}; the worst regret is "
+            f"{who}: of {part.height} sizes, its bound (or T) holds {verdict}; the worst regret is "
             f"between {shares.min():.0%} and {shares.max():.0%} of it. In {informative} of them the bound is below "
             "the trivial T."
         )
@@ -58,7 +59,7 @@ def bounds(page: Page, rows: pl.DataFrame) -> list[str]:
 
 def _worst(ax: "Axes", line: pl.DataFrame, who: str, look: Look) -> None:
     ax.plot(line["horizon"], line["regret"], color=look.colour, marker=look.mark, label=who)
-    ax.plot(line["horizon"], line["bound"], color=look.colour, ls="--", lw=1.2, label=f"Theorem 4: {who}")
+    ax.plot(line["horizon"], line["bound"], color=look.colour, ls="--", lw=1.2, label=f"bound of {who}")
 
 
 def _bounds(ax: "Axes", here: pl.DataFrame) -> None:
@@ -67,13 +68,15 @@ def _bounds(ax: "Axes", here: pl.DataFrame) -> None:
     for column, name, dashes in (*lines, ("lower_bound", "lower bound", ":")):
         ax.plot(sizes["horizon"], sizes[column], color="#1c1e21", ls=dashes, lw=1.0, label=name)
     ax.plot(sizes["horizon"], sizes["horizon"], color=FAINT, lw=2.5, zorder=1, label="T, the trivial bound")
-    log_axes(ax, sizes["horizon"].to_list())
+    ax.set(xscale="log", yscale="log")
+    ticked(ax, sizes["horizon"].to_list())
 
 
 def stability(page: Page, rows: pl.DataFrame) -> list[str]:
     """Compare the mean move of the base in an update with ξ of Theorem 5 and Lemma 14."""
     shown = frames.readable(rows.filter(pl.col("value").is_not_null(), measure="stability"))
     shown = shown.with_columns(share=pl.col("value") / pl.col("theory"))
+    frames.some(shown, 'cells of the measure "stability"')
     page.section("Stability of the base")
     caption = "Mean of Σ(q_{n+1} − q_n)⁺ over the updates between two checkpoints, with 95% bands, and its bound ξ "
     keys, labels = ["where", "n_arms", "max_delay"], ("round", "mean move of an update")

@@ -10,7 +10,8 @@ from aftereffect.studies.report.page import Page, ratio
 
 def wrong_delay(page: Page, rows: pl.DataFrame) -> list[str]:
     """Tabulate, by instance and true delay, regret with a wrong d over the same player's regret with the right d."""
-    found = compared(frames.finals(frames.readable(rows.filter(measure="regret"))))
+    finals = frames.finals(frames.readable(rows.filter(measure="regret")))
+    found = frames.some(compared(finals), "players told a wrong delay and the right one")
     page.section("What a wrong delay costs")
     index = {"who": "player", "where": "instance"}
     caption = "Regret over that of the same player told the true delay, by the true delay. Blue: less regret."
