@@ -34,6 +34,9 @@ from aftereffect.core.errors import InvalidArgument
 OPTIONS = {"error_model": "numpy", "_nrt": False}
 # Without this option, what the compiler inlines depends on what the process has compiled before.
 INLINED = {**OPTIONS, "forceinline": True}
+# In an error of numba: a reason and, at the same indentation, the line of source that it belongs to.
+PLACE = r"""(?:During: [^\n]* at |File ")([^"\n]+?\.py)(?: \(|", line )(\d+)"""
+REASON = rf"(?=step: [^\n]*\n( *)(\S[^\n]*)\n(?:\1[^\n]*\n|\s*\n)*?\1{PLACE})"
 _lock = threading.Lock()
 _registered: set[Callable[..., Any]] = set()
 _dispatchers: dict[tuple[Callable[..., Any], frozenset[str | None]], Callable[..., Any]] = {}
@@ -99,9 +102,11 @@ def explained(params: Any) -> Iterator[None]:
     try:
         yield
     except NumbaError as error:
-        # numba reports the innermost function first: the reason, then file, line and function.
-        at = re.search(r'([^\n]+)\n\s*File "([^"]*)", line (\d+):\s*def (\w+)', str(error))
-        why = f"{at[4]} ({Path(at[2]).name}, line {at[3]}) is not: {at[1].strip()}" if at else f"it is not: {error}"
+        # The innermost of numba's reasons that belongs to a line of the user's, not of numba or of this package.
+        library = str(fingerprint.PACKAGE), str(Path(numba.__file__).parent)
+        places = [at for at in re.finditer(REASON, str(error)) if not str(Path(at[3]).resolve()).startswith(library)]
+        why = f"{places[-1][3]}, line {places[-1][4]}, is not: {places[-1][2]}" if places else f"it is not: {error}"
+        why = why.replace("NRT required but not enabled", "a kernel must not create arrays, lists or dicts")
         names = " and ".join(fingerprint.outside_names(params))
         raise InvalidArgument(f"the kernel of {names} must be compilable, but {why}") from error
 

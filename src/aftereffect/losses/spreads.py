@@ -174,9 +174,8 @@ def randomly_delayed(
     whole = as_table(table, low, high)
     horizon, n_arms = whole.values.shape
     longest = largest_delay(law, max_delay)
-    drawn = draw_delays(
-        law, longest, (horizon, n_arms if per_arm else 1), np.random.default_rng(sequence(seed, DELAYS))
-    )
+    random = np.random.default_rng(sequence(seed, DELAYS))
+    drawn = draw_delays(law, longest, (horizon, n_arms if per_arm else 1), random)
     again = partial(
         _drawn_again, randomly_delayed, whole, max_delay=longest, law=law, per_arm=per_arm, direction=direction
     )
@@ -309,7 +308,8 @@ def _checked_delays(delays: ArrayLike, shape: tuple[int, ...]) -> NDArray[np.int
 
 def _delayed(delays: NDArray[np.int32], max_delay: int, direction: str, table: Table) -> Losses:
     """Return delayed losses; a redraw keeps the delays and draws a new table."""
-    again = _redraw_table(partial(_delayed, delays, max_delay, direction), table)
+    build = partial(_delayed, delays, max_delay, direction)
+    again = partial(_with_fresh_table, build, table) if table.recipe else None
     return _losses(Delayed(table.values, delays), table, max_delay, direction, again)
 
 
@@ -317,7 +317,8 @@ def _weighted(weights: FloatArray, name: str, direction: str, table: Table) -> L
     """Return weighted losses after checking that every contiguous part of every effect lies in the range."""
     if weights.shape[1] < 1:
         raise InvalidLosses(f"{name} must have at least one number, for delay 0, but got none")
-    again = _redraw_table(partial(_weighted, weights, name, direction), table)
+    build = partial(_weighted, weights, name, direction)
+    again = partial(_with_fresh_table, build, table) if table.recipe else None
     params = Weighted(table.values, checks.frozen(weights))
     losses = _losses(params, table, weights.shape[1] - 1, direction, again, weights.sum(axis=1))
     lo, hi, _ = losses.effects
@@ -357,11 +358,6 @@ def _losses(
         means=table.means if table.means is None or shares is None else table.means * shares,
         recipe=recipe,
     )
-
-
-def _redraw_table(build: Callable[[Table], Losses], table: Table) -> Callable[[int], Losses] | None:
-    """Return a function from a seed to the losses of a fresh draw of the table; None if the table is fixed."""
-    return partial(_with_fresh_table, build, table) if table.recipe else None
 
 
 def _with_fresh_table(build: Callable[[Table], Losses], table: Table, seed: int) -> Losses:

@@ -228,8 +228,7 @@ def seasonal(
     offsets = np.arange(n_arms) / n_arms if phases is None else per_arm("phases", phases, n_arms)
     middle, swing = per_arm("level", level, n_arms), per_arm("amplitude", amplitude, n_arms)
     angle = 2.0 * np.pi * (np.arange(horizon)[:, np.newaxis] / period - offsets)
-    ends = np.concatenate([middle - np.abs(swing), middle + np.abs(swing)])
-    checks.array("level ± amplitude", ends, shape=("2K",), unit=True)
+    checks.array("level ± amplitude", np.r_[middle - abs(swing), middle + abs(swing)], shape=("2K",), unit=True)
     mu = np.clip(middle + swing * np.cos(angle), 0.0, 1.0)
     shape = {"period": period, "level": middle, "amplitude": swing, "phases": offsets}
     return finished(mu, law, seed, seasonal, n_arms=n_arms, **shape)

@@ -188,7 +188,7 @@ def _all_cells(page: Page, cells: pl.DataFrame) -> None:
     for row in cells.iter_rows(named=True):
         rest = [number(row[name]) for name in ("best", "value", "bound", "corollary_bound", "updates")]
         rival = [number(row["uniform_regret"]), row["best_who"] or "–"]
-        table.append([row["where"], *frames.sizes(row), *_regrets(row), *rival, *rest])
+        table.append([row["where"], *(number(row[name]) for name in frames.SIZES), *_regrets(row), *rival, *rest])
     page.table(headings, table, words=(7,), folded=f"All {cells.height:,} cells")
 
 

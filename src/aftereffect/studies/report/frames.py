@@ -168,11 +168,6 @@ def reference(rows: pl.DataFrame) -> str:
     return str((preferred or wrappers or names(rows, "who"))[0])
 
 
-def sizes(row: dict[str, Any]) -> list[str]:
-    """Return K, d and T of a row as shown in tables."""
-    return [f"{row[name]:,}" for name in SIZES]
-
-
 def size_label(row: dict[str, Any]) -> str:
     """Return the sizes that a row contains, as text.
 

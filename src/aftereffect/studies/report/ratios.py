@@ -46,7 +46,7 @@ def ratios(page: Page, rows: pl.DataFrame) -> list[str]:
     for row in shown.sort("where", *frames.SIZES, "regret").iter_rows(named=True):
         regret = plus_minus(row["regret"], row["standard_error"])
         rest = [number(row["uniform_regret"]), number(row["updates"])]
-        table.append([row["who"], row["where"], *frames.sizes(row), regret, *rest])
+        table.append([row["who"], row["where"], *(number(row[name]) for name in frames.SIZES), regret, *rest])
     headings = ["player", "instance", "K", "d", "T", "regret ± standard error", "uniform play", "updates"]
     page.table(headings, table, words=(1,), folded=f"All {len(table)} final regrets")
     return notes

@@ -34,7 +34,8 @@ def bounds(page: Page, rows: pl.DataFrame) -> list[str]:
     for row in worst.sort("who", *frames.SIZES).iter_rows(named=True):
         promised = [number(row[name]) for name in ("bound", "corollary_bound", "tuned_bound", "lower_bound")]
         regret = plus_minus(row["regret"], row["standard_error"])
-        table.append([row["who"], *frames.sizes(row), regret, *promised, f"{row['share']:.0%}"])
+        sizes = [number(row[name]) for name in frames.SIZES]
+        table.append([row["who"], *sizes, regret, *promised, f"{row['share']:.0%}"])
     headings = ["player", "K", "d", "T", "worst regret", "bound", "Corollary 7", "tuned", "lower", "share"]
     caption = "Regret and bounds. The share is of the player's bound or T, whichever is less."
     page.table(headings, table, caption=caption, folded=f"All {len(table)} sizes: regret, and the bounds one by one")
@@ -93,7 +94,7 @@ def stability(page: Page, rows: pl.DataFrame) -> list[str]:
     table = []
     for row in peaks.iter_rows(named=True):
         moves = [f"{row['value']:.4f}", f"{row['theory']:.4f}", f"{row['share']:.0%}"]
-        table.append([row["who"], row["where"], *frames.sizes(row), *moves])
+        table.append([row["who"], row["where"], *(number(row[name]) for name in frames.SIZES), *moves])
     headings = ["player", "instance", "K", "d", "T", "greatest move", "ξ", "share"]
     caption = "The greatest mean move between two checkpoints, and ξ."
     page.table(headings, table, words=(1,), caption=caption, folded=f"All {len(table)} cells")
