@@ -9,6 +9,7 @@ import sqlite3
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 import polars as pl
@@ -407,6 +408,19 @@ def test_experiments_beyond_what_fits_in_memory_are_taken_up_again(store):
         assert [answer["round"] for answer in answers] == [t] * 4
         store.perform_many([(identity, Tell(t, 0.5)) for identity in made])
     assert all(verdict["ok"] for verdict in store.verify())
+
+
+def test_many_units_have_a_checkpoint_for_a_quarter_of_them(store):
+    identity = store.create({**MAIL, "units": 48})["id"]
+    store.perform(identity, Ask())
+    seen = set()
+    for unit in range(48):
+        told = store.perform(identity, Tell(1, 0.5, str(unit + 1)))
+        with store._database.reading.connect() as connection:
+            seen.add(connection.exec_driver_sql("SELECT max(seq) FROM checkpoints").scalar())
+            loaded = event_log.load(connection, identity).experiment
+        assert loaded.do(Tell(1, 0.5, str(unit + 1)), "later").answer == {**told, "repeated": True}
+    assert {after - before for before, after in pairwise(sorted(seen - {None}))} == {12}
 
 
 def test_checkpoints_are_never_older_than_they_may_be(store, monkeypatch):

@@ -16,7 +16,7 @@ from functools import cache
 from typing import Any
 
 import orjson
-from sqlalchemy import Connection, Dialect, Insert, Row, Table, bindparam, func, insert, select, tuple_, update
+from sqlalchemy import Connection, Dialect, Insert, Row, Table, bindparam, case, func, insert, select, tuple_, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from aftereffect.core.errors import AftereffectError
@@ -27,7 +27,7 @@ from aftereffect.service.settings import ExperimentSettings
 from aftereffect.service.store import schema
 
 CHECKPOINT_EVERY = 6
-"""A checkpoint is at most this many events old."""
+"""A checkpoint is at most this many events old; with many units, whose state is large, a quarter of their number."""
 
 _experiments, _events, _rounds, _checkpoints = (
     table.c for table in (schema.experiments, schema.events, schema.rounds, schema.checkpoints)
@@ -37,12 +37,16 @@ last_round = (
 )
 _this = _experiments.id == bindparam("id")
 _find = select(schema.experiments).where(_this)
-_saved_seq = _checkpoints.seq.label("saved_seq")
 _since = (_events.experiment == _experiments.number) & (_events.seq > func.coalesce(_checkpoints.seq, 0))
-# The experiment with its checkpoint, once for each event since then, whose fields come last; or once without an event.
+_others = schema.events.alias().c
+_later = (_others.experiment == _checkpoints.experiment) & (_others.seq > _checkpoints.seq)
+_first = select(func.min(_others.seq)).where(_later)
+_state = case((_events.seq > _first.scalar_subquery(), None), else_=_checkpoints.state).label("state")
+# The experiment, once for each event since its checkpoint, whose fields come last; or once without an event. Only the
+# first row has the state of the checkpoint, which can be large.
 _load = (
-    select(schema.experiments, _saved_seq, _checkpoints.head.label("saved_head"), _checkpoints.state, last_round)
-    .add_columns(*schema.events.c)
+    select(schema.experiments, _checkpoints.seq.label("saved_seq"), _checkpoints.head.label("saved_head"), _state)
+    .add_columns(last_round, *schema.events.c)
     .join_from(schema.experiments, schema.checkpoints, isouter=True)
     .outerjoin(schema.events, _since)
     .where(_this)
@@ -90,7 +94,7 @@ class Loaded:
     def saved(self) -> None:
         """Schedule the next checkpoint after one at this place in the log."""
         # Spread by id, so that experiments played in step do not all have a checkpoint in the same transaction.
-        every = CHECKPOINT_EVERY
+        every = max(CHECKPOINT_EVERY, len(self.unit_index) // 4)
         self.checkpoint_at = self.seq + every - (self.seq + zlib.crc32(self.id.encode())) % every
 
     def view(self) -> dict[str, Any]:
