@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -108,6 +109,14 @@ def frame(**columns: list[Any]) -> pl.DataFrame:
     same |= {"seed": 0, "where": "here", "uniform_regret": 100.0, "updates": 1000.0, "bound": 500.0, "value": 90.0}
     same |= {"labelled": False, "corollary_bound": 2.0 * math.sqrt(2.0) * math.sqrt(2000.0)}
     return pl.DataFrame({name: [value] * count for name, value in same.items()} | columns)
+
+
+def test_players_given_a_wrong_delay_are_not_compared(tmp_path: Path) -> None:
+    players = [OURS, OURS | {"max_delay": 0}, PAPER, PAPER | {"max_delay": 0}]
+    study = small(player=players)
+    page = write_report(study, study.run(tmp_path, progress=False), tmp_path).read_text(encoding="utf-8")
+    assert " times in all 1 (geometric means)" in page
+    assert "nan" not in re.sub(r"<[^>]+>|data:[^\"]+", "", page)
 
 
 def test_ratios_by_hand() -> None:

@@ -161,7 +161,7 @@ def test_sections_without_rows_are_left_out_and_say_why(results: Results, tmp_pa
     one = results.rows.filter(n_arms=2, max_delay=0, horizon=300)
     partial = Results(one, results.times, {}, [])
     page = read(write_report(study(report={"figures": ["scaling", "ratios"]}), partial, tmp_path))
-    assert "The section scaling is left out: it needs players at several sizes, and there are none yet." in page.text
+    assert "The section scaling is left out: it needs players at several sizes, and there are none." in page.text
     # The reference player, and one instance, have no finished cell yet.
     lone = one.filter(pl.col("player_params").str.contains("exp3") | pl.col("instance_params").str.contains("0.4"))
     lone = lone.filter(~pl.col("player_params").str.contains("tsallis"))

@@ -26,7 +26,8 @@ def _opened(source: str, quick: bool, out: Path | None) -> tuple[Any, Path]:
     from aftereffect.studies.study import Study
 
     loaded = Study.load(source, quick)
-    checks.optional("polars", "a study", "studies")
+    # This module needs polars.
+    checks.optional("aftereffect.studies.report.sections", "a study", "studies").planned(loaded)
     return loaded, out if out is not None else Path("out/studies") / (loaded.name + "-quick" * loaded.quick)
 
 

@@ -102,7 +102,7 @@ class Recording:
 def read_history(
     path: str | os.PathLike[str],
     *,
-    effects: Sequence[str] | None = None,
+    effects: str | Sequence[str] | None = None,
     kernel: Sequence[float] | None = None,
     round_column: str = "round",
     arm_column: str = "arm",
@@ -114,7 +114,7 @@ def read_history(
     column with whole effects, by default "effect". kernel: the shares of an effect that arrive 0, 1, ... rounds later.
     sum_rows: whether several rows of one arm in one round are added up; they are refused otherwise.
     """
-    weights = None
+    weights, effects = None, [effects] if isinstance(effects, str) else effects
     if kernel is not None:
         weights = checks.array("kernel", list(kernel), shape=("d+1",))
         checks.integer("len(kernel)", len(weights), low=1)
@@ -141,7 +141,7 @@ def read_history(
         if first.setdefault(play, line) != line and not sum_rows:
             raise InvalidHistory(
                 f"{where}: a round must have one row for each arm, but arm {arm!r} in round {text} is in line "
-                f"{first[play]} too; --sum-rows (in Python sum_rows=True) adds such rows up"
+                f"{first[play]} too; --sum-rows (in Python sum_rows=True) adds up the parts of one play"
             )
         numbers = np.array([_number(where, header[k], row[k]) for k in columns[2:]])
         effects_of[play] = effects_of.get(play, 0.0) + numbers

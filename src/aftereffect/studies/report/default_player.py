@@ -48,6 +48,8 @@ def compared(finals: pl.DataFrame) -> pl.DataFrame:
     ratio, rival_ratio: the default player's regret over that of the paper's tuning and of the best rival. gap: in units
     of the range, for instances that have one. trivial: T times the range of an action's effect.
     """
+    # Without players that were given another d than that of the losses.
+    finals = finals.filter(~pl.col("player_params").str.contains('"max_delay"'))
     rivals = finals.filter(pl.col("player") != "default_player", ~pl.col("labelled"))
     paper = rivals.filter(pl.col("player_params").is_in(["{}", '{"base":"tsallis"}']), player="CompositeLossWrapper")
     paper = paper.select(*KEYS, paper="regret", paper_error="standard_error")
@@ -131,8 +133,8 @@ def _against_paper(page: Page, cells: pl.DataFrame) -> list[str]:
         headings = ["instance", "sizes", "default player", "the paper's tuning", "standard errors above"]
         page.table(headings, table, words=(1,), caption="Regret above 1.05 times that of the paper's tuning.")
     return [
-        f"Against the paper's tuning: {geometric_mean(clear['ratio']):.3f} times its regret in the {clear.height:,} "
-        f"cells with a gap of at least {CLEAR_GAP:g} and {MANY:g} updates an arm, "
+        f"Against the paper's tuning: {number(geometric_mean(clear['ratio']), 3)} times its regret in the "
+        f"{clear.height:,} cells with a gap of at least {CLEAR_GAP:g} and {MANY:g} updates an arm, "
         f"{geometric_mean(cells['ratio']):.3f} times in all {cells.height:,} (geometric means).",
         f"Its regret is more than {frames.FAR:g} standard errors above 1.05 times that of the paper's tuning in "
         f"{above.height or 'no'} cell{'s' * (above.height > 1)}.",
@@ -154,7 +156,7 @@ def _against_rivals(page: Page, cells: pl.DataFrame) -> list[str]:
     return [
         f"Against the best of the rivals in each of {met.height:,} cells, chosen in hindsight: "
         f"{geometric_mean(met['rival_ratio']):.2f} times its regret (geometric mean), "
-        f"{geometric_mean(clear['rival_ratio']):.2f} in the {clear.height:,} clear ones."
+        f"{number(geometric_mean(clear['rival_ratio']), 2)} in the {clear.height:,} clear ones."
     ]
 
 

@@ -80,7 +80,7 @@ class Missing(InvalidArgument):
 def some(found: Found, what: str) -> Found:
     """Return what a section shows; raise Missing, before the section begins, if that is nothing."""
     if not len(found):
-        raise Missing(f"it needs {what}, and there are none yet")
+        raise Missing(f"it needs {what}, and there are none")
     return found
 
 

@@ -33,8 +33,7 @@ def price(page: Page, rows: pl.DataFrame) -> list[str]:
     theory = theory.with_columns(who=pl.lit(THEORY), price="expected")
     lines = pl.concat([priced, theory]).sort(*sizes, maintain_order=True)
     index = {"who": "player", "n_arms": "K", "horizon": "T"}
-    caption = "The price by the longest delay."
-    frames.pivot(page, lines, index, "max_delay", lambda row: number(row["price"], 1), caption)
+    frames.pivot(page, lines, index, "max_delay", lambda row: number(row["price"], 1), "The price by longest delay.")
     notes = []
     for _, here in priced.group_by(*sizes, maintain_order=True):
         # The best player without labels or a law of losses, at the longest delay.

@@ -58,10 +58,9 @@ def _overview(page: Page, shown: pl.DataFrame, first: str) -> None:
     sums = {where: [abs(own) for (_, place), (own, _) in found.items() if place == where] for where in places}
     medians = {}
     for who in frames.names(shown, "who"):
-        values = [max(own, 0.0) / base for (of, _), (own, base) in found.items() if of == who and base > 0.0]
+        values = [own / base for (of, _), (own, base) in found.items() if of == who and base > 0.0]
         medians[who] = statistics.median(values or [math.inf])
-    thousand = 1000.0 * pl.col("regret").sum() / pl.col("horizon").sum()
-    grouped = shown.group_by("who", "where").agg(thousand, pl.len())
+    grouped = shown.group_by("who", "where").agg(1000.0 * pl.col("regret").sum() / pl.col("horizon").sum(), pl.len())
     means = {(who, where): (mean, count) for who, where, mean, count in grouped.iter_rows()}
     most = {where: max(count for (_, place), (_, count) in means.items() if place == where) for where in places}
     labelled = set(frames.names(shown.filter("labelled"), "who"))
@@ -116,8 +115,8 @@ def _best_table(page: Page, shown: pl.DataFrame, found: Best, first: str) -> Non
             line += [who, number(regret)]
         table.append([*line, number(own.get(where)), number(uniform[where])])
     headings = ["instance", *(word for group in groups for word in (GROUPS[group][0], "regret")), first, "uniform"]
-    caption = "The least regret of the players with guarantees for any losses, of those for stochastic losses, and "
-    caption += "of those that see labels; sizes taken together. Players that cannot play every size are left out."
+    caption = "The least regret among the players of each kind, by what they assume or see; sizes taken together. "
+    caption += "Players that cannot play every size are left out."
     page.table(headings, table, words=range(1, 2 * len(groups), 2), caption=caption)
 
 
