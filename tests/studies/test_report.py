@@ -168,6 +168,13 @@ def test_sections_without_rows_are_left_out_and_say_why(results: Results, tmp_pa
     write_report(study(report={"figures": ["curves", "ratios"]}), Results(lone, results.times, {}, []), tmp_path)
 
 
+def test_a_report_on_stability_leaves_out_what_shows_regret(tmp_path: Path) -> None:
+    figures = ["curves", "scaling", "bounds", "ratios", "price", "wrong_delay", "adaptive"]
+    little = study(measure="stability", player=PLAYERS[:2], report={"figures": figures, "against": ["gap"]})
+    page = read(write_report(little, little.run(tmp_path / "run", progress=False), tmp_path))
+    assert page.text.count(" is left out: it needs ") == len(figures) + 1
+
+
 def test_players_of_ones_own_are_apart_as_their_needs_are_unknown(results: Results) -> None:
     shown = frames.finals(frames.readable(results.rows))
     mine = pl.when(pl.col("who") == "wrapper, Exp3").then(pl.lit("mine:Player")).otherwise("player")

@@ -119,9 +119,9 @@ def array(
     if not finite.all():
         where = tuple(int(i) for i in np.argwhere(~finite)[0])
         raise error(f"{name} must be finite, but {name}{list(where)} is {float(numbers[where])!r}")
-    outside = numbers[(numbers < 0.0) | (numbers > 1.0)]
-    if unit and len(outside):
-        raise error(f"{name} must lie in [0, 1], but got {float(outside[0])!r}")
+    outside = numbers[(numbers < 0.0) | (numbers > 1.0)] if unit else numbers[:0]
+    if outside.size:
+        raise error(f"{name} must lie in [0, 1], but got {float(outside.flat[0])!r}")
     return numbers
 
 

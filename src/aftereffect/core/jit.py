@@ -103,11 +103,11 @@ def explained(params: Any) -> Iterator[None]:
         yield
     except NumbaError as error:
         # The innermost of numba's reasons that belongs to a line of the user's, not of numba or of this package.
-        library = str(fingerprint.PACKAGE), str(Path(numba.__file__).parent)
+        library = f"{fingerprint.PACKAGE}{os.sep}", f"{Path(numba.__file__).parent}{os.sep}"
         places = [at for at in re.finditer(REASON, str(error)) if not str(Path(at[3]).resolve()).startswith(library)]
         why = f"{places[-1][3]}, line {places[-1][4]}, is not: {places[-1][2]}" if places else f"it is not: {error}"
         why = why.replace("NRT required but not enabled", "a kernel must not create arrays, lists or dicts")
-        names = " and ".join(fingerprint.outside_names(params))
+        names = " and ".join(fingerprint.outside_names(params)) or type(params).__name__
         raise InvalidArgument(f"the kernel of {names} must be compilable, but {why}") from error
 
 

@@ -96,7 +96,7 @@ class Entry(NamedTuple):
     settings: the settings it takes, each with its check. defaults: the defaults of the settings in the title.
     bases: the base algorithms it may have, each with what the player then needs.
     make: the factory, called with keyword arguments; None for the class itself.
-    name: the Python name; below, where it is left out, it becomes that of the class.
+    name: the Python name; PLAYERS has that of the class where it is left out.
     """
 
     player: type

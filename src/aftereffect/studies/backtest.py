@@ -104,7 +104,7 @@ class Backtest:
                 "is not valid where effects linger: a total does not say which play it came from."
             )
         common: Range = {"direction": losses.direction, "low": losses.low, "high": losses.high}
-        beta = default_player(losses.n_arms, max_delay=d, **common).update_probability or 1.0
+        _, beta = default_player(losses.n_arms, max_delay=d, **common).certified_base()
         rate = beta * (1.0 - beta) ** d
         kept, decisions = counted(round(1.0 / rate), "round"), rate * max(T - d - 1, 0)
         remark = f"The default player keeps an arm for about {kept}: about {decisions:,.0f} decisions."

@@ -140,7 +140,7 @@ def read_history(
         play = (label, known.setdefault(arm, len(known)))
         if first.setdefault(play, line) != line and not sum_rows:
             raise InvalidHistory(
-                f"{where}: a round must have one row for each arm, but arm {arm!r} in round {text} is in line "
+                f"{where}: a round must have at most one row for each arm, but arm {arm!r} in round {text} is in line "
                 f"{first[play]} too; --sum-rows (in Python sum_rows=True) adds up the parts of one play"
             )
         numbers = np.array([_number(where, header[k], row[k]) for k in columns[2:]])

@@ -103,9 +103,9 @@ def own(kind: str, path: str) -> tuple[Any, dict[str, Check]]:
     module, _, name = path.partition(":")
     try:
         found = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError, ValueError) as error:
+        parameters = [each for each in inspect.signature(found).parameters.values() if each.kind != each.VAR_KEYWORD]
+    except (ImportError, AttributeError, ValueError, TypeError, SyntaxError) as error:
         raise InvalidArgument(f"{kind}.name must be importable as module:name, but {path!r} is not: {error}") from error
-    parameters = [each for each in inspect.signature(found).parameters.values() if each.kind != each.VAR_KEYWORD]
     return found, {each.name: lambda name, value: value for each in parameters if each.name not in TOLD}
 
 
@@ -201,7 +201,7 @@ def _called(cell: Cell, seed: int) -> Losses:
     settings, sizes = dict(cell["instance"]), {name: cell[name] for name in ("n_arms", "max_delay", "horizon")}
     path = settings.pop("name")
     made: Losses = own("instance", CAMPAIGNS if path == "campaigns" else path)[0](**sizes, seed=seed, **settings)
-    if any(getattr(made, name) != size for name, size in sizes.items()):
+    if not isinstance(made, Losses) or any(getattr(made, name) != size for name, size in sizes.items()):
         raise InvalidArgument(f"{path} must return losses of the sizes it is given, {sizes}, but returned {made!r}")
     return made
 

@@ -48,8 +48,8 @@ def compared(finals: pl.DataFrame) -> pl.DataFrame:
     ratio, rival_ratio: the default player's regret over that of the paper's tuning and of the best rival. gap: in units
     of the range, for instances that have one. trivial: T times the range of an action's effect.
     """
-    # Without players that were given another d than that of the losses.
-    finals = finals.filter(~pl.col("player_params").str.contains('"max_delay"'))
+    # Without players that were given another d than that of the losses, and losses to which the bounds do not apply.
+    finals = finals.filter(~pl.col("player_params").str.contains('"max_delay"')).drop_nulls("corollary_bound")
     rivals = finals.filter(pl.col("player") != "default_player", ~pl.col("labelled"))
     paper = rivals.filter(pl.col("player_params").is_in(["{}", '{"base":"tsallis"}']), player="CompositeLossWrapper")
     paper = paper.select(*KEYS, paper="regret", paper_error="standard_error")

@@ -49,6 +49,7 @@ PLACES = {
 
 def readable(rows: pl.DataFrame, apart: Collection[str] = ()) -> pl.DataFrame:
     """Return the rows with `who`, `where`, `labelled` and `stochastic`; settings in `apart` are left out of names."""
+    some(rows, "finished cells of its measure")
     for kind, column in (("player", "who"), ("instance", "where")):
         hidden = {name.rpartition(".")[2] for name in apart if name.startswith("player.") == (kind == "player")}
         pairs = rows.select(kind, f"{kind}_params").unique(maintain_order=True)

@@ -24,7 +24,7 @@ Best = dict[str, dict[str, tuple[str, float]]]
 
 
 def ratios(page: Page, rows: pl.DataFrame) -> list[str]:
-    """Show every player's regret on every instance, coloured by its ratio to the reference player's."""
+    """Show every player's regret on every instance, coloured by its difference from the reference player's."""
     shown = frames.finals(frames.readable(rows.filter(measure="regret")))
     first = frames.reference(shown)
     # With a single instance, its sizes take the place of instances.
@@ -33,7 +33,7 @@ def ratios(page: Page, rows: pl.DataFrame) -> list[str]:
         shown = shown.with_columns(where=pl.Series(sizes, dtype=pl.String))
     page.section("Who does best where")
     # Rows in which a player is better than the best fixed arm by more than three standard errors.
-    sure = shown.filter(pl.col("regret") + 3.0 * pl.col("standard_error").fill_null(0.0) < 0.0)
+    sure = shown.filter(pl.col("regret") + frames.FAR * pl.col("standard_error").fill_null(0.0) < 0.0)
     counts = {where: sure.filter(where=where)["who"].n_unique() for where in frames.names(sure, "where")}
     negative = [f"{where} ({count} player{'s' * (count > 1)})" for where, count in counts.items()]
     notes = [f"Regret is below 0, better than the best fixed arm, on {', '.join(negative)}."] if negative else []

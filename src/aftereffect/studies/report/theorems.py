@@ -17,7 +17,6 @@ UPPER = pl.col("standard_error").fill_null(0.0) * frames.FAR
 def bounds(page: Page, rows: pl.DataFrame) -> list[str]:
     """Compare the worst measured regret with the player's bound, Corollary 7, the tuned bound and the lower bound."""
     worst = frames.worst(frames.readable(rows.filter(pl.col("bound").is_not_null(), measure="regret")))
-    frames.some(worst, "players with a bound")
     page.section("Regret against its bounds")
     caption = "The greatest mean regret over this study's instances, and its bounds. "
     labels, words = ("T", "worst regret"), "Worst regret and its bounds against T"
@@ -77,7 +76,6 @@ def stability(page: Page, rows: pl.DataFrame) -> list[str]:
     """Compare the mean move of the base in an update with ξ of Theorem 5 and Lemma 14."""
     shown = frames.readable(rows.filter(pl.col("value").is_not_null(), measure="stability"))
     shown = shown.with_columns(share=pl.col("value") / pl.col("theory"))
-    frames.some(shown, 'cells of the measure "stability"')
     page.section("Stability of the base")
     caption = "Mean of Σ(q_{n+1} − q_n)⁺ over the updates between two checkpoints, with 95% bands, and its bound ξ "
     keys, labels = ["where", "n_arms", "max_delay"], ("round", "mean move of an update")
