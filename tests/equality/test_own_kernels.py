@@ -233,7 +233,8 @@ def test_a_kernel_that_cannot_be_compiled_is_named() -> None:
     """In ask and tell and in the engines, with the function, the file, the line and numba's error as the cause."""
     message = (
         r"the kernel of \S*test_own_kernels\.BrokenParams must be compilable, "
-        r"but \S*test_own_kernels\.py, line 219, is not: Unknown attribute 'stepp' of type BrokenParams"
+        rf"but \S*test_own_kernels\.py, line {broken_update.__code__.co_firstlineno + 1}, is not: "
+        r"Unknown attribute 'stepp' of type BrokenParams"
     )
     losses = ae.CompositeLosses(np.zeros((50, 2, 2)))
     with pytest.raises(ae.InvalidArgument, match=message) as by_hand:

@@ -55,7 +55,10 @@ def kind_of(state: object) -> str:
 
 
 def unseal(state: Mapping[str, Any], kind: str, names: Iterable[str]) -> dict[str, Any]:
-    """Return the fields of a state of this kind after checking version, completeness and, if it has one, the digest."""
+    """Return a state of this kind without its digest, after checking version, completeness and the digest, if any.
+
+    A state without a digest is accepted, as a part of another one: `restore` refuses it unless told otherwise.
+    """
     if kind_of(state) != kind:
         raise InvalidState(f"state must be of kind {kind!r}, but got {shown(state['kind'])}")
     version = state.get("version")
