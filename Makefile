@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 WORKERS ?= 2
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo serve test docs bench soak clean
+.PHONY: demo serve test test-gpu docs bench soak clean
 
 demo: $(VENV)/.runs
 	$(BIN)/aftereffect demo
@@ -23,6 +23,11 @@ test: $(VENV)/.tests $(VENV)/.chromium
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal
+
+# On a machine with an NVIDIA GPU and its driver.
+test-gpu: $(VENV)/.tests
+	$(PIP) install -c constraints.txt -e '.[cuda]'
+	AFTEREFFECT_GPU=1 $(BIN)/pytest tests/gpu
 
 # Builds the site into out/docs; a warning fails it. All pages are read anew, since warnings are given only then; scripts
 # of the gallery and notebooks that did not change are not run again.

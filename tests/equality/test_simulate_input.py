@@ -47,7 +47,7 @@ def wrapped(bandit: Any = None, max_delay: int = 2, **options: Any) -> ae.Compos
         ({"runs": True}, "runs must be an int, but got True"),
         ({"seed": -1}, "seed must be at least 0, but got -1"),
         ({"seed": None}, "seed must be an int, but got None"),
-        ({"engine": "fast"}, "engine must be one of 'auto', 'loop', 'rounds', 'blocks', but got 'fast'"),
+        ({"engine": "fast"}, "engine must be one of 'auto', 'loop', 'rounds', 'blocks', 'cuda', but got 'fast'"),
         ({"engine": None}, "engine must be one of .* but got None"),
         ({"threads": 0}, "threads must be at least 1, but got 0"),
         ({"instances": 0}, "instances must be at least 1, but got 0"),

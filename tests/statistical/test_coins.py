@@ -14,7 +14,7 @@ from scipy.stats import chi2
 import aftereffect as ae
 from aftereffect import theory
 from aftereffect.core import random
-from aftereffect.players.wrapper.coins import DrawnCoins, bernoulli
+from aftereffect.players.wrapper.coins import GUIDE_BITS, DrawnCoins, bernoulli
 
 FALSE_ALARM = 1e-6
 
@@ -116,8 +116,9 @@ def test_the_gap_table_in_exact_arithmetic(beta: float) -> None:
 def test_the_guide_never_starts_behind_the_answer(beta: float) -> None:
     coins = bernoulli(beta)
     table = [int(x) for x in coins.thresholds]
-    for lead in range(1024):
-        greatest = ((lead + 1) << 54) - 1
+    assert len(coins.guide) == 1 << GUIDE_BITS
+    for lead in range(1 << GUIDE_BITS):
+        greatest = ((lead + 1) << (64 - GUIDE_BITS)) - 1
         start = int(coins.guide[lead])
         assert all(greatest < threshold for threshold in table[:start])
         assert start == len(table) or greatest >= table[start]

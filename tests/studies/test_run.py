@@ -145,9 +145,9 @@ def test_nothing_is_done_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     done: list[str] = []
     real = measure.measure
 
-    def counted(cell: Cell, draws: Any, threads: int) -> Any:
+    def counted(cell: Cell, *rest: Any) -> Any:
         done.append(cell["player"].get("base", "tsallis"))
-        return real(cell, draws, threads)
+        return real(cell, *rest)
 
     monkeypatch.setattr(run_module, "measure", counted)
     second = study().run(tmp_path)
@@ -162,10 +162,10 @@ def test_a_failure_is_recorded_stops_nobody_and_is_tried_again(
 ) -> None:
     real = measure.measure
 
-    def failing(cell: Cell, draws: Any, threads: int) -> Any:
+    def failing(cell: Cell, *rest: Any) -> Any:
         if "base" not in cell["player"]:
             raise RuntimeError("out of luck")
-        return real(cell, draws, threads)
+        return real(cell, *rest)
 
     with monkeypatch.context() as patch:
         patch.setattr(run_module, "measure", failing)
@@ -220,9 +220,9 @@ def test_an_error_of_the_disk_reaches_the_run(tmp_path: Path, monkeypatch: pytes
     simulated: list[int] = []
     real = measure.measure
 
-    def counted(cell: Cell, draws: Any, threads: int) -> Any:
+    def counted(cell: Cell, *rest: Any) -> Any:
         simulated.append(cell["max_delay"])
-        return real(cell, draws, threads)
+        return real(cell, *rest)
 
     def full(self: Folder, finished: Any) -> str:
         raise FolderUnusable("folder must be writable")
@@ -252,10 +252,10 @@ def test_rows_that_cannot_be_made_are_a_failure_of_their_cell(tmp_path: Path, mo
 def test_an_interrupt_keeps_the_cell_that_was_simulated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = measure.measure
 
-    def interrupted(cell: Cell, draws: Any, threads: int) -> Any:
+    def interrupted(cell: Cell, *rest: Any) -> Any:
         if cell["max_delay"] == 1:
             raise KeyboardInterrupt
-        return real(cell, draws, threads)
+        return real(cell, *rest)
 
     mine = study(grid=GRID | {"max_delay": [0, 1]}, instance=[{"name": "split"}], player=UNIFORM)
     with monkeypatch.context() as patch:

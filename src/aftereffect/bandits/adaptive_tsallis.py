@@ -209,7 +209,7 @@ def predict(n_arms: int, state: FloatState, expected: float, top: float) -> None
 def baseline(y: float, expected: float, inverse: float, top: float) -> float:
     """Return the expected loss, capped so that a loss of 0 still has s > −1; y = q^(−1/2)."""
     # The cap is slightly lower, so that rounding cannot bring 1 + s to 0.
-    return min(expected, (1.0 - 1e-9) * top / (1.0 + top * inverse * y))
+    return min(expected, kernel.quotient((1.0 - 1e-9) * top, 1.0 + top * inverse * y))
 
 
 @helper
@@ -275,10 +275,10 @@ def learn(n_arms: int, state: FloatState, least: float, level: float, rate: floa
         if not u >= 1.0:
             u = 1.0
         for i in range(n_arms):
-            z[i] = 1.0 / (behind[i] * inverse + u)
+            z[i] = kernel.quotient(1.0, behind[i] * inverse + u)
         whole, mass, cubes, fourths = powers(n_arms, z)
         # Series reversal of Σ (y+v)⁻² = 1, that is mass − 2·cubes·v + 3·fourths·v² − 4·fifths·v³ = 1.
-        half = 0.5 / cubes
+        half = kernel.quotient(0.5, cubes)
         first = (mass - 1.0) * half
         bend = 3.0 * fourths * half
         v = first + first * first * bend

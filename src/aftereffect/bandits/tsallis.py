@@ -80,7 +80,7 @@ def update(params: TsallisParams, n_arms: int, state: FloatState, arm: int, loss
         # 1/y(J) before and after, at the old multiplier; then the first step and the shift of the leader.
         inverse = 1.0 / eta
         r = math.sqrt(state[arm])
-        t = r / (1.0 + step * inverse * r)
+        t = kernel.quotient(r, 1.0 + step * inverse * r)
         excess = (t - r) * (t + r)
         cubes = state[2 * n_arms + 2] + (t * t * t - r * r * r)
         mass = 1.0 + excess
@@ -130,7 +130,7 @@ def solve(n_arms: int, state: FloatState, inverse: float, least: float, u: float
         u = 1.0
     for _ in range(100):
         for i in range(n_arms):
-            state[i] = 1.0 / ((state[n_arms + i] - least) * inverse + u)
+            state[i] = kernel.quotient(1.0, (state[n_arms + i] - least) * inverse + u)
         mass = 0.0
         cubes = 0.0
         fourths = 0.0
@@ -141,7 +141,7 @@ def solve(n_arms: int, state: FloatState, inverse: float, least: float, u: float
             cubes += square * r
             fourths += square * square
         # Series reversal of Σ (y+v)⁻² = 1, that is mass − 2·cubes·v + 3·fourths·v² = 1.
-        half = 0.5 / cubes
+        half = kernel.quotient(0.5, cubes)
         v = (mass - 1.0) * half
         v += 3.0 * fourths * half * v * v
         if abs(v) <= LAST_SHIFT:

@@ -14,7 +14,7 @@ import numpy as np
 from aftereffect.core import checks
 from aftereffect.core.checks import FloatArray
 from aftereffect.core.errors import InvalidArgument
-from aftereffect.core.kernel import helper
+from aftereffect.core.kernel import helper, quotient
 
 DIRECTIONS = ("minimize", "maximize")
 
@@ -60,7 +60,7 @@ def average_loss(span: Effects, parts: int, whole: float) -> float:
 
     The result is clipped to [0, 1]. Where a lemma bounds the sum, the clip removes rounding errors only.
     """
-    loss = (whole / parts - span.lo) / (span.hi - span.lo)
+    loss = quotient(quotient(whole, parts) - span.lo, span.hi - span.lo)
     if span.maximize:
         loss = 1.0 - loss
     return min(max(loss, 0.0), 1.0)
@@ -82,7 +82,8 @@ def stretch_terms(span: Effects, max_delay: int, rounds: int, scale: float) -> t
     0.
     """
     edge = span.hi if span.maximize else -span.lo
-    return rounds / scale, max_delay * edge / ((span.hi - span.lo) * scale), (rounds + max_delay) / scale
+    offset = quotient(max_delay * edge, (span.hi - span.lo) * scale)
+    return quotient(rounds, scale), offset, quotient(rounds + max_delay, scale)
 
 
 @helper
@@ -90,7 +91,7 @@ def stretch_loss(span: Effects, max_delay: int, rounds: int, scale: float, whole
     """Return the loss in [0, top] for the sum of a clean stretch; it is linear in the sum."""
     parts = rounds + max_delay
     loss = parts * span.hi - whole if span.maximize else whole - parts * span.lo
-    return min(max(loss / ((span.hi - span.lo) * scale), 0.0), parts / scale)
+    return min(max(quotient(loss, (span.hi - span.lo) * scale), 0.0), quotient(parts, scale))
 
 
 def extreme_parts(components: FloatArray) -> tuple[FloatArray, FloatArray]:

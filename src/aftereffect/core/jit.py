@@ -15,7 +15,7 @@ import re
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,7 @@ from aftereffect.core.errors import InvalidArgument
 OPTIONS = {"error_model": "numpy", "_nrt": False}
 # Without this option, what the compiler inlines depends on what the process has compiled before.
 INLINED = {**OPTIONS, "forceinline": True}
+ON_CPU = {**OPTIONS, "nogil": True}
 # In an error of numba: a reason and, at the same indentation, the line of source that it belongs to.
 PLACE = r"""(?:During: [^\n]* at |File ")([^"\n]+?\.py)(?: \(|", line )(\d+)"""
 REASON = rf"(?=step: [^\n]*\n( *)(\S[^\n]*)\n(?:\1[^\n]*\n|\s*\n)*?\1{PLACE})"
@@ -111,8 +112,16 @@ def explained(params: Any) -> Iterator[None]:
         raise InvalidArgument(f"the kernel of {names} must be compilable, but {why}") from error
 
 
-def compiled(function: Callable[..., Any], *params: Any) -> Any:
-    """Return `function` compiled, with the GIL released, and cached on disk for the kernels of `params`."""
+def compiled(
+    function: Callable[..., Any],
+    *params: Any,
+    decorator: Callable[..., Any] = numba.njit,
+    options: Mapping[str, Any] = ON_CPU,
+) -> Any:
+    """Return `function` compiled, with the GIL released, and cached on disk for the kernels of `params`.
+
+    decorator, options: numba's, for another target than the CPU.
+    """
     outside = fingerprint.outside(params)
     # Registering and decorating change numba's process-wide state.
     with _lock:
@@ -126,7 +135,7 @@ def compiled(function: Callable[..., Any], *params: Any) -> Any:
             before = numba.config.CACHE_DIR
             numba.config.CACHE_DIR = before if folder is None else str(folder)
             try:
-                known = numba.njit(function, nogil=True, cache=folder is not None, **OPTIONS)
+                known = decorator(function, cache=folder is not None, **options)
             finally:
                 numba.config.CACHE_DIR = before
             _dispatchers[function, outside] = known

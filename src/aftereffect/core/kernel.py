@@ -143,6 +143,12 @@ def helper(function: Function) -> Function:
     return function
 
 
+@helper
+def quotient(a: float, b: float) -> float:
+    """Return a / b, |b| ≥ 1e−300; for finite results a GPU divides without a branch (`engines/cuda.py`)."""
+    return a / b
+
+
 def register(params: type, kernel: BanditKernel | LossKernel | PlayerKernel | BlockKernel | LabelledKernel) -> None:
     """Register the kernel of an algorithm under the type of its parameters."""
     FORMS[type(kernel)][params] = kernel

@@ -44,11 +44,8 @@ def begin_blocks(
     quiet = kernel.block_quiet(player)
     for run in range(len(lanes)):
         lane = lanes[run]
-        kernel.bandit_start(player.base, n_arms, states[run])
-        lane[ARM] = kernel.bandit_draw(player.base, n_arms, states[run], random.uniform(words[run, random.ARMS]))
-        lane[BEFORE] = -1.0
-        # The round of the next checkpoint; for a trace it is 0, so that every block is recorded.
-        lane[DUE] = 0.0 if traced else checkpoints[0]
+        # For a trace the first checkpoint is 0, so that every block is recorded.
+        begin_run(player, n_arms, 0.0 if traced else checkpoints[0], states[run], words[run], lane)
         lane[END] = next_update(player.coins, words[run, random.COINS], lane[PLACE:], quiet, horizon)
 
 
@@ -78,7 +75,7 @@ def advance_blocks(
             busy = False
             for run in range(first, last):
                 lane = lanes[run]
-                start, end, arm = int(lane[START]), int(lane[END]), int(lane[ARM])
+                end = int(lane[END])
                 # end = 0: the block does not end within the horizon.
                 ends = 0 < end <= until
                 stop = end if ends else until
@@ -92,14 +89,43 @@ def advance_blocks(
                 # The coins come first, so that their branches are resolved while the arithmetic below still runs.
                 gap = int(lane[PLACE + 2])
                 following = next_update(player.coins, words[run, random.COINS], lane[PLACE:], quiet, horizon)
-                fed = kernel.block_loss(player, rows, end, gap, arm)
-                lane[LOSS] += rows[end, 0, arm] - rows[start, 0, arm]
-                lane[GAP] += (end - start) * gaps[arm]
-                lane[UPDATES] += 1.0
-                kernel.block_learn(player, n_arms, states[run], arm, fed, gap)
-                u = random.uniform(words[run, random.ARMS])
-                lane[START], lane[END], lane[BEFORE] = end, following, arm
-                lane[ARM] = kernel.bandit_draw(player.base, n_arms, states[run], u)
+                end_block(player, n_arms, end, gap, rows, gaps, states[run], words[run], lane)
+                lane[END] = following
+
+
+@kernel.helper
+def begin_run(
+    player: Any, n_arms: int, due: float, state: FloatArray, words: NDArray[np.uint64], lane: FloatArray
+) -> None:
+    """Start a run's base and draw its first arm; due: the first checkpoint."""
+    kernel.bandit_start(player.base, n_arms, state)
+    lane[ARM] = kernel.bandit_draw(player.base, n_arms, state, random.uniform(words[random.ARMS]))
+    lane[BEFORE] = -1.0
+    lane[DUE] = due
+
+
+@kernel.helper
+def end_block(
+    player: Any,
+    n_arms: int,
+    end: int,
+    gap: int,
+    rows: FloatArray,
+    gaps: FloatArray,
+    state: FloatArray,
+    words: NDArray[np.uint64],
+    lane: FloatArray,
+) -> None:
+    """Charge a run for its block, which ends in round `end`, let it learn, and draw the next block's arm."""
+    start, arm = int(lane[START]), int(lane[ARM])
+    fed = kernel.block_loss(player, rows, end, gap, arm)
+    lane[LOSS] += rows[end, arm, 0] - rows[start, arm, 0]
+    lane[GAP] += (end - start) * gaps[arm]
+    lane[UPDATES] += 1.0
+    kernel.block_learn(player, n_arms, state, arm, fed, gap)
+    u = random.uniform(words[random.ARMS])
+    lane[START], lane[BEFORE] = end, arm
+    lane[ARM] = kernel.bandit_draw(player.base, n_arms, state, u)
 
 
 @kernel.helper
@@ -122,11 +148,11 @@ def record(
         c = checkpoints[k]
         age = c - start
         # The whole losses of all earlier plays, minus the charges of the last `delay` plays that fall due after c.
-        loss = lane[LOSS] - rows[start, 0, arm]
+        loss = lane[LOSS] - rows[start, arm, 0]
         if age >= delay or before < 0:
             loss += sums[k, arm]
         else:
-            loss += rows[c, 0, arm] - owed[k, age, arm]
+            loss += rows[c, arm, 0] - owed[k, age, arm]
             loss -= owed[k, delay, before] - owed[k, age, before]
         losses[k] = loss
         pseudo[k] = lane[GAP] + age * gaps[arm]

@@ -10,7 +10,7 @@ Plays are counted from 0, and time t = 0..T means after t rounds:
 - A_i(c): the sum of totals up to checkpoint c.
 - O_i(c, m): the charges of the last m plays before c that fall due after c, m = 0..d.
 
-D and W of a round are adjacent in memory, because the end of a block reads both. They are computed in one
+D and W of a round and an arm are adjacent in memory, because the end of a block reads both. They are computed in one
 streaming pass per arm, on all cores, and kept as long as the losses exist.
 """
 
@@ -25,129 +25,126 @@ from aftereffect.core.checks import FloatArray
 from aftereffect.engines.workload import Advanced, spread_over
 from aftereffect.losses.protocol import Losses, carry_over
 
-CHUNK = 2048
+# Rounds whose sums fit the first-level cache, and rounds between two checks for a stop.
+CHUNK, PART = 2048, 1 << 16
 
 
-# rows[t, 0, i] = D_i(t) and rows[t, 1, i] = W_i(t), t = 0..T, with the player's d; sums[c, i] = A_i(c) and
+# rows[t, i, 0] = D_i(t) and rows[t, i, 1] = W_i(t), t = 0..T, with the player's d; sums[c, i] = A_i(c) and
 # owed[c, m, i] = O_i(c, m), with the checkpoints.
-_rows: "weakref.WeakKeyDictionary[Losses, tuple[int, FloatArray]]" = weakref.WeakKeyDictionary()
+_rows: "weakref.WeakKeyDictionary[Losses, tuple[tuple[int, bool], FloatArray]]" = weakref.WeakKeyDictionary()
 _owed: "weakref.WeakKeyDictionary[Losses, tuple[bytes, FloatArray, FloatArray]]" = weakref.WeakKeyDictionary()
 
 
 @kernel.helper
-def total_of(values: FloatArray, first: int, end: int) -> float:
-    """Return the sum of values[first:end], added in four interleaved sums, where the last bit does not matter."""
+def charge(play: FloatArray, pending: FloatArray) -> float:
+    """Add a play's components to what is pending, clear them, and return their sum.
+
+    The sum is taken in four interleaved sums: its last bit does not matter.
+    """
     a = b = c = d = 0.0
-    k = first
-    while k + 4 <= end:
-        a += values[k]
-        b += values[k + 1]
-        c += values[k + 2]
-        d += values[k + 3]
-        k += 4
-    while k < end:
-        a += values[k]
-        k += 1
+    quarters = len(play) // 4
+    for s in range(len(play)):
+        pending[s] += play[s]
+    for k in range(quarters):
+        a += play[4 * k]
+        b += play[4 * k + 1]
+        c += play[4 * k + 2]
+        d += play[4 * k + 3]
+    for s in range(4 * quarters, len(play)):
+        a += play[s]
+    for s in range(len(play)):
+        play[s] = 0.0
     return (a + b) + (c + d)
 
 
 def fill_rows(
     params: Any,
     arm: int,
-    first: int,
-    count: int,
+    begin: int,
+    end: int,
     delay: int,
     window: int,
     scratch: FloatArray,
     carry: FloatArray,
     rows: FloatArray,
 ) -> None:
-    """Write D and W of one arm for rounds first..first+count−1.
+    """Write D and W of one arm for rounds begin..end−1.
 
     delay: d of the losses. window: d of the player. scratch: zeros at the first call, then what the previous call left.
     carry: D so far and its compensation (the prefix sum is carried in two doubles, so that D has the error of a single
     rounding).
     """
     # scratch: [one play: delay+1][pending: count+delay][totals: window+count][sums: count], at fixed offsets.
-    play = 0
-    pending = delay + 1
-    totals = pending + CHUNK + delay
-    sums = totals + window + CHUNK
-    for k in range(count):
-        for s in range(delay + 1):
-            scratch[play + s] = 0.0
-        kernel.spread(params, first + k, arm, scratch, play)
-        for s in range(delay + 1):
-            scratch[pending + k + s] += scratch[play + s]
-        whole = total_of(scratch, play, play + delay + 1)
-        scratch[totals + window + k] = scratch[pending + k]
-        high = carry[0] + whole
-        carry[1] += (carry[0] - high) + whole if abs(carry[0]) >= abs(whole) else (whole - high) + carry[0]
-        carry[0] = high
-        rows[first + k + 1, 0, arm] = high + carry[1]
-    for k in range(count):
-        scratch[sums + k] = 0.0
-    for j in range(window + 1):
+    play, pending = scratch[: delay + 1], scratch[delay + 1 : CHUNK + 2 * delay + 1]
+    totals, sums = scratch[CHUNK + 2 * delay + 1 : -CHUNK], scratch[-CHUNK:]
+    for first in range(begin, end, CHUNK):
+        count = min(CHUNK, end - first)
         for k in range(count):
-            scratch[sums + k] += scratch[totals + j + k]
-    for k in range(count):
-        rows[first + k + 1, 1, arm] = scratch[sums + k]
-    carry_over(scratch[pending:], delay, count)
-    for j in range(window):
-        scratch[totals + j] = scratch[totals + count + j]
+            kernel.spread(params, first + k, arm, play, 0)
+            whole = charge(play, pending[k:])
+            totals[window + k] = pending[k]
+            high = carry[0] + whole
+            carry[1] += (carry[0] - high) + whole if abs(carry[0]) >= abs(whole) else (whole - high) + carry[0]
+            carry[0] = high
+            rows[first + k + 1, arm, 0] = high + carry[1]
+        for k in range(count):
+            sums[k] = 0.0
+        for j in range(window + 1):
+            latest = totals[j:]
+            for k in range(count):
+                sums[k] += latest[k]
+        for k in range(count):
+            rows[first + k + 1, arm, 1] = sums[k]
+        carry_over(pending, delay, count)
+        for j in range(window):
+            totals[j] = totals[count + j]
 
 
-def fill_owed(
-    params: Any,
-    arm: int,
-    first: int,
-    end: int,
-    times: NDArray[np.int64],
-    delay: int,
-    play: FloatArray,
-    owed: FloatArray,
-) -> None:
-    """Write the charges after times[c] of the play m rounds before it to owed[c, m, arm], for plays first..end−1."""
-    c = 0
-    for t in range(first, end):
-        while c < len(times) and times[c] <= t:
-            c += 1
-        if c == len(times) or times[c] - t > delay:
-            continue
-        for s in range(delay + 1):
-            play[s] = 0.0
-        kernel.spread(params, t, arm, play, 0)
-        # Replace each component by the sum of itself and all later ones.
-        for s in range(delay - 1, 0, -1):
-            play[s] += play[s + 1]
-        k = c
-        while k < len(times) and times[k] - t <= delay:
-            owed[k, times[k] - t, arm] = play[times[k] - t]
-            k += 1
+def fill_owed(params: Any, arm: int, times: NDArray[np.int64], delay: int, play: FloatArray, owed: FloatArray) -> None:
+    """Write the charges after times[c] of the play m rounds before it to owed[c, m, arm]."""
+    done = 0
+    for c in range(len(times)):
+        # Plays before `done` were written for an earlier time, and for this one too.
+        for t in range(max(done, times[c] - delay), times[c]):
+            for s in range(delay + 1):
+                play[s] = 0.0
+            kernel.spread(params, t, arm, play, 0)
+            # Replace each component by the sum of itself and all later ones.
+            for s in range(delay - 1, 0, -1):
+                play[s] += play[s + 1]
+            k = c
+            while k < len(times) and times[k] - t <= delay:
+                owed[k, times[k] - t, arm] = play[times[k] - t]
+                k += 1
+        done = times[c]
 
 
-def prepare_rows(losses: Losses, max_delay: int, threads: int) -> FloatArray:
-    """Return D and W for a player with this `max_delay`; the latest result is cached for each loss sequence."""
+def prepare_rows(losses: Losses, max_delay: int, threads: int, by_arm: bool = False) -> FloatArray:
+    """Return D and W for a player with this `max_delay`; the latest result is cached for each loss sequence.
+
+    by_arm: lay them out arm by arm, for a GPU; threads then fill different parts of the memory.
+    """
     known = _rows.get(losses)
-    if known is not None and known[0] == max_delay:
+    if known is not None and known[0] == (max_delay, by_arm):
         return known[1]
     fill = kernel.compiled(fill_rows, losses.params)
     # Release the previous array first: two may not fit in memory.
     _rows.pop(losses, None)
     del known
-    rows = np.zeros((losses.horizon + 1, 2, losses.n_arms))
+    shape = losses.horizon + 1, losses.n_arms, 2
+    rows = np.zeros(shape[::-1]).T if by_arm else np.zeros(shape)
     delay = losses.max_delay
 
     def work(arm: int, advanced: Advanced) -> None:
         scratch, carry = np.zeros(2 * delay + 1 + max_delay + 3 * CHUNK), np.zeros(2)
-        for first in range(0, losses.horizon, CHUNK):
+        for first in range(0, losses.horizon, PART):
             advanced(0)
-            count = min(CHUNK, losses.horizon - first)
-            fill(losses.params, arm, first, count, delay, max_delay, scratch, carry, rows)
+            end = min(first + PART, losses.horizon)
+            fill(losses.params, arm, first, end, delay, max_delay, scratch, carry, rows)
 
     spread_over(threads, work, [(arm,) for arm in range(losses.n_arms)])
     rows.flags.writeable = False
-    _rows[losses] = max_delay, rows
+    _rows[losses] = (max_delay, by_arm), rows
     return rows
 
 
@@ -164,16 +161,12 @@ def prepare_owed(
     owed = np.zeros((len(checkpoints), delay + 1, losses.n_arms))
 
     def work(arm: int, advanced: Advanced) -> None:
-        play = np.zeros(delay + 1)
-        for first in range(0, losses.horizon, CHUNK):
-            advanced(0)
-            end = min(first + CHUNK, losses.horizon)
-            fill(losses.params, arm, first, end, checkpoints, delay, play, owed)
+        fill(losses.params, arm, checkpoints, delay, np.zeros(delay + 1), owed)
 
     spread_over(threads, work, [(arm,) for arm in range(losses.n_arms)])
     # From the play m rounds before the checkpoint to the last m plays.
     np.cumsum(owed, axis=1, out=owed)
-    sums = rows[checkpoints, 0, :] - owed[:, delay, :]
+    sums = rows[checkpoints, :, 0] - owed[:, delay, :]
     _owed[losses] = key, sums, owed
     return sums, owed
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import polars as pl
     from matplotlib.axes import Axes
 
-ENGINES = ("auto", "loop", "rounds", "blocks")
+ENGINES = ("auto", "loop", "rounds", "blocks", "cuda")
 # Half the width of a 95% normal interval, in standard errors.
 Z95 = 1.959963984540054
 
@@ -228,7 +228,8 @@ def simulate(
     seed: run r uses the streams SeedSequence(seed, spawn_key=(r, stream)), so run 0 equals the run of a player that
         was created with this seed.
     engine: "blocks" (Algorithm 1, one step per block), "rounds" (any player in kernel form),
-        "loop" (any player), or "auto": the first of these that is exact for the player and the losses.
+        "loop" (any player), or "auto": the first of these that is exact for the player and the losses; "cuda": as
+        "blocks", on an NVIDIA GPU, only on request.
     checkpoints: the rounds at which curves are recorded: a number of evenly spaced rounds; "linear" or "log"; or the
         rounds themselves.
     instances: the number of independent draws of stochastic losses; the runs are divided equally among them. Standard
@@ -280,12 +281,18 @@ def simulate(
             plan = Plan(player, world, seed, first, share, points, gaps, trace, threads, advanced, states)
             if chosen == "blocks":
                 outcomes.append(simulate_blocks(plan, form))
+            elif chosen == "cuda":
+                from aftereffect.engines.cuda import simulate_cuda
+
+                outcomes.append(simulate_cuda(plan, form))
             elif chosen == "loop":
                 outcomes.append(simulate_loop(plan))
             else:
                 labelled = isinstance(player, LabelledPlayer)
                 outcomes.append((simulate_labelled if labelled else simulate_rounds)(plan, form))
     kept = [outcome.states for outcome in outcomes if outcome.states is not None]
+    # Those of one instance are not copied: they may be large.
+    regrets, pseudo = [_regret(losses, outcome, outcome.losses) for outcome in outcomes], [o.pseudo for o in outcomes]
     return Simulation(
         engine=chosen,
         player=repr(player),
@@ -293,8 +300,8 @@ def simulate(
         n_arms=losses.n_arms,
         max_delay=losses.max_delay,
         rounds=points,
-        regrets=np.concatenate([_regret(losses, outcome, outcome.losses) for outcome in outcomes]),
-        pseudo_regrets=np.concatenate([outcome.pseudo for outcome in outcomes]) if known else None,
+        regrets=regrets[0] if instances == 1 else np.concatenate(regrets),
+        pseudo_regrets=(pseudo[0] if instances == 1 else np.concatenate(pseudo)) if known else None,
         updates=np.concatenate([outcome.updates for outcome in outcomes]),
         arm_sums=np.array([outcome.arm_sums[-1] for outcome in outcomes]),
         uniform_regrets=np.array([_regret(losses, outcome, outcome.arm_sums.mean(axis=1)) for outcome in outcomes]),
@@ -305,11 +312,12 @@ def simulate(
 
 
 def _regret(losses: Losses, outcome: Outcome, sums: FloatArray) -> FloatArray:
-    """Return the regret of these sums of totals at the checkpoints, against the best arm at each checkpoint."""
-    maximize = losses.effects.maximize
-    best = outcome.arm_sums.max(axis=1) if maximize else outcome.arm_sums.min(axis=1)
-    regret: FloatArray = best - sums if maximize else sums - best
-    return regret
+    """Turn these sums of totals at the checkpoints into regrets, in place, against the best arm at each checkpoint."""
+    if losses.effects.maximize:
+        np.subtract(outcome.arm_sums.max(axis=1), sums, out=sums)
+    else:
+        sums -= outcome.arm_sums.min(axis=1)
+    return sums
 
 
 def choose(player: Any, losses: Losses, engine: str) -> tuple[str, Any]:
@@ -347,10 +355,10 @@ def choose(player: Any, losses: Losses, engine: str) -> tuple[str, Any]:
     )
     if engine == "auto":
         engine = "blocks" if exact else "loop" if form is None else "rounds"
-    if engine == "blocks" and not exact:
+    if engine in ("blocks", "cuda") and not exact:
         raise InvalidArgument(
-            "engine must not be 'blocks' unless the player is a CompositeLossWrapper with a base in kernel form, whose "
-            f"max_delay and range cover those of the losses, but got {player!r} on {losses!r}"
+            f"engine must not be {engine!r} unless the player is a CompositeLossWrapper with a base in kernel form, "
+            f"whose max_delay and range cover those of the losses, but got {player!r} on {losses!r}"
         )
     if engine == "rounds" and form is None:
         raise InvalidArgument(f"engine must not be 'rounds' unless the player has a kernel form, but got {player!r}")

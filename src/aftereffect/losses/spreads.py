@@ -78,9 +78,9 @@ def spread_delayed(params: Any, t: int, arm: int, pending: FloatArray, at: int) 
 
 def spread_weighted(params: Any, t: int, arm: int, pending: FloatArray, at: int) -> None:
     """Add values[t, arm] · weights[arm, s] for s = 0..d."""
-    value = params.values[t, arm]
-    for s in range(params.weights.shape[1]):
-        pending[at + s] += value * params.weights[arm, s]
+    value, weights, due = params.values[t, arm], params.weights[arm], pending[at:]
+    for s in range(len(weights)):
+        due[s] += value * weights[s]
 
 
 @kernel.helper

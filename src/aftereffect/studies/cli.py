@@ -55,6 +55,7 @@ def run(
     executor: Annotated[str, typer.Option(help="local, processes or dask.")] = "local",
     scheduler: Annotated[str | None, typer.Option(help="The address of a Dask scheduler.")] = None,
     workers: Annotated[int | None, typer.Option(help="How many workers; by default one per core.", min=1)] = None,
+    engine: Annotated[str, typer.Option(help="auto, or cuda: on an NVIDIA GPU (extra cuda).")] = "auto",
 ) -> None:
     """Simulate the unfinished cells. It can be stopped at any time; run it again to continue."""
     from aftereffect.engines.workload import cores
@@ -65,7 +66,8 @@ def run(
     with opened(executor, many, scheduler) as pool:
         # A scheduler's workers may be on other machines with an unknown number of cores: one thread per task.
         remote = scheduler is not None
-        results = loaded.run(folder, pool, threads=1 if remote else None, workers=None if remote else many)
+        options: dict[str, Any] = {"threads": 1 if remote else None, "workers": None if remote else many}
+        results = loaded.run(folder, pool, engine=engine, **options)
     _print_status(results, len(loaded.cells()), folder)
 
 

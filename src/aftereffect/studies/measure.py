@@ -26,7 +26,7 @@ from aftereffect.core import kernel
 from aftereffect.core.checks import FloatArray
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.core.saved import canonical
-from aftereffect.engines.simulation import Simulation, simulate, standard_error
+from aftereffect.engines.simulation import Simulation, choose, simulate, standard_error
 from aftereffect.engines.workload import Blocks
 from aftereffect.players.wrapper.coin_clean import CoinCleanWrapper
 from aftereffect.players.wrapper.wrapper import BlockWrapper, CompositeLossWrapper
@@ -73,8 +73,8 @@ class Measured(NamedTuple):
     constants: dict[str, float | None]
 
 
-def measure(cell: Cell, draws: Draws, threads: int | None) -> Measured:
-    """Simulate a cell on the losses of its group."""
+def measure(cell: Cell, draws: Draws, threads: int | None, engine: str = "auto") -> Measured:
+    """Simulate a cell on the losses of its group. engine: "cuda" applies to players that the block engine can play."""
     player = build_player(cell, draws[0])
     traced = cell["measure"] == "stability"
     # True if the player's certificate holds on these losses and can be computed from its base's last state.
@@ -89,7 +89,9 @@ def measure(cell: Cell, draws: Draws, threads: int | None) -> Measured:
     at_once = TRACE_BYTES // (24 * (cell["horizon"] // (2 * player.max_delay + 1) + 1)) if traced else share
     step = max(1, min(share, at_once))
     options: dict[str, Any] = {"seed": cell_seed(cell, "runs"), "checkpoints": cell["checkpoints"], "threads": threads}
-    options |= {"engine": "blocks" if traced else "auto", "trace": traced, "states": certified, "progress": False}
+    if traced or (engine == "cuda" and choose(player, draws[0], "auto")[0] != "blocks"):
+        engine = "blocks" if traced else "auto"
+    options |= {"engine": engine, "trace": traced, "states": certified, "progress": False}
     found: list[Simulation] = []
     moved: list[Moves] = []
     uniform = []

@@ -5,6 +5,7 @@
 Rows depend neither on the order of the cells nor on the number of workers. Only this process writes. Without an
 executor, one thread builds and writes the rows of a cell while the next cell is simulated: a run that is killed loses
 the cell being simulated and at most the one being written. The next run continues with the cells that are not on disk.
+On a GPU several groups run at a time, each in a thread: some prepare their losses while the GPU plays others.
 """
 
 import time
@@ -32,6 +33,8 @@ from aftereffect.studies.results import Finished, Folder, Results
 
 VERSIONS = {"aftereffect": VERSION, "numpy": np.__version__, "numba": numba.__version__, "python": python_version()}
 """The versions that results may depend on."""
+GROUPS = 16
+"""How many groups of cells run at a time on a GPU, at most."""
 FRAMES = 5
 """How many of the last frames of a traceback are stored."""
 
@@ -44,12 +47,14 @@ def run_cells(
     *,
     threads: int | None = None,
     workers: int | None = None,
+    engine: str = "auto",
 ) -> Results:
     """Simulate the cells that are not in the folder yet, and return the results of all cells.
 
     executor: any concurrent.futures Executor; None runs in this process. threads: of the engine, by default the number
     of cores of this machine divided by the number of workers. workers: how many units of work the executor runs at
     once, by default its number of workers.
+    engine: "auto", or "cuda": on an NVIDIA GPU, for players that the block engine can play.
     progress: True shows a bar, False none, None shows one at a terminal after a second; or a function that is called
     with the number of finished cells and the number of all cells.
 
@@ -58,11 +63,19 @@ def run_cells(
     """
     if executor is not None and not callable(getattr(executor, "submit", None)):
         raise TypeError(f"executor must be a concurrent.futures.Executor, but got {checks.shown(executor)}")
+    if checks.choice("engine", engine, ("auto", "cuda")) == "cuda":
+        from aftereffect.engines.cuda import check_available
+
+        check_available()
+        if executor is None:
+            with ThreadPoolExecutor(min(GROUPS, workers or cores()), "study-group") as pool:
+                return run_cells(cells, folder, pool, progress, threads=threads, engine=engine)
     many = 1 if executor is None else capacity(executor, workers)
     if threads is not None:
         threads = checks.integer("threads", threads, low=1)
     home = Folder(folder)
-    with home.locked():
+    # A study may let players assume a delay other than that of the losses.
+    with home.locked(), warnings.catch_warnings(action="ignore", category=AftereffectWarning):
         done = home.finished()
         left = [cell for cell in cells if cell_id(cell) not in done]
         # Cells differ widely in size, so the bar counts simulated rounds.
@@ -72,7 +85,8 @@ def run_cells(
                 stored = _run_here(home, left, threads)
             else:
                 share = threads or max(1, cores() // many)
-                batches = submitted(executor, units(groups(left), many), simulate_all, _failed, share)
+                task = partial(simulate_all, engine=engine)
+                batches = submitted(executor, units(groups(left), many), task, _failed, share)
                 stored = (home.put(finished) for batch in batches for finished in batch)
             for cell in stored:
                 bar(rounds.pop(cell))
@@ -93,7 +107,9 @@ def _run_here(home: Folder, left: Sequence[Cell], threads: int | None) -> Iterat
             yield written.result()
 
 
-def simulate_cells(cells: Sequence[Cell], threads: int | None) -> Iterator[Callable[[], Finished]]:
+def simulate_cells(
+    cells: Sequence[Cell], threads: int | None, engine: str = "auto"
+) -> Iterator[Callable[[], Finished]]:
     """Simulate cells of one group, which share their losses; yield for each cell a function that builds its rows."""
     draws = Draws(cells[0])
     for cell in cells:
@@ -101,9 +117,9 @@ def simulate_cells(cells: Sequence[Cell], threads: int | None) -> Iterator[Calla
         begun = time.perf_counter()
         found: Measured | Exception
         try:
-            # A study may let players assume a delay other than that of the losses.
+            # Again for the workers of an executor.
             with warnings.catch_warnings(action="ignore", category=AftereffectWarning):
-                found = measure(cell, draws, threads)
+                found = measure(cell, draws, threads, engine)
         except Exception as error:
             found = error
         yield partial(_finished, cell, found, taken | {"seconds": time.perf_counter() - begun})
@@ -119,9 +135,9 @@ def _finished(cell: Cell, found: Measured | Exception, taken: dict[str, Any]) ->
     return Finished(cell_id(cell), None, taken, described(found))
 
 
-def simulate_all(cells: Sequence[Cell], threads: int) -> list[Finished]:
+def simulate_all(cells: Sequence[Cell], threads: int, engine: str = "auto") -> list[Finished]:
     """Simulate cells of one group: the task of an executor's worker, which writes nothing."""
-    return [finish() for finish in simulate_cells(cells, threads)]
+    return [finish() for finish in simulate_cells(cells, threads, engine)]
 
 
 def _failed(cells: Sequence[Cell], error: Exception) -> list[Finished]:

@@ -191,12 +191,13 @@ class Study:
         *,
         threads: int | None = None,
         workers: int | None = None,
+        engine: str = "auto",
     ) -> "Results":
         """Simulate the cells that are not in the folder yet, and return all results; see `run.run_cells`."""
         checks.optional("polars", "a study", "studies")
         from aftereffect.studies.run import run_cells
 
-        return run_cells(self.cells(), folder, executor, progress, threads=threads, workers=workers)
+        return run_cells(self.cells(), folder, executor, progress, threads=threads, workers=workers, engine=engine)
 
     def results(self, folder: str | Path) -> "Results":
         """Return the results of this study in the folder, without simulating."""

@@ -12,7 +12,6 @@ after N entries; x below its last entry means that the next N coins are 0, and s
 memoryless, the rest of the gap is drawn from new bits when needed.
 """
 
-import bisect
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
@@ -28,8 +27,8 @@ from aftereffect.core.kernel import FloatState, WordState, helper
 from aftereffect.core.random import next_word
 
 LONGEST_TABLE = 1 << 16
-GUIDE_BITS = 10
-_SHIFT = np.uint64(64 - GUIDE_BITS)
+GUIDE_BITS = 12
+_SHIFT, _1 = np.uint64(64 - GUIDE_BITS), np.uint64(1)
 NEVER = np.iinfo(np.int64).max
 
 
@@ -57,12 +56,13 @@ def bernoulli(bias: float) -> Coins:
     while len(powers) < LONGEST_TABLE and power >> 120:
         power = power * r >> 128
         powers.append(min(power >> 64, (1 << 64) - 1))
-    ascending = [-threshold for threshold in powers]
-    tops = [((lead + 1) << (64 - GUIDE_BITS)) - 1 for lead in range(1 << GUIDE_BITS)]
-    guide = [bisect.bisect_left(ascending, -top) for top in tops]
+    thresholds = np.array(powers, dtype=np.uint64)
+    # The greatest x with each value of the leading bits.
+    tops = ~(np.arange((1 << GUIDE_BITS) - 1, -1, -1, dtype=np.uint64) << _SHIFT)
+    guide = len(powers) - np.searchsorted(thresholds[::-1], tops, side="right")
     return Coins(
-        owned(np.array(powers, dtype=np.uint64)),
-        owned(np.array(guide, dtype=np.int32)),
+        owned(thresholds),
+        owned(guide.astype(np.int32)),
         owned(np.empty((0, 2), dtype=np.int64)),
     )
 
@@ -110,19 +110,15 @@ def next_update(coins: Coins, rng: WordState, place: FloatState, quiet: int, lim
         place[0] += 1
         place[2] = coins.script[entry, 1]
         return int(found)
-    table = coins.thresholds
-    size = table.shape[0]
     latest = int(place[0])
     known = int(place[1])
+    size = coins.thresholds.shape[0]
     while known < limit:
-        x = next_word(rng)
-        g = int(coins.guide[x >> _SHIFT])
-        while g < size and x < table[g]:
-            g += 1
-        if g == size:
+        zeros = zeros_before_one(coins, rng)
+        if zeros == size:
             known += size
             continue
-        known += g + 1
+        known += zeros + 1
         gap = known - latest
         latest = known
         if gap > quiet:
@@ -133,6 +129,19 @@ def next_update(coins: Coins, rng: WordState, place: FloatState, quiet: int, lim
     place[0] = latest
     place[1] = known
     return 0
+
+
+@helper
+def zeros_before_one(coins: Coins, rng: WordState) -> int:
+    """Return how many zeros come before the next one; N, the length of the table, if the next N coins are zeros."""
+    table = coins.thresholds
+    size = np.uint64(table.shape[0])
+    x = next_word(rng)
+    # An unsigned index cannot count from the end, which would have to be checked.
+    g = np.uint64(coins.guide[x >> _SHIFT])
+    while g < size and x < table[g]:
+        g += _1
+    return int(np.int64(g))
 
 
 class DrawnCoins:

@@ -1,0 +1,306 @@
+"""The CUDA engine: the block engine's loop on a GPU, one thread a run, from the same kernels (`blocks.py`).
+
+What a run does is `begin_run`, `end_block` and `record` of the block engine, compiled by `numba.cuda`. Only the order
+of work differs. A thread goes through its run from the first round to the last; the state of its base lies in shared
+memory; and it draws the ends of several blocks ahead, since threads that run in step wait for the one that draws most
+often. Where a block adds up the totals of many rounds, D and W lie arm by arm in the GPU's memory, so that consecutive
+rounds of an arm share a sector. Runs are divided into waves, several of which are on the GPU at a time: the results of
+one are fetched while the next are played.
+
+Coins come out as on the CPU, to the last bit, and so does the number of updates. Everything else is computed by the
+same operations, except that the compiler may contract a multiplication and an addition into one rounding: states differ
+in their last bits, and in the long run a run may come to play other arms. Regret agrees in law.
+
+Besides `core/jit.py` this is the only module that imports numba, and it is imported when it is asked for. It needs an
+NVIDIA GPU with its driver, and the extra `cuda`. With NUMBA_ENABLE_CUDASIM=1 in the environment, numba's
+simulator interprets the kernels without a GPU, slowly: for tests.
+"""
+
+import functools
+import importlib
+import threading
+import weakref
+from typing import Any
+
+import llvmlite.ir
+import numpy as np
+from numba import config, cuda
+
+from aftereffect.core import jit, kernel, random
+from aftereffect.core.errors import InvalidArgument
+from aftereffect.core.kernel import FloatState, WordState
+from aftereffect.engines.blocks import DUE, LANE, PLACE, UPDATES, begin_run, end_block, record
+from aftereffect.engines.prefix_sums import prepare_owed, prepare_rows
+from aftereffect.engines.workload import Outcome, Plan
+from aftereffect.losses.protocol import Losses
+from aftereffect.players.wrapper.coins import NEVER, Coins, zeros_before_one
+
+# Registers to a thread.
+REGISTERS = 128
+# Blocks whose ends a thread draws at once.
+AHEAD = 16
+# Runs to a wave, and waves on the GPU at a time.
+WAVE, WAVES = 1 << 15, 8
+# A block of threads may have so much shared memory.
+SHARED = 48 << 10
+# Rounds are 32-bit numbers where they are drawn ahead.
+LONGEST = 1 << 30
+# Memory left for the driver and what numba allocates itself.
+SPARE = 256 << 20
+# A quotient by so large a number is 0.
+MOST = 1e300
+
+# D and W on the GPU, with the player's d.
+_tables: "weakref.WeakKeyDictionary[Losses, tuple[int, Any]]" = weakref.WeakKeyDictionary()
+# numba's records of the GPU's memory are not made for threads.
+_lock = threading.Lock()
+# To free memory is to wait for all that runs on the GPU: let numba do so seldom. A few runs are no reason to warn.
+config.CUDA_DEALLOCS_COUNT, config.CUDA_LOW_OCCUPANCY_WARNINGS = 1000, 0
+
+
+def simulate_cuda(plan: Plan, player: Any) -> Outcome:
+    """Run a plan block by block on the GPU."""
+    check_available()
+    if plan.trace:
+        raise InvalidArgument("trace must be False with engine 'cuda', which keeps no blocks, but got True")
+    losses, n_arms, points = plan.losses, plan.losses.n_arms, len(plan.checkpoints)
+    window = kernel.BLOCKS[type(player)].window(player)
+    size = kernel.BANDITS[type(player.base)].size(n_arms)
+    # D and W twice, once each way round, and the charges at the checkpoints. For a run its coins and arms, its updates,
+    # its curves, and its base's state if that is asked for.
+    taken = 8 * n_arms * (4 * (losses.horizon + 1) + points * (losses.max_delay + 1))
+    wave = room(taken) // (WAVES * (64 + 8 + 16 * points + (8 * size if plan.states else 0)))
+    if wave < 1 or losses.horizon > LONGEST:
+        raise InvalidArgument(
+            f"losses must have at most {LONGEST} rounds and fit the GPU's memory with engine 'cuda', but got "
+            f"{losses.horizon} rounds of {n_arms} arms, {taken / 2**30:.1f} GiB"
+        )
+    wave = min(wave, plan.runs, WAVE)
+    rows = prepare_rows(losses, window, plan.threads, by_arm=True)
+    sums, owed = prepare_owed(losses, rows, plan.checkpoints, plan.threads)
+    stream = cuda.stream()
+    with _lock:
+        function, threads = play_function(n_arms, size, window == 0)
+        if config.ENABLE_CUDASIM:
+            play = cuda.jit(function)
+        else:
+            register_quotient()
+            play = jit.compiled(function, player, decorator=cuda.jit, options={"max_registers": REGISTERS})
+        table = table_of(losses, window, rows, stream)
+        arrays = (plan.checkpoints, sums, owed, plan.gaps)
+        coins = type(player.coins)(*(cuda.to_device(array, stream) for array in player.coins))
+        world = player._replace(coins=coins), losses.horizon, table, *(cuda.to_device(a, stream) for a in arrays)
+        stream.synchronize()
+    outcome = Outcome(
+        np.empty((plan.runs, points)),
+        np.zeros((plan.runs, points)),
+        np.empty(plan.runs, dtype=np.int64),
+        sums,
+        None,
+        np.empty((plan.runs, size)) if plan.states else None,
+    )
+    wanted = [outcome.updates, outcome.losses, outcome.pseudo if plan.gaps.any() else None, outcome.states]
+
+    def launch(first: int) -> tuple[slice, Any, list[Any]]:
+        part, flow = slice(first, min(first + wave, plan.runs)), cuda.stream()
+        count = part.stop - first
+        words = random.streams(plan.seed, plan.first_run + first, count)
+        with _lock:
+            given = cuda.to_device(words, flow)
+            updates = cuda.device_array(count, np.int64, stream=flow)
+            curves = [cuda.device_array((count, points), np.float64, stream=flow) for _ in range(2)]
+            states = cuda.device_array((count if plan.states else 0, size), np.float64, stream=flow)
+            play[-(-count // threads), threads, flow](*world, given, updates, *curves, states)
+        return part, flow, [updates, *curves, states]
+
+    def fetch(part: slice, flow: Any, found: list[Any]) -> None:
+        for array, device in zip(wanted, found, strict=True):
+            if array is not None:
+                device.copy_to_host(array[part], flow)
+        flow.synchronize()
+        with _lock:
+            found.clear()
+        plan.advanced((part.stop - part.start) * losses.horizon)
+
+    waves = [launch(first) for first in range(0, min(plan.runs, WAVES * wave), wave)]
+    for first in range(WAVES * wave, plan.runs, wave):
+        fetch(*waves.pop(0))
+        waves.append(launch(first))
+    for each in waves:
+        fetch(*each)
+    return outcome
+
+
+def check_available() -> None:
+    """Raise an error that says what is missing where there is no GPU to run on."""
+    if not cuda.is_available():
+        raise InvalidArgument(
+            "engine must not be 'cuda' without an NVIDIA GPU, its driver and the extra 'cuda' "
+            "(pip install 'aftereffect[cuda]'), but numba finds no GPU that it can use"
+        )
+
+
+def room(taken: int) -> int:
+    """Return how many bytes of the GPU's memory are free for runs."""
+    free = cuda.current_context().get_memory_info()[0]
+    # The simulator has memory without end.
+    return int(min(free, 1 << 50)) - taken - SPARE
+
+
+def table_of(losses: Losses, window: int, rows: Any, stream: Any) -> Any:
+    """Return D and W on the GPU: as table[t, arm, 0 or 1], or the other way round if a block reads many rows."""
+    known = _tables.get(losses)
+    if known is None or known[0] != window:
+        table = cuda.to_device(rows.T, stream)
+        if window > 0:
+            turned = cuda.device_array(rows.shape, np.float64, stream=stream)
+            transpose_kernel()[-(-rows.shape[0] // 256), 256, stream](table, turned)
+            table = turned
+        known = _tables[losses] = window, table
+    return known[1]
+
+
+@functools.cache
+def transpose_kernel() -> Any:
+    """Return the kernel that turns an array's axes round, a thread for each index of the last."""
+
+    def transpose(given: Any, turned: Any) -> None:
+        t = cuda.grid(1)
+        if t < given.shape[2]:
+            for i in range(given.shape[1]):
+                for j in range(given.shape[0]):
+                    turned[t, i, j] = given[j, i, t]
+
+    return cuda.jit(transpose)
+
+
+@functools.cache
+def register_quotient() -> None:
+    """Let kernels divide as the GPU does for numbers that are neither large nor small, without a branch for those."""
+    extending = importlib.import_module("numba.cuda.extending")
+
+    def approximate(context: Any, y: Any) -> Any:
+        def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            kind = llvmlite.ir.FunctionType(arguments[0].type, [arguments[0].type])
+            return builder.call(builder.module.declare_intrinsic("llvm.nvvm.rcp.approx.ftz.d", (), kind), arguments)
+
+        return y(y), emit
+
+    inverse = extending.intrinsic(approximate)
+
+    def quotient(a: Any, b: Any) -> Any:
+        def divide(a: float, b: float) -> float:
+            a, b = float(a), float(b)
+            r = inverse(b)
+            error = cuda.fma(-b, r, 1.0)
+            r = cuda.fma(r, cuda.fma(error, error, error), r)
+            q = a * r
+            q = cuda.fma(r, cuda.fma(-b, q, a), q)
+            return 0.0 if b >= MOST else q
+
+        return divide
+
+    extending.overload(kernel.quotient, jit_options=jit.INLINED, strict=False, target="cuda")(quotient)
+
+
+@kernel.helper
+def next_updates(
+    coins: Coins, rng: WordState, place: FloatState, quiet: int, limit: int, ends: Any, gaps: Any
+) -> int:
+    """Write the next update rounds with their gaps, as many as there is room for, and return how many there are.
+
+    As `coins.next_update`, which finds them one by one: for threads that run in step, where each would wait at every
+    block for the one that needs the most draws.
+    """
+    if coins.script.shape[0] > 0:
+        entry = int(place[0])
+        if coins.script[entry, 0] == NEVER:
+            return 0
+        place[0] += 1
+        ends[0], gaps[0] = coins.script[entry, 0], coins.script[entry, 1]
+        return 1
+    # 32-bit arithmetic is faster on a GPU.
+    latest, known, count = np.int32(place[0]), np.int32(place[1]), np.int32(0)
+    size, last, room = np.int32(coins.thresholds.shape[0]), np.int32(limit), np.int32(ends.shape[0])
+    while known < last and count < room:
+        zeros = np.int32(zeros_before_one(coins, rng))
+        # No branches, which would part threads that run in step.
+        one = zeros < size
+        known = np.int32(known + zeros + one)
+        gap = np.int32(known - latest)
+        ends[count] = known
+        gaps[count] = gap
+        count = np.int32(count + (one & (gap > quiet)))
+        latest = known if one else latest
+    place[0] = latest
+    place[1] = known
+    return int(count)
+
+
+@functools.cache
+def play_function(n_arms: int, size: int, turned: bool) -> tuple[Any, int]:
+    """Return what a thread does, for K arms and a base whose state has `size` numbers, and the threads to a block.
+
+    Both are constants of the compiled code, so that loops over arms are unrolled. turned: D and W lie arm by arm.
+    """
+    # Odd numbers, so that threads use different banks.
+    stride, row = size | 1, AHEAD + 1
+    own = 8 * stride + 4 * row
+    threads = next((many for many in (128, 64) if own * many <= SHARED), 32)
+    shared = own * threads <= SHARED
+
+    def play(
+        player: Any,
+        horizon: int,
+        table: Any,
+        checkpoints: Any,
+        sums: Any,
+        owed: Any,
+        gaps: Any,
+        words: Any,
+        updates: Any,
+        losses: Any,
+        pseudo: Any,
+        states: Any,
+    ) -> None:
+        run = cuda.grid(1)
+        if shared and turned:
+            # Strided: the compiler then reads numbers again rather than keep more of them than there are registers.
+            state = cuda.shared.array((size, threads), np.float64)[:, cuda.threadIdx.x]
+        elif shared:
+            state = cuda.shared.array((threads, stride), np.float64)[cuda.threadIdx.x]
+        else:
+            state = cuda.local.array(size, np.float64)
+        if run >= updates.shape[0]:
+            return
+        lane = cuda.local.array(LANE, np.float64)
+        own = cuda.local.array((2, 4), np.uint64)
+        ends = cuda.shared.array((threads, row), np.int32)[cuda.threadIdx.x, :AHEAD]
+        lengths = cuda.local.array(AHEAD, np.int32)
+        for i in range(LANE):
+            lane[i] = 0.0
+        for stream in range(2):
+            for i in range(4):
+                own[stream, i] = words[run, stream, i]
+        rows = table.T if turned else table
+        quiet = kernel.block_quiet(player)
+        begin_run(player, n_arms, checkpoints[0], state, own, lane)
+        known = at = 0
+        while True:
+            if at == known:
+                known = next_updates(player.coins, own[random.COINS], lane[PLACE:], quiet, horizon, ends, lengths)
+                at = 0
+            # No end up to the horizon: the block lasts.
+            lasts = known == 0 or ends[at] > horizon
+            stop = horizon if lasts else ends[at]
+            if lane[DUE] <= stop:
+                record(lane, stop, rows, checkpoints, sums, owed, gaps, losses[run], pseudo[run])
+            if lasts:
+                break
+            end_block(player, n_arms, stop, lengths[at], rows, gaps, state, own, lane)
+            at += 1
+        updates[run] = int(lane[UPDATES])
+        for i in range(states.shape[1] if states.shape[0] > 0 else 0):
+            states[run, i] = state[i]
+
+    return play, threads
