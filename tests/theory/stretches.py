@@ -45,6 +45,11 @@ class Mean(NamedTuple):
     squares: Any
 
 
+def arms_played(ends: list[int], blocks: tuple[Block, ...]) -> list[int]:
+    """The arm of each round up to the last end of a block."""
+    return [blocks[sum(end < t for end in ends)].arm for t in range(1, max(ends, default=0) + 1)]
+
+
 class Play:
     """components[t−1, s, i]; lo, hi, sign: the range, and −1 for rewards; missing: rounds without a report."""
 
@@ -106,8 +111,8 @@ class Play:
     def heard(self, rounds: tuple[int, ...]) -> bool:
         return not any(t in self.missing for t in rounds)
 
-    def feed(self, rounds: tuple[int, ...]) -> tuple[Any, float, float, float]:
-        """The losses of all arms, weight, offset and top of an update."""
+    def feed(self, rounds: tuple[int, ...], before: list[int]) -> tuple[Any, float, float, float]:
+        """The losses of all arms, weight, offset and top of an update. before: the arms up to its block."""
         d, span, m = self.d, self.hi - self.lo, len(rounds)
         scale = 2 * d + 1 if self.windows else self.C
         best = self.lo if self.sign > 0.0 else self.hi
@@ -116,25 +121,31 @@ class Play:
         return losses, m / scale, -self.sign * d * best / (span * scale), (m + d) / scale
 
     def means(self) -> Mean:
-        found = [np.zeros(self.K) for _ in Mean._fields]
+        return Mean(*self.averages())
+
+    def averages(self) -> list[Any]:
+        """The mean of each number that `show` returns."""
+        found: list[Any] = []
         for stretches, chance in self.schedules().items():
             for part, values in self.histories(stretches):
+                found = found or [np.zeros(self.K) for _ in values]
                 for total, value in zip(found, values, strict=True):
                     total += chance * part * np.asarray(value)
-        return Mean(*found)
+        return found
 
-    def histories(self, stretches: tuple[Fed, ...]) -> Iterator[tuple[float, Mean]]:
+    def histories(self, stretches: tuple[Fed, ...]) -> Iterator[tuple[float, Any]]:
         """Every sequence of arms of one schedule, with its probability and what it shows."""
         updates = [(t, rounds) for t, rounds in stretches if t <= self.T and self.heard(rounds)]
+        ends = [t for t, _ in updates]
 
         def play(n: int, chance: float, blocks: tuple[Block, ...], state: State, seen: Any) -> Any:
             q = distribution(state.losses, state.rate)
             for arm in range(self.K):
                 now = (*blocks, Block(arm, state))
                 if n == len(updates):
-                    yield chance * q[arm], self.show(stretches, [t for t, _ in updates], now, seen)
+                    yield chance * q[arm], self.show(stretches, ends, now, seen)
                     continue
-                losses, weight, offset, top = self.feed(updates[n][1])
+                losses, weight, offset, top = self.feed(updates[n][1], arms_played(ends[:n], blocks))
                 done = step(state, arm, float(losses[arm]), weight, offset, top, self.exact)
                 paid = math.fsum(x * y for x, y in zip(q, done.estimates, strict=True))
                 added = (done.cost + done.penalty, done.moved * (updates[n][0] < self.T), paid, top * top)
@@ -142,21 +153,21 @@ class Play:
 
         yield from play(0, 1.0, (), State((0.0,) * self.K, self.first_rate), np.zeros(4))
 
-    def show(self, stretches: tuple[Fed, ...], ends: list[int], blocks: tuple[Block, ...], seen: Any) -> Mean:
+    def show(self, stretches: tuple[Fed, ...], ends: list[int], blocks: tuple[Block, ...], seen: Any) -> Any:
         d, T = self.d, self.T
-        arms = [blocks[sum(end < t for end in ends)].arm for t in range(1, T + 1)]
+        arms = arms_played([*ends, T], blocks)
         gained = self.sign * (self.totals(arms)[:, None] - self.rho)
         old = np.array([self.rho[t - 1, arms[t - d - 1]] for t in range(d + 1, T + 1)])
         fresh, void = np.zeros(self.K), np.zeros(self.K)
         for _, rounds in stretches:
-            losses = self.feed(rounds)[0]
+            losses = self.feed(rounds, arms[: max((end for end in ends if end < rounds[0]), default=0)])[0]
             into = fresh if self.heard(rounds) else void
             into += losses[arms[rounds[-1] - 1]] - losses
         base, moved, paid, squares = seen
         base += self.h * self.first_rate
         state, virtual, extra = blocks[-1].state, base, 0.0
         if stretches and stretches[-1][0] > T and self.heard(stretches[-1][1]):
-            losses, weight, offset, extra = self.feed(stretches[-1][1])
+            losses, weight, offset, extra = self.feed(stretches[-1][1], arms[: max(ends, default=0)])
             done = step(state, arms[-1], float(losses[arms[-1]]), weight, offset, extra, self.exact)
             virtual += done.cost + done.penalty
         return Mean(

@@ -148,8 +148,8 @@ def test_every_step_on_searched_losses(share: Callable[[Play, Mean], float]) -> 
 class Means(Play):
     """The same game, with the mean of a stretch in place of its sum."""
 
-    def feed(self, rounds: tuple[int, ...]) -> tuple[Any, float, float, float]:
-        losses, weight, offset, top = super().feed(rounds)
+    def feed(self, rounds: tuple[int, ...], before: list[int]) -> tuple[Any, float, float, float]:
+        losses, weight, offset, top = super().feed(rounds, before)
         return losses / len(rounds), weight / len(rounds), offset, top
 
 

@@ -7,6 +7,7 @@
     sharp       Theorem 4 with smaller constants, and the best β and η for it
     multiplier  the distribution that FTRL with Tsallis entropy plays (Lemmas 12 and 13)
     adaptive    FTRL with a rate adapted to its costs, and the wrapper around it: certificates, worst cases
+    tails       bounds for effects that last longer than the player is told
 """
 
 from aftereffect.theory.adaptive import adaptive_mass_moved as adaptive_mass_moved
@@ -49,6 +50,9 @@ from aftereffect.theory.sharp import tsallis_stability_sharp as tsallis_stabilit
 from aftereffect.theory.sharp import tsallis_tuning_sharp as tsallis_tuning_sharp
 from aftereffect.theory.sharp import tsallis_wrapper_bound as tsallis_wrapper_bound
 from aftereffect.theory.sharp import wrapper_regret_bound_sharp as wrapper_regret_bound_sharp
+from aftereffect.theory.tails import alike_bound as alike_bound
+from aftereffect.theory.tails import seen_share as seen_share
+from aftereffect.theory.tails import tail_bound as tail_bound
 from aftereffect.theory.tuning import corollary_bound as corollary_bound
 from aftereffect.theory.tuning import corollary_learning_rate as corollary_learning_rate
 from aftereffect.theory.tuning import exp3_learning_rate as exp3_learning_rate
