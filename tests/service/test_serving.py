@@ -30,12 +30,12 @@ PLAIN: dict[str, Any] = {"trust_env": False, "timeout": 60}
 
 
 @contextlib.contextmanager
-def process(store: str, **settings: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+def process(store: str, program: str = PROGRAM, **settings: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """Serve from a process of its own, set up by environment variables; yields it and its address."""
     wanted = {"port": "0", "store": store, **settings}
     variables = {**os.environ, "PYTHONPATH": HERE} | {f"AFTEREFFECT_{name.upper()}": wanted[name] for name in wanted}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    with subprocess.Popen([sys.executable, "-c", PROGRAM], env=variables, **pipes) as running:
+    with subprocess.Popen([sys.executable, "-c", program], env=variables, **pipes) as running:
         try:
             line = running.stdout.readline()
             assert line.startswith("Aftereffect is at http://"), (line, running.stderr.read())

@@ -98,14 +98,15 @@ def test_a_store_in_trouble_says_so_and_is_logged(call: Api, monkeypatch, caplog
 
 def test_where_the_store_is_stays_in_the_log(call: Api, monkeypatch, caplog):
     path = call.create()
-    words = "the store's file '{}' was removed or replaced: nothing was kept; connection to \"{}\" failed"
-    places = "/srv/data/shop.db", "/run/postgresql/.s.PGSQL.5432"
+    words = "the store's file '{}' was removed or replaced: nothing was kept; connection to \"{}\" failed; "
+    words += "connection to server at {} failed: refused; failed to resolve host {}: not known"
+    places = "/srv/data/shop.db", "/run/postgresql/.s.PGSQL.5432", '"10.0.0.3", port 5432', "'db.internal'"
 
     async def troubled(*_):
         raise Refused("busy", words.format(*places))
 
     monkeypatch.setattr(call.store, "aperform", troubled)
-    assert problem(call("POST", f"{path}/ask"), 503, "busy") == words.format("…", "…")
+    assert problem(call("POST", f"{path}/ask"), 503, "busy") == words.format(*"…" * 4)
     [record] = [record for record in caplog.records if record.message == "refused"]
     assert record.facts["detail"] == words.format(*places)
 

@@ -19,7 +19,8 @@ from aftereffect.service.api.telemetry import LOGGER, route_of
 from aftereffect.service.errors import Refused, sentence
 
 MEDIA_TYPE = "application/problem+json"
-PATH = re.compile(r"(?:/[^\s/'\":;,]+){2,}")
+# Paths, and the address of a database that cannot be reached, as its driver writes it.
+PLACE = re.compile(r"""(?:/[^\s/'":;,]+){2,}|(?<=at )"[^"]*"(?: \([^)]*\))?, port \d+|(?<=host )'[^']*'""")
 
 
 def refusal(error: Exception) -> Refused:
@@ -43,8 +44,8 @@ def refusal(error: Exception) -> Refused:
 
 
 def problem_of(refused: Refused) -> dict[str, Any]:
-    """Return the fields of a problem document; file paths in the detail of a server error are replaced by "…"."""
-    return refused.problem() | ({"detail": PATH.sub("…", refused.detail)} if refused.status >= 500 else {})
+    """Return the fields of a problem document; in the detail of a server error, places are replaced by "…"."""
+    return refused.problem() | ({"detail": PLACE.sub("…", refused.detail)} if refused.status >= 500 else {})
 
 
 def response(error: Exception) -> Response:

@@ -4,15 +4,20 @@ On SIGINT or SIGTERM the server accepts no new requests, completes those in prog
 Every acknowledged write is durable, so a SIGKILL loses only responses that were not sent yet.
 """
 
+import asyncio
 import gc
+import logging
 import resource
 import signal
 import socket
 import sys
 import threading
 from collections.abc import Callable
+from typing import Any
 
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.service.api.app import create_app
@@ -25,6 +30,7 @@ from aftereffect.service.store.store import Store
 ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 OWN_FILES = 100
 """File descriptors reserved for the database and logs; the rest are for connections."""
+_log = logging.getLogger(__name__)
 
 
 def announce(address: str) -> None:
@@ -86,22 +92,39 @@ def address_of(config: Config, listener: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
+class _Refusal(asyncio.Protocol):
+    """Closes a connection beyond the limit, so that the database can still open files, and logs it."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Answer before the request was read, and close."""
+        _log.warning("a connection was refused: too many are open, or send no complete request")
+        if isinstance(transport, asyncio.WriteTransport):
+            transport.write(b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\n\r\n")
+        transport.close()
+
+
 def _server(store: Store, config: Config) -> uvicorn.Server:
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    most = files - OWN_FILES if files > 2 * OWN_FILES else OWN_FILES
+
+    def protocol(**given: Any) -> asyncio.Protocol:
+        if files != resource.RLIM_INFINITY and len(given["server_state"].connections) >= most:
+            return _Refusal()
+        # httptools is faster, but accepts request headers of any length; h11 closes the connection at 64 KiB.
+        return HttpToolsProtocol(**given) if config.on_loopback else H11Protocol(**given)
+
+    kind: Any = protocol
     settings = uvicorn.Config(
         create_app(store, config),
         log_config=None,
         # Uvicorn's access log would contain query strings; the app has its own log and metrics.
         access_log=False,
         lifespan="off",
-        # httptools is faster, but accepts request headers of any length; h11 closes the connection at 64 KiB.
-        http="httptools" if config.on_loopback else "h11",
+        http=kind,
         ws="none",
         server_header=False,
         # Any client could forge a proxy's headers.
         proxy_headers=False,
-        # Above this limit requests are answered with 503 and logged; otherwise connections would be reset.
-        limit_concurrency=None if files == resource.RLIM_INFINITY else max(files - OWN_FILES, OWN_FILES),
         timeout_graceful_shutdown=config.stop_seconds,
     )
     return uvicorn.Server(settings)
