@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from aftereffect.core.errors import InvalidState as InvalidState
     from aftereffect.core.errors import InvalidTotal as InvalidTotal
     from aftereffect.core.errors import OutOfTurn as OutOfTurn
+    from aftereffect.engines.delay import DelayChoice as DelayChoice
+    from aftereffect.engines.delay import choose_delay as choose_delay
     from aftereffect.engines.simulation import Simulation as Simulation
     from aftereffect.engines.simulation import compare as compare
     from aftereffect.engines.simulation import plot as plot
@@ -75,6 +77,7 @@ _HOMES = {
     "CoinsExhausted": "core.errors",
     "CompositeLossWrapper": "players.wrapper.wrapper",
     "CompositeLosses": "losses.composite",
+    "DelayChoice": "engines.delay",
     "Exp3": "bandits.exp3",
     "Exp3IX": "bandits.exp3_ix",
     "History": "losses.replay",
@@ -99,6 +102,7 @@ _HOMES = {
     "TsallisINF": "bandits.tsallis_inf",
     "UCB1": "bandits.ucb1",
     "Uniform": "bandits.uniform",
+    "choose_delay": "engines.delay",
     "compare": "engines.simulation",
     "default_player": "players.default",
     "hard": "losses.hard",

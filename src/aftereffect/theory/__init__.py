@@ -53,6 +53,7 @@ from aftereffect.theory.sharp import wrapper_regret_bound_sharp as wrapper_regre
 from aftereffect.theory.tails import alike_bound as alike_bound
 from aftereffect.theory.tails import seen_share as seen_share
 from aftereffect.theory.tails import tail_bound as tail_bound
+from aftereffect.theory.tails import tail_price as tail_price
 from aftereffect.theory.tuning import corollary_bound as corollary_bound
 from aftereffect.theory.tuning import corollary_learning_rate as corollary_learning_rate
 from aftereffect.theory.tuning import exp3_learning_rate as exp3_learning_rate

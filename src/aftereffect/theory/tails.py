@@ -14,17 +14,31 @@ from aftereffect.core.checks import FloatArray
 from aftereffect.core.errors import InvalidArgument
 
 
-def tail_bound(bound: float, tail: float, direction: str = "minimize") -> float:
-    """Return a bound on R_T if effects have tails: bound + 2E for losses, bound + E for rewards.
+def tail_price(direction: str = "minimize", low: float = 0.0, high: float = 1.0) -> float:
+    """Return the factor of E, the sum of the tails, in `tail_bound`: 2 for losses, 1 for rewards, 5 for either sign.
+
+    direction, low, high: as for players. Negative losses count as rewards, and negative rewards as losses.
+
+    >>> tail_price(), tail_price("maximize"), tail_price("maximize", low=-1.0), tail_price("maximize", -1.0, 0.0)
+    (2.0, 1.0, 5.0, 2.0)
+    """
+    lo, hi, maximize = effects.effects(direction, low, high)
+    if lo < 0.0 < hi:
+        return 5.0
+    return 1.0 if maximize == (lo == 0.0) else 2.0
+
+
+def tail_bound(bound: float, tail: float, direction: str = "minimize", low: float = 0.0, high: float = 1.0) -> float:
+    """Return a bound on R_T if effects have tails: bound + 2E for losses; see `tail_price` for other effects.
 
     bound: a bound on R_T for effects without tails, such as `stretch_worst_case` or the mean of a certificate. E =
-    `tail`: the sum over all rounds of the largest tail of any arm. Effects must not be negative.
+    `tail`: the sum over all rounds of the largest tail of any arm; if effects change sign, of the absolute values of
+    its components. Both are in units of the range.
 
     >>> tail_bound(bound=100.0, tail=10.0), tail_bound(bound=100.0, tail=10.0, direction="maximize")
     (120.0, 110.0)
     """
-    checks.choice("direction", direction, effects.DIRECTIONS)
-    price = 1.0 if direction == "maximize" else 2.0
+    price = tail_price(direction, low, high)
     return checks.real("bound", bound, infinite=True) + price * checks.real("tail", tail, low=0.0)
 
 
@@ -78,7 +92,7 @@ def _attributed(length: int, max_delay: int, update_probability: float) -> Float
     d = checks.integer("max_delay", max_delay, low=0)
     beta = checks.real("update_probability", update_probability, above=0.0, high=1.0)
     p = beta * (1.0 - beta) ** d
-    seen = np.ones(length)
+    seen = [1.0] * length
     for s in range(d + 1, length):
         seen[s] = max(seen[s - 1] - p * seen[s - 1 - d], 0.0)
-    return seen
+    return np.array(seen)

@@ -1,0 +1,239 @@
+"""`choose_delay`: which d to tell a player if effects fade, with the bound for every d.
+
+A longer d makes blocks longer, a shorter one leaves more of an effect to arrive later, where it may be credited to
+another arm. docs/theory/soft_windows.md has the bounds.
+"""
+
+import math
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from aftereffect import theory
+from aftereffect.core import checks
+from aftereffect.core.checks import FloatArray
+from aftereffect.core.errors import AftereffectWarning, InvalidArgument
+from aftereffect.core.text import amount, facts_table
+from aftereffect.engines.simulation import simulate
+from aftereffect.losses.spreads import kernels
+from aftereffect.losses.tables import iid
+from aftereffect.players.default import default_player
+from aftereffect.players.wrapper.certificate import informative_from
+from aftereffect.theory.tails import checked_weights
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+ASSUMPTIONS = ("anything", "alike")
+EVERY, MOST = 32, 64
+"""Each d below EVERY is in the table; longer ones are on a grid, of at most MOST values in all."""
+NEGLIGIBLE = 1e-4
+"""With a half-life, the share of an effect that is left after the longest d of the table."""
+
+
+@dataclass(frozen=True, eq=False)
+class DelayChoice:
+    """A choice of d, with one entry in each array for every d that was considered.
+
+    max_delay: the d with the least bound at the horizon. If no bound is below half of the largest possible regret
+    there, or no horizon is given, the d whose bound is below it first: bounds that are hardly below the largest regret
+    prefer a d with which nothing can be learned. assume: "anything" or "alike". delays: the values of d. inside: the
+    share of an effect that arrives up to d rounds after the action, for the arm with the smallest. bounds: on the
+    regret at the horizon, in units of effects; NaN without a horizon. since: the first round at which the bound is
+    below half of the largest possible regret; infinite if there is none. regrets: the simulated regret, None unless
+    `runs` are given.
+    """
+
+    max_delay: int
+    assume: str
+    n_arms: int
+    horizon: int | None
+    delays: NDArray[np.int64] = field(repr=False)
+    inside: FloatArray = field(repr=False)
+    bounds: FloatArray = field(repr=False)
+    since: FloatArray = field(repr=False)
+    regrets: FloatArray | None = field(default=None, repr=False)
+
+    @property
+    def place(self) -> int:
+        """The index of the chosen d in the arrays."""
+        return int(np.flatnonzero(self.delays == self.max_delay)[0])
+
+    def to_frame(self) -> "pd.DataFrame":
+        """Return one row per d, as a pandas frame (extra `frames`)."""
+        found: pd.DataFrame = checks.optional("pandas", "to_frame", "frames").DataFrame(self._columns())
+        return found
+
+    def _columns(self) -> dict[str, Any]:
+        columns = {"d": self.delays, "inside": self.inside, "bound": self.bounds, "since": self.since}
+        return columns if self.regrets is None else columns | {"regret": self.regrets}
+
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
+        """Plot the bound, and the simulated regret if there is one, by d; return the axes: `ax`, or new ones."""
+        if ax is None:
+            plt = checks.optional("matplotlib.pyplot", "plot", "plots")
+            _, ax = plt.subplots(figsize=(7, 4.2), layout="constrained")
+        if self.horizon is None:
+            ax.plot(self.delays, self.since, "o-", label="bound below half of the largest regret from this round on")
+        else:
+            ax.plot(self.delays, self.bounds, "o-", label="bound")
+        if self.regrets is not None:
+            ax.plot(self.delays, self.regrets, "s--", label="simulated regret")
+        ax.axvline(self.max_delay, color="0.75", lw=3, zorder=1, label=f"chosen: d = {self.max_delay}")
+        ax.set_xlabel("d that the player is told")
+        ax.set_ylabel("round" if self.horizon is None else f"regret after {self.horizon:,} rounds")
+        ax.set_yscale("log")
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.legend(frameon=False)
+        return ax
+
+    def _facts(self) -> dict[str, str]:
+        k = self.place
+        facts = {"max_delay": str(self.max_delay), "assume": self.assume, "inside": f"{self.inside[k]:.1%}"}
+        if self.horizon is not None:
+            facts["bound"] = f"{amount(self.bounds[k])} after {self.horizon:,} rounds"
+        since = "never" if math.isinf(self.since[k]) else f"from round {self.since[k]:,.0f}"
+        facts["below half of the largest regret"] = since
+        return facts if self.regrets is None else facts | {"simulated regret": amount(self.regrets[k])}
+
+    def __repr__(self) -> str:
+        return f"DelayChoice({', '.join(f'{name}: {fact}' for name, fact in self._facts().items())})"
+
+    def __str__(self) -> str:
+        """Return the table, with about a dozen of its rows; without a horizon, with `since` in place of the bound."""
+        lines = [f"{'d':>7} {'inside':>7} {'since' if self.horizon is None else 'bound':>13}"]
+        lines[0] += "" if self.regrets is None else f" {'regret':>9}"
+        shown = {*range(0, len(self.delays), max(1, len(self.delays) // 8)), self.place - 1, self.place, self.place + 1}
+        for k in sorted(shown & {*range(len(self.delays))}):
+            bound = self.bounds[k] if self.horizon is not None else self.since[k]
+            line = f"{self.delays[k]:>7} {self.inside[k]:>7.1%} {amount(bound):>13}"
+            line += "" if self.regrets is None else f" {amount(self.regrets[k]):>9}"
+            lines.append(line + (" <- chosen" if k == self.place else ""))
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        return facts_table(self._facts())
+
+
+def choose_delay(
+    *,
+    n_arms: int,
+    half_life: float | None = None,
+    weights: ArrayLike | None = None,
+    curves: ArrayLike | None = None,
+    horizon: int | None = None,
+    assume: str = "anything",
+    direction: str = "minimize",
+    low: float = 0.0,
+    high: float = 1.0,
+    runs: int = 0,
+    means: Sequence[float] | None = None,
+    seed: int = 0,
+) -> DelayChoice:
+    """Return the d to tell the default player, with the bound for every d.
+
+    Give one of half_life: in rounds, every effect fades by half in this time; weights: the shares of an effect that
+    arrive 0, 1, ... rounds after the action, for all arms; curves: such weights for each arm, shape (K, lags).
+    horizon: T, open-ended if None.
+    assume: "anything": what arrives later than d is credited to the wrong arm at worst. "alike": the effects of all
+        arms arrive by the same weights, whatever they are. What others still owe is then the same for every arm, and
+        a short d is cheap. This is an assumption: if it is wrong, a short d can be ruinous.
+    direction, low, high: as for the player, which needs out_of_range="clip".
+    runs: also simulate so many runs for each d, on Bernoulli effects that arrive by these weights. means: the means
+        of the arms; by default the first arm is better by 0.2. seed: of the simulation.
+
+    >>> choose_delay(half_life=3, n_arms=5, horizon=50_000).max_delay > 10
+    True
+    >>> choose_delay(half_life=3, n_arms=5, horizon=50_000, assume="alike")    # doctest: +ELLIPSIS
+    DelayChoice(max_delay: 0, assume: alike, inside: 20.6%, bound: ... after 50,000 rounds, ...)
+    """
+    K, T = checks.integer("n_arms", n_arms, low=2), horizon
+    if T is not None:
+        checks.integer("horizon", T, low=1)
+    checks.choice("assume", assume, ASSUMPTIONS)
+    rows = _rows(K, half_life, weights, curves)
+    if assume == "alike" and not np.allclose(rows, rows[0]):
+        got = checks.shown(curves)
+        raise InvalidArgument(f"curves must be the same for all arms if assume is 'alike', but got {got}")
+    longest = rows.shape[1] - (1 if half_life is None else 2)
+    grid = np.concatenate([np.arange(EVERY), np.rint(np.geomspace(EVERY, max(longest, EVERY), MOST - EVERY))])
+    delays = np.unique(np.minimum(grid, longest)).astype(np.int64)
+    # tails[d] is the share that arrives more than d rounds after the action.
+    tails = rows[:, ::-1].cumsum(axis=1)[:, ::-1].max(axis=0)
+    tails = np.append(tails[1:], 0.0)[delays]
+    price, mean_delay = theory.tail_price(direction, low, high), float(rows[0] @ np.arange(rows.shape[1]))
+    bounds, since = np.full(len(delays), math.nan), np.full(len(delays), math.inf)
+    for k, d in enumerate(delays.tolist()):
+        player = default_player(n_arms=K, max_delay=d, direction=direction, low=low, high=high)
+        factor, ends, per_round = 1.0, 0.0, price * tails[k]
+        if assume == "alike":
+            beta = player.update_probability or 1.0
+            share = theory.seen_share(rows[0], d, beta)
+            factor, ends, per_round = math.inf if share == 0.0 else 1.0 / share, mean_delay, 0.0
+        if factor < math.inf and per_round < 0.5:
+            half = partial(_bound, player.worst_case, 2.0 * factor, 2.0 * ends, 2.0 * per_round)
+            since[k] = informative_from(half) or math.inf
+        if T is not None:
+            bounds[k] = (player.effects.hi - player.effects.lo) * _bound(player.worst_case, factor, ends, per_round, T)
+    useful = T is not None and (since <= T).any()
+    chosen = int(delays[(bounds if useful else since).argmin()])
+    regrets = None
+    if checks.integer("runs", runs, low=0):
+        regrets = _simulated(delays.tolist(), rows, K, T, direction, means, runs, seed)
+    return DelayChoice(chosen, assume, K, T, delays, 1.0 - tails, bounds, since, regrets)
+
+
+def _rows(n_arms: int, half_life: float | None, weights: ArrayLike | None, curves: ArrayLike | None) -> FloatArray:
+    """Return the weights by delay of every arm; one row if they are the same for all."""
+    given = {"half_life": half_life, "weights": weights, "curves": curves}
+    names = [name for name, value in given.items() if value is not None]
+    if len(names) != 1:
+        got = " and ".join(names) or "none"
+        raise InvalidArgument(f"exactly one of {', '.join(given)} must be given, but got {got}")
+    if half_life is not None:
+        half_life = checks.real("half_life", half_life, above=0.0, high=1e5)
+        left = np.exp2(-np.arange(math.ceil(half_life * math.log2(1.0 / NEGLIGIBLE)) + 1) / half_life)
+        # What is left at the end is in the last weight.
+        return np.asarray([left - np.append(left[1:], 0.0)])
+    if weights is not None:
+        return np.asarray([checked_weights(weights)])
+    table: Any = curves
+    table = checks.array("curves", table, shape=(n_arms, "lags"), unit=True)
+    return np.array([checked_weights(row, f"curves[{i}]") for i, row in enumerate(table)])
+
+
+def _bound(worst_case: Callable[[int], float], factor: float, ends: float, per_round: float, horizon: int) -> float:
+    return factor * worst_case(horizon) + ends + per_round * horizon
+
+
+def _simulated(
+    delays: Sequence[int],
+    rows: FloatArray,
+    n_arms: int,
+    horizon: int | None,
+    direction: str,
+    means: Sequence[float] | None,
+    runs: int,
+    seed: int,
+) -> FloatArray:
+    """Return the mean regret of the default player, told each d, on Bernoulli effects that arrive by these weights."""
+    if horizon is None:
+        raise InvalidArgument("horizon must be given if runs are, but got None")
+    if means is None:
+        means = [0.7 if direction == "maximize" else 0.3] + [0.5] * (n_arms - 1)
+    table = iid(horizon, means=checks.array("means", means, shape=(n_arms,), unit=True), seed=seed)
+    losses = kernels(table, weights=np.broadcast_to(rows, (n_arms, rows.shape[1])), direction=direction)
+    regrets = []
+    with warnings.catch_warnings():
+        # A d that is too short is intended.
+        warnings.simplefilter("ignore", AftereffectWarning)
+        for d in delays:
+            player = default_player(n_arms, max_delay=d, direction=direction, out_of_range="clip")
+            regrets.append(simulate(player, losses, runs, seed, progress=False).mean_regret)
+    return np.array(regrets)

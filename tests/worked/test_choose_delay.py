@@ -1,0 +1,133 @@
+"""`choose_delay`: the bound of every d, computed once more from the theory, and the d that is chosen."""
+
+import math
+from typing import Any
+
+import matplotlib
+import numpy as np
+import pytest
+
+import aftereffect as ae
+from aftereffect import theory
+from aftereffect.core.errors import InvalidArgument
+
+matplotlib.use("Agg")
+RATE = ae.AdaptiveTsallis(2).first_rate
+
+
+def fade(half_life: float, d: int) -> float:
+    """What is left after d rounds."""
+    return float(2.0 ** (-(d + 1) / half_life))
+
+
+def test_without_assumptions_the_bound_has_the_tails_of_all_rounds() -> None:
+    found = ae.choose_delay(half_life=3, n_arms=2, horizon=2_000_000)
+    assert found.delays.tolist()[:33] == list(range(33))
+    for d, inside, bound in zip(found.delays, found.inside, found.bounds, strict=True):
+        left = fade(3, d)
+        worst = theory.stretch_worst_case(2, int(d), 2_000_000, 1 / (d + 1), RATE)
+        assert inside == pytest.approx(1.0 - left, abs=1e-12)
+        assert bound == pytest.approx(worst + 2.0 * 2_000_000 * left)
+    assert found.bounds[found.place] == found.bounds.min() < 1_000_000
+    # A longer horizon weighs the tails more.
+    assert found.max_delay > ae.choose_delay(half_life=3, n_arms=2, horizon=200_000).max_delay
+
+
+@pytest.mark.parametrize("horizon", [None, 100])
+def test_where_no_bound_says_anything_the_first_to_do_so_is_chosen(horizon: int | None) -> None:
+    found = ae.choose_delay(half_life=2, n_arms=3, horizon=horizon)
+
+    def half(d: int, T: int) -> bool:
+        return theory.stretch_worst_case(3, d, T, 1 / (d + 1), RATE) + 2.0 * T * fade(2, d) < T / 2
+
+    first = int(found.since.min())
+    assert half(found.max_delay, first)
+    assert not any(half(int(d), first - 1) for d in found.delays)
+    # More than a quarter left, each round costs half of the largest regret for ever.
+    assert [bool(math.isinf(since)) for since in found.since[:5]] == [True, True, True, True, False]
+    assert bool(np.isnan(found.bounds).all()) is (horizon is None)
+
+
+def test_rewards_pay_for_tails_once_and_effects_of_either_sign_five_times() -> None:
+    T, weights = 100_000, [0.6, 0.3, 0.1]
+    for price, direction, low, high in ((1.0, "maximize", 0.0, 4.0), (5.0, "minimize", -1.0, 3.0)):
+        found = ae.choose_delay(weights=weights, n_arms=2, horizon=T, direction=direction, low=low, high=high)
+        worst = [theory.stretch_worst_case(2, d, T, 0.4 / (d + 1) if d else 1.0, RATE) for d in range(3)]
+        tails = np.array([0.4, 0.1, 0.0])
+        assert found.bounds == pytest.approx(4.0 * (np.array(worst) + price * T * tails))
+
+
+def test_if_all_arms_are_alike_a_short_d_is_best() -> None:
+    found = ae.choose_delay(half_life=3, n_arms=5, horizon=50_000, assume="alike")
+    assert found.max_delay == 0
+    share = 1.0 - 2.0 ** (-1 / 3)
+    worst = theory.stretch_worst_case(5, 0, 50_000, 1.0, RATE)
+    # At most the mean delay is added for effects that are cut off.
+    assert 0.0 < found.bounds[0] - worst / share < 1.0 / share
+    assert 0 < ae.choose_delay(half_life=10, n_arms=5, horizon=50_000, assume="alike").max_delay < 10
+
+
+def test_arms_that_fade_apart() -> None:
+    curves = [[1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 1.0]]
+    found = ae.choose_delay(curves=curves, n_arms=2, horizon=100_000)
+    assert (found.max_delay, found.inside.tolist()) == (3, [0.0, 0.0, 0.0, 1.0])
+    with pytest.raises(InvalidArgument, match="curves must be the same for all arms if assume is 'alike'"):
+        ae.choose_delay(curves=curves, n_arms=2, assume="alike")
+    same = ae.choose_delay(curves=[[0.5, 0.5]] * 2, n_arms=2, assume="alike")
+    assert same.since.tolist() == ae.choose_delay(weights=[0.5, 0.5], n_arms=2, assume="alike").since.tolist()
+    # Nothing is seen without delay.
+    assert math.isinf(ae.choose_delay(weights=[0.0, 1.0], n_arms=2, assume="alike").since[0])
+
+
+def test_simulated_regret() -> None:
+    curves = [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
+    found = ae.choose_delay(curves=curves, n_arms=2, horizon=3_000, runs=4, seed=1)
+    assert found.regrets is not None
+    # The second arm seems free of cost if its bills come too late.
+    assert found.regrets[0] > 3.0 * found.regrets[2]
+    losses = ae.spreads.kernels(ae.tables.iid(3_000, means=[0.3, 0.5], seed=1), weights=curves)
+    told = ae.simulate(ae.default_player(2, max_delay=2), losses, runs=4, seed=1)
+    assert found.regrets[2] == pytest.approx(told.mean_regret)
+    rewards = {"n_arms": 2, "horizon": 500, "runs": 2, "direction": "maximize"}
+    good = ae.choose_delay(weights=[1.0], means=[0.2, 0.9], **rewards).regrets
+    assert good is not None
+    assert 0.0 < good[0] < 0.35 * 500
+
+
+def test_how_it_is_shown() -> None:
+    found = ae.choose_delay(weights=[0.75, 0.25], n_arms=2, horizon=10_000, runs=1)
+    assert repr(found).startswith("DelayChoice(max_delay: 1, assume: anything, inside: 100.0%, bound: ")
+    assert "<td>anything</td>" in found._repr_html_()
+    lines = str(found).splitlines()
+    assert lines[0].split() == ["d", "inside", "bound", "regret"]
+    assert [line.endswith("<- chosen") for line in lines[1:]] == [False, True]
+    frame = found.to_frame()
+    assert frame.columns.tolist() == ["d", "inside", "bound", "since", "regret"]
+    assert frame["inside"].tolist() == [0.75, 1.0]
+    axes = found.plot()
+    assert axes.get_ylabel() == "regret after 10,000 rounds"
+    assert len(axes.lines) == 3
+    open_ended = ae.choose_delay(weights=[0.75, 0.25], n_arms=2)
+    assert open_ended.plot(axes).get_ylabel() == "round"
+    assert str(open_ended).splitlines()[0].split() == ["d", "inside", "since"]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({}, "exactly one of half_life, weights, curves must be given, but got none"),
+        ({"half_life": 1, "weights": [1.0]}, "exactly one of .*, but got half_life and weights"),
+        ({"half_life": 0}, "half_life must be greater than 0"),
+        ({"half_life": 1e6}, "half_life must be at most 100000"),
+        ({"weights": [0.7, 0.7]}, "weights must have a sum greater than 0 and at most 1"),
+        ({"curves": [[1.0]]}, r"curves must have shape \(2, lags\)"),
+        ({"curves": [[1.0], [0.0]]}, r"curves\[1\] must have a sum greater than 0"),
+        ({"half_life": 1, "assume": "best"}, "assume must be one of 'anything', 'alike'"),
+        ({"half_life": 1, "horizon": 0}, "horizon must be at least 1"),
+        ({"half_life": 1, "runs": 1}, "horizon must be given if runs are"),
+        ({"half_life": 1, "runs": 1, "horizon": 9, "means": [0.5]}, r"means must have shape \(2,\)"),
+    ],
+)
+def test_arguments(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidArgument, match=message):
+        ae.choose_delay(n_arms=2, **given)
