@@ -39,8 +39,9 @@ docs: $(VENV)/.docs
 bench: $(VENV)/.tests
 	$(BIN)/python benchmarks/run.py
 
+# Long runs: 1,000 kills of a server, 100 losses of its database, many more random examples. An hour or so on two cores.
 soak: $(VENV)/.tests $(VENV)/.chromium
-	AFTEREFFECT_SOAK=1 HYPOTHESIS_PROFILE=soak $(BIN)/pytest tests
+	AFTEREFFECT_SOAK=1 HYPOTHESIS_PROFILE=soak $(BIN)/pytest -n $(WORKERS) --dist worksteal -rP tests
 
 clean:
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache out docs/generated src/*.egg-info

@@ -4,6 +4,7 @@
 Every finding begins with one word: lost, doubled, changed, invented, gap, verify.
 """
 
+import asyncio
 from collections import Counter
 from typing import Any
 
@@ -15,21 +16,30 @@ Rows = list[dict[str, Any]]
 
 async def audit(port: int, ledger: Ledger) -> list[str]:
     """Return the ledger's own problems and all that the stored experiments contradict; empty means clean."""
-    found = list(ledger.problems)
-    for experiment in ledger.units:
-        path = f"/v1/experiments/{experiment}"
-        view = await fetch(port, path)
-        if view.status != 200:
-            found.append(f"lost: experiment {experiment} was acknowledged, but GET gives {view.status}")
-            continue
-        rows = await pages(port, f"{path}/rounds")
-        events = await pages(port, f"{path}/events")
-        found += rows_against(ledger, experiment, rows)
-        found += gaps(ledger.units[experiment], rows, view.body["round"])
-        found += events_against(events, rows)
-        verified = await fetch(port, f"{path}/verify", patience=120.0)
-        if verified.status != 200 or not _all_ok(verified.body):
-            found.append(f"verify: {experiment}: {verified.status} {str(verified.body)[:300]}")
+    places = asyncio.Semaphore(4)
+
+    async def one(experiment: str) -> list[str]:
+        async with places:
+            return await audit_of_one(port, ledger, experiment)
+
+    found = await asyncio.gather(*map(one, ledger.units))
+    return [*ledger.problems, *(finding for findings in found for finding in findings)]
+
+
+async def audit_of_one(port: int, ledger: Ledger, experiment: str) -> list[str]:
+    """Return what one stored experiment contradicts."""
+    path = f"/v1/experiments/{experiment}"
+    view = await fetch(port, path)
+    if view.status != 200:
+        return [f"lost: experiment {experiment} was acknowledged, but GET gives {view.status}"]
+    rows = await pages(port, f"{path}/rounds")
+    events = await pages(port, f"{path}/events")
+    found = rows_against(ledger, experiment, rows)
+    found += gaps(ledger.units[experiment], rows, view.body["round"])
+    found += events_against(events, rows)
+    verified = await fetch(port, f"{path}/verify", patience=120.0)
+    if verified.status != 200 or not _all_ok(verified.body):
+        found.append(f"verify: {experiment}: {verified.status} {str(verified.body)[:300]}")
     return found
 
 

@@ -1,12 +1,22 @@
-"""A real server in a process of its own, over a store that outlives it: start, kill -9, stop, start again."""
+"""A real server in a process of its own, over a store that outlives it: start, kill -9, stop, start again.
+
+Most of the time that a start takes goes into imports. Where servers are killed many times, they are forked from a
+process that has done no more than import everything: all that a server does itself, from its store and its socket on,
+is the same.
+"""
 
 import asyncio
+import atexit
+import functools
+import json
 import os
+import select
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 from tests.service.faults.gate import Gate
 from tests.service.faults.wire import Lost, fetch
@@ -19,18 +29,68 @@ PROJECT = Path(__file__).resolve().parents[3]
 SCRIPT = Path(__file__).with_name("serving.py")
 
 
+def environment() -> dict[str, str]:
+    """Return the variables of a process that imports this package and these tests."""
+    return {**os.environ, "PYTHONPATH": f"{PACKAGE}{os.pathsep}{PROJECT}"}
+
+
+@functools.cache
+def stem() -> Any:
+    """Return the process from which servers are forked, one at a time; it ends with this one."""
+    pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "bufsize": 0}
+    process = subprocess.Popen([sys.executable, str(SCRIPT), "fork"], env=environment(), **pipes)
+
+    def end() -> None:
+        process.kill()
+        process.communicate()
+
+    atexit.register(end)
+    return process
+
+
+class Forked:
+    """A server forked from the stem, as a `Popen`: the stem says its number at first, and its exit status at last."""
+
+    def __init__(self, log: Path, command: list[str]) -> None:
+        """Have the stem fork; what the server writes goes to the end of the log."""
+        self.returncode: int | None = None
+        self._stem = stem()
+        self._stem.stdin.write(json.dumps([str(log), command]).encode() + b"\n")
+        self.pid = int(self._stem.stdout.readline())
+
+    def poll(self, timeout: float = 0.0) -> int | None:
+        """Return the exit status, None if it goes on."""
+        if self.returncode is None and select.select([self._stem.stdout], [], [], timeout)[0]:
+            self.returncode = int(self._stem.stdout.readline())
+        return self.returncode
+
+    def send_signal(self, which: signal.Signals) -> None:
+        """Send a signal, if it goes on."""
+        if self.poll() is None:
+            os.kill(self.pid, which)
+
+    def wait(self, timeout: float) -> int:
+        """Wait until it has ended, and return the exit status."""
+        status = self.poll(timeout)
+        if status is None:
+            raise RuntimeError(f"a server must end within {timeout} s, but did not")
+        return status
+
+
 class Server:
     """One server process at a time, always at the same port, on the same store."""
 
-    def __init__(self, store: str, folder: Path, *, variant: str = "honest", gated: bool = False) -> None:
-        """Name a store by URL; the log goes into the folder. variant: see serving.py."""
-        self.store, self.folder, self.variant, self.gated = store, folder, variant, gated
+    def __init__(
+        self, store: str, folder: Path, *, variant: str = "honest", gated: bool = False, forked: bool = False
+    ) -> None:
+        """Name a store by URL; the log goes into the folder. variant: see serving.py. forked: from the stem."""
+        self.store, self.folder, self.variant, self.gated, self.forked = store, folder, variant, gated, forked
         self.port = kept_port(self)
         self.gate: Gate | None = None
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: subprocess.Popen[bytes] | Forked | None = None
 
     @property
-    def running(self) -> subprocess.Popen[bytes]:
+    def running(self) -> subprocess.Popen[bytes] | Forked:
         """The process, which must have been started."""
         if self.process is None:
             raise RuntimeError("the server must be started first")
@@ -45,16 +105,19 @@ class Server:
 
     def spawn(self) -> None:
         """Start a process, and do not wait for it."""
-        command = [sys.executable, str(SCRIPT), self.store, str(self.port), self.variant]
+        given, file = [self.store, str(self.port), self.variant], self.folder / "server.log"
+        if self.forked:
+            self.process = Forked(file, given)
+            return
+        command = [sys.executable, str(SCRIPT), *given]
         channels: tuple[int, ...] = ()
         if self.gated:
             self.gate = Gate()
             channels = (self.gate.theirs.fileno(),)
             command += [str(channels[0])]
-        environment = {**os.environ, "PYTHONPATH": f"{PACKAGE}{os.pathsep}{PROJECT}"}
-        with (self.folder / "server.log").open("ab") as log:
+        with file.open("ab") as log:
             self.process = subprocess.Popen(
-                command, stdout=log, stderr=log, env=environment, pass_fds=channels, cwd=self.folder
+                command, stdout=log, stderr=log, env=environment(), pass_fds=channels, cwd=self.folder
             )
 
     async def start(self, patience: float = 60.0) -> float:

@@ -13,6 +13,7 @@ inside either:
 - `syncs_later`: answers once the operating system has the data, and leaves the sync to it.
 """
 
+import json
 import os
 import shutil
 import sqlite3
@@ -32,6 +33,7 @@ from aftereffect.service.api.server import serve
 from aftereffect.service.config import Config
 from aftereffect.service.errors import Refused
 from aftereffect.service.experiment.commands import Amend, Ask, Command, Tell
+from aftereffect.service.experiment.experiment import warm_up
 from aftereffect.service.store.store import Store
 from aftereffect.service.store.writer import Answer
 
@@ -171,5 +173,26 @@ def main(store: str, port: str, variant: str, channel: str = "") -> None:
     uvicorn.run(create_app(opened, config), host="127.0.0.1", port=config.port, log_level="warning")
 
 
+def fork_servers() -> None:
+    """Fork a server for every line of the input, a log and the arguments of `main`; tell its number and its status."""
+    # Compiled code is loaded once, for all of them.
+    warm_up()
+    for line in sys.stdin:
+        log, arguments = json.loads(line)
+        child = os.fork()
+        if not child:
+            with Path(log).open("ab") as file:
+                os.dup2(file.fileno(), 1)
+                os.dup2(file.fileno(), 2)
+            os.chdir(Path(log).parent)
+            main(*arguments)
+            return
+        print(child, flush=True)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+
+
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    if sys.argv[1:] == ["fork"]:
+        fork_servers()
+    else:
+        main(*sys.argv[1:])
