@@ -15,7 +15,7 @@ ARMS = ["red", "green", "blue"]
 
 
 def made(**changes: Any) -> Experiment:
-    return Experiment(checked_settings({"name": "x", "arms": ARMS, "max_delay": 1, "seed": 7, **changes}))
+    return Experiment(checked_settings({"name": "x", "arms": ARMS, "high": 1.0, "max_delay": 1, "seed": 7, **changes}))
 
 
 def learner(experiment: Experiment) -> ae.Panel:

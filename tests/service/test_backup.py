@@ -10,7 +10,7 @@ from aftereffect.service.experiment.commands import Ask, Tell
 from aftereffect.service.store.backup import restore_backup
 from aftereffect.service.store.store import Store
 
-MAIL = {"name": "Mail", "arms": ["short", "long"], "max_delay": 1, "seed": 7}
+MAIL = {"name": "Mail", "arms": ["short", "long"], "high": 1.0, "max_delay": 1, "seed": 7}
 
 
 def play(store: Store, identity: str, first: int, last: int) -> None:

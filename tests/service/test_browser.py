@@ -104,6 +104,7 @@ def test_an_experiment_is_planned_made_and_reported_without_javascript(browser, 
         page.get_by_label("Name", exact=True).fill("Windows")
         page.get_by_label("Arms").fill("red\nblue")
         page.get_by_label("Length").fill("2 days")
+        page.get_by_label("Largest effect of one action").fill("1")
         page.get_by_role("button", name="Show the plan").click()
         plan = page.get_by_role("region", name="Plan").inner_text()
         assert "3 rounds" in plan
@@ -113,7 +114,7 @@ def test_an_experiment_is_planned_made_and_reported_without_javascript(browser, 
         page.get_by_role("button", name="Open round 1").click()
         page.get_by_label("Total of round 1").fill("0.75")
         page.get_by_role("button", name="Report", exact=True).click()
-        expect(page.get_by_role("status")).to_have_text("The report is saved.")
+        expect(page.get_by_role("status")).to_contain_text("Round 1: 0.75 is recorded for")
         page.get_by_role("button", name="Open round 2").click()
         page.get_by_role("button", name="There is no total for this round").click()
         rows = page.get_by_role("region", name="Rounds").get_by_role("row")
@@ -128,6 +129,7 @@ def test_the_plan_follows_the_form(browser, address):
         page = seen.go("/experiments/new")
         page.get_by_label("Arms").fill("red\nblue\ngreen")
         page.get_by_label("Length").fill("3")
+        page.get_by_label("Largest effect of one action").fill("1")
         page.get_by_text("4 rounds").first.wait_for()
         assert page.url.endswith("/experiments/new")
         assert [fault for fault in seen.faults() if "422" not in fault] == []
@@ -149,7 +151,7 @@ def test_reporting_works_by_keyboard_alone(browser, address):
         assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
         page.keyboard.type("2.5")
         page.keyboard.press("Enter")
-        page.get_by_role("status").filter(has_text="The report is saved.").wait_for()
+        page.get_by_role("status").filter(has_text="Round 3: 2.5 is recorded").wait_for()
         page.get_by_role("button", name="Open round 4").click()
         page.get_by_label("Total of round 4").fill("many")
         page.keyboard.press("Enter")
@@ -164,6 +166,7 @@ def test_a_second_click_makes_no_second_experiment(browser, address):
         page.get_by_label("Name", exact=True).fill("Once")
         page.get_by_label("Arms").fill("red\nblue")
         page.get_by_label("Length").fill("2")
+        page.get_by_label("Largest effect of one action").fill("1")
         page.get_by_role("button", name="Create and start").dblclick()
         page.get_by_role("button", name="Open round 1").wait_for()
         assert len(client.experiments(limit=1000).items) == before + 1

@@ -25,9 +25,9 @@ def test_a_round_is_opened_reported_and_shown_without_a_script(call):
     assert re.search(rf"Play\s+{arm}", page.words)
     assert f"{arm} was drawn with probability 0.500 for block 1" in page.words
     told = post(call, f"{path}/tell", {"round": "1", "total": " 12.5 "})
-    assert (told.status_code, told.headers["location"]) == (303, f"{path}?done=tell")
+    assert (told.status_code, told.headers["location"]) == (303, f"{path}?told=1")
     page = get(call, told.headers["location"])
-    assert "The report is saved." in page.words
+    assert f"Round 1: 12.5 is recorded for {arm}." in page.words
     assert "Open round 2" in page.words
     row = call.store.rounds(identity(path))["items"][0]
     assert (row["total"], row["status"]) == (12.5, "reported")
@@ -100,7 +100,7 @@ def test_a_round_of_the_open_block_is_corrected_and_an_older_one_is_not(call):
     links = [link["href"] for link in get(call, path).all("a") if "correct=" in link["href"]]
     assert links == [f"{path}?correct=2#correct", f"{path}?correct=1#correct"]
     assert (
-        post(call, f"{path}/amend", {"round": "1", "corrected": "4"}).headers["location"] == f"{path}?done=amend"
+        post(call, f"{path}/amend", {"round": "1", "corrected": "4"}).headers["location"] == f"{path}?told=1"
     )
     assert call.store.experiment(identity(path))["sum_of_totals"] == 5.0
     old = played(call, 60)

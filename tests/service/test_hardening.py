@@ -171,7 +171,7 @@ def test_a_new_store_is_its_owners_alone_and_one_that_is_there_stays_as_it_is(tm
     try:
         for wanted in (0o600, 0o640):
             with Store.open(f"sqlite:///{file}") as store:
-                store.create({"name": "n", "arms": ["a", "b"], "max_delay": 0})
+                store.create({"name": "n", "arms": ["a", "b"], "high": 1.0, "max_delay": 0})
                 assert {path.name: mode(path) for path in tmp_path.iterdir()} == {
                     "store.db": wanted, "store.db-wal": wanted, "store.db-shm": wanted, "store.db.holder": 0o600
                 }
@@ -193,7 +193,7 @@ def test_a_planted_link_is_not_written_through(sqlite_url, tmp_path, monkeypatch
 
 def test_names_in_a_csv_file_are_quoted_and_no_formulas(sqlite_url):
     with Store.open(sqlite_url) as store:
-        made_of = {"name": "a", "arms": ["=1+1", '@x "y"'], "units": ["-2", "north"], "max_delay": 0, "seed": 1}
+        made_of = {"name": "a", "arms": ["=1+1", '@x "y"'], "units": ["-2", "north"], "high": 1.0, "max_delay": 0}
         identity = store.create(made_of)["id"]
         store.perform_many([(identity, Ask()), (identity, Tell(1, 0.25, "-2")), (identity, Tell(1, None, "north"))])
         data = b"".join(store.export(identity, "csv"))

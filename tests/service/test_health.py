@@ -16,7 +16,7 @@ from aftereffect.service.experiment.commands import Ask
 from aftereffect.service.store import health
 from aftereffect.service.store.store import Store
 
-MAIL = {"name": "Mail", "arms": ["short", "long"], "max_delay": 1, "seed": 7}
+MAIL = {"name": "Mail", "arms": ["short", "long"], "high": 1.0, "max_delay": 1, "seed": 7}
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ def test_the_migrations_lead_to_the_schema(store_url):
 
 def test_opening_again_changes_nothing(store_url):
     with Store.open(store_url) as store:
-        made = store.create({"name": "n", "arms": ["a", "b"], "max_delay": 0})
+        made = store.create({"name": "n", "arms": ["a", "b"], "high": 1.0, "max_delay": 0})
     with Store.open(store_url) as store:
         assert store.experiment(made["id"]) == made
         with store._database.writing.connect() as connection:

@@ -60,10 +60,11 @@ def test_less_is_better_when_minimizing_and_the_unmeasured_are_named() -> None:
     assert "Never measured: c." in found["words"]
 
 
-def test_a_single_measured_arm_wins_against_nobody() -> None:
-    found = winner(["a", "b"], [tally(3.0), tally()], [0.5, 0.5], "maximize")
-    assert (found["arm"], found["runner_up"], found["sure"]) == ("a", None, "unknown")
-    assert "no other arm was measured" in found["words"]
+@pytest.mark.parametrize("windows", [(3.0,), (3.0, 4.0, 5.0)])
+def test_a_single_measured_arm_is_no_winner(windows: tuple[float, ...]) -> None:
+    found = winner(["a", "b"], [tally(*windows), tally()], [0.1, 0.9], "maximize")
+    assert (found["arm"], found["runner_up"], found["sure"]) == (None, None, "unknown")
+    assert found["words"].startswith("No arm can be called best: only a was measured")
 
 
 @pytest.mark.parametrize(

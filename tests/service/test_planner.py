@@ -15,7 +15,7 @@ from aftereffect.service.settings import CarryOver, checked_settings, days, dura
 
 def settled(n_arms: int, d: int, **changes: object) -> Plan:
     arms = [str(i) for i in range(n_arms)]
-    return plan(checked_settings({"name": "x", "arms": arms, "max_delay": d, **changes}))
+    return plan(checked_settings({"name": "x", "arms": arms, "high": 1.0, "max_delay": d, **changes}))
 
 
 @pytest.mark.parametrize(

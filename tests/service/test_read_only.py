@@ -15,7 +15,7 @@ from aftereffect.service.experiment.commands import Ask, Tell
 from aftereffect.service.store.sqlite_file import SqliteFile
 from aftereffect.service.store.store import Store
 
-MAIL = {"name": "Mail", "arms": ["short", "long"], "max_delay": 1, "seed": 7}
+MAIL = {"name": "Mail", "arms": ["short", "long"], "high": 1.0, "max_delay": 1, "seed": 7}
 # Runs commands as a user whom permissions bind: root gives up what lets it write everywhere (CAP_DAC_OVERRIDE, 1 << 1).
 VISITOR = """
 import ctypes, json, sys
@@ -76,7 +76,7 @@ def test_what_only_reads_works_and_what_writes_is_refused(folder: Path, tmp_path
         ["token", "list", *store],
         ["backup", str(copy), *store],
         ["ask", *store],
-        ["init", "other", "--arm", "a", "--arm", "b", "--max-delay", "1", *store],
+        ["init", "other", "--arm", "a", "--arm", "b", "--high", "1", "--max-delay", "1", *store],
         ["token", "create", "till", "--scope", "play", *store],
     )
     assert (status[0], json.loads(status[1])["round"]) == (0, 1)

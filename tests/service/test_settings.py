@@ -5,9 +5,9 @@ import json
 import pytest
 
 from aftereffect.service.errors import CODES, Corrupt, Refused
-from aftereffect.service.settings import ExperimentSettings, checked_settings
+from aftereffect.service.settings import ExperimentSettings, checked_settings, corrected
 
-LEAST = {"name": "Mail", "arms": ["a", "b"], "max_delay": 3}
+LEAST = {"name": "Mail", "arms": ["a", "b"], "high": 1.0, "max_delay": 3}
 
 
 def test_the_least_that_must_be_given_has_sound_defaults() -> None:
@@ -17,8 +17,27 @@ def test_the_least_that_must_be_given_has_sound_defaults() -> None:
     assert (settings.start_date, settings.round_length, settings.carry_over) == (None, 1.0, None)
 
 
+@pytest.mark.parametrize("given", [{}, {"high": None}])
+def test_the_largest_effect_has_no_default(given: dict[str, None]) -> None:
+    with pytest.raises(Refused, match="high must be given, but it is missing"):
+        checked_settings({key: value for key, value in LEAST.items() if key != "high"} | given)
+
+
+def test_corrected_settings_keep_the_others_and_the_seed() -> None:
+    known = checked_settings({**LEAST, "max_delay": None, "carry_over": {"window": 3}, "seed": 7, "low": -1}).to_json()
+    found = corrected(known, {"high": 50})
+    assert (found.high, found.low, found.max_delay, found.seed, found.name) == (50.0, -1.0, 3, 7, "Mail (corrected)")
+    assert corrected(known, {"max_delay": 5}).carry_over is None
+    assert corrected(known, {"round_length": "12 hours"}).max_delay == 6
+    assert corrected({**known, "name": "Mail (corrected)"}, {"out_of_range": "clip"}).name == "Mail (corrected)"
+    with pytest.raises(Refused, match="settings must have no other keys"):
+        corrected(known, {"hihg": 50})
+    with pytest.raises(Refused, match="low must be less than high"):
+        corrected(known, {"high": -2})
+
+
 def test_null_stands_for_the_default() -> None:
-    nulls = dict.fromkeys(("low", "high", "direction", "horizon", "units", "player", "tuning", "seed", "draft"))
+    nulls = dict.fromkeys(("low", "out_of_range", "direction", "horizon", "units", "player", "tuning", "seed", "draft"))
     assert checked_settings({**LEAST, **nulls, "carry_over": None}) == checked_settings(LEAST)
 
 
@@ -113,7 +132,7 @@ def test_units_by_number_and_by_name() -> None:
 
 def test_carry_over_in_words_gives_rounds_and_keeps_the_words() -> None:
     words = {"window": "2 weeks", "round_length": "1 week"}
-    settings = checked_settings({"name": "x", "arms": ["a", "b"], "carry_over": words})
+    settings = checked_settings({"name": "x", "arms": ["a", "b"], "high": 1.0, "carry_over": words})
     assert (settings.max_delay, settings.round_length, settings.carry_over.given()) == (2, 7.0, words)
 
 
@@ -123,7 +142,7 @@ def test_carry_over_in_words_gives_rounds_and_keeps_the_words() -> None:
         LEAST,
         {**LEAST, "units": 4, "seed": 2**64 - 1, "horizon": 10, "player": "paper", "draft": True},
         {**LEAST, "horizon": 10, "player": "paper", "tuning": {"base": "exp3", "form": "sharp"}},
-        {"name": "é 👩‍👩‍👧", "arms": ["a", "b"], "carry_over": {"half_life": 1.5}, "start_date": "2026-01-31"},
+        {"name": "é 👩‍👩‍👧", "arms": ["a", "b"], "high": 2, "carry_over": {"half_life": 1.5}},
         {**LEAST, "low": -0.1, "high": 1e-300, "round_length": 1 / 3, "tuning": {}},
     ],
 )

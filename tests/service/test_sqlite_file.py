@@ -20,7 +20,7 @@ from aftereffect.service.store.sqlite_file import SqliteFile, holder, holder_pat
 from aftereffect.service.store.store import Store
 from aftereffect.service.store.writer import Job, Work
 
-MAIL = {"name": "Mail", "arms": ["short", "long"], "max_delay": 1, "seed": 7}
+MAIL = {"name": "Mail", "arms": ["short", "long"], "high": 1.0, "max_delay": 1, "seed": 7}
 
 
 def removed(path: Path) -> None:

@@ -43,10 +43,10 @@ class Machine(RuleBasedStateMachine):
         self.arms = [f"arm {i}" for i in range(n_arms)]
         self.units = [str(u + 1) for u in range(units)]
         self.d, self.horizon = max_delay, horizon
-        given = {"name": "m", "arms": self.arms, "max_delay": max_delay, "units": units, "horizon": horizon}
+        given = {"name": "m", "arms": self.arms, "high": 1.0, "max_delay": max_delay, "units": units}
         self.paper = paper and horizon is not None
         kind = "paper" if self.paper else "default"
-        self.settings = checked_settings({**given, "seed": seed, "draft": draft, "player": kind})
+        self.settings = checked_settings({**given, "horizon": horizon, "seed": seed, "draft": draft, "player": kind})
         self.experiment = Experiment(self.settings)
         self.least, self.most = stretch_bounds(effects("maximize", 0.0, 1.0), max_delay, 1)
         make = ae.CompositeLossWrapper.tuned if self.paper else ae.default_player

@@ -24,7 +24,7 @@ from aftereffect.service.store.database import refusal
 from aftereffect.service.store.event_log import Changes
 from aftereffect.service.store.store import Store
 
-MAIL = {"name": "Mail", "arms": ["short", "long", "none"], "max_delay": 1, "seed": 7}
+MAIL = {"name": "Mail", "arms": ["short", "long", "none"], "high": 1.0, "max_delay": 1, "seed": 7}
 
 
 def play(store: Store, identity: str, rounds: int) -> list[str]:
@@ -615,7 +615,7 @@ def test_the_log_is_moved_into_the_file_when_it_is_long(sqlite_url, monkeypatch)
     monkeypatch.setattr("aftereffect.service.store.writer.LOG_ROWS", 1)
     with Store.open(sqlite_url) as store:
         for i in range(3):
-            store.create({"name": f"n{i}", "arms": ["a", "b"], "max_delay": 0})
+            store.create({"name": f"n{i}", "arms": ["a", "b"], "high": 1.0, "max_delay": 0})
         store.check_health()
         # Only what has been moved is there for one who does not read the log.
         file = sqlite3.connect(f"file:{store._database.file.path}?immutable=1", uri=True)

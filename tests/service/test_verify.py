@@ -11,6 +11,7 @@ from aftereffect.service.store.store import Store
 from aftereffect.service.store.writer import Work
 
 SHOP = {"name": "Shop", "arms": ["low", "mid", "high"], "max_delay": 1, "seed": 3, "units": ["north", "south"]}
+SHOP["high"] = 1.0
 ROUNDS = 60
 
 

@@ -16,7 +16,7 @@ from aftereffect.service.store.event_log import Changes
 from aftereffect.service.store.store import Store
 from aftereffect.service.store.writer import Job, Writer
 
-MAIL = {"name": "Mail", "arms": ["short", "long", "none"], "max_delay": 1, "seed": 7}
+MAIL = {"name": "Mail", "arms": ["short", "long", "none"], "high": 1.0, "max_delay": 1, "seed": 7}
 
 
 @pytest.fixture

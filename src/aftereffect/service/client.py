@@ -33,6 +33,7 @@ PATIENCE = 600.0
 SLOW = ("export", "verify", "verify_all")
 REQUESTS = {
     "create": "POST /v1/experiments",
+    "correct": "POST /v1/experiments/{}/correct",
     "experiments": "GET /v1/experiments",
     "experiment": "GET /v1/experiments/{}",
     "ask": "POST /v1/experiments/{}/ask",

@@ -58,6 +58,8 @@ class Local(Service):
                 return {"items": self._perform_many(operation.removeprefix("bulk_"), body["items"])}
             case "create":
                 return store.create(body)
+            case "correct":
+                return store.correct(id, body)
             case "experiments":
                 return store.experiments(**query)
             case "experiment" | "rounds" | "events" | "series":

@@ -158,6 +158,12 @@ class BulkTell(Request):
     items: Annotated[list[TellItem], Field(max_length=MOST_BULK)]
 
 
+class Correction(BaseModel):
+    """Settings to change, with the names of those of a new experiment; the others stay as they are."""
+
+    model_config = ConfigDict(frozen=True, extra="allow", json_schema_extra={"examples": [{"high": 500}]})
+
+
 class NewToken(Request):
     """A token to create. Scopes: read; play (also ask, tell, amend); admin (also manage experiments and tokens)."""
 
@@ -181,7 +187,7 @@ class Row(Reply):
     unit: str
     arm: str
     total: float | None
-    status: Literal["open", "reported", "missing", "void"]
+    status: Literal["open", "reported", "missing", "void", "clipped"]
     draw: bool
     block: int
     block_start: int
@@ -212,9 +218,10 @@ class Turn(Row):
 
 
 class Report(Row):
-    """How a report was recorded: status "reported", "missing", or "void" for a total out of range.
+    """How a report was recorded: status "reported", "missing", or "void" or "clipped" for a total out of range.
 
     update: the block ended with this report and was learned from. repeated: the same report had been made before.
+    warning: what is done with a total out of range, None for other totals.
     """
 
     model_config = example(experiment=ID, **ROW, repeated=False, state="running", open_round=None)
@@ -223,6 +230,7 @@ class Report(Row):
     repeated: bool
     state: State
     open_round: int | None
+    warning: str | None = None
 
 
 class Plan(Reply):
@@ -265,6 +273,8 @@ class Overview(Summary):
     """An experiment in full: its settings, its state, what it has learned, and its guarantee."""
 
     tuning: dict[str, str]
+    out_of_range: Literal["void", "clip"] = "void"
+    inherited: dict[str, str | int] | None = None
     open_round: int | None
     updates: int
     block: int

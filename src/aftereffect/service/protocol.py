@@ -62,6 +62,13 @@ class Service(ABC):
         """Create an experiment: name, arms, low, high, max_delay or carry_over, ...; see docs/guides/service.md."""
         return Overview.read(self._call("create", body=settings, again=False))
 
+    def correct(self, experiment: str, **changes: Any) -> Overview:
+        """Return a new experiment with some settings of this one changed, and with its rounds; this one is finished.
+
+        The learner hears the inherited totals where it would have played the same arm. The guarantee is void.
+        """
+        return Overview.read(self._call("correct", experiment, body=changes, again=False))
+
     def experiment(self, experiment: str) -> Overview:
         """Return one experiment."""
         return Overview.read(self._call("experiment", experiment))

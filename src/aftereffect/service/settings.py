@@ -212,7 +212,12 @@ class Design(BaseModel):
 
     arms: Arms
     low: Number = Field(0.0, description="The smallest total effect of one action.")
-    high: Number = Field(1.0, description="The largest total effect of one action.")
+    high: Number = Field(description="The largest total effect of one action, in the unit of the totals.")
+    out_of_range: Literal["void", "clip"] = Field(
+        "void",
+        description="A total that the range makes impossible is recorded; for learning it is dropped (void), because "
+        "it may be a typing error, or counted as the nearest possible one (clip), which avoids a bias.",
+    )
     direction: Literal["maximize", "minimize"] = "maximize"
     carry_over: CarryOver | None = None
     round_length: float = Field(1.0, description="In days, or in words.")
@@ -272,6 +277,8 @@ class PlanQuestion(Design):
     """The design to plan for; arms: their names or their number, which may also be given as n_arms."""
 
     arms: Annotated[Arms, _count(2, MOST_ARMS), Field(json_schema_extra={"default": None})] = ()
+    # A plan does not depend on the unit of the totals.
+    high: Number = Field(1.0, description="The largest total effect of one action.")
     n_arms: Annotated[int | None, Field(ge=2, le=MOST_ARMS, description="The same as arms.")] = None
 
     @model_validator(mode="before")
@@ -324,7 +331,29 @@ class ExperimentSettings(Design):
 def checked_settings(given: Any) -> ExperimentSettings:
     """Return validated settings, or refuse with argument, rule and value.
 
-    >>> checked_settings({"name": "Mail", "arms": ["A", "B"], "max_delay": 3}).direction
+    >>> checked_settings({"name": "Mail", "arms": ["A", "B"], "high": 50, "max_delay": 3}).direction
     'maximize'
     """
     return checked(ExperimentSettings, given, "settings")
+
+
+def corrected(known: Mapping[str, Any], changes: Mapping[str, Any]) -> ExperimentSettings:
+    """Return the settings of an experiment with some of them changed. known: as in its view.
+
+    The seed stays the same. Unless a name is given, the new one is that of the old experiment and "(corrected)".
+
+    >>> old = {"name": "Mail", "arms": ["A", "B"], "high": 1.0, "max_delay": 3, "seed": 7}
+    >>> corrected(old, {"high": 50}).high, corrected(old, {"high": 50}).name
+    (50.0, 'Mail (corrected)')
+    """
+    changes = {name: value for name, value in changes.items() if value is not None}
+    replaced = {"draft"}
+    if {"max_delay", "carry_over"} & changes.keys():
+        replaced |= {"max_delay", "carry_over"}
+    elif known.get("carry_over") is not None:
+        replaced.add("max_delay")
+    kept = {name: known[name] for name in ExperimentSettings.model_fields if name in known and name not in replaced}
+    if "round_length" in changes and kept.get("carry_over"):
+        kept["carry_over"] = {key: value for key, value in kept["carry_over"].items() if key != "round_length"}
+    name = known["name"].removesuffix(" (corrected)")
+    return checked_settings({**kept, "name": f"{name[:180]} (corrected)", **changes})

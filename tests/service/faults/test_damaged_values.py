@@ -14,7 +14,7 @@ from aftereffect.service.errors import Corrupt, Refused
 from aftereffect.service.experiment.commands import Ask, Tell
 from aftereffect.service.store.store import Store
 
-MAIL = {"name": "Mail", "arms": ["short", "long"], "max_delay": 1, "seed": 7}
+MAIL = {"name": "Mail", "arms": ["short", "long"], "high": 1.0, "max_delay": 1, "seed": 7}
 # Enough for a checkpoint.
 ROUNDS = 40
 UNDECODABLE = "CAST(x'c328ff' AS TEXT)"

@@ -46,7 +46,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Ledger, str]
     store = Store.open(url(live))
     ledger = Ledger()
     rng = np.random.default_rng(8)
-    experiment = store.create({"name": "torn", "arms": ARMS, "max_delay": 1, "seed": 1})["id"]
+    experiment = store.create({"name": "torn", "arms": ARMS, "high": 1.0, "max_delay": 1, "seed": 1})["id"]
     ledger.created(experiment)
     for _ in range(ROUNDS):
         key = ledger.asked(experiment, store.perform(experiment, Ask()), ledger.closed(experiment))

@@ -104,6 +104,7 @@ Items = list[tuple[Any, Any]]
 AskItems = Annotated[Items, Depends(BulkBody(messages.BulkAsk, messages.AskItem))]
 TellItems = Annotated[Items, Depends(BulkBody(messages.BulkTell, messages.TellItem))]
 SettingsBody = Annotated[ExperimentSettings, Depends(JsonBody(ExperimentSettings))]
+CorrectionBody = Annotated[messages.Correction, Depends(JsonBody(messages.Correction))]
 PlanBody = Annotated[PlanQuestion, Depends(JsonBody(PlanQuestion))]
 TokenBody = Annotated[messages.NewToken, Depends(JsonBody(messages.NewToken))]
 
@@ -223,6 +224,13 @@ async def plan(store: ReadStore, pools: Pools, body: PlanBody) -> Response:
 async def create(store: AdminStore, body: SettingsBody) -> Response:
     """Create an experiment; it runs at once unless it is a draft."""
     made = await store.acreate(body)
+    return reply(made, 201, {"Location": f"/v1/experiments/{made['id']}"})
+
+
+@admin.post("/v1/experiments/{id}/correct", response_model=messages.Overview, status_code=201)
+async def correct(store: AdminStore, pools: Pools, id: ExperimentId, body: CorrectionBody) -> Response:
+    """Create an experiment with some settings of this one changed, and with its rounds; this one is finished."""
+    made = await pools.reads.run(store.correct, id, body.model_extra or {})
     return reply(made, 201, {"Location": f"/v1/experiments/{made['id']}"})
 
 

@@ -49,6 +49,13 @@ HalfLife = Annotated[
 MaxDelay = Annotated[int | None, typer.Option(help="d: how many rounds after its own an effect can still arrive.")]
 RoundLength = Annotated[str | None, typer.Option(help='How long a round is: "1 day", "1 week"; by default a day.')]
 Direction = Annotated[str, typer.Option(help="maximize or minimize.")]
+OutOfRange = Annotated[
+    str,
+    typer.Option(
+        help="A total that the range makes impossible: void drops it, because it may be a typing error; clip learns "
+        "from the nearest possible one, which avoids the bias of dropping it. Both are recorded and counted."
+    ),
+]
 Player = Annotated[str, typer.Option(help="default, or paper (needs a horizon).")]
 Horizon = Annotated[int | None, typer.Option(help="The number of rounds; open-ended by default.")]
 

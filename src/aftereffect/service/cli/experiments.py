@@ -1,9 +1,10 @@
 """The commands on experiments: plan, init, ask, tell, amend, status, start, pause, resume, finish, away, back."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from aftereffect.core.errors import InvalidArgument
 from aftereffect.service.cli import arguments as args
 from aftereffect.service.cli import output
 from aftereffect.service.cli.arguments import DEFAULT_STORE, Experiment, Form, Store, chosen, opened
@@ -35,8 +36,9 @@ def plan(
 def init(
     name: Annotated[str, typer.Argument(help="The name of the experiment.")],
     arm: Annotated[list[str], typer.Option("--arm", help="An arm's name; give two or more.")],
+    high: Annotated[float, typer.Option(help="The largest total effect of one action, in the unit of the totals.")],
     low: Annotated[float, typer.Option(help="The smallest total effect of one action.")] = 0.0,
-    high: Annotated[float, typer.Option(help="The largest total effect of one action.")] = 1.0,
+    out_of_range: args.OutOfRange = "void",
     window: args.Window = None,
     half_life: args.HalfLife = None,
     max_delay: args.MaxDelay = None,
@@ -59,12 +61,46 @@ def init(
             **args.carry_over(window, half_life, max_delay, round_length),
             **{"name": name, "arms": arm, "low": low, "high": high, "direction": direction, "player": player},
             **{"horizon": horizon, "seed": seed, "start_date": start_date, "draft": draft},
-            "units": None if units is None else args.unit_list(units),
+            **{"units": None if units is None else args.unit_list(units), "out_of_range": out_of_range},
         }
         # Validate before a store is created.
         checked_settings(settings)
     with opened(store, form, create=True) as service:
         made = service.create(**settings)
+        show(form, made.data, output.created(made))
+
+
+def correct(
+    experiment: Experiment = None,
+    name: Annotated[str | None, typer.Option(help='The new name; by default the old one and "(corrected)".')] = None,
+    low: Annotated[float | None, typer.Option(help="The smallest total effect of one action.")] = None,
+    high: Annotated[float | None, typer.Option(help="The largest total effect of one action.")] = None,
+    window: args.Window = None,
+    half_life: args.HalfLife = None,
+    max_delay: args.MaxDelay = None,
+    round_length: args.RoundLength = None,
+    horizon: args.Horizon = None,
+    direction: Annotated[str | None, typer.Option(help="maximize or minimize.")] = None,
+    out_of_range: Annotated[str | None, typer.Option(help="void or clip.")] = None,
+    store: Store = DEFAULT_STORE,
+    form: Form = Format.TABLE,
+) -> None:
+    """Correct settings that turned out wrong: a new experiment that inherits the rounds. The old one is finished.
+
+    The learner hears the inherited totals where it would have played the same arm. The guarantee is void.
+    """
+    with exit_on_error(form):
+        changes: dict[str, Any] = {"name": name, "low": low, "high": high, "horizon": horizon, "direction": direction}
+        changes["out_of_range"] = out_of_range
+        if (window, half_life, max_delay) != (None, None, None):
+            changes |= args.carry_over(window, half_life, max_delay, round_length)
+        elif round_length is not None:
+            changes["round_length"] = args.duration(round_length)
+        changes = {key: value for key, value in changes.items() if value is not None}
+        if not changes:
+            raise InvalidArgument("a setting to correct must be given, such as --high, but none is")
+    with opened(store, form) as service:
+        made = service.correct(chosen(service, experiment), **changes)
         show(form, made.data, output.created(made))
 
 

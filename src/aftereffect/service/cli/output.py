@@ -181,8 +181,8 @@ def report(found: Report, experiment: str | None = None, unit: str | None = None
     """Return the lines for a report: how it was recorded, and the next command."""
     if found.total is None:
         taken = "closed as missing; windows that contain it are void, the arm stays."
-    elif found.status == "void":
-        taken = f"{number(found.total)} is outside the possible range; recorded, but not learned from."
+    elif found.warning is not None:
+        taken = found.warning
     else:
         taken = f"{number(found.total)} is recorded for {found.arm}."
     who = f" ({unit})" if unit is not None else ""

@@ -106,7 +106,9 @@ def add_action(name: str, guard: Callable[..., May], orders: Command | Callable[
         except Refused as refusal:
             field = refusal.extra.get("field", "")
             return experiment_page(store, experiment_id, allowed, refusal=refusal, field=field, kept=form)
-        query = {"done": name} | ({"unit": form["unit"]} if form.get("unit") else {})
+        reported = [command.round for _, command in given if isinstance(command, Tell | Amend) and name != "missing"]
+        query: dict[str, Any] = {"told": reported[-1]} if reported else {"done": name}
+        query |= {"unit": form["unit"]} if form.get("unit") else {}
         return see_other(path_of(experiment_id) + ("" if name == "ask" else f"?{urllib.parse.urlencode(query)}"))
 
 
@@ -129,13 +131,16 @@ class Once:
         self._lock = threading.Lock()
         self._made: OrderedDict[tuple[Store, str], str] = OrderedDict()
 
-    def create(self, store: Store, key: str, settings: Mapping[str, Any]) -> str:
-        """Create an experiment unless a form with this key has already created one; return its id."""
+    def create(self, store: Store, key: str, settings: Mapping[str, Any], source: str = "") -> str:
+        """Create an experiment unless a form with this key has already created one; return its id.
+
+        source: the id of an experiment that is corrected, and whose rounds the new one inherits.
+        """
         with self._lock:
             known = self._made.get((store, key))
             if known is not None:
                 return known
-            made: str = store.create(settings)["id"]
+            made: str = (store.correct(source, checked_settings(settings)) if source else store.create(settings))["id"]
             if key:
                 self._made[store, key] = made
                 if len(self._made) > REMEMBERED:
@@ -149,7 +154,8 @@ once = Once()
 def new_page(allowed: May, form: Form, found: Plan | None = None, refusal: Refused | None = None) -> Response:
     """Return the form for a new experiment, with the values entered so far."""
     kept: dict[str, Any] = {**forms.BLANK, **form, "once": form.get("once") or secrets.token_urlsafe(16)}
-    kept["more"] = any(kept[name] != forms.BLANK[name] for name in ("units", "horizon", "start_date", "player", "seed"))
+    more = ("units", "horizon", "start_date", "player", "seed")
+    kept["more"] = any(kept[name] != forms.BLANK[name] for name in more)
     problem = None if refusal is None else problem_of(refusal, forms.field_of(refusal))
     status = 200 if refusal is None else refusal.status
     return page("new.html", allowed, status=status, here="new", kept=kept, plan=found, problem=problem)
@@ -177,7 +183,16 @@ def preview(allowed: Manager, form: Fields) -> Response:
 def create(store: Open, allowed: Manager, form: Fields) -> Response:
     """Create an experiment."""
     try:
-        made = once.create(store, form.get("once", ""), forms.settings(form))
+        made = once.create(store, form.get("once", ""), forms.settings(form), form.get("source", ""))
     except Refused as refusal:
         return new_page(allowed, form, None, refusal)
-    return see_other(f"{path_of(made)}?done={'drafted' if form.get('draft') else 'created'}")
+    done = "corrected" if form.get("source") else "drafted" if form.get("draft") else "created"
+    return see_other(f"{path_of(made)}?done={done}")
+
+
+@router.get("/experiments/{experiment_id}/correct")
+def correct(store: Open, allowed: Reader, experiment_id: str) -> Response:
+    """Show the form for a new experiment that corrects the settings of another and inherits its rounds."""
+    if not allowed.manage:
+        raise Refused("forbidden", "the token must have the scope 'admin' to correct settings, but does not")
+    return new_page(allowed, forms.filled(store.experiment(experiment_id)))

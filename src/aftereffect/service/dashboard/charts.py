@@ -24,6 +24,8 @@ Rows = Sequence[Mapping[str, Any]]
 COLOURS = 8
 """The number of arms with their own colour; the others are grey."""
 NORMAL_95 = 1.96
+COUNTED = ("reported", "clipped")
+"""The status of totals that count in the sum."""
 MOST_LANES = 30
 
 
@@ -96,12 +98,12 @@ def equal_split(view: View) -> tuple[float, float] | None:
 
 def outcome(rows: Rows, view: View) -> Json:
     """Return the sum of all totals after each round, and the estimate for an equal split with its 95% interval."""
-    good = [row for row in rows if row["status"] == "reported"]
+    good = [row for row in rows if row["status"] in COUNTED]
     total = view["sum_of_totals"] - sum(row["total"] for row in good)
     reports = view["counts"]["reports"] - view["counts"]["void"] - len(good)
     after: dict[int, tuple[float, int]] = {}
     for row in rows:
-        if row["status"] == "reported":
+        if row["status"] in COUNTED:
             total, reports = total + row["total"], reports + 1
         if row["status"] != "open":
             after[row["round"]] = total, reports

@@ -20,9 +20,10 @@ _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,4})?", re.ASCII)
 _WHOLE = re.compile(r"[+-]?\d{1,30}", re.ASCII)
 
 BLANK = {
-    **{"name": "", "arms": "", "direction": "maximize", "low": "0", "high": "1"},
+    **{"name": "", "arms": "", "direction": "maximize", "low": "0", "high": ""},
     **{"carry": "window", "length": "", "round_length": "1"},
     **{"units": "", "horizon": "", "start_date": "", "player": "default", "seed": ""},
+    **{"out_of_range": "void", "source": ""},
 }
 """The initial values of the form for a new experiment."""
 
@@ -87,7 +88,7 @@ def settings(form: Mapping[str, str]) -> dict[str, Any]:
     """Return the settings in the form for a new experiment, not validated yet."""
     given = {name: text.strip() for name, text in {**BLANK, **form}.items()}
     found: dict[str, Any] = {
-        **{key: given[key] for key in ("name", "direction", "player")},
+        **{key: given[key] for key in ("name", "direction", "player", "out_of_range")},
         "arms": lines(given["arms"]),
         "low": number("low", given["low"]),
         "high": number("high", given["high"]),
@@ -111,6 +112,20 @@ def settings(form: Mapping[str, str]) -> dict[str, Any]:
         one_number = len(units) == 1 and units[0].isascii() and units[0].isdigit()
         found["units"] = whole("units", units[0]) if one_number else units
     return found
+
+
+def filled(view: Mapping[str, Any]) -> dict[str, str]:
+    """Return the form for a new experiment filled with the settings of another, whose rounds it is to inherit."""
+    words = view["carry_over"] or {}
+    carry = next((key for key in ("window", "half_life") if key in words), "rounds")
+    numbers = {name: repr(view[name]).removesuffix(".0") for name in ("low", "high", "round_length")}
+    optional = {name: "" if view[name] is None else str(view[name]) for name in ("horizon", "start_date", "seed")}
+    return {
+        **{key: view[key] for key in ("direction", "player", "out_of_range")} | numbers | optional,
+        **{"name": f"{view['name'].removesuffix(' (corrected)')} (corrected)", "arms": "\n".join(view["arms"])},
+        **{"carry": carry, "length": str(words.get(carry, view["max_delay"])), "source": view["id"]},
+        "units": "" if view["units"] == ["1"] else "\n".join(view["units"]),
+    }
 
 
 def _duration(name: str, text: str) -> float | str:

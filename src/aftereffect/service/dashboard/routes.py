@@ -14,11 +14,10 @@ TYPES = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8
 YEAR = 31_536_000
 MESSAGES = {
     "created": "The experiment is created. Open round 1 when you are ready to play.",
+    "corrected": "The corrected experiment is created. It has the rounds of the old one, which is finished.",
     "drafted": "The draft is saved.",
     "start": "The experiment is running.",
-    "tell": "The report is saved.",
     "missing": "The round is closed as missing.",
-    "amend": "The correction is saved.",
     "pause": "The experiment is paused.",
     "resume": "The experiment is running again.",
     "finish": "The experiment is finished.",
@@ -52,11 +51,12 @@ def experiment(
     done: Text = "",
     before: Number = None,
     correct: Number = None,
+    told: Number = None,
 ) -> Response:
     """Show one experiment."""
     message = MESSAGES.get(done, "")
     return views.experiment_page(
-        store, experiment_id, allowed, unit=unit, before=before, correct=correct, message=message
+        store, experiment_id, allowed, unit=unit, before=before, correct=correct, message=message, told=told
     )
 
 

@@ -20,7 +20,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from aftereffect.core.text import amount, counted
 from aftereffect.service.dashboard import charts
 from aftereffect.service.dashboard.charts import COLOURS, Json, View, colour_of
-from aftereffect.service.errors import Corrupt, Refused
+from aftereffect.service.errors import Corrupt, Refused, checked
+from aftereffect.service.experiment.round import warning
+from aftereffect.service.settings import Design
 from aftereffect.service.store.store import Store
 
 # No inline scripts or styles are allowed; the charts' script sets styles through the DOM, which the policy permits.
@@ -203,12 +205,19 @@ def experiment_page(
     before: int | None = None,
     correct: int | None = None,
     message: str = "",
+    told: int | None = None,
     refusal: Refused | None = None,
     field: str = "",
     kept: Mapping[str, str] | None = None,
 ) -> HTMLResponse:
-    """Return an experiment's page. refusal, field, kept: the error of a form, the field it is about, and all values."""
-    view = store.experiment(experiment_id)
+    """Return an experiment's page.
+
+    told: the round that was just reported. refusal, field, kept: the error of a form, the field it is about, and all
+    values.
+    """
+    view, outside = store.experiment(experiment_id), False
+    if told is not None:
+        message, outside = report_words(store, view, told)
     units = view["units"]
     shown_unit = unit if unit in units else units[0]
     rows, newer, older = table(store, view, before)
@@ -238,6 +247,7 @@ def experiment_page(
         means=means(view),
         correct=1 if field in ("round", "corrected") else correct,
         message=message,
+        outside=outside,
         problem=None if refusal is None else problem_of(refusal, field),
         kept=kept or {},
     )
@@ -325,6 +335,21 @@ def certificate(guarantee: View) -> Json | None:
         "words": f"{words} {rounded(most)}, the largest possible regret after {counted(found['rounds'], 'round')}.",
         "near": f"{percent(min(share, 1.0))} of the way to an informative certificate",
     }
+
+
+def report_words(store: Store, view: View, number: int) -> tuple[str, bool]:
+    """Return how the reports of a round were recorded, and whether one of them is out of range."""
+    settings = checked(Design, {name: view[name] for name in ("arms", "low", "high", "max_delay")})
+    rows = _between(store, view, number, number)
+    names = {row["unit"]: f" ({row['unit']})" if len(rows) > 1 else "" for row in rows}
+    outside = [row for row in rows if row["status"] in ("void", "clipped")]
+    words = [f"Round {number:,}{names[row['unit']]}: {warning(row, settings)}" for row in outside]
+    told = [row for row in rows if row["status"] == "reported"]
+    if len(rows) == 1 and told:
+        words.append(f"Round {number:,}: {exact(told[0]['total'])} is recorded for {told[0]['arm']}.")
+    elif told:
+        words.append(f"Round {number:,}: {len(told)} of {counted(len(rows), 'total')} recorded.")
+    return " ".join(words), bool(outside)
 
 
 def outcome_words(view: View) -> str:

@@ -4,11 +4,15 @@ Field values are validated when a request is read (`errors.checked` with a model
 only the rules that depend on its state.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import groupby
 from types import EllipsisType
 from typing import Any, NamedTuple
 
-from aftereffect.service.errors import Corrupt
+from aftereffect.core.checks import shown
+from aftereffect.service.errors import Corrupt, Refused
+from aftereffect.service.messages import MOST_BULK
+from aftereffect.service.settings import ExperimentSettings
 
 
 class Start(NamedTuple):
@@ -62,10 +66,23 @@ class Finish(NamedTuple):
     """End the experiment."""
 
 
-Command = Start | Ask | Tell | Amend | Pause | Resume | Away | Back | Finish
+class Inherit(NamedTuple):
+    """Begin with the rounds of another experiment, `source`, whose settings were wrong.
+
+    rounds: for each, its date, when it was asked for, and for each unit [arm, probability, total, told_at], where the
+    arm is an index and told_at is None without a report. pauses: [first, last] for each pause, where `last` is the
+    latest round opened before it, and `first` the earliest that was not reported before it.
+    """
+
+    source: str
+    rounds: list[list[Any]]
+    pauses: list[list[int]]
+
+
+Command = Start | Ask | Tell | Amend | Pause | Resume | Away | Back | Finish | Inherit
 
 KINDS: dict[str, Any] = {
-    kind.__name__.lower(): kind for kind in (Start, Ask, Tell, Amend, Pause, Resume, Away, Back, Finish)
+    kind.__name__.lower(): kind for kind in (Start, Ask, Tell, Amend, Pause, Resume, Away, Back, Finish, Inherit)
 }
 
 
@@ -81,3 +98,30 @@ def from_event(event: Mapping[str, Any]) -> Command:
     names = [name for name in kind._fields if name != "was"]
     command: Command = kind(*(event[name] if name in ("round", "unit") else event["body"][name] for name in names))
     return command
+
+
+def inherit(
+    source: str, settings: ExperimentSettings, rows: Sequence[Mapping[str, Any]], pauses: Sequence[tuple[int, str]]
+) -> Inherit:
+    """Return the command by which an experiment with these settings takes over the rounds of another.
+
+    rows: those of the other experiment, by round and unit. pauses: the latest round before each, and its time.
+    """
+    arms = {name: i for i, name in enumerate(settings.arms)}
+    if len(rows) > MOST_BULK:
+        raise Refused("invalid", f"at most {MOST_BULK:,} reports can be inherited, but there are {len(rows):,}")
+    if unknown := {row["arm"] for row in rows} - {*arms}:
+        raise Refused("invalid", f"arms must include all that were played, but {shown(min(unknown))} is missing")
+    if units := {row["unit"] for row in rows} ^ {*settings.units} if rows else set():
+        raise Refused("invalid", f"units must be those of the rounds inherited, but {shown(min(units))} is not in both")
+    rounds: list[list[Any]] = []
+    for _, units_of in groupby(rows, key=lambda row: row["round"]):
+        told = list(units_of)
+        reports = [[arms[row["arm"]], row["probability"], row["total"], row["told_at"]] for row in told]
+        rounds.append([told[0]["date"], told[0]["asked_at"], reports])
+    if settings.horizon is not None and settings.horizon <= len(rounds):
+        rule = f"horizon must be more than the {len(rounds)} rounds inherited"
+        raise Refused("invalid", f"{rule}, but got {settings.horizon}")
+    # A round that was open at the pause, or not reported since, may have been played after it.
+    late = [any((report[3] or at) >= at for report in rounds[last - 1][2]) if last else False for last, at in pauses]
+    return Inherit(source, rounds, [[last + (not open), last] for (last, _), open in zip(pauses, late, strict=True)])

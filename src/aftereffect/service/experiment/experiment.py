@@ -17,8 +17,20 @@ from aftereffect.core.checks import shown
 from aftereffect.core.errors import AftereffectError
 from aftereffect.service.errors import Corrupt, Refused
 from aftereffect.service.experiment import commands
-from aftereffect.service.experiment.commands import Amend, Ask, Away, Back, Command, Finish, Pause, Resume, Start, Tell
-from aftereffect.service.experiment.round import MISSING, OPEN, ROW, Round, Row, days_between
+from aftereffect.service.experiment.commands import (
+    Amend,
+    Ask,
+    Away,
+    Back,
+    Command,
+    Finish,
+    Inherit,
+    Pause,
+    Resume,
+    Start,
+    Tell,
+)
+from aftereffect.service.experiment.round import CLIPPED, MISSING, OPEN, ROW, VOID, Round, Row, days_between, warning
 from aftereffect.service.experiment.state import State, fingerprint
 from aftereffect.service.experiment.view import view
 from aftereffect.service.settings import ExperimentSettings, checked_settings
@@ -42,7 +54,7 @@ class Experiment:
     """An experiment. settings: must have a seed. state: the current state, by default a new one.
 
     >>> from aftereffect.service.settings import checked_settings
-    >>> given = {"name": "Mail", "arms": ["short", "long"], "max_delay": 0, "seed": 1}
+    >>> given = {"name": "Mail", "arms": ["short", "long"], "high": 1, "max_delay": 0, "seed": 1}
     >>> experiment = Experiment(checked_settings(given))
     >>> asked = experiment.do(Ask(), "2026-01-01T00:00:00Z").answer
     >>> told = experiment.do(Tell(asked["round"], 0.75), "2026-01-01T20:00:00Z")
@@ -116,6 +128,8 @@ class Experiment:
                 return self._set_away(command.arm, False, at)
             case Finish():
                 return self._finish(at)
+            case Inherit():
+                return self._inherit(command, at)
         raise Refused("invalid", f"command must be one of {', '.join(commands.KINDS)}, but got {command!r}")
 
     def replay(self, event: Mapping[str, Any]) -> list[Row]:
@@ -217,7 +231,10 @@ class Experiment:
 
     def _report(self, row: Row, repeated: bool) -> dict[str, Any]:
         now = self._now
-        return {**row, "repeated": repeated, "state": now.phase, "open_round": now.open and now.open.number}
+        answer = {**row, "repeated": repeated, "state": now.phase, "open_round": now.open and now.open.number}
+        if row["status"] in (VOID, CLIPPED):
+            answer["warning"] = warning(row, self.settings)
+        return answer
 
     def _start(self, at: str) -> Done:
         if self.phase == "running":
@@ -283,6 +300,15 @@ class Experiment:
         now.phase, now.finished_at = "finished", at
         return self._change("finish", at, body, list(rows.values()))
 
+    def _inherit(self, command: Inherit, at: str) -> Done:
+        """Take over the rounds of another experiment, before anything else."""
+        now = self._now
+        if now.last or now.inherited is not None:
+            raise Refused("wrong_state", f"rounds can only be inherited before round 1, but {now.last} were opened")
+        rows = now.inherit(*command)
+        body = {**command._asdict(), "updates": now.updates, "probabilities": fingerprint(now.probabilities)}
+        return self._change("inherit", at, body, rows)
+
     def _change(
         self, kind: str | None = None, at: str = "", body: dict[str, Any] | None = None, rows: Sequence[Row] = ()
     ) -> Done:
@@ -307,7 +333,7 @@ class Experiment:
         if recalled is None:
             detail = f"round must be a recent one, but round {number} is no longer in memory"
             raise Refused("closed", detail, round=number)
-        return {name: recalled[name] for name in ROW}
+        return {name: recalled[name] for name in ROW if name in recalled}
 
     def _amendable(self, number: int) -> bool:
         """Return whether the block of a round is still open."""
@@ -337,7 +363,7 @@ def warm_up() -> None:
     A server does this before it accepts requests.
     """
     for player, units in (("default", 1), ("paper", 1), ("paper", 2)):
-        settings = {"name": "warm-up", "arms": ["a", "b"], "max_delay": 0, "seed": 1, "horizon": 100}
+        settings = {"name": "warm-up", "arms": ["a", "b"], "high": 1, "max_delay": 0, "seed": 1, "horizon": 100}
         experiment = Experiment(checked_settings({**settings, "player": player, "units": units}))
         for unit in experiment.settings.units:
             experiment.do(Ask(unit), "2026-01-01T00:00:00Z")

@@ -22,7 +22,7 @@ def guarantee(state: State) -> dict[str, Any]:
     trivial: the largest possible regret. informative_from: the round from which the worst case stays below it.
     certificate: None before the first round has closed, and for the player "paper".
     """
-    panel, void = state.panel, state.arm_was_away
+    panel, void = state.panel, state.arm_was_away or state.inherited is not None
     rounds = state.settings.horizon or max(panel.rounds_played, 1)
     trivial, value, so_far = learner.trivial(panel, rounds), math.inf, None
     try:
@@ -71,14 +71,15 @@ def _worst_case(state: State, value: float, trivial: float) -> str:
         over = f"{counted(played, 'round')} so far" if horizon is None else counted(horizon, "round")
         most = f"on average at most {amount(value)} worse than {whom}"
         lines = [f"Whatever the effects, over {over} the outcome is {most}."]
-        if not state.arm_was_away:
+        if not (state.arm_was_away or state.inherited):
             lines += _worth(value, trivial, since, horizon)
         gaps = state.counts["missing"] + state.counts["void"] + state.counts["withheld"]
         if gaps:
             reports = "1 report was" if gaps == 1 else f"{gaps:,} reports were"
             lines.append(f"It assumes complete reports; {reports} missing, void or withheld.")
-    if state.arm_was_away:
-        lines.insert(0, "Not valid: an arm has been away, which the proofs do not cover. Otherwise this would hold:")
+    if state.arm_was_away or state.inherited:
+        why = "an arm has been away" if state.arm_was_away else "rounds were inherited from another experiment"
+        lines.insert(0, f"Not valid: {why}, which the proofs do not cover. Otherwise this would hold:")
     return " ".join(lines)
 
 

@@ -27,7 +27,8 @@ FAR = 2**44
 def build(design: Design, seed: int) -> Panel:
     """Return a new learner for an experiment; the same design and seed give the same learner."""
     given: dict[str, Any] = {"n_arms": len(design.arms), "max_delay": design.max_delay, "seed": seed}
-    given |= {"direction": design.direction, "low": design.low, "high": design.high, "out_of_range": "void"}
+    given |= {"direction": design.direction, "low": design.low, "high": design.high}
+    given["out_of_range"] = design.out_of_range
     player: BlockWrapper
     if design.player == "default":
         player = default_player(**given)

@@ -57,17 +57,19 @@ def winner(
 ) -> dict[str, Any]:
     """Return the arm with the best mean, its lead over the second, and an explanation.
 
-    arm, favourite: the arm with the best mean, and the one with the highest final probability; None if tied.
+    arm, favourite: the arm with the best mean, and the one with the highest final probability; None if tied. There is
+    no best arm unless at least two were measured.
     sure: "clear", "likely", "open" (the lead is within two standard errors) or "unknown" (too few windows).
     """
     sign = 1.0 if direction == "maximize" else -1.0
     seen = [i for i, tally in enumerate(tallies) if tally.count]
     ranked = sorted(seen, key=lambda i: (-sign * tallies[i].mean, i))
     first = [i for i in ranked if _equal(tallies[i].mean, tallies[ranked[0]].mean)]
+    one = len(first) == 1 < len(ranked)
     favourites = [arm for arm, p in zip(arms, probabilities, strict=True) if _equal(p, max(probabilities))]
     found: dict[str, Any] = {
-        "arm": arms[first[0]] if len(first) == 1 else None,
-        "runner_up": arms[ranked[1]] if len(first) == 1 < len(ranked) else None,
+        "arm": arms[first[0]] if one else None,
+        "runner_up": arms[ranked[1]] if one else None,
         "difference": None,
         "standard_error": None,
         "sure": "unknown",
@@ -97,9 +99,10 @@ def _lead(found: dict[str, Any], ranked: Sequence[int], arms: Sequence[str], tal
     if not ranked:
         return ["No window was measured, so nothing can be said about which arm is best."]
     first = tallies[ranked[0]]
-    best = f"{arms[ranked[0]]} had the best measured windows ({amount(first.mean)} per round over {first.count:,})"
+    measured = f"({amount(first.mean)} per round over {first.count:,})"
     if len(ranked) == 1:
-        return [f"{best}, but no other arm was measured."]
+        return [f"No arm can be called best: only {arms[ranked[0]]} was measured {measured}, with nothing to compare."]
+    best = f"{arms[ranked[0]]} had the best measured windows {measured}"
     second = tallies[ranked[1]]
     gap = abs(first.mean - second.mean)
     found["difference"] = gap

@@ -1,8 +1,9 @@
 """A round of an experiment: its row in the record, its date, and the rounds kept in memory.
 
 All units share the rounds; in each round a unit has its arm, its total and the status of its report:
-open → reported | missing | void (the total is outside the possible range). A withheld total is recorded, but passed to
-the learner as missing: in the warm-up after a pause, and when it mixes effects of an arm and of its substitute.
+open → reported | missing | void or clipped (the total is outside the possible range). A withheld total is recorded, but
+passed to the learner as missing: in the warm-up after a pause, when it mixes effects of an arm and of its substitute,
+and when an inherited round played another arm than the learner would have.
 """
 
 import datetime
@@ -11,10 +12,11 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, NamedTuple
 
+from aftereffect.core.text import amount
 from aftereffect.service import messages
-from aftereffect.service.settings import ExperimentSettings
+from aftereffect.service.settings import Design, ExperimentSettings
 
-OPEN, REPORTED, MISSING, VOID = "open", "reported", "missing", "void"
+OPEN, REPORTED, MISSING, VOID, CLIPPED = "open", "reported", "missing", "void", "clipped"
 
 Row = dict[str, Any]
 """A row as plain data, with the fields of `messages.Row`, in their order."""
@@ -35,7 +37,8 @@ class Round:
 
     drawn: the arms drawn by the learner; arms: the arms played; probabilities: those with which `arms` were drawn.
     measured: whether the total was learned from at the end of its block; None until that is known. fed: the loss fed
-    to the learner for each unit, if the round ended with an update. warm: in the warm-up after a pause.
+    to the learner for each unit, if the round ended with an update. warm: in the warm-up after a pause. inherited: the
+    round was played in an experiment with other settings; `drawn` are the arms that these settings would have played.
 
     Only `reports` is modified in place; the other fields are replaced.
     """
@@ -54,6 +57,7 @@ class Round:
     reports: list[Report]
     update: bool = False
     warm: bool = False
+    inherited: bool = False
 
     def row(self, settings: ExperimentSettings, u: int) -> Row:
         """Return the row of this round for unit u."""
@@ -73,7 +77,7 @@ class Round:
             "update": self.update,
             "fed": self.fed[u],
             "date": self.date,
-            "substituted": self.arms[u] != self.drawn[u],
+            "substituted": self.arms[u] != self.drawn[u] and not self.inherited,
             "why": self._why(settings, u),
             "asked_at": self.asked_at,
             "told_at": told_at,
@@ -87,6 +91,9 @@ class Round:
         """Return why unit u plays its arm in this round, and how its total is used; the text is stored with the row."""
         d, arm = settings.max_delay, settings.arms[self.arms[u]]
         place, block = self.number - self.block_start + 1, self.block
+        if self.inherited:
+            used = "recorded but not learned from" if self.withheld[u] else "learned from like any other"
+            return f"{arm} was played in the experiment whose rounds this one inherits; this total is {used}."
         if self.arms[u] != self.drawn[u]:
             gone = settings.arms[self.drawn[u]]
             then = f"{gone} is credited with what {arm} brings"
@@ -117,8 +124,8 @@ class Round:
 
     def state(self) -> list[Any]:
         """Return the round as a list of plain JSON values."""
-        *before, reports, update, warm = _fields(self)
-        return [*before, [*map(list, reports)], update, warm]
+        *before, reports, update, warm, inherited = _fields(self)
+        return [*before, [*map(list, reports)], update, warm, inherited]
 
     @classmethod
     def from_state(cls, state: list[Any]) -> "Round":
@@ -163,6 +170,35 @@ class RecentRounds:
     def state(self) -> list[list[Any]]:
         """Return the rounds as JSON."""
         return [played.state() for played in self.rounds.values()]
+
+
+def limits(settings: Design) -> tuple[float, float]:
+    """Return the smallest and the largest possible total: one effect of each of the latest max_delay + 1 actions."""
+    parts = settings.max_delay + 1
+    return parts * min(settings.low, 0.0), parts * max(settings.high, 0.0)
+
+
+def possible(settings: Design) -> str:
+    """Return the range of a total as text.
+
+    >>> from aftereffect.service.settings import PlanQuestion
+    >>> possible(PlanQuestion(arms=2, high=50, max_delay=2))
+    '[0, 150]'
+    """
+    low, high = limits(settings)
+    return f"[{amount(low)}, {amount(high)}]"
+
+
+def warning(row: Row, settings: Design) -> str:
+    """Return what is done with a total out of range."""
+    then = (
+        "it is recorded, but nothing is learned from it. If the total is right, low, high or max_delay is wrong: "
+        "correct the settings. If it is a typing error, correct the total."
+    )
+    if row["status"] == CLIPPED:
+        low, high = limits(settings)
+        then = f"it is recorded, and learned from as {amount(min(max(row['total'], low), high))}."
+    return f"{amount(row['total'])} is outside {possible(settings)}, the range of a total with these settings: {then}"
 
 
 def date_of(settings: ExperimentSettings, number: int, at: str, shift: int) -> str | None:

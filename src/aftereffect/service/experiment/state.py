@@ -19,7 +19,18 @@ from aftereffect.service.errors import Corrupt
 from aftereffect.service.experiment import learner
 from aftereffect.service.experiment.outcome import Tally
 from aftereffect.service.experiment.plan import plan
-from aftereffect.service.experiment.round import MISSING, REPORTED, VOID, RecentRounds, Report, Round, Row, date_of
+from aftereffect.service.experiment.round import (
+    CLIPPED,
+    MISSING,
+    REPORTED,
+    VOID,
+    RecentRounds,
+    Report,
+    Round,
+    Row,
+    date_of,
+    days_between,
+)
 from aftereffect.service.messages import Plan
 from aftereffect.service.settings import ExperimentSettings
 
@@ -27,10 +38,13 @@ COUNTS = ("reports", "missing", "void", "out_of_range", "amended", "substituted"
 PLAIN = (
     *("phase", "last", "waiting", "block", "block_start", "block_closed", "updates", "warm_until", "mixed_until"),
     *("away", "arm_was_away", "plays", "counts", "sum", "shift", "paused_at", "started_at", "finished_at"),
+    "inherited",
 )
 """The attributes of `State` that are plain JSON values."""
 COPIED = ("mixed_until", "away", "plays", "counts")
 """Those of them that are lists or dicts."""
+LATER = ("inherited",)
+"""Those that a state written by an earlier version may lack."""
 
 
 def substitute(
@@ -73,6 +87,7 @@ class State:
     latest round opened. block: its block, from 1; block_closed: the block has been learned from. warm_until: the last
     round of the latest warm-up. mixed_until: for each unit, the last round whose total mixes effects of an arm and of
     its substitute. away: the unavailable arms; arm_was_away: whether there ever was one. shift: the days of all pauses.
+    inherited: the experiment whose rounds were taken over, and how many; None if there is none.
     """
 
     def __init__(self, settings: ExperimentSettings, panel: Panel | None = None) -> None:
@@ -99,6 +114,7 @@ class State:
         self.paused_at: str | None = None
         self.started_at: str | None = None
         self.finished_at: str | None = None
+        self.inherited: dict[str, Any] | None = None
 
     @cached_property
     def probabilities(self) -> list[float]:
@@ -111,8 +127,11 @@ class State:
         """The plan of the settings, as shown before the start."""
         return plan(self.settings, self.panel)
 
-    def begin_round(self, at: str) -> Round:
-        """Open the next round: draw arms from the learner, and substitute those that are away."""
+    def begin_round(self, at: str, past: Sequence[Any] | None = None) -> Round:
+        """Open the next round: draw arms from the learner, and substitute those that are away.
+
+        past: the date, arms and probabilities of a round that is inherited.
+        """
         drawn = self.panel.ask()
         self.last += 1
         start = self.panel.block_start
@@ -121,8 +140,8 @@ class State:
             self.block_start = start
             self.block_closed = False
         t, M = self.last, self.n_units
-        arms, probabilities = self._played(drawn)
-        if self.arm_was_away and t > start:
+        arms, probabilities = self._played(drawn) if past is None else past[1:]
+        if t > start and (self.arm_was_away or self.inherited is not None):
             self._note_mixed(arms)
         warm = t <= self.warm_until
         played = Round(
@@ -130,7 +149,7 @@ class State:
             block=self.block,
             block_start=start,
             asked_at=at,
-            date=date_of(self.settings, t, at, self.shift),
+            date=date_of(self.settings, t, at, self.shift) if past is None else past[0],
             drawn=drawn,
             arms=arms,
             probabilities=probabilities,
@@ -140,6 +159,10 @@ class State:
             reports=[Report()] * M,
             warm=warm,
         )
+        if past is not None:
+            played.inherited = True
+            others = [arm != own for arm, own in zip(arms, drawn, strict=True)]
+            played.withheld = [hidden or other for hidden, other in zip(played.withheld, others, strict=True)]
         for arm in arms:
             self.plays[arm] += 1
         self.open, self.waiting = played, M
@@ -197,10 +220,38 @@ class State:
         if self.least <= total <= self.most:
             self.sum += sign * total
             return REPORTED
-        self.counts["void"] += sign
         # Totals out of range stay counted after a correction.
         self.counts["out_of_range"] += sign > 0
+        if self.settings.out_of_range == "clip":
+            self.sum += sign * total
+            return CLIPPED
+        self.counts["void"] += sign
         return VOID
+
+    def inherit(self, source: str, rounds: Sequence[Any], pauses: Sequence[Sequence[int]]) -> list[Row]:
+        """Play the rounds of another experiment, `source`, again, and return their rows; see `commands.Inherit`.
+
+        The learner is asked and told as ever, and hears a total only if it would have played the arm that was played;
+        a block whose arm was not played goes on until it was. So it learns from what it would have seen itself.
+        """
+        found: dict[tuple[int, str], Row] = {}
+        self.inherited = {"experiment": source, "rounds": len(rounds)}
+        for date, asked_at, units in rounds:
+            for first, last in pauses:
+                if first == self.last + 1:
+                    self.warm_until = last + self.settings.max_delay
+            arms, probabilities, totals, told = zip(*units, strict=True)
+            played = self.begin_round(asked_at, (date, list(arms), list(probabilities)))
+            for u, at in enumerate(told):
+                if at is not None:
+                    self.record(played, u, totals[u], at)
+            changed = self.end_round(0, max(told))[1] if self.waiting == 0 else []
+            found |= {(row["round"], row["unit"]): row for row in [*played.rows(self.settings), *changed]}
+        if rounds and self.settings.start_date is not None and rounds[-1][0] is not None:
+            planned = date_of(self.settings, len(rounds), "", 0)
+            self.shift = days_between(planned or rounds[-1][0], rounds[-1][0])
+        self.started_at = rounds[0][1] if rounds else self.started_at
+        return list(found.values())
 
     def end_round(self, u: int, at: str) -> tuple[dict[str, Any], list[Row]]:
         """Pass the complete round to the learner; return fields for the event, and the rows that changed.
@@ -269,11 +320,12 @@ class State:
             if fields.pop("digest") != digest(fields):
                 # It must then have the digest of a player's state, as written by earlier versions.
                 fields = {**state}
-            fields = saved.unseal(fields, "Experiment", ("settings", "panel", "rounds", "tallies", *PLAIN))
+            plain = [name for name in PLAIN if name in fields or name not in LATER]
+            fields = saved.unseal(fields, "Experiment", ("settings", "panel", "rounds", "tallies", *plain))
             settings = ExperimentSettings.from_json(fields["settings"])
             found = cls(settings, restore(fields["panel"], sealed=False))
             fields |= {name: fields[name].copy() for name in COPIED}
-            for name in PLAIN:
+            for name in plain:
                 setattr(found, name, fields[name])
             found.tallies = [Tally(*numbers) for numbers in fields["tallies"]]
             rounds = [Round.from_state(each) for each in fields["rounds"]]

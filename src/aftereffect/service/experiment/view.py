@@ -2,9 +2,10 @@
 
 from typing import Any
 
-from aftereffect.core.text import amount, counted
+from aftereffect.core.text import counted
 from aftereffect.service.experiment import outcome
 from aftereffect.service.experiment.guarantee import guarantee
+from aftereffect.service.experiment.round import possible
 from aftereffect.service.experiment.state import State
 
 
@@ -17,6 +18,7 @@ def view(state: State) -> dict[str, Any]:
     return {
         **settings.model_dump(mode="json", exclude={"draft"}),
         "carry_over": settings.carry_over and settings.carry_over.given(),
+        "inherited": state.inherited,
         "tuning": settings.tuning.given(),
         "state": state.phase,
         "round": state.last,
@@ -45,14 +47,17 @@ def alarms(state: State) -> list[str]:
     settings, counts = state.settings, state.counts
     found = []
     told = counts["reports"] + counts["missing"]
-    span, parts = state.panel.player.effects, settings.max_delay + 1
+    outside, used = counts["void"], "are not learned from"
+    if settings.out_of_range == "clip":
+        outside, used = counts["out_of_range"], "count as the nearest possible one"
     # With one report in a hundred out of range, the range is probably wrong.
-    if counts["void"] > 0.01 * counts["reports"]:
+    if outside > 0.01 * counts["reports"]:
         found.append(
-            f"{counts['void']:,} of {counted(counts['reports'], 'total')} "
-            f"({counts['void'] / counts['reports']:.1%}) {'is' if counts['void'] == 1 else 'are'} outside "
-            f"[{amount(parts * span.lo)}, {amount(parts * span.hi)}], the range of a total with effects of "
-            f"{counted(parts, 'round')}. Such totals are not learned from: check low, high and max_delay."
+            f"{outside:,} of {counted(counts['reports'], 'total')} "
+            f"({outside / counts['reports']:.1%}) {'is' if outside == 1 else 'are'} outside "
+            f"{possible(settings)}, the range of a total with effects of "
+            f"{counted(settings.max_delay + 1, 'round')}. Such totals {used}: check low, high and max_delay. Settings "
+            "that are wrong can be corrected; a new experiment then inherits the rounds."
         )
     # With one report in ten missing, few windows are complete. Fewer than ten reports are too few to judge.
     if told >= 10 and counts["missing"] > 0.1 * told:

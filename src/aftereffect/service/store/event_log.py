@@ -230,6 +230,17 @@ class Changes:
         found = connection.execute(query).mappings().one_or_none()
         return None if found is None else dict(found)
 
+    def record(self, connection: Connection, loaded: Loaded) -> tuple[list[dict[str, Any]], list[tuple[int, str]]]:
+        """Return all rows of an experiment, by round and unit; and for each pause the latest round, and its time."""
+        query = select(schema.rounds).where(_rounds.experiment == loaded.number)
+        rows = {(row.round, row.unit_index): dict(row._mapping) for row in connection.execute(query)}
+        rows |= {key[1:]: row for key, row in self._rounds.items() if key[0] == loaded.number}
+        paused = select(_events.body, _events.at).where(_events.experiment == loaded.number, _events.kind == "pause")
+        pauses = [tuple(row) for row in connection.execute(paused.order_by(_events.seq))]
+        new = [each for each in self._events if (each["experiment"], each["kind"]) == (loaded.number, "pause")]
+        pauses += [(each["body"], each["at"]) for each in new]
+        return [rows[key] for key in sorted(rows)], [(orjson.loads(body)["last"], at) for body, at in pauses]
+
     def write(self, connection: Connection) -> int:
         """Write all changes inside a transaction; return the number of rows."""
         heads: list[dict[str, Any]] = []

@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from aftereffect.service.errors import Refused, checked
 from aftereffect.service.messages import NewToken
-from aftereffect.service.settings import ExperimentSettings, checked_settings
+from aftereffect.service.settings import ExperimentSettings, checked_settings, corrected
 from aftereffect.service.store import backup, export, reads, schema, tokens, verify
 from aftereffect.service.store.database import Database, refusing
 from aftereffect.service.store.health import Health, trial
@@ -37,7 +37,7 @@ class Store:
     >>> import tempfile
     >>> from aftereffect.service.experiment.commands import Ask, Tell
     >>> with tempfile.TemporaryDirectory() as folder, Store.open(f"sqlite:///{folder}/shop.db") as store:
-    ...     mail = store.create({"name": "Mail", "arms": ["short", "long"], "max_delay": 1, "seed": 7})["id"]
+    ...     mail = store.create({"name": "Mail", "arms": ["short", "long"], "high": 1, "max_delay": 1})["id"]
     ...     asked = store.perform(mail, Ask())
     ...     told = store.perform(mail, Tell(asked["round"], 0.5))
     ...     store.rounds(mail)["items"][0]["total"], store.verify(mail)[0]["ok"]
@@ -102,6 +102,15 @@ class Store:
         """Carry out commands in order; the answer to a command that is refused is a Refused."""
         answers: list[Answer] = self._writer.submit(Job(list(items))).result()
         return answers
+
+    def correct(self, id: str, changes: Mapping[str, Any] | ExperimentSettings) -> dict[str, Any]:
+        """Create an experiment that inherits the rounds of another, and finish the other one.
+
+        changes: the settings that differ from those of the other, or all settings.
+        """
+        if not isinstance(changes, ExperimentSettings):
+            changes = corrected(self.experiment(id), changes)
+        return self.perform(*_creation(changes, id))
 
     async def acreate(self, settings: Mapping[str, Any] | ExperimentSettings) -> dict[str, Any]:
         """As `create`, for an event loop."""
@@ -207,6 +216,6 @@ def _only(answers: list[Answer]) -> dict[str, Any]:
     return answer
 
 
-def _creation(settings: Mapping[str, Any] | ExperimentSettings) -> Item:
+def _creation(settings: Mapping[str, Any] | ExperimentSettings, source: str | None = None) -> Item:
     seeded = checked_settings(settings).seeded(secrets.randbits(53))
-    return "".join(secrets.choice(_CHARACTERS) for _ in range(20)), Creation(seeded)
+    return "".join(secrets.choice(_CHARACTERS) for _ in range(20)), Creation(seeded, source)

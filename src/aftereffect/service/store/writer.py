@@ -30,7 +30,7 @@ from sqlalchemy import Connection, Engine, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from aftereffect.service.errors import Corrupt, Refused
-from aftereffect.service.experiment.commands import Command
+from aftereffect.service.experiment.commands import Command, Finish, inherit
 from aftereffect.service.messages import is_id
 from aftereffect.service.settings import ExperimentSettings
 from aftereffect.service.store import event_log, schema
@@ -56,9 +56,10 @@ _log = logging.getLogger(__name__)
 
 
 class Creation(NamedTuple):
-    """Create an experiment with these settings."""
+    """Create an experiment with these settings. source: an experiment that ends, and whose rounds it inherits."""
 
     settings: ExperimentSettings
+    source: str | None = None
 
 
 class Work(NamedTuple):
@@ -241,7 +242,8 @@ class Writer:
         try:
             with self._database.transaction() as transaction, contextlib.ExitStack() as stack:
                 if self._database.file is None:
-                    self._lock(transaction.connection, {identity for identity, _ in items})
+                    sources = {command.source for _, command in items if isinstance(command, Creation)}
+                    self._lock(transaction.connection, {identity for identity, _ in items} | sources)
                 batch = _Batch(transaction.connection, self._database.internal, stack, changes, self._now())
                 answers.extend(self._do(batch, identity, command) for identity, command in items)
                 transaction.rows = max(changes.write(transaction.connection), len(changes.touched))
@@ -278,12 +280,12 @@ class Writer:
             for index, (identity, _) in enumerate(items)
         ]
 
-    def _lock(self, connection: Connection, identities: Iterable[str]) -> None:
+    def _lock(self, connection: Connection, identities: Iterable[str | None]) -> None:
         """Lock the experiments of a batch, in the same order in all processes; drop those changed by another process.
 
         The hash is compared too: after a restored backup or a failover, a different log may have the same length.
         """
-        wanted = [identity for identity in identities if is_id(identity)]
+        wanted = [identity for identity in identities if identity is not None and is_id(identity)]
         columns = schema.experiments.c
         query = select(columns.id, columns.seq, columns.head).where(columns.id.in_(wanted)).order_by(columns.id)
         heads = {found.id: (found.seq, found.head) for found in connection.execute(query.with_for_update())}
@@ -301,7 +303,15 @@ class Writer:
                 changes.touched.add(identity)
                 return answer
             if isinstance(command, Creation):
+                source = None if command.source is None else self._get(batch, command.source)
+                # Refused, if at all, before anything changes.
+                past = None
+                if source is not None:
+                    past = inherit(source.id, command.settings, *changes.record(batch.reading, source))
                 loaded = self._loaded[identity] = changes.create(batch.writing, identity, command.settings, batch.at)
+                if source is not None and past is not None:
+                    changes.add(loaded, loaded.experiment.do(past, batch.at))
+                    changes.add(source, source.experiment.do(Finish(), batch.at))
                 return loaded.view()
             loaded = self._get(batch, identity)
             forgotten = loaded.experiment.forgotten(command)

@@ -81,12 +81,13 @@
   };
 
   const totals = (data) => {
-    const told = data.totals.filter((row) => row[3] === "reported");
+    const counts = (row) => row[3] === "reported" || row[3] === "clipped";
+    const told = data.totals.filter(counts);
     const values = told.map((row) => row[2]);
     const most = Math.max(0, ...values), least = Math.min(0, ...values), room = 0.06 * (most - least || 1);
     const traces = [{
       type: "scatter", mode: "lines", x: data.totals.map((row) => row[0]),
-      y: data.totals.map((row) => (row[3] === "reported" ? row[2] : null)),
+      y: data.totals.map((row) => (counts(row) ? row[2] : null)),
       line: { color: colour("--line"), width: 1.5 }, hoverinfo: "skip", showlegend: false,
     }];
     data.lanes.forEach((arm, i) => {
@@ -95,7 +96,7 @@
       traces.push({
         type: "scatter", mode: "markers", name: short(arm.name, 28), x: rows.map((row) => row[0]), y: rows.map((row) => row[2]),
         marker: { color: armColour(arm.colour), size: rows.length > 400 ? 4 : 6 }, hoverinfo: "text",
-        hovertext: rows.map((row) => `${plain(arm.name)}<br>round ${row[0]}${row[4] ? `, ${row[4]}` : ""}<br>${figure(row[2])}`),
+        hovertext: rows.map((row) => `${plain(arm.name)}<br>round ${row[0]}${row[4] ? `, ${row[4]}` : ""}<br>${figure(row[2])}${row[3] === "clipped" ? ", out of range" : ""}`),
       });
     });
     // A void total would compress the scale of all others: it is marked at the edge, its value in the hover text.
