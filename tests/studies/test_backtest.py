@@ -183,6 +183,10 @@ def test_columns_of_other_names(write: Write, tmp_path: Path):
     assert "No verdict, as the column may hold totals" in words
     # BlockUCB has no randomness, and neither has playing one arm throughout.
     assert words.count(" none ") == 3
+    assert "always a (the highest mean in the column)" in words
+    page = (tmp_path / "o" / "report.html").read_text(encoding="utf-8")
+    assert "Regret is against the highest mean in the column." in page
+    assert "the best arm)" not in page
 
 
 def test_totals_alone_get_no_verdict_but_whole_effects_do(write: Write):
@@ -203,6 +207,39 @@ def test_several_rows_of_an_arm_in_a_round_are_added_up_if_asked(write: Write, t
 def test_the_default_player_is_judged(write: Write):
     found = play(read_history(write(PANEL)), players=[*reversed(PLAYERS)], resample=60, runs=2)
     assert found.verdict().startswith(("'default player' has", "After 60 rounds, 'default player' cannot"))
+
+
+def test_the_verdict_is_against_the_exact_regret_of_uniform_play(write: Write):
+    recording = read_history(write(PANEL))
+    found = play(recording, players=["BlockUCB"], resample=2000, runs=2)
+    a, b = found.losses.arm_sums().tolist()
+    share = found.simulations["UCB on clean windows"].mean_regret / (max(a, b) - (a + b) / 2)
+    assert found.verdict() == f"'UCB on clean windows' has {share:.0%} of the regret of uniform play."
+    short = play(recording, players=["BlockUCB"], resample=60, runs=2)
+    assert short.verdict().endswith(" of the regret of uniform play. Only about 9 decisions: too few to learn from.")
+
+
+@pytest.mark.parametrize(
+    ("labels", "gaps"),
+    [
+        (["1", "2", "3"], 0),
+        (["1", "2", "5", "6", "8"], 3),
+        (["2024-01-01", "2024-01-08", "2024-01-22"], 1),
+        (["2024-01-01", "2024-02-01", "2024-03-01"], 0),
+        (["7"], 0),
+    ],
+)
+def test_missing_rounds_are_counted(labels: list[str], gaps: int, write: Write):
+    rows = [f"{label},{arm},1\n" for label in reversed(labels) for arm in "ab"]
+    recording = read_history(write("round,arm,lag0\n" + "".join(rows)))
+    assert recording.gaps == gaps
+    told = [remark for remark in play(recording, players=PLAYERS[-1:], runs=2).remarks() if "missing" in remark]
+    assert told == [f"Rounds missing between the first and the last: {gaps}; the gaps are closed up."] * (gaps > 0)
+
+
+def test_a_recording_is_shown_in_one_line(write: Write):
+    shown = "Recording('mine.csv', 4 plays, horizon=2, max_delay=1, arms=('b', 'a'))"
+    assert repr(read_history(write(PANEL))) == shown
 
 
 def test_all_means_everyone_without_labels(write: Write):
@@ -232,7 +269,7 @@ def test_the_verb_takes_a_kernel_and_players(write: Write, tmp_path: Path):
     code, printed = run(str(path), *arguments, "--runs", "2", "--resample", "30")
     assert code == 0
     assert "wrapper, Exp3" in printed
-    assert "uniform play" not in printed
+    assert not any(line.strip().startswith("uniform play") for line in printed.splitlines())
     with pytest.raises(InvalidArgument, match="kernel must be numbers separated by commas, but got 'half'"):
         run(str(path), "--kernel", "half")
 

@@ -16,7 +16,7 @@ import numpy as np
 from aftereffect.core import VERSION, checks
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.core.text import amount, counted
-from aftereffect.engines.simulation import Simulation, compare, simulate, standard_error
+from aftereffect.engines.simulation import Simulation, simulate, standard_error
 from aftereffect.losses.protocol import Losses
 from aftereffect.losses.replay import MARGIN
 from aftereffect.players import registry
@@ -59,11 +59,24 @@ class Backtest:
     inferred: tuple[str, ...]
     simulations: dict[str, Simulation]
 
+    @property
+    def best(self) -> str:
+        """The words for the arm that brings most if it is always played; in a column of totals it need not be best."""
+        return "the highest mean in the column" if self.recording.maybe_totals else "the best arm"
+
+    def blocks(self) -> tuple[float, float]:
+        """Return how many rounds the default player keeps an arm on average, and how many decisions that leaves."""
+        losses, d = self.losses, self.losses.max_delay
+        common: Range = {"direction": losses.direction, "low": losses.low, "high": losses.high}
+        _, beta = default_player(losses.n_arms, max_delay=d, **common).certified_base()
+        rate = beta * (1.0 - beta) ** d
+        return 1.0 / rate, rate * max(losses.horizon - d - 1, 0)
+
     def scores(self) -> list[Score]:
         """Return scores of the players and of always playing each arm, from best to worst."""
         sign = 1.0 if self.losses.effects.maximize else -1.0
         sums, best = self.losses.arm_sums().tolist(), self.losses.best_arm()
-        names = [f"always {arm}{' (the best arm)' * (i == best)}" for i, arm in enumerate(self.recording.arms)]
+        names = [f"always {arm}{f' ({self.best})' * (i == best)}" for i, arm in enumerate(self.recording.arms)]
         top = sums[best]
         always = [Score(name, whole, 0.0, sign * (top - whole)) for name, whole in zip(names, sums, strict=True)]
         played = [
@@ -89,6 +102,8 @@ class Backtest:
             f"{recording.name}: {len(recording.rounds):,} plays of {len(recording.arms)} arms "
             f"in {recording.horizon:,} rounds; effects arrive up to {recording.max_delay} rounds late."
         ]
+        if recording.gaps:
+            found.append(f"Rounds missing between the first and the last: {recording.gaps:,}; the gaps are closed up.")
         if self.resampled:
             found.append(
                 f"The {losses.horizon:,} rounds consist of recorded plays, drawn at random for each arm: "
@@ -97,35 +112,35 @@ class Backtest:
         ends = f" ({' and '.join(self.inferred)} inferred: the recorded range, {MARGIN:.0%} wider at each end but 0)"
         span = f"between {amount(losses.low)} and {amount(losses.high)}{ends if self.inferred else ''}"
         found.append(f"The effect of one play is assumed to lie {span}.")
-        d, T = losses.max_delay, losses.horizon
-        if d == 0 or recording.kernel is not None:
+        if losses.max_delay == 0 or recording.kernel is not None:
             found.append(
                 "The column is assumed to hold the whole effect of each play. If it holds the totals of rounds, this "
                 "is not valid where effects linger: a total does not say which play it came from."
             )
-        common: Range = {"direction": losses.direction, "low": losses.low, "high": losses.high}
-        _, beta = default_player(losses.n_arms, max_delay=d, **common).certified_base()
-        rate = beta * (1.0 - beta) ** d
-        kept, decisions = counted(round(1.0 / rate), "round"), rate * max(T - d - 1, 0)
+        rounds, decisions = self.blocks()
+        kept = counted(round(rounds), "round")
         remark = f"The default player keeps an arm for about {kept}: about {decisions:,.0f} decisions."
         if decisions < FEW:
             remark += f" With fewer than {FEW} a player learns almost nothing, whatever the scores say."
         return [*found, remark]
 
     def verdict(self) -> str:
-        """Return a sentence on the regret of the default player, or else the first; none on what may be totals."""
-        one = self.recording
-        if one.max_delay == 0 and one.kernel is None:
+        """Return a sentence on the regret of the default player, or else the first; none on what may be totals.
+
+        It is compared with the expected regret of uniform play, which is known exactly.
+        """
+        if self.recording.maybe_totals:
             return "No verdict, as the column may hold totals. If effects are whole and arrive at once, say --kernel 1."
         first = "default player" if "default player" in self.simulations else next(iter(self.simulations))
-        simulation = self.simulations[first]
-        uniform = self.simulations.get("uniform play")
-        if uniform is None or uniform is simulation or uniform.mean_regret <= 0.0:
+        simulation, decisions = self.simulations[first], self.blocks()[1]
+        (*_, low), (*_, high) = simulation.curve[2:]
+        uniform = float(simulation.uniform_regrets[0, -1])
+        few = f" Only about {decisions:,.0f} decisions: too few to learn from." if decisions < FEW else ""
+        if uniform <= 0.0 or first == "uniform play":
             return f"'{first}' has a regret of {amount(simulation.mean_regret)} against the best arm."
-        apart = compare(simulation, uniform)
-        if apart.low <= 0.0 <= apart.high:
-            return f"After {self.losses.horizon:,} rounds, '{first}' cannot be distinguished from uniform play."
-        return f"'{first}' has {simulation.mean_regret / uniform.mean_regret:.0%} of the regret of uniform play."
+        if low <= uniform <= high:
+            return f"After {self.losses.horizon:,} rounds, '{first}' cannot be distinguished from uniform play.{few}"
+        return f"'{first}' has {simulation.mean_regret / uniform:.0%} of the regret of uniform play.{few}"
 
 
 def play(
@@ -198,7 +213,7 @@ def write_page(backtest: Backtest, folder: str | os.PathLike[str]) -> Path:
     page.section("Scores")
     caption = f"Totals over {losses.horizon:,} rounds: means over {simulation.runs:,} runs with their standard errors, "
     caption += "over the player's randomness only (none: deterministic). Effects due after the last round "
-    caption += "do not count. Regret is against the best arm."
+    caption += f"do not count. Regret is against {backtest.best}."
     page.table(*backtest.table(), caption=caption)
     page.section("Regret over time")
     caption = "Against the best arm of the rounds so far; bands are 95% normal intervals of the mean over the player's "

@@ -35,7 +35,7 @@ class InvalidHistory(InvalidArgument):
     """A file of recorded plays breaks a rule; the message names the file, the line, the column and the reason."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Recording:
     """Recorded plays as read: play n is of arm arms[played[n]] in round rounds[n], with effects[n].
 
@@ -60,6 +60,21 @@ class Recording:
     def max_delay(self) -> int:
         """Return d."""
         return (self.effects.shape[1] if self.kernel is None else len(self.kernel)) - 1
+
+    @property
+    def gaps(self) -> int:
+        """How many rounds between the first and the last are missing; 0 if labels are not a fixed number apart."""
+        steps = np.diff(np.unique(self.rounds))
+        return int((steps // steps.min() - 1).sum()) if len(steps) and not (steps % steps.min()).any() else 0
+
+    @property
+    def maybe_totals(self) -> bool:
+        """Whether the column may hold totals of rounds: there is only one, and no kernel says that it holds effects."""
+        return self.max_delay == 0 and self.kernel is None
+
+    def __repr__(self) -> str:
+        sizes = f"{len(self.rounds)} plays, horizon={self.horizon}, max_delay={self.max_delay}"
+        return f"Recording({self.name!r}, {sizes}, arms={checks.shown(self.arms)})"
 
     def by_lag(self) -> FloatArray:
         """Return the effects of every play by lag, shape (plays, d+1)."""
