@@ -12,7 +12,7 @@ import pytest
 
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.players import registry
-from aftereffect.studies.report import frames, ratios, theorems
+from aftereffect.studies.report import curves, frames, ratios, theorems
 from aftereffect.studies.report.charts import COLOURS, MOST, Drawing, looks
 from aftereffect.studies.report.page import Page, Shaded, large
 from aftereffect.studies.report.sections import planned, write_report
@@ -99,8 +99,8 @@ def test_page_is_self_contained_and_complete(written: Path) -> None:
     assert written.stat().st_size < 2_000_000
 
 
-def test_how_to_make_it_again(results: Results, tmp_path: Path) -> None:
-    """The command names the file; a study from Python is made again by its program."""
+def test_how_to_make_it_again(results: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command names the file, and where own modules are; a study from Python is made by its program."""
     spec = tmp_path / "a study.toml"
     spec.write_text(
         'name = "little"\nruns = 2\ngrid = { n_arms = 2, max_delay = 1, horizon = 50 }\n'
@@ -109,6 +109,12 @@ def test_how_to_make_it_again(results: Results, tmp_path: Path) -> None:
     mine = Study.load(spec, quick=True)
     page = read(write_report(mine, mine.run(tmp_path / "mine"), tmp_path / "mine"))
     assert f"aftereffect study run '{spec}' --quick" in page.text
+    (tmp_path / "mine_again.py").write_text("import aftereffect\n\nMine = aftereffect.rivals.BlockUCB\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    spec.write_text(spec.read_text().replace("CompositeLossWrapper", "mine_again:Mine"))
+    mine = Study.load(spec)
+    page = read(write_report(mine, mine.run(tmp_path / "own"), tmp_path / "own"))
+    assert f"PYTHONPATH=. aftereffect study run '{spec}'" in page.text
     assert "the program that defines the study" in read(write_report(study(), results, tmp_path)).text
     assert Study.load("rates").source == "rates"
 
@@ -131,7 +137,7 @@ def test_same_rows_give_the_same_bytes(results: Results, written: Path, tmp_path
 
 def test_findings_follow_the_rows(results: Results, tmp_path: Path) -> None:
     """Sentences are computed: with other regrets another player wins, and a bound is broken."""
-    winner = re.compile(r"Least regret among the players for any losses: (.*?) on both instances\.")
+    winner = re.compile(r"Least regret of all players, whatever they need: (.*?) on both instances\.")
     for who in ("wrapper, Exp3", "uniform play"):
         named = frames.readable(results.rows)
         better = pl.when(named["who"] == who).then(pl.lit(7.0)).otherwise(pl.lit(1e6))
@@ -196,6 +202,9 @@ def test_nothing_to_report_is_an_error(results: Results, tmp_path: Path) -> None
         ({"figures": ["curve"]}, "report.figures must be one of 'curves', .*, but got 'curve'"),
         ({"figures": "curves"}, "report.figures must be a list of names, but got 'curves'"),
         ({"against": [3]}, r"report.against must be a list of names, but got \[3\]"),
+        ({"against": ["height"]}, "report.against must hold sizes and settings of the study, but got 'height'"),
+        ({"against": ["base"]}, "report.against must hold sizes and settings of the study, but got 'base'"),
+        ({"against": ["losses.gap"]}, "report.against must hold sizes and settings of the study, but got 'losses.gap'"),
         ({"colour": "red"}, "report.colour must be figures, against or reading, but it is none of these"),
         ({"reading": ["x"]}, r"report.reading must be text, but got \['x'\]"),
     ],
@@ -205,9 +214,11 @@ def test_bad_report_table(report: dict[str, Any], message: str) -> None:
         planned(study(report=report))
 
 
-def test_unknown_setting_is_an_error(results: Results, tmp_path: Path) -> None:
-    with pytest.raises(InvalidArgument, match=r"report.against must be a size or a setting that rows have, .*'height'"):
-        write_report(study(report={"figures": [], "against": ["height"]}), results, tmp_path)
+def test_a_setting_that_no_finished_cell_has_is_an_error(results: Results, tmp_path: Path) -> None:
+    asked = study(instance=[*INSTANCES, {"name": "hard", "gap_factor": 2.0}], report={"against": ["gap_factor"]})
+    message = r"report.against must be a size or a setting that rows have, .*'gap_factor'"
+    with pytest.raises(InvalidArgument, match=message):
+        write_report(asked, results, tmp_path)
 
 
 def test_stability_is_held_against_theory(tmp_path: Path) -> None:
@@ -242,7 +253,10 @@ def test_ratios_by_hand() -> None:
         "x": {"stochastic losses": ("c", -2.5), "labels": ("b", 5.0), "any losses": ("a", 10.0)},
         "y": {"any losses": ("a", -1.0), "labels": ("b", 4.0)},
     }
-    assert ratios.tally(found)[1].endswith("for stochastic losses: c on 1 of 2 instances (x).")
+    first, *rest = ratios.tally(found, ["stochastic losses"])
+    assert first.endswith("c on 1 of 2 instances (x); a on 1 of 2 instances (y).")
+    # Of a kind with one player it says nothing to name the best.
+    assert rest == ["Least regret among the players for stochastic losses: c on 1 of 2 instances (x)."]
 
 
 def test_regret_surely_below_0_is_told(results: Results, tmp_path: Path) -> None:
@@ -256,6 +270,60 @@ def test_regret_surely_below_0_is_told(results: Results, tmp_path: Path) -> None
     found = Results(rows.select(results.rows.columns), results.times, {}, [])
     text = read(write_report(asked, found, tmp_path)).text
     assert f"Regret is below 0, better than the best fixed arm, on {place} (1 player)." in text
+    once = rows.with_columns(pl.col("regret").clip(pl.when(n_arms=2, max_delay=0, horizon=300).then(-9.0).otherwise(0)))
+    found = Results(once.select(results.rows.columns), results.times, {}, [])
+    text = read(write_report(asked, found, tmp_path)).text
+    assert f"on {place} (1 player at 1 of 8 sizes)." in text
+
+
+def test_reference_lines_are_in_the_unit_of_the_losses(
+    results: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With effects up to 120 all regrets and bounds are 120 times as large; below 0 there are no bounds."""
+    drawn: list[tuple[Drawing, str]] = []
+    monkeypatch.setattr(Page, "figure", lambda page, drawing, caption: drawn.append((drawing, caption)))
+    money = [name for name in results.rows.columns if name.endswith(("regret", "bound", "error"))]
+    scaled = results.rows.with_columns(pl.col(money) * 120.0)
+    without = results.rows.with_columns(corollary_bound=pl.lit(None, pl.Float64), bound=pl.lit(None, pl.Float64))
+    for rows in (results.rows, scaled, without):
+        write_report(study(report={"figures": ["curves"]}), Results(rows, results.times, {}, []), tmp_path)
+    lines = [
+        [{line.get_label(): np.asarray(line.get_ydata()) for line in ax.lines} for ax in drawing.figure.axes]
+        for drawing, _ in drawn
+    ]
+    for plain, scaled_up, none in zip(*lines, strict=True):
+        assert plain.keys() == scaled_up.keys()
+        assert "rate of the lower bound" in plain
+        for name in plain:
+            np.testing.assert_allclose(scaled_up[name], 120.0 * plain[name])
+        assert plain.keys() - none.keys() >= {"rate of the lower bound"}
+    assert "so panels of other losses have none" in drawn[2][1]
+    assert "so panels of other losses have none" not in drawn[1][1]
+
+
+def test_players_worse_than_uniform_play_are_told_with_the_cell(results: Results) -> None:
+    shown = frames.finals(frames.readable(results.rows, apart=("gap",))).with_columns(x=pl.lit(0.4))
+    one = {"who": "wrapper, Exp3", "n_arms": 4, "max_delay": 2, "horizon": 600}
+    chosen = pl.all_horizontal(pl.col(name) == value for name, value in one.items())
+    regret = pl.when(chosen).then(3.0 * pl.col("uniform_regret")).otherwise(1.0)
+    rows = shown.with_columns(regret=regret, standard_error=pl.lit(0.1))
+    told = "worse than uniform play: wrapper, Exp3 (up to 300% in one cell: "
+    assert curves.worse_than_uniform(rows, "gap", "random splits") == [
+        f"random splits: {told}gap 0.4, K = 4, d = 2, T = 600)."
+    ]
+    assert curves.worse_than_uniform(rows, "horizon", "On some instances") == [
+        f"On some instances: {told}random splits, K = 4, d = 2, T = 600)."
+    ]
+
+
+def test_a_regret_below_0_is_no_share(results: Results) -> None:
+    shown = frames.finals(frames.readable(results.rows, apart=("gap",))).with_columns(x=pl.col("horizon"))
+    rows = shown.with_columns(regret=pl.when(who="wrapper, Exp3").then(-5.0).otherwise(pl.col("uniform_regret")))
+    [note] = curves.trends(rows, "horizon", "random splits")
+    assert note == (
+        "random splits: from T = 300 to T = 600, the regret of wrapper, Tsallis FTRL goes from 100% to 100% of uniform "
+        "play's; at T = 600, wrapper, Exp3 has the least, below 0, better than the best fixed arm."
+    )
 
 
 def test_panels_show_lines_that_dip_below_their_last_value(

@@ -27,6 +27,8 @@ def curves(page: Page, rows: pl.DataFrame) -> list[str]:
     caption += "horizon; of many sizes, those in the middle. The lower bound's rate (Theorem 10) has no constant."
     rows = frames.readable(rows.filter(measure="regret"))
     rows = rows.filter(pl.col("regret").is_not_null(), horizon=rows["horizon"].max())
+    if rows["corollary_bound"].null_count():
+        caption += " Bounds are known for effects of at least 0 only, so panels of other losses have none."
     keys, words = ["where", "n_arms", "max_delay"], f"Mean regret over rounds of {rows['who'].n_unique()} players"
     line, labels = partial(band, x="round", y="regret"), ("round", "regret")
     page.figure(frames.by_panel("curves", rows, keys, "round", line, _references, labels=labels, words=words), caption)
@@ -39,15 +41,18 @@ def _references(ax: "Axes", here: pl.DataFrame) -> None:
     one = here.filter(cell=here["cell"][0])
     K, d, T = one.select(frames.SIZES).row(0)
     ax.plot(one["round"], one["uniform_regret"], color=GREY, ls="--", lw=1.1, label="uniform play, exactly")
-    rate = [theory.lower_bound_rate(K, d, int(t)) for t in rounds]
-    ax.plot(rounds, rate, color=GREY, ls=":", lw=1.3, label="rate of the lower bound")
+    # The largest effect of an action, from a bound that scales with it; there is none for effects below 0.
+    high = (one["corollary_bound"][0] or 0.0) / theory.corollary_bound(K, d, T)
+    if high:
+        rate = [high * theory.lower_bound_rate(K, d, int(t)) for t in rounds]
+        ax.plot(rounds, rate, color=GREY, ls=":", lw=1.3, label="rate of the lower bound")
     regrets = here.select("regret", "uniform_regret").to_numpy()
     low, top = float(np.nanmin(regrets)), float(np.nanmax(regrets))
     who = frames.reference(here)
     bound = here.filter(who=who)["bound"][0]
     # A regret below 0 has no logarithm.
     long = rounds[0] * 50 <= rounds[-1] and low > -0.02 * top
-    if bound is not None and bound < (T if long else 1.1 * top):
+    if bound is not None and bound < (high * T if long else 1.1 * top):
         named = "bound of Theorem 4" if who.startswith("wrapper") else f"bound of {who}"
         ax.axhline(bound, color="#1c1e21", lw=0.9, ls="-.", label=named)
     if long:
@@ -80,10 +85,9 @@ def against(page: Page, rows: pl.DataFrame, name: str) -> list[str]:
     for (where,), here in shown.group_by("where", maintain_order=True):
         parts.append(shares(here, [*index, "x"]))
         if shown["where"].n_unique() <= FEW:
-            place = str(where) if several else ""
-            notes += [*trends(here, name, place), *worse_than_uniform(here, name, place)]
+            notes += [*trends(here, name, str(where)), *worse_than_uniform(here, name, str(where))]
     if len(parts) > FEW:
-        notes += [*trends(shown, name, "All instances together"), *worse_than_uniform(shown, name, "On some instance")]
+        notes += [*trends(shown, name, "All instances together"), *worse_than_uniform(shown, name, "On some instances")]
     lines = pl.concat(parts)
     caption = f"Regret as a share of uniform play's, other sizes taken together, by {word}."
     folded = f"Shares of uniform play's regret: {lines.select(*index).n_unique()} lines"
@@ -123,16 +127,16 @@ def trends(here: pl.DataFrame, name: str, where: str) -> list[str]:
     if own.height < 2:
         return []
     (low, start), (high, end) = own.select("x", "share").row(0), own.select("x", "share").row(-1)
-    text = f"{where}: from" if where else "From"
-    text += f" {frames.setting_at(name, low)} to {frames.setting_at(name, high)}, the regret of {first} goes from "
-    text += f"{start:.0%} to {end:.0%} of uniform play's"
+    text = f"{where}: from {frames.setting_at(name, low)} to {frames.setting_at(name, high)}, the regret of {first} "
+    text += f"goes from {start:.0%} to {end:.0%} of uniform play's"
     best, least = found.filter(x=high).sort("share", maintain_order=True).select("who", "share").row(0)
-    other = f"; at {frames.setting_at(name, high)}, {best} has the least, {least:.0%}" if best != first else ""
+    size = f"{least:.0%}" if least >= 0.0 else "below 0, better than the best fixed arm"
+    other = f"; at {frames.setting_at(name, high)}, {best} has the least, {size}" if best != first else ""
     return [f"{text}{other}."]
 
 
 def worse_than_uniform(here: pl.DataFrame, name: str, where: str) -> list[str]:
-    """List the players worse than uniform play by more than three standard errors, each with its worst setting.
+    """List the players worse than uniform play by more than three standard errors, each with its worst cell.
 
     A player without randomness has no standard error on a single draw of the losses; it is left out there.
     """
@@ -143,8 +147,8 @@ def worse_than_uniform(here: pl.DataFrame, name: str, where: str) -> list[str]:
         pl.col("regret") - 3.0 * error > 1.02 * pl.col("uniform_regret"),
     ).with_columns((pl.col("regret") / pl.col("uniform_regret")).alias("share"))
     worst = excess.sort("share", descending=True).unique("who", keep="first", maintain_order=True)
-    named = ", ".join(
-        f"{row['who']} (up to {row['share']:.0%}, at {frames.setting_at(name, row['x'])})"
-        for row in worst.iter_rows(named=True)
-    )
-    return [f"{f'{where}: worse' if where else 'Worse'} than uniform play: {named}."] if named else []
+    named = []
+    for row in worst.iter_rows(named=True):
+        at = [row["where"]] * (row["where"] != where) + [frames.setting_at(name, row["x"])] * (name not in frames.SIZES)
+        named.append(f"{row['who']} (up to {row['share']:.0%} in one cell: {', '.join([*at, frames.size_label(row)])})")
+    return [f"{where}: worse than uniform play: {'; '.join(named)}."] if named else []

@@ -2,6 +2,7 @@
 
 import json
 import math
+import textwrap
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,8 @@ FLOOR = 0.01
 """Regrets below this share of the regret of uniform play are raised to it."""
 CLEAR_GAP, MANY = 0.1, 100.0
 """Clear cells have at least this gap and this many updates per arm."""
+LINE = 48
+"""The longest line of a row's name in the figure, in characters."""
 KEYS = ("instance", "instance_params", *frames.SIZES, "seed")
 
 
@@ -210,6 +213,6 @@ def ratios_chart(cells: pl.DataFrame) -> Drawing:
         ax.axvline(1.0, color=GREY, lw=1.0)
         ax.set(xscale="log", xlim=(0.009, 3.3), ylim=(len(places) - 0.5, -0.5))
         ax.set_xlabel("regret over that of the paper's tuning")
-        ax.set_yticks(range(len(places)), labels=places)
+        ax.set_yticks(range(len(places)), labels=["\n".join(textwrap.wrap(place, LINE)) for place in places])
         ax.tick_params(axis="y", labelsize=7.5)
     return drawing

@@ -2,6 +2,8 @@
 
 import math
 import statistics
+from collections import Counter
+from collections.abc import Collection
 
 import polars as pl
 
@@ -16,6 +18,10 @@ GROUPS = {
 }
 """What players need, from least to most: the table heading for the best of them, and the words after "the players".
 What those of the user's own need is not known."""
+_UNLABELLED = pl.when("stochastic").then(pl.lit("stochastic losses")).otherwise(pl.lit("any losses"))
+_LIBRARY = pl.when("labelled").then(pl.lit("labels")).otherwise(_UNLABELLED)
+KIND = pl.when(pl.col("player").str.contains(":")).then(pl.lit("own")).otherwise(_LIBRARY).alias("group")
+"""The group of a row's player."""
 NEAR = 0.1
 """Differences are judged against at least this share of the largest regret on the instance."""
 
@@ -35,13 +41,18 @@ def ratios(page: Page, rows: pl.DataFrame) -> list[str]:
     # Rows in which a player is better than the best fixed arm by more than three standard errors.
     sure = shown.filter(pl.col("regret") + frames.FAR * pl.col("standard_error").fill_null(0.0) < 0.0)
     counts = {where: sure.filter(where=where)["who"].n_unique() for where in frames.names(sure, "where")}
-    negative = [f"{where} ({count} player{'s' * (count > 1)})" for where, count in counts.items()]
+    negative = []
+    for where, count in counts.items():
+        some, every = (each.filter(where=where).select(frames.SIZES).n_unique() for each in (sure, shown))
+        at = f" at {some} of {every} sizes" * (some < every)
+        negative.append(f"{where} ({count} player{'s' * (count > 1)}{at})")
     notes = [f"Regret is below 0, better than the best fixed arm, on {', '.join(negative)}."] if negative else []
     if shown["who"].n_unique() > 1:
         _overview(page, shown, first)
         found = best(shown)
         _best_table(page, shown, found, first)
-        notes = [*tally(found), *notes]
+        kinds = shown.group_by(KIND).agg(pl.col("who").n_unique())
+        notes = [*tally(found, kinds.filter(pl.col("who") > 1)["group"].to_list()), *notes]
     table = []
     for row in shown.sort("where", *frames.SIZES, "regret").iter_rows(named=True):
         regret = plus_minus(row["regret"], row["standard_error"])
@@ -93,11 +104,9 @@ def best(shown: pl.DataFrame) -> Best:
     """Return, by instance and group, the player with the least mean regret among those that play all its sizes."""
     found: Best = {}
     for where in frames.names(shown, "where"):
-        keys = "who", "labelled", "stochastic", pl.col("player").str.contains(":")
-        here = shown.filter(where=where).group_by(keys).agg(pl.col("regret").mean(), pl.len())
+        here = shown.filter(where=where).group_by("who", KIND).agg(pl.col("regret").mean(), pl.len())
         most = here["len"].max()
-        for who, labelled, stochastic, own, regret, _ in here.filter(len=most).sort("regret", "who").iter_rows():
-            group = "own" if own else "labels" if labelled else "stochastic losses" if stochastic else "any losses"
+        for who, group, regret, _ in here.filter(len=most).sort("regret", "who").iter_rows():
             found.setdefault(where, {}).setdefault(group, (who, regret))
     return found
 
@@ -120,25 +129,27 @@ def _best_table(page: Page, shown: pl.DataFrame, found: Best, first: str) -> Non
     page.table(headings, table, words=range(1, 2 * len(groups), 2), caption=caption)
 
 
-def tally(found: Best) -> list[str]:
-    """Return sentences on how many instances each player is the best of its group on.
+def tally(found: Best, several: Collection[str]) -> list[str]:
+    """Return sentences on how many instances each player is the best on, of all and of each group of several.
 
-    >>> tally({"x": {"any losses": ("a", 3.0), "labels": ("b", 1.0)}, "y": {"any losses": ("a", 2.0)}})
-    ['Least regret among the players for any losses: a on both instances.', \
-'Least regret among the players with labels: b on 1 of 2 instances (x).']
+    >>> tally({"x": {"any losses": ("a", 3.0), "labels": ("b", 1.0)}, "y": {"any losses": ("a", 2.0)}}, ["any losses"])
+    ['Least regret of all players, whatever they need: b on 1 of 2 instances (x); a on 1 of 2 instances (y).', \
+'Least regret among the players for any losses: a on both instances.']
     """
+    least = {where: min(here.values(), key=lambda pair: pair[1]) for where, here in found.items()}
+    winners = {"of all players, whatever they need": {where: who for where, (who, _) in least.items()}}
+    if len({group for here in found.values() for group in here}) > 1:
+        for group in (group for group in GROUPS if group in several):
+            best = {where: here[group][0] for where, here in found.items() if group in here}
+            winners[f"among the players {GROUPS[group][1]}"] = best
     notes = []
-    for group, (_, words) in GROUPS.items():
-        wins: dict[str, list[str]] = {}
-        for where, here in found.items():
-            if group in here:
-                wins.setdefault(here[group][0], []).append(where)
+    for words, best in winners.items():
         listed = []
-        for who, places in sorted(wins.items(), key=lambda pair: -len(pair[1])):
-            share = f"{len(places)} of {len(found)} instances" + f" ({'; '.join(places)})" * (len(places) <= 3)
-            if len(places) == len(found):
-                share = {1: places[0], 2: "both instances"}.get(len(found), f"all {len(found)} instances")
+        for who, count in Counter(best.values()).most_common():
+            places = [where for where in best if best[where] == who]
+            share = f"{count} of {len(found)} instances" + f" ({'; '.join(places)})" * (count <= 3)
+            if count == len(found):
+                share = {1: places[0], 2: "both instances"}.get(count, f"all {count} instances")
             listed.append(f"{who} on {share}")
-        if listed:
-            notes.append(f"Least regret among the players {words}: {'; '.join(listed)}.")
+        notes.append(f"Least regret {words}: {'; '.join(listed)}.")
     return notes

@@ -113,6 +113,11 @@ def planned(study: Study) -> list[tuple[str, Section]]:
             raise InvalidArgument(f"report.{name} must be a list of names, but got {checks.shown(given[name])}")
     for item in given["figures"]:
         checks.choice("report.figures", item, tuple(SECTIONS))
+    for item in given["against"]:
+        kind, _, key = item.rpartition(".")
+        tables = [cell[kind or "instance"] if kind in ("", "player") else {} for cell in study.cells()]
+        if item not in frames.SIZES and item != "player.max_delay" and not any(key in table for table in tables):
+            raise InvalidArgument(f"report.against must hold sizes and settings of the study, but got {item!r}")
     against = [(f"against {name}", partial(curves.against, name=name)) for name in given["against"]]
     return [*((item, SECTIONS[item]) for item in given["figures"]), *against]
 
@@ -148,7 +153,9 @@ def _origin(page: Page, study: Study, rows: pl.DataFrame, times: pl.DataFrame) -
         shown = [(name, ", ".join(f"{k} {v}" for k, v in json.loads(text).items())) for name, text in pairs]
         facts.append((f"{kind}s", "; ".join(f"{name} ({settings})" if settings else name for name, settings in shown)))
     facts += [(name, ", ".join(sorted(set(times[name].to_list())))) for name in VERSIONS]
-    command = f"aftereffect study run {shlex.quote(study.source or '')}{' --quick' if study.quick else ''}"
+    mine = rows.select(pl.any_horizontal(pl.col("instance", "player").str.contains(":")).any()).item()
+    command = f"aftereffect study run {shlex.quote(study.source or '')}{' --quick' * study.quick}"
+    command = f"PYTHONPATH=. {command}" if mine else command
     facts.append(("made again by", command if study.source else "the program that defines the study"))
     page.facts(facts)
     page.text(
