@@ -82,14 +82,14 @@ def wait_for_cells(out: Path, count: int, process: subprocess.Popen[str]) -> Non
         time.sleep(0.005)
 
 
-def stopped(spec: Path, out: Path, count: int, pause: float, how: signal.Signals) -> int:
-    """Start a run, stop it some time after `count` cells are finished, return how it ended."""
+def stopped(spec: Path, out: Path, count: int, pause: float, how: signal.Signals) -> tuple[int, str]:
+    """Start a run, stop it some time after `count` cells are finished, return its status and what it complained of."""
     with start(spec, out) as process:
         wait_for_cells(out, count, process)
         time.sleep(pause)
         process.send_signal(how)
-        process.communicate(timeout=PATIENCE)
-    return process.returncode
+        _, complaint = process.communicate(timeout=PATIENCE)
+    return process.returncode, complaint
 
 
 def test_kill_at_random_moments(spec: Path, whole: pl.DataFrame, tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_kill_at_random_moments(spec: Path, whole: pl.DataFrame, tmp_path: Path)
     known: dict[str, Any] = {}
     for _ in range(4):
         # Two cells each time and a part of one more: by the last kill most of the 24 are still to do.
-        assert stopped(spec, tmp_path, len(known) + 2, rng.uniform(0.0, 0.2), signal.SIGKILL) == -signal.SIGKILL
+        assert stopped(spec, tmp_path, len(known) + 2, rng.uniform(0.0, 0.2), signal.SIGKILL)[0] == -signal.SIGKILL
         # What was finished before is still there, and has not been done again: its time is the old one.
         times = {row["cell"]: row for row in Study.load(spec).results(tmp_path).times.to_dicts()}
         assert known.items() <= times.items()
@@ -110,8 +110,10 @@ def test_kill_at_random_moments(spec: Path, whole: pl.DataFrame, tmp_path: Path)
 
 
 def test_ctrl_c(spec: Path, whole: pl.DataFrame, tmp_path: Path) -> None:
-    assert stopped(spec, tmp_path, 2, 0.02, signal.SIGINT) != 0
+    status, complaint = stopped(spec, tmp_path, 2, 0.02, signal.SIGINT)
     finished = Folder(tmp_path).finished()
+    last = f"Stopped: {len(finished)} of 24 cells stored; run the same command again to continue."
+    assert (status, complaint.splitlines()[-1]) == (130, last)
     assert 2 <= len(finished) < 24
     assert Study.load(spec).run(tmp_path).rows.equals(whole, null_equal=True)
 

@@ -1,6 +1,7 @@
 """`aftereffect study` (new, run, status, report, publish, list) and `aftereffect backtest`.
 
-Exit status of `study`: 0 if all cells are finished, 1 if some failed or are unfinished, 2 on bad input (`cli.main`).
+Exit status of `study`: 0 if all cells are finished, 1 if some failed or are unfinished, 2 on bad input (`cli.main`),
+130 after Ctrl-C.
 """
 
 from pathlib import Path
@@ -63,11 +64,16 @@ def run(
 
     loaded, folder = _opened(source, quick, out)
     many = cores() if workers is None else workers
-    with opened(executor, many, scheduler) as pool:
-        # A scheduler's workers may be on other machines with an unknown number of cores: one thread per task.
-        remote = scheduler is not None
-        options: dict[str, Any] = {"threads": 1 if remote else None, "workers": None if remote else many}
-        results = loaded.run(folder, pool, engine=engine, **options)
+    try:
+        with opened(executor, many, scheduler) as pool:
+            # A scheduler's workers may be on other machines with an unknown number of cores: one thread per task.
+            remote = scheduler is not None
+            options: dict[str, Any] = {"threads": 1 if remote else None, "workers": None if remote else many}
+            results = loaded.run(folder, pool, engine=engine, **options)
+    except KeyboardInterrupt:
+        counts = f"{loaded.results(folder).finished} of {len(loaded.cells())} cells stored"
+        typer.echo(f"Stopped: {counts}; run the same command again to continue.", err=True)
+        raise typer.Exit(130) from None
     _print_status(results, len(loaded.cells()), folder)
 
 
