@@ -9,6 +9,7 @@ import pytest
 import aftereffect as ae
 from aftereffect.bandits.kernel_bandit import KernelBandit
 from aftereffect.core import kernel
+from aftereffect.core.errors import InvalidArgument
 from aftereffect.core.random import scan
 
 
@@ -243,3 +244,11 @@ def test_a_kernel_that_cannot_be_compiled_is_named() -> None:
     with pytest.raises(ae.InvalidArgument, match=message):
         ae.simulate(player, losses, runs=2, seed=0)
     assert type(by_hand.value.__cause__).__name__ == "TypingError"
+
+
+def test_a_kernel_that_is_not_registered_is_refused() -> None:
+    class Params(NamedTuple):
+        rate: float
+
+    with pytest.raises(InvalidArgument, match=r"params must be registered .* kernel\.register, but .*Params.* is not"):
+        KernelBandit(2, Params(0.1))

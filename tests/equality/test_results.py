@@ -251,6 +251,7 @@ def test_compare_wants_the_same_losses() -> None:
 
 def test_one_call_plots_several_simulations(sim: ae.Simulation) -> None:
     other = ae.simulate(ae.Naive(ae.Exp3(3, learning_rate=0.1)), losses(), runs=2)
+    assert len(ae.plot(sim).get_lines()) == 1
     axes = ae.plot([sim, other])
     assert axes.get_legend_handles_labels()[1] == ["wrapper, Tsallis FTRL", "naive Exp3"]
     assert len({line.get_color() for line in axes.get_lines()}) == 2

@@ -74,6 +74,7 @@ WordState = NDArray[np.uint64]
 IntState = NDArray[np.int64]
 Terms = tuple[float, float, float]
 Function = TypeVar("Function", bound=Callable[..., Any])
+Form = TypeVar("Form")
 
 
 class BanditKernel(NamedTuple):
@@ -122,11 +123,18 @@ class LabelledKernel(NamedTuple):
     tell_one: Callable[..., int]
 
 
-BANDITS: dict[type, BanditKernel] = {}
-LOSSES: dict[type, LossKernel] = {}
-PLAYERS: dict[type, PlayerKernel] = {}
-BLOCKS: dict[type, BlockKernel] = {}
-LABELLED: dict[type, LabelledKernel] = {}
+class Registered(dict[type, Form]):
+    """Kernels of one kind by the type of their parameters."""
+
+    def __missing__(self, params: type) -> Form:
+        raise InvalidArgument(f"params must be registered with their kernel by kernel.register, but {params!r} is not")
+
+
+BANDITS: dict[type, BanditKernel] = Registered()
+LOSSES: dict[type, LossKernel] = Registered()
+PLAYERS: dict[type, PlayerKernel] = Registered()
+BLOCKS: dict[type, BlockKernel] = Registered()
+LABELLED: dict[type, LabelledKernel] = Registered()
 FORMS: dict[type, dict[type, Any]] = {
     BanditKernel: BANDITS,
     LossKernel: LOSSES,

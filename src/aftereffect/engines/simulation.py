@@ -193,11 +193,12 @@ class Simulation:
         return facts_table({"player": self.label, "regret": regret, "runs": runs, "engine": self.engine})
 
 
-def plot(simulations: Iterable[Simulation] | Mapping[str, Simulation], ax: "Axes | None" = None) -> "Axes":
-    """Plot the mean regret curves of several simulations and return the axes: `ax`, or those of a new pyplot figure.
+def plot(simulations: Simulation | Iterable[Simulation] | Mapping[str, Simulation], ax: "Axes | None" = None) -> "Axes":
+    """Plot the mean regret curves of simulations and return the axes: `ax`, or those of a new pyplot figure.
 
-    simulations: a list, whose players get their names in tables, or a dict with your own names.
+    simulations: one, or a list, whose players get their names in tables, or a dict with your own names.
     """
+    simulations = [simulations] if isinstance(simulations, Simulation) else simulations
     named = simulations.items() if isinstance(simulations, Mapping) else ((sim.label, sim) for sim in simulations)
     for name, simulation in named:
         ax = simulation.plot(ax, name)
