@@ -12,6 +12,7 @@ from aftereffect.core import VERSION
 if TYPE_CHECKING:
     from aftereffect import theory as theory
     from aftereffect.bandits.adaptive_tsallis import AdaptiveTsallis as AdaptiveTsallis
+    from aftereffect.bandits.adaptive_tsallis import MatchedTsallis as MatchedTsallis
     from aftereffect.bandits.exp3 import Exp3 as Exp3
     from aftereffect.bandits.exp3_ix import Exp3IX as Exp3IX
     from aftereffect.bandits.log_barrier import LogBarrier as LogBarrier
@@ -88,6 +89,7 @@ _HOMES = {
     "LinearBandit": "players.linear",
     "Local": "service.local",
     "LogBarrier": "bandits.log_barrier",
+    "MatchedTsallis": "bandits.adaptive_tsallis",
     "Losses": "losses.protocol",
     "Naive": "players.rivals.naive",
     "OutOfTurn": "core.errors",

@@ -59,6 +59,8 @@ BANDITS: dict[str, BanditRow] = {
     "adaptive": BanditRow(lambda: ae.AdaptiveTsallis(4), fading=True),
     "adaptive, bold": BanditRow(lambda: ae.AdaptiveTsallis(3, first_rate=1e-3, memory=1.0), fading=True),
     "adaptive, many arms": BanditRow(lambda: ae.AdaptiveTsallis(300, first_rate=10.0), fading=True),
+    "matched": BanditRow(lambda: ae.MatchedTsallis(4), fading=True),
+    "matched, bold": BanditRow(lambda: ae.MatchedTsallis(3, first_rate=1e-3, memory=1.0, matching=1.0), fading=True),
     "log barrier": BanditRow(lambda: ae.LogBarrier(4), fading=True),
     "log barrier, bold": BanditRow(lambda: ae.LogBarrier(3, first_rate=1e-3, memory=1.0), fading=True),
     "exp3": BanditRow(lambda: ae.Exp3(4, learning_rate=0.1)),

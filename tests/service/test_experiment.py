@@ -13,7 +13,8 @@ from aftereffect.service.experiment.round import ROW
 @pytest.mark.parametrize(
     ("kind", "make", "tuning"),
     [
-        ("default", ae.default_player, {}),
+        ("matched", ae.default_player, {}),
+        ("default", lambda n_arms, **given: ae.CoinCleanWrapper(ae.AdaptiveTsallis(n_arms), **given), {}),
         ("paper", ae.CompositeLossWrapper.tuned, {}),
         ("paper", ae.CompositeLossWrapper.tuned, {"base": "exp3", "form": "sharp"}),
     ],

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from aftereffect import AdaptiveTsallis, CompositeLossWrapper
+from aftereffect import CompositeLossWrapper, MatchedTsallis
 from aftereffect.service.errors import Refused
 from aftereffect.service.experiment.plan import plan, planned
 from aftereffect.service.messages import Plan
@@ -97,15 +97,16 @@ def test_from_that_round_on_the_worst_case_stays_informative(n_arms: int, d: int
     since = settled(n_arms, d, direction="minimize").informative_from
     assert since is not None
     beta, h = 1 / (d + 1), 2 * (math.sqrt(n_arms) - 1)
-    rate = AdaptiveTsallis(n_arms).first_rate
+    rate = MatchedTsallis(n_arms).first_rate
 
     def bound(T: int) -> float:
         """Written out once more from the docstrings of theory.adaptive."""
         clean, C = (1 - beta) ** d, math.sqrt((2 - beta) / beta**2 + 2 * d / beta + d * d)
         V = clean * (1 + beta * (T - d - 1))
-        N, growth = V - clean, 0.5 * math.log(1 + 10 * n_arms * V / (h * rate) ** 2)
-        moved = min(N, math.sqrt(h * N * growth / (2.5 * math.log(2))) + (2 + 1 / math.log(2)) * growth)
-        return d * (1 + moved) + C / clean * (h * rate + 1.4 * math.sqrt(10 * n_arms * V))
+        N, slow = V - clean, 0.5 * math.log(1 + 4 * n_arms * V / (h * rate) ** 2)
+        raised = math.log(1 + 84 * V / rate**2)
+        moved = min(N, math.sqrt(h * N * slow / math.log(2)) + slow / math.log(2) + raised)
+        return d * (1 + moved) + C / clean * (h * rate + 4 * math.sqrt(n_arms * V))
 
     last = max(T for T in range(d + 1, 3 * since) if bound(T) >= T)
     assert since == last + 1

@@ -133,7 +133,7 @@ def test_a_state_with_the_digests_of_earlier_versions_is_restored() -> None:
             Experiment.from_state(bad)
 
 
-@pytest.mark.parametrize("changes", [{"player": "default"}, {"player": "paper", "horizon": 10**6}])
+@pytest.mark.parametrize("changes", [{}, {"player": "default"}, {"player": "paper", "horizon": 10**6}])
 def test_a_state_of_the_widest_range_survives_its_json(changes: dict[str, Any]) -> None:
     experiment = made(high=1e100, max_delay=0, **changes)
     for t in range(30):

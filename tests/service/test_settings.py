@@ -13,7 +13,7 @@ LEAST = {"name": "Mail", "arms": ["a", "b"], "high": 1.0, "max_delay": 3}
 def test_the_least_that_must_be_given_has_sound_defaults() -> None:
     settings = checked_settings(LEAST)
     assert (settings.low, settings.high, settings.direction, settings.horizon) == (0.0, 1.0, "maximize", None)
-    assert (settings.units, settings.player, settings.seed, settings.draft) == (("1",), "default", None, False)
+    assert (settings.units, settings.player, settings.seed, settings.draft) == (("1",), "matched", None, False)
     assert (settings.start_date, settings.round_length, settings.carry_over) == (None, 1.0, None)
 
 
@@ -91,9 +91,9 @@ def test_null_stands_for_the_default() -> None:
         ({"units": []}, "units must have 1 or more items, but got 0"),
         ({"units": ["x", "x"]}, "units must be distinct, but got 'x' twice"),
         ({"units": 1000, "max_delay": 100}, "units times (max_delay + 1) must be at most 100000"),
-        ({"player": "best"}, "player must be one of 'default', 'paper', but got 'best'"),
+        ({"player": "best"}, "player must be one of 'matched', 'default', 'paper', but got 'best'"),
         ({"player": "paper"}, "horizon must be given for player 'paper'"),
-        ({"tuning": {"base": "exp3"}}, "tuning must be empty for player 'default', but got {'base': 'exp3'}"),
+        ({"tuning": {"base": "exp3"}}, "tuning must be empty for player 'matched', but got {'base': 'exp3'}"),
         (
             {"tuning": {"speed": "high"}, "player": "paper", "horizon": 9},
             "tuning must have no other keys than the documented ones, but got 'speed'",

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 Vector = tuple[float, ...]
 
-GROWTH = 2.5
-"""ϱ."""
+GROWTH, MATCHING = 2.5, 0.5
+"""ϱ of AdaptiveTsallis and κ of MatchedTsallis."""
 
 
 class State(NamedTuple):
@@ -97,17 +97,42 @@ def step(
     offset: float = 0.0,
     top: float = 1.0,
     exact: bool = False,
+    growth: float | None = None,
 ) -> Step:
-    """One update with a loss in [0, top]; exact: charge the exact stability, the least that may be charged."""
+    """One update with a loss in [0, top]; exact: charge the exact stability, the least that may be charged.
+
+    growth: ϱ; None for a matched rate.
+    """
     q, eta = distribution(state.losses, state.rate), state.rate
     b = baselines(q, eta, offset + state.mean * weight, top)
     z = estimates(q, b, arm, loss)
     cost = stability(state.losses, eta, z) if exact else min(charge(q, eta, z, b[arm]), charge(q, eta, z, min(b)))
-    rate = eta + GROWTH * cost / (2.0 * (math.sqrt(len(q)) - 1.0))
     losses = tuple(x + y for x, y in zip(state.losses, z, strict=True))
+    if growth is None:
+        rate = matched(losses, eta, q, arm, cost, top)
+    else:
+        rate = eta + growth * cost / (2.0 * (math.sqrt(len(q)) - 1.0))
     seen = state.seen + 1
     mean = state.mean + ((loss - offset) / weight - state.mean) / seen
     after = State(losses, rate, mean, seen)
     played = distribution(losses, rate)
     penalty = 2.0 * (rate - eta) * (math.fsum(math.sqrt(x) for x in played) - 1.0)
     return Step(after, z, cost, penalty, mass(q, played))
+
+
+def roots(losses: Vector, rate: float) -> float:
+    """Σ√q − 1."""
+    return math.fsum(math.sqrt(x) for x in distribution(losses, rate)) - 1.0
+
+
+def matched(losses: Vector, eta: float, q: Vector, arm: int, cost: float, top: float) -> float:
+    """The next rate: by a guess of Σ√q afterwards, and once more by what was found if the penalty exceeds the cost."""
+    most = MATCHING * (math.sqrt(len(q)) - 1.0)
+    rise = math.sqrt(distribution(losses, eta)[arm]) - math.sqrt(q[arm])
+    guess = math.fsum(math.sqrt(x) for x in q) - 1.0 + max(rise, 0.0)
+    for _ in range(2):
+        growth = min(0.5 * MATCHING * cost / min(guess, most), max(eta, 2.0 * top))
+        guess = roots(losses, eta + growth)
+        if 2.0 * growth * guess <= cost:
+            break
+    return eta + growth

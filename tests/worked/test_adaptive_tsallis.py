@@ -1,4 +1,4 @@
-"""`AdaptiveTsallis`: numbers computed by hand, and every update against the formulas, by bisection in plain NumPy."""
+"""`AdaptiveTsallis` and `MatchedTsallis`: numbers computed by hand, and every update by bisection in plain NumPy."""
 
 import copy
 import itertools
@@ -12,7 +12,7 @@ from tests.contracts.kits import taught
 
 import aftereffect as ae
 from aftereffect.bandits import adaptive_tsallis as kernel_functions
-from aftereffect.bandits.adaptive_tsallis import COST, RATE
+from aftereffect.bandits.adaptive_tsallis import COST, PENALTY, RATE
 from aftereffect.core import kernel
 from aftereffect.core.jit import compiled
 
@@ -136,13 +136,29 @@ def tells(K: int, units: int, rng: np.random.Generator, bandit: ae.AdaptiveTsall
     return Told(arms, losses.tolist())
 
 
+def check_rate(bandit: ae.AdaptiveTsallis, rate: float, cost: float, penalty: float, before: float, top: float) -> None:
+    """The increase of the rate after an update of this cost and penalty; before: Σ√q − 1 before it."""
+    most, grown = math.sqrt(bandit.n_arms) - 1.0, bandit.learning_rate - rate
+    if not isinstance(bandit, ae.MatchedTsallis):
+        assert bandit.learning_rate == pytest.approx(rate + 0.5 * GROWTH * cost / most, rel=1e-12)
+        return
+    slack = 1e-9 * max(rate, top)
+    assert grown >= 0.5 * cost / most - slack
+    assert penalty <= cost + slack
+    assert grown <= max(rate, 2.0 * top) + slack
+    assert grown <= 0.5 * cost / before * (1.0 + 1e-6) + slack
+    # Unless the step is capped, Σ√q was not guessed too high by far: at most the value before plus the arm played.
+    if grown < max(rate, 2.0 * top) * (1.0 - 1e-9):
+        assert 0.5 * bandit.matching * cost <= (before + 1.0) * grown + slack
+
+
 @pytest.mark.parametrize("units", [1, 2, 5])
+@pytest.mark.parametrize("base", [ae.AdaptiveTsallis, ae.MatchedTsallis])
 @pytest.mark.parametrize(("K", "first_rate"), [(2, 1.0), (2, 1e-6), (3, 0.05), (10, 1.0), (10, 1e4), (200, 0.3)])
-def test_every_update_is_what_the_formulas_say(K: int, first_rate: float, units: int) -> None:
-    bandit, rng, h = (
-        ae.AdaptiveTsallis(K, first_rate=first_rate, memory=7.0),
+def test_every_update_is_what_the_formulas_say(base: Any, K: int, first_rate: float, units: int) -> None:
+    bandit, rng = (
+        base(K, first_rate=first_rate, memory=7.0),
         np.random.default_rng(K),
-        2 * (math.sqrt(K) - 1),
     )
     mean, paid, worst = 0.0, np.zeros(K), 0.0
     for n in range(1, 81):
@@ -163,13 +179,13 @@ def test_every_update_is_what_the_formulas_say(K: int, first_rate: float, units:
         assert charged <= plain(q, b, told, rate) * (1.0 + 1e-9) + 1e-9
         assert charged <= 1.5 * told.top
         worst = max(worst, charged / max(least, 1e-9))
-        assert bandit.learning_rate == pytest.approx(rate + GROWTH * charged / h, rel=1e-12)
         # From the bandit's own L̂, so that rounding errors do not accumulate.
         answer = solved(bandit.estimated_losses, bandit.learning_rate)
         assert np.abs(bandit.probabilities - answer).max() <= 1e-12
         assert abs(math.fsum(bandit.probabilities) - 1.0) <= 1e-12
         grown = 2.0 * (bandit.learning_rate - rate) * (math.fsum(np.sqrt(answer)) - 1.0)
         assert bandit.penalty - penalty == pytest.approx(grown, rel=1e-8, abs=1e-10 * max(1.0, penalty))
+        check_rate(bandit, rate, charged, grown, math.fsum(np.sqrt(q)) - 1.0, told.top)
         # The certificate of the base holds in this run, for all arms.
         paid += float(z @ q) - z
         assert paid.max() <= bandit.realised_bound() + 1e-7 * max(1.0, float(np.abs(paid).max()))
@@ -226,9 +242,10 @@ def test_estimates_are_unbiased_and_cost_what_the_proof_says_on_average(K: int, 
         bandit.update(int(rng.choice(K, p=q / q.sum())), float(losses.max()))
 
 
+@pytest.mark.parametrize("base", [ae.AdaptiveTsallis, ae.MatchedTsallis])
 @pytest.mark.parametrize("factor", [2.0**-20, 1e-3, 7.0, 2.0**30])
-def test_play_does_not_depend_on_the_unit_of_losses(factor: float) -> None:
-    plain, scaled = ae.AdaptiveTsallis(4, first_rate=0.5), ae.AdaptiveTsallis(4, first_rate=0.5 * factor)
+def test_play_does_not_depend_on_the_unit_of_losses(base: Any, factor: float) -> None:
+    plain, scaled = base(4, first_rate=0.5), base(4, first_rate=0.5 * factor)
     rng = np.random.default_rng(3)
     # A power of 2 changes no rounding; with other factors the rounding errors of the updates may add up.
     tolerance = 1e-10 if math.frexp(factor)[0] != 0.5 else 0.0
@@ -246,10 +263,11 @@ def q_of(bandit: Any) -> Floats:
     return np.asarray(bandit.probabilities)
 
 
+@pytest.mark.parametrize("base", [ae.AdaptiveTsallis, ae.MatchedTsallis])
 @pytest.mark.parametrize("first_rate", [1e-100, 1e-10, 1.0, 1e10, 1e100])
 @pytest.mark.parametrize("K", [2, 10, 10_000])
-def test_numbers_at_the_ends(K: int, first_rate: float) -> None:
-    bandit, rng = ae.AdaptiveTsallis(K, first_rate=first_rate), np.random.default_rng(5)
+def test_numbers_at_the_ends(base: Any, K: int, first_rate: float) -> None:
+    bandit, rng = base(K, first_rate=first_rate), np.random.default_rng(5)
     for n in range(60):
         q = bandit.probabilities
         # The best arm, the worst arm and a random arm in turn, with losses 0 and 1: most of this is very improbable.
@@ -272,9 +290,10 @@ def many_updates(params: Any, n_arms: int, state: Any, losses: Any, uniforms: An
         kernel.bandit_update(params, n_arms, state, arm, losses[n % len(losses), arm])
 
 
+@pytest.mark.parametrize("base", [ae.AdaptiveTsallis, ae.MatchedTsallis])
 @pytest.mark.parametrize(("K", "first_rate"), [(2, 1.0), (5, 1e-100)])
-def test_a_million_updates(K: int, first_rate: float) -> None:
-    params = ae.AdaptiveTsallis(K, first_rate=first_rate).params
+def test_a_million_updates(base: Any, K: int, first_rate: float) -> None:
+    params = base(K, first_rate=first_rate).params
     state, rng = np.zeros(kernel_functions.size(K)), np.random.default_rng(1)
     kernel_functions.start(params, K, state)
     losses = rng.integers(0, 2, (9973, K)).astype(float)
@@ -282,9 +301,14 @@ def test_a_million_updates(K: int, first_rate: float) -> None:
     assert np.isfinite(state).all()
     assert abs(math.fsum(state[:K]) - 1.0) <= 1e-12
     rate, cost, h = state[4 * K + RATE], state[4 * K + COST], 2.0 * (math.sqrt(K) - 1.0)
-    assert rate == pytest.approx(first_rate + GROWTH * cost / h, rel=1e-9)
-    # E η² ≤ η₁² + 4ϱKN/h²; a run of this length stays below.
-    assert rate <= math.sqrt(first_rate**2 + 4.0 * GROWTH * K * 1e6 / h**2)
+    growth = 1.0 if base is ae.MatchedTsallis else GROWTH
+    # E[(η₁ + ϱΣcost/h)²] ≤ η₁² + 4ϱKN/h², ϱ = 1 for a matched rate; a run of this length stays below.
+    assert first_rate + growth * cost / h <= math.sqrt(first_rate**2 + 4.0 * growth * K * 1e6 / h**2)
+    if base is ae.MatchedTsallis:
+        assert state[4 * K + PENALTY] <= cost
+        assert first_rate + cost / h <= rate <= math.sqrt(first_rate**2 + 84e6)
+    else:
+        assert rate == pytest.approx(first_rate + GROWTH * cost / h, rel=1e-9)
 
 
 def test_many_units_are_the_average_over_all_draws() -> None:

@@ -7,14 +7,21 @@ losses in [0, v] the baseline is capped, and then the largest deviation costs no
 
     1/cap(i) = 1/v + 1/(η√q(i)),      b(i) = min(prediction, cap(i)).
 
-Each update increases the rate in proportion to its cost: with z = ẑ − c for a shift c (FTRL is invariant to shifts),
+Each update increases the rate according to its cost: with z = ẑ − c for a shift c (FTRL is invariant to shifts),
 
-    cost = Σ z(i)² q(i)^{3/2} / (η (1 + s(i))),  s(i) = z(i)√q(i)/η > −1,      η += ϱ·cost/h,
+    cost = Σ z(i)² q(i)^{3/2} / (η (1 + s(i))),  s(i) = z(i)√q(i)/η > −1.
 
-with h = 2(√K − 1), ϱ = 5/2. For the arms not played a common bound on 1/(1 + s) is enough, so their part of the cost
-follows from two moments of their baselines. Nothing is tuned to a horizon, and E[regret] ≤ hη₁ + 4.43√(K Σv²), which is
-hη₁ + 4.43√(KN) for losses in [0, 1]; `realised_bound` is a bound computed from the costs of a run. The proofs are in
-docs/theory/adaptive.md.
+For the arms not played a common bound on 1/(1 + s) is enough, so their part of the cost follows from two moments of
+their baselines. Increasing the rate by Δη has a price of its own, the penalty 2Δη(Σ√q − 1) with q after the update.
+There are two rules for Δη; h = 2(√K − 1):
+
+- *MatchedTsallis*: the penalty is about κ times the cost, κ = 1/2, never more than the cost, and Δη ≥ cost/h. Σ√q after
+  the update is not known before Δη is, so it is guessed; if the penalty exceeds the cost, Δη is computed again from the
+  Σ√q found. E[regret] ≤ hη₁ + 4√(K Σv²), and logarithmic in the number of updates for losses of one law.
+- *AdaptiveTsallis*: Δη = ϱ·cost/h with ϱ = 5/2, as in versions before 0.2. E[regret] ≤ hη₁ + 4.43√(K Σv²).
+
+Nothing is tuned to a horizon; Σv² is N for N losses in [0, 1]. `realised_bound` is a bound computed from the costs of a
+run. The proofs are in docs/theory/adaptive.md and docs/theory/both_worlds.md.
 
 The kernel. With L relative to the leader's, q(i)^(−1/2) = y(i) = L(i)/η + u, as in tsallis.py. The arm played, J, needs
 only a few numbers: if x is its loss minus its baseline, ẑ(J) − b(J) = x·y², and s(J) = x·y/η at shift b(J). For the
@@ -28,7 +35,7 @@ an update needs few divisions apart from two per arm.
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from aftereffect import theory
 from aftereffect.bandits import tsallis
@@ -39,6 +46,8 @@ from aftereffect.theory.adaptive import ADAPTIVE_GROWTH
 
 FIRST_RATE = 1.5
 MEMORY = 20.0
+MATCHED_FIRST_RATE = 0.3
+MATCHING = 0.5
 LAST_SHIFT = 1e-4
 # Up to this shift one term fewer is enough.
 SHORT_SHIFT = 3e-6
@@ -50,10 +59,14 @@ RATE, INVERSE, LEVEL, CUBES, FOURTHS, MEAN, SEEN, COST, PENALTY, MOVED, SQUARES,
 
 
 class AdaptiveParams(NamedTuple):
-    """first_rate: η₁. memory: the number of updates over which the prediction averages."""
+    """first_rate: η₁. memory: the number of updates over which the prediction averages.
+
+    matching: κ, the ratio of penalty to cost; 0 if the rate grows in proportion to the costs.
+    """
 
     first_rate: float
     memory: float
+    matching: float
 
 
 def size(n_arms: int) -> int:
@@ -95,7 +108,7 @@ def update_sum(params: AdaptiveParams, n_arms: int, state: FloatState, arm: int,
     predict(n_arms, state, expected, top)
     x = loss - b
     behind[arm] = min(behind[arm] + x * y * y, MOST)
-    pull, others, least = gathered(n_arms, state, b)
+    pull, others, least, roots_sum = gathered(n_arms, state, b)
     # Shifts are measured from b(J). At the shift b(J), 1/(1 + s(i)) ≤ 2 for every arm except J.
     steep = y * inverse
     wide = 1.0 + x * steep
@@ -121,14 +134,15 @@ def update_sum(params: AdaptiveParams, n_arms: int, state: FloatState, arm: int,
     else:
         z[arm] = b + x * y * y
         cost = charged(n_arms, state, b + shift, otherwise)
-    rate = eta + cost * (0.5 * ADAPTIVE_GROWTH / (math.sqrt(n_arms) - 1.0))
+    # A guess of Σ√q after the update: a rise of the arm played counts, the others change little.
+    rate = increased(params, n_arms, eta, cost, roots_sum + r * max(light - 1.0, 0.0), top)
     # A guess of the next multiplier: one step from there towards Σ q/(1 + s)² = 1, to second order for the other arms,
     # plus the increase of the rate times 1/Σ w(1 + s)⁻³.
     slope = 3.0 * (numbers[FOURTHS] - q * q) / rest
     excess = 2.0 * lag * inverse + slope * spread * inverse * inverse - q * (1.0 - light * light)
     near = 1.0 / (rest + slope * lag * inverse + played * light * light * light)
     level = u * eta - b - shift + eta * excess * (0.5 + 0.375 * excess) * near
-    learn(n_arms, state, least, least + level + (rate - eta) * near, rate, cost, top)
+    learn(params, n_arms, state, least, least + level + (rate - eta) * near, rate, cost, top)
     follow(params, numbers, (loss - offset) / weight)
 
 
@@ -155,7 +169,9 @@ def update_many_sums(
         mean += losses[m] / units
     pull = 0.0
     whole = 0.0
+    roots_sum = 0.0
     for i in range(n_arms):
+        roots_sum += roots[i]
         # The losses of the units that played arm i, minus its baseline.
         beyond = 0.0
         for m in range(units):
@@ -169,14 +185,14 @@ def update_many_sums(
         whole += w
     shift = pull / whole
     cost = charged(n_arms, state, shift, charged(n_arms, state, lowest, math.inf))
-    rate = eta + cost * (0.5 * ADAPTIVE_GROWTH / (math.sqrt(n_arms) - 1.0))
+    rate = increased(params, n_arms, eta, cost, roots_sum, top)
     least = math.inf
     for i in range(n_arms):
         behind[i] = min(behind[i] + z[i], MOST)
         least = min(least, behind[i])
     # The next multiplier to first order: it moves with the mean of the estimates and with the rate.
     level = least + numbers[LEVEL] * eta - shift + (rate - eta) / numbers[CUBES]
-    learn(n_arms, state, least, level, rate, cost, top)
+    learn(params, n_arms, state, least, level, rate, cost, top)
     follow(params, numbers, (mean - offset) / weight)
 
 
@@ -185,6 +201,16 @@ def follow(params: AdaptiveParams, numbers: FloatState, value: float) -> None:
     """Update the usual loss: the mean of all losses at first, later of about the last `memory` losses."""
     numbers[SEEN] += 1.0
     numbers[MEAN] += (value - numbers[MEAN]) / min(numbers[SEEN], params.memory)
+
+
+@helper
+def increased(params: AdaptiveParams, n_arms: int, eta: float, cost: float, roots_sum: float, top: float) -> float:
+    """Return the next rate, given a guess of Σ√q after the update."""
+    most = math.sqrt(n_arms) - 1.0
+    if params.matching == 0.0:
+        return eta + cost * (0.5 * ADAPTIVE_GROWTH / most)
+    above = max(min(roots_sum - 1.0, params.matching * most), 1e-300)
+    return eta + min(0.5 * params.matching * cost / above, max(eta, 2.0 * top))
 
 
 # The loops over the arms in an update.
@@ -213,10 +239,10 @@ def baseline(y: float, expected: float, inverse: float, top: float) -> float:
 
 
 @helper
-def gathered(n_arms: int, state: FloatState, b: float) -> tuple[float, float, float]:
-    """Add the baselines to L; return Σ w(b(i) − b) and Σ w(b(i) − b)², w = q^{3/2}, and min L."""
+def gathered(n_arms: int, state: FloatState, b: float) -> tuple[float, float, float, float]:
+    """Add the baselines to L; return Σ w(b(i) − b) and Σ w(b(i) − b)², w = q^{3/2}, min L, and Σ√q."""
     behind, roots, z, _ = parts(n_arms, state)
-    pull_a = pull_b = others_a = others_b = 0.0
+    pull_a = pull_b = others_a = others_b = root_a = root_b = 0.0
     least_a = least_b = MOST
     for k in range(n_arms // 2):
         i = 2 * k
@@ -226,6 +252,8 @@ def gathered(n_arms: int, state: FloatState, b: float) -> tuple[float, float, fl
         others_a += a * x
         behind[i] += z[i]
         least_a = min(least_a, behind[i])
+        root_a += roots[i]
+        root_b += roots[i + 1]
         x = z[i + 1] - b
         a = state[i + 1] * roots[i + 1] * x
         pull_b += a
@@ -240,7 +268,8 @@ def gathered(n_arms: int, state: FloatState, b: float) -> tuple[float, float, fl
         others_a += a * x
         behind[i] += z[i]
         least_a = min(least_a, behind[i])
-    return pull_a + pull_b, others_a + others_b, min(least_a, least_b)
+        root_a += roots[i]
+    return pull_a + pull_b, others_a + others_b, min(least_a, least_b), root_a + root_b
 
 
 @helper
@@ -261,14 +290,60 @@ def charged(n_arms: int, state: FloatState, shift: float, otherwise: float) -> f
 
 
 @helper
-def learn(n_arms: int, state: FloatState, least: float, level: float, rate: float, cost: float, top: float) -> None:
-    """Make L relative to `least`, solve Σ (L/η + u)⁻² = 1 from a guess as in tsallis.py, and update the sums."""
+def learn(
+    params: AdaptiveParams,
+    n_arms: int,
+    state: FloatState,
+    least: float,
+    level: float,
+    rate: float,
+    cost: float,
+    top: float,
+) -> None:
+    """Make L relative to `least`, solve Σ (L/η + u)⁻² = 1 from a guess as in tsallis.py, and update the sums.
+
+    If the penalty of a matched rate exceeds the cost, Σ√q was guessed too small: the increase is computed again from
+    the value found, which exceeds that at any smaller rate.
+    """
     behind, roots, z, numbers = parts(n_arms, state)
-    inverse = 1.0 / rate
-    u = level * inverse
+    eta = numbers[RATE]
     for i in range(n_arms):
         behind[i] -= least
-    # The memory of the baselines holds 1/y meanwhile.
+    u, v, whole, cubes, fourths = solved(n_arms, state, level, rate)
+    penalty = 2.0 * (rate - eta) * max(whole - 1.0, 0.0)
+    if params.matching > 0.0 and penalty > cost:
+        smaller = min(rate, increased(params, n_arms, eta, cost, whole, top))
+        level = (u + v) * rate + (smaller - rate) / cubes
+        rate = smaller
+        u, v, whole, cubes, fourths = solved(n_arms, state, level, rate)
+        penalty = 2.0 * (rate - eta) * max(whole - 1.0, 0.0)
+    for i in range(n_arms):
+        a = v * z[i]
+        r = z[i] - z[i] * a * (1.0 - a + a * a)
+        roots[i] = r
+        z[i] = max(r * r - state[i], 0.0)
+        state[i] = r * r
+    moved = added(n_arms, z)
+    numbers[PENALTY] += penalty
+    numbers[RATE] = rate
+    numbers[INVERSE] = 1.0 / rate
+    numbers[LEVEL] = u + v
+    numbers[CUBES] = cubes
+    numbers[FOURTHS] = fourths
+    numbers[COST] += cost
+    numbers[MOVED] += moved
+    numbers[SQUARES] += top * top
+
+
+@helper
+def solved(n_arms: int, state: FloatState, level: float, rate: float) -> tuple[float, float, float, float, float]:
+    """Write 1/y = 1/(L/η + u) to the memory of the baselines, for u near the root u + v of Σ (L/η + u + v)⁻² = 1.
+
+    Return u, v, and at the root Σ√q, Σq^{3/2} and Σq².
+    """
+    behind, roots, z, _ = parts(n_arms, state)
+    inverse = 1.0 / rate
+    u = level * inverse
     fifths = 0.0
     for _ in range(100):
         # NaN compares false, so a guess that overflowed is replaced by 1 too, the least possible u.
@@ -291,23 +366,9 @@ def learn(n_arms: int, state: FloatState, least: float, level: float, rate: floa
         if abs(v) <= LAST_SHIFT:
             break
         u += mass * (math.sqrt(mass) - 1.0) / cubes
-    for i in range(n_arms):
-        a = v * z[i]
-        r = z[i] - z[i] * a * (1.0 - a + a * a)
-        roots[i] = r
-        z[i] = max(r * r - state[i], 0.0)
-        state[i] = r * r
-    moved = added(n_arms, z)
     whole -= v * (mass - v * (cubes - v * fourths))
-    numbers[PENALTY] += 2.0 * (rate - numbers[RATE]) * max(whole - 1.0, 0.0)
-    numbers[RATE] = rate
-    numbers[INVERSE] = inverse
-    numbers[LEVEL] = u + v
-    numbers[CUBES] = cubes - 3.0 * v * (fourths - 2.0 * v * fifths)
-    numbers[FOURTHS] = fourths - 4.0 * v * fifths
-    numbers[COST] += cost
-    numbers[MOVED] += moved
-    numbers[SQUARES] += top * top
+    cubes -= 3.0 * v * (fourths - 2.0 * v * fifths)
+    return u, v, whole, cubes, fourths - 4.0 * v * fifths
 
 
 @helper
@@ -364,6 +425,8 @@ class AdaptiveTsallis(FTRLBandit):
     first_rate: η₁ > 0, the initial rate; it adds 2(√K − 1)η₁ to the regret bound.
     memory: the number of updates over which the prediction averages, at least 1.
 
+    `MatchedTsallis` has a better rule for the rate.
+
     >>> bandit = AdaptiveTsallis(n_arms=2)
     >>> bandit.update(0, 1.0)
     >>> bandit.learning_rate > 1.5               # the update had a cost
@@ -374,11 +437,22 @@ class AdaptiveTsallis(FTRLBandit):
     Reference: docs/theory/adaptive.md; Algorithm 2 of the paper is the same with b = 0 and a fixed η.
     """
 
+    growth: float | None = ADAPTIVE_GROWTH
+    """ϱ, if an update increases the rate by ϱ/h times its cost; None if the rate is matched."""
+
     @checks.by_keyword
     def __init__(self, n_arms: int, *, first_rate: float = FIRST_RATE, memory: float = MEMORY) -> None:
+        self._start(n_arms, first_rate, memory, 0.0)
+
+    def _start(self, n_arms: int, first_rate: float, memory: float, matching: float) -> None:
         self.first_rate = checks.real("first_rate", first_rate, low=1e-100, high=1e100)
         self.memory = checks.real("memory", memory, low=1.0)
-        super().__init__(n_arms, AdaptiveParams(self.first_rate, self.memory))
+        super().__init__(n_arms, AdaptiveParams(self.first_rate, self.memory, matching))
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The constructor's arguments after `n_arms`."""
+        return {"first_rate": self.first_rate, "memory": self.memory}
 
     @property
     def learning_rate(self) -> float:
@@ -421,12 +495,47 @@ class AdaptiveTsallis(FTRLBandit):
     def mass_moved(self, n: int, squares: float | None = None) -> float:
         """Return a bound on E[S] over n updates, whose v² sum to `squares` on average (by default n)."""
         n = checks.integer("n", n, low=0)
-        return theory.adaptive_mass_moved(self.n_arms, n, float(n) if squares is None else squares, self.first_rate)
+        V = float(n) if squares is None else squares
+        return theory.adaptive_mass_moved(self.n_arms, n, V, self.first_rate, growth=self.growth)
 
     def regret_bound(self, n: int) -> float:
-        """Return hη₁ + 4.43√(Kn)."""
+        """Return hη₁ + 4√(Kn) for a matched rate, and hη₁ + 4.43√(Kn) otherwise."""
         n = checks.integer("n", n, low=0)
-        return theory.adaptive_regret_bound(self.n_arms, float(n), self.first_rate)
+        return theory.adaptive_regret_bound(self.n_arms, float(n), self.first_rate, growth=self.growth)
 
     def _number(self, which: int) -> float:
         return float(self._state[4 * self.n_arms + which])
+
+
+class MatchedTsallis(AdaptiveTsallis):
+    """½-Tsallis FTRL with a capped baseline and a matched rate: each increase of the rate costs about what its update
+    costs. It needs no horizon or tuning, and is the base of the default player.
+
+    first_rate: η₁ > 0, the initial rate; it adds 2(√K − 1)η₁ to the regret bound.
+    memory: the number of updates over which the prediction averages, at least 1.
+    matching: κ, the ratio of the penalty of an increase to the cost of its update, above 0 and at most 1.
+
+    >>> bandit = MatchedTsallis(n_arms=2)
+    >>> for n in range(1000):
+    ...     bandit.update(0, 0.25)
+    >>> bandit.penalty <= bandit.cost
+    True
+    >>> bandit.regret_bound(10_000) < 566.0      # at most hη₁ + 4√(KN), for all losses
+    True
+
+    Reference: docs/theory/adaptive.md; docs/theory/both_worlds.md for losses of one law.
+    """
+
+    growth = None
+
+    @checks.by_keyword
+    def __init__(
+        self, n_arms: int, *, first_rate: float = MATCHED_FIRST_RATE, memory: float = MEMORY, matching: float = MATCHING
+    ) -> None:
+        self.matching = checks.real("matching", matching, above=0.0, high=1.0)
+        self._start(n_arms, first_rate, memory, self.matching)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The constructor's arguments after `n_arms`."""
+        return {**super().settings, "matching": self.matching}

@@ -19,7 +19,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from aftereffect import theory
-from aftereffect.bandits.adaptive_tsallis import AdaptiveTsallis
+from aftereffect.bandits.adaptive_tsallis import AdaptiveTsallis, MatchedTsallis
 from aftereffect.bandits.exp3 import Exp3
 from aftereffect.bandits.exp3_ix import Exp3IX
 from aftereffect.bandits.log_barrier import LogBarrier
@@ -280,7 +280,7 @@ def label_of(player: Any) -> str:
     """
     entry = next((entry for entry in PLAYERS.values() if entry.player is type(player)), None)
     base = type(getattr(player, "bandit", None))
-    if entry is None or (entry.make is default_player and base is not AdaptiveTsallis):
+    if entry is None or (entry.make is default_player and base is not MatchedTsallis):
         return type(player).__name__
     shown = {"base": _BASE_OF.get(base, base.__name__), "tuning": getattr(player, "tuning", "")}
     return entry.label({key: shown[key] for key in entry.defaults})
@@ -293,7 +293,9 @@ def find(name: Any) -> Entry:
     return PLAYERS[name]
 
 
-BANDITS: tuple[type, ...] = (TsallisFTRL, AdaptiveTsallis, LogBarrier, Exp3, Uniform, TsallisINF, Exp3IX, UCB1)
+BANDITS: tuple[type, ...] = (
+    TsallisFTRL, AdaptiveTsallis, MatchedTsallis, LogBarrier, Exp3, Uniform, TsallisINF, Exp3IX, UCB1
+)  # fmt: skip
 _SAVED = {cls.__name__: cls for cls in (*(entry.player for entry in PLAYERS.values()), Panel, *BANDITS)}
 
 

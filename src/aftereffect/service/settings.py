@@ -226,7 +226,10 @@ class Design(BaseModel):
     )
     units: Units = ("1",)
     horizon: int | None = Field(None, strict=True, ge=1, le=LARGEST, description="Rounds in total; open-ended if null.")
-    player: Literal["default", "paper"] = Field("default", description='"paper" needs a horizon.')
+    player: Literal["matched", "default", "paper"] = Field(
+        "matched",
+        description='"matched" is the default player, "default" that of versions before 0.2; "paper" needs a horizon.',
+    )
     tuning: Tuning = Tuning()
 
     @model_validator(mode="before")
@@ -268,8 +271,9 @@ class Design(BaseModel):
             raise ValueError(f"units times (max_delay + 1) must be at most {MOST_CELLS}, but got {cells}")
         if self.player == "paper" and self.horizon is None:
             raise ValueError("horizon must be given for player 'paper', whose rates depend on it, but got None")
-        if self.player == "default" and self.tuning != Tuning():
-            raise ValueError(f"tuning must be empty for player 'default', but got {shown(self.tuning.given())}")
+        if self.player != "paper" and self.tuning != Tuning():
+            given = shown(self.tuning.given())
+            raise ValueError(f"tuning must be empty for player {self.player!r}, but got {given}")
         return self
 
 

@@ -1,10 +1,11 @@
 """Bounds for ½-Tsallis FTRL with a capped baseline and an adaptive rate; the proofs are in docs/theory/adaptive.md.
 
-The rate starts at η₁ = `first_rate`, and update n, with a loss in [0, v_n], increases it by ϱ·cost_n/h, where
-h = 2(√K − 1) and ϱ = 5/2. Then E[regret] <= hη₁ + 4.43√(K·V), V = E Σ v_n², for every number of updates. The wrapper
-around it, Algorithm 1, feeds it either *windows*, as in the paper, or *stretches*. A stretch consists of the rounds
-t > d of a block whose d preceding coins are 0, where a block ends at the first coin equal to 1 that comes at least d+1
-rounds after the previous one.
+The rate starts at η₁ = `first_rate`, and update n, with a loss in [0, v_n], increases it. With a *matched* rate, that
+of MatchedTsallis, the increase is at least cost_n/h, h = 2(√K − 1), and its penalty at most cost_n; then
+E[regret] <= hη₁ + 4√(K·V), V = E Σ v_n², for every fixed number of updates. AdaptiveTsallis increases it by
+ϱ·cost_n/h: `growth` is ϱ = 5/2 for it, and None for a matched rate. The wrapper around it, Algorithm 1, feeds it either
+*windows*, as in the paper, or *stretches*. A stretch consists of the rounds t > d of a block whose d preceding coins
+are 0, where a block ends at the first coin equal to 1 that comes at least d+1 rounds after the previous one.
 
 A certificate is a bound on the regret with terms that a run can compute; its mean bounds the mean regret. All values
 are in units of the range, hi − lo: 1 for losses in [0, 1].
@@ -17,8 +18,9 @@ from aftereffect.theory.paper import enough_rounds, sizes, update_rate
 from aftereffect.theory.sharp import sharp_terms
 
 ADAPTIVE_GROWTH = 2.5
-"""ϱ: an update increases the rate by ϱ/h times its cost."""
-_LEADING = (1.0 + 1.0 / ADAPTIVE_GROWTH) * math.sqrt(4.0 * ADAPTIVE_GROWTH)
+"""ϱ of AdaptiveTsallis: an update increases the rate by ϱ/h times its cost."""
+MATCHED_SQUARES = 84.0
+"""With a matched rate, E[η²] <= η₁² + 84·V."""
 
 
 def entropy_range(n_arms: int) -> float:
@@ -30,35 +32,54 @@ def entropy_range(n_arms: int) -> float:
     return 2.0 * (math.sqrt(checks.integer("n_arms", n_arms, low=2)) - 1.0)
 
 
-def adaptive_regret_bound(n_arms: int, squares: float, first_rate: float) -> float:
-    """Return hη₁ + (1 + 1/ϱ)√(4ϱ)·√(K·V), a bound on the mean regret over updates with losses in [0, v_n].
+def adaptive_regret_bound(n_arms: int, squares: float, first_rate: float, growth: float | None = None) -> float:
+    """Return hη₁ + 4√(K·V), a bound on the mean regret over updates with losses in [0, v_n].
 
     K = `n_arms`, η₁ = `first_rate`, V = `squares`, the mean of Σ v_n², which is the number of updates if every
     v_n = 1. Since it is concave in V, a random V that does not depend on the arms drawn may be replaced by its mean.
+    With ϱ = `growth`, the factor is (1 + 1/ϱ)√(4ϱ) instead of 4.
 
     >>> round(adaptive_regret_bound(n_arms=4, squares=10_000.0, first_rate=0.5), 1)
+    801.0
+    >>> round(adaptive_regret_bound(n_arms=4, squares=10_000.0, first_rate=0.5, growth=2.5), 1)
     886.4
     """
-    h = entropy_range(n_arms)
+    h, rho = entropy_range(n_arms), _growth(growth)
     V = checks.real("squares", squares, low=0.0)
-    return h * checks.real("first_rate", first_rate, above=0.0) + _LEADING * math.sqrt(n_arms * V)
+    factor = (1.0 + 1.0 / rho) * math.sqrt(4.0 * rho)
+    return h * checks.real("first_rate", first_rate, above=0.0) + factor * math.sqrt(n_arms * V)
 
 
-def adaptive_mass_moved(n_arms: int, updates: float, squares: float, first_rate: float) -> float:
-    """Return a bound on E[S], the mass moved by N updates: min(N, √(hNΛ/(ϱ ln 2)) + (2 + 1/ln 2)Λ).
+def _growth(growth: float | None) -> float:
+    # A matched rate grows at least as fast as with ϱ = 1.
+    return 1.0 if growth is None else checks.real("growth", growth, low=1.0, high=ADAPTIVE_GROWTH)
 
-    N = `updates` and V = `squares` are means. Λ = ½ ln(1 + 4ϱKV/(hη₁)²) bounds the mean of ln(η/η₁) after N updates.
+
+def adaptive_mass_moved(
+    n_arms: int, updates: float, squares: float, first_rate: float, growth: float | None = None
+) -> float:
+    """Return a bound on E[S], the mass moved by N updates: min(N, √(hNM/ln 2) + M/ln 2 + 2Λ).
+
+    N = `updates` and V = `squares` are means. M = ½ ln(1 + 4KV/(hη₁)²), and Λ = ½ ln(1 + 84V/η₁²) bounds the mean of
+    ln(η/η₁) after N updates. With ϱ = `growth`, h/ϱ and ϱK take the places of h before N and of K, and Λ = M.
 
     >>> round(adaptive_mass_moved(n_arms=4, updates=10_000.0, squares=10_000.0, first_rate=0.5), 1)
+    439.5
+    >>> round(adaptive_mass_moved(n_arms=4, updates=10_000.0, squares=10_000.0, first_rate=0.5, growth=2.5), 1)
     295.0
     """
-    h = entropy_range(n_arms)
+    h, rho = entropy_range(n_arms), _growth(growth)
     N = checks.real("updates", updates, low=0.0)
     V = checks.real("squares", squares, low=0.0)
     eta = checks.real("first_rate", first_rate, above=0.0)
-    ratio = math.sqrt(4.0 * ADAPTIVE_GROWTH * n_arms * V) / (h * eta)
-    growth = 0.5 * math.log1p(ratio * ratio) if ratio < 1e150 else math.log(ratio)
-    return min(N, math.sqrt(h / ADAPTIVE_GROWTH * N * growth / math.log(2.0)) + (2.0 + 1.0 / math.log(2.0)) * growth)
+    slow = _log_growth(math.sqrt(4.0 * rho * n_arms * V) / (h * eta))
+    whole = slow if growth is not None else _log_growth(math.sqrt(MATCHED_SQUARES * V) / eta)
+    return min(N, math.sqrt(h / rho * N * slow / math.log(2.0)) + slow / math.log(2.0) + 2.0 * whole)
+
+
+def _log_growth(ratio: float) -> float:
+    """Return ½ ln(1 + ratio²)."""
+    return 0.5 * math.log1p(ratio * ratio) if ratio < 1e150 else math.log(ratio)
 
 
 def window_certificate(max_delay: int, update_probability: float, moved: float, base: float, missing: int = 0) -> float:
@@ -117,32 +138,44 @@ def stretch_certificate(
     return max_delay * (1.0 + S) + C / clean * regret + each * lost
 
 
-def window_worst_case(n_arms: int, max_delay: int, horizon: int, update_probability: float, first_rate: float) -> float:
+def window_worst_case(
+    n_arms: int,
+    max_delay: int,
+    horizon: int,
+    update_probability: float,
+    first_rate: float,
+    growth: float | None = None,
+) -> float:
     """Return a bound on R_T of Algorithm 1 fed windows, for all losses; not clipped at T = `horizon` >= 2d+1.
 
     It is `window_certificate` with the bounds for N = p(T−2d) updates with v = 1.
 
     >>> round(window_worst_case(n_arms=4, max_delay=0, horizon=10_000, update_probability=1.0, first_rate=0.5), 1)
-    886.4
+    801.0
     """
     K, d, T = sizes(n_arms, max_delay, horizon)
     enough_rounds(d, T)
     N = update_rate(d, update_probability) * (T - 2 * d)
-    moved = adaptive_mass_moved(K, N, N, first_rate)
-    return window_certificate(d, update_probability, moved, adaptive_regret_bound(K, N, first_rate))
+    moved = adaptive_mass_moved(K, N, N, first_rate, growth)
+    return window_certificate(d, update_probability, moved, adaptive_regret_bound(K, N, first_rate, growth))
 
 
 def stretch_worst_case(
-    n_arms: int, max_delay: int, horizon: int, update_probability: float, first_rate: float
+    n_arms: int,
+    max_delay: int,
+    horizon: int,
+    update_probability: float,
+    first_rate: float,
+    growth: float | None = None,
 ) -> float:
     """Return a bound on R_T of Algorithm 1 fed stretches, for all losses; not clipped at T = `horizon`.
 
     It is `stretch_certificate` with the bounds for V = (1−β)^d (1 + β(T−d−1)), the mean number of stretches begun by
     round T, and N = β(1−β)^d (T−d−1), the mean number ended before round T. For large d and T and β = b/(d+1) it is
-    about 4.43√((2/b + 2 + b)e^b)·√(K(d+1)T); the constant is 16.3 for b = 1 and 14.5 for b = 0.55.
+    about 4√((2/b + 2 + b)e^b)·√(K(d+1)T); the constant is 14.7 for b = 1 and 13.1 for b = 0.55.
 
     >>> round(stretch_worst_case(n_arms=4, max_delay=0, horizon=10_000, update_probability=1.0, first_rate=0.5), 1)
-    886.4
+    801.0
     """
     K, d, T = sizes(n_arms, max_delay, horizon)
     beta = checks.real("update_probability", update_probability, above=0.0, high=1.0)
@@ -151,5 +184,5 @@ def stretch_worst_case(
     if later < 0:
         return float(d)
     V = clean * (1.0 + beta * later)
-    moved = adaptive_mass_moved(K, beta * clean * later, V, first_rate)
-    return stretch_certificate(d, beta, moved, adaptive_regret_bound(K, V, first_rate))
+    moved = adaptive_mass_moved(K, beta * clean * later, V, first_rate, growth)
+    return stretch_certificate(d, beta, moved, adaptive_regret_bound(K, V, first_rate, growth))

@@ -28,7 +28,7 @@ from aftereffect.theory.tuning import FORMS
 class CoinCleanWrapper(BlockWrapper):
     """Plays `bandit` under d-delayed composite anonymous feedback; feeds it the sum over a block's coin-clean rounds.
 
-    bandit: a base algorithm that learns from sums over varying numbers of rounds, such as AdaptiveTsallis.
+    bandit: a base algorithm that learns from sums over varying numbers of rounds, such as MatchedTsallis.
     coins: β, or an iterable of bools. The default is β = 1/(d+1), which maximises the number of blocks. If an effect of
         0 is not a loss of 0 (for example, if effects are rewards), it is β = 0.4/(d+1): a stretch of r rounds contains
         parts of r + d actions, the d surplus parts then add to the loss, with a smaller share in longer stretches.
@@ -88,7 +88,8 @@ class CoinCleanWrapper(BlockWrapper):
     def worst_case(self, horizon: int) -> float:
         """Return a bound on R_T in units of hi − lo, which may exceed T; the base must be an AdaptiveTsallis."""
         bandit, beta = self.certified_base()
-        return theory.stretch_worst_case(self.n_arms, self.max_delay, horizon, beta, bandit.first_rate)
+        sizes = self.n_arms, self.max_delay, horizon
+        return theory.stretch_worst_case(*sizes, beta, bandit.first_rate, bandit.growth)
 
     def prices(self) -> certificates.Prices:
         """Return the factors of the terms of a certificate (docs/theory/adaptive.md)."""

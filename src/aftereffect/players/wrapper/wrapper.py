@@ -349,7 +349,7 @@ class CompositeLossWrapper(BlockWrapper):
             return T * span.hi
         if isinstance(bandit, AdaptiveTsallis):
             # Its bound has only one form; it bounds the total movement of the distribution, not that of each update.
-            bound = theory.window_worst_case(bandit.n_arms, d, T, beta, bandit.first_rate)
+            bound = theory.window_worst_case(bandit.n_arms, d, T, beta, bandit.first_rate, bandit.growth)
         elif form == "sharp":
             bound = certificates.sharp_bound(bandit, d, beta, span.maximize, T)
         else:
@@ -361,7 +361,8 @@ class CompositeLossWrapper(BlockWrapper):
         bandit, beta = self.certified_base()
         if theory.most_updates(self.max_delay, horizon) == 0:
             return float(horizon)
-        return theory.window_worst_case(self.n_arms, self.max_delay, horizon, beta, bandit.first_rate)
+        sizes = self.n_arms, self.max_delay, horizon
+        return theory.window_worst_case(*sizes, beta, bandit.first_rate, bandit.growth)
 
     def prices(self) -> certificates.Prices:
         """Return the factors of the terms of a certificate (docs/theory/sharper.md)."""

@@ -56,7 +56,7 @@ OutOfRange = Annotated[
         "from the nearest possible one, which avoids the bias of dropping it. Both are recorded and counted."
     ),
 ]
-Player = Annotated[str, typer.Option(help="default, or paper (needs a horizon).")]
+Player = Annotated[str, typer.Option(help="matched, the default; default, that of versions before 0.2; paper.")]
 Horizon = Annotated[int | None, typer.Option(help="The number of rounds; open-ended by default.")]
 
 

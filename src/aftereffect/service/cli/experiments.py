@@ -20,7 +20,7 @@ def plan(
     units: Annotated[int, typer.Option(help="The number of units that play in parallel.")] = 1,
     horizon: args.Horizon = None,
     direction: args.Direction = "maximize",
-    player: args.Player = "default",
+    player: args.Player = "matched",
     form: Form = Format.TABLE,
 ) -> None:
     """Show what a choice of carry-over implies: blocks, decisions per quarter, the guarantee. Nothing is stored."""
@@ -46,7 +46,7 @@ def init(
     units: Annotated[str | None, typer.Option(help="The number of units, or their names separated by commas.")] = None,
     horizon: args.Horizon = None,
     direction: args.Direction = "maximize",
-    player: args.Player = "default",
+    player: args.Player = "matched",
     seed: Annotated[int | None, typer.Option(help="The random seed; drawn if not given.")] = None,
     start_date: Annotated[str | None, typer.Option(help="The date of round 1, such as 2026-01-31.")] = None,
     draft: Annotated[bool, typer.Option("--draft", help="Do not start it yet.")] = False,

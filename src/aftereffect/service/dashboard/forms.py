@@ -22,7 +22,7 @@ _WHOLE = re.compile(r"[+-]?\d{1,30}", re.ASCII)
 BLANK = {
     **{"name": "", "arms": "", "direction": "maximize", "low": "0", "high": ""},
     **{"carry": "window", "length": "", "round_length": "1"},
-    **{"units": "", "horizon": "", "start_date": "", "player": "default", "seed": ""},
+    **{"units": "", "horizon": "", "start_date": "", "player": "matched", "seed": ""},
     **{"out_of_range": "void", "source": ""},
 }
 """The initial values of the form for a new experiment."""

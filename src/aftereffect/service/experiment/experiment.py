@@ -362,7 +362,7 @@ def warm_up() -> None:
 
     A server does this before it accepts requests.
     """
-    for player, units in (("default", 1), ("paper", 1), ("paper", 2)):
+    for player, units in (("matched", 1), ("paper", 1), ("paper", 2)):
         settings = {"name": "warm-up", "arms": ["a", "b"], "high": 1, "max_delay": 0, "seed": 1, "horizon": 100}
         experiment = Experiment(checked_settings({**settings, "player": player, "units": units}))
         for unit in experiment.settings.units:

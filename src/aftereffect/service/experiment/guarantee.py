@@ -30,7 +30,7 @@ def guarantee(state: State) -> dict[str, Any]:
     except AftereffectError as error:
         paragraphs = [f"No guarantee is known for these settings: {error}."]
     else:
-        if panel.rounds_played and state.settings.player == "default":
+        if panel.rounds_played and state.settings.player != "paper":
             so_far = panel.certificate()
         paragraphs = [_worst_case(state, value, trivial), *_so_far(so_far, void), _terms(state, so_far is not None)]
     return {

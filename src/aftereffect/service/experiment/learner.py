@@ -1,6 +1,7 @@
 """The learner of an experiment: a panel of units around one player, built from the settings, and its block lengths.
 
-    default   `default_player`: AdaptiveTsallis, fed all coin-clean rounds of its blocks. Nothing to tune, no horizon.
+    matched   `default_player`: MatchedTsallis, fed all coin-clean rounds of its blocks. Nothing to tune, no horizon.
+    default   the same with AdaptiveTsallis, the default player of versions before 0.2.
     paper     `CompositeLossWrapper.tuned`: Algorithm 1 with the rates of Corollary 7 for the horizon (required);
               tuning may select another base ("exp3") or the rates of the sharper bounds (form "sharp").
 
@@ -12,6 +13,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from aftereffect import theory
+from aftereffect.bandits.adaptive_tsallis import AdaptiveTsallis
 from aftereffect.core.errors import AftereffectError, InvalidArgument
 from aftereffect.players.default import default_player
 from aftereffect.players.wrapper import certificate
@@ -30,8 +32,10 @@ def build(design: Design, seed: int) -> Panel:
     given |= {"direction": design.direction, "low": design.low, "high": design.high}
     given["out_of_range"] = design.out_of_range
     player: BlockWrapper
-    if design.player == "default":
+    if design.player == "matched":
         player = default_player(**given)
+    elif design.player == "default":
+        player = CoinCleanWrapper(AdaptiveTsallis(given.pop("n_arms")), **given)
     else:
         given |= {"horizon": design.horizon, **design.tuning.given()}
         player = CompositeLossWrapper.tuned(**given)

@@ -55,7 +55,7 @@ def _rhythm(design: Design, found: Rhythm) -> list[str]:
         return ["The whole effect of an action arrives in its own round, so every round is a separate decision."]
     first = "total of a block still holds" if d == 1 else f"{d} totals of a block still hold"
     learned = f"only the last {d + 1} are"
-    if design.player == "default":
+    if design.player != "paper":
         learned = f"the last ones are, {found.mean_measured:.1f} on average"
     lines = [
         f"Carry-over: effects arrive up to {counted(d, 'round')} ({duration(d * r)}) after the action. Other tools "
@@ -95,7 +95,7 @@ def _promise(design: Design, found: Rhythm) -> list[str]:
     lines = []
     if since is None and design.low < 0.0 and design.player == "paper":
         lines.append("No guarantee is known for this player if effects can be negative.")
-    elif since is None and design.player == "default":
+    elif since is None and design.player != "paper":
         lines.append("The guarantee is never informative: it is never below the largest possible loss.")
     elif since is None:
         needed = learner.tuned_from(design)
@@ -109,7 +109,7 @@ def _promise(design: Design, found: Rhythm) -> list[str]:
             f"({since * design.round_length / 365.25:.1f} years); until then it is not below the largest possible "
             "loss. Learning starts earlier."
         )
-        if design.player == "default":
+        if design.player != "paper":
             lines.append(
                 "During the experiment, a certificate bounds the regret so far from the run itself; it is usually "
                 "informative sooner."

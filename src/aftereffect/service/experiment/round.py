@@ -111,7 +111,7 @@ class Round:
         if d == 0:
             return f"{drawn}; effects do not linger, so every round counts."
         # An update needs d zeros before its coin; for the player "paper" it needs 2d.
-        shortest = (1 if settings.player == "default" else 2) * d + 1
+        shortest = (1 if settings.player != "paper" else 2) * d + 1
         if place == 1:
             return f"{drawn} for block {block} and stays for at least {shortest} rounds."
         if place <= d:
@@ -119,7 +119,7 @@ class Round:
             return f"{arm} stays: wash-in, round {place} of block {block}; {still}, so this total is not measured."
         if place < shortest:
             return f"{arm} stays: round {place} of block {block}, which lasts at least {shortest} rounds."
-        last = "rounds" if settings.player == "default" else f"{d + 1} rounds"
+        last = "rounds" if settings.player != "paper" else f"{d + 1} rounds"
         return f"{arm} stays: round {place} of block {block}, which may end any round now; its last {last} count."
 
     def state(self) -> list[Any]:
