@@ -191,6 +191,12 @@ def test_rivals_want_a_base_in_kernel_form(make: Around) -> None:
             "bandit, max_delay, direction, low, high, out_of_range, seed",
         ),
         (
+            lambda: ae.CompositeLossWrapper.tuned(2, max_delay=1, horizon=9, seeds=1),
+            "CompositeLossWrapper has no argument 'seeds'",
+            "bandit, max_delay, coins, direction, low, high, out_of_range, seed; tuned accepts n_arms, max_delay, "
+            "horizon, base, form, direction, low, high, out_of_range, seed",
+        ),
+        (
             lambda: ae.labelled.DelayedUCB1(2, out_of_range="clip"),
             "DelayedUCB1 has no argument 'out_of_range'",
             "n_arms, direction, low, high, seed",

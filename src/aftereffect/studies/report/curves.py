@@ -24,7 +24,8 @@ def curves(page: Page, rows: pl.DataFrame) -> list[str]:
     """Show regret over rounds."""
     page.section("Regret over rounds")
     caption = "Mean regret against the best arm of the rounds so far, with 95% bands for the mean, at the longest "
-    caption += "horizon; of many sizes, those in the middle. The lower bound's rate (Theorem 10) has no constant."
+    caption += "horizon; of many sizes, those in the middle. The lower bound's rate (Theorem 10) has no constant. "
+    caption += "A player's bound is drawn where it is not trivial and fits the axes."
     rows = frames.readable(rows.filter(measure="regret"))
     rows = rows.filter(pl.col("regret").is_not_null(), horizon=rows["horizon"].max())
     if rows["corollary_bound"].null_count():
