@@ -55,6 +55,12 @@ def test_charts_are_drawn_under_the_policy_and_nothing_comes_from_elsewhere(brow
         assert page.locator("#chart-timeline .barlayer path").count() > 5
         assert page.locator("#chart-totals .scatterlayer .point").count() == 60
         assert page.locator("#plain-timeline").is_hidden()
+        # Rounds with dates of their own have dates on the axes of all charts.
+        for chart in CHARTS:
+            ticks = page.locator(f"#chart-{chart} .xtick text").all_text_contents()
+            assert ticks[0] == "1 Jan2026", chart
+            assert len(ticks) > 2, chart
+            assert not any(tick.isdigit() for tick in ticks), chart
         page.locator("#chart-totals").hover()
         page.emulate_media(color_scheme="light" if scheme == "dark" else "dark")
         page.set_viewport_size({"width": 390, "height": 800})

@@ -225,10 +225,27 @@ def test_the_outcome_and_its_equal_split_are_those_of_hand_work():
     assert found["own"] == [5.0, 5.0, 5.0, 9.0]
     assert found["equal"] == [6.0, 6.0, 6.0, 8.0]
     assert found["high"][-1] == pytest.approx(4 * 2.49)
-    assert "so this is 0.25 per report better, a difference within the margin of error" in views.outcome_words(view)
     view["measured"]["B"]["windows"] = 1
     assert charts.outcome(rows, view)["equal"] is None
-    assert "cannot be estimated yet: B has fewer than two" in views.outcome_words(view)
+
+
+@pytest.mark.parametrize("direction", ["maximize", "minimize"])
+def test_the_first_screen_says_gain_leader_next_decision_and_guarantee(call, direction):
+    path = played(call, 70, direction=direction, start_date="2026-01-01")
+    view = call.store.experiment(identity(path))
+    standing, words = view["standing"], get(call, path).words
+    first = words[: words.index("Probabilities at the")]
+    assert f"{views.signed(standing['gain']['percent'][0])}%" in first
+    low, high = (views.signed(standing["gain"]["in_total"][i]) for i in (1, 2))
+    assert f"{low} to {high} with 95% confidence" in " ".join(first.split())
+    assert standing["leader"]["arm"] in first[first.index("Leads") :]
+    assert views.SURE[standing["leader"]["sure"]] in first
+    assert standing["next_decision"]["date"] in first
+    assert (standing["known_by"] is None) == (standing["leader"]["sure"] in ("likely", "clear"))
+    assert view["guarantee"]["sentence"] in first
+    assert "Whatever happens, over the 70 rounds so far you lose at most" in first
+    # What was measured stands before the charts.
+    assert words.index("Measured so far") < words.index("Arms played")
 
 
 def test_the_page_shows_the_certificate_term_by_term(call):

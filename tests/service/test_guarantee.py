@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from tests.service.playing import AT, learner, made, play, to_open_block
 
+from aftereffect.core.text import amount
 from aftereffect.service.dashboard import views
 from aftereffect.service.experiment.commands import Amend, Ask, Away, Pause, Resume, Tell
 from aftereffect.service.experiment.experiment import Experiment
@@ -143,3 +144,35 @@ def test_the_widest_range_is_still_json() -> None:
         for unit in asked["arms"]:
             experiment.do(Tell(asked["round"], 1e97, unit), AT)
     json.dumps(given(experiment), allow_nan=False)
+
+
+def test_the_guarantee_in_a_sentence() -> None:
+    experiment = made(max_delay=1, start_date="2026-01-01")
+    since = experiment.view()["plan"]["informative_from"]
+    found = experiment.view()["guarantee"]["sentence"]
+    assert found.startswith(f"Nothing is guaranteed yet. The guarantee is informative from round {since:,} on (20")
+    for _ in range(30):
+        play(experiment)
+    found = experiment.view()["guarantee"]
+    most, so_far = (amount(min(each["value"], each["trivial"])) for each in (found, found["certificate"]))
+    whole = f"over the 30 rounds so far you lose at most {most} compared with the best arm; so far at most {so_far}"
+    assert found["sentence"].startswith(f"Whatever happens, {whole}, on average. This is no better than")
+    play(experiment, None)
+    found = experiment.view()["guarantee"]
+    so_far = amount(min(found["certificate"]["value"], found["certificate"]["trivial"]))
+    # The worst case assumes complete reports, the certificate does not.
+    assert f"over the 31 rounds so far you lose at most {so_far} compared" in found["sentence"]
+    play(experiment, 99.0)
+    assert "There is no guarantee, because totals were out of range (1)" in experiment.view()["guarantee"]["sentence"]
+    experiment.do(Away("red"), AT)
+    assert experiment.view()["guarantee"]["sentence"] == "There is no guarantee, because an arm has been away."
+
+
+def test_the_sentence_over_a_horizon() -> None:
+    long = made(max_delay=0, horizon=10**6).view()["guarantee"]
+    assert long["sentence"] == (
+        f"Whatever happens, over 1,000,000 rounds you lose at most {amount(long['value'])} compared with the best arm, "
+        "on average."
+    )
+    unknown = made(low=-1.0, player="paper", horizon=99).view()["guarantee"]["sentence"]
+    assert "you lose at most 198 compared with the best arm, on average. This is no better than the largest" in unknown

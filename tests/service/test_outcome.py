@@ -5,9 +5,10 @@ import random
 import statistics
 
 import pytest
-from tests.service.playing import made
+from tests.service.playing import AT, made
 
-from aftereffect.service.experiment.outcome import Tally, table, winner
+from aftereffect.service.experiment.commands import Ask, Tell
+from aftereffect.service.experiment.outcome import Tally, blocks_to_know, gain, table, winner
 from aftereffect.service.experiment.round import date_of, days_between
 from aftereffect.service.experiment.state import substitute
 
@@ -138,3 +139,85 @@ def test_without_a_start_a_round_has_the_day_it_is_asked_for() -> None:
 def test_a_pause_counts_in_whole_days() -> None:
     assert days_between("2026-01-01T00:00:00Z", "2026-01-09T23:59:59.999Z") == 8
     assert days_between("2026-01-09T00:00:00Z", "2026-01-08T00:00:00Z") == 0
+
+
+def test_the_gain_over_an_equal_split_by_hand() -> None:
+    measured = table(["a", "b"], [tally(4.0, 6.0), tally(0.0, 2.0)])
+    # Means 5 and 1, standard errors 1 and 1: the split is 3 with a standard error of √2/2.
+    found = gain(measured, 40.0, 10, "maximize")
+    margin = 1.96 * math.sqrt(2.0) / 2.0
+    assert found["per_report"] == pytest.approx([1.0, 1.0 - margin, 1.0 + margin])
+    assert found["in_total"] == pytest.approx([10.0, 10.0 * (1.0 - margin), 10.0 * (1.0 + margin)])
+    assert found["percent"] == pytest.approx([100 / 3, 100 / 3 * (1.0 - margin), 100 / 3 * (1.0 + margin)])
+    assert found["words"].startswith("So far 10 (33.3%) better than an equal split over the arms, which is within")
+    less = gain(measured, 10.0, 10, "minimize")
+    assert less["per_report"][0] == pytest.approx(2.0)
+    assert "20 (66.7%) better than an equal split over the arms: between" in less["words"]
+    assert "better" not in gain(measured, 10.0, 10, "maximize")["words"]
+    assert gain(table(["a", "b"], [tally(1.0, 1.0), tally(-1.0, -1.0)]), 5.0, 5, "maximize")["percent"] is None
+    few = gain(table(["a", "b"], [tally(4.0, 6.0), tally(0.0)]), 40.0, 10, "maximize")
+    assert (few["in_total"], few["words"]) == (
+        None,
+        "An equal split cannot be estimated yet: b has fewer than two measured windows.",
+    )
+    assert gain(measured, 0.0, 0, "maximize")["words"] == "Nothing has been reported yet."
+
+
+def test_the_time_to_know_is_that_of_a_plain_simulation() -> None:
+    """Draws every window one by one, and takes the median; both medians are those of some hundred runs."""
+    rng = random.Random(5)
+    first, second = [10.0, 11.0, 12.5, 9.0], [9.0, 9.5, 11.0, 8.5]
+    squares = sum((x - statistics.fmean(arm)) ** 2 for arm in (first, second) for x in arm)
+    needed = []
+    for _ in range(400):
+        spread = math.sqrt(squares / sum(rng.gauss(0, 1) ** 2 for _ in range(6)))
+        true = [rng.gauss(statistics.fmean(arm), spread / 2.0) for arm in (first, second)]
+        seen, blocks = [list(first), list(second)], 0
+        while blocks < 2000:
+            blocks += 1
+            arm = int(rng.random() < 0.5)
+            seen[arm].append(rng.gauss(true[arm], spread))
+            gap = abs(statistics.fmean(seen[0]) - statistics.fmean(seen[1]))
+            if gap >= 2.0 * spread * math.sqrt(1 / len(seen[0]) + 1 / len(seen[1])):
+                break
+        needed.append(blocks)
+    found = blocks_to_know([tally(*first), tally(*second)], [0.5, 0.5], 1, 3)
+    assert found is not None
+    assert statistics.quantiles(needed, n=20)[7] <= found <= statistics.quantiles(needed, n=20)[13]
+    more = blocks_to_know([tally(*first), tally(*second)], [0.5, 0.5], 8, 3)
+    assert more is not None
+    assert more < found
+
+
+def test_nothing_is_foretold_before_every_arm_was_measured_twice() -> None:
+    assert blocks_to_know([tally(1.0, 2.0), tally(1.0)], [0.5, 0.5], 1, 3) is None
+
+
+@pytest.mark.parametrize("max_delay", [0, 1, 3])
+def test_the_next_decision_falls_where_it_was_expected_on_average(max_delay: int) -> None:
+    """From every round of 120 blocks, within a round; 4.5 standard errors, with blocks as the independent draws."""
+    experiment, errors, begun = made(max_delay=max_delay, start_date="2026-01-01"), [], []
+    rounds = draws = 0
+    while draws < 120:
+        asked = experiment.do(Ask(), AT).answer
+        if asked["draw"]:
+            errors += [sum(asked["round"] - expected for expected in begun)] if begun else []
+            rounds, draws, begun = rounds + len(begun), draws + 1, []
+        experiment.do(Tell(asked["round"], 0.5), AT)
+        ahead = experiment.view()["standing"]["next_decision"]
+        assert ahead["earliest_round"] > asked["round"]
+        assert ahead["date"] == date_of(experiment.settings, ahead["round"], "", 0)
+        if not experiment.state()["block_closed"]:
+            begun.append(ahead["round"])
+    if max_delay:
+        error = statistics.stdev(errors) * math.sqrt(len(errors)) / rounds
+        assert abs(sum(errors) / rounds) < 4.5 * error + 1.0
+    else:
+        assert not errors
+
+
+def test_dates_ahead_follow_the_latest_round_without_a_start_date() -> None:
+    experiment = made(max_delay=1, round_length=7)
+    assert experiment.view()["standing"]["next_decision"]["date"] is None
+    experiment.do(Ask(), AT)
+    assert experiment.view()["standing"]["next_decision"]["earliest_date"] == "2026-03-15"

@@ -286,6 +286,7 @@ class Overview(Summary):
     counts: dict[str, int]
     sum_of_totals: float | None
     measured: dict[str, dict[str, float | None]]
+    standing: dict[str, Any] | None = None
     alarms: list[str]
     plan: Plan
     guarantee: dict[str, Any]

@@ -215,7 +215,8 @@ def status(view: Overview) -> list[str]:
         f"Reports: {', '.join([str(view.counts['reports']), *others])}",
         *([f"Away: {', '.join(view.away)}"] if view.away else []),
         *(f"Attention: {alarm}" for alarm in view.alarms),
-        f"Guarantee: {view.guarantee['words']}",
+        *((view.standing or {}).get("sentences", []) if view.winner is None else []),
+        f"Guarantee: {view.guarantee.get('sentence', view.guarantee['words'])}",
         *_winner(view),
     ]
 

@@ -11,11 +11,12 @@ Probabilities change only at updates, so their values at the draws are sufficien
 measured windows, which contain effects of one arm alone (Lemma 2).
 """
 
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any
+
+from aftereffect.service.experiment.outcome import NORMAL_95, equal_split
 
 Json = dict[str, Any]
 View = Mapping[str, Any]
@@ -23,7 +24,6 @@ Rows = Sequence[Mapping[str, Any]]
 
 COLOURS = 8
 """The number of arms with their own colour; the others are grey."""
-NORMAL_95 = 1.96
 COUNTED = ("reported", "clipped")
 """The status of totals that count in the sum."""
 MOST_LANES = 30
@@ -38,7 +38,7 @@ def timeline(rows: Rows, arms: Sequence[str], most: int, *, marked: bool) -> Jso
     """Return which arm was played when, from the rows of one unit in order of rounds.
 
     lanes: the `most` most played arms and, if there are more, one lane for the others. bars: [lane, part of the block,
-    first round, last round]. updates: [round, lane]; empty unless `marked`.
+    first round, last round]. updates: [round, lane]; empty unless `marked`. dates: of the first and the last round.
     """
     plays = Counter(row["arm"] for row in rows)
     kept = dict(plays.most_common(most))
@@ -51,7 +51,8 @@ def timeline(rows: Rows, arms: Sequence[str], most: int, *, marked: bool) -> Jso
         rounds = [row["round"] for row in run]
         bars.append([lane_of[arm], part, rounds[0], rounds[-1]])
     updates = [[row["round"], lane_of[row["arm"]]] for row in rows if row["update"] and marked]
-    return {"lanes": lanes, "bars": bars, "updates": updates}
+    dates = [rows[i]["date"] if rows else None for i in (0, -1)]
+    return {"lanes": lanes, "bars": bars, "updates": updates, "dates": dates}
 
 
 def _part(row: Mapping[str, Any]) -> str:
@@ -80,22 +81,6 @@ def probabilities(view: View, draws: View) -> Json:
     return {"rounds": [*draws["round"], view["round"] + 1], "arms": lines}
 
 
-def equal_split(view: View) -> tuple[float, float] | None:
-    """Return the estimated mean report under an equal split, and its standard error.
-
-    None while an arm has fewer than two measured windows.
-
-    >>> equal_split({"measured": {"A": {"windows": 2, "mean": 1.0, "standard_error": 0.3},
-    ...                           "B": {"windows": 2, "mean": 2.0, "standard_error": 0.4}}})
-    (1.5, 0.25)
-    """
-    seen = view["measured"].values()
-    if not all(arm["windows"] >= 2 for arm in seen):
-        return None
-    mean = sum(arm["mean"] for arm in seen) / len(seen)
-    return mean, math.sqrt(sum(arm["standard_error"] ** 2 for arm in seen)) / len(seen)
-
-
 def outcome(rows: Rows, view: View) -> Json:
     """Return the sum of all totals after each round, and the estimate for an equal split with its 95% interval."""
     good = [row for row in rows if row["status"] in COUNTED]
@@ -108,7 +93,7 @@ def outcome(rows: Rows, view: View) -> Json:
         if row["status"] != "open":
             after[row["round"]] = total, reports
     found: Json = {"rounds": list(after), "own": [level for level, _ in after.values()], "equal": None}
-    split = equal_split(view)
+    split = equal_split(view["measured"])
     if split is not None:
         mean, margin = split[0], NORMAL_95 * split[1]
         for name, value in (("equal", mean), ("low", mean - margin), ("high", mean + margin)):

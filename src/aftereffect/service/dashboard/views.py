@@ -39,6 +39,11 @@ LIST_LENGTH, TABLE_ROWS, TIMELINE_ROUNDS, TIMELINE_LANES, MOST_ROWS = 25, 30, 15
 CHART_ROUNDS, CHART_ROWS = 2000, 20_000
 CHART_FIELDS = ("round", "unit", "arm", "total", "status", "block", "washin", "measured", "update", "date")
 MOST_SHARES, MOST_MEANS = 8, 20
+SURE = {
+    **{"clear": "almost certainly the best", "likely": "probably the best"},
+    **{"open": "too close to call", "unknown": "too early to tell"},
+}
+"""How sure a lead is, in words."""
 STATES = {"": "All", "running": "Running", "paused": "Paused", "draft": "Drafts", "finished": "Finished"}
 TERMS = {
     "ends": "First and last rounds",
@@ -81,6 +86,15 @@ def percent(share: float) -> str:
     if 0.0 < share < 0.005:
         return "<1%"
     return ">99%" if 0.995 <= share < 1.0 else f"{100.0 * share:.0f}%"
+
+
+def signed(value: float) -> str:
+    """Return a difference with its sign.
+
+    >>> signed(412.4), signed(-0.05), signed(0.0)
+    ('+412', '−0.05', '0')
+    """
+    return ("+" if value > 0 else "−" if value < 0 else "") + rounded(abs(value))
 
 
 def width(share: float) -> str:
@@ -146,7 +160,7 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    for each in (rounded, exact, percent, width, whole, counted):
+    for each in (rounded, exact, percent, signed, width, whole, counted):
         found.filters[each.__name__] = each
     found.globals.update(asset=asset_url, plotly_styles=plotly_styles, colour_of=colour_of)
     return found
@@ -245,6 +259,7 @@ def experiment_page(
         timeline=charts.timeline(own, view["arms"], TIMELINE_LANES, marked=view["max_delay"] > 0),
         outcome_words=outcome_words(view),
         means=means(view),
+        sure=SURE,
         correct=1 if field in ("round", "corrected") else correct,
         message=message,
         outside=outside,
@@ -353,21 +368,10 @@ def report_words(store: Store, view: View, number: int) -> tuple[str, bool]:
 
 
 def outcome_words(view: View) -> str:
-    """Return sentences that compare the outcome with an equal split."""
+    """Return the sum and the mean of the totals, and how they compare with an equal split."""
     reports = view["counts"]["reports"] - view["counts"]["void"]
     if not reports:
         return "Nothing has been reported yet."
     mean = view["sum_of_totals"] / reports
     begin = f"{rounded(view['sum_of_totals'])} in total, {rounded(mean)} per report over {counted(reports, 'report')}."
-    split = charts.equal_split(view)
-    if split is None:
-        fewer = [arm for arm, seen in view["measured"].items() if seen["windows"] < 2]
-        who = f"{fewer[0]} has" if len(fewer) == 1 else f"{len(fewer)} arms have"
-        return f"{begin} An equal split cannot be estimated yet: {who} fewer than two measured windows."
-    gap, margin = mean - split[0], charts.NORMAL_95 * split[1]
-    verdict = "better" if (gap > 0 if view["direction"] == "maximize" else gap < 0) else "worse"
-    chance = "" if abs(gap) > margin else ", a difference within the margin of error"
-    return (
-        f"{begin} Playing every arm equally often would have given about {rounded(split[0])} per report "
-        f"(± {rounded(margin)}), so this is {rounded(abs(gap))} per report {verdict}{chance}."
-    )
+    return f"{begin} {view['standing']['gain']['words']}"

@@ -18,7 +18,7 @@ from aftereffect.service.experiment.state import State
 def guarantee(state: State) -> dict[str, Any]:
     """Return the worst case over the horizon (or the rounds so far), the certificate so far, and an explanation.
 
-    words: the paragraphs as one string.
+    sentence: the guarantee in plain words. words: the paragraphs as one string.
     trivial: the largest possible regret. informative_from: the round from which the worst case stays below it.
     certificate: None before the first round has closed, and for the player "paper".
     """
@@ -42,9 +42,39 @@ def guarantee(state: State) -> dict[str, Any]:
         "informative": value < trivial and not void,
         "void": void,
         "certificate": None if so_far is None else _plain(so_far, void),
+        "sentence": _plainly(state, min(value, trivial), so_far, void, informative=value < trivial),
         "words": " ".join(paragraphs),
         "paragraphs": paragraphs,
     }
+
+
+def _plainly(state: State, most: float, so_far: Certificate | None, void: bool, *, informative: bool) -> str:
+    """Return the guarantee in plain words. most: the smaller one of the worst case and the largest possible loss."""
+    outside, counts = state.panel.counts.out_of_range, state.counts
+    if void or outside:
+        why = "an arm has been away" if state.arm_was_away else "rounds were inherited from another experiment"
+        if not void:
+            why = f"totals were out of range ({outside:,}), which shows that low, high or max_delay is wrong"
+        return f"There is no guarantee, because {why}."
+    played, horizon, since = state.panel.rounds_played, state.settings.horizon, state.plan.informative_from
+    past = f"over the {counted(played, 'round')} so far"
+    over, lines = past if horizon is None else f"over {counted(horizon, 'round')}", []
+    proved = "" if so_far is None else amount(min(so_far.value, so_far.trivial))
+    complete = not counts["missing"] + counts["void"] + counts["withheld"]
+    if played and so_far is not None and not complete:
+        # Only the certificate takes gaps into account.
+        lines = [f"Whatever happens, {past} you lose at most {proved} compared with the best arm, on average."]
+    elif played or horizon is not None:
+        now = f"; so far at most {proved}" if proved else ""
+        whole = "" if complete else ", if no report is missing"
+        lines = [f"Whatever happens, {over} you lose at most {amount(most)} compared with the best arm{now}{whole}"]
+        lines[0] += ", on average."
+    if not informative and not (so_far is not None and so_far.informative):
+        lines.append("This is no better than the largest possible loss." if lines else "Nothing is guaranteed yet.")
+        if since is not None and (horizon is None or since <= horizon):
+            date = state.date_ahead(since)
+            lines.append(f"The guarantee is informative from round {since:,} on{f' ({date})' if date else ''}.")
+    return " ".join(lines)
 
 
 def _plain(certificate: Certificate, void: bool) -> dict[str, Any]:

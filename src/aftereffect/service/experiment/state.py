@@ -3,6 +3,7 @@
 Changes are applied without checks: `experiment.py` checks that a command is allowed before it calls this.
 """
 
+import datetime
 import hashlib
 import struct
 from collections.abc import Collection, Mapping, Sequence
@@ -126,6 +127,14 @@ class State:
     def plan(self) -> Plan:
         """The plan of the settings, as shown before the start."""
         return plan(self.settings, self.panel)
+
+    def date_ahead(self, number: int) -> str | None:
+        """Return the date of a round that is still to come, None if nothing is known about dates."""
+        if self.settings.start_date is not None or not self.last:
+            return date_of(self.settings, number, "", self.shift) or None
+        latest = datetime.date.fromisoformat(self.recent.rounds[self.last].asked_at[:10]).toordinal()
+        day = latest + int((number - self.last) * self.settings.round_length)
+        return datetime.date.fromordinal(day).isoformat() if day <= datetime.date.max.toordinal() else None
 
     def begin_round(self, at: str, past: Sequence[Any] | None = None) -> Round:
         """Open the next round: draw arms from the learner, and substitute those that are away.

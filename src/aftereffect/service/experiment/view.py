@@ -1,5 +1,6 @@
 """The summary of an experiment that users see: names, figures, sentences and alarms."""
 
+import math
 from typing import Any
 
 from aftereffect.core.text import counted
@@ -33,6 +34,7 @@ def view(state: State) -> dict[str, Any]:
         "counts": {name: counts[name] for name in shown} | {"void_windows": state.panel.counts.void_windows},
         "sum_of_totals": state.sum,
         "measured": outcome.table(arms, state.tallies),
+        "standing": standing(state),
         "alarms": alarms(state),
         "plan": state.plan.model_dump(),
         "guarantee": guarantee(state),
@@ -40,6 +42,62 @@ def view(state: State) -> dict[str, Any]:
         "started_at": state.started_at,
         "finished_at": state.finished_at,
     }
+
+
+def standing(state: State) -> dict[str, Any]:
+    """Return what a manager asks first: the gain so far, who leads, when the next decision falls, when it is known.
+
+    gain: `outcome.gain`. leader: `outcome.leader`. next_decision: the expected round of the next draw and the earliest
+    one, with their dates; None unless running. known_by: the round by which the best arm is likely to be known, and its
+    date; None if that cannot be said. sentences: all this in words.
+    """
+    settings, counts = state.settings, state.counts
+    measured, reports = outcome.table(settings.arms, state.tallies), counts["reports"] - counts["void"]
+    found: dict[str, Any] = {
+        "gain": outcome.gain(measured, state.sum, reports, settings.direction),
+        "leader": outcome.leader(settings.arms, state.tallies, settings.direction),
+        "next_decision": None,
+        "known_by": None,
+    }
+    words = [found["gain"]["words"], found["leader"]["words"]]
+    if state.phase == "running":
+        likely, earliest = next_decision(state)
+        found["next_decision"] = {
+            **{"round": likely, "date": state.date_ahead(likely)},
+            **{"earliest_round": earliest, "earliest_date": state.date_ahead(earliest)},
+        }
+        around = f"around {_when(state, likely)}, at the earliest {_when(state, earliest)}"
+        words.append(f"The next decision falls {f'on {_when(state, likely)}' if likely == earliest else around}.")
+        known = found["leader"]["sure"] in ("likely", "clear")
+        blocks = None if known else outcome.blocks_to_know(
+            state.tallies, state.probabilities, state.n_units, state.seed + state.updates
+        )
+        if blocks is not None:
+            by = likely + math.ceil((blocks - 1) * state.plan.mean_block)
+            found["known_by"] = {"round": by, "date": state.date_ahead(by)}
+            words.append(
+                f"Likely to know the best arm by {_when(state, by)}: in half of the simulated continuations of what "
+                "was measured, one arm is then ahead by two standard errors."
+            )
+    return {**found, "sentences": words}
+
+
+def next_decision(state: State) -> tuple[int, int]:
+    """Return the expected round of the next draw, and the earliest possible one.
+
+    After its shortest length, a block ends in every round with nearly the same probability.
+    """
+    if state.block_closed or not state.last:
+        return state.last + 1, state.last + 1
+    shortest, mean = state.plan.shortest_block, state.plan.mean_block
+    # If no round is open, the block has not ended yet: it goes on for at least one round.
+    earliest = max(state.block_start + shortest, state.last + (2 if state.open is None else 1))
+    return earliest + max(round(mean) - shortest, 0), earliest
+
+
+def _when(state: State, number: int) -> str:
+    date = state.date_ahead(number)
+    return f"round {number:,}" if date is None else f"{date} (round {number:,})"
 
 
 def alarms(state: State) -> list[str]:

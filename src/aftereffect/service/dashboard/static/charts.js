@@ -44,10 +44,27 @@
     return Plotly.react(element, traces, layout(further), { displayModeBar: false, responsive: true, doubleClick: false });
   };
 
-  // All charts of a page show the same rounds; if they are few, each one gets a tick.
-  const rounds = (data) => {
+  // All charts of a page show the same rounds. If each round has a date of its own, the ticks are dates, as many as fit
+  // into the chart with this id; else they are rounds, and if these are few, each one gets a tick.
+  const rounds = (data, id) => {
     const first = data.totals[0][0], last = data.totals.at(-1)[0];
-    return { range: [first - 0.7, last + 0.9], ...(last - first < 12 ? { dtick: 1, tick0: 1 } : {}) };
+    const axis = { range: [first - 0.7, last + 0.9], ...(last - first < 12 ? { dtick: 1, tick0: 1 } : {}) };
+    const days = data.totals.filter((row, i) => row[4] && row[4] !== data.totals[i - 1]?.[4]);
+    if (days.length < data.totals.length) return axis;
+    const fit = Math.max(2, Math.floor(document.getElementById(id).clientWidth / 110));
+    const step = Math.ceil(days.length / fit);
+    const ticks = days.filter((_, i) => i % step === 0);
+    const words = (date, i) => {
+      const [year, month, day] = date.split("-");
+      const name = new Date(Date.UTC(2000, month - 1, 1)).toLocaleString("en", { month: "short", timeZone: "UTC" });
+      return `${Number(day)} ${name}${i === 0 || ticks[i - 1][4].slice(0, 4) !== year ? `<br>${year}` : ""}`;
+    };
+    return { ...axis, tickvals: ticks.map((row) => row[0]), ticktext: ticks.map((row, i) => words(row[4], i)), title: { text: "" } };
+  };
+
+  const dated = (data, round) => {
+    const date = data.totals[round - data.totals[0][0]]?.[4];
+    return date ? `round ${round}, ${date}` : `round ${round}`;
   };
 
   const OPACITY = { "wash-in": 0.25, played: 0.55, measured: 1 };
@@ -69,13 +86,13 @@
       type: "scatter", mode: "markers", hoverinfo: "text",
       x: data.updates.map((mark) => mark[0] + 0.5), y: data.updates.map((mark) => mark[1]),
       marker: { symbol: "diamond", size: narrow() ? 5 : 8, color: colour("--ink"), line: { width: 1, color: colour("--card") } },
-      hovertext: data.updates.map((mark) => `update after round ${mark[0]}`),
+      hovertext: data.updates.map((mark) => `update after ${dated(data, mark[0])}`),
     });
     const names = data.lanes.map((arm) => short(arm.name, narrow() ? 12 : 28));
     const element = document.getElementById("chart-timeline");
     element.style.height = `${72 + (lanes > 12 ? 22 : 44) * Math.max(lanes, 2)}px`;
     return draw("chart-timeline", traces, {
-      barmode: "overlay", xaxis: rounds(data),
+      barmode: "overlay", xaxis: rounds(data, "chart-timeline"),
       yaxis: { tickvals: names.map((_, i) => i), ticktext: names, range: [lanes - 0.4, -0.6], showgrid: false, zeroline: false, tickfont: { color: colour("--ink") } },
     }, document.querySelector("#plain-timeline svg").getAttribute("aria-label"));
   };
@@ -96,7 +113,7 @@
       traces.push({
         type: "scatter", mode: "markers", name: short(arm.name, 28), x: rows.map((row) => row[0]), y: rows.map((row) => row[2]),
         marker: { color: armColour(arm.colour), size: rows.length > 400 ? 4 : 6 }, hoverinfo: "text",
-        hovertext: rows.map((row) => `${plain(arm.name)}<br>round ${row[0]}${row[4] ? `, ${row[4]}` : ""}<br>${figure(row[2])}${row[3] === "clipped" ? ", out of range" : ""}`),
+        hovertext: rows.map((row) => `${plain(arm.name)}<br>${dated(data, row[0])}<br>${figure(row[2])}${row[3] === "clipped" ? ", out of range" : ""}`),
       });
     });
     // A void total would compress the scale of all others: it is marked at the edge, its value in the hover text.
@@ -114,7 +131,7 @@
       fillcolor: colour("--sunk"), line: { width: 0 }, layer: "below",
     }));
     const words = `Totals of rounds ${data.totals[0]?.[0]} to ${data.totals.at(-1)?.[0]}; the table of rounds has the same numbers.`;
-    return draw("chart-totals", traces, { showlegend: traces.length <= 8, shapes: gone.slice(0, 300), xaxis: rounds(data), yaxis: { range: [least - (least < 0 ? room : 0), most + 1.6 * room] } }, words);
+    return draw("chart-totals", traces, { showlegend: traces.length <= 8, shapes: gone.slice(0, 300), xaxis: rounds(data, "chart-totals"), yaxis: { range: [least - (least < 0 ? room : 0), most + 1.6 * room] } }, words);
   };
 
   const probabilities = (data) => {
@@ -126,10 +143,10 @@
     const traces = arms.map((arm) => ({
       type: "scatter", mode: drawn.length > 60 ? "lines" : "lines+markers", name: short(arm.name, 24), x: drawn, y: arm.values,
       line: { color: armColour(arm.colour), width: 2, shape: "hv" }, marker: { size: 5 }, hoverinfo: "text",
-      hovertext: arm.values.map((value, i) => `${plain(arm.name)}<br>from round ${drawn[i]} on: ${(100 * value).toFixed(1)}%`),
+      hovertext: arm.values.map((value, i) => `${plain(arm.name)}<br>from ${dated(data, drawn[i])} on: ${(100 * value).toFixed(1)}%`),
     }));
     const words = arms.map((arm) => `${arm.name} ${(100 * arm.values.at(-1)).toFixed(0)}%`).join(", ");
-    return draw("chart-probabilities", traces, { showlegend: true, xaxis: rounds(data), yaxis: { tickformat: ".0%", rangemode: "tozero" } }, `Probabilities now: ${words}`);
+    return draw("chart-probabilities", traces, { showlegend: true, xaxis: rounds(data, "chart-probabilities"), yaxis: { tickformat: ".0%", rangemode: "tozero" } }, `Probabilities now: ${words}`);
   };
 
   const outcome = (data) => {
@@ -142,14 +159,14 @@
       });
       traces.push({
         type: "scatter", mode: "lines", name: "equal split, estimated", x: after, y: equal, line: { color: colour("--soft"), width: 2, dash: "dash" },
-        hoverinfo: "text", hovertext: after.map((round, i) => `after round ${round}<br>equal split: ${figure(equal[i])}`),
+        hoverinfo: "text", hovertext: after.map((round, i) => `after ${dated(data, round)}<br>equal split: ${figure(equal[i])}`),
       });
     }
     traces.push({
       type: "scatter", mode: "lines", name: "this experiment", x: after, y: own, line: { color: colour("--accent"), width: 2.5 },
-      hoverinfo: "text", hovertext: after.map((round, i) => `after round ${round}<br>this experiment: ${figure(own[i])}`),
+      hoverinfo: "text", hovertext: after.map((round, i) => `after ${dated(data, round)}<br>this experiment: ${figure(own[i])}`),
     });
-    return draw("chart-outcome", traces, { showlegend: true, xaxis: rounds(data), yaxis: { rangemode: "tozero" } }, document.getElementById("outcome-words").textContent);
+    return draw("chart-outcome", traces, { showlegend: true, xaxis: rounds(data, "chart-outcome"), yaxis: { rangemode: "tozero" } }, document.getElementById("outcome-words").textContent);
   };
 
   const show = async () => {
