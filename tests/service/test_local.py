@@ -4,6 +4,7 @@ import contextlib
 import datetime
 import os
 import re
+import socket
 import sqlite3
 import threading
 import time
@@ -15,7 +16,8 @@ import pytest
 from tests.service.calling import OPERATIONS
 from tests.service.server import command, server
 
-from aftereffect.service.client import REQUESTS, Client
+from aftereffect.service import local
+from aftereffect.service.client import REQUESTS, Client, ProblemError
 from aftereffect.service.demo import CORRECTED_DAY, EFFECTS, MOST, NAME, REGIONS, World, ensure
 from aftereffect.service.errors import Refused
 from aftereffect.service.local import Local, open_local
@@ -141,6 +143,18 @@ def test_a_backup_taken_beside_a_server_is_a_store_itself(store: str, tmp_path: 
     assert command("restore-backup", str(tmp_path / "nothing.db"), "--store", other).code == 3
     with Local.open(other) as local:
         assert local.ask(experiment).round == 6
+
+
+def test_a_command_waits_half_a_minute_for_a_server_that_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert 10.0 < (local.RETRIES + 1) * local.TIMEOUT <= 30.0
+    monkeypatch.setattr(local, "TIMEOUT", 0.1)
+    began = time.monotonic()
+    # Connections are accepted by the system; nobody reads from them.
+    with socket.create_server(("127.0.0.1", 0)) as stopped:
+        address = f"http://127.0.0.1:{stopped.getsockname()[1]}"
+        with local.open_service(address) as service, pytest.raises(ProblemError, match="timed out"):
+            service.experiments()
+    assert time.monotonic() - began < 10.0
 
 
 def test_the_demonstration_is_made_once_and_ends_today(store: str) -> None:

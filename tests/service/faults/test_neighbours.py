@@ -24,7 +24,7 @@ from aftereffect.service.errors import Refused
 from aftereffect.service.experiment.commands import Ask, Tell
 from aftereffect.service.store.store import Store
 
-MAIL = {"name": "Mail", "arms": ["short", "long"], "max_delay": 1, "seed": 7}
+MAIL = {"name": "Mail", "arms": ["short", "long"], "high": 1.0, "max_delay": 1, "seed": 7}
 PAGE = 8192
 COLD = 5000 if SOAK else 500
 
