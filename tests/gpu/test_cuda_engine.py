@@ -1,7 +1,7 @@
 """The CUDA engine against the block engine: on a GPU with `make test-gpu`, otherwise small, in numba's simulator.
 
-The simulator interprets kernels, one Python thread a GPU thread, and is chosen when numba is imported. So each case
-runs in a process of its own.
+The simulator interprets kernels, one Python thread a GPU thread, and is chosen when numba is imported. So everything
+that is simulated runs in another process.
 """
 
 import json
@@ -26,31 +26,37 @@ warnings.simplefilter("ignore", RuntimeWarning)
 import numpy as np
 import aftereffect as ae
 
-case = json.loads(sys.argv[1])
-K, d, T = case["n_arms"], case["max_delay"], case["horizon"]
-span = {name: case[name] for name in ("direction", "low", "high") if name in case}
-table = ae.tables.iid(T, means=np.linspace(0.2, 0.7, K).tolist(), seed=1)
-losses = ae.spreads.random_split(table, max_delay=d, seed=2, **span)
-if case["player"] == "default":
-    player = ae.default_player(n_arms=K, max_delay=d, **span)
-elif case["player"] == "scripted":
-    coins = np.random.default_rng(5).random(T) < 0.2
-    player = ae.CompositeLossWrapper(ae.Exp3(n_arms=K, learning_rate=0.2), max_delay=d, coins=coins.tolist(), **span)
-elif case["player"] == "ucb1":
-    player = ae.CompositeLossWrapper(ae.UCB1(n_arms=K), max_delay=d, coins=1 / (2 * d + 1), **span)
-else:
-    player = ae.CompositeLossWrapper.tuned(n_arms=K, max_delay=d, horizon=T, base=case["player"], **span)
-given = {name: case[name] for name in ("runs", "checkpoints", "instances") if name in case}
-cpu, gpu = (ae.simulate(player, losses, engine=engine, seed=3, states=True, **given) for engine in ("blocks", "cuda"))
-close = bool(np.allclose(cpu.states, gpu.states, rtol=1e-6, atol=1e-9))
-print(json.dumps({
-    "engine": gpu.engine,
-    "updates": cpu.updates.tolist() == gpu.updates.tolist() and int(cpu.updates.sum()),
-    "regrets": float(np.mean(cpu.regrets == gpu.regrets)),
-    "pseudo": float(np.mean(cpu.pseudo_regrets == gpu.pseudo_regrets)),
-    "mean": [cpu.mean_regret, gpu.mean_regret, cpu.standard_error],
-    "states": close,
-}))
+def played(case):
+    K, d, T = case["n_arms"], case["max_delay"], case["horizon"]
+    span = {name: case[name] for name in ("direction", "low", "high") if name in case}
+    table = ae.tables.iid(T, means=np.linspace(0.2, 0.7, K).tolist(), seed=1)
+    if case.get("spread") == "kernels":
+        losses = ae.spreads.kernels(table, weights=np.random.default_rng(4).dirichlet(np.ones(d + 1), K), **span)
+    elif case.get("spread") == "delays":
+        losses = ae.spreads.randomly_delayed(table, max_delay=d, seed=2, **span)
+    else:
+        losses = ae.spreads.random_split(table, max_delay=d, seed=2, **span)
+    if case["player"] == "default":
+        player = ae.default_player(n_arms=K, max_delay=d, **span)
+    elif case["player"] == "scripted":
+        coins = (np.random.default_rng(5).random(T) < 0.2).tolist()
+        player = ae.CompositeLossWrapper(ae.Exp3(n_arms=K, learning_rate=0.2), max_delay=d, coins=coins, **span)
+    elif case["player"] == "ucb1":
+        player = ae.CompositeLossWrapper(ae.UCB1(n_arms=K), max_delay=d, coins=1 / (2 * d + 1), **span)
+    else:
+        player = ae.CompositeLossWrapper.tuned(n_arms=K, max_delay=d, horizon=T, base=case["player"], **span)
+    given = {name: case[name] for name in ("runs", "checkpoints", "instances") if name in case}
+    cpu, gpu = (ae.simulate(player, losses, engine=e, seed=3, states=True, **given) for e in ("blocks", "cuda"))
+    return {
+        "engine": gpu.engine,
+        "updates": cpu.updates.tolist() == gpu.updates.tolist() and int(cpu.updates.sum()),
+        "regrets": float(np.mean(cpu.regrets == gpu.regrets)),
+        "pseudo": float(np.mean(cpu.pseudo_regrets == gpu.pseudo_regrets)),
+        "mean": [cpu.mean_regret, gpu.mean_regret, cpu.standard_error],
+        "states": bool(np.allclose(cpu.states, gpu.states, rtol=1e-6, atol=1e-9)),
+    }
+
+print(json.dumps([played(case) for case in json.loads(sys.argv[1])]))
 """
 
 STUDY = """
@@ -75,8 +81,10 @@ print(json.dumps({
 """
 
 SIMULATED = [
-    {"player": "tsallis", "n_arms": 3, "max_delay": 2, "horizon": 90, "runs": 3, "checkpoints": 5},
+    # Three tiles of rounds, the last one shorter.
+    {"player": "tsallis", "n_arms": 3, "max_delay": 2, "horizon": 70, "runs": 3, "checkpoints": 5, "spread": "kernels"},
     {"player": "exp3", "n_arms": 2, "max_delay": 0, "horizon": 40, "runs": 2, "checkpoints": 40},
+    {"player": "tsallis", "n_arms": 2, "max_delay": 3, "horizon": 50, "runs": 2, "checkpoints": 2, "spread": "delays"},
     {"player": "default", "n_arms": 3, "max_delay": 1, "horizon": 60, "runs": 4, "checkpoints": 3, "instances": 2},
     {"player": "default", "n_arms": 45, "max_delay": 1, "horizon": 12, "runs": 2, "checkpoints": 1},
     {"player": "scripted", "n_arms": 2, "max_delay": 1, "horizon": 60, "runs": 2, "checkpoints": 2},
@@ -97,18 +105,18 @@ def printed(script: str, argument: str) -> Any:
     return json.loads(done.stdout)
 
 
-@pytest.mark.parametrize("case", ON_GPU if GPU else SIMULATED, ids=lambda case: f"{case['player']}-{case['n_arms']}")
-def test_runs_equal_the_block_engines(case: dict[str, object]) -> None:
-    found = printed(PLAY, json.dumps(case))
-    assert found["engine"] == "cuda"
-    assert found["updates"] > 0
-    if GPU:
-        # Contracted additions may part a long run from the CPU's; then the means agree (5 standard errors).
-        cpu, gpu, error = found["mean"]
-        assert found["regrets"] > 0.5
-        assert abs(gpu - cpu) <= 5.0 * error
-    else:
-        assert (found["regrets"], found["pseudo"], found["states"]) == (1.0, 1.0, True)
+def test_runs_equal_the_block_engines() -> None:
+    cases = ON_GPU if GPU else SIMULATED
+    for case, found in zip(cases, printed(PLAY, json.dumps(cases)), strict=True):
+        assert found["engine"] == "cuda", case
+        assert found["updates"] > 0, case
+        if GPU:
+            # Contracted additions may part a long run from the CPU's; then the means agree (5 standard errors).
+            cpu, gpu, error = found["mean"]
+            assert found["regrets"] > 0.5, case
+            assert abs(gpu - cpu) <= 5.0 * error, case
+        else:
+            assert (found["regrets"], found["pseudo"], found["states"]) == (1.0, 1.0, True), case
 
 
 def test_a_study_writes_the_rows_of_the_cpu_and_names_the_engine(tmp_path: Path) -> None:

@@ -179,7 +179,9 @@ def simulate_blocks(plan: Plan, player: Any) -> Outcome:
     form = kernel.BLOCKS[type(player)]
     shortest = form.quiet(player) + 1
     rows = prepare_rows(plan.losses, form.window(player), plan.threads)
-    sums, owed = prepare_owed(plan.losses, rows, plan.checkpoints, plan.threads)
+    owed = prepare_owed(plan.losses, plan.checkpoints, plan.threads)
+    # A: all that has been charged up to the checkpoints.
+    sums = rows[plan.checkpoints, :, 0] - owed[:, -1]
     begin, advance = kernel.compiled(begin_blocks, player), kernel.compiled(advance_blocks, player)
     losses = np.zeros((plan.runs, len(plan.checkpoints)))
     pseudo = np.zeros_like(losses)

@@ -3,13 +3,15 @@
 What a run does is `begin_run`, `end_block` and `record` of the block engine, compiled by `numba.cuda`. Only the order
 of work differs. A thread goes through its run from the first round to the last; the state of its base lies in shared
 memory; and it draws the ends of several blocks ahead, since threads that run in step wait for the one that draws most
-often. Where a block adds up the totals of many rounds, D and W lie arm by arm in the GPU's memory, so that consecutive
-rounds of an arm share a sector. Runs are divided into waves, several of which are on the GPU at a time: the results of
-one are fetched while the next are played.
+often. Runs are divided into waves, several of which are on the GPU at a time: the results of one are fetched while the
+next are played. D and W are filled on the GPU as well, by the same functions, a thread for each arm and each tile of
+rounds. Where a block adds up the totals of many rounds, they lie arm by arm, so that consecutive rounds of an arm share
+a sector.
 
 Coins come out as on the CPU, to the last bit, and so does the number of updates. Everything else is computed by the
-same operations, except that the compiler may contract a multiplication and an addition into one rounding: states differ
-in their last bits, and in the long run a run may come to play other arms. Regret agrees in law.
+same operations, except that the compiler may contract a multiplication and an addition into one rounding, and that a
+logarithm (in `random_split`) may differ in its last bit: states differ in their last bits, and in the long run a run
+may come to play other arms. Regret agrees in law.
 
 Besides `core/jit.py` this is the only module that imports numba, and it is imported when it is asked for. It needs an
 NVIDIA GPU with its driver, and the extra `cuda`. With NUMBA_ENABLE_CUDASIM=1 in the environment, numba's
@@ -30,13 +32,15 @@ from aftereffect.core import jit, kernel, random
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.core.kernel import FloatState, WordState
 from aftereffect.engines.blocks import DUE, LANE, PLACE, UPDATES, begin_run, end_block, record
-from aftereffect.engines.prefix_sums import prepare_owed, prepare_rows
+from aftereffect.engines.prefix_sums import accumulate, fill_rows, prepare_owed
 from aftereffect.engines.workload import Outcome, Plan
 from aftereffect.losses.protocol import Losses
 from aftereffect.players.wrapper.coins import NEVER, Coins, zeros_before_one
 
 # Registers to a thread.
 REGISTERS = 128
+# The number of tiles into which rounds are divided to fill D and W, at most, and the rounds computed at a time.
+TILES, CHUNK = 4096, 32
 # Blocks whose ends a thread draws at once.
 AHEAD = 16
 # Runs to a wave, and waves on the GPU at a time.
@@ -50,8 +54,8 @@ SPARE = 256 << 20
 # A quotient by so large a number is 0.
 MOST = 1e300
 
-# D and W on the GPU, with the player's d.
-_tables: "weakref.WeakKeyDictionary[Losses, tuple[int, Any]]" = weakref.WeakKeyDictionary()
+# D and W on the GPU and D at the checkpoints, with the player's d and the checkpoints.
+_tables: "weakref.WeakKeyDictionary[Losses, tuple[tuple[int, bytes], Any, Any]]" = weakref.WeakKeyDictionary()
 # numba's records of the GPU's memory are not made for threads.
 _lock = threading.Lock()
 # To free memory is to wait for all that runs on the GPU: let numba do so seldom. A few runs are no reason to warn.
@@ -66,9 +70,10 @@ def simulate_cuda(plan: Plan, player: Any) -> Outcome:
     losses, n_arms, points = plan.losses, plan.losses.n_arms, len(plan.checkpoints)
     window = kernel.BLOCKS[type(player)].window(player)
     size = kernel.BANDITS[type(player.base)].size(n_arms)
-    # D and W twice, once each way round, and the charges at the checkpoints. For a run its coins and arms, its updates,
-    # its curves, and its base's state if that is asked for.
-    taken = 8 * n_arms * (4 * (losses.horizon + 1) + points * (losses.max_delay + 1))
+    # The losses, D and W, and the charges at the checkpoints; for a run its coins and arms, its updates, its curves,
+    # and its base's state if requested.
+    given = sum(part.nbytes for part in losses.params if isinstance(part, np.ndarray))
+    taken = given + 8 * n_arms * (2 * (losses.horizon + 1) + points * (losses.max_delay + 1))
     wave = room(taken) // (WAVES * (64 + 8 + 16 * points + (8 * size if plan.states else 0)))
     if wave < 1 or losses.horizon > LONGEST:
         raise InvalidArgument(
@@ -76,21 +81,17 @@ def simulate_cuda(plan: Plan, player: Any) -> Outcome:
             f"{losses.horizon} rounds of {n_arms} arms, {taken / 2**30:.1f} GiB"
         )
     wave = min(wave, plan.runs, WAVE)
-    rows = prepare_rows(losses, window, plan.threads, by_arm=True)
-    sums, owed = prepare_owed(losses, rows, plan.checkpoints, plan.threads)
     stream = cuda.stream()
-    with _lock:
-        function, threads = play_function(n_arms, size, window == 0)
-        if config.ENABLE_CUDASIM:
-            play = cuda.jit(function)
-        else:
-            register_quotient()
-            play = jit.compiled(function, player, decorator=cuda.jit, options={"max_registers": REGISTERS})
-        table = table_of(losses, window, rows, stream)
-        arrays = (plan.checkpoints, sums, owed, plan.gaps)
-        coins = type(player.coins)(*(cuda.to_device(array, stream) for array in player.coins))
-        world = player._replace(coins=coins), losses.horizon, table, *(cuda.to_device(a, stream) for a in arrays)
-        stream.synchronize()
+    rows, paid = fill_tables(plan, window, stream)
+    owed = prepare_owed(losses, plan.checkpoints, plan.threads)
+    sums = paid.copy_to_host(stream=stream)
+    stream.synchronize()
+    sums -= owed[:, -1]
+    function, threads = play_function(n_arms, size, window == 0)
+    play = compiled(function, player, max_registers=REGISTERS)
+    arrays = (plan.checkpoints, sums, owed, plan.gaps)
+    world = on_gpu(player, stream), losses.horizon, rows, *on_gpu(arrays, stream)
+    stream.synchronize()
     outcome = Outcome(
         np.empty((plan.runs, points)),
         np.zeros((plan.runs, points)),
@@ -147,31 +148,86 @@ def room(taken: int) -> int:
     return int(min(free, 1 << 50)) - taken - SPARE
 
 
-def table_of(losses: Losses, window: int, rows: Any, stream: Any) -> Any:
-    """Return D and W on the GPU: as table[t, arm, 0 or 1], or the other way round if a block reads many rows."""
+def on_gpu(value: Any, stream: Any) -> Any:
+    """Return a value with the arrays in it, and in the tuples in it, on the GPU."""
+    if isinstance(value, tuple):
+        parts = [on_gpu(part, stream) for part in value]
+        return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+    if not isinstance(value, np.ndarray):
+        return value
+    with _lock:
+        array = cuda.device_array(value.shape, value.dtype, stream=stream)
+    array.copy_to_device(value, stream)
+    return array
+
+
+def compiled(function: Any, params: Any, **options: Any) -> Any:
+    """Return a function compiled for the GPU and the kernels of `params`."""
+    if config.ENABLE_CUDASIM:
+        return cuda.jit(function)
+    with _lock:
+        register_quotient()
+        return jit.compiled(function, params, decorator=cuda.jit, options=options)
+
+
+def fill_tables(plan: Plan, window: int, stream: Any) -> tuple[Any, Any]:
+    """Return D and W on the GPU, rows[t, arm, 0 or 1], and D at the checkpoints; they are kept with the losses.
+
+    Rounds are divided into tiles, a thread for each and each arm. Where a block reads many rows, an arm's rounds are
+    adjacent in memory.
+    """
+    losses, key = plan.losses, (window, plan.checkpoints.tobytes())
     known = _tables.get(losses)
-    if known is None or known[0] != window:
-        table = cuda.to_device(rows.T, stream)
-        if window > 0:
-            turned = cuda.device_array(rows.shape, np.float64, stream=stream)
-            transpose_kernel()[-(-rows.shape[0] // 256), 256, stream](table, turned)
-            table = turned
-        known = _tables[losses] = window, table
-    return known[1]
+    if known is not None and known[0] == key:
+        return known[1:]
+    delay, n_arms = losses.max_delay, losses.n_arms
+    tile = max(-(-losses.horizon // TILES), delay + window, CHUNK)
+    many = -(-losses.horizon // tile) * n_arms
+    fill, join = compiled(fill_tile, losses.params), compiled(join_tile, ())
+    params, checkpoints = on_gpu((losses.params, plan.checkpoints), stream)
+    with _lock:
+        rows = cuda.device_array((losses.horizon + 1, n_arms, 2), order="C" if window else "F", stream=stream)
+        scratch = cuda.device_array((2 * delay + 1 + window + 3 * CHUNK, many), stream=stream)
+        carry = cuda.device_array((many, 2), stream=stream)
+        paid = cuda.device_array((len(plan.checkpoints), n_arms), stream=stream)
+        fill[-(-many // 64), 64, stream](params, delay, window, tile, scratch, carry, rows)
+        join[-(-many // 64), 64, stream](tile, carry, checkpoints, paid, rows)
+        del params, checkpoints, scratch, carry
+    _tables[losses] = key, rows, paid
+    return rows, paid
 
 
-@functools.cache
-def transpose_kernel() -> Any:
-    """Return the kernel that turns an array's axes round, a thread for each index of the last."""
+def fill_tile(params: Any, delay: int, window: int, tile: int, scratch: Any, carry: Any, rows: Any) -> None:
+    """Write W of one arm in a tile, in place of D the whole losses of the plays, and their sum to `carry`."""
+    thread, n_arms = cuda.grid(1), rows.shape[1]
+    if thread < carry.shape[0]:
+        arm, first = thread % n_arms, thread // n_arms * tile
+        end = min(first + tile, rows.shape[0] - 1)
+        own, sums = scratch[:, thread], carry[thread]
+        for k in range(len(own)):
+            own[k] = 0.0
+        sums[0] = sums[1] = 0.0
+        if first == 0:
+            rows[0, arm, 0] = rows[0, arm, 1] = 0.0
+        fill_rows(params, arm, max(first - delay - window, 0), first, end, delay, window, own, sums, rows, False)
 
-    def transpose(given: Any, turned: Any) -> None:
-        t = cuda.grid(1)
-        if t < given.shape[2]:
-            for i in range(given.shape[1]):
-                for j in range(given.shape[0]):
-                    turned[t, i, j] = given[j, i, t]
 
-    return cuda.jit(transpose)
+def join_tile(tile: int, carry: Any, checkpoints: Any, paid: Any, rows: Any) -> None:
+    """Write D of one arm in a tile, and those at the checkpoints to `paid`."""
+    thread, n_arms = cuda.grid(1), rows.shape[1]
+    if thread < carry.shape[0]:
+        arm, first = thread % n_arms, thread // n_arms * tile
+        end = min(first + tile, rows.shape[0] - 1)
+        sums = cuda.local.array(2, np.float64)
+        sums[0] = sums[1] = 0.0
+        for before in range(arm, thread, n_arms):
+            accumulate(sums, carry[before, 0])
+            accumulate(sums, carry[before, 1])
+        for t in range(first + 1, end + 1):
+            rows[t, arm, 0] = accumulate(sums, rows[t, arm, 0])
+        for c in range(len(checkpoints)):
+            if first < checkpoints[c] <= end:
+                paid[c, arm] = rows[checkpoints[c], arm, 0]
 
 
 @functools.cache
@@ -238,10 +294,12 @@ def next_updates(
 
 
 @functools.cache
-def play_function(n_arms: int, size: int, turned: bool) -> tuple[Any, int]:
+def play_function(n_arms: int, size: int, strided: bool) -> tuple[Any, int]:
     """Return what a thread does, for K arms and a base whose state has `size` numbers, and the threads to a block.
 
-    Both are constants of the compiled code, so that loops over arms are unrolled. turned: D and W lie arm by arm.
+    Both are constants of the compiled code, so that loops over arms are unrolled. strided: whether the numbers of a
+    thread's state lie apart in shared memory; the compiler then reads them again rather than keep more of them than
+    there are registers.
     """
     # Odd numbers, so that threads use different banks.
     stride, row = size | 1, AHEAD + 1
@@ -252,7 +310,7 @@ def play_function(n_arms: int, size: int, turned: bool) -> tuple[Any, int]:
     def play(
         player: Any,
         horizon: int,
-        table: Any,
+        rows: Any,
         checkpoints: Any,
         sums: Any,
         owed: Any,
@@ -264,8 +322,7 @@ def play_function(n_arms: int, size: int, turned: bool) -> tuple[Any, int]:
         states: Any,
     ) -> None:
         run = cuda.grid(1)
-        if shared and turned:
-            # Strided: the compiler then reads numbers again rather than keep more of them than there are registers.
+        if shared and strided:
             state = cuda.shared.array((size, threads), np.float64)[:, cuda.threadIdx.x]
         elif shared:
             state = cuda.shared.array((threads, stride), np.float64)[cuda.threadIdx.x]
@@ -282,7 +339,6 @@ def play_function(n_arms: int, size: int, turned: bool) -> tuple[Any, int]:
         for stream in range(2):
             for i in range(4):
                 own[stream, i] = words[run, stream, i]
-        rows = table.T if turned else table
         quiet = kernel.block_quiet(player)
         begin_run(player, n_arms, checkpoints[0], state, own, lane)
         known = at = 0

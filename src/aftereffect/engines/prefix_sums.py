@@ -29,10 +29,10 @@ from aftereffect.losses.protocol import Losses, carry_over
 CHUNK, PART = 2048, 1 << 16
 
 
-# rows[t, i, 0] = D_i(t) and rows[t, i, 1] = W_i(t), t = 0..T, with the player's d; sums[c, i] = A_i(c) and
-# owed[c, m, i] = O_i(c, m), with the checkpoints.
-_rows: "weakref.WeakKeyDictionary[Losses, tuple[tuple[int, bool], FloatArray]]" = weakref.WeakKeyDictionary()
-_owed: "weakref.WeakKeyDictionary[Losses, tuple[bytes, FloatArray, FloatArray]]" = weakref.WeakKeyDictionary()
+# rows[t, i, 0] = D_i(t) and rows[t, i, 1] = W_i(t), t = 0..T, with the player's d; owed[c, m, i] = O_i(c, m), with the
+# checkpoints.
+_rows: "weakref.WeakKeyDictionary[Losses, tuple[int, FloatArray]]" = weakref.WeakKeyDictionary()
+_owed: "weakref.WeakKeyDictionary[Losses, tuple[bytes, FloatArray]]" = weakref.WeakKeyDictionary()
 
 
 @kernel.helper
@@ -57,9 +57,20 @@ def charge(play: FloatArray, pending: FloatArray) -> float:
     return (a + b) + (c + d)
 
 
+@kernel.helper
+def accumulate(carry: FloatArray, x: float) -> float:
+    """Add x to a sum carried in two doubles, so that it has the error of a single rounding, and return the sum."""
+    high = carry[0] + x
+    carry[1] += (carry[0] - high) + x if abs(carry[0]) >= abs(x) else (x - high) + carry[0]
+    carry[0] = high
+    return float(high + carry[1])
+
+
+@kernel.helper
 def fill_rows(
     params: Any,
     arm: int,
+    early: int,
     begin: int,
     end: int,
     delay: int,
@@ -67,33 +78,36 @@ def fill_rows(
     scratch: FloatArray,
     carry: FloatArray,
     rows: FloatArray,
+    summed: bool,
 ) -> None:
     """Write D and W of one arm for rounds begin..end−1.
 
-    delay: d of the losses. window: d of the player. scratch: zeros at the first call, then what the previous call left.
-    carry: D so far and its compensation (the prefix sum is carried in two doubles, so that D has the error of a single
-    rounding).
+    early: the first round played: delay + window rounds before `begin`, or `begin` if `scratch` is what the previous
+    call left. At the first call it is zeros. delay: d of the losses. window: d of the player. carry: D so far.
+    summed: False writes the whole losses of the plays in place of their sums D, which are in `carry` alone.
     """
-    # scratch: [one play: delay+1][pending: count+delay][totals: window+count][sums: count], at fixed offsets.
-    play, pending = scratch[: delay + 1], scratch[delay + 1 : CHUNK + 2 * delay + 1]
-    totals, sums = scratch[CHUNK + 2 * delay + 1 : -CHUNK], scratch[-CHUNK:]
-    for first in range(begin, end, CHUNK):
-        count = min(CHUNK, end - first)
+    # scratch: [one play: delay+1][pending: chunk+delay][totals: window+chunk][sums: chunk], at fixed offsets.
+    chunk = (len(scratch) - 2 * delay - 1 - window) // 3
+    play, pending = scratch[: delay + 1], scratch[delay + 1 : chunk + 2 * delay + 1]
+    totals, sums = scratch[chunk + 2 * delay + 1 : -chunk], scratch[-chunk:]
+    for first in range(early, end, chunk):
+        count = min(chunk, end - first)
+        # The number of this chunk's rounds before `begin`.
+        skipped = min(max(begin - first, 0), count)
         for k in range(count):
             kernel.spread(params, first + k, arm, play, 0)
             whole = charge(play, pending[k:])
             totals[window + k] = pending[k]
-            high = carry[0] + whole
-            carry[1] += (carry[0] - high) + whole if abs(carry[0]) >= abs(whole) else (whole - high) + carry[0]
-            carry[0] = high
-            rows[first + k + 1, arm, 0] = high + carry[1]
+            if k >= skipped:
+                paid = accumulate(carry, whole)
+                rows[first + k + 1, arm, 0] = paid if summed else whole
         for k in range(count):
             sums[k] = 0.0
         for j in range(window + 1):
             latest = totals[j:]
             for k in range(count):
                 sums[k] += latest[k]
-        for k in range(count):
+        for k in range(skipped, count):
             rows[first + k + 1, arm, 1] = sums[k]
         carry_over(pending, delay, count)
         for j in range(window):
@@ -119,20 +133,16 @@ def fill_owed(params: Any, arm: int, times: NDArray[np.int64], delay: int, play:
         done = times[c]
 
 
-def prepare_rows(losses: Losses, max_delay: int, threads: int, by_arm: bool = False) -> FloatArray:
-    """Return D and W for a player with this `max_delay`; the latest result is cached for each loss sequence.
-
-    by_arm: lay them out arm by arm, for a GPU; threads then fill different parts of the memory.
-    """
+def prepare_rows(losses: Losses, max_delay: int, threads: int) -> FloatArray:
+    """Return D and W for a player with this `max_delay`; the latest result is cached for each loss sequence."""
     known = _rows.get(losses)
-    if known is not None and known[0] == (max_delay, by_arm):
+    if known is not None and known[0] == max_delay:
         return known[1]
     fill = kernel.compiled(fill_rows, losses.params)
     # Release the previous array first: two may not fit in memory.
     _rows.pop(losses, None)
     del known
-    shape = losses.horizon + 1, losses.n_arms, 2
-    rows = np.zeros(shape[::-1]).T if by_arm else np.zeros(shape)
+    rows = np.zeros((losses.horizon + 1, losses.n_arms, 2))
     delay = losses.max_delay
 
     def work(arm: int, advanced: Advanced) -> None:
@@ -140,22 +150,20 @@ def prepare_rows(losses: Losses, max_delay: int, threads: int, by_arm: bool = Fa
         for first in range(0, losses.horizon, PART):
             advanced(0)
             end = min(first + PART, losses.horizon)
-            fill(losses.params, arm, first, end, delay, max_delay, scratch, carry, rows)
+            fill(losses.params, arm, first, first, end, delay, max_delay, scratch, carry, rows, True)
 
     spread_over(threads, work, [(arm,) for arm in range(losses.n_arms)])
     rows.flags.writeable = False
-    _rows[losses] = (max_delay, by_arm), rows
+    _rows[losses] = max_delay, rows
     return rows
 
 
-def prepare_owed(
-    losses: Losses, rows: FloatArray, checkpoints: NDArray[np.int64], threads: int
-) -> tuple[FloatArray, FloatArray]:
-    """Return A, the arms' sums of totals at the checkpoints, and O, the outstanding charges there."""
+def prepare_owed(losses: Losses, checkpoints: NDArray[np.int64], threads: int) -> FloatArray:
+    """Return O, the outstanding charges at the checkpoints."""
     key = checkpoints.tobytes()
     known = _owed.get(losses)
     if known is not None and known[0] == key:
-        return known[1:]
+        return known[1]
     fill = kernel.compiled(fill_owed, losses.params)
     delay = losses.max_delay
     owed = np.zeros((len(checkpoints), delay + 1, losses.n_arms))
@@ -166,9 +174,8 @@ def prepare_owed(
     spread_over(threads, work, [(arm,) for arm in range(losses.n_arms)])
     # From the play m rounds before the checkpoint to the last m plays.
     np.cumsum(owed, axis=1, out=owed)
-    sums = rows[checkpoints, :, 0] - owed[:, delay, :]
-    _owed[losses] = key, sums, owed
-    return sums, owed
+    _owed[losses] = key, owed
+    return owed
 
 
 def arm_sums_at(losses: Losses, checkpoints: NDArray[np.int64]) -> FloatArray:
