@@ -236,7 +236,7 @@ def test_carry_over_must_be_said(store: str) -> None:
     words = ["init", "a", "--arm", "x", "--arm", "y", "--high", "1", "--store", store]
     rule = "carry-over must be given by one of --window, --half-life, --max-delay, but got none"
     assert rule in refused(2, *words).err
-    assert told(*words, "--half-life", "2 days")["max_delay"] == 9
+    assert told(*words, "--half-life", "2 days")["max_delay"] == 6
     assert told(*words, "--window", "3 weeks", "--round-length", "1 week")["max_delay"] == 3
     assert told(*words, "--max-delay", "0")["max_delay"] == 0
 

@@ -184,7 +184,7 @@ def test_series(service: Service) -> None:
 
 def test_plan(service: Service) -> None:
     found = service.plan(3, carry_over={"half_life": "2 days"}, units=4)
-    assert (found.max_delay, found.shortest_block) == (9, 10)
+    assert (found.max_delay, found.shortest_block) == (6, 7)
     refused("invalid", 422, service.plan, 3)
 
 

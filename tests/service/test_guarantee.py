@@ -71,6 +71,32 @@ def test_the_certificate_is_the_panels_and_comes_to_say_something_before_the_wor
     assert (page["informative"], page["words"].startswith("Informative: it is below")) == (True, True)
 
 
+@pytest.mark.parametrize(("direction", "price"), [("maximize", 1.0), ("minimize", 2.0)])
+def test_effects_that_arrive_later_are_part_of_the_guarantee(direction: str, price: float) -> None:
+    half_life = {"max_delay": None, "carry_over": {"half_life": 2}, "direction": direction, "high": 10.0}
+    experiment = made(**half_life, horizon=50_000)
+    d = experiment.view()["max_delay"]
+    same = made(**half_life | {"carry_over": None, "max_delay": d}, horizon=50_000)
+    for each in (experiment, same):
+        play(each, 5.0)
+    late = price * 2.0 ** (-(d + 1) / 2)
+    found, plain = given(experiment), given(same)
+    assert found["value"] == pytest.approx(plain["value"] + late * 50_000 * 10.0)
+    assert found["certificate"]["terms"]["late effects"] == pytest.approx(late * 10.0)
+    for name in ("value", "worst_case"):
+        assert found["certificate"][name] == pytest.approx(plain["certificate"][name] + late * 10.0)
+    assert f"with at most {late / price:.1%} after {d} more rounds, and stay within" in found["words"]
+    page = views.certificate(found)
+    assert page is not None
+    assert "Effects that arrive later than the carry-over" in dict(page["terms"])
+    # Late effects may bring totals out of range; clipped, they are covered.
+    for policy, covered in (("clip", True), ("void", False)):
+        experiment = made(**half_life, out_of_range=policy)
+        play(experiment, 10.0 * (d + 2))
+        assert ("Totals out of range" not in given(experiment)["words"]) is covered
+        assert ("There is no guarantee" not in given(experiment)["sentence"]) is covered
+
+
 def test_reports_that_are_missing_void_or_held_back_have_their_price() -> None:
     experiment = made(max_delay=1)
     assert [play(experiment, total)["status"] for total in (0.5, None, 9.0)] == ["reported", "missing", "void"]

@@ -7,10 +7,11 @@ import re
 import pytest
 
 from aftereffect import CompositeLossWrapper, MatchedTsallis
+from aftereffect.engines.delay import choose_delay
 from aftereffect.service.errors import Refused
 from aftereffect.service.experiment.plan import plan, planned
 from aftereffect.service.messages import Plan
-from aftereffect.service.settings import CarryOver, checked_settings, days, duration
+from aftereffect.service.settings import checked_settings, days, duration
 
 
 def settled(n_arms: int, d: int, **changes: object) -> Plan:
@@ -51,14 +52,41 @@ def test_lengths_are_said_in_words_that_read_back() -> None:
         ({"window": "9 weeks", "round_length": "1 week"}, 9),
         ({"window": "1 day", "round_length": "1 hour"}, 24),
         ({"window": 0.3, "round_length": 0.1}, 3),
-        # 2^(−8/2) = 6.25% is still to come after 8 days of a half-life of 2, 2^(−9/2) = 4.4% after 9.
-        ({"half_life": 2}, 9),
-        ({"half_life": "1 week", "round_length": "1 week"}, 5),
     ],
 )
 def test_rounds_of_a_carry_over(arguments: dict, rounds: int) -> None:
-    length = days(arguments.pop("round_length", 1))
-    assert CarryOver(**arguments).rounds(length) == rounds
+    assert planned({"n_arms": 2, "carry_over": arguments})["max_delay"] == rounds
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        {"carry_over": {"half_life": 2}},
+        {"carry_over": {"half_life": "2 weeks"}, "round_length": "1 week"},
+        {"carry_over": {"half_life": 2}, "direction": "minimize", "horizon": 1_000_000, "low": 2.0, "high": 9.0},
+        {"carry_over": {"half_life": 2}, "low": -5.0, "high": 20.0, "n_arms": 4},
+    ],
+)
+def test_a_half_life_has_the_rounds_of_the_best_guarantee(question: dict) -> None:
+    given = {"n_arms": 3, "direction": "maximize", **question}
+    problem = {key: given[key] for key in ("n_arms", "direction", "low", "high", "horizon") if key in given}
+    chosen = choose_delay(half_life=2, **problem)
+    plan = planned(given)
+    assert plan["max_delay"] == chosen.max_delay
+    late = 1.0 - chosen.inside[chosen.place]
+    assert any(sentence.startswith(f"{late:.1%} of an effect arrives later") for sentence in plan["sentences"])
+    # The guarantee has the late part: it is informative later than with a window of the same length.
+    window = {**given, "carry_over": None, "max_delay": chosen.max_delay}
+    assert plan["informative_from"] > planned(window)["informative_from"]
+
+
+def test_a_half_life_that_is_far_too_long_is_refused() -> None:
+    with pytest.raises(Refused, match="max_delay must be at most 10000, but got"):
+        planned({"arms": 2, "carry_over": {"half_life": "100 years", "round_length": "1 minute"}})
+    with pytest.raises(Refused, match="horizon must be at least 1"):
+        planned({"arms": 2, "carry_over": {"half_life": 2}, "horizon": 0})
+    with pytest.raises(Refused, match="low must be less than high"):
+        planned({"arms": 2, "carry_over": {"half_life": 2}, "low": 3.0, "high": 1.0})
 
 
 def test_a_carry_over_needs_exactly_one_way_and_an_end() -> None:

@@ -151,6 +151,15 @@ def test_json_gives_the_same_settings_back(given: dict) -> None:
     assert ExperimentSettings.from_json(json.loads(json.dumps(settings.to_json()))) == settings
 
 
+def test_stored_settings_keep_their_rounds() -> None:
+    stored = checked_settings({**LEAST, "max_delay": None, "carry_over": {"half_life": 2}}).to_json()
+    assert stored["max_delay"] == 6
+    # Stored when a half-life was counted until 5% of an effect was left.
+    found = ExperimentSettings.from_json(stored | {"max_delay": 9})
+    assert (found.max_delay, found.carry_over.given()) == (9, {"half_life": 2})
+    assert found.to_json() == stored | {"max_delay": 9}
+
+
 @pytest.mark.parametrize("broken", [None, {}, {"name": "x"}, {**checked_settings(LEAST).to_json(), "low": "0"}])
 def test_json_that_was_never_written_is_corrupt(broken: object) -> None:
     with pytest.raises(Corrupt, match="stored settings must be valid"):

@@ -12,7 +12,7 @@ from aftereffect import theory
 from aftereffect.core.errors import InvalidArgument
 
 matplotlib.use("Agg")
-RATE = ae.AdaptiveTsallis(2).first_rate
+RATE = ae.MatchedTsallis(2).first_rate
 
 
 def fade(half_life: float, d: int) -> float:
@@ -117,7 +117,7 @@ def test_how_it_is_shown() -> None:
     [
         ({}, "exactly one of half_life, weights, curves must be given, but got none"),
         ({"half_life": 1, "weights": [1.0]}, "exactly one of .*, but got half_life and weights"),
-        ({"half_life": 0}, "half_life must be greater than 0"),
+        ({"half_life": 0}, "half_life must be at least 1e-09"),
         ({"half_life": 1e6}, "half_life must be at most 100000"),
         ({"weights": [0.7, 0.7]}, "weights must have a sum greater than 0 and at most 1"),
         ({"curves": [[1.0]]}, r"curves must have shape \(2, lags\)"),

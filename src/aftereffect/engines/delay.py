@@ -19,9 +19,6 @@ from aftereffect.core import checks
 from aftereffect.core.checks import FloatArray
 from aftereffect.core.errors import AftereffectWarning, InvalidArgument
 from aftereffect.core.text import amount, facts_table
-from aftereffect.engines.simulation import simulate
-from aftereffect.losses.spreads import kernels
-from aftereffect.losses.tables import iid
 from aftereffect.players.default import default_player
 from aftereffect.players.wrapper.certificate import informative_from
 from aftereffect.theory.tails import checked_weights
@@ -197,7 +194,7 @@ def _rows(n_arms: int, half_life: float | None, weights: ArrayLike | None, curve
         got = " and ".join(names) or "none"
         raise InvalidArgument(f"exactly one of {', '.join(given)} must be given, but got {got}")
     if half_life is not None:
-        half_life = checks.real("half_life", half_life, above=0.0, high=1e5)
+        half_life = checks.real("half_life", half_life, low=1e-9, high=1e5)
         left = np.exp2(-np.arange(math.ceil(half_life * math.log2(1.0 / NEGLIGIBLE)) + 1) / half_life)
         # What is left at the end is in the last weight.
         return np.asarray([left - np.append(left[1:], 0.0)])
@@ -223,6 +220,11 @@ def _simulated(
     seed: int,
 ) -> FloatArray:
     """Return the mean regret of the default player, told each d, on Bernoulli effects that arrive by these weights."""
+    # Imported here because it takes time that the command line and the service, which only need bounds, can save.
+    from aftereffect.engines.simulation import simulate
+    from aftereffect.losses.spreads import kernels
+    from aftereffect.losses.tables import iid
+
     if horizon is None:
         raise InvalidArgument("horizon must be given if runs are, but got None")
     if means is None:

@@ -5,6 +5,7 @@ or words like "7 days" or "36 hours". In requests, null stands for the default.
 """
 
 import datetime
+import functools
 import math
 import re
 import unicodedata
@@ -25,6 +26,7 @@ from pydantic import (
 
 from aftereffect.core import checks, effects
 from aftereffect.core.checks import shown
+from aftereffect.engines.delay import choose_delay
 from aftereffect.service.errors import Corrupt, Refused, checked
 
 MOST_ARMS = MOST_UNITS = 1_000
@@ -36,8 +38,6 @@ WIDEST = 1e100
 """The largest range of effects: sums of squared totals must not overflow, because JSON has no infinity."""
 LONGEST = 36_525.0
 """The longest duration, in days: a century."""
-LEFT_OVER = 0.05
-"""The share of an effect given by a half-life that may arrive after max_delay rounds."""
 DAYS = {
     **{"second": 1 / 86_400, "minute": 1 / 1_440, "hour": 1 / 24, "day": 1.0, "week": 7.0},
     **{"month": 365.25 / 12, "quarter": 365.25 / 4, "year": 365.25},
@@ -179,20 +179,30 @@ class CarryOver(Part):
             raise ValueError(f"must have exactly one of window and half_life, but got {shown(self.given())}")
         return self
 
-    def rounds(self, round_length: float) -> int:
-        """Return max_delay for rounds of this many days.
+    def rounds(self, round_length: float, design: Mapping[str, Any]) -> int:
+        """Return max_delay for rounds of this many days. design: the arms, the range, the direction and the horizon.
 
         A window of w days extends ⌈w/r⌉ rounds of r days beyond the round of the action, whenever in that round the
-        action was. With a half-life h, the share 2^(−dr/h) of an effect arrives more than d rounds later; d is the
-        smallest number that leaves at most 5%. What arrives later violates the assumption of the guarantee.
+        action was. With a half-life, effects fade from the beginning of the action's round, and max_delay is that of
+        `choose_delay`: what arrives later is part of the guarantee.
 
-        >>> CarryOver(window="9 weeks").rounds(7.0), CarryOver(half_life="2 days").rounds(1.0)
-        (9, 9)
+        >>> CarryOver(window="9 weeks").rounds(7.0, {})
+        9
         """
-        halvings = math.log2(1.0 / LEFT_OVER)
-        reach = days(self.half_life) * halvings if self.window is None else days(self.window)
-        # Tolerate rounding errors: 7 days in rounds of 1/7 week are 7 rounds, not 8.
-        return math.ceil(reach / round_length - 1e-9)
+        if self.half_life is None:
+            # Tolerate rounding errors: 7 days in rounds of 1/7 week are 7 rounds, not 8.
+            return math.ceil(days(self.window) / round_length - 1e-9)
+        # Only the signs of the range matter; an invalid range is refused later.
+        ends = {"low": -float(design["low"] < 0.0), "high": float(design["high"] > 0.0 or design["low"] >= 0.0)}
+        # At the ends of this range, max_delay is 0, and more than MOST_DELAY.
+        rounds = min(max(days(self.half_life) / round_length, 1e-3), 2.0 * MOST_DELAY)
+        return _chosen(rounds, len(design["arms"]), design["horizon"], design["direction"], **ends)
+
+
+@functools.lru_cache(maxsize=1024)
+def _chosen(half_life: float, n_arms: int, horizon: int | None, direction: str, low: float, high: float) -> int:
+    given: dict[str, Any] = {"n_arms": n_arms, "horizon": horizon, "direction": direction, "low": low, "high": high}
+    return choose_delay(half_life=half_life, **given).max_delay
 
 
 class Tuning(Part):
@@ -221,11 +231,11 @@ class Design(BaseModel):
     direction: Literal["maximize", "minimize"] = "maximize"
     carry_over: CarryOver | None = None
     round_length: float = Field(1.0, description="In days, or in words.")
+    horizon: int | None = Field(None, strict=True, ge=1, le=LARGEST, description="Rounds in total; open-ended if null.")
     max_delay: int = Field(
         0, strict=True, ge=0, le=MOST_DELAY, description="d, in rounds.", json_schema_extra={"default": None}
     )
     units: Units = ("1",)
-    horizon: int | None = Field(None, strict=True, ge=1, le=LARGEST, description="Rounds in total; open-ended if null.")
     player: Literal["matched", "default", "paper"] = Field(
         "matched",
         description='"matched" is the default player, "default" that of versions before 0.2; "paper" needs a horizon.',
@@ -260,7 +270,15 @@ class Design(BaseModel):
             return value
         if value is not None:
             raise ValueError(f"must be omitted if carry_over is given, but got {shown(value)}")
-        return words.rounds(info.data["round_length"])
+        # If one of the others is invalid, that is what is reported.
+        others = {"arms", "low", "high", "direction", "horizon"} <= info.data.keys()
+        return words.rounds(info.data["round_length"], info.data) if others else 0
+
+    @property
+    def late_share(self) -> float:
+        """The share of an effect with a half-life that arrives more than max_delay rounds after the action."""
+        half_life = None if self.carry_over is None else self.carry_over.half_life
+        return 0.0 if half_life is None else 2.0 ** (-(self.max_delay + 1) * self.round_length / days(half_life))
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -319,11 +337,13 @@ class ExperimentSettings(Design):
 
     @classmethod
     def from_json(cls, fields: Any) -> Self:
-        """Return the settings that `to_json` wrote; raise Corrupt for anything else."""
-        if isinstance(fields, Mapping) and fields.get("carry_over") is not None:
-            fields = {**fields, "max_delay": None}
+        """Return the settings that `to_json` wrote, with the max_delay stored; raise Corrupt for anything else."""
+        words = fields.get("carry_over") if isinstance(fields, Mapping) else None
         try:
-            return checked(cls, fields, "settings")
+            if words is None:
+                return checked(cls, fields, "settings")
+            found = checked(cls, {**fields, "carry_over": None}, "settings")
+            return found.model_copy(update={"carry_over": checked(CarryOver, words, "carry_over")})
         except Refused as error:
             raise Corrupt(f"stored settings must be valid, but {error}") from None
 

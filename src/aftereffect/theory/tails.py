@@ -92,7 +92,13 @@ def _attributed(length: int, max_delay: int, update_probability: float) -> Float
     d = checks.integer("max_delay", max_delay, low=0)
     beta = checks.real("update_probability", update_probability, above=0.0, high=1.0)
     p = beta * (1.0 - beta) ** d
-    seen = [1.0] * length
-    for s in range(d + 1, length):
-        seen[s] = max(seen[s - 1] - p * seen[s - 1 - d], 0.0)
-    return np.array(seen)
+    seen = np.zeros(length)
+    seen[: d + 1] = 1.0
+    # d + 1 delays at a time, until the rest is negligible.
+    for start in range(d + 1, length, d + 1):
+        before = seen[start - 1 - d : min(start, length - 1 - d)]
+        now = seen[start : start + len(before)]
+        now[:] = np.maximum(seen[start - 1] - p * np.cumsum(before), 0.0)
+        if now[-1] < 1e-15:
+            break
+    return seen

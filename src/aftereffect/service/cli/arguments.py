@@ -42,8 +42,8 @@ Window = Annotated[str | None, typer.Option(help='No effect lasts longer than th
 HalfLife = Annotated[
     str | None,
     typer.Option(
-        help='Half of an effect has arrived after this long: "3 days". Counted until 5% of it is left; what arrives '
-        "later violates the guarantee's assumption."
+        help='Half of an effect has arrived after this long, half of the rest after the same time again: "3 days". '
+        "The carry-over is the one with the best guarantee; effects that arrive later are part of the guarantee."
     ),
 ]
 MaxDelay = Annotated[int | None, typer.Option(help="d: how many rounds after its own an effect can still arrive.")]

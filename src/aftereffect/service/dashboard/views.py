@@ -52,6 +52,7 @@ TERMS = {
     "penalty": "Growth of the learning rate",
     "cost": "Variance of the estimates",
     "open stretch": "Observed, not yet learned from",
+    "late effects": "Effects that arrive later than the carry-over",
     "missing": "Reports missing, void or withheld",
 }
 """Labels for the terms of a certificate."""

@@ -26,12 +26,19 @@ def guarantee(state: State) -> dict[str, Any]:
     rounds = state.settings.horizon or max(panel.rounds_played, 1)
     trivial, value, so_far = learner.trivial(panel, rounds), math.inf, None
     try:
-        value = panel.regret_bound(rounds)
+        late = learner.late_price(state.settings)
+        value = panel.regret_bound(rounds) + late * trivial
     except AftereffectError as error:
         paragraphs = [f"No guarantee is known for these settings: {error}."]
     else:
         if panel.rounds_played and state.settings.player != "paper":
             so_far = panel.certificate()
+            if extra := late * so_far.trivial:
+                total, terms = so_far.value + extra, so_far.terms | {"late effects": extra}
+                so_far = so_far._replace(value=total, terms=terms, informative=total < so_far.trivial)
+                so_far = so_far._replace(
+                    worst_case=so_far.worst_case + extra, worst_case_from=state.plan.informative_from
+                )
         paragraphs = [_worst_case(state, value, trivial), *_so_far(so_far, void), _terms(state, so_far is not None)]
     return {
         "value": _finite(value),
@@ -48,9 +55,15 @@ def guarantee(state: State) -> dict[str, Any]:
     }
 
 
+def _not_covered(state: State) -> int:
+    """Return the number of totals out of range; 0 if late effects, which the guarantee includes, explain them."""
+    explained = state.settings.out_of_range == "clip" and state.settings.late_share > 0.0
+    return 0 if explained else state.panel.counts.out_of_range
+
+
 def _plainly(state: State, most: float, so_far: Certificate | None, void: bool, *, informative: bool) -> str:
     """Return the guarantee in plain words. most: the smaller one of the worst case and the largest possible loss."""
-    outside, counts = state.panel.counts.out_of_range, state.counts
+    outside, counts = _not_covered(state), state.counts
     if void or outside:
         why = "an arm has been away" if state.arm_was_away else "rounds were inherited from another experiment"
         if not void:
@@ -144,10 +157,11 @@ def _terms(state: State, certified: bool) -> str:
     both = "Both bound" if certified else "This bounds"
     d = state.settings.max_delay
     last = f"last at most {counted(d, 'more round')}" if d else "arrive in their own round"
+    if late := state.settings.late_share:
+        last = f"fade as given, with at most {late:.1%} after {counted(d, 'more round')},"
     words = f"{both} an average over the player's own randomness, not this single run; "
     words += f"the assumption is that effects {last} and stay within the range given."
-    impossible = state.panel.counts.out_of_range
-    if impossible:
+    if impossible := _not_covered(state):
         neither = "neither holds" if certified else "it does not hold"
         words += f" Totals out of range: {impossible:,}. So the range or max_delay is wrong, and {neither}."
     return words

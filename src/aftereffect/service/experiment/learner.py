@@ -57,18 +57,30 @@ class Rhythm(NamedTuple):
     informative_from: int | None
 
 
-def rhythm(panel: Panel) -> Rhythm:
-    """Return the block lengths of a learner made by `build`; they do not depend on the rounds played."""
+def late_price(design: Design) -> float:
+    """Return what effects that arrive after max_delay add to the guarantee in each round, in units of the range."""
+    price = theory.tail_price(design.direction, design.low, design.high)
+    # Windows pay twice in either direction (docs/theory/soft_windows.md).
+    price = max(price, 2.0) if design.player == "paper" else price
+    return price * design.late_share
+
+
+def rhythm(panel: Panel, late: float = 0.0) -> Rhythm:
+    """Return the block lengths of a learner made by `build`; they do not depend on the rounds played.
+
+    late: the `late_price` of its design.
+    """
     player, d = panel.player, panel.max_delay
     beta = player.update_probability
     if beta is None:
         raise InvalidArgument("coins must be a probability to compute block lengths, but got a sequence")
     if isinstance(player, CoinCleanWrapper):
         mean = 1.0 / (beta * (1.0 - beta) ** d)
-        return Rhythm(d + 1, mean, 1.0 / beta, certificate.informative_from(player.worst_case))
+        since = None if late >= 1.0 else certificate.informative_from(lambda T: player.worst_case(T) + late * T)
+        return Rhythm(d + 1, mean, 1.0 / beta, since)
     mean = theory.mean_block_length(d, beta)
     try:
-        since = lasting_from(lambda T: panel.regret_bound(T) < trivial(panel, T), 2 * d + 1)
+        since = lasting_from(lambda T: panel.regret_bound(T) < (1.0 - late) * trivial(panel, T), 2 * d + 1)
     except AftereffectError:
         # Theorem 4 requires effects that are never negative.
         since = FAR

@@ -15,7 +15,7 @@ from aftereffect.service.errors import checked
 from aftereffect.service.experiment import learner
 from aftereffect.service.experiment.learner import Rhythm
 from aftereffect.service.messages import Plan
-from aftereffect.service.settings import LEFT_OVER, Design, PlanQuestion, duration
+from aftereffect.service.settings import Design, PlanQuestion, duration
 
 QUARTER = 365.25 / 4
 
@@ -27,7 +27,7 @@ def plan(design: Design, panel: Panel | None = None) -> Plan:
     >>> plan(PlanQuestion(arms=3, carry_over={"window": "7 days"})).shortest_block
     8
     """
-    found = learner.rhythm(learner.build(design, 0) if panel is None else panel)
+    found = learner.rhythm(learner.build(design, 0) if panel is None else panel, learner.late_price(design))
     per_quarter = QUARTER / (found.mean_block * design.round_length)
     return Plan(
         max_delay=design.max_delay,
@@ -51,24 +51,24 @@ def planned(question: Mapping[str, Any] | PlanQuestion) -> dict[str, Any]:
 def _rhythm(design: Design, found: Rhythm) -> list[str]:
     """Return sentences on the length of blocks and the reason for it."""
     d, r, shortest, mean = design.max_delay, design.round_length, found.shortest_block, found.mean_block
+    late = design.late_share
+    rest = f"{late:.1%} of an effect arrives later than that. The guarantee includes this part; with a longer "
+    rest += "carry-over it would be smaller, but blocks would be longer."
+    if d == 0 and late:
+        return [f"Carry-over: effects count in the round of the action only. {rest}", "Every round is a decision."]
     if d == 0:
         return ["The whole effect of an action arrives in its own round, so every round is a separate decision."]
     first = "total of a block still holds" if d == 1 else f"{d} totals of a block still hold"
     learned = f"only the last {d + 1} are"
     if design.player != "paper":
         learned = f"the last ones are, {found.mean_measured:.1f} on average"
-    lines = [
+    return [
         f"Carry-over: effects arrive up to {counted(d, 'round')} ({duration(d * r)}) after the action. Other tools "
         "call this the attribution window, conversion window, max_lag, lookback or washout.",
         f"An arm stays for a block of at least {shortest} rounds ({duration(shortest * r)}), {mean:.1f} on average "
         f"({_days(mean * r)}). The first {first} effects of the previous arm and are not learned from; {learned}.",
+        *([rest] if late else []),
     ]
-    if design.carry_over is not None and design.carry_over.half_life is not None:
-        lines.append(
-            f"The carry-over ends when {100 * LEFT_OVER:g}% of an effect is left; this part arrives later and "
-            "violates the guarantee's assumption."
-        )
-    return lines
 
 
 def _days(length: float) -> str:
