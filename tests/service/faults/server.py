@@ -38,13 +38,14 @@ def environment() -> dict[str, str]:
 def stem() -> Any:
     """Return the process from which servers are forked, one at a time; it ends with this one."""
     pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "bufsize": 0}
-    process = subprocess.Popen([sys.executable, str(SCRIPT), "fork"], env=environment(), **pipes)
+    process: Any = subprocess.Popen([sys.executable, str(SCRIPT), "fork"], env=environment(), **pipes)
 
     def end() -> None:
         process.kill()
         process.communicate()
 
     atexit.register(end)
+    process.stdout.readline()
     return process
 
 

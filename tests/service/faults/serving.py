@@ -175,8 +175,9 @@ def main(store: str, port: str, variant: str, channel: str = "") -> None:
 
 def fork_servers() -> None:
     """Fork a server for every line of the input, a log and the arguments of `main`; tell its number and its status."""
-    # Compiled code is loaded once, for all of them.
+    # Compiled code is loaded once, for all of them; a first compilation may take minutes on a busy machine.
     warm_up()
+    print("ready", flush=True)
     for line in sys.stdin:
         log, arguments = json.loads(line)
         child = os.fork()
