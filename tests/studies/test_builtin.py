@@ -13,7 +13,7 @@ from aftereffect.studies.report import page as page_module
 from aftereffect.studies.report.sections import planned, write_report
 from aftereffect.studies.study import BUILTIN, Study, builtin_names
 
-NAMES = ["adaptive", "anonymity", "bounds", "campaigns", "hard", "misspecified", "rates", "rivals", "stability"]
+NAMES = ["adaptive", "anonymity", "bounds", "campaigns", "hard", "rates", "rivals", "stability", "windows"]
 
 
 def rounds(study: Study) -> int:
@@ -58,18 +58,18 @@ def test_rivals_has_everyone_everywhere() -> None:
     assert {cell["instance"]["name"] for cell in cells} == set(SETTINGS) - {"campaigns", "pieces"}
 
 
-def test_misspecified_plays_with_too_short_and_too_long_a_delay() -> None:
-    cells = [cell for cell in Study.load("misspecified").cells() if "player_max_delay" in cell]
-    assert {cell["player_max_delay"] for cell in cells} == {8}
-    assert min(cell["max_delay"] for cell in cells) < 8 < max(cell["max_delay"] for cell in cells)
-    # At d = 8 itself the cell would be that of the player who knows, and the line would have a hole.
-    assert 8 not in {cell["max_delay"] for cell in cells}
+def test_windows_has_every_player_told_too_short_and_too_long_a_delay_beside_the_right_one() -> None:
+    study = Study.load("windows")
+    (longest,) = {cell["max_delay"] for cell in study.cells()}
+    told = [cell.get("player_max_delay") for cell in study.cells()]
+    assert min(d for d in told if d is not None) < longest < max(d for d in told if d is not None)
+    assert told.count(None) == len({str(cell["instance"]) for cell in study.cells()}) == 4
 
 
 def small(name: str) -> Study:
     """Return a study cut down to one or two sizes and few runs, its own instances, players and report."""
     given: dict[str, Any] = tomllib.loads((BUILTIN / f"{name}.toml").read_text(encoding="utf-8"))
-    delays = {"rates": [4, 16], "misspecified": [4, 16]}.get(name, [2])
+    delays = {"rates": [4, 16], "windows": [40]}.get(name, [2])
     given["quick"] = {"runs": 2, "instances": 1, "checkpoints": "log"}
     given["quick"]["grid"] = {"n_arms": [2, 4], "max_delay": delays, "horizon": [2000, 4000]}
     for instance in given["instance"]:
@@ -83,7 +83,7 @@ def small(name: str) -> Study:
     return Study.from_table(given, quick=True)
 
 
-@pytest.mark.parametrize("name", ["anonymity", "bounds", "hard", "misspecified", "rates", "stability"])
+@pytest.mark.parametrize("name", ["anonymity", "bounds", "hard", "rates", "stability", "windows"])
 def test_runs_to_a_report(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # The page holds figures as SVG; that they are saved in every format is tested once, with the report.
     monkeypatch.setattr(page_module, "FORMATS", ("svg",))

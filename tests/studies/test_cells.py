@@ -1,7 +1,9 @@
 """Cells: ids made of content, seeds that all players of a group share; the losses and players that cells name."""
 
 import hashlib
+from typing import Any
 
+import numpy as np
 import pytest
 
 from aftereffect.studies.cells import Cell, cell_id, cell_seed, groups
@@ -97,6 +99,22 @@ def test_delays_are_known_as_they_are(spread: str) -> None:
     assert said[0] == pytest.approx(mean, abs=0.065 if spread in ("split", "delays") else 1e-12)
     if said[2] is not None:
         assert said[2] == pytest.approx(parts / parts.sum(), abs=1e-12)
+
+
+def test_humps_and_arms_that_fade_apart() -> None:
+    def shares(instance: Cell) -> Any:
+        parts = build_losses(cell(instance=instance, max_delay=3, horizon=4000)).components().sum(axis=0)
+        return (parts / parts.sum(axis=0)).T
+
+    # s² · 2^(−s) for s = 0, ..., 3: 0, 1/2, 1, 9/8.
+    hump = np.array([0.0, 4.0, 8.0, 9.0]) / 21.0
+    assert shares({"name": "geometric", "half_life": 1.0, "rise": 2.0}) == pytest.approx(np.tile(hump, (3, 1)))
+    weights = known(cell(instance={"name": "geometric", "half_life": 1.0, "rise": 2.0}, max_delay=3))[2]
+    assert weights == pytest.approx(hump)
+    # Half-lives of 1, 2 and 3 rounds.
+    fading = np.array([[2.0 ** (-s / h) for s in range(4)] for h in (1, 2, 3)])
+    expected = fading / fading.sum(axis=1, keepdims=True)
+    assert shares({"name": "late_bills", "half_life": 3.0}) == pytest.approx(expected)
 
 
 def test_a_gap_by_scale() -> None:

@@ -93,6 +93,7 @@ def test_published_rows_are_those_of_the_study_as_it_is_now(name: str) -> None:
     assert (rows["round"] == rows["horizon"]).sum() == len(Study.load(name).cells())
 
 
+@pytest.mark.filterwarnings("ignore:player has max_delay")
 @pytest.mark.parametrize("name", NAMES)
 def test_published_rows_come_out_again_bit_for_bit(name: str) -> None:
     """Simulate three of the cheapest cells, each with another player, on this machine."""

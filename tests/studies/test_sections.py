@@ -1,6 +1,7 @@
 """The sections on a wrong delay and on the price of anonymity: ratios and sentences by hand."""
 
 import math
+import re
 
 import polars as pl
 import pytest
@@ -40,9 +41,12 @@ def test_the_notes_say_what_a_wrong_delay_costs() -> None:
     short, long = wrong_delay.wrong_delay(page, told())
     better = "its regret is significantly lower than with the true delay in 1 and significantly higher in 1"
     assert f"in 2 cells, {better}" in short
-    assert "2.0 times as high, on random splits with d = 64, which is 150% of uniform play's" in short
+    assert "2.0 times as high, on random splits with d = 64 and told 8, which is 150% of uniform play's" in short
     assert "its regret is 3.0 to 3.0 times that with the true delay" in long
-    assert "d\u00a0=\u00a016" in page.render()
+    # A line for each longest delay, a column for the d that was told.
+    lines = re.findall(r"<tr>(.*?)</tr>", page.render(), re.DOTALL)
+    cells = [re.findall(r">([^<>\s][^<>]*)<", line) for line in lines]
+    assert [line[-2:] for line in cells] == [["longest delay", "8"], ["4", "3.00"], ["16", "0.75"], ["64", "2.00"]]
 
 
 def priced() -> pl.DataFrame:

@@ -70,7 +70,7 @@ _SPREAD: dict[str, Check] = {"spread": partial(checks.choice, options=SPREADS), 
 
 SETTINGS: Mapping[str, Mapping[str, Check]] = {
     **dict.fromkeys(("split", "delays", "fixed", "immediate"), _GAP | _LAW),
-    "geometric": _GAP | _LAW | {"half_life": _POSITIVE},
+    "geometric": _GAP | _LAW | {"half_life": _POSITIVE, "rise": _NOT_NEGATIVE},
     "switching": _SPREAD | _LAW | {"gap": _TO_ONE, "period": _COUNT},
     "constrained": _SPREAD | _LAW | {"gap": _TO_ONE, "growth": partial(checks.real, low=1.0)},
     "drifting": _SPREAD | _LAW | {"step": _TO_ONE},
@@ -79,7 +79,7 @@ SETTINGS: Mapping[str, Mapping[str, Check]] = {
     "hard": _NOISE | {"gap_factor": _NOT_NEGATIVE},
     "stacked": _NOISE | {"gap": partial(checks.real, low=0.0, high=0.25)},
     "anonymous": _GAP | {"delay_law": _delay_law},
-    "late_bills": _LAW,
+    "late_bills": _LAW | {"half_life": _POSITIVE},
     "campaigns": {"campaigns": _whole_numbers, "households": _COUNT, "high": _POSITIVE},
 }
 """The settings of each instance, with their checks."""
@@ -188,12 +188,17 @@ def _anonymous(cell: Cell, seed: int) -> Losses:
 
 
 def _late_bills(cell: Cell, seed: int) -> Losses:
-    """Return immediate losses of mean 0.3 for arm 0; means of 0.5 to 0.7 for the others, later for larger means."""
-    K, d = cell["n_arms"], cell["max_delay"]
+    """Return immediate losses of mean 0.3 for arm 0; means of 0.5 to 0.7 for the others, later for larger means.
+
+    With a `half_life` all of them fade: that of the worst arm is the longest, that of arm 0 is 1/K of it.
+    """
+    given, K, d = cell["instance"], cell["n_arms"], cell["max_delay"]
     means = [0.3, *np.linspace(0.5, 0.7, K - 1)]
-    table = tables.iid(cell["horizon"], means=means, seed=seed, law=cell["instance"].get("law", "bernoulli"))
-    due = [round(i * d / (K - 1)) for i in range(K)]
-    return spreads.kernels(table, weights=np.eye(d + 1)[due])
+    table = tables.iid(cell["horizon"], means=means, seed=seed, law=given.get("law", "bernoulli"))
+    weights = np.eye(d + 1)[[round(i * d / (K - 1)) for i in range(K)]]
+    if "half_life" in given:
+        weights = np.array([_fading({"half_life": given["half_life"] * (i + 1) / K}, d) for i in range(K)])
+    return spreads.kernels(table, weights=weights)
 
 
 def _called(cell: Cell, seed: int) -> Losses:
@@ -293,7 +298,12 @@ def spread_of(instance: dict[str, Any]) -> str:
 
 
 def _fading(given: dict[str, Any], max_delay: int) -> FloatArray:
-    """Return weights that halve every `half_life` rounds (by default d/4, at least 1/4) and sum to 1."""
-    half_life = given.get("half_life", max(max_delay / 4.0, 0.25))
-    weights = np.exp2(-np.arange(max_delay + 1) / half_life)
+    """Return weights that halve every `half_life` rounds (by default d/4, at least 1/4) and sum to 1.
+
+    With a `rise` r, the weight of delay s has the factor s^r: nothing arrives at once, most after r·half_life/ln 2.
+    """
+    half_life, lags = given.get("half_life", max(max_delay / 4.0, 0.25)), np.arange(max_delay + 1)
+    weights = np.exp2(-lags / half_life)
+    if given.get("rise"):
+        weights *= lags ** float(given["rise"])
     return np.asarray(weights / weights.sum())

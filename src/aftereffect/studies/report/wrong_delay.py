@@ -9,14 +9,14 @@ from aftereffect.studies.report.page import Page, ratio
 
 
 def wrong_delay(page: Page, rows: pl.DataFrame) -> list[str]:
-    """Tabulate, by instance and true delay, regret with a wrong d over the same player's regret with the right d."""
-    finals = frames.finals(frames.readable(rows.filter(measure="regret")))
+    """Tabulate, by the d that a player is told, its regret over that of the same player with the right d."""
+    finals = frames.finals(frames.readable(rows.filter(measure="regret"), apart=("player.max_delay",)))
     found = frames.some(compared(finals), "players told a wrong delay and the right one")
     page.section("What a wrong delay costs")
-    index = {"who": "player", "where": "instance"}
-    caption = "Regret over that of the same player told the true delay, by the true delay. Blue: less regret."
-    mean = found.group_by(*index, "max_delay", maintain_order=True).agg(pl.col("ratio").mean())
-    frames.pivot(page, mean, index, "max_delay", lambda row: ratio(row["ratio"]), caption)
+    index = {"who": "player", "where": "instance", "max_delay": "longest delay"}
+    caption = "Regret over that of the same player told the longest delay, by the d that it is told. Blue: less regret."
+    mean = found.group_by(*index, "told", maintain_order=True).agg(pl.col("ratio").mean())
+    frames.pivot(page, mean, index, "told", lambda row: ratio(row["ratio"]), caption)
     return [note for who in frames.names(found, "who") for note in notes(found.filter(who=who), who)]
 
 
@@ -49,7 +49,7 @@ def notes(part: pl.DataFrame, who: str) -> list[str]:
         found.append(
             f"{who}, where effects last longer: in {short.height} cells, its regret is significantly lower than with "
             f"the true delay in {lower} and significantly higher in {higher}; at worst it is {worst['ratio']:.1f} "
-            f"times as high, on {worst['where']} with d = {worst['max_delay']:,}, which is "
+            f"times as high, on {worst['where']} with d = {worst['max_delay']:,} and told {worst['told']:,}, which is "
             f"{worst['regret'] / worst['uniform_regret']:.0%} of uniform play's."
         )
     if long.height:
