@@ -121,13 +121,34 @@ def test_an_experiment_is_planned_made_and_reported_without_javascript(browser, 
         page.get_by_label("Total of round 1").fill("0.75")
         page.get_by_role("button", name="Report", exact=True).click()
         expect(page.get_by_role("status")).to_contain_text("Round 1: 0.75 is recorded for")
-        page.get_by_role("button", name="Open round 2").click()
+        page.get_by_label("Total of round 2").wait_for()
         page.get_by_role("button", name="There is no total for this round").click()
         rows = page.get_by_role("region", name="Rounds").get_by_role("row")
-        expect(rows.nth(1)).to_contain_text("missing")
-        expect(rows.nth(2)).to_contain_text("0.75")
+        expect(rows.nth(1)).to_contain_text("open")
+        expect(rows.nth(2)).to_contain_text("missing")
+        expect(rows.nth(3)).to_contain_text("0.75")
         assert page.locator("#plain-timeline svg").is_visible()
         assert page.locator("#charts").is_hidden()
+
+
+def test_days_are_reported_from_a_file_and_a_day_ahead_asks_first(browser, address, tmp_path):
+    path = played(address, 2, max_delay=8, start_date="2026-01-01")
+    file = tmp_path / "totals.csv"
+    file.write_text("date;total\n2026-01-03;1,5\n2026-01-04;2,5\n", encoding="utf-8")
+    with window(browser, address) as seen:
+        page = seen.go(path)
+        page.get_by_text("Report several days").click()
+        page.get_by_label("or a CSV file").set_input_files(file)
+        page.get_by_role("button", name="Report all").click()
+        said = page.get_by_role("status")
+        expect(said).to_contain_text("Rounds 3 to 4: 2 totals recorded. Next, round 5 on 2026-01-05")
+        page = seen.go(played(address, 0, start_date="2999-01-01"))
+        page.get_by_label("Total of round 1").fill("1,5")
+        page.get_by_role("button", name="Report", exact=True).click()
+        expect(page.get_by_role("alert")).to_contain_text("Round 1 has the date 2999-01-01")
+        page.get_by_role("button", name="Report it anyway").click()
+        expect(page.get_by_role("status")).to_contain_text("Round 1: 1.5 is recorded for")
+        assert [fault for fault in seen.faults() if "409" not in fault] == []
 
 
 def test_the_plan_follows_the_form(browser, address):
@@ -158,7 +179,6 @@ def test_reporting_works_by_keyboard_alone(browser, address):
         page.keyboard.type("2.5")
         page.keyboard.press("Enter")
         page.get_by_role("status").filter(has_text="Round 3: 2.5 is recorded").wait_for()
-        page.get_by_role("button", name="Open round 4").click()
         page.get_by_label("Total of round 4").fill("many")
         page.keyboard.press("Enter")
         page.get_by_role("alert").wait_for()

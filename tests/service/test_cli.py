@@ -129,6 +129,7 @@ EXITS = {
     "closed": 4,
     "wrong_state": 4,
     "not_open": 4,
+    "ahead": 4,
     "unauthorized": 2,
     "forbidden": 2,
     "too_large": 2,
@@ -192,9 +193,9 @@ def test_a_name_may_look_like_an_option_or_a_path(store: str) -> None:
 def test_totals_may_be_negative_and_are_never_guessed(place: str) -> None:
     told(*INIT, "--low", "-100", "--store", place)
     ok("ask", "--store", place)
-    for bad in ("nan", "inf", "1e999", "1_000", "0x10", "two", "", "1,5", "True", "１"):
+    for bad in ("nan", "inf", "1e999", "1_000", "0x10", "two", "", "1,500", "True", "１"):
         done = refused(2, "tell", "1", bad, "--store", place)
-        assert "TOTAL must be a finite number or the word missing" in done.err
+        assert "TOTAL (or the word missing) must be a number like 8421 or 0.5, but" in done.err
     assert told("tell", "1", "-12.5", "--store", place)["total"] == -12.5
     ok("ask", "--store", place)
     assert told("tell", "mailings", "2", "-1e1", "--store", place)["total"] == -10.0

@@ -28,7 +28,7 @@ MODELS = [
     if isinstance(model, type) and issubclass(model, BaseModel) and "json_schema_extra" in model.model_config
 ]
 BODIES = {"ask", "tell", "amend", "bulk_ask", "bulk_tell", "create", "plan", "create_token", "start", "pause", "resume",
-          "finish", "away", "back", "correct"}
+          "finish", "away", "back", "correct", "reports"}
 SOAK = bool(os.environ.get("AFTEREFFECT_SOAK"))
 EXAMPLES = 500 if SOAK else 6
 schema = schemathesis.openapi.from_dict(DOCUMENT)
@@ -99,8 +99,8 @@ def test_examples_hold(model: type[BaseModel]):
 
 
 BODIES_IN_ORDER = {
-    "create": SETTINGS, "ask": {}, "tell": {"total": 1, "unit": 2}, "amend": {"total": 2, "unit": 2}, "start": {},
-    "pause": {}, "resume": {},
+    "create": SETTINGS, "ask": {}, "reports": {"items": [{"total": 1, "unit": 1}]}, "tell": {"total": 1, "unit": 2},
+    "amend": {"total": 2, "unit": 2}, "start": {}, "pause": {}, "resume": {},
     "plan": {"arms": 2, "max_delay": 3}, "create_token": {"name": "a", "scopes": ["read"]},
     "bulk_ask": {"items": [{"experiment": "ID"}, {"experiment": "nobody"}]},
     "bulk_tell": {"items": [{"experiment": "ID", "round": 1, "total": 1, "unit": 1}, {"experiment": "ID"}]},

@@ -39,6 +39,7 @@ REQUESTS = {
     "ask": "POST /v1/experiments/{}/ask",
     "tell": "PUT /v1/experiments/{}/rounds/{}",
     "amend": "POST /v1/experiments/{}/rounds/{}/amend",
+    "reports": "POST /v1/experiments/{}/reports",
     **{verb: f"POST /v1/experiments/{{}}/{verb}" for verb in ("start", "pause", "resume", "finish")},
     **{verb: f"POST /v1/experiments/{{}}/arms/{{}}/{verb}" for verb in ("away", "back")},
     **{word: f"GET /v1/experiments/{{}}/{word}" for word in ("rounds", "events", "series", "export", "verify")},

@@ -14,6 +14,7 @@ CODES: dict[str, tuple[int, str]] = {
     "conflict": (409, "The request conflicts with what is stored"),
     "closed": (409, "The block is closed"),
     "wrong_state": (409, "The experiment is not in the right state"),
+    "ahead": (409, "The round is ahead of its date"),
     "not_open": (409, "The round is not open yet"),
     "unauthorized": (401, "A token is required"),
     "forbidden": (403, "The token does not allow this"),
@@ -100,7 +101,11 @@ def checked(kind: type[Model], given: Any, what: str = "the body") -> Model:
     try:
         return kind.model_validate(given)
     except ValidationError as error:
-        raise Refused("invalid", sentence(error.errors()[0], kind.model_fields, what)) from None
+        found = error.errors()
+        missing = [str(each["loc"][0]) for each in found if each["type"] == "missing" and len(each["loc"]) == 1]
+        if len(missing) > 1:
+            raise Refused("invalid", f"{', '.join(missing)} must be given, but they are missing") from None
+        raise Refused("invalid", sentence(found[0], kind.model_fields, what)) from None
 
 
 def sentence(first: Mapping[str, Any], fields: Iterable[str] = (), what: str = "the body") -> str:

@@ -15,8 +15,9 @@ from aftereffect.core.checks import shown
 from aftereffect.service.errors import Refused, checked
 from aftereffect.service.experiment.commands import KINDS, Amend, Ask, Command, Tell
 from aftereffect.service.messages import Amend as AmendBody
-from aftereffect.service.messages import AskItem, TellItem, is_id
+from aftereffect.service.messages import AskItem, Reports, TellItem, is_id
 from aftereffect.service.protocol import Service
+from aftereffect.service.totals import reports
 
 if TYPE_CHECKING:
     from aftereffect.service.store.store import Store
@@ -49,8 +50,17 @@ class Local(Service):
         store, id = self.store, _id(path[0]) if path else ""
         match operation:
             case "ask" | "tell" | "amend":
-                item = {**body, "experiment": id} | ({"round": path[1]} if operation != "ask" else {})
-                return {"experiment": id, **store.perform(*_order(operation, item))}
+                item = {key: value for key, value in body.items() if key not in ("ahead", "next")}
+                item |= {"experiment": id} | ({"round": path[1]} if operation != "ask" else {})
+                where, command = _order(operation, item)
+                if isinstance(command, Tell):
+                    command = command._replace(ahead=body.get("ahead", True))
+                answer = {"experiment": id, **store.perform(where, command)}
+                if body.get("next") and answer["state"] == "running" and answer["open_round"] is None:
+                    answer["next"] = {"experiment": id, **store.perform(id, Ask())}
+                return answer
+            case "reports":
+                return store.perform(id, reports(checked(Reports, body)))
             case "start" | "pause" | "resume" | "finish" | "away" | "back":
                 store.perform(id, KINDS[operation](*path[1:]))
                 return store.experiment(id)

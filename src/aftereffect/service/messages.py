@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from aftereffect.core.checks import shown
 from aftereffect.core.errors import AftereffectError
 from aftereffect.service.errors import sentence
-from aftereffect.service.settings import LARGEST, Number, Text, unit_name
+from aftereffect.service.settings import LARGEST, Date, Name, Number, Text, unit_name
 
 MOST_ITEMS = 1_000
 """The maximum number of items on a page of a list."""
@@ -108,16 +108,49 @@ class Ask(Request):
     unit: Unit = None
 
 
-class Tell(Request):
-    """The total of a round: a number, or null if there will be no report."""
-
-    model_config = example(total=31.5)
+class Told(Request):
+    """A total: a number, or null if there will be no report."""
 
     total: Total
     unit: Unit = None
 
 
-class Amend(Tell):
+Ahead = Annotated[bool, Field(strict=True, description="Accept a report of a round before its date; if false, refuse.")]
+
+
+class Tell(Told):
+    """The total of a round. next: also open the next round, and return it, if this report closes the round."""
+
+    model_config = example(total=31.5)
+
+    ahead: Ahead = True
+    next: Annotated[bool, Field(strict=True)] = False
+
+
+class ReportItem(Told):
+    """One of several reports.
+
+    round, date: which round; without both, the open one or the next. arm: the arm that was played; a conflict if it is
+    not the one that the service names. It may be omitted for rounds that play the arm of the latest round opened.
+    """
+
+    round: RoundNumber | None = None
+    date: Date | None = None
+    arm: Name | None = None
+
+
+class Reports(Request):
+    """Reports of several rounds in order, as items or as the text of a CSV file. All are taken, or none."""
+
+    model_config = example(items=[{"round": 17, "total": 31.5}, {"round": 18, "total": 28.0}])
+
+    items: Annotated[list[ReportItem], Field(min_length=1, max_length=MOST_ITEMS)] | None = None
+    csv: Annotated[str, Field(strict=True)] | None = None
+    ahead: Ahead = True
+    next: Annotated[bool, Field(strict=True, description="Also open the next round, and return it.")] = False
+
+
+class Amend(Told):
     """A correction of a round's total. was: the total to be corrected; a conflict if the current total differs."""
 
     model_config = example(total=31.5, was=30.0)
@@ -133,7 +166,7 @@ class AskItem(Ask):
     experiment: Id
 
 
-class TellItem(Tell):
+class TellItem(Told):
     """One item of a bulk report."""
 
     model_config = example(experiment=ID, round=17, total=31.5)
@@ -221,7 +254,7 @@ class Report(Row):
     """How a report was recorded: status "reported", "missing", or "void" or "clipped" for a total out of range.
 
     update: the block ended with this report and was learned from. repeated: the same report had been made before.
-    warning: what is done with a total out of range, None for other totals.
+    warning: what is done with a total out of range, None for other totals. next: the next round, if it was asked for.
     """
 
     model_config = example(experiment=ID, **ROW, repeated=False, state="running", open_round=None)
@@ -231,6 +264,15 @@ class Report(Row):
     state: State
     open_round: int | None
     warning: str | None = None
+    next: Turn | None = None
+
+
+class ManyReports(Reply):
+    """How several reports were recorded. next: the round that was opened then, if that was asked for."""
+
+    experiment: str
+    items: list[Report]
+    next: Turn | None = None
 
 
 class Plan(Reply):

@@ -85,9 +85,39 @@ class Service(ABC):
         """Return the arm to play in the open round, and why; open the next round if none is open."""
         return Turn.read(self._call("ask", experiment, body=_body(unit)))
 
-    def tell(self, experiment: str, round: int, total: float | None, unit: Unit = None) -> Report:
-        """Report the total of a round; None closes it as missing. Repeating the same report has no effect."""
-        return Report.read(self._call("tell", experiment, integer("round", round), body=_body(unit, total=total)))
+    def tell(
+        self,
+        experiment: str,
+        round: int,
+        total: float | None,
+        unit: Unit = None,
+        *,
+        ahead: bool = True,
+        next: bool = False,
+    ) -> Report:
+        """Report the total of a round; None closes it as missing. Repeating the same report has no effect.
+
+        ahead: if False, a round is refused before its date. next: also open the next round, if this one is closed.
+        """
+        body = _body(unit, total=total) | ({} if ahead else {"ahead": False}) | ({"next": True} if next else {})
+        return Report.read(self._call("tell", experiment, integer("round", round), body=body))
+
+    def tell_many(
+        self,
+        experiment: str,
+        items: Iterable[Mapping[str, Any]] | None = None,
+        *,
+        csv: str | None = None,
+        ahead: bool = True,
+        next: bool = False,
+    ) -> messages.ManyReports:
+        """Report several rounds, all or none: {"total", "round"?, "date"?, "unit"?, "arm"?}, or the text of a CSV file.
+
+        A round that is not open yet is opened first; its arm must be given unless it plays that of the latest round.
+        """
+        given = {"csv": csv} if items is None else {"items": [dict(item) for item in items]}
+        body = {**given, "ahead": ahead, "next": next}
+        return messages.ManyReports.read(self._call("reports", experiment, body=body))
 
     def amend(
         self,

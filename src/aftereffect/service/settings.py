@@ -137,6 +137,7 @@ def nullable(schema: dict[str, Any]) -> None:
 Text = Annotated[str, Field(strict=True, min_length=1, max_length=200), AfterValidator(printable)]
 Name = Annotated[str, Field(strict=True, min_length=1, max_length=100), AfterValidator(printable)]
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+Date = Annotated[str, Field(strict=True), AfterValidator(_calendar_date)]
 Duration = Annotated[
     int | float | str,
     BeforeValidator(_is_duration, json_schema_input_type=Annotated[float, Field(gt=0, le=LONGEST)] | str),
@@ -327,7 +328,7 @@ class ExperimentSettings(Design):
     name: Text
     seed: int | None = Field(None, strict=True, ge=0, le=2**64 - 1, description="The random seed; drawn if null.")
     draft: bool = Field(False, strict=True, description="Do not start it yet.")
-    start_date: Annotated[str, Field(strict=True), AfterValidator(_calendar_date)] | None = Field(
+    start_date: Date | None = Field(
         None, description="The date of round 1, such as 2026-01-31."
     )
 

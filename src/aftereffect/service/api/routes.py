@@ -17,7 +17,7 @@ from pydantic_core import PydanticKnownError
 from starlette.responses import HTMLResponse, PlainTextResponse, Response, StreamingResponse
 
 from aftereffect.core.checks import shown
-from aftereffect.service import messages
+from aftereffect.service import messages, totals
 from aftereffect.service.api.auth import Scope
 from aftereffect.service.api.body import BulkBody, JsonBody
 from aftereffect.service.api.limits import ThreadPools
@@ -98,6 +98,7 @@ AfterEvent = Annotated[int, _number(0), Query(ge=0, le=LARGEST, description="The
 Limit = Annotated[int, _number(100), Query(ge=1, le=messages.MOST_ITEMS, description="The maximum number of items.")]
 AskBody = Annotated[messages.Ask, Depends(JsonBody(messages.Ask, optional=True))]
 TellBody = Annotated[messages.Tell, Depends(JsonBody(messages.Tell))]
+ReportsBody = Annotated[messages.Reports, Depends(JsonBody(messages.Reports))]
 AmendBody = Annotated[messages.Amend, Depends(JsonBody(messages.Amend))]
 NoBody = Annotated[messages.NoFields, Depends(JsonBody(messages.NoFields, optional=True))]
 Items = list[tuple[Any, Any]]
@@ -128,7 +129,16 @@ async def ask(store: PlayStore, id: ExperimentId, body: AskBody) -> Response:
 @play.put("/v1/experiments/{id}/rounds/{round}", response_model=messages.Report)
 async def tell(store: PlayStore, id: ExperimentId, round: RoundNumber, body: TellBody) -> Response:
     """Report the total of a round, or that it is missing."""
-    return reply({"experiment": id, **await store.aperform(id, commands.Tell(round, body.total, body.unit))})
+    told = {"experiment": id, **await store.aperform(id, commands.Tell(round, body.total, body.unit, body.ahead))}
+    if body.next and told["state"] == "running" and told["open_round"] is None:
+        told["next"] = {"experiment": id, **await store.aperform(id, commands.Ask())}
+    return reply(told)
+
+
+@play.post("/v1/experiments/{id}/reports", response_model=messages.ManyReports)
+async def reports(store: PlayStore, pools: Pools, id: ExperimentId, body: ReportsBody) -> Response:
+    """Report several rounds at once, all or none, from a list or from the text of a CSV file."""
+    return reply(await store.aperform(id, await pools.reads.run(totals.reports, body)))
 
 
 @play.post("/v1/experiments/{id}/rounds/{round}/amend", response_model=messages.Report)

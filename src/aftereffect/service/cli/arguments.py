@@ -4,24 +4,26 @@ Settings are validated in `settings.py`, as for requests and forms. This module 
 command line: numbers as text, an optional EXPERIMENT, comma-separated lists.
 """
 
-import math
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from aftereffect.core.checks import shown
 from aftereffect.core.errors import InvalidArgument
+from aftereffect.service import totals
 from aftereffect.service.cli.output import Format, exit_on_error
 from aftereffect.service.errors import Refused
 from aftereffect.service.messages import Summary, is_id
+from aftereffect.service.totals import MISSING
 
 if TYPE_CHECKING:
     from aftereffect.service.protocol import Service
 
 DEFAULT_STORE = "aftereffect.db"
-MISSING = "missing"
 MOST_LISTED = 20
 
 Store = Annotated[
@@ -37,6 +39,8 @@ Reported = Annotated[
     list[str],
     typer.Argument(metavar="[EXPERIMENT] ROUND TOTAL", help="The round, and its total or the word missing."),
 ]
+Ahead = Annotated[bool, typer.Option("--ahead", help="Report it even if the date of the round is still to come.")]
+Next = Annotated[bool, typer.Option("--next", help="Also open the next round, and show its arm.")]
 Arm = Annotated[list[str], typer.Argument(metavar="[EXPERIMENT] ARM", help="The name of the arm.")]
 Window = Annotated[str | None, typer.Option(help='No effect lasts longer than this: "7 days", "2 weeks".')]
 HalfLife = Annotated[
@@ -122,18 +126,21 @@ def report(words: Sequence[str]) -> tuple[str | None, int, float | None]:
     experiment, (number, total) = split(words, "ROUND TOTAL")
     if not (number.isascii() and number.isdigit()) or len(number) > 18 or int(number) < 1:
         raise InvalidArgument(f"ROUND must be a whole number, at least 1, but got {shown(number)}")
-    return experiment, int(number), None if total.lower() == MISSING else _finite(total)
+    name = f"TOTAL (or the word {MISSING})"
+    return experiment, int(number), None if total.lower() == MISSING else totals.number(name, total)
 
 
-def _finite(text: str) -> float:
-    """Return a finite number given as ASCII text without underscores."""
+def text_of(name: str) -> str:
+    """Return the text of a file of totals; "-" is standard input."""
+    if name == "-":
+        raw = sys.stdin.buffer.read(totals.MOST_TEXT + 1)
+    else:
+        with Path(name).open("rb") as file:
+            raw = file.read(totals.MOST_TEXT + 1)
     try:
-        number = float(text) if text.isascii() and "_" not in text else math.nan
-    except ValueError:
-        number = math.nan
-    if not math.isfinite(number):
-        raise InvalidArgument(f"TOTAL must be a finite number or the word {MISSING}, but got {shown(text)}")
-    return number
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InvalidArgument(f"FILE must be UTF-8 text, but byte {error.start} is not") from None
 
 
 def duration(text: str) -> str | float:

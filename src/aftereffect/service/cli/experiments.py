@@ -114,25 +114,49 @@ def ask(
 
 
 def tell(
-    reported: args.Reported, unit: args.Unit = None, store: Store = DEFAULT_STORE, form: Form = Format.TABLE
+    reported: args.Reported,
+    unit: args.Unit = None,
+    next_round: args.Next = False,
+    ahead: args.Ahead = False,
+    store: Store = DEFAULT_STORE,
+    form: Form = Format.TABLE,
 ) -> None:
     """Report the total of a round, or that it is missing. Repeating the same report has no effect."""
-    _report("tell", reported, unit, store, form)
+    with exit_on_error(form):
+        experiment, number, total = args.report(reported)
+    with opened(store, form) as service:
+        found = service.tell(chosen(service, experiment), number, total, unit, ahead=ahead, next=next_round)
+        show(form, found.data, output.report(found, experiment, unit))
+
+
+def upload(
+    words: Annotated[list[str], typer.Argument(metavar="[EXPERIMENT] FILE", help="A CSV file; - is standard input.")],
+    next_round: args.Next = False,
+    ahead: args.Ahead = False,
+    store: Store = DEFAULT_STORE,
+    form: Form = Format.TABLE,
+) -> None:
+    """Report several rounds from a CSV file, all or none.
+
+    Columns: total, and round or date, unit, arm where needed; without names, one total per line, from the open round
+    on. A round that is not open yet is opened; its arm must be given unless it plays that of the latest round.
+    """
+    with exit_on_error(form):
+        experiment, (name,) = args.split(words, "FILE")
+        text = args.text_of(name)
+    with opened(store, form) as service:
+        found = service.tell_many(chosen(service, experiment), csv=text, ahead=ahead, next=next_round)
+        show(form, found.data, output.reports(found, experiment))
 
 
 def amend(
     reported: args.Reported, unit: args.Unit = None, store: Store = DEFAULT_STORE, form: Form = Format.TABLE
 ) -> None:
     """Correct a total, or report a late one, while the block of its round is open."""
-    _report("amend", reported, unit, store, form)
-
-
-def _report(verb: str, reported: list[str], unit: str | None, store: str, form: Format) -> None:
     with exit_on_error(form):
         experiment, number, total = args.report(reported)
     with opened(store, form) as service:
-        send = service.tell if verb == "tell" else service.amend
-        found = send(chosen(service, experiment), number, total, unit)
+        found = service.amend(chosen(service, experiment), number, total, unit)
         show(form, found.data, output.report(found, experiment, unit))
 
 

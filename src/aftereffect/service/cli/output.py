@@ -23,7 +23,7 @@ import typer
 
 from aftereffect.core.errors import AftereffectError
 from aftereffect.service.errors import Refused
-from aftereffect.service.messages import KnownToken, Overview, Report, Summary, Turn, Verdict
+from aftereffect.service.messages import KnownToken, ManyReports, Overview, Report, Summary, Turn, Verdict
 
 DONE, UNEXPECTED, INVALID, NOT_FOUND, CONFLICT, UNAVAILABLE, CORRUPT = range(7)
 BY_CODE = {"corrupt": CORRUPT, "full": UNAVAILABLE}
@@ -189,10 +189,23 @@ def report(found: Report, experiment: str | None = None, unit: str | None = None
     lines = [f"Round {found.round}{who}: {taken}{' This repeats an earlier report.' if found.repeated else ''}"]
     if found.update:
         lines.append("  The block has ended and was learned from; the next ask draws a new arm.")
+    if found.next is not None:
+        return [*lines, *turn(found.next, experiment)]
     if found.state == "finished":
         return [*lines, f"The experiment is finished. Next: {command('status', experiment)}"]
     waiting = f"Round {found.open_round} is still open. " if found.open_round is not None else ""
     return [*lines, f"{waiting}Next: {command('ask', experiment)}"]
+
+
+def reports(found: ManyReports, experiment: str | None = None) -> list[str]:
+    """Return the lines for several reports: what was recorded, what is out of range, and the next round or command."""
+    first, last = found.items[0], found.items[-1]
+    many = f"{len(found.items)} reports of rounds {first.round} to {last.round} are recorded"
+    again = sum(one.repeated for one in found.items)
+    lines = [f"{many}{f', {again} of them repeat earlier ones' if again else ''}."]
+    lines += [f"Round {one.round} ({one.unit}): {one.warning}" for one in found.items if one.warning]
+    after = turn(found.next, experiment) if found.next else [f"Next: {command('ask', experiment)}"]
+    return [*lines, *after]
 
 
 def changed(view: Overview) -> list[str]:

@@ -9,11 +9,12 @@ import threading
 import urllib.parse
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from fastapi import APIRouter, Depends, Response
 
+from aftereffect.service import totals
 from aftereffect.service.dashboard import forms
 from aftereffect.service.dashboard.auth import Anyone, Manager, May, Open, PageRoute, Reader, manager, player, see_other
 from aftereffect.service.dashboard.charts import View
@@ -22,7 +23,7 @@ from aftereffect.service.dashboard.views import experiment_page, open_rows, page
 from aftereffect.service.errors import Refused, checked
 from aftereffect.service.experiment.commands import Amend, Ask, Away, Back, Command, Finish, Pause, Resume, Start, Tell
 from aftereffect.service.experiment.plan import plan
-from aftereffect.service.messages import Plan, TellItem
+from aftereffect.service.messages import Plan, Reports, TellItem
 from aftereffect.service.settings import checked_settings
 from aftereffect.service.store.store import Store
 
@@ -58,15 +59,20 @@ def _told(view: View, number: int, total: float | None, unit: str | None) -> Tel
 def tell(store: Store, view: View, form: Form) -> Orders:
     """Report the open round: field `total` if there is one unit, else `total-0`, `total-1` and so on."""
     number, units = _round(form), view["units"]
+    if len(units) == 1:
+        forms.require(form, {"total": f"Total of round {number:,}"})
     names = ["total"] if len(units) == 1 else [f"total-{i}" for i in range(len(units))]
     found: Orders = []
+    ahead = form.get("ahead") == "yes"
     for field, unit in zip(names, units, strict=True):
         text = form.get(field, "")
         if text.strip() or field == "total":
             with _about(field):
-                found.append((field, _told(view, number, forms.number("total", text), unit)))
+                told = _told(view, number, totals.number("total", text), unit)
+                found.append((field, told._replace(ahead=ahead)))
     if not found:
-        raise Refused("invalid", "at least one total must be given, but all are empty")
+        waiting = {f"total-{i}": row for i, row in enumerate(open_rows(store, view)) if row["status"] == "open"}
+        forms.require(form, {name: f"Total of unit {row['unit']}" for name, row in waiting.items()})
     return found
 
 
@@ -75,14 +81,16 @@ def missing(store: Store, view: View, form: Form) -> Orders:
     number = _round(form)
     if view["open_round"] != number:
         raise Refused("not_open", f"round must be the open one to be closed as missing, but got {number}")
-    return [("", Tell(number, None, row["unit"])) for row in open_rows(store, view) if row["status"] == "open"]
+    ahead = form.get("ahead") == "yes"
+    return [("", Tell(number, None, row["unit"], ahead)) for row in open_rows(store, view) if row["status"] == "open"]
 
 
 def amend(store: Store, view: View, form: Form) -> Orders:
     """Correct a reported round."""
     with _about("corrected"):
-        total = forms.number("total", form.get("corrected", ""))
-    return [("", Amend(*_told(view, _round(form), total, form.get("unit") or None)))]
+        forms.require(form, {"corrected": "Correct total"})
+        total = totals.number("total", form["corrected"])
+    return [("", Amend(*_told(view, _round(form), total, form.get("unit") or None)[:3]))]
 
 
 def arms(store: Store, view: View, form: Form) -> Orders:
@@ -103,6 +111,11 @@ def add_action(name: str, guard: Callable[..., May], orders: Command | Callable[
                 if isinstance(done, Refused):
                     with _about(field):
                         raise done
+            last = answers[-1] if answers else {}
+            if name in ("tell", "missing") and not isinstance(last, Refused) and last.get("open_round") is None:
+                # The report closed the round: show the next one at once.
+                with suppress(Refused):
+                    store.perform(experiment_id, Ask())
         except Refused as refusal:
             field = refusal.extra.get("field", "")
             return experiment_page(store, experiment_id, allowed, refusal=refusal, field=field, kept=form)
@@ -110,6 +123,21 @@ def add_action(name: str, guard: Callable[..., May], orders: Command | Callable[
         query: dict[str, Any] = {"told": reported[-1]} if reported else {"done": name}
         query |= {"unit": form["unit"]} if form.get("unit") else {}
         return see_other(path_of(experiment_id) + ("" if name == "ask" else f"?{urllib.parse.urlencode(query)}"))
+
+
+@router.post("/experiments/{experiment_id}/reports", dependencies=[Depends(player)])
+def reports(store: Open, experiment_id: str, allowed: Anyone, form: Fields) -> Response:
+    """Report several rounds, from lines of text or from a CSV file, all or none."""
+    text = form.get("file", "") or form.get("lines", "")
+    try:
+        forms.require({"lines": text}, {"lines": "Totals"})
+        given = {"csv": text, "ahead": form.get("ahead") == "yes", "next": True}
+        done = store.perform(experiment_id, totals.reports(checked(Reports, given, "the form")))
+    except Refused as refusal:
+        kept = {**form, "lines": text}
+        return experiment_page(store, experiment_id, allowed, refusal=refusal, field="lines", kept=kept)
+    query = {"told": done["items"][-1]["round"], "since": done["items"][0]["round"]}
+    return see_other(f"{path_of(experiment_id)}?{urllib.parse.urlencode(query)}")
 
 
 # The required scopes are those of the REST API.

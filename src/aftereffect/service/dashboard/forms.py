@@ -1,11 +1,13 @@
-"""Form fields: reads a urlencoded body strictly, and converts its strings to numbers and settings.
+"""Form fields: reads the body of a form strictly, and converts its strings to numbers and settings.
 
-Only the format of numbers and durations is checked here; the rules for experiments are in `settings.py`.
+Only the format of whole numbers and durations is checked here; the rules for experiments are in `settings.py`.
 """
 
 import re
 import urllib.parse
 from collections.abc import Mapping
+from email import message_from_bytes
+from email.policy import HTTP
 from typing import Annotated, Any
 
 from fastapi import Depends, Request
@@ -13,10 +15,10 @@ from fastapi import Depends, Request
 from aftereffect.core.checks import shown
 from aftereffect.service.api.body import read_body
 from aftereffect.service.errors import Refused
+from aftereffect.service.totals import number
 
 MOST_BYTES = 1 << 20
 MOST_FIELDS = 2_048
-_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,4})?", re.ASCII)
 _WHOLE = re.compile(r"[+-]?\d{1,30}", re.ASCII)
 
 BLANK = {
@@ -27,6 +29,12 @@ BLANK = {
 }
 """The initial values of the form for a new experiment."""
 
+REQUIRED = {
+    **{"name": "Name", "arms": "Arms", "length": "Length", "round_length": "One round lasts"},
+    **{"low": "Smallest effect of one action", "high": "Largest effect of one action"},
+}
+"""The fields that must not be empty, with their labels on the page."""
+
 _LENGTHS = ("max_delay", "window", "half_life", "carry_over", "exactly")
 _FIELDS = {name: name for name in BLANK} | dict.fromkeys(_LENGTHS, "length")
 
@@ -34,9 +42,11 @@ _FIELDS = {name: name for name in BLANK} | dict.fromkeys(_LENGTHS, "length")
 async def fields(request: Request) -> dict[str, str]:
     """Return the fields of a form; refuse a body that is not UTF-8 or has a field twice."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind != "application/x-www-form-urlencoded":
-        raise Refused("invalid", f"Content-Type must be application/x-www-form-urlencoded, but got {shown(kind)}")
+    if kind not in ("application/x-www-form-urlencoded", "multipart/form-data"):
+        raise Refused("invalid", f"Content-Type must be that of a form, but got {shown(kind)}")
     body = await read_body(request, MOST_BYTES, request.app.state.config.body_seconds)
+    if kind == "multipart/form-data":
+        return _parts(request.headers["content-type"], body)
     try:
         pairs = urllib.parse.parse_qsl(
             body.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=MOST_FIELDS
@@ -49,19 +59,23 @@ async def fields(request: Request) -> dict[str, str]:
     return found
 
 
-Fields = Annotated[dict[str, str], Depends(fields)]
-
-
-def number(name: str, text: str) -> float:
-    """Return a number written with a decimal point; refuse commas, which are ambiguous.
-
-    >>> number("total", " 8421.5 ")
-    8421.5
-    """
-    stripped = text.strip()
-    if not _NUMBER.fullmatch(stripped) or abs(found := float(stripped)) == float("inf"):
-        raise Refused("invalid", f"{name} must be a number like 8421 or 0.5, without commas, but got {shown(text)}")
+def _parts(kind: str, body: bytes) -> dict[str, str]:
+    """Return the fields of a form with a file; the file is read as text."""
+    message = message_from_bytes(b"Content-Type: " + kind.encode("latin-1") + b"\r\n\r\n" + body, policy=HTTP)
+    found: dict[str, str] = {}
+    for part in message.iter_parts():
+        name, content = part.get_param("name", "", "content-disposition"), part.get_payload(decode=True)
+        try:
+            text = content.decode("utf-8-sig") if isinstance(content, bytes) else ""
+        except UnicodeDecodeError:
+            raise Refused("invalid", "a file must be UTF-8 text, but is not: save it as CSV UTF-8") from None
+        if name in found or len(found) >= MOST_FIELDS:
+            raise Refused("invalid", "a form must have each field once, but one was sent twice")
+        found[str(name)] = text
     return found
+
+
+Fields = Annotated[dict[str, str], Depends(fields)]
 
 
 def whole(name: str, text: str) -> int:
@@ -84,9 +98,18 @@ def lines(text: str) -> list[str]:
     return [line.strip() for line in text.split("\n") if line.strip()]
 
 
+def require(given: Mapping[str, str], labels: Mapping[str, str]) -> None:
+    """Refuse a form with empty fields; name all of them by their labels."""
+    empty = [name for name in labels if not given.get(name, "").strip()]
+    if empty:
+        words = " and ".join([", ".join(labels[name] for name in empty[:-1]), labels[empty[-1]]]).removeprefix(" and ")
+        raise Refused("invalid", f"Please fill in {words}", fields=empty)
+
+
 def settings(form: Mapping[str, str]) -> dict[str, Any]:
     """Return the settings in the form for a new experiment, not validated yet."""
     given = {name: text.strip() for name, text in {**BLANK, **form}.items()}
+    require(given, REQUIRED)
     found: dict[str, Any] = {
         **{key: given[key] for key in ("name", "direction", "player", "out_of_range")},
         "arms": lines(given["arms"]),
@@ -130,9 +153,7 @@ def filled(view: Mapping[str, Any]) -> dict[str, str]:
 
 def _duration(name: str, text: str) -> float | str:
     """Return a duration: a number of days, or the text unchanged (such as "2 weeks")."""
-    if not text:
-        raise Refused("invalid", f"{name} must be given, but it is empty")
-    return float(text) if _NUMBER.fullmatch(text) else text
+    return number(name, text) if text[:1].isdigit() and not re.search("[a-z]", text, re.IGNORECASE) else text
 
 
 def field_of(refusal: Refused) -> str:

@@ -17,7 +17,7 @@ MESSAGES = {
     "corrected": "The corrected experiment is created. It has the rounds of the old one, which is finished.",
     "drafted": "The draft is saved.",
     "start": "The experiment is running.",
-    "missing": "The round is closed as missing.",
+    "missing": "The round is closed as missing; the next one is open.",
     "pause": "The experiment is paused.",
     "resume": "The experiment is running again.",
     "finish": "The experiment is finished.",
@@ -52,11 +52,18 @@ def experiment(
     before: Number = None,
     correct: Number = None,
     told: Number = None,
+    since: Number = None,
 ) -> Response:
     """Show one experiment."""
     message = MESSAGES.get(done, "")
     return views.experiment_page(
-        store, experiment_id, allowed, unit=unit, before=before, correct=correct, message=message, told=told
+        *(store, experiment_id, allowed),
+        unit=unit,
+        before=before,
+        correct=correct,
+        message=message,
+        told=told,
+        since=since,
     )
 
 

@@ -38,7 +38,7 @@ HEADERS = {
 LIST_LENGTH, TABLE_ROWS, TIMELINE_ROUNDS, TIMELINE_LANES, MOST_ROWS = 25, 30, 150, 12, 1000
 CHART_ROUNDS, CHART_ROWS = 2000, 20_000
 CHART_FIELDS = ("round", "unit", "arm", "total", "status", "block", "washin", "measured", "update", "date")
-MOST_SHARES, MOST_MEANS = 8, 20
+MOST_SHARES, MOST_MEANS, MOST_WARNINGS = 8, 20, 3
 SURE = {
     **{"clear": "almost certainly the best", "likely": "probably the best"},
     **{"open": "too close to call", "unknown": "too early to tell"},
@@ -183,7 +183,9 @@ def problem_of(refusal: Refused, field: str = "") -> Json:
     return {
         "title": "This was not accepted" if refusal.code == "invalid" else refusal.title,
         "detail": detail if detail.endswith((".", "!", "?")) else detail + ".",
-        "field": field,
+        "field": next(iter(refusal.extra.get("fields", ())), field),
+        "fields": refusal.extra.get("fields", [field]),
+        "ahead": refusal.code == "ahead",
     }
 
 
@@ -221,18 +223,19 @@ def experiment_page(
     correct: int | None = None,
     message: str = "",
     told: int | None = None,
+    since: int | None = None,
     refusal: Refused | None = None,
     field: str = "",
     kept: Mapping[str, str] | None = None,
 ) -> HTMLResponse:
     """Return an experiment's page.
 
-    told: the round that was just reported. refusal, field, kept: the error of a form, the field it is about, and all
-    values.
+    told: the round that was just reported; since: the first of several. refusal, field, kept: the error of a form, the
+    field it is about, and all values.
     """
     view, outside = store.experiment(experiment_id), False
     if told is not None:
-        message, outside = report_words(store, view, told)
+        message, outside = report_words(store, view, told if since is None else since, told)
     units = view["units"]
     shown_unit = unit if unit in units else units[0]
     rows, newer, older = table(store, view, before)
@@ -353,18 +356,28 @@ def certificate(guarantee: View) -> Json | None:
     }
 
 
-def report_words(store: Store, view: View, number: int) -> tuple[str, bool]:
-    """Return how the reports of a round were recorded, and whether one of them is out of range."""
+def report_words(store: Store, view: View, first: int, last: int) -> tuple[str, bool]:
+    """Return how the reports of some rounds were recorded, the next arm, and whether a total is out of range."""
     settings = checked(Design, {name: view[name] for name in ("arms", "low", "high", "max_delay")})
-    rows = _between(store, view, number, number)
-    names = {row["unit"]: f" ({row['unit']})" if len(rows) > 1 else "" for row in rows}
+    rows, several = _between(store, view, first, last), len(view["units"]) > 1
     outside = [row for row in rows if row["status"] in ("void", "clipped")]
-    words = [f"Round {number:,}{names[row['unit']]}: {warning(row, settings)}" for row in outside]
+    words = []
+    for row in outside[:MOST_WARNINGS]:
+        where = f"{row['round']:,} ({row['unit']})" if several else f"{row['round']:,}"
+        words.append(f"Round {where}: {warning(row, settings)}")
+    if len(outside) > MOST_WARNINGS:
+        words.append(f"The same holds for {counted(len(outside) - MOST_WARNINGS, 'other total')}.")
     told = [row for row in rows if row["status"] == "reported"]
     if len(rows) == 1 and told:
-        words.append(f"Round {number:,}: {exact(told[0]['total'])} is recorded for {told[0]['arm']}.")
+        words.append(f"Round {last:,}: {exact(told[0]['total'])} is recorded for {told[0]['arm']}.")
+    elif told and first == last:
+        words.append(f"Round {last:,}: {len(told)} of {counted(len(rows), 'total')} recorded.")
     elif told:
-        words.append(f"Round {number:,}: {len(told)} of {counted(len(rows), 'total')} recorded.")
+        words.append(f"Rounds {first:,} to {last:,}: {counted(len(told), 'total')} recorded.")
+    if view["open_round"] is not None and view["open_round"] > last and not several:
+        (row,) = open_rows(store, view)
+        when = f" on {row['date']}" if row["date"] else ""
+        words.append(f"Next, round {row['round']:,}{when}: play {row['arm']}.")
     return " ".join(words), bool(outside)
 
 

@@ -26,11 +26,30 @@ class Ask(NamedTuple):
 
 
 class Tell(NamedTuple):
-    """Report the total of a round; None closes it as missing."""
+    """Report the total of a round; None closes it as missing. ahead: even before the date of the round."""
 
     round: int
     total: float | None
     unit: str | None = None
+    ahead: bool = True
+
+
+class Reported(NamedTuple):
+    """One of several reports; `messages.ReportItem`."""
+
+    total: float | None
+    round: int | None = None
+    date: str | None = None
+    unit: str | None = None
+    arm: str | None = None
+
+
+class Reports(NamedTuple):
+    """Report several rounds in order, all or none; `Experiment.report` makes it asks and tells, which are logged."""
+
+    items: Sequence[Reported]
+    ahead: bool = True
+    next: bool = False
 
 
 class Amend(NamedTuple):
@@ -90,12 +109,12 @@ def from_event(event: Mapping[str, Any]) -> Command:
     """Return the command that produced a stored event.
 
     >>> from_event({"kind": "tell", "round": 3, "unit": "1", "body": {"total": 0.5, "status": "reported"}})
-    Tell(round=3, total=0.5, unit='1')
+    Tell(round=3, total=0.5, unit='1', ahead=True)
     """
     kind = KINDS.get(event["kind"])
     if kind is None:
         raise Corrupt(f"kind must be one of {', '.join(KINDS)}, but got {event['kind']!r}")
-    names = [name for name in kind._fields if name != "was"]
+    names = [name for name in kind._fields if name not in ("was", "ahead")]
     command: Command = kind(*(event[name] if name in ("round", "unit") else event["body"][name] for name in names))
     return command
 

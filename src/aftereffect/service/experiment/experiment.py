@@ -10,7 +10,7 @@ open round, with units that have no report as missing. Corrections are accepted 
 round is open. Repeating a command that has already taken effect changes nothing.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from aftereffect.core.checks import shown
@@ -26,11 +26,24 @@ from aftereffect.service.experiment.commands import (
     Finish,
     Inherit,
     Pause,
+    Reported,
+    Reports,
     Resume,
     Start,
     Tell,
 )
-from aftereffect.service.experiment.round import CLIPPED, MISSING, OPEN, ROW, VOID, Round, Row, days_between, warning
+from aftereffect.service.experiment.round import (
+    CLIPPED,
+    MISSING,
+    OPEN,
+    ROW,
+    VOID,
+    Round,
+    Row,
+    date_of,
+    days_between,
+    warning,
+)
 from aftereffect.service.experiment.state import State, fingerprint
 from aftereffect.service.experiment.view import view
 from aftereffect.service.settings import ExperimentSettings, checked_settings
@@ -144,6 +157,59 @@ class Experiment:
             raise Corrupt(f"a replayed event must equal the stored one, but {_difference(done.event, event)}")
         return done.rows
 
+    def report(self, reports: Reports, at: str, recall: Callable[[Command], Row | None]) -> Iterator[Done]:
+        """Carry out several reports, and yield the results of the asks and tells; raise Refused at the first fault.
+
+        To take all or none, try it on a copy first. recall: returns the row that `forgotten` asks for.
+        """
+        known, before = self.last, self._now.recent.rounds.get(self.last)
+        for place, item in enumerate(reports.items, 1):
+            try:
+                u = self._unit(item.unit)
+                number = self._number(item, u)
+                if number == self.last + 1 and self._now.open is None:
+                    yield self._ask(Ask(), at)
+                command = Tell(number, item.total, item.unit, reports.ahead)
+                played, row = self._opened(number), recall(command)
+                arm = row["arm"] if row is not None else None if played is None else self.settings.arms[played.arms[u]]
+                if item.arm is not None and arm != item.arm:
+                    rule = f"arm must be {arm!r}, which this round was to play"
+                    raise Refused("conflict", f"{rule}, but got {shown(item.arm)}: another arm cannot be reported")
+                same = before is not None and played is not None and before.arms[u] == played.arms[u]
+                if item.arm is None and number > known and not same:
+                    told = "no round had been opened" if before is None else f"round {known} played another arm"
+                    detail = f"arm must be given if a report comes before its round is opened and {told}"
+                    raise Refused("conflict", f"{detail}, but it is missing: this round was to play {arm!r}")
+                yield self.do(command, at, row)
+            except Refused as refusal:
+                raise Refused(refusal.code, f"report {place}: {refusal.detail}", **refusal.extra, place=place) from None
+        if reports.next and self.phase == "running" and self._now.open is None:
+            yield self._ask(Ask(), at)
+
+    def _number(self, item: Reported, u: int) -> int:
+        """Return the number of the round that a report is about."""
+        now, settings = self._now, self.settings
+        number = item.round
+        if number is None and item.date is None:
+            waits = now.open is not None and now.open.reports[u].status == OPEN
+            number = now.last if waits else now.last + 1
+        elif number is None:
+            dated = {t: played.date for t, played in now.recent.rounds.items()}
+            if settings.start_date is not None:
+                day = days_between(settings.start_date, item.date or "") - now.shift
+                near = int(day / settings.round_length) + 1
+                dates = {t: date_of(settings, t, "", now.shift) for t in range(max(near - 1, 1), near + 2)}
+                dated = dates | dated
+            found = [t for t, date in dated.items() if date == item.date]
+            if len(found) != 1:
+                how = "none has it" if not found else f"{len(found)} have it"
+                raise Refused("invalid", f"date must be that of one round, but got {item.date} and {how}; give rounds")
+            number = found[0]
+        if number > now.last + (now.open is None):
+            latest = f"round {now.last} is open" if now.open is not None else f"the next is {now.last + 1}"
+            raise Refused("not_open", f"rounds must be reported in order, but got {number} and {latest}", round=number)
+        return number
+
     def _ask(self, command: Ask, at: str) -> Done:
         """Answer with the arm of a unit; by default with that of the first unit without a report, and with all arms."""
         now = self._now
@@ -179,6 +245,9 @@ class Experiment:
         played = self._opened(command.round)
         if played is None or played is not now.open or played.reports[u].status != OPEN:
             return self._tell_again(command, self._row(command.round, u, recalled))
+        if not command.ahead and self.settings.start_date is not None and (played.date or "") > at[:10]:
+            detail = f"round {command.round} has the date {played.date}, but today is {at[:10]}: report it later, or"
+            raise Refused("ahead", f"{detail} confirm that it is meant", round=command.round, date=played.date)
         status = now.record(played, u, total, at)
         body: dict[str, Any] = {"total": total, "status": status, "closed": now.waiting == 0}
         if now.waiting == 0:

@@ -30,7 +30,8 @@ from sqlalchemy import Connection, Engine, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from aftereffect.service.errors import Corrupt, Refused
-from aftereffect.service.experiment.commands import Command, Finish, inherit
+from aftereffect.service.experiment.commands import Command, Finish, Reports, inherit
+from aftereffect.service.experiment.experiment import Experiment
 from aftereffect.service.messages import is_id
 from aftereffect.service.settings import ExperimentSettings
 from aftereffect.service.store import event_log, schema
@@ -68,7 +69,7 @@ class Work(NamedTuple):
     act: Callable[[Connection], dict[str, Any]]
 
 
-Action = Command | Creation | Work
+Action = Command | Reports | Creation | Work
 Item = tuple[str, Action]
 
 
@@ -314,6 +315,8 @@ class Writer:
                     changes.add(source, source.experiment.do(Finish(), batch.at))
                 return loaded.view()
             loaded = self._get(batch, identity)
+            if isinstance(command, Reports):
+                return self._report(batch, loaded, command)
             forgotten = loaded.experiment.forgotten(command)
             recalled = None if forgotten is None else changes.row(batch.reading, loaded, *forgotten)
             done = loaded.experiment.do(command, batch.at, recalled)
@@ -326,6 +329,23 @@ class Writer:
         except Exception as error:
             self._loaded.pop(identity, None)
             raise _Fault(f"the command failed: {type(error).__name__}") from error
+
+    def _report(self, batch: _Batch, loaded: Loaded, command: Reports) -> Answer:
+        """Carry out several reports, after a trial on a copy; a refusal leaves everything as it was."""
+        trial = Experiment.from_state(loaded.experiment.state())
+        for experiment in (trial, loaded.experiment):
+
+            def recall(step: Command, experiment: Experiment = experiment) -> dict[str, Any] | None:
+                forgotten = experiment.forgotten(step)
+                return None if forgotten is None else batch.changes.row(batch.reading, loaded, *forgotten)
+
+            answers = []
+            for done in experiment.report(command, batch.at, recall):
+                answers.append({"experiment": loaded.id, **done.answer})
+                if experiment is loaded.experiment:
+                    batch.changes.add(loaded, done)
+        told = [answer for answer in answers if "repeated" in answer]
+        return {"experiment": loaded.id, "items": told, "next": answers[-1] if answers[-1] is not told[-1] else None}
 
     def _get(self, batch: _Batch, identity: str) -> Loaded:
         """Return an experiment from memory, or load it; raise Refused if it cannot be loaded."""

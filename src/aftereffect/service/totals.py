@@ -1,0 +1,145 @@
+"""Totals as people write them: numbers with separators, and several reports as lines or as a CSV file.
+
+A point is a decimal point. A comma is understood where it can mean one thing only (12,5 or 1,234,567 or 8.421,50);
+where it can mean two (8,421), the number is refused, unless other numbers of the same file show what is meant.
+"""
+
+import csv
+import re
+from collections.abc import Iterator
+
+from aftereffect.core.checks import shown
+from aftereffect.service import messages
+from aftereffect.service.errors import Refused, checked
+from aftereffect.service.experiment.commands import Reported, Reports
+from aftereffect.service.messages import MOST_ITEMS
+
+MISSING = "missing"
+MOST_TEXT = 1 << 20
+"""The maximum number of characters of a file."""
+COLUMNS = {"round": "round", "date": "date", "day": "date", "unit": "unit", "arm": "arm", "total": "total"}
+_PLAIN = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,4})?", re.ASCII)
+_SPACED = re.compile(r"([+-]?\d{1,3})((?:[ \u00a0\u202f'\u2019]\d{3})+)((?:[.,]\d*)?)", re.ASCII)
+_TWICE = re.compile(r"([+-]?[1-9]\d{0,2})([.,])(\d{3})", re.ASCII)
+"""A number whose separator can be that of thousands or that of decimals."""
+# The decimal separator that a number with a comma, or with several points, must have.
+_FORMS = {
+    ".": re.compile(r"[+-]?\d{1,3}(,\d{3})+\.\d*|[+-]?\d{1,3}(,\d{3}){2,}", re.ASCII),
+    ",": re.compile(r"[+-]?\d{1,3}(\.\d{3})+,\d*|[+-]?\d{1,3}(\.\d{3}){2,}|[+-]?\d*,\d+", re.ASCII),
+}
+
+
+def decimal_of(text: str) -> str | None:
+    """Return the decimal separator that a number shows; None if it shows none, or could mean two numbers.
+
+    >>> decimal_of("8.421,50"), decimal_of("12,5"), decimal_of("1,234,567"), decimal_of("8,421"), decimal_of("8421")
+    (',', ',', '.', None, None)
+    """
+    bare = text.strip()
+    if _TWICE.fullmatch(bare):
+        return None
+    found = next((mark for mark, form in _FORMS.items() if form.fullmatch(bare)), None)
+    return "." if found is None and _PLAIN.fullmatch(bare) and "." in bare else found
+
+
+def number(name: str, text: str, decimal: str | None = None) -> float:
+    """Return a number as people write it. decimal: the decimal separator, where it is known from other numbers.
+
+    >>> number("total", " 8421.5 "), number("total", "8 421,50"), number("total", "1,234.5")
+    (8421.5, 8421.5, 1234.5)
+    >>> number("total", "8,421", decimal=".")
+    8421.0
+    """
+    bare = text.strip()
+    if spaced := _SPACED.fullmatch(bare):
+        bare = spaced[1] + re.sub(r"\D", "", spaced[2]) + spaced[3].replace(",", ".")
+    elif twice := _TWICE.fullmatch(bare):
+        if decimal is None and twice[2] == ",":
+            both = f"{twice[1]}{twice[3]} or {twice[1]}.{twice[3]}"
+            raise Refused("invalid", f"{name} must be a number like 8421 or 0.5, but {shown(text)} can mean {both}")
+        bare = twice[1] + ("." if twice[2] == (decimal or ".") else "") + twice[3]
+    elif mark := decimal_of(bare):
+        bare = bare.replace("," if mark == "." else ".", "").replace(",", ".")
+    if not _PLAIN.fullmatch(bare) or abs(found := float(bare)) == float("inf"):
+        raise Refused("invalid", f"{name} must be a number like 8421 or 0.5, but got {shown(text)}")
+    return found
+
+
+def read(text: str) -> tuple[list[dict[str, str]], str]:
+    """Return the rows of a CSV file (the cells of the known columns, by name) and the mark that separates its cells.
+
+    The first line may have the names of columns: total, and round or date, unit, arm; others are ignored. Cells are
+    separated by semicolons, tabs or, if there are names, by commas. Without names, the last cell of a line is its
+    total, one before it the round or the date.
+
+    >>> read("date;total\\n2026-03-02;31,5\\n")
+    ([{'date': '2026-03-02', 'total': '31,5'}], ';')
+    >>> read("31.5\\n28\\n")[0]
+    [{'total': '31.5'}, {'total': '28'}]
+    """
+    if len(text) > MOST_TEXT:
+        raise Refused("too_large", f"a file must have at most {MOST_TEXT:,} characters, but has {len(text):,}")
+    raw = [line for line in text.lstrip("\ufeff").splitlines() if line.strip(" \t;,")]
+    first = raw[0] if raw else ""
+    mark = next((mark for mark in ";\t," if mark in first), "")
+    named = "total" in (cell.strip(' "').lower() for cell in first.split(mark or None))
+    if not named and mark == ",":
+        mark = ""
+        begun = [line.partition(",")[0].strip() for line in raw]
+        if len(raw) > 1 and all(each.isdigit() for each in begun) and int(begun[0]) + 1 == int(begun[1]):
+            words = f"{shown(first.strip())} can be a number, or a round and its total"
+            raise Refused("invalid", f"the first line must name the columns, such as round,total, because {words}")
+    try:
+        lines = list(csv.reader(raw, delimiter=mark)) if mark else [[line] for line in raw]
+    except csv.Error as error:
+        raise Refused("invalid", f"the file must be CSV, but {error}") from None
+    names = [COLUMNS.get(cell.strip().lower(), "") for cell in lines[0]] if named else ["total"]
+    if not named and mark:
+        names = ["round" if lines[0][0].strip().isdigit() else "date", "total"]
+    known = [name for name in names if name]
+    if len({*known}) < len(known):
+        raise Refused("invalid", f"the file must have each column once, but has {', '.join(known)}")
+    rows = []
+    for place, line in enumerate(lines[named:], 1):
+        if any(cell.strip() for cell in line[len(names) :]):
+            detail = f"line {place} of the totals must have {len(names)} cells, but has {len(line)}"
+            raise Refused("invalid", f"{detail}; a number with a comma must be in quotes, or cells be separated by ;")
+        rows.append({name: cell.strip() for name, cell in zip(names, line, strict=False) if name})
+    # A list of days to come may have been written already.
+    while rows and not rows[-1].get("total"):
+        rows.pop()
+    if not rows or len(rows) > MOST_ITEMS:
+        raise Refused("invalid", f"the file must have 1 to {MOST_ITEMS:,} totals, but has {len(rows):,}")
+    return rows, mark
+
+
+def reports(given: messages.Reports) -> Reports:
+    """Return the command for several reports, given as items or as the text of a CSV file."""
+    if (given.items is None) == (given.csv is None):
+        raise Refused("invalid", "exactly one of items and csv must be given, but got both or none")
+    items = list(_items(given.csv)) if given.csv is not None else given.items or ()
+    found = [Reported(item.total, item.round, item.date, item.unit, item.arm) for item in items]
+    return Reports(found, given.ahead, given.next)
+
+
+def _items(text: str) -> Iterator[messages.ReportItem]:
+    rows, separator = read(text)
+    marks = {mark for mark in (decimal_of(row.get("total", "")) for row in rows) if mark}
+    if len(marks) > 1:
+        raise Refused("invalid", "the file must use one decimal separator, but has numbers with a point and a comma")
+    decimal = next(iter(marks), None)
+    for place, row in enumerate(rows, 1):
+        written, name = row.get("total", ""), f"report {place}: total"
+        if not written:
+            raise Refused("invalid", f"{name} must be a number or the word {MISSING}, but it is empty")
+        if decimal is None and separator == ";" and (twice := _TWICE.fullmatch(written)):
+            # Where semicolons separate cells, a point often separates thousands.
+            both = f"{twice[1]}{twice[3]} or {twice[1]}.{twice[3]}"
+            raise Refused("invalid", f"{name} must be a number like 8421 or 0.5, but {shown(written)} can mean {both}")
+        found: dict[str, object] = {key: cell for key, cell in row.items() if cell}
+        found["total"] = None if written.lower() == MISSING else number(name, written, decimal)
+        if "round" in found:
+            if not re.fullmatch(r"[0-9]{1,18}", row["round"], re.ASCII):
+                raise Refused("invalid", f"report {place}: round must be a whole number, but got {shown(row['round'])}")
+            found["round"] = int(row["round"])
+        yield checked(messages.ReportItem, found, f"report {place}")
