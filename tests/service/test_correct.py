@@ -202,7 +202,7 @@ def test_the_page_says_that_a_total_is_void_and_offers_the_correction(call):
     given = {**fields, "arms": "letter\r\nemail", "units": "", "carry": "rounds", "high": "100", "draft": ""}
     sent = post(call, "/experiments/new", given)
     new = call.store.experiment(identity(sent.headers["location"].partition("?")[0]))
-    assert (new["high"], new["round"], new["counts"]["void"], new["seed"]) == (100.0, 1, 0, 7)
+    assert (new["high"], new["round"], new["counts"]["void"], new["seed"]) == (100.0, 2, 0, 7)
     assert "It has the rounds of the old one" in get(call, sent.headers["location"]).words
     refused = post(call, "/experiments/new", {**given, "once": "x", "arms": "a\r\nb"})
     assert "Arms must include all that were played" in Page(refused.text).words
