@@ -20,6 +20,7 @@ simulator interprets the kernels without a GPU, slowly: for tests.
 
 import functools
 import importlib
+import math
 import threading
 import weakref
 from typing import Any
@@ -29,6 +30,7 @@ import numpy as np
 from numba import config, cuda
 
 from aftereffect.core import jit, kernel, random
+from aftereffect.core.checks import FloatArray
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.core.kernel import FloatState, WordState
 from aftereffect.engines.blocks import DUE, LANE, PLACE, UPDATES, begin_run, end_block, record
@@ -45,8 +47,8 @@ TILES, CHUNK = 4096, 32
 AHEAD = 16
 # Runs to a wave, and waves on the GPU at a time.
 WAVE, WAVES = 1 << 15, 8
-# A block of threads may have so much shared memory.
-SHARED = 48 << 10
+# A block of threads may have so much shared memory, and each of as many threads as there are registers for so much.
+SHARED, EACH = 48 << 10, 440
 # Rounds are 32-bit numbers where they are drawn ahead.
 LONGEST = 1 << 30
 # Memory left for the driver and what numba allocates itself.
@@ -54,9 +56,9 @@ SPARE = 256 << 20
 # A quotient by so large a number is 0.
 MOST = 1e300
 
-# D and W on the GPU and D at the checkpoints, with the player's d and the checkpoints.
-_tables: "weakref.WeakKeyDictionary[Losses, tuple[tuple[int, bytes], Any, Any]]" = weakref.WeakKeyDictionary()
-# numba's records of the GPU's memory are not made for threads.
+# What `fill_tables` returned, with the player's d and the checkpoints.
+_tables: "weakref.WeakKeyDictionary[Losses, tuple[Any, tuple[Any, ...], FloatArray]]" = weakref.WeakKeyDictionary()
+# A kernel is compiled when it is first launched: by one thread at a time.
 _lock = threading.Lock()
 # To free memory is to wait for all that runs on the GPU: let numba do so seldom. A few runs are no reason to warn.
 config.CUDA_DEALLOCS_COUNT, config.CUDA_LOW_OCCUPANCY_WARNINGS = 1000, 0
@@ -70,10 +72,12 @@ def simulate_cuda(plan: Plan, player: Any) -> Outcome:
     losses, n_arms, points = plan.losses, plan.losses.n_arms, len(plan.checkpoints)
     window = kernel.BLOCKS[type(player)].window(player)
     size = kernel.BANDITS[type(player.base)].size(n_arms)
-    # The losses, D and W, and the charges at the checkpoints; for a run its coins and arms, its updates, its curves,
-    # and its base's state if requested.
-    given = sum(part.nbytes for part in losses.params if isinstance(part, np.ndarray))
-    taken = given + 8 * n_arms * (2 * (losses.horizon + 1) + points * (losses.max_delay + 1))
+    tile = max(-(-losses.horizon // TILES), losses.max_delay + window, CHUNK)
+    scratch = 2 * losses.max_delay + 1 + window + 3 * CHUNK, -(-losses.horizon // tile) * n_arms
+    # The losses, the memory to fill D and W, these, and the charges at the checkpoints; for a run its coins and arms, its
+    # updates, its curves, and its base's state if requested.
+    taken = sum(part.nbytes for part in losses.params if isinstance(part, np.ndarray)) + 8 * math.prod(scratch)
+    taken += 8 * n_arms * (2 * (losses.horizon + 1) + points * (losses.max_delay + 1))
     wave = room(taken) // (WAVES * (64 + 8 + 16 * points + (8 * size if plan.states else 0)))
     if wave < 1 or losses.horizon > LONGEST:
         raise InvalidArgument(
@@ -82,15 +86,10 @@ def simulate_cuda(plan: Plan, player: Any) -> Outcome:
         )
     wave = min(wave, plan.runs, WAVE)
     stream = cuda.stream()
-    rows, paid = fill_tables(plan, window, stream)
-    owed = prepare_owed(losses, plan.checkpoints, plan.threads)
-    sums = paid.copy_to_host(stream=stream)
-    stream.synchronize()
-    sums -= owed[:, -1]
+    tables, sums = fill_tables(plan, window, tile, scratch, stream)
     function, threads = play_function(n_arms, size, window == 0)
     play = compiled(function, player, max_registers=REGISTERS)
-    arrays = (plan.checkpoints, sums, owed, plan.gaps)
-    world = on_gpu(player, stream), losses.horizon, rows, *on_gpu(arrays, stream)
+    world = on_gpu(player, stream), losses.horizon, *tables
     stream.synchronize()
     outcome = Outcome(
         np.empty((plan.runs, points)),
@@ -105,13 +104,12 @@ def simulate_cuda(plan: Plan, player: Any) -> Outcome:
     def launch(first: int) -> tuple[slice, Any, list[Any]]:
         part, flow = slice(first, min(first + wave, plan.runs)), cuda.stream()
         count = part.stop - first
-        words = random.streams(plan.seed, plan.first_run + first, count)
+        words = on_gpu(random.streams(plan.seed, plan.first_run + first, count), flow)
+        updates = cuda.device_array(count, np.int64, stream=flow)
+        curves = [cuda.device_array((count, points), np.float64, stream=flow) for _ in range(2)]
+        states = cuda.device_array((count if plan.states else 0, size), np.float64, stream=flow)
         with _lock:
-            given = cuda.to_device(words, flow)
-            updates = cuda.device_array(count, np.int64, stream=flow)
-            curves = [cuda.device_array((count, points), np.float64, stream=flow) for _ in range(2)]
-            states = cuda.device_array((count if plan.states else 0, size), np.float64, stream=flow)
-            play[-(-count // threads), threads, flow](*world, given, updates, *curves, states)
+            play[-(-count // threads), threads, flow](*world, words, updates, *curves, states)
         return part, flow, [updates, *curves, states]
 
     def fetch(part: slice, flow: Any, found: list[Any]) -> None:
@@ -119,8 +117,7 @@ def simulate_cuda(plan: Plan, player: Any) -> Outcome:
             if array is not None:
                 device.copy_to_host(array[part], flow)
         flow.synchronize()
-        with _lock:
-            found.clear()
+        found.clear()
         plan.advanced((part.stop - part.start) * losses.horizon)
 
     waves = [launch(first) for first in range(0, min(plan.runs, WAVES * wave), wave)]
@@ -155,10 +152,7 @@ def on_gpu(value: Any, stream: Any) -> Any:
         return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
     if not isinstance(value, np.ndarray):
         return value
-    with _lock:
-        array = cuda.device_array(value.shape, value.dtype, stream=stream)
-    array.copy_to_device(value, stream)
-    return array
+    return cuda.to_device(value, stream)
 
 
 def compiled(function: Any, params: Any, **options: Any) -> Any:
@@ -167,34 +161,39 @@ def compiled(function: Any, params: Any, **options: Any) -> Any:
         return cuda.jit(function)
     with _lock:
         register_quotient()
-        return jit.compiled(function, params, decorator=cuda.jit, options=options)
+    return jit.compiled(function, params, decorator=cuda.jit, options=options)
 
 
-def fill_tables(plan: Plan, window: int, stream: Any) -> tuple[Any, Any]:
-    """Return D and W on the GPU, rows[t, arm, 0 or 1], and D at the checkpoints; they are kept with the losses.
+def fill_tables(
+    plan: Plan, window: int, tile: int, scratch: tuple[int, int], stream: Any
+) -> tuple[tuple[Any, ...], FloatArray]:
+    """Return the arrays on the GPU that all runs look up, and A, the sums up to the checkpoints, also on the CPU.
 
-    Rounds are divided into tiles, a thread for each and each arm. Where a block reads many rows, an arm's rounds are
-    adjacent in memory.
+    They are D and W as rows[t, arm, 0 or 1], the checkpoints, A, O and the gaps, and are kept with the losses. Rounds
+    are divided into tiles, a thread for each tile and arm, with its column of memory of the shape `scratch`. Where a
+    block reads many rows, an arm's rounds are adjacent.
     """
     losses, key = plan.losses, (window, plan.checkpoints.tobytes())
     known = _tables.get(losses)
     if known is not None and known[0] == key:
         return known[1:]
-    delay, n_arms = losses.max_delay, losses.n_arms
-    tile = max(-(-losses.horizon // TILES), delay + window, CHUNK)
-    many = -(-losses.horizon // tile) * n_arms
+    n_arms, many = losses.n_arms, scratch[1]
     fill, join = compiled(fill_tile, losses.params), compiled(join_tile, ())
-    params, checkpoints = on_gpu((losses.params, plan.checkpoints), stream)
+    params, checkpoints, gaps = on_gpu((losses.params, plan.checkpoints, plan.gaps), stream)
+    rows = cuda.device_array((losses.horizon + 1, n_arms, 2), order="C" if window else "F", stream=stream)
+    memory = cuda.device_array(scratch, stream=stream)
+    carry = cuda.device_array((many, 2), stream=stream)
+    paid = cuda.device_array((len(plan.checkpoints), n_arms), stream=stream)
     with _lock:
-        rows = cuda.device_array((losses.horizon + 1, n_arms, 2), order="C" if window else "F", stream=stream)
-        scratch = cuda.device_array((2 * delay + 1 + window + 3 * CHUNK, many), stream=stream)
-        carry = cuda.device_array((many, 2), stream=stream)
-        paid = cuda.device_array((len(plan.checkpoints), n_arms), stream=stream)
-        fill[-(-many // 64), 64, stream](params, delay, window, tile, scratch, carry, rows)
+        fill[-(-many // 64), 64, stream](params, losses.max_delay, window, tile, memory, carry, rows)
         join[-(-many // 64), 64, stream](tile, carry, checkpoints, paid, rows)
-        del params, checkpoints, scratch, carry
-    _tables[losses] = key, rows, paid
-    return rows, paid
+    # Meanwhile on the CPU.
+    owed = prepare_owed(losses, plan.checkpoints, plan.threads)
+    sums = paid.copy_to_host(stream=stream)
+    stream.synchronize()
+    sums -= owed[:, -1]
+    _tables[losses] = key, (rows, checkpoints, *on_gpu((sums, owed), stream), gaps), sums
+    return _tables[losses][1:]
 
 
 def fill_tile(params: Any, delay: int, window: int, tile: int, scratch: Any, carry: Any, rows: Any) -> None:
@@ -303,7 +302,8 @@ def play_function(n_arms: int, size: int, strided: bool) -> tuple[Any, int]:
     """
     # Odd numbers, so that threads use different banks.
     stride, row = size | 1, AHEAD + 1
-    own = 8 * stride + 4 * row
+    within = 8 * stride + 4 * row <= EACH
+    own = 8 * stride + (4 * row if within else 0)
     threads = next((many for many in (128, 64) if own * many <= SHARED), 32)
     shared = own * threads <= SHARED
 
@@ -332,7 +332,10 @@ def play_function(n_arms: int, size: int, strided: bool) -> tuple[Any, int]:
             return
         lane = cuda.local.array(LANE, np.float64)
         own = cuda.local.array((2, 4), np.uint64)
-        ends = cuda.shared.array((threads, row), np.int32)[cuda.threadIdx.x, :AHEAD]
+        if within:
+            ends = cuda.shared.array((threads, row), np.int32)[cuda.threadIdx.x, :AHEAD]
+        else:
+            ends = cuda.local.array(AHEAD, np.int32)
         lengths = cuda.local.array(AHEAD, np.int32)
         for i in range(LANE):
             lane[i] = 0.0
