@@ -34,7 +34,8 @@ class Certificate(NamedTuple):
     informative: whether value is below trivial.
     worst_case_from: the first round with worst_case below trivial, or None. The value is usually below it earlier.
     impossible: how many totals or windows were out of range. If there are any, the bounds do not hold: the proof
-        allows missing reports, but not reports that are discarded or clipped because of their value.
+        allows missing reports, but not reports that are discarded because of their value. If they were clipped, and the
+        reason is that effects outlast max_delay, the bounds hold with the price of these tails (`theory.tail_bound`).
     """
 
     rounds: int
