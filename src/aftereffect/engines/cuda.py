@@ -74,8 +74,8 @@ def simulate_cuda(plan: Plan, player: Any) -> Outcome:
     size = kernel.BANDITS[type(player.base)].size(n_arms)
     tile = max(-(-losses.horizon // TILES), losses.max_delay + window, CHUNK)
     scratch = 2 * losses.max_delay + 1 + window + 3 * CHUNK, -(-losses.horizon // tile) * n_arms
-    # The losses, the memory to fill D and W, these, and the charges at the checkpoints; for a run its coins and arms, its
-    # updates, its curves, and its base's state if requested.
+    # The losses, the memory to fill D and W, these, and the charges at the checkpoints; for a run its coins and arms,
+    # its updates, its curves, and its base's state if requested.
     taken = sum(part.nbytes for part in losses.params if isinstance(part, np.ndarray)) + 8 * math.prod(scratch)
     taken += 8 * n_arms * (2 * (losses.horizon + 1) + points * (losses.max_delay + 1))
     wave = room(taken) // (WAVES * (64 + 8 + 16 * points + (8 * size if plan.states else 0)))
