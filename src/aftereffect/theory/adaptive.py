@@ -13,7 +13,10 @@ are in units of the range, hi − lo: 1 for losses in [0, 1].
 
 import math
 
+from numpy.typing import ArrayLike
+
 from aftereffect.core import checks
+from aftereffect.core.errors import InvalidArgument
 from aftereffect.theory.paper import enough_rounds, sizes, update_rate
 from aftereffect.theory.sharp import sharp_terms
 
@@ -186,3 +189,78 @@ def stretch_worst_case(
     V = clean * (1.0 + beta * later)
     moved = adaptive_mass_moved(K, beta * clean * later, V, first_rate, growth)
     return stretch_certificate(d, beta, moved, adaptive_regret_bound(K, V, first_rate, growth))
+
+
+def stochastic_regret_bound(gaps: ArrayLike, updates: float, first_rate: float, matching: float) -> float:
+    """Return a bound on the mean regret of MatchedTsallis over N = `updates` losses in [0, 1], logarithmic in N.
+
+    It holds if, given the past, the mean loss of every arm i exceeds that of one best arm by at least Δ_i in every
+    update: for losses of one law, and for means that move together. gaps: the K − 1 numbers Δ_i, in (0, 1].
+    η₁ = `first_rate`, κ = `matching`. With Λ = ½ ln(1 + N/256), Γ = (1+κ)²/(4κ)·(2.71·Σ1/Δ_i + 7.2/min Δ_i) and
+    c = hη₁ + 64h + 3 it is (√(ΛΓ) + √(ΛΓ + c))² <= 4ΛΓ + 2c. The proof is in docs/theory/both_worlds.md.
+
+    >>> round(stochastic_regret_bound(gaps=[0.5], updates=1e6, first_rate=0.3, matching=0.5), 1)
+    474.7
+    >>> adaptive_regret_bound(n_arms=2, squares=1e6, first_rate=0.3) > 5_600.0
+    True
+    """
+    terms = _gap_terms(gaps, matching)
+    return _self_bounded(terms, 1.0, checks.real("updates", updates, low=0.0), 1.0, 1.0, first_rate)[0]
+
+
+def stretch_stochastic_bound(
+    gaps: ArrayLike, max_delay: int, horizon: int, update_probability: float, first_rate: float, matching: float
+) -> float:
+    """Return a bound on R_T of Algorithm 1 fed stretches, with base MatchedTsallis; logarithmic in T = `horizon`.
+
+    It holds if, given the losses of plays before round t − d, the mean total of round t > d exceeds that of one best
+    arm by at least Δ_i if arm i is played throughout; for losses of one law Δ_i is the difference of their means. The
+    arguments are those of `stochastic_regret_bound` and `stretch_worst_case`. The base adds at most
+    (1−β)^{−d}(4βC²ΛΓ + 2Cc), with Λ and c for stretches, and the mass moved d(1 + E[S]); infinite if β = 1 and d >= 1.
+    See docs/theory/both_worlds.md.
+
+    >>> bound = stretch_stochastic_bound([0.5], 0, 10**6, update_probability=1.0, first_rate=0.3, matching=0.5)
+    >>> bound == stochastic_regret_bound([0.5], 10**6, first_rate=0.3, matching=0.5)
+    True
+    """
+    n_arms, every, least, _ = terms = _gap_terms(gaps, matching)
+    _, d, T = sizes(n_arms, max_delay, horizon)
+    C = stretch_scale(d, update_probability)
+    beta, h = float(update_probability), entropy_range(n_arms)
+    clean = (1.0 - beta) ** d
+    if d >= T:
+        return float(d)
+    if clean == 0.0:
+        return math.inf
+    # The mean number of stretches begun, and a bound on the mean length of the longest.
+    V = clean * (1.0 + beta * (T - d - 1))
+    x = max(1, math.ceil(math.log(max(V, 1.0)) / -math.log1p(-beta))) if beta < 1.0 else 1
+    top = (d + x + V * (1.0 - beta) ** x / beta) / C
+    X, late = _self_bounded(terms, beta * C, V, (1.0 + d) / C, top, first_rate)
+    early = math.log1p(32.0 * top / first_rate)
+    moved = 1.0 + (2.0 + 3.37 * h) * (early + late)
+    moved += 2.0 * math.sqrt(2.7 * late * X / matching * math.sqrt(every / least))
+    moved += 2.0 * math.sqrt(1.13 * h * early * X / least)
+    return d * (1.0 + moved) + X / (beta * clean)
+
+
+def _gap_terms(gaps: ArrayLike, matching: float) -> tuple[int, float, float, float]:
+    """Return K, Σ 1/Δ_i, min Δ_i and Γ."""
+    each = checks.array("gaps", gaps, shape=("K - 1",), unit=True)
+    least = float(each.min(initial=math.inf))
+    if not 0.0 < least <= 1.0:
+        raise InvalidArgument(f"gaps must be one or more numbers greater than 0, but got {checks.shown(gaps)}")
+    kappa = checks.real("matching", matching, above=0.0, high=1.0)
+    every = float((1.0 / each).sum())
+    return len(each) + 1, every, least, (1.0 + kappa) ** 2 / (4.0 * kappa) * (2.71 * every + 7.2 / least)
+
+
+def _self_bounded(
+    terms: tuple[int, float, float, float], scale: float, squares: float, low: float, top: float, first_rate: float
+) -> tuple[float, float]:
+    """Return the largest X with X <= scale·(c + 2√(ΛΓX)), c = hη₁ + (64h + 3)·top, and Λ = ½ ln(1 + V/(16·low)²)."""
+    h = entropy_range(terms[0])
+    late = 0.5 * math.log1p(squares / (16.0 * low) ** 2)
+    first = h * checks.real("first_rate", first_rate, above=0.0) + (64.0 * h + 3.0) * top
+    root = scale * math.sqrt(late * terms[3])
+    return (root + math.sqrt(root * root + scale * first)) ** 2, late
