@@ -83,7 +83,7 @@ class DelayChoice:
         if self.regrets is not None:
             ax.plot(self.delays, self.regrets, "s--", label="simulated regret")
         ax.axvline(self.max_delay, color="0.75", lw=3, zorder=1, label=f"chosen: d = {self.max_delay}")
-        ax.xaxis.get_major_locator().set_params(integer=True)
+        ax.locator_params(axis="x", integer=True)
         ax.set_xlabel("d that the player is told")
         ax.set_ylabel("round" if self.horizon is None else f"regret after {self.horizon:,} rounds")
         ax.set_yscale("log")
