@@ -5,12 +5,12 @@ Each identity and each inequality is asserted on random components and on compon
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 from tests.theory.enumeration import corner, random_components
-from tests.theory.stretches import Mean, Play
+from tests.theory.stretches import Mean, Play, arms_played
 
 from aftereffect import theory
 
@@ -106,6 +106,74 @@ def test_certificate_and_worst_case_for_windows(kind: str, K: int, d: int, T: in
     sign = -1.0 if kind == "rewards" else 1.0
     game = Play(parts, beta, rate, lo=-0.5 if kind == "signed" else 0.0, sign=sign, windows=True)
     check_windows(game, game.means())
+
+
+class Split(NamedTuple):
+    """Means of the terms of (1) in docs/theory/sharper.md, in units of effects; regret and moved: as in `Mean`.
+
+    ends: Σ v_t c_t. mixed: term I, over all windows. heard, void: term II over windows that are not void, and over void
+    windows. fed: (ℓ̃(I) − ℓ̃(i)) over updates.
+    """
+
+    regret: Any
+    moved: Any
+    ends: Any
+    mixed: Any
+    heard: Any
+    void: Any
+    fed: Any
+
+
+class Windows(Play):
+    """Algorithm 1 fed windows, with the terms of its proof computed from their definitions."""
+
+    def reach(self, play: int, window: int) -> Any:
+        """The part of a play that arrives in a window, for every arm."""
+        first, last = max(window - self.d - play, 0), min(window - play, self.d)
+        return self.parts[play - 1, first : max(last + 1, first)].sum(axis=0)
+
+    def show(self, stretches: Any, ends: Any, blocks: Any, seen: Any) -> Any:
+        d, T = self.d, self.T
+        arms = arms_played([*ends, T], blocks)
+        gained = self.totals(arms)[:, None] - self.rho
+        outside = [(min(d + 1, max(2 * d + 1 - t, 0)) + max(t + d - T, 0)) / (d + 1) for t in range(1, T + 1)]
+        mixed, heard, void, fed = (np.zeros(self.K) for _ in range(4))
+        for window in range(2 * d + 1, T + 1):
+            rounds, old = tuple(range(window - d, window + 1)), arms[window - 2 * d - 1]
+            for play in range(window - 2 * d, window + 1):
+                part = self.reach(play, window)
+                mixed += (part[arms[play - 1]] - part[old]) / (d + 1)
+            whole = self.rho[window - d - 1 : window].sum(axis=0) / (2 * d + 1)
+            into = heard if self.heard(rounds) else void
+            into += whole[old] - whole
+            if window in ends:
+                fed += whole[old] - whole
+        return Split(gained.sum(axis=0), seen[1], np.array(outside) @ gained, mixed, heard, void, fed)
+
+
+def test_signed_effects_with_missing_rounds_for_windows() -> None:
+    # d = 3: an update in round 7, a play in round 8, and round 9 is missing.
+    d, T, missing, span = 3, 13, 9, 2.0
+    worst = np.array([1.0, -1.0, 1.0, 0.0])
+    parts = np.zeros((T, d + 1, 2))
+    parts[:7, 0] = [1.0, -1.0]
+    parts[7:] = np.stack([-worst, worst], axis=1)
+    # Over all windows the weights of the components are monotone, over those that are not void they are not.
+    for windows, weights in ((range(8, 14), [4, 4, 4, 3]), ((8, 13), [1, 0, 1, 1])):
+        assert [sum(0 <= window - 8 - s <= d for window in windows) for s in range(d + 1)] == weights
+    assert np.array([1, 0, 1, 1]) @ worst == 2.0
+    beta = 1 / 7
+    p = theory.update_rate(d, beta)
+    for components in (parts, -parts, signed(np.random.default_rng(4), T, d, 2)):
+        game = Windows(components, beta, 0.1, lo=-1.0, missing=(missing,), windows=True)
+        found = Split(*game.averages())
+        factor = (2 * d + 1) / (d + 1)
+        assert found.regret == pytest.approx(found.ends + found.mixed + factor * (found.heard + found.void), abs=TINY)
+        assert found.ends.max() <= span * d * (3 * d + 2) / (d + 1) + TINY
+        assert found.mixed.max() <= span * 1.5 * d * found.moved[0] + TINY
+        assert found.void.max() <= span * (d + 1) + TINY
+        assert p * found.heard == pytest.approx(found.fed, abs=TINY)
+    assert found.moved[0] > 0.0
 
 
 def drift_share(game: Play, mean: Mean) -> float:
