@@ -251,7 +251,7 @@ def _gap_terms(gaps: ArrayLike, matching: float) -> tuple[int, float, float, flo
     if not 0.0 < least <= 1.0:
         raise InvalidArgument(f"gaps must be one or more numbers greater than 0, but got {checks.shown(gaps)}")
     kappa = checks.real("matching", matching, above=0.0, high=1.0)
-    every = float((1.0 / each).sum())
+    every = math.fsum(1.0 / x for x in each.tolist())
     return len(each) + 1, every, least, (1.0 + kappa) ** 2 / (4.0 * kappa) * (2.71 * every + 7.2 / least)
 
 
@@ -263,4 +263,5 @@ def _self_bounded(
     late = 0.5 * math.log1p(squares / (16.0 * low) ** 2)
     first = h * checks.real("first_rate", first_rate, above=0.0) + (64.0 * h + 3.0) * top
     root = scale * math.sqrt(late * terms[3])
-    return (root + math.sqrt(root * root + scale * first)) ** 2, late
+    both = root + math.sqrt(root * root + scale * first)
+    return both * both, late
