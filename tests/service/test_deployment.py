@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -249,6 +250,28 @@ def test_backups_are_verified_and_the_oldest_removed(tmp_path: Path) -> None:
     assert kept == older[1]
     with Store.open(f"sqlite:///{new}") as opened:
         assert opened.experiment(identity)["round"] == 0
+
+
+def test_a_backup_that_is_overdue_is_noticed(tmp_path: Path) -> None:
+    one = composed()["services"]["backup"]
+    kind, command = one["healthcheck"]["test"]
+    folder = one["volumes"][0].partition(":")[2]
+    assert (kind, folder) == ("CMD-SHELL", "/var/backups/aftereffect")
+    environment = {**os.environ, "BACKUP_HOURS": one["environment"]["BACKUP_HOURS"]}
+
+    def status() -> int:
+        return subprocess.run(["sh", "-c", command.replace(folder, str(tmp_path))], env=environment).returncode
+
+    assert status() != 0
+    # One that is not complete does not count.
+    (tmp_path / ".part").touch()
+    assert status() != 0
+    file = tmp_path / "aftereffect-20260301T000000Z.db"
+    file.touch()
+    assert status() == 0
+    overdue = time.time() - (24 + 3) * 3600
+    os.utime(file, (overdue, overdue))
+    assert status() != 0
 
 
 # Alerts and the dashboard
