@@ -45,7 +45,7 @@ class Machine(RuleBasedStateMachine):
         self.d, self.horizon = max_delay, horizon
         given = {"name": "m", "arms": self.arms, "high": 1.0, "max_delay": max_delay, "units": units}
         self.paper = paper and horizon is not None
-        kind = "paper" if self.paper else "default"
+        kind = "paper" if self.paper else "matched"
         self.settings = checked_settings({**given, "horizon": horizon, "seed": seed, "draft": draft, "player": kind})
         self.experiment = Experiment(self.settings)
         self.least, self.most = stretch_bounds(effects("maximize", 0.0, 1.0), max_delay, 1)
