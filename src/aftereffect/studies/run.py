@@ -33,8 +33,8 @@ from aftereffect.studies.results import Finished, Folder, Results
 
 VERSIONS = {"aftereffect": VERSION, "numpy": np.__version__, "numba": numba.__version__, "python": python_version()}
 """The versions that results may depend on."""
-GROUPS = 16
-"""How many groups of cells run at a time on a GPU, at most."""
+GROUPS = 24
+"""How many groups of cells run at a time on a GPU, at most; three to two workers, since they often wait for the GPU."""
 FRAMES = 5
 """How many of the last frames of a traceback are stored."""
 
@@ -68,7 +68,7 @@ def run_cells(
 
         check_available()
         if executor is None:
-            with ThreadPoolExecutor(min(GROUPS, workers or cores()), "study-group") as pool:
+            with ThreadPoolExecutor(min(GROUPS, 3 * (workers or cores()) // 2), "study-group") as pool:
                 return run_cells(cells, folder, pool, progress, threads=threads, engine=engine)
     many = 1 if executor is None else capacity(executor, workers)
     if threads is not None:
