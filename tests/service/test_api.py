@@ -8,7 +8,7 @@ from tests.service.calling import OPERATIONS, SETTINGS, Api, api, problem
 
 @pytest.fixture
 def call(tmp_path):
-    with api(tmp_path) as client:
+    with api(tmp_path, webhooks="sales=https://chat.example/x", webhook_secret="0123456789abcdef") as client:
         yield client
 
 
@@ -236,7 +236,8 @@ def test_bulk_items_are_answered_one_by_one(call: Api):
 @pytest.mark.parametrize("operation", [each for each in OPERATIONS if "{id}" in each.path], ids=lambda each: each.name)
 def test_unknown_experiments_are_not_found(call: Api, operation):
     body = {"json": {"total": 1.0}} if operation.name in ("tell", "amend", "correct") else {}
-    body |= {"json": {"csv": "1"}} if operation.name == "reports" else {}
+    others = {"reports": {"csv": "1"}, "note": {"note": None}, "remind": {"webhook": "sales"}}
+    body |= {"json": others[operation.name]} if operation.name in others else {}
     for name in ("abcdefghijklmnop", "..%2f..%2fetc", "%00", "x" * 300, "%F0%9F%A6%8A"):
         path = operation.path.replace("{id}", name).replace("{round}", "1").replace("{arm:path}", "email")
         answer = call(operation.method, path, **body)

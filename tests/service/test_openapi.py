@@ -28,7 +28,7 @@ MODELS = [
     if isinstance(model, type) and issubclass(model, BaseModel) and "json_schema_extra" in model.model_config
 ]
 BODIES = {"ask", "tell", "amend", "bulk_ask", "bulk_tell", "create", "plan", "create_token", "start", "pause", "resume",
-          "finish", "away", "back", "correct", "reports"}
+          "finish", "away", "back", "correct", "reports", "note", "remind"}
 SOAK = bool(os.environ.get("AFTEREFFECT_SOAK"))
 EXAMPLES = 500 if SOAK else 6
 schema = schemathesis.openapi.from_dict(DOCUMENT)
@@ -52,7 +52,7 @@ def experiment(address):
 
 @pytest.fixture
 def call(tmp_path):
-    with api(tmp_path) as client:
+    with api(tmp_path, webhooks="sales=https://chat.example/x", webhook_secret="0123456789abcdef") as client:
         yield client
 
 
@@ -105,17 +105,19 @@ BODIES_IN_ORDER = {
     "bulk_ask": {"items": [{"experiment": "ID"}, {"experiment": "nobody"}]},
     "bulk_tell": {"items": [{"experiment": "ID", "round": 1, "total": 1, "unit": 1}, {"experiment": "ID"}]},
 }
-LAST = {"correct": {"high": 60}, "finish": {}}
+LAST = {"note": {"note": "holiday", "unit": 1}, "correct": {"high": 60}, "finish": {}}
 
 
 def test_every_reply_is_as_described(call: Api):
     one = call.create(units=2).rpartition("/")[2]
     described = {operation.name: operation for operation in OPERATIONS if operation.reply is not None}
     others = {name: {} for name in sorted(described.keys() - BODIES_IN_ORDER - LAST.keys())}
+    others["remind"] = {"webhook": "sales"}
     for name, given in (BODIES_IN_ORDER | others | LAST).items():
         operation = described[name]
         path = operation.path.replace("{id}", one).replace("{round}", "1").replace("{arm:path}", "email")
         body = json.loads(json.dumps(given).replace("ID", one))
+        path += f"?ids={one}" if name == "compare" else ""
         answer = call(operation.method, path, **({} if operation.method == "GET" else {"json": body}))
         assert answer.status_code in (200, 201), (name, answer.text)
         operation.reply.model_validate(answer.json(), strict=True)

@@ -8,9 +8,9 @@ separated by commas). An argument takes precedence over a variable.
 ('sqlite:///shop.db', False, True)
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from aftereffect.service.protocol import is_loopback
@@ -33,6 +33,8 @@ class Config(BaseSettings):
             1,000 elsewhere. rate_burst: the size of a burst, as seconds of that rate.
         concurrency: the maximum number of requests processed at a time.
         stop_seconds: how long a shutdown waits for requests in progress.
+        webhooks: the addresses that reminders may call, by name: "sales=https://...,ops=https://...".
+        webhook_secret: signs the calls; needed if there are webhooks.
         log_level: the lowest level logged. log_requests: log every request, not only failed or slow ones.
     """
 
@@ -51,6 +53,9 @@ class Config(BaseSettings):
     rate_burst: Annotated[float, Field(gt=0)] = 2.0
     concurrency: Annotated[int, Field(ge=1)] = 512
     stop_seconds: Annotated[int, Field(ge=0)] = 10
+    # Not in the repr: addresses of chat tools contain a key.
+    webhooks: Annotated[dict[str, str], NoDecode, Field(repr=False)] = {}
+    webhook_secret: Annotated[str, Field(repr=False)] = ""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_requests: bool = False
 
@@ -60,6 +65,24 @@ class Config(BaseSettings):
         if isinstance(value, str):
             return tuple(name.strip().lower() for name in value.split(",") if name.strip())
         return value
+
+    @field_validator("webhooks", mode="before")
+    @classmethod
+    def _addresses(cls, value: object) -> object:
+        if isinstance(value, str):
+            pairs = [pair.partition("=") for pair in value.split(",") if pair.strip()]
+            value = {name.strip(): address.strip() for name, _, address in pairs}
+        if isinstance(value, dict):
+            for name, address in value.items():
+                if not name or not str(address).startswith(("https://", "http://")):
+                    raise ValueError(f"must be names with addresses, sales=https://..., but {name!r} has none")
+        return value
+
+    @model_validator(mode="after")
+    def _signed(self) -> Self:
+        if self.webhooks and len(self.webhook_secret) < 16:
+            raise ValueError("webhook_secret must have 16 or more characters if there are webhooks, but has fewer")
+        return self
 
     @field_validator("store")
     @classmethod

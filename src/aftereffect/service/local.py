@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any, Self
 
 from aftereffect.core.checks import shown
 from aftereffect.service.errors import Refused, checked
-from aftereffect.service.experiment.commands import KINDS, Amend, Ask, Command, Tell
+from aftereffect.service.experiment.commands import KINDS, Amend, Ask, Command, Note, Tell
 from aftereffect.service.messages import Amend as AmendBody
-from aftereffect.service.messages import AskItem, Reports, TellItem, is_id
+from aftereffect.service.messages import AskItem, NewReminder, Reports, TellItem, is_id
+from aftereffect.service.messages import Note as NoteBody
 from aftereffect.service.protocol import Service
+from aftereffect.service.settings import days
 from aftereffect.service.totals import reports
 
 if TYPE_CHECKING:
@@ -59,6 +61,16 @@ class Local(Service):
                 if body.get("next") and answer["state"] == "running" and answer["open_round"] is None:
                     answer["next"] = {"experiment": id, **store.perform(id, Ask())}
                 return answer
+            case "note":
+                note = checked(NoteBody, body)
+                return {"experiment": id, **store.perform(id, Note(path[1], note.note, note.unit))}
+            case "remind" | "forget_reminder" | "reminder":
+                if operation != "reminder":
+                    new = None if body is None else checked(NewReminder, body)
+                    store.remind(id, None if new is None else new.webhook, 0.0 if new is None else days(new.after))
+                return {"experiment": id, **next(iter(store.reminders(id)), {})}
+            case "compare":
+                return {"items": store.compare(query["ids"].split(","))}
             case "reports":
                 return store.perform(id, reports(checked(Reports, body)))
             case "start" | "pause" | "resume" | "finish" | "away" | "back":

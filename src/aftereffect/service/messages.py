@@ -12,12 +12,14 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from aftereffect.core.checks import shown
 from aftereffect.core.errors import AftereffectError
 from aftereffect.service.errors import sentence
-from aftereffect.service.settings import LARGEST, Date, Name, Number, Text, unit_name
+from aftereffect.service.settings import LARGEST, Date, Duration, Name, Number, Text, unit_name
 
 MOST_ITEMS = 1_000
 """The maximum number of items on a page of a list."""
 MOST_SERIES = 20_000
 """The maximum number of rows for the charts."""
+MOST_COMPARED = 20
+"""The maximum number of experiments in a comparison."""
 MOST_BULK = 10_000
 """The maximum number of items in a bulk request."""
 
@@ -158,6 +160,24 @@ class Amend(Told):
     was: Total = None
 
 
+class Note(Request):
+    """A note on a round, such as "holiday"; null removes it."""
+
+    model_config = example(note="holiday")
+
+    note: Text | None
+    unit: Unit = None
+
+
+class NewReminder(Request):
+    """The webhook to call, by its name in the server's configuration, so long after a round ended without a report."""
+
+    model_config = example(webhook="sales", after="12 hours")
+
+    webhook: Name
+    after: Duration = 0.5
+
+
 class AskItem(Ask):
     """One item of a bulk ask."""
 
@@ -234,6 +254,7 @@ class Row(Reply):
     why: str
     asked_at: str | None
     told_at: str | None
+    note: str | None = None
 
 
 class Turn(Row):
@@ -335,6 +356,7 @@ class Overview(Summary):
     winner: dict[str, Any] | None
     started_at: str | None
     finished_at: str | None
+    due: dict[str, Any] | None = None
 
 
 class Event(Reply):
@@ -350,7 +372,7 @@ class Event(Reply):
 
 
 class Series(Reply):
-    """The columns for the charts, one list each: those of Row but why, asked_at and told_at.
+    """The columns for the charts, one list each: those of Row but why, asked_at, told_at and note.
 
     odds: the probabilities at each draw.
     """
@@ -367,6 +389,47 @@ class Verdict(Reply):
     ok: bool
     rounds: int | None
     finding: str | None
+
+
+class Reminder(Reply):
+    """The reminder of an experiment. after: in days. webhook: None if there is no reminder.
+
+    round, outcome, outcome_at: the latest round of which the webhook was told, "sent" or why that failed, and when.
+    webhooks: the names that the operator allows.
+    """
+
+    experiment: str
+    webhook: str | None = None
+    after: float | None = None
+    round: int | None = None
+    outcome: str | None = None
+    outcome_at: str | None = None
+    webhooks: list[str] = []
+
+
+class Comparison(Reply):
+    """The most important figures of an experiment; those of `standing` in short, positive is better."""
+
+    id: str
+    name: str
+    state: State
+    round: int
+    reports: int
+    mean: float | None
+    leader: str | None
+    sure: str
+    gain: list[float] | None
+    percent: list[float] | None
+    likeliest: str
+    probability: Probability
+    next_decision: str | None
+    alarms: int
+
+
+class Comparisons(Reply):
+    """A comparison of experiments, in the order asked for."""
+
+    items: list[Comparison]
 
 
 class Token(Reply):

@@ -73,13 +73,35 @@ class Service(ABC):
         """Return one experiment."""
         return Overview.read(self._call("experiment", experiment))
 
-    def experiments(self, after: str | None = None, limit: int = 100, state: str | None = None) -> Page[Summary]:
-        """Return a page of experiments."""
-        return Page[Summary].read(self._call("experiments", after=after, limit=limit, state=state))
+    def experiments(
+        self, after: str | None = None, limit: int = 100, state: str | None = None, search: str | None = None
+    ) -> Page[Summary]:
+        """Return a page of experiments. search: only those whose names contain this text."""
+        return Page[Summary].read(self._call("experiments", after=after, limit=limit, state=state, search=search))
 
-    def all_experiments(self) -> Iterator[Summary]:
+    def all_experiments(self, search: str | None = None) -> Iterator[Summary]:
         """Yield all experiments, page by page."""
-        return _items(lambda after: self.experiments(after, limit=MOST_ITEMS))
+        return _items(lambda after: self.experiments(after, limit=MOST_ITEMS, search=search))
+
+    def compare(self, experiments: Iterable[str]) -> list[messages.Comparison]:
+        """Return the most important figures of some experiments, by their ids, in order."""
+        return messages.Comparisons.read(self._call("compare", ids=",".join(experiments))).items
+
+    def note(self, experiment: str, round: int, note: str | None, unit: Unit = None) -> Report:
+        """Write a note on a round, such as "holiday"; None removes it."""
+        return Report.read(self._call("note", experiment, integer("round", round), body=_body(unit, note=note)))
+
+    def reminder(self, experiment: str) -> messages.Reminder:
+        """Return the reminder of an experiment, and how its latest call went."""
+        return messages.Reminder.read(self._call("reminder", experiment))
+
+    def remind(self, experiment: str, webhook: str | None, after: str | float = "12 hours") -> messages.Reminder:
+        """Have a webhook of the operator's list called so long after a round ended without a report; None for none."""
+        if webhook is None:
+            self._call("forget_reminder", experiment)
+        else:
+            self._call("remind", experiment, body={"webhook": webhook, "after": after})
+        return self.reminder(experiment)
 
     def ask(self, experiment: str, unit: Unit = None) -> Turn:
         """Return the arm to play in the open round, and why; open the next round if none is open."""

@@ -23,12 +23,13 @@ from aftereffect.service.api.body import BulkBody, JsonBody
 from aftereffect.service.api.limits import ThreadPools
 from aftereffect.service.api.problems import problem_of
 from aftereffect.service.api.telemetry import LOGGER, Telemetry, route_of
+from aftereffect.service.dashboard.auth import May
 from aftereffect.service.dashboard.views import page
 from aftereffect.service.errors import CODES, Refused
 from aftereffect.service.experiment import commands
 from aftereffect.service.experiment.commands import Command
 from aftereffect.service.experiment.plan import planned
-from aftereffect.service.settings import LARGEST, ExperimentSettings, PlanQuestion
+from aftereffect.service.settings import LARGEST, ExperimentSettings, PlanQuestion, days
 from aftereffect.service.store.store import Store
 
 DIGITS = re.compile(r"[0-9]{1,19}", re.ASCII)
@@ -93,6 +94,10 @@ After = Annotated[
 ]
 Format = Annotated[Literal["csv", "parquet", ""], Query(description="The file format.")]
 StateName = Annotated[messages.State | Literal[""], Query(description="Only experiments in this state.")]
+Search = Annotated[str, Query(max_length=200, description="Only experiments whose names contain this.")]
+Ids = Annotated[
+    str, Query(pattern=r"^[A-Za-z0-9._~,-]{1,700}$", description="The ids of experiments, separated by commas.")
+]
 Last = Annotated[int, _number(2000), Query(ge=1, le=messages.MOST_SERIES, description="The maximum number of rounds.")]
 AfterEvent = Annotated[int, _number(0), Query(ge=0, le=LARGEST, description="The `next` of the previous page.")]
 Limit = Annotated[int, _number(100), Query(ge=1, le=messages.MOST_ITEMS, description="The maximum number of items.")]
@@ -100,6 +105,8 @@ AskBody = Annotated[messages.Ask, Depends(JsonBody(messages.Ask, optional=True))
 TellBody = Annotated[messages.Tell, Depends(JsonBody(messages.Tell))]
 ReportsBody = Annotated[messages.Reports, Depends(JsonBody(messages.Reports))]
 AmendBody = Annotated[messages.Amend, Depends(JsonBody(messages.Amend))]
+NoteBody = Annotated[messages.Note, Depends(JsonBody(messages.Note))]
+ReminderBody = Annotated[messages.NewReminder, Depends(JsonBody(messages.NewReminder))]
 NoBody = Annotated[messages.NoFields, Depends(JsonBody(messages.NoFields, optional=True))]
 Items = list[tuple[Any, Any]]
 AskItems = Annotated[Items, Depends(BulkBody(messages.BulkAsk, messages.AskItem))]
@@ -148,6 +155,12 @@ async def amend(store: PlayStore, id: ExperimentId, round: RoundNumber, body: Am
     return reply({"experiment": id, **await store.aperform(id, commands.Amend(round, body.total, body.unit, was))})
 
 
+@play.put("/v1/experiments/{id}/rounds/{round}/note", response_model=messages.Report)
+async def note(store: PlayStore, id: ExperimentId, round: RoundNumber, body: NoteBody) -> Response:
+    """Write a note on a round, such as "holiday", or remove it."""
+    return reply({"experiment": id, **await store.aperform(id, commands.Note(round, body.note, body.unit))})
+
+
 @play.post("/v1/bulk/ask", response_model=messages.BulkReply[messages.Turn])
 async def bulk_ask(request: Request, store: PlayStore, items: AskItems) -> Response:
     """Ask for many experiments; each item has its own answer or error."""
@@ -176,10 +189,25 @@ async def _bulk(request: Request, store: Store, items: Items, command: Callable[
 
 @read.get("/v1/experiments", response_model=messages.Page[messages.Summary])
 async def experiments(
-    store: ReadStore, pools: Pools, after: After = "", limit: Limit = 100, state: StateName = ""
+    store: ReadStore, pools: Pools, after: After = "", limit: Limit = 100, state: StateName = "", search: Search = ""
 ) -> Response:
     """List the experiments."""
-    return reply(await pools.reads.run(store.experiments, after=after or None, limit=limit, state=state or None))
+    wanted = {"state": state or None, "search": search or None}
+    return reply(await pools.reads.run(store.experiments, after=after or None, limit=limit, **wanted))
+
+
+@read.get("/v1/compare", response_model=messages.Comparisons)
+async def compare(store: ReadStore, pools: Pools, ids: Ids) -> Response:
+    """Compare experiments: gain over an equal split, leading arm, next decision."""
+    return reply({"items": await pools.reads.run(store.compare, ids.split(","))})
+
+
+@read.get("/v1/experiments/{id}/reminder", response_model=messages.Reminder)
+async def reminder(request: Request, store: ReadStore, pools: Pools, id: ExperimentId) -> Response:
+    """Return the reminder of an experiment, and the names of the webhooks that the operator allows."""
+    found = await pools.checks.run(store.reminders, id)
+    names = list(request.app.state.config.webhooks)
+    return reply({"experiment": id, "webhook": None, **(found[0] if found else {}), "webhooks": names})
 
 
 @read.get("/v1/experiments/{id}", response_model=messages.Overview)
@@ -285,6 +313,24 @@ async def back(store: AdminStore, pools: Pools, id: ExperimentId, arm: ArmName, 
     return await _changed(store, pools, id, commands.Back(arm))
 
 
+@admin.put("/v1/experiments/{id}/reminder", response_model=messages.Reminder)
+async def remind(request: Request, store: AdminStore, pools: Pools, id: ExperimentId, body: ReminderBody) -> Response:
+    """Call a webhook when a round waits for its report."""
+    allowed = request.app.state.config.webhooks
+    if body.webhook not in allowed:
+        names = ", ".join(allowed) or "none are"
+        raise Refused("invalid", f"webhook must be allowed by the operator ({names}), but got {shown(body.webhook)}")
+    await pools.checks.run(store.remind, id, body.webhook, days(body.after))
+    return await reminder(request, store, pools, id)
+
+
+@admin.delete("/v1/experiments/{id}/reminder", status_code=204)
+async def forget_reminder(store: AdminStore, pools: Pools, id: ExperimentId) -> Response:
+    """Remove the reminder of an experiment."""
+    await pools.checks.run(store.remind, id, None)
+    return Response(status_code=204)
+
+
 # The time of a replay grows with the log, so it requires the scope `admin`.
 @admin.get("/v1/experiments/{id}/verify", response_model=messages.Verdict)
 async def verify(store: AdminStore, pools: Pools, id: ExperimentId) -> Response:
@@ -342,7 +388,7 @@ async def health(request: Request, pools: Pools) -> Response:
 @about.get("/docs", tags=["open"], response_class=HTMLResponse)
 def docs(request: Request) -> Response:
     """Return the API reference as a page without scripts; FastAPI's own loads scripts from other sites."""
-    return page("reference.html", None, document=request.app.openapi(), codes=CODES)
+    return page("reference.html", May(), here="docs", document=request.app.openapi(), codes=CODES)
 
 
 @about.get("/metrics", tags=["read"], response_class=PlainTextResponse)

@@ -5,6 +5,7 @@ Every acknowledged write is durable, so a SIGKILL loses only responses that were
 """
 
 import asyncio
+import contextlib
 import gc
 import logging
 import resource
@@ -25,6 +26,7 @@ from aftereffect.service.api.telemetry import configure_logging
 from aftereffect.service.config import Config
 from aftereffect.service.errors import Refused
 from aftereffect.service.experiment.experiment import warm_up
+from aftereffect.service.reminders import Reminders
 from aftereffect.service.store.store import Store
 
 ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
@@ -48,7 +50,7 @@ def serve(config: Config, ready: Callable[[str], None] = announce) -> None:
     if threading.current_thread() is threading.main_thread():
         # Uvicorn raises the signal again after its shutdown; it must end in an exception, so that the store is closed.
         signal.signal(signal.SIGTERM, lambda *_: sys.exit())
-    with _listener(config) as listener:
+    with _listener(config) as listener, contextlib.ExitStack() as stack:
         address = address_of(config, listener)
         warm_up()
         store = Store.open(config.store, address=address)
@@ -56,6 +58,9 @@ def serve(config: Config, ready: Callable[[str], None] = announce) -> None:
             check_tokens(store, config)
             configure_logging(config.log_level)
             server = _server(store, config)
+            reminders = Reminders(store, config)
+            reminders.start()
+            stack.callback(reminders.stop)
             # Without this every full garbage collection would go through the compiler's objects, and stop all requests
             # for 0.1 s.
             gc.freeze()
@@ -64,6 +69,7 @@ def serve(config: Config, ready: Callable[[str], None] = announce) -> None:
         except KeyboardInterrupt:
             pass
         finally:
+            stack.close()
             store.close()
 
 

@@ -1,6 +1,7 @@
 """The commands of the decision service: `aftereffect init`, `ask`, `tell`, `serve` and the others.
 
-experiments   plan, init, ask, tell, upload, amend, status, start, pause, resume, finish, away, back, correct
+experiments   plan, init, ask, tell, upload, amend, note, status, remind, start, pause, resume, finish, away, back,
+              correct
 records       export, verify, backup, restore-backup       server   serve, token create | list | revoke
 arguments     the arguments and options they share         output   printed answers, and exit statuses
 """
@@ -17,7 +18,7 @@ __all__ = ["mount"]
 VERBS: dict[str, tuple[Callable[..., None], ...]] = {
     "Experiments": (
         *(experiments.plan, experiments.init, experiments.ask, experiments.tell, experiments.upload),
-        *(experiments.amend, experiments.status),
+        *(experiments.amend, experiments.note, experiments.status, experiments.remind),
         *(experiments.start, experiments.pause, experiments.resume, experiments.finish),
         *(experiments.away, experiments.back, experiments.correct),
     ),

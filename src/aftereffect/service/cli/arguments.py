@@ -124,10 +124,15 @@ def report(words: Sequence[str]) -> tuple[str | None, int, float | None]:
     ((None, 17, 8421.0), ('mailings', 17, None))
     """
     experiment, (number, total) = split(words, "ROUND TOTAL")
-    if not (number.isascii() and number.isdigit()) or len(number) > 18 or int(number) < 1:
-        raise InvalidArgument(f"ROUND must be a whole number, at least 1, but got {shown(number)}")
-    name = f"TOTAL (or the word {MISSING})"
-    return experiment, int(number), None if total.lower() == MISSING else totals.number(name, total)
+    round_, name = round_number(number), f"TOTAL (or the word {MISSING})"
+    return experiment, round_, None if total.lower() == MISSING else totals.number(name, total)
+
+
+def round_number(text: str) -> int:
+    """Return the number of a round."""
+    if not (text.isascii() and text.isdigit()) or len(text) > 18 or int(text) < 1:
+        raise InvalidArgument(f"ROUND must be a whole number, at least 1, but got {shown(text)}")
+    return int(text)
 
 
 def text_of(name: str) -> str:

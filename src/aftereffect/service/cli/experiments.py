@@ -160,12 +160,54 @@ def amend(
         show(form, found.data, output.report(found, experiment, unit))
 
 
-def status(experiment: Experiment = None, store: Store = DEFAULT_STORE, form: Form = Format.TABLE) -> None:
-    """Show an experiment; without a name, the only one in the store, or the list of all."""
+def note(
+    words: Annotated[list[str], typer.Argument(metavar="[EXPERIMENT] ROUND NOTE", help="An empty note removes it.")],
+    unit: args.Unit = None,
+    store: Store = DEFAULT_STORE,
+    form: Form = Format.TABLE,
+) -> None:
+    """Write a note on a round, such as "holiday"; on that of every unit, unless one is named."""
+    with exit_on_error(form):
+        experiment, (number, text) = args.split(words, "ROUND NOTE")
+        round_ = args.round_number(number)
     with opened(store, form) as service:
+        known = service.experiment(chosen(service, experiment))
+        units = known.units if unit is None else [unit]
+        rows = [service.note(known.id, round_, text.strip() or None, each) for each in units]
+        show(form, rows[0].data, [f"Round {round_}: {rows[0].note or 'the note is removed'}"])
+
+
+def remind(
+    experiment: Experiment = None,
+    to: Annotated[str | None, typer.Option(help="The name of a webhook in the server's configuration.")] = None,
+    after: Annotated[str, typer.Option(help='How long after the end of a round: "12 hours".')] = "12 hours",
+    off: Annotated[bool, typer.Option("--off", help="Remove the reminder.")] = False,
+    store: Store = DEFAULT_STORE,
+    form: Form = Format.TABLE,
+) -> None:
+    """Have the server call a webhook when a round waits for its report; without --to, show the reminder."""
+    with opened(store, form) as service:
+        one = chosen(service, experiment)
+        found = service.remind(one, to, args.duration(after)) if to or off else service.reminder(one)
+        show(form, found.data, output.reminder(found))
+
+
+def status(
+    experiments: Annotated[list[str] | None, typer.Argument(metavar="[EXPERIMENT]...", help="Ids or names.")] = None,
+    search: Annotated[str | None, typer.Option(help="List only experiments whose names contain this.")] = None,
+    store: Store = DEFAULT_STORE,
+    form: Form = Format.TABLE,
+) -> None:
+    """Show an experiment; without a name, the only one in the store, or the list of all. Compare several."""
+    with opened(store, form) as service:
+        if experiments and len(experiments) > 1:
+            compared = service.compare([chosen(service, each) for each in experiments])
+            show(form, {"items": [one.data for one in compared]}, output.comparison(compared))
+            return
+        experiment = experiments[0] if experiments else None
         if experiment is None:
-            found = list(service.all_experiments())
-            if len(found) != 1:
+            found = list(service.all_experiments(search))
+            if len(found) != 1 or search is not None:
                 show(form, {"items": [one.data for one in found], "next": None}, output.experiments(found))
                 return
             experiment = found[0].id

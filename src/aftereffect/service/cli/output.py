@@ -23,7 +23,18 @@ import typer
 
 from aftereffect.core.errors import AftereffectError
 from aftereffect.service.errors import Refused
-from aftereffect.service.messages import KnownToken, ManyReports, Overview, Report, Summary, Turn, Verdict
+from aftereffect.service.messages import (
+    Comparison,
+    KnownToken,
+    ManyReports,
+    Overview,
+    Reminder,
+    Report,
+    Summary,
+    Turn,
+    Verdict,
+)
+from aftereffect.service.settings import duration
 
 DONE, UNEXPECTED, INVALID, NOT_FOUND, CONFLICT, UNAVAILABLE, CORRUPT = range(7)
 BY_CODE = {"corrupt": CORRUPT, "full": UNAVAILABLE}
@@ -232,6 +243,27 @@ def status(view: Overview) -> list[str]:
         f"Guarantee: {view.guarantee.get('sentence', view.guarantee['words'])}",
         *_winner(view),
     ]
+
+
+def comparison(found: Sequence[Comparison]) -> list[str]:
+    """Return a table that compares experiments."""
+    rows = []
+    for one in found:
+        gain = "" if one.percent is None else f"{one.percent[0]:+.1f}% ({one.percent[1]:+.1f} to {one.percent[2]:+.1f})"
+        mean = "" if one.mean is None else f"{one.mean:,.4g}"
+        leads = f"{one.leader or 'none'} ({one.sure})"
+        rows.append([one.name, one.state, str(one.round), mean, gain, leads, one.next_decision or ""])
+    return columns(["name", "state", "round", "mean", "against equal split", "leads", "next decision"], rows)
+
+
+def reminder(found: Reminder) -> list[str]:
+    """Return the lines on the reminder of an experiment."""
+    if found.webhook is None:
+        return ["There is no reminder."]
+    lines = [f"The webhook {found.webhook} is called {duration(found.after or 0.0)} after a round without a report."]
+    if found.outcome is not None:
+        lines.append(f"Latest call: round {found.round}, {found.outcome}, {found.outcome_at}.")
+    return lines
 
 
 def experiments(found: Sequence[Summary]) -> list[str]:

@@ -21,10 +21,23 @@ from aftereffect.service.dashboard.charts import View
 from aftereffect.service.dashboard.forms import Fields
 from aftereffect.service.dashboard.views import experiment_page, open_rows, page, path_of, problem_of
 from aftereffect.service.errors import Refused, checked
-from aftereffect.service.experiment.commands import Amend, Ask, Away, Back, Command, Finish, Pause, Resume, Start, Tell
+from aftereffect.service.experiment.commands import (
+    Amend,
+    Ask,
+    Away,
+    Back,
+    Command,
+    Finish,
+    Note,
+    Pause,
+    Resume,
+    Start,
+    Tell,
+)
 from aftereffect.service.experiment.plan import plan
+from aftereffect.service.messages import Note as NoteBody
 from aftereffect.service.messages import Plan, Reports, TellItem
-from aftereffect.service.settings import checked_settings
+from aftereffect.service.settings import checked_settings, days
 from aftereffect.service.store.store import Store
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
@@ -93,6 +106,15 @@ def amend(store: Store, view: View, form: Form) -> Orders:
     return [("", Amend(*_told(view, _round(form), total, form.get("unit") or None)[:3]))]
 
 
+def note(store: Store, view: View, form: Form) -> Orders:
+    """Write a note on a round, or remove it: for one unit or, if none is chosen, for all."""
+    text = form.get("note", "").strip()
+    with _about("note"):
+        given = checked(NoteBody, {"note": text or None, "unit": form.get("unit") or None}, "the form")
+    units = view["units"] if given.unit is None else [given.unit]
+    return [("note", Note(_round(form), given.note, unit)) for unit in units]
+
+
 def arms(store: Store, view: View, form: Form) -> Orders:
     """Mark an arm as away, or as back."""
     arm = form.get("arm", "")
@@ -125,6 +147,23 @@ def add_action(name: str, guard: Callable[..., May], orders: Command | Callable[
         return see_other(path_of(experiment_id) + ("" if name == "ask" else f"?{urllib.parse.urlencode(query)}"))
 
 
+@router.post("/experiments/{experiment_id}/reminder")
+def reminder(store: Open, experiment_id: str, allowed: Manager, form: Fields) -> Response:
+    """Set or remove the reminder of an experiment."""
+    try:
+        webhook = form.get("webhook", "")
+        if webhook and webhook not in allowed.webhooks:
+            raise Refused("invalid", f"webhook must be one that the operator allows, but got {webhook[:40]!r}")
+        with _about("after"):
+            after = days(forms.duration("after", form.get("after", "").strip() or "12 hours")) if webhook else 0.0
+        store.remind(experiment_id, webhook or None, after)
+    except (Refused, ValueError) as error:
+        refusal = error if isinstance(error, Refused) else Refused("invalid", f"after {error}", field="after")
+        field = refusal.extra.get("field", "")
+        return experiment_page(store, experiment_id, allowed, refusal=refusal, field=field, kept=form)
+    return see_other(f"{path_of(experiment_id)}?done=reminder")
+
+
 @router.post("/experiments/{experiment_id}/reports", dependencies=[Depends(player)])
 def reports(store: Open, experiment_id: str, allowed: Anyone, form: Fields) -> Response:
     """Report several rounds, from lines of text or from a CSV file, all or none."""
@@ -145,6 +184,7 @@ add_action("ask", player, Ask())
 add_action("tell", player, tell)
 add_action("missing", player, missing)
 add_action("amend", player, amend)
+add_action("note", player, note)
 add_action("arms", manager, arms)
 add_action("start", manager, Start())
 add_action("pause", manager, Pause())

@@ -26,12 +26,13 @@ _PATH = re.compile(r"/(?:[A-Za-z0-9_.~%-]+(?:/[A-Za-z0-9_.~%-]+)*/?)?", re.ASCII
 
 
 class May(NamedTuple):
-    """The permissions of a user. sign_out: signed in with a token."""
+    """The permissions of a user. sign_out: signed in with a token. webhooks: the names of those that may be called."""
 
     read: bool = False
     play: bool = False
     manage: bool = False
     sign_out: bool = False
+    webhooks: tuple[str, ...] = ()
 
 
 class SignInNeeded(Exception):
@@ -72,8 +73,9 @@ def store_of(request: Request) -> Store:
 def may(request: Request) -> May:
     """Return the permissions of a request."""
     scopes = scopes_of_request(request)
-    signed_in = request.app.state.config.access_required and COOKIE in request.cookies
-    return May("read" in scopes, "play" in scopes, "admin" in scopes, signed_in)
+    config = request.app.state.config
+    signed_in = config.access_required and COOKIE in request.cookies
+    return May("read" in scopes, "play" in scopes, "admin" in scopes, signed_in, tuple(config.webhooks))
 
 
 def reader(allowed: Annotated[May, Depends(may)]) -> May:

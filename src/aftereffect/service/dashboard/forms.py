@@ -115,14 +115,14 @@ def settings(form: Mapping[str, str]) -> dict[str, Any]:
         "arms": lines(given["arms"]),
         "low": number("low", given["low"]),
         "high": number("high", given["high"]),
-        "round_length": _duration("round_length", given["round_length"]),
+        "round_length": duration("round_length", given["round_length"]),
         "draft": bool(given.get("draft")),
     }
     carry = given["carry"]
     if carry == "rounds":
         found["max_delay"] = whole("max_delay", given["length"])
     elif carry in ("window", "half_life"):
-        found["carry_over"] = {carry: _duration(carry, given["length"])}
+        found["carry_over"] = {carry: duration(carry, given["length"])}
     else:
         raise Refused("invalid", f"carry must be window, half_life or rounds, but got {shown(carry)}")
     for name in ("horizon", "seed"):
@@ -151,7 +151,7 @@ def filled(view: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def _duration(name: str, text: str) -> float | str:
+def duration(name: str, text: str) -> float | str:
     """Return a duration: a number of days, or the text unchanged (such as "2 weeks")."""
     return number(name, text) if text[:1].isdigit() and not re.search("[a-z]", text, re.IGNORECASE) else text
 

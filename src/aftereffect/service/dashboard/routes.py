@@ -22,6 +22,8 @@ MESSAGES = {
     "resume": "The experiment is running again.",
     "finish": "The experiment is finished.",
     "arms": "The change is saved.",
+    "note": "The note is saved.",
+    "reminder": "The reminder is saved.",
 }
 """The message shown after a form. The URL has only the key, so that a link cannot put text into a page."""
 
@@ -32,9 +34,15 @@ router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
 
 @router.get("/")
-def experiments(store: Open, allowed: Reader, after: Text = "", state: Text = "") -> Response:
+def experiments(store: Open, allowed: Reader, after: Text = "", state: Text = "", search: Text = "") -> Response:
     """Show the list of experiments."""
-    return views.list_page(store, allowed, after, state)
+    return views.list_page(store, allowed, after, state, search)
+
+
+@router.get("/compare")
+def compare(request: Request, store: Open, allowed: Reader) -> Response:
+    """Show experiments side by side: those whose ids the query has."""
+    return views.compare_page(store, allowed, request.query_params.getlist("id"))
 
 
 # Before the page of an experiment, because its path pattern would also match /experiments/new.

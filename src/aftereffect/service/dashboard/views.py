@@ -194,10 +194,18 @@ def path_of(experiment_id: str) -> str:
     return f"/experiments/{urllib.parse.quote(experiment_id, safe='')}"
 
 
-def list_page(store: Store, may: Any, after: str, state: str) -> HTMLResponse:
-    """Return the list of experiments."""
+def compare_page(store: Store, may: Any, ids: Sequence[str]) -> HTMLResponse:
+    """Return experiments side by side."""
+    if not ids:
+        raise Refused("invalid", "experiments must be chosen in the list to be compared, but none were")
+    items = [{**item, "path": path_of(item["id"])} for item in store.compare(ids)]
+    return page("compare.html", may, here="compare", items=items, sure=SURE)
+
+
+def list_page(store: Store, may: Any, after: str, state: str, search: str = "") -> HTMLResponse:
+    """Return the list of experiments. search: a part of the names."""
     wanted = state if state in STATES else ""
-    found = store.experiments(after=after or None, limit=LIST_LENGTH, state=wanted or None)
+    found = store.experiments(after=after or None, limit=LIST_LENGTH, state=wanted or None, search=search or None)
     items = [{"name": each, "path": path_of(each), "damaged": True} for each in found.get("damaged", ())]
     for item in found["items"]:
         try:
@@ -210,6 +218,7 @@ def list_page(store: Store, may: Any, after: str, state: str) -> HTMLResponse:
         shown = {"likeliest": likeliest if ahead else None, "share": share, "damaged": False}
         items.append({**view, "path": path_of(view["id"]), **shown})
     values = {"items": items, "next": found["next"], "after": after, "state": wanted, "states": STATES}
+    values |= {"search": search, "query": urllib.parse.urlencode({"state": wanted, "search": search})}
     return page("list.html", may, here="list", **values)
 
 
@@ -264,6 +273,7 @@ def experiment_page(
         outcome_words=outcome_words(view),
         means=means(view),
         sure=SURE,
+        reminder=next(iter(store.reminders(experiment_id)), None),
         correct=1 if field in ("round", "corrected") else correct,
         message=message,
         outside=outside,

@@ -85,11 +85,19 @@ class Finish(NamedTuple):
     """End the experiment."""
 
 
+class Note(NamedTuple):
+    """Write a note on a round, in place of an earlier one; None removes it."""
+
+    round: int
+    note: str | None
+    unit: str | None = None
+
+
 class Inherit(NamedTuple):
     """Begin with the rounds of another experiment, `source`, whose settings were wrong.
 
-    rounds: for each, its date, when it was asked for, and for each unit [arm, probability, total, told_at], where the
-    arm is an index and told_at is None without a report. pauses: [first, last] for each pause, where `last` is the
+    rounds: for each, its date, when it was asked for, and for each unit [arm, probability, total, told_at, note], where
+    the arm is an index and told_at is None without a report. pauses: [first, last] for each pause, where `last` is the
     latest round opened before it, and `first` the earliest that was not reported before it.
     """
 
@@ -98,10 +106,10 @@ class Inherit(NamedTuple):
     pauses: list[list[int]]
 
 
-Command = Start | Ask | Tell | Amend | Pause | Resume | Away | Back | Finish | Inherit
+Command = Start | Ask | Tell | Amend | Pause | Resume | Away | Back | Finish | Note | Inherit
 
 KINDS: dict[str, Any] = {
-    kind.__name__.lower(): kind for kind in (Start, Ask, Tell, Amend, Pause, Resume, Away, Back, Finish, Inherit)
+    kind.__name__.lower(): kind for kind in (Start, Ask, Tell, Amend, Pause, Resume, Away, Back, Finish, Note, Inherit)
 }
 
 
@@ -136,7 +144,8 @@ def inherit(
     rounds: list[list[Any]] = []
     for _, units_of in groupby(rows, key=lambda row: row["round"]):
         told = list(units_of)
-        reports = [[arms[row["arm"]], row["probability"], row["total"], row["told_at"]] for row in told]
+        fields = ("probability", "total", "told_at", "note")
+        reports = [[arms[row["arm"]], *(row.get(name) for name in fields)] for row in told]
         rounds.append([told[0]["date"], told[0]["asked_at"], reports])
     if settings.horizon is not None and settings.horizon <= len(rounds):
         rule = f"horizon must be more than the {len(rounds)} rounds inherited"

@@ -25,6 +25,7 @@ from aftereffect.service.experiment.commands import (
     Command,
     Finish,
     Inherit,
+    Note,
     Pause,
     Reported,
     Reports,
@@ -110,7 +111,7 @@ class Experiment:
 
         The caller must load that row from the store and pass it to `do`.
         """
-        if not isinstance(command, Tell | Amend) or not 1 <= command.round <= self._now.last:
+        if not isinstance(command, Tell | Amend | Note) or not 1 <= command.round <= self._now.last:
             return None
         remembered = command.round in self._now.recent.rounds
         if remembered or (isinstance(command, Amend) and not self._amendable(command.round)):
@@ -141,6 +142,8 @@ class Experiment:
                 return self._set_away(command.arm, False, at)
             case Finish():
                 return self._finish(at)
+            case Note():
+                return self._note(command, at, recalled)
             case Inherit():
                 return self._inherit(command, at)
         raise Refused("invalid", f"command must be one of {', '.join(commands.KINDS)}, but got {command!r}")
@@ -290,7 +293,8 @@ class Experiment:
         body: dict[str, Any] = {"total": total, "was": before["total"], "was_status": before["status"]}
         if played is None:
             body["recalled"] = before
-            row = {**before, "total": total, "status": self._now.recount(before["total"], total), "told_at": at}
+            status = self._now.recount(before["total"], total)
+            row = {"note": None, **before, "total": total, "status": status, "told_at": at}
         else:
             self._now.correct(played, u, total, at)
             row = played.row(self.settings, u)
@@ -368,6 +372,24 @@ class Experiment:
             rows = {(row["round"], row["unit"]): row for row in changed}
         now.phase, now.finished_at = "finished", at
         return self._change("finish", at, body, list(rows.values()))
+
+    def _note(self, command: Note, at: str, recalled: Mapping[str, Any] | None) -> Done:
+        """Write a note on a round, in any state and whether or not its block is open."""
+        u = self._unit(command.unit)
+        played = self._opened(command.round)
+        row = self._row(command.round, u, recalled)
+        if row.get("note") == command.note:
+            return Done(self._report(row, True), None, [])
+        body: dict[str, Any] = {"note": command.note}
+        if played is None:
+            body["recalled"] = row
+            row = {**row, "note": command.note}
+        else:
+            played.notes = played.notes or [None] * self._now.n_units
+            played.notes[u] = command.note
+            row = played.row(self.settings, u)
+        event = {"kind": "note", "round": command.round, "unit": row["unit"], "body": body, "at": at}
+        return Done(self._report(row, False), event, [row])
 
     def _inherit(self, command: Inherit, at: str) -> Done:
         """Take over the rounds of another experiment, before anything else."""

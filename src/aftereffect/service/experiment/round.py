@@ -8,7 +8,7 @@ and when an inherited round played another arm than the learner would have.
 
 import datetime
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -39,8 +39,9 @@ class Round:
     measured: whether the total was learned from at the end of its block; None until that is known. fed: the loss fed
     to the learner for each unit, if the round ended with an update. warm: in the warm-up after a pause. inherited: the
     round was played in an experiment with other settings; `drawn` are the arms that these settings would have played.
+    notes: empty if there are none.
 
-    Only `reports` is modified in place; the other fields are replaced.
+    Only `reports` and `notes` are modified in place; the other fields are replaced.
     """
 
     number: int
@@ -58,6 +59,7 @@ class Round:
     update: bool = False
     warm: bool = False
     inherited: bool = False
+    notes: list[str | None] = field(default_factory=list)
 
     def row(self, settings: ExperimentSettings, u: int) -> Row:
         """Return the row of this round for unit u."""
@@ -81,6 +83,7 @@ class Round:
             "why": self._why(settings, u),
             "asked_at": self.asked_at,
             "told_at": told_at,
+            "note": self.notes[u] if self.notes else None,
         }
 
     def rows(self, settings: ExperimentSettings) -> list[Row]:
@@ -124,8 +127,8 @@ class Round:
 
     def state(self) -> list[Any]:
         """Return the round as a list of plain JSON values."""
-        *before, reports, update, warm, inherited = _fields(self)
-        return [*before, [*map(list, reports)], update, warm, inherited]
+        *before, reports, update, warm, inherited, notes = _fields(self)
+        return [*before, [*map(list, reports)], update, warm, inherited, [*notes]]
 
     @classmethod
     def from_state(cls, state: list[Any]) -> "Round":

@@ -249,8 +249,9 @@ class State:
             for first, last in pauses:
                 if first == self.last + 1:
                     self.warm_until = last + self.settings.max_delay
-            arms, probabilities, totals, told = zip(*units, strict=True)
+            arms, probabilities, totals, told, notes = zip(*units, strict=True)
             played = self.begin_round(asked_at, (date, list(arms), list(probabilities)))
+            played.notes = list(notes) if any(notes) else []
             for u, at in enumerate(told):
                 if at is not None:
                     self.record(played, u, totals[u], at)

@@ -1,6 +1,8 @@
 """The summary of an experiment that users see: names, figures, sentences and alarms."""
 
+import datetime
 import math
+from collections.abc import Mapping
 from typing import Any
 
 from aftereffect.core.text import counted
@@ -41,6 +43,45 @@ def view(state: State) -> dict[str, Any]:
         "winner": outcome.winner(arms, state.tallies, state.probabilities, settings.direction) if over else None,
         "started_at": state.started_at,
         "finished_at": state.finished_at,
+        "due": due(state),
+    }
+
+
+def due(state: State) -> dict[str, Any] | None:
+    """Return the round that is to be reported next, its date, and the time when it is over; None unless running."""
+    if state.phase != "running":
+        return None
+    number = state.last + (state.open is None)
+    date = state.date_ahead(number) if state.open is None else state.open.date
+    begun = f"{date}T00:00:00Z"
+    if state.settings.start_date is None or date is None:
+        latest = state.recent.rounds.get(state.last)
+        told = [] if latest is None else [latest.asked_at, *(report.told_at or "" for report in latest.reports)]
+        begun = max(told, default=state.started_at) or ""
+        if not begun:
+            return None
+    end = datetime.datetime.fromisoformat(begun) + datetime.timedelta(days=state.settings.round_length)
+    return {"round": number, "date": date, "at": end.isoformat(timespec="milliseconds").replace("+00:00", "Z")}
+
+
+def comparison(view: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the most important figures of an experiment from its view; `messages.Comparison`."""
+    standing, counts = view["standing"], view["counts"]
+    reports = counts["reports"] - counts["void"]
+    likeliest, probability = max(view["probabilities"].items(), key=lambda pair: pair[1])
+    decision = standing["next_decision"]
+    return {
+        **{name: view[name] for name in ("id", "name", "state", "round")},
+        "reports": reports,
+        "mean": view["sum_of_totals"] / reports if reports else None,
+        "leader": standing["leader"]["arm"],
+        "sure": standing["leader"]["sure"],
+        "gain": standing["gain"]["in_total"],
+        "percent": standing["gain"]["percent"],
+        "likeliest": likeliest,
+        "probability": probability,
+        "next_decision": decision and decision["date"],
+        "alarms": len(view["alarms"]),
     }
 
 

@@ -20,7 +20,7 @@ FORMS = ("csv", "parquet")
 CHUNK = 2**18
 # A spreadsheet reads a cell that begins with one of these as a formula; a leading apostrophe makes it text.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
-_NAMES = tuple(reads.ITEM_FIELDS.index(name) for name in ("unit", "arm", "why"))
+_NAMES = tuple(reads.ITEM_FIELDS.index(name) for name in ("unit", "arm", "why", "note"))
 _rounds = schema.rounds.c
 
 
@@ -49,7 +49,7 @@ def _write_csv(engine: Engine, identity: str, file: Path, *, for_people: bool) -
         with connection.execute(query) as found:
             for _, *cells in reads.sound_rows(found):
                 for i in _NAMES:
-                    if for_people and cells[i].startswith(_FORMULA):
+                    if for_people and (cells[i] or "").startswith(_FORMULA):
                         cells[i] = "'" + cells[i]
                 out.write(",".join(map(_cell, cells)) + "\r\n")
 

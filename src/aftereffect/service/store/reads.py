@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Engine, bindparam, select, tuple_
+from sqlalchemy import Connection, Engine, bindparam, func, select, tuple_
 
 from aftereffect.core import checks
 from aftereffect.core.errors import AftereffectError
@@ -20,7 +20,7 @@ LARGEST_INDEX = 2**31 - 1
 _CURSOR = re.compile(r"([0-9]{1,19})(?:\.([0-9]{1,10})?)?")
 ITEM_FIELDS = tuple(Row.model_fields)
 # The fields of a row that the charts need.
-SERIES_FIELDS = tuple(name for name in ITEM_FIELDS if name not in ("why", "asked_at", "told_at"))
+SERIES_FIELDS = tuple(name for name in ITEM_FIELDS if name not in ("why", "asked_at", "told_at", "note"))
 _SETTINGS = set(Summary.model_fields) & set(ExperimentSettings.model_fields)
 _experiments, _rounds, _events = schema.experiments.c, schema.rounds.c, schema.events.c
 items = select(_rounds.unit_index, *(_rounds[name] for name in ITEM_FIELDS))
@@ -68,7 +68,9 @@ def experiment(engine: Engine, identity: str) -> dict[str, Any]:
         return sound(Overview, event_log.load(connection, identity).view())
 
 
-def experiments(engine: Engine, after: str | None, limit: int, state: str | None) -> dict[str, Any]:
+def experiments(
+    engine: Engine, after: str | None, limit: int, state: str | None, search: str | None = None
+) -> dict[str, Any]:
     """Return a page of experiments, in order of creation, and the ids of those that cannot be read, if any."""
     limit = whole("limit", limit, 1, MOST_ITEMS)
     if state is not None and state not in STATES:
@@ -76,6 +78,8 @@ def experiments(engine: Engine, after: str | None, limit: int, state: str | None
     query = _numbers.order_by(_experiments.number).limit(limit + 1)
     if state is not None:
         query = query.where(_experiments.status == state)
+    if search:
+        query = query.where(func.lower(_experiments.name).contains(search.lower(), autoescape=True))
     with engine.connect() as connection:
         if after is not None:
             query = query.where(_experiments.number > find(connection, after, NUMBER).number)

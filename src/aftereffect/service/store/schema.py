@@ -4,6 +4,7 @@
     events        the log: consecutive in seq, each event linked to the previous one by its hash
     rounds        one row per round and unit; derived from the log
     checkpoints   the latest saved state of an experiment, with its place in the log
+    reminders     the webhook to call when a round of an experiment waits
     tokens        access tokens; only their hashes are stored
 
 The API identifies an experiment by its id, which cannot be guessed; rows refer to it by a short number. Bodies and
@@ -81,6 +82,7 @@ rounds = sa.Table(
     sa.Column("why", sa.Text, nullable=False),
     sa.Column("asked_at", sa.String(32)),
     sa.Column("told_at", sa.String(32)),
+    sa.Column("note", sa.Text),
     sa.UniqueConstraint("experiment", "round", "unit_index", name="one_row_per_round_and_unit"),
 )
 
@@ -91,6 +93,21 @@ checkpoints = sa.Table(
     sa.Column("seq", sa.BigInteger, nullable=False),
     sa.Column("head", sa.String(64), nullable=False),
     sa.Column("state", sa.Text, nullable=False),
+)
+
+reminders = sa.Table(
+    "reminders",
+    metadata,
+    sa.Column("experiment", _Number, sa.ForeignKey("experiments.number"), primary_key=True),
+    sa.Column("webhook", sa.Text, nullable=False),
+    # Days after the end of a round.
+    sa.Column("after", sa.Double, nullable=False),
+    # The round of the latest call, how often it was made, and when it is repeated; 0 and None if there is none.
+    sa.Column("round", sa.BigInteger, nullable=False),
+    sa.Column("attempts", sa.Integer, nullable=False),
+    sa.Column("next_at", sa.String(32)),
+    sa.Column("outcome", sa.Text),
+    sa.Column("outcome_at", sa.String(32)),
 )
 
 tokens = sa.Table(
@@ -105,12 +122,14 @@ tokens = sa.Table(
 )
 
 # In an order that satisfies the foreign keys; tokens last.
-TABLES = (experiments, events, rounds, checkpoints, tokens)
+TABLES = (experiments, events, rounds, checkpoints, reminders, tokens)
+FIRST_TABLES = (experiments, events, rounds, checkpoints, tokens)
+"""Those that a store of every supported version has."""
 
 # Alembic's table, with one row: the version of the tables.
 versions = sa.Table("alembic_version", metadata, sa.Column("version_num", sa.String(32), primary_key=True))
 
-VERSION = "0002"
+VERSION = "0003"
 """The version of the tables that this code reads and writes: the last step in `migrations/versions`."""
 UNSUPPORTED = ("0001",)
 """Versions from before the first release, which cannot be upgraded."""

@@ -7,15 +7,16 @@ database in any number of stores and processes.
 
 import asyncio
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
 
 from aftereffect.service.errors import Refused, checked
-from aftereffect.service.messages import NewToken
+from aftereffect.service.experiment.view import comparison
+from aftereffect.service.messages import MOST_COMPARED, NewToken
 from aftereffect.service.settings import ExperimentSettings, checked_settings, corrected
-from aftereffect.service.store import backup, export, reads, schema, tokens, verify
+from aftereffect.service.store import backup, export, reads, schema, tokens, verify, webhooks
 from aftereffect.service.store.database import Database, refusing
 from aftereffect.service.store.health import Health, trial
 from aftereffect.service.store.writer import Action, Answer, Creation, Item, Job, Work, Writer
@@ -131,10 +132,21 @@ class Store:
         with refusing():
             return reads.experiment(self._database.reading, id)
 
-    def experiments(self, after: str | None = None, limit: int = 100, state: str | None = None) -> dict[str, Any]:
-        """Return a page of experiments in order of creation; after: the id of the last one seen."""
+    def experiments(
+        self, after: str | None = None, limit: int = 100, state: str | None = None, search: str | None = None
+    ) -> dict[str, Any]:
+        """Return a page of experiments in order of creation; after: the id of the last one seen.
+
+        search: only experiments whose names contain this text, in upper or lower case.
+        """
         with refusing():
-            return reads.experiments(self._database.reading, after, limit, state)
+            return reads.experiments(self._database.reading, after, limit, state, search)
+
+    def compare(self, ids: Sequence[str]) -> list[dict[str, Any]]:
+        """Return the most important figures of some experiments, in order."""
+        if not 1 <= len(ids) <= MOST_COMPARED:
+            raise Refused("invalid", f"ids must be 1 to {MOST_COMPARED} experiments, but got {len(ids)}")
+        return [comparison(self.experiment(id)) for id in ids]
 
     def rounds(self, id: str, after: str | int | None = None, limit: int = 100) -> dict[str, Any]:
         """Return a page of round rows; after: "ROUND", or "ROUND.UNITINDEX" between the units of a round."""
@@ -186,6 +198,19 @@ class Store:
         """Revoke a token; takes effect at once here, within a second in other processes."""
         self.perform("", Work(tokens.revocation(id, self.now())))
         self._token_cache.forget()
+
+    def reminders(self, id: str | None = None) -> list[dict[str, Any]]:
+        """Return the reminders of all experiments, or of one."""
+        with refusing():
+            return webhooks.listed(self._database.internal, id)
+
+    def remind(self, id: str, webhook: str | None, after: float = 0.0) -> None:
+        """Set the reminder of an experiment: which webhook to call so many days after a round; None for none."""
+        self.perform("", Work(webhooks.change(id, webhook, after)))
+
+    def change_reminder(self, known: dict[str, Any], **fields: Any) -> bool:
+        """Change a reminder, unless it is no longer as known; return whether it was changed."""
+        return bool(self.perform("", Work(webhooks.attempt(known, **fields)))["claimed"])
 
     def scopes_of(self, token: str) -> frozenset[str] | None:
         """Return the scopes of a token, None if it is unknown or revoked."""

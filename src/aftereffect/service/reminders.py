@@ -1,0 +1,136 @@
+"""Reminders: a webhook is called when a round waits for its report.
+
+The operator lists the addresses that may be called, each under a name; users choose among the names, so that no request
+can make the server call another address. The body is {"text": "..."}, which chat tools show as a message. It is signed
+as in Standard Webhooks: with the headers webhook-id, webhook-timestamp and webhook-signature, an HMAC-SHA256 of
+"id.timestamp.body" under the operator's secret.
+
+A call that fails is repeated after 1, 4, 16, 64 and 256 minutes; each call is logged. Several servers on one database
+call once.
+"""
+
+import base64
+import datetime
+import hashlib
+import hmac
+import json
+import logging
+import threading
+from typing import Any
+
+import httpx
+
+from aftereffect.service.config import Config
+from aftereffect.service.errors import Refused
+from aftereffect.service.store.store import Store
+
+LOGGER = logging.getLogger("aftereffect.service")
+ATTEMPTS = 6
+FIRST_WAIT = 60.0
+TIMEOUT = 10.0
+
+
+def signature(secret: str, identity: str, timestamp: str, body: bytes) -> str:
+    """Return the signature of a call. A secret that begins with whsec_ is base64, any other one is taken as it is.
+
+    >>> signature("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "msg_p5jXN8AQM9LWM0D4loKWxJek", "1614265330",
+    ...           b'{"test": 2432232314}')
+    'v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE='
+    """
+    key = base64.b64decode(secret.removeprefix("whsec_")) if secret.startswith("whsec_") else secret.encode()
+    digest = hmac.new(key, f"{identity}.{timestamp}.".encode() + body, hashlib.sha256).digest()
+    return f"v1,{base64.b64encode(digest).decode()}"
+
+
+def words(view: dict[str, Any]) -> str:
+    """Return the message for an experiment whose round waits."""
+    due = view["due"]
+    when = f" of {due['date']}" if due["date"] else ""
+    if view["open_round"] is None:
+        return f"{view['name']}: round {due['round']}{when} has not been opened. Ask for its arm, and report its total."
+    return f"{view['name']}: round {due['round']}{when} waits for its total."
+
+
+class Reminders:
+    """Calls webhooks for rounds that wait. `start` begins a thread that looks every minute; `look` looks once."""
+
+    def __init__(self, store: Store, config: Config, every: float = 60.0) -> None:
+        self._store, self._config, self._every = store, config, every
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._loop, name="aftereffect-reminders", daemon=True)
+
+    def start(self) -> None:
+        """Begin, if the operator allows any address."""
+        if self._config.webhooks:
+            self._thread.start()
+
+    def stop(self) -> None:
+        """End after the call in progress."""
+        self._stopped.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _loop(self) -> None:
+        while not self._stopped.wait(self._every):
+            try:
+                self.look()
+            except Exception:
+                # A store that is busy now may not be in a minute.
+                LOGGER.exception("reminders failed")
+
+    def look(self) -> int:
+        """Call the webhooks of all rounds that wait now; return the number of calls."""
+        now, calls = datetime.datetime.fromisoformat(self._store.now()), 0
+        for reminder in self._store.reminders():
+            if reminder["next_at"] is not None and now < datetime.datetime.fromisoformat(reminder["next_at"]):
+                continue
+            try:
+                view = self._store.experiment(reminder["experiment"])
+            except Refused as refused:
+                facts = {"experiment": reminder["experiment"], "outcome": refused.detail}
+                LOGGER.warning("reminder", extra={"facts": facts})
+                continue
+            due = view["due"]
+            done = due is not None and reminder["round"] == due["round"] and reminder["next_at"] is None
+            if due is None or done:
+                continue
+            if now >= datetime.datetime.fromisoformat(due["at"]) + datetime.timedelta(days=reminder["after"]):
+                calls += self._remind(reminder, view, now)
+        return calls
+
+    def _remind(self, reminder: dict[str, Any], view: dict[str, Any], now: datetime.datetime) -> bool:
+        """Call a webhook, unless another server does; return whether it was called."""
+        round_ = view["due"]["round"]
+        attempts = 1 + (reminder["attempts"] if reminder["round"] == round_ else 0)
+        # Written first: if this process ends now, the call is repeated later, and no other server makes it meanwhile.
+        later = now + datetime.timedelta(seconds=FIRST_WAIT * 4.0 ** (attempts - 1))
+        claim = {"round": round_, "attempts": attempts, "next_at": _text(later)}
+        if not self._store.change_reminder(reminder, **claim):
+            return False
+        outcome = self._call(reminder["webhook"], f"{view['id']}.{round_}", words(view), now)
+        over = outcome == "sent" or attempts >= ATTEMPTS
+        fields = {"next_at": None if over else claim["next_at"], "outcome": outcome, "outcome_at": _text(now)}
+        self._store.change_reminder(reminder | claim, **fields)
+        facts = {"experiment": view["id"], "round": round_, "webhook": reminder["webhook"], "attempt": attempts}
+        level = logging.INFO if outcome == "sent" else logging.WARNING
+        LOGGER.log(level, "reminder", extra={"facts": facts | {"outcome": outcome}})
+        return True
+
+    def _call(self, name: str, identity: str, text: str, now: datetime.datetime) -> str:
+        """Call a webhook and return "sent", or why it failed; the address, which may hold a key, is not part of it."""
+        address = self._config.webhooks.get(name)
+        if address is None:
+            return "failed: the operator does not allow this webhook"
+        body, timestamp = json.dumps({"text": text}).encode(), str(int(now.timestamp()))
+        signed = signature(self._config.webhook_secret, identity, timestamp, body)
+        headers = {"Content-Type": "application/json", "webhook-id": identity, "webhook-timestamp": timestamp}
+        try:
+            # Redirects are not followed: they could lead to an address that is not allowed.
+            answer = httpx.post(address, content=body, headers=headers | {"webhook-signature": signed}, timeout=TIMEOUT)
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            return f"failed: {type(error).__name__}"
+        return "sent" if answer.is_success else f"failed: status {answer.status_code}"
+
+
+def _text(moment: datetime.datetime) -> str:
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

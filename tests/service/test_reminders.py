@@ -1,0 +1,214 @@
+"""Reminders against a local receiver: signed, retried, logged, once per round, to allowed addresses only."""
+
+import base64
+import hashlib
+import hmac
+import json
+import logging
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import pytest
+from pydantic import ValidationError
+from tests.service.calling import SETTINGS, api, problem
+from tests.service.pages import get, post
+from tests.service.server import command
+
+from aftereffect.service.config import Config
+from aftereffect.service.experiment.commands import Ask, Pause, Tell
+from aftereffect.service.reminders import ATTEMPTS, Reminders
+from aftereffect.service.store.store import Store
+
+SECRET = "a secret of the operator"
+
+
+class Receiver(HTTPServer):
+    """Answers with the statuses given, then with 200, and keeps what it was sent."""
+
+    def __init__(self, *statuses: int) -> None:
+        self.statuses, self.got = list(statuses), []
+        super().__init__(("127.0.0.1", 0), Handler)
+
+
+class Handler(BaseHTTPRequestHandler):
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.got.append((self.path, dict(self.headers), body))
+        status = self.server.statuses.pop(0) if self.server.statuses else 200
+        self.send_response(status)
+        if status == 302:
+            self.send_header("Location", "/elsewhere")
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def receiver():
+    with Receiver() as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+def allowed(receiver):
+    address = f"sales=http://127.0.0.1:{receiver.server_port}/hook"
+    return Config(webhooks=address, webhook_secret=SECRET)
+
+
+def made(store, **changes):
+    """Make an experiment with a reminder 12 hours after a round, on the evening of 2026-03-02."""
+    store.now = lambda: "2026-03-02T18:00:00.000Z"
+    settings = {"name": "Mail", "arms": ["a", "b"], "high": 9, "max_delay": 3, "seed": 1, "start_date": "2026-03-02"}
+    one = store.create({**settings, **changes})["id"]
+    store.perform(one, Ask())
+    store.remind(one, "sales", 0.5)
+    return one
+
+
+def at(store, moment):
+    store.now = lambda: f"{moment}:00.000Z"
+
+
+def test_a_round_that_waits_is_told_once_and_signed(sqlite_url, receiver, caplog):
+    with Store.open(sqlite_url) as store:
+        one = made(store)
+        reminders = Reminders(store, allowed(receiver))
+        at(store, "2026-03-03T11:59")
+        assert (reminders.look(), receiver.got) == (0, [])
+        at(store, "2026-03-03T12:00")
+        with caplog.at_level(logging.INFO, "aftereffect.service"):
+            assert (reminders.look(), reminders.look()) == (1, 0)
+        [(path, headers, body)] = receiver.got
+        assert (path, json.loads(body)) == ("/hook", {"text": "Mail: round 1 of 2026-03-02 waits for its total."})
+        # The signature of Standard Webhooks, computed here by hand.
+        signed = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + body
+        wanted = base64.b64encode(hmac.digest(SECRET.encode(), signed, hashlib.sha256)).decode()
+        assert headers["webhook-signature"] == f"v1,{wanted}"
+        assert (headers["webhook-id"], headers["webhook-timestamp"]) == (f"{one}.1", "1772539200")
+        [record] = [record for record in caplog.records if record.message == "reminder"]
+        assert record.facts == {"experiment": one, "round": 1, "webhook": "sales", "attempt": 1, "outcome": "sent"}
+        assert str(receiver.server_port) not in caplog.text
+        # Reported: the next round waits from its own date on, whether or not it is opened.
+        store.perform(one, Tell(1, 2.0))
+        assert reminders.look() == 0
+        at(store, "2026-03-04T12:00")
+        assert reminders.look() == 1
+        assert "round 2 of 2026-03-03 has not been opened" in json.loads(receiver.got[-1][2])["text"]
+        store.perform(one, Pause())
+        at(store, "2026-03-09T12:00")
+        assert reminders.look() == 0
+
+
+def test_a_call_that_fails_is_repeated_and_then_given_up(sqlite_url, receiver):
+    receiver.statuses = [503, 302]
+    with Store.open(sqlite_url) as store:
+        one = made(store)
+        reminders = Reminders(store, allowed(receiver))
+        calls = []
+        for moment in ("12:00", "12:00", "12:01", "12:04", "12:05", "12:06"):
+            at(store, f"2026-03-03T{moment}")
+            calls.append(reminders.look())
+        assert calls == [1, 0, 1, 0, 1, 0]
+        assert [path for path, _, _ in receiver.got] == ["/hook"] * 3
+        [known] = store.reminders(one)
+        assert (known["outcome"], known["attempts"], known["next_at"]) == ("sent", 3, None)
+        store.perform(one, Tell(1, 2.0))
+        receiver.statuses = [500] * 99
+        days = [f"2026-03-{day:02}T12:00" for day in range(4, 20)]
+        total = 0
+        for moment in days:
+            at(store, moment)
+            total += reminders.look()
+        assert (total, store.reminders(one)[0]["outcome"]) == (ATTEMPTS, "failed: status 500")
+
+
+def test_an_address_that_is_not_allowed_is_never_called(sqlite_url, receiver):
+    with Store.open(sqlite_url) as store:
+        one = made(store)
+        at(store, "2026-03-03T12:00")
+        other = Config(webhooks=f"ops=http://127.0.0.1:{receiver.server_port}/hook", webhook_secret=SECRET)
+        Reminders(store, other).look()
+        assert receiver.got == []
+        assert store.reminders(one)[0]["outcome"] == "failed: the operator does not allow this webhook"
+
+
+def test_a_receiver_that_is_gone_is_a_failure_like_any_other(sqlite_url):
+    with Store.open(sqlite_url) as store:
+        one = made(store, start_date=None)
+        at(store, "2026-03-04T06:00")
+        config = Config(webhooks="sales=http://127.0.0.1:9/x", webhook_secret=SECRET)
+        assert Reminders(store, config).look() == 1
+        assert store.reminders(one)[0]["outcome"] == "failed: ConnectError"
+
+
+def test_two_servers_call_once(store, receiver):
+    one = made(store)
+    at(store, "2026-03-03T12:00")
+    [known] = store.reminders(one)
+    assert store.change_reminder(known, round=1, attempts=1)
+    assert not store.change_reminder(known, round=1, attempts=1)
+
+
+def test_the_thread_looks_by_itself_and_stops(sqlite_url, receiver):
+    with Store.open(sqlite_url) as store:
+        made(store)
+        at(store, "2026-03-03T12:00")
+        reminders = Reminders(store, allowed(receiver), every=0.01)
+        reminders.start()
+        for _ in range(500):
+            if receiver.got:
+                break
+            threading.Event().wait(0.01)
+        reminders.stop()
+        assert len(receiver.got) == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"webhooks": "sales=ftp://x", "webhook_secret": SECRET}, "must be names with addresses"),
+        ({"webhooks": "https://x", "webhook_secret": SECRET}, "must be names with addresses"),
+        ({"webhooks": "sales=https://x"}, "webhook_secret must have 16 or more characters"),
+    ],
+)
+def test_the_configuration_of_webhooks_is_checked(given, words):
+    with pytest.raises(ValidationError, match=words):
+        Config(**given)
+    config = Config(webhooks={"sales": "https://x/key"}, webhook_secret=SECRET)
+    assert "https://x/key" not in repr(config)
+    assert SECRET not in repr(config)
+
+
+def test_reminders_are_set_by_rest_page_and_command(tmp_path):
+    with api(tmp_path, webhooks="sales=https://chat.example/key", webhook_secret=SECRET) as call:
+        path = call.create()
+        refused = call("PUT", f"{path}/reminder", json={"webhook": "other"})
+        assert "webhook must be allowed by the operator (sales), but got 'other'" in problem(refused, 422, "invalid")
+        found = call("PUT", f"{path}/reminder", json={"webhook": "sales", "after": "6 hours"}).json()
+        assert (found["webhook"], found["after"], found["webhooks"]) == ("sales", 0.25, ["sales"])
+        page = path.removeprefix("/v1")
+        assert "https://chat.example" not in call("GET", page).text
+        assert "Reminder: sales" in get(call, page).words
+        assert post(call, f"{page}/reminder", {"webhook": "other", "after": "1"}).status_code == 422
+        assert post(call, f"{page}/reminder", {"webhook": "sales", "after": "soon"}).status_code == 422
+        assert post(call, f"{page}/reminder", {"webhook": "sales", "after": "2 days"}).status_code == 303
+        assert call("GET", f"{path}/reminder").json()["after"] == 2.0
+        assert call("DELETE", f"{path}/reminder").status_code == 204
+        assert call("GET", f"{path}/reminder").json()["webhook"] is None
+        call.store.backup(tmp_path / "copy.db")
+    store = ("--store", str(tmp_path / "copy.db"))
+    assert command("remind", *store).out == "There is no reminder.\n"
+    said = command("remind", "--to", "sales", "--after", "1 day", *store).out
+    assert said == "The webhook sales is called 1 day after a round without a report.\n"
+    assert command("remind", "--off", *store).out == "There is no reminder.\n"
+
+
+def test_a_server_without_webhooks_offers_none(tmp_path):
+    with api(tmp_path) as call:
+        path = call.create(**SETTINGS)
+        assert problem(call("PUT", f"{path}/reminder", json={"webhook": "sales"}), 422, "invalid")
+        assert "has not allowed any address" in get(call, path.removeprefix("/v1")).words
