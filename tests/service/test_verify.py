@@ -74,7 +74,7 @@ ALTERATIONS = [
     ("DELETE FROM rounds WHERE round >= 59", "round 59 in unit 'north' is missing"),
     (
         "INSERT INTO rounds SELECT experiment, 99, unit_index, unit, arm, total, status, draw, block, block_start, "
-        "probability, washin, measured, \"update\", fed, date, substituted, why, asked_at, told_at FROM rounds "
+        "probability, washin, measured, \"update\", fed, date, substituted, why, asked_at, told_at, note FROM rounds "
         "WHERE round = 1",
         "number of round rows must be 120",
     ),
