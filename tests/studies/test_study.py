@@ -82,6 +82,27 @@ def test_quick(tmp_path: Path) -> None:
     assert {(c["runs"], c["n_arms"]) for c in cells} == {(2, 2)}
 
 
+def test_a_player_plays_at_the_quick_sizes_whatever_its_own(tmp_path: Path) -> None:
+    text = GOOD.replace('on = "the adversary"', "grid = { horizon = [1000], max_delay = [4] }")
+    path = write(tmp_path, text.replace("{ n_arms = [2] }", "{ horizon = [200] }"))
+    full, quick = (
+        {(c["max_delay"], c["horizon"]) for c in Study.load(path, quick=quick).cells() if c["player"]["name"] == "Naive"}
+        for quick in (False, True)
+    )
+    # The instance "hard" keeps its own horizon, the player its own delay, which [quick] does not name.
+    assert (full, quick) == ({(4, 1000)}, {(4, 200), (4, 500)})
+
+
+def test_a_player_without_a_cell_is_told_its_sizes_and_those_of_the_study() -> None:
+    player = {"name": "Naive", "grid": {"horizon": [2000]}}
+    with pytest.raises(InvalidStudy) as caught:
+        Study("a", **(SIMPLE | {"player": [player]}))
+    assert str(caught.value) == (
+        "player 'Naive' must be able to play in at least one cell, but there is none: its instances (on) are all of "
+        "['split'], its sizes (grid) {'horizon': [2000]} of {'n_arms': [2], 'max_delay': [1], 'horizon': [100]}"
+    )
+
+
 def test_the_same_from_python(tmp_path: Path) -> None:
     text = 'name = "a"\ngrid = {n_arms=2, max_delay=1, horizon=100}\n'
     text += '[[instance]]\nname="split"\n[[player]]\nname="CompositeLossWrapper"'

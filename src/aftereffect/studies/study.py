@@ -21,7 +21,7 @@
     max_delay = 3                       # optional: the d given to the player, by default that of the losses
     [quick]                             # optional: replaces the above with --quick
     runs = 20
-    grid = { horizon = [1000] }         # lists named here replace those of every grid
+    grid = { horizon = [1000] }         # lists named here replace those of every grid and player
     [report]                            # optional: see `report/sections.py`
 
 Combinations that a player cannot play (some need a short delay, or the law of delays) are left out.
@@ -140,7 +140,13 @@ class Study:
         for one in players:
             cells = [cell for place in places for lists in grids for cell in self._expand(one, place, lists)]
             if not cells:
-                raise InvalidStudy(f"player {one.label!r} must be able to play in at least one cell, but there is none")
+                every = [{**lists, **place.grid} for lists in grids for place in places]
+                sizes = {name: sorted({size for lists in every for size in lists[name]}) for name in LEAST}
+                raise InvalidStudy(
+                    f"player {one.label!r} must be able to play in at least one cell, but there is none: its instances "
+                    f"(on) are {one.on or 'all'} of {[place.label for place in places]}, its sizes (grid) "
+                    f"{one.grid or 'all'} of {sizes}"
+                )
             self._cells |= {cell_id(cell): cell for cell in cells}
 
     @classmethod
@@ -172,6 +178,8 @@ class Study:
                 raise InvalidStudy(f"{where}{unknown[0]} must be a key of a study ({listed}), but it is not")
         if quick:
             lists, grid = _typed("quick.grid", override.pop("grid", {}), Mapping), given.get("grid", {})
+            if isinstance(given.get("player"), list):
+                given["player"] = [_without(one, lists) for one in given["player"]]
             given |= override
             given["grid"] = {**grid, **lists} if isinstance(grid, Mapping) else [{**one, **lists} for one in grid]
         for key in ("name", "grid", "instance", "player"):
@@ -257,6 +265,13 @@ def _entries(
         label = _typed(f"{kind}.label", label, str)
         found.append(Entry(settings, label, grid, on, extra.get("runs"), extra.get("max_delay")))
     return found
+
+
+def _without(given: Any, lists: Mapping[str, Any]) -> Any:
+    """Return a player's table without these lists of its grid; anything else as it is."""
+    if not isinstance(given, Mapping) or not isinstance(given.get("grid"), Mapping):
+        return given
+    return {**given, "grid": {name: sizes for name, sizes in given["grid"].items() if name not in lists}}
 
 
 def _numbers(name: str, value: Any, low: int) -> list[int]:
