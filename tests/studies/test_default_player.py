@@ -107,7 +107,7 @@ def frame(**columns: list[Any]) -> pl.DataFrame:
     count = len(columns["player"])
     same = {"instance": "fixed", "instance_params": '{"gap":0.2}', "n_arms": 2, "max_delay": 0, "horizon": 1000}
     same |= {"seed": 0, "where": "here", "uniform_regret": 100.0, "updates": 1000.0, "bound": 500.0, "value": 90.0}
-    same |= {"labelled": False, "corollary_bound": 2.0 * math.sqrt(2.0) * math.sqrt(2000.0)}
+    same |= {"labelled": False, "unit": 1.0, "corollary_bound": 2.0 * math.sqrt(2.0) * math.sqrt(2000.0)}
     return pl.DataFrame({name: [value] * count for name, value in same.items()} | columns)
 
 
@@ -194,7 +194,7 @@ def test_runs_to_a_report(tmp_path: Path) -> None:
     assert 0.0 < own["value"] < own["bound"]
     assert finals.filter(pl.col("player") != "default_player")["value"].null_count() == 2
     page = write_report(study, results, tmp_path).read_text(encoding="utf-8")
-    cells = compared(finals.with_columns(who="player", where="instance", labelled=False))
+    cells = compared(finals.with_columns(who="player", where="instance", labelled=False, unit=1.0))
     assert f"{cells['ratio'][0]:.3f} times in all 1 (geometric means)" in page
     assert "Against the best of the rivals in each of 1 cells" in page
     assert page.count("<img ") == 1

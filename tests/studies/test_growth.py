@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 from scipy import stats
 
+from aftereffect import theory
 from aftereffect.studies.report import growth
 from aftereffect.studies.report.growth import agreements, leading_term, local_slopes, power_law, section_one
 from aftereffect.studies.report.page import Page
@@ -102,6 +103,7 @@ def worst(
     words = {"player": player, "player_params": settings, "cell": "c"}
     rest = {"standard_error": 0.0, "uniform_regret": 1e12, "measure": "regret"}
     rest |= {"instance": "fixed", "instance_params": "{}"}
+    sizes["corollary_bound"] = [theory.corollary_bound(*size) for size in SIZES]
     return pl.DataFrame(sizes).with_columns(**{name: pl.lit(value) for name, value in (words | rest).items()})
 
 
@@ -175,6 +177,21 @@ def test_the_section_says_so() -> None:
     assert "for the next, √(" in note
     assert "regret is 0.70 times this term, with a typical deviation of 0.0%" in note
     assert "Why exponents are not 1/2" in page.render()
+
+
+def test_losses_in_a_unit_of_their_own_are_judged_in_units_of_their_range() -> None:
+    values = np.array([leading_term("exp3", *size) for size in SIZES])
+    rows = worst(0.7 * values)
+    money = rows.with_columns(pl.col("regret", "standard_error", "uniform_regret", "corollary_bound") * 90.0)
+    plain, scaled = Page("t"), Page("t")
+    assert growth.scaling(scaled, money) == growth.scaling(plain, rows)
+    # The worse instance is that with the greater share of its range, not the one with the greater numbers.
+    easy = money.with_columns(pl.col("regret") / 7.0, instance=pl.lit("split"))
+    both = growth.scaling(Page("t"), pl.concat([rows, easy]))
+    assert both == growth.scaling(Page("t"), rows)
+    # Effects below 0 have no bound, so their range is not known, and no term is theirs.
+    unbounded = rows.with_columns(corollary_bound=pl.lit(None, dtype=pl.Float64))
+    assert "times this term" not in "".join(growth.scaling(Page("t"), unbounded))
 
 
 def test_no_delay_is_fitted_by_itself() -> None:

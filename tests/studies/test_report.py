@@ -259,6 +259,17 @@ def test_ratios_by_hand() -> None:
     assert rest == ["Least regret among the players for stochastic losses: c on 1 of 2 instances (x)."]
 
 
+def test_a_best_player_within_two_standard_errors_of_the_next_is_no_clear_winner() -> None:
+    # On x the two least are 7.5 apart, on y 5; standard errors of 2 and of √2 · 2 for the difference.
+    rows = hand_made().with_columns(standard_error=pl.lit(2.0))
+    (note,) = ratios.near_ties(rows)
+    assert note.endswith("less than two standard errors above it, on y (a, b).")
+    assert ratios.near_ties(rows.with_columns(standard_error=pl.lit(1.0))) == []
+    # The mean of four sizes has half the standard error of one.
+    sizes = pl.concat([rows.with_columns(horizon=pl.lit(T)) for T in (9, 10, 11, 12)])
+    assert ratios.near_ties(sizes) == []
+
+
 def test_regret_surely_below_0_is_told(results: Results, tmp_path: Path) -> None:
     named = frames.readable(results.rows)
     who, (place, other) = named["who"][0], frames.names(named, "where")

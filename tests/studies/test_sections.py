@@ -24,7 +24,7 @@ def told() -> pl.DataFrame:
     ]
     uniform = {"player": "CompositeLossWrapper", "player_params": '{"base":"uniform"}', "max_delay": 4, "regret": 60.0}
     rest = {"cell": "c", "instance": "split", "instance_params": "{}", "n_arms": 2, "horizon": 9, "round": 9, "seed": 0}
-    rest |= {"standard_error": 1.0, "uniform_regret": 60.0, "measure": "regret"}
+    rest |= {"standard_error": 1.0, "uniform_regret": 60.0, "measure": "regret", "corollary_bound": None}
     return pl.DataFrame([row | rest for row in (*found, uniform)])
 
 
@@ -54,7 +54,7 @@ def priced() -> pl.DataFrame:
     regrets = {"DelayedExp3": 10.0, "DelayedUCB1": 2.0, "CLW2018": 40.0, "ARSUCB": 20.0}
     sizes = {"n_arms": 4, "max_delay": 5, "horizon": 9, "round": 9}
     rest = {"cell": "c", "player_params": "{}", "instance": "split", "instance_params": "{}", "measure": "regret"}
-    rest |= {"uniform_regret": 60.0, "standard_error": 1.0, "seed": 0}
+    rest |= {"uniform_regret": 60.0, "standard_error": 1.0, "seed": 0, "corollary_bound": None}
     return pl.DataFrame([{"player": name, "regret": regret} | sizes | rest for name, regret in regrets.items()])
 
 

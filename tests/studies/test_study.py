@@ -85,10 +85,8 @@ def test_quick(tmp_path: Path) -> None:
 def test_a_player_plays_at_the_quick_sizes_whatever_its_own(tmp_path: Path) -> None:
     text = GOOD.replace('on = "the adversary"', "grid = { horizon = [1000], max_delay = [4] }")
     path = write(tmp_path, text.replace("{ n_arms = [2] }", "{ horizon = [200] }"))
-    full, quick = (
-        {(c["max_delay"], c["horizon"]) for c in Study.load(path, quick=quick).cells() if c["player"]["name"] == "Naive"}
-        for quick in (False, True)
-    )
+    found = [[c for c in Study.load(path, quick).cells() if c["player"]["name"] == "Naive"] for quick in (False, True)]
+    full, quick = ({(c["max_delay"], c["horizon"]) for c in cells} for cells in found)
     # The instance "hard" keeps its own horizon, the player its own delay, which [quick] does not name.
     assert (full, quick) == ({(4, 1000)}, {(4, 200), (4, 500)})
 

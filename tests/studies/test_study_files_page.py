@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from aftereffect.players.registry import PLAYERS
+from aftereffect.players.registry import COMPARED, PLAYERS
 from aftereffect.studies.cli import study as command
 from aftereffect.studies.instances import SETTINGS
 from aftereffect.studies.measure import ROWS
+from aftereffect.studies.report import frames
 from aftereffect.studies.report.sections import SECTIONS, planned
 from aftereffect.studies.study import INSTANCE_KEYS, KEYS, PLAYER_KEYS, QUICK, Study
 
@@ -62,6 +63,15 @@ def test_the_page_lists_every_setting_of_an_instance(name: str) -> None:
 def test_the_page_lists_every_setting_of_a_player(name: str) -> None:
     settings = PLAYERS[name].settings.keys() - COMMON
     assert {f"`{setting}`" for setting in settings} == set(re.findall(r"`\w+`", row_of(name).rpartition("| ")[2]))
+
+
+def test_the_page_lists_the_names_of_instances_and_players_in_reports() -> None:
+    rows = [f"| `{name}` | {label} |" for name, label in frames.PLACES.items()]
+    for name, settings in COMPARED:
+        given = [f"`{name}`", *(f'`{key} = "{value}"`' for key, value in settings.items())]
+        rows.append(f"| {', '.join(given)} | {PLAYERS[name].label(settings)} |")
+    assert frames.PLACES.keys() == SETTINGS.keys()
+    assert set(rows) <= set(TEXT.splitlines())
 
 
 def test_the_page_lists_every_section_and_column() -> None:

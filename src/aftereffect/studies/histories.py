@@ -230,5 +230,6 @@ def _number(where: str, column: str, text: str) -> float:
     except ValueError:
         number = math.nan
     if not math.isfinite(number):
-        raise InvalidHistory(f"{where}, column {column!r}: must be a finite number, but got {checks.shown(text)}")
+        rest = "" if text.strip() else "; if the number is not known, leave the row out: it is then a missing round"
+        raise InvalidHistory(f"{where}, column {column!r}: must be a finite number, but got {checks.shown(text)}{rest}")
     return number

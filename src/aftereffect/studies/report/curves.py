@@ -59,7 +59,7 @@ def _references(ax: "Axes", here: pl.DataFrame) -> None:
     if long:
         ax.set(xscale="log", yscale="log")
         ax.set_xlim(left=max(rounds[0], rounds[-1] * 1e-4))
-        ax.set_ylim(bottom=max(0.5, top * 1e-3))
+        ax.set_ylim(bottom=max(0.5 * (high or 1.0), top * 1e-3))
     else:
         ax.xaxis.set_major_formatter("{x:,.0f}")
         ax.yaxis.set_major_formatter("{x:,.0f}")
@@ -115,8 +115,9 @@ def _scales(ax: "Axes", here: pl.DataFrame) -> None:
 
 
 def shares(here: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """Return regret as a share of the regret of uniform play, by these columns."""
-    sums = here.group_by(keys, maintain_order=True).agg(pl.col("regret").sum(), pl.col("uniform_regret").sum())
+    """Return regret as a share of the regret of uniform play, by these columns; each instance in its own unit."""
+    scaled = [(pl.col(name) / pl.col("unit")).sum() for name in ("regret", "uniform_regret")]
+    sums = here.group_by(keys, maintain_order=True).agg(scaled)
     return sums.with_columns(share=pl.col("regret") / pl.col("uniform_regret")).filter(pl.col("uniform_regret") > 0.0)
 
 

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from aftereffect import theory
 from aftereffect.losses.hard import noise_scale, published_gap
 from aftereffect.studies.instances import SPREADS, gap_of
 from aftereffect.studies.report import frames
@@ -49,7 +48,7 @@ def compared(finals: pl.DataFrame) -> pl.DataFrame:
 
     best_who, best: the rival without labels that has the least mean regret, and this regret; null if there is none.
     ratio, rival_ratio: the default player's regret over that of the paper's tuning and of the best rival. gap: in units
-    of the range, for instances that have one. trivial: T times the range of an action's effect.
+    of the range, for instances that have one. trivial: T times the largest effect of an action.
     """
     # Without players that were given another d than that of the losses, and losses to which the bounds do not apply.
     finals = finals.filter(~pl.col("player_params").str.contains('"max_delay"')).drop_nulls("corollary_bound")
@@ -61,11 +60,10 @@ def compared(finals: pl.DataFrame) -> pl.DataFrame:
     )
     own = finals.filter(player="default_player").join(paper, on=KEYS, maintain_order="left")
     own = own.join(least.filter(pl.col("len") > 1), on=KEYS, how="left", maintain_order="left")
-    given = list(own.iter_rows(named=True))
     own_regret, floor = pl.max_horizontal("regret", FLOOR * pl.col("uniform_regret")), FLOOR * pl.col("uniform_regret")
     return own.with_columns(
-        gap=pl.Series([nominal_gap(row) for row in given], dtype=pl.Float64),
-        trivial=pl.Series([_trivial(row) for row in given], dtype=pl.Float64),
+        gap=pl.Series([nominal_gap(row) for row in own.iter_rows(named=True)], dtype=pl.Float64),
+        trivial=pl.col("horizon") * pl.col("unit"),
         ratio=own_regret / pl.max_horizontal("paper", floor),
         rival_ratio=pl.when(pl.col("best").is_not_null()).then(own_regret / pl.max_horizontal("best", floor)),
         excess=pl.col("regret") - 1.05 * pl.max_horizontal("paper", floor),
@@ -93,12 +91,6 @@ def nominal_gap(row: dict[str, Any]) -> float | None:
         return float(given.get("gap_factor", 1.0)) * published_gap(row["n_arms"], rounds=n) * scale
     known = {"stacked": given.get("gap", 0.1), "constrained": given.get("gap", 0.125), "late_bills": 0.2}
     return float(known[name]) if name in known else None
-
-
-def _trivial(row: dict[str, Any]) -> float:
-    """Return T times the range of an action's effect, inferred from a bound in the row that scales with the range."""
-    K, d, T = (row[size] for size in frames.SIZES)
-    return float(T * row["corollary_bound"] / theory.corollary_bound(K, d, T))
 
 
 def geometric_mean(values: pl.Series) -> float:

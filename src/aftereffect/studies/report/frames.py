@@ -2,7 +2,8 @@
 
 `readable` adds columns: `who`, the player, and `where`, the instance, with the settings that differ within the rows
 (settings common to all rows are listed at the end of the report); `labelled`, whether the player needs losses labelled
-with their rounds; `stochastic`, whether it assumes losses drawn from one law.
+with their rounds; `stochastic`, whether it assumes losses drawn from one law; `unit`, the largest effect of an action,
+inferred from a bound that scales with it (1 where effects may be below 0, for which there is no bound).
 """
 
 import json
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import polars as pl
 
+from aftereffect import theory
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.players import registry
 from aftereffect.studies.players import find
@@ -48,7 +50,7 @@ PLACES = {
 
 
 def readable(rows: pl.DataFrame, apart: Collection[str] = ()) -> pl.DataFrame:
-    """Return the rows with `who`, `where`, `labelled` and `stochastic`; settings in `apart` are left out of names."""
+    """Return the rows with the columns described above; settings in `apart` are left out of names."""
     some(rows, "finished cells of its measure")
     for kind, column in (("player", "who"), ("instance", "where")):
         hidden = {name.rpartition(".")[2] for name in apart if name.startswith("player.") == (kind == "player")}
@@ -71,7 +73,10 @@ def readable(rows: pl.DataFrame, apart: Collection[str] = ()) -> pl.DataFrame:
             iid = ["stochastic losses" in find(name).needs(given) for name, given in settings]
             pairs = pairs.with_columns(pl.Series("labelled", labelled), pl.Series("stochastic", iid))
         rows = rows.join(pairs, on=[kind, f"{kind}_params"], maintain_order="left")
-    return rows
+    sizes = rows.select(SIZES).unique(maintain_order=True)
+    sizes = sizes.with_columns(unit=pl.Series([theory.corollary_bound(*size) for size in sizes.iter_rows()]))
+    rows = rows.join(sizes, on=SIZES, maintain_order="left")
+    return rows.with_columns(unit=(pl.col("corollary_bound") / pl.col("unit")).fill_null(1.0))
 
 
 class Missing(InvalidArgument):
@@ -91,8 +96,12 @@ def finals(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def worst(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return, for every player and size, the row of the instance with the greatest final regret."""
-    ordered = finals(rows).sort("regret", "cell", descending=[True, False], nulls_last=True)
+    """Return, for every player and size, the row of the instance with the greatest final regret in units of `unit`.
+
+    Regrets and bounds are in these units, so that instances with losses in different units can be compared.
+    """
+    scaled = pl.col("^(regret|standard_error|uniform_regret|.*bound)$") / pl.col("unit")
+    ordered = finals(rows).with_columns(scaled).sort("regret", "cell", descending=[True, False], nulls_last=True)
     return ordered.unique(["who", *SIZES], keep="first", maintain_order=True).sort("who", *SIZES)
 
 

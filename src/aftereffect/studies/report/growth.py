@@ -113,9 +113,10 @@ def scaling(page: Page, rows: pl.DataFrame) -> list[str]:
     names = [name for name in VARIABLES if any(name in one.fit for one in found.values())]
     what = "greatest mean regret over the instances of this study" if shown["where"].n_unique() > 1 else "mean regret"
     page.text(
-        f"For every player and size the {what} is taken, and a power law fitted to it by least squares in logarithms. "
-        "Exponents have their standard errors. Then one constant is fitted to each rate of the table in Section 1 of "
-        "the paper; the typical deviation of the measured regrets from it shows how well it describes them."
+        f"For every player and size the {what} is taken, in units of the largest effect of an action, and a power law "
+        "fitted to it by least squares in logarithms. Exponents have their standard errors. Then one constant is "
+        "fitted to each rate of the table in Section 1 of the paper; the typical deviation of the measured regrets "
+        "from it shows how well it describes them."
     )
     caption = "Worst regret, adjusted by the fit to common values of the sizes not on the axis; lines and numbers are "
     page.figure(scaling_chart(found, names), caption + "the fitted exponents.")
@@ -224,7 +225,8 @@ def growth(part: pl.DataFrame) -> Growth | None:
         return None
     rates = section_one(*(part[name].cast(pl.Float64).to_numpy() for name in frames.SIZES))
     names = {PLAYERS.get((name, text)) for name, text in part.select("player", "player_params").iter_rows()}
-    name = names.pop() if len(names) == 1 else None
+    # The terms are those of effects from 0 to 1; effects below 0 have neither bounds nor a known unit.
+    name = names.pop() if len(names) == 1 and not part["corollary_bound"].null_count() else None
     term, values = None, regret
     if name is not None:
         values = np.array([leading_term(name, *sizes) for sizes in part.select(frames.SIZES).iter_rows()])

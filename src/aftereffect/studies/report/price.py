@@ -20,9 +20,9 @@ def price(page: Page, rows: pl.DataFrame) -> list[str]:
     frames.some(priced, "players with labels and without, at one size")
     page.section("The price")
     page.text(
-        "For every player and size the worst mean regret over this study's instances is taken. The price is that of a "
-        "player without labels over the least of those with labels and a guarantee for any losses. Theory predicts "
-        "√((d+1)K/(d+K))."
+        "For every player and size the worst mean regret over this study's instances is taken, in units of the largest "
+        "effect of an action. The price is that of a player without labels over the least of those with labels and "
+        "a guarantee for any losses. Theory predicts √((d+1)K/(d+K))."
     )
     labels, words = ("d", "regret without labels / with"), "The price of not having labels against d"
     options: dict[str, Any] = {"labels": labels, "words": words, "height": 3.4, "legend": 3}

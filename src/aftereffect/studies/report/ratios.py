@@ -52,7 +52,7 @@ def ratios(page: Page, rows: pl.DataFrame) -> list[str]:
         found = best(shown)
         _best_table(page, shown, found, first)
         kinds = shown.group_by(KIND).agg(pl.col("who").n_unique())
-        notes = [*tally(found, kinds.filter(pl.col("who") > 1)["group"].to_list()), *notes]
+        notes = [*tally(found, kinds.filter(pl.col("who") > 1)["group"].to_list()), *near_ties(shown), *notes]
     table = []
     for row in shown.sort("where", *frames.SIZES, "regret").iter_rows(named=True):
         regret = plus_minus(row["regret"], row["standard_error"])
@@ -109,6 +109,19 @@ def best(shown: pl.DataFrame) -> Best:
         for who, group, regret, _ in here.filter(len=most).sort("regret", "who").iter_rows():
             found.setdefault(where, {}).setdefault(group, (who, regret))
     return found
+
+
+def near_ties(shown: pl.DataFrame) -> list[str]:
+    """Return a sentence on instances where the two least mean regrets are less than two standard errors apart."""
+    error = (pl.col("standard_error").fill_null(0.0) ** 2).sum().sqrt() / pl.len()
+    found = []
+    for (where,), here in shown.group_by("where", maintain_order=True):
+        players = here.group_by("who").agg(pl.col("regret").mean(), error.alias("error"), pl.len())
+        two = players.filter(pl.col("len") == pl.col("len").max()).sort("regret", "who").head(2)
+        if two.height == 2 and two["regret"][1] - two["regret"][0] < 2.0 * math.hypot(*two["error"]):
+            found.append(f"{where} ({two['who'][0]}, {two['who'][1]})")
+    text = "The least regret cannot be distinguished from the next, less than two standard errors above it, on "
+    return [f"{text}{'; '.join(found)}."] if found else []
 
 
 def _best_table(page: Page, shown: pl.DataFrame, found: Best, first: str) -> None:

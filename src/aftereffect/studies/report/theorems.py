@@ -18,7 +18,8 @@ def bounds(page: Page, rows: pl.DataFrame) -> list[str]:
     """Compare the worst measured regret with the player's bound, Corollary 7, the tuned bound and the lower bound."""
     worst = frames.worst(frames.readable(rows.filter(pl.col("bound").is_not_null(), measure="regret")))
     page.section("Regret against its bounds")
-    caption = "The greatest mean regret over this study's instances, and its bounds. "
+    caption = "The greatest mean regret over this study's instances, and its bounds, in units of the largest effect of "
+    caption += "an action. "
     labels, words = ("T", "worst regret"), "Worst regret and its bounds against T"
     keys = ["n_arms", "max_delay"]
     drawing = frames.by_panel("bounds", worst, keys, "horizon", _worst, _bounds, labels=labels, words=words, legend=3)
@@ -36,7 +37,7 @@ def bounds(page: Page, rows: pl.DataFrame) -> list[str]:
         sizes = [number(row[name]) for name in frames.SIZES]
         table.append([row["who"], *sizes, regret, *promised, f"{row['share']:.0%}"])
     headings = ["player", "K", "d", "T", "worst regret", "bound", "Corollary 7", "tuned", "lower", "share"]
-    caption = "Regret and bounds. The share is of the player's bound or T, whichever is less."
+    caption = "Regret and bounds, in the same units. The share is of the player's bound or T, whichever is less."
     page.table(headings, table, caption=caption, folded=f"All {len(table)} sizes: regret, and the bounds one by one")
     notes = []
     for who in frames.names(worst, "who"):
