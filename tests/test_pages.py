@@ -90,6 +90,16 @@ def run_page(page: Path, text: str, shell: Shell, names: dict[str, Any]) -> None
             assert kind in ("text", "{toctree}"), f"a block must be python, console, text or a file: {block!r}"
 
 
+def test_the_readme_prints_what_the_first_example_prints() -> None:
+    readme, first = (path.read_text(encoding="utf-8") for path in (ROOT / "README.md", ROOT / "docs/start/first.md"))
+    (shown,) = re.findall(r"^array\(.*\)$", readme, re.MULTILINE)
+    assert f"\n{shown}\n" in first
+    default, naive, uniform = re.findall(r"^\((\d+), (\d+), (\d+)\)$", first, re.MULTILINE)[0]
+    text = re.sub(r"\s+", " ", readme)
+    assert f"is {default}; that of uniform play is {uniform}" in text
+    assert f"of the same day, is {naive}." in text
+
+
 @pytest.mark.parametrize("page", LINKED, ids=[str(page.relative_to(ROOT)) for page in LINKED])
 def test_every_relative_link_leads_to_a_file(page: Path) -> None:
     text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)

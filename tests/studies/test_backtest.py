@@ -75,6 +75,14 @@ def test_a_log_is_drawn_from_or_refused(write: Write):
     assert {*losses.components()[:, 0, 1].tolist()} == {3.0}
 
 
+def test_a_kernel_of_more_than_the_whole_effect_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "series.csv"
+    path.write_text("round,arm,effect\n1,a,2\n1,b,3\n", encoding="utf-8")
+    assert read_history(path, kernel=[0.1, 0.2, 0.7]).max_delay == 2
+    with pytest.raises(InvalidArgument, match="kernel must sum to at most 1, the whole effect, but it sums to 100"):
+        read_history(path, kernel=[50, 30, 20])
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -85,7 +93,7 @@ def test_a_log_is_drawn_from_or_refused(write: Write):
         ("round,arm,lag0,lag2\n1,a,2,3\n", "column 'lag1': must occur once, but occurs 0 times"),
         ("round,arm,lag0\n1,a,2\n1,b\n", "line 3: must have 3 columns, as line 1, but has 2"),
         ("round,arm,lag0\n1,a,2\n1,b,two\n", "line 3, column 'lag0': must be a finite number, but got 'two'"),
-        ("round,arm,lag0\n1,a,\n", "must be a finite number, but got ''; if the number is not known, leave the row out"),
+        ("round,arm,lag0\n1,a,\n", "must be a finite number, but got ''; if the number is not known, leave the row"),
         ("round,arm,lag0\n1,a,inf\n", "line 2, column 'lag0': must be a finite number, but got 'inf'"),
         ("round,arm,lag0\n1,a,1_0\n", "line 2, column 'lag0': must be a finite number, but got '1_0'"),
         ("round,arm,lag0\n1.5,a,1\n", r"line 2, column 'round': must be a whole number or a date .* got '1\.5'"),

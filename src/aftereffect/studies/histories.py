@@ -133,6 +133,8 @@ def read_history(
     if kernel is not None:
         weights = checks.array("kernel", list(kernel), shape=("d+1",))
         checks.integer("len(kernel)", len(weights), low=1)
+        if weights.sum() > 1.0 + 1e-9:
+            raise InvalidArgument(f"kernel must sum to at most 1, the whole effect, but it sums to {weights.sum():g}")
         if effects is not None and len(effects) != 1:
             raise InvalidArgument(f"effects must be one column if a kernel is given, but got {checks.shown(effects)}")
     name = Path(path).name
