@@ -48,7 +48,8 @@ FAINT = """
 }
 """
 SMALL = """
-() => [...document.querySelectorAll("main button, main input:not([type=hidden]):not([type=radio]), main select")]
+() => [...document.querySelectorAll(
+  "main button, main input:not([type=hidden]):not([type=radio]):not([type=checkbox]), main select, main label.pick")]
   .filter((each) => each.checkVisibility() && each.getBoundingClientRect().height < 44).map((each) => each.outerHTML)
 """
 
@@ -82,7 +83,9 @@ def fill(address: str) -> None:
 def every_page(address: str) -> list[str]:
     with Client(address) as client:
         found = [f"/experiments/{one.id}" for one in client.experiments().items]
-    return ["/", "/experiments/new", "/experiments/nosuchexperiment", *found]
+    compared = "&".join(f"id={path.rpartition('/')[2]}" for path in found)
+    further = ["/docs", f"/compare?{compared}", f"{found[0]}/correct", "/?search=nothing"]
+    return ["/", "/experiments/new", "/experiments/nosuchexperiment", *found, *further]
 
 
 def faint(page: Page, seconds: float = 20.0) -> list[str]:
