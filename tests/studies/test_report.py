@@ -255,6 +255,7 @@ def test_ratios_by_hand() -> None:
     }
     first, *rest = ratios.tally(found, ["stochastic losses"])
     assert first.endswith("c on 1 of 2 instances (x); a on 1 of 2 instances (y).")
+    assert "c on 1 of 2 sizes (x); a on 1 of 2 sizes (y)." in ratios.tally(found, [], "sizes")[0]
     # Of a kind with one player it says nothing to name the best.
     assert rest == ["Least regret among the players for stochastic losses: c on 1 of 2 instances (x)."]
 

@@ -239,7 +239,8 @@ class Design(BaseModel):
     units: Units = ("1",)
     player: Literal["matched", "default", "paper"] = Field(
         "matched",
-        description='"matched" is the default player, "default" that of versions before 0.2; "paper" needs a horizon.',
+        description='"matched" unless you say otherwise; "paper" needs a horizon; "default" is that of experiments '
+        "begun before version 0.2.",
     )
     tuning: Tuning = Tuning()
 

@@ -100,7 +100,7 @@ class Backtest:
         recording, losses = self.recording, self.losses
         found = [
             f"{recording.name}: {len(recording.rounds):,} plays of {len(recording.arms)} arms "
-            f"in {recording.horizon:,} rounds; effects arrive up to {recording.max_delay} rounds late."
+            f"in {recording.horizon:,} rounds; effects arrive up to {counted(recording.max_delay, 'round')} late."
         ]
         if recording.gaps:
             found.append(f"Rounds missing between the first and the last: {recording.gaps:,}; the gaps are closed up.")

@@ -60,7 +60,8 @@ OutOfRange = Annotated[
         "from the nearest possible one, which avoids the bias of dropping it. Both are recorded and counted."
     ),
 ]
-Player = Annotated[str, typer.Option(help="matched, the default; default, that of versions before 0.2; paper.")]
+_PLAYERS = "matched (unless you say otherwise), paper (needs a horizon), default (of experiments before version 0.2)."
+Player = Annotated[str, typer.Option(help=_PLAYERS)]
 Horizon = Annotated[int | None, typer.Option(help="The number of rounds; open-ended by default.")]
 
 

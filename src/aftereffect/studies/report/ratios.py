@@ -34,7 +34,8 @@ def ratios(page: Page, rows: pl.DataFrame) -> list[str]:
     shown = frames.finals(frames.readable(rows.filter(measure="regret")))
     first = frames.reference(shown)
     # With a single instance, its sizes take the place of instances.
-    if shown["where"].n_unique() == 1:
+    noun = "sizes" if shown["where"].n_unique() == 1 else "instances"
+    if noun == "sizes":
         sizes = [frames.size_label(row) for row in shown.iter_rows(named=True)]
         shown = shown.with_columns(where=pl.Series(sizes, dtype=pl.String))
     page.section("Who does best where")
@@ -52,7 +53,7 @@ def ratios(page: Page, rows: pl.DataFrame) -> list[str]:
         found = best(shown)
         _best_table(page, shown, found, first)
         kinds = shown.group_by(KIND).agg(pl.col("who").n_unique())
-        notes = [*tally(found, kinds.filter(pl.col("who") > 1)["group"].to_list()), *near_ties(shown), *notes]
+        notes = [*tally(found, kinds.filter(pl.col("who") > 1)["group"].to_list(), noun), *near_ties(shown), *notes]
     table = []
     for row in shown.sort("where", *frames.SIZES, "regret").iter_rows(named=True):
         regret = plus_minus(row["regret"], row["standard_error"])
@@ -142,8 +143,8 @@ def _best_table(page: Page, shown: pl.DataFrame, found: Best, first: str) -> Non
     page.table(headings, table, words=range(1, 2 * len(groups), 2), caption=caption)
 
 
-def tally(found: Best, several: Collection[str]) -> list[str]:
-    """Return sentences on how many instances each player is the best on, of all and of each group of several.
+def tally(found: Best, several: Collection[str], noun: str = "instances") -> list[str]:
+    """Return sentences on how many instances, or sizes (`noun`), each player is best on, of all and of each group.
 
     >>> tally({"x": {"any losses": ("a", 3.0), "labels": ("b", 1.0)}, "y": {"any losses": ("a", 2.0)}}, ["any losses"])
     ['Least regret of all players, whatever they need: b on 1 of 2 instances (x); a on 1 of 2 instances (y).', \
@@ -160,9 +161,9 @@ def tally(found: Best, several: Collection[str]) -> list[str]:
         listed = []
         for who, count in Counter(best.values()).most_common():
             places = [where for where in best if best[where] == who]
-            share = f"{count} of {len(found)} instances" + f" ({'; '.join(places)})" * (count <= 3)
+            share = f"{count} of {len(found)} {noun}" + f" ({'; '.join(places)})" * (count <= 3)
             if count == len(found):
-                share = {1: places[0], 2: "both instances"}.get(count, f"all {count} instances")
+                share = {1: places[0], 2: f"both {noun}"}.get(count, f"all {count} {noun}")
             listed.append(f"{who} on {share}")
         notes.append(f"Least regret {words}: {'; '.join(listed)}.")
     return notes
