@@ -1,6 +1,8 @@
 """What a simulation gives back, against plain NumPy on its traces and regrets."""
 
+import dataclasses
 import math
+import re
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -11,6 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import aftereffect as ae
+from aftereffect.core.text import amount
 from aftereffect.engines import workload
 from aftereffect.engines.workload import progress_bar
 
@@ -186,7 +189,10 @@ def test_how_results_are_shown(sim: ae.Simulation) -> None:
     assert repr(sim).startswith("Simulation(wrapper, Tsallis FTRL: regret ")
     assert repr(sim).endswith(", 40 runs of 900 rounds, seed 3, engine 'blocks')")
     assert not sim.deterministic
-    assert f" ± {sim.standard_error:.2g}" in repr(sim)
+    large = dataclasses.replace(sim, regrets=sim.regrets * 1000.0)
+    # No exponents: both numbers are written alike.
+    assert re.search(r"regret [\d,.]+ ± [\d,.]+, 40 runs", repr(large))
+    assert f" ± {amount(sim.standard_error)}, " in repr(sim)
     assert "40 runs of 900 rounds" in vars(type(sim))["_repr_html_"](sim)
     table = ae.tables.iid(HORIZON, means=MEANS, seed=1)
     assert repr(table) == "Table(rounds 900, arms 3, range [0, 1], means 0.3, 0.45, 0.9)"

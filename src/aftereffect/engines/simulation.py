@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from aftereffect.core import checks, kernel
 from aftereffect.core.checks import FloatArray
 from aftereffect.core.errors import AftereffectWarning, CoinsExhausted, InvalidArgument
-from aftereffect.core.text import counted, facts_table
+from aftereffect.core.text import amount, counted, facts_table
 from aftereffect.engines.blocks import simulate_blocks
 from aftereffect.engines.labelled import simulate_labelled
 from aftereffect.engines.loop import simulate_loop
@@ -180,9 +180,9 @@ class Simulation:
         return ax
 
     def _facts(self) -> tuple[str, str]:
-        spread = "" if self.runs < 2 else " (deterministic)" if self.deterministic else f" ± {self.standard_error:.2g}"
+        error = " (deterministic)" if self.deterministic else f" ± {amount(self.standard_error)}"
         runs = f"{counted(self.runs, 'run')} of {counted(self.horizon, 'round')}, seed {self.seed}"
-        return f"{self.mean_regret:.6g}{spread}", runs
+        return f"{amount(self.mean_regret)}{error if self.runs > 1 else ''}", runs
 
     def __repr__(self) -> str:
         regret, runs = self._facts()
