@@ -61,6 +61,9 @@ def test_the_certificate_is_the_panels_and_comes_to_say_something_before_the_wor
     found = given(experiment)
     shown, own = found["certificate"], learner(experiment).certificate()
     assert (shown["value"], shown["terms"], shown["rounds"]) == (own.value, own.terms, told)
+    assert shown["any_time"] == own.any_time > own.value
+    stopped = "If you stop the experiment because of what it shows,"
+    assert f"{stopped} the figure is {amount(own.any_time)} instead." in found["words"]
     assert shown["value"] == pytest.approx(sum(shown["terms"].values()))
     assert shown["value"] < shown["trivial"] == told * 1e6
     assert told < found["informative_from"] == own.worst_case_from
@@ -85,6 +88,8 @@ def test_effects_that_arrive_later_are_part_of_the_guarantee(direction: str, pri
     assert found["certificate"]["terms"]["late effects"] == pytest.approx(late * 10.0)
     for name in ("value", "worst_case"):
         assert found["certificate"][name] == pytest.approx(plain["certificate"][name] + late * 10.0)
+    assert (found["certificate"]["any_time"], plain["certificate"]["any_time"] is None) == (None, False)
+    assert "If you stop the experiment because of what it shows, it does not hold." in found["words"]
     assert f"with at most {late / price:.1%} after {d} more rounds, and stay within" in found["words"]
     page = views.certificate(found)
     assert page is not None

@@ -14,6 +14,7 @@ from aftereffect.theory.adaptive import adaptive_mass_moved as adaptive_mass_mov
 from aftereffect.theory.adaptive import adaptive_regret_bound as adaptive_regret_bound
 from aftereffect.theory.adaptive import entropy_range as entropy_range
 from aftereffect.theory.adaptive import stochastic_regret_bound as stochastic_regret_bound
+from aftereffect.theory.adaptive import stopping_price as stopping_price
 from aftereffect.theory.adaptive import stretch_certificate as stretch_certificate
 from aftereffect.theory.adaptive import stretch_scale as stretch_scale
 from aftereffect.theory.adaptive import stretch_stochastic_bound as stretch_stochastic_bound

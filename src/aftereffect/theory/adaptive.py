@@ -141,6 +141,37 @@ def stretch_certificate(
     return max_delay * (1.0 + S) + C / clean * regret + each * lost
 
 
+def stopping_price(
+    max_delay: int, update_probability: float, open_rounds: int | None, *, windows: bool = False
+) -> float:
+    """Return what a certificate needs in addition if the run is stopped by what it shows; all reports must be there.
+
+    The certificate is that of the updates so far, without (m+d)/C for an incomplete stretch. `open_rounds` is None if
+    the last round was an update, else the number of rounds since the last coin equal to 1, less d (for windows 2d), or
+    0 if that is negative. For stretches, with m = `open_rounds`, the price is
+
+        3d,    and unless m is None    + w + (3/2)·(1−β)^{−d}·(m + 1/β + d),
+
+    where w bounds the mean wait for the next update: 1/β if m > 0, else 1/(β(1−β)^d). For windows it is 9d/2 + w +
+    (3/2)(2d+1)/((d+1)p), with 2d instead of d in w. Infinite if no update is possible.
+
+    >>> stopping_price(max_delay=1, update_probability=0.5, open_rounds=None)
+    3.0
+    >>> stopping_price(max_delay=1, update_probability=0.5, open_rounds=0)      # 3 + 4 + 3·(0 + 2 + 1)
+    16.0
+    """
+    d, beta = checks.integer("max_delay", max_delay, low=0), update_probability
+    quiet = 2 * d if windows else d
+    price, clean = (4.5 if windows else 3.0) * d, (1.0 - beta) ** quiet
+    if open_rounds is None:
+        return price
+    m = checks.integer("open_rounds", open_rounds, low=0)
+    if clean == 0.0:
+        return math.inf
+    last = sharp_terms(d, 2 * d + 1, beta).per_regret if windows else (m + 1.0 / beta + d) / clean
+    return price + 1.0 / (beta if m else beta * clean) + 1.5 * last
+
+
 def window_worst_case(
     n_arms: int,
     max_delay: int,

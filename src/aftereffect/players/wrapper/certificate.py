@@ -2,7 +2,8 @@
 
 The value of a certificate is random. For losses and a number of rounds fixed in advance, the expected regret is at most
 the expected value, where both expectations are over the player's coins and draws. One run gives one sample of the
-value, and the regret of that run may be larger. docs/theory/adaptive.md has the proof.
+value, and the regret of that run may be larger. If the number of rounds depends on what the run shows, `any_time` takes
+the place of the value. docs/theory/adaptive.md has the proofs.
 """
 
 import html
@@ -25,7 +26,11 @@ class Certificate(NamedTuple):
     """A bound on the expected regret after `rounds` rounds and `updates` updates, in the units of effects.
 
     For a panel, all numbers are for the sum of the units' regrets against one common arm.
-    value: the sum of the terms. Its mean is at least the mean regret. It may exceed `trivial`.
+    value: the sum of the terms. Its mean is at least the mean regret after a number of rounds that is fixed in advance.
+        It may exceed `trivial`.
+    any_time: the same for a run that is stopped by a rule which depends on what the player has shown, for example when
+        the value is small enough; also if the certificate is read in a round chosen so. None if a report was missing,
+        apart from that of the last round.
     terms: ends (effects that cross the first and the last round), drift (changes of the distribution while effects
         were arriving), first rate, penalty (increases of the rate), cost (variance of the estimates), open stretch
         (rounds observed but not yet fed), missing (missing reports).
@@ -41,6 +46,7 @@ class Certificate(NamedTuple):
     rounds: int
     updates: int
     value: float
+    any_time: float | None
     terms: dict[str, float]
     worst_case: float
     trivial: float
@@ -55,6 +61,7 @@ class Certificate(NamedTuple):
             f"is {amount(self.value)} in this run:"
         ]
         lines += [f"  {name:<13} {amount(term):>12}" for name, term in self.terms.items()]
+        lines.append(f"This holds if the number of rounds was fixed in advance. {self.if_stopped()}")
         worth = "informative" if self.informative else "not informative yet"
         lines.append(f"This is {worth}: regret can be at most {amount(self.trivial)}.")
         first = self.worst_case_from
@@ -69,6 +76,12 @@ class Certificate(NamedTuple):
             )
         return "\n".join(lines)
 
+    def if_stopped(self) -> str:
+        """Return a sentence on runs that are stopped by what they show."""
+        if self.any_time is None:
+            return "If the run is stopped by what it shows, nothing is proved, because reports were missing."
+        return f"If the run is stopped by what it shows, the number is {amount(self.any_time)} instead."
+
     def _repr_html_(self) -> str:
         return f'<pre style="white-space: pre-wrap">{html.escape(str(self))}</pre>'
 
@@ -78,7 +91,7 @@ class Prices(NamedTuple):
 
     ends: the term "ends". moved: the factor of the probability mass moved. regret: the factor of the base's regret.
     open_stretch: the term "open stretch" divided by `regret`. missing: the factor of the number of missing reports.
-    worst_case: the worst case.
+    worst_case: the worst case. stopping: the terms "ends" and "open stretch" at a stopping time.
     """
 
     ends: float
@@ -87,6 +100,7 @@ class Prices(NamedTuple):
     open_stretch: float
     missing: float
     worst_case: float
+    stopping: float
 
 
 def make(player: Any, prices: Prices, counts: Sequence[Counts]) -> Certificate:
@@ -110,9 +124,14 @@ def make(player: Any, prices: Prices, counts: Sequence[Counts]) -> Certificate:
     }
     terms = {name: M * width * term for name, term in terms.items()}
     value, most = sum(terms.values()), M * width * T
+    any_time = None
+    # The report of the round in which a run is stopped is not needed.
+    if lost == player.unheard:
+        kept = [term for name, term in terms.items() if name not in ("ends", "open stretch")]
+        any_time = sum(kept) + M * width * prices.stopping
     since = informative_from(player.worst_case)
     worst = M * width * prices.worst_case
-    return Certificate(T, bandit.updates, value, terms, worst, most, value < most, since, impossible)
+    return Certificate(T, bandit.updates, value, any_time, terms, worst, most, value < most, since, impossible)
 
 
 def informative_from(worst_case: Callable[[int], float]) -> int | None:

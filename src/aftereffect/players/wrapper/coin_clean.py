@@ -100,7 +100,8 @@ class CoinCleanWrapper(BlockWrapper):
         rounds = self.coins.since(T) - d
         waiting = (rounds + d) / self.scale if rounds > 0 else 0.0
         missing = d + 2.0 / beta - 1.0
-        return certificates.Prices(min(d, T), d, factor, waiting, missing, self.worst_case(max(T, 1)))
+        stopping = d + theory.stopping_price(d, beta, self.open_rounds)
+        return certificates.Prices(min(d, T), d, factor, waiting, missing, self.worst_case(max(T, 1)), stopping)
 
     def kernel(self) -> Any:
         """Return the player in kernel form."""

@@ -45,6 +45,11 @@ class CleanWindow:
         self._first = 1
         self._totals: list[float | None] = []
 
+    @property
+    def unheard(self) -> bool:
+        """Whether the latest total is missing or void; False after an update round."""
+        return bool(self._totals) and self._totals[-1] is None
+
     def read(self, total: Any) -> tuple[float | None, Counts]:
         """Return a reported total as it will be used (None: missing or void) and the new counts."""
         counts = self.counts

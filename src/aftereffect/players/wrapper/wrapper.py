@@ -79,6 +79,19 @@ class BlockWrapper(BanditPlayer):
         """The first round of the latest block that `ask` has begun."""
         return self._block_start
 
+    @property
+    def open_rounds(self) -> int | None:
+        """The rounds since the last coin that is 1, less those that an update needs; None right after an update."""
+        T = self.rounds_played
+        if self._draw_next or self._block_start > T:
+            return None
+        return max(self.coins.since(T) - self.QUIET * self.max_delay, 0)
+
+    @property
+    def unheard(self) -> int:
+        """The number of units whose report of the last round is missing or void; 0 if it was an update round."""
+        return sum(window.unheard for window in self._windows)
+
     def share(self, n_units: int) -> None:
         """Let `n_units` units share this player, which must be unplayed.
 
@@ -369,7 +382,9 @@ class CompositeLossWrapper(BlockWrapper):
         _, beta = self.certified_base()
         d, T = self.max_delay, self.rounds_played
         ends, moved, regret = theory.sharp_terms(d, 2 * d + 1, beta)
-        return certificates.Prices(min(ends, T), moved, regret, 0.0, 2.0 * d + 1.0, self.worst_case(max(T, 1)))
+        stopping = ends + theory.stopping_price(d, beta, self.open_rounds, windows=True)
+        worst = self.worst_case(max(T, 1))
+        return certificates.Prices(min(ends, T), moved, regret, 0.0, 2.0 * d + 1.0, worst, stopping)
 
     def kernel(self) -> Any:
         """Return the player in kernel form, or None if its base has no kernel form."""

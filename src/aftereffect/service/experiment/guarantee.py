@@ -35,7 +35,8 @@ def guarantee(state: State) -> dict[str, Any]:
             so_far = panel.certificate()
             if extra := late * so_far.trivial:
                 total, terms = so_far.value + extra, so_far.terms | {"late effects": extra}
-                so_far = so_far._replace(value=total, terms=terms, informative=total < so_far.trivial)
+                # Stopping by what a run shows is not covered by the proof for late effects.
+                so_far = so_far._replace(value=total, terms=terms, any_time=None, informative=total < so_far.trivial)
                 so_far = so_far._replace(
                     worst_case=so_far.worst_case + extra, worst_case_from=state.plan.informative_from
                 )
@@ -93,7 +94,7 @@ def _plainly(state: State, most: float, so_far: Certificate | None, void: bool, 
 def _plain(certificate: Certificate, void: bool) -> dict[str, Any]:
     """Return a certificate as JSON."""
     found = certificate._asdict()
-    found |= {name: _finite(found[name]) for name in ("value", "worst_case", "trivial")}
+    found |= {name: _finite(found[name]) for name in ("value", "any_time", "worst_case", "trivial") if found[name]}
     found["terms"] = {name: _finite(term) for name, term in certificate.terms.items()}
     return {**found, "informative": certificate.informative and not void}
 
@@ -149,7 +150,9 @@ def _so_far(shown: Certificate | None, void: bool) -> list[str]:
         return [f"Nor is the certificate so far. Otherwise, {after}, expected regret would be {figure}"]
     says = "informative" if shown.informative else "not informative yet"
     worth = f"This is {says}: regret can be at most {amount(shown.trivial)}."
-    return [f"So far: {after}, expected regret is {figure} {worth}"]
+    instead = "it does not hold" if shown.any_time is None else f"the figure is {amount(shown.any_time)} instead"
+    stopped = f"If you stop the experiment because of what it shows, {instead}."
+    return [f"So far: {after}, expected regret is {figure} {worth} {stopped}"]
 
 
 def _terms(state: State, certified: bool) -> str:
