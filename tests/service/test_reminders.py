@@ -101,6 +101,9 @@ def test_a_round_that_waits_is_told_once_and_signed(sqlite_url, receiver, caplog
         store.perform(one, Pause())
         at(store, "2026-03-09T12:00")
         assert reminders.look() == 0
+        # A corrected experiment goes on reminding.
+        new = store.correct(one, {"high": 20})["id"]
+        assert [(each["webhook"], each["after"]) for each in store.reminders(new)] == [("sales", 0.5)]
 
 
 def test_a_call_that_fails_is_repeated_and_then_given_up(sqlite_url, receiver):

@@ -94,7 +94,7 @@ class LastWins(Broken):
         except Refused as refused:
             if refused.code != "conflict" or not isinstance(command, Tell):
                 raise
-            return await self._store.aperform(experiment, Amend(*command))
+            return await self._store.aperform(experiment, Amend(*command[:3]))
 
 
 class AsksAnew(Broken):

@@ -105,13 +105,16 @@ class Store:
         return answers
 
     def correct(self, id: str, changes: Mapping[str, Any] | ExperimentSettings) -> dict[str, Any]:
-        """Create an experiment that inherits the rounds of another, and finish the other one.
+        """Create an experiment that inherits the rounds and the reminder of another, and finish the other one.
 
         changes: the settings that differ from those of the other, or all settings.
         """
         if not isinstance(changes, ExperimentSettings):
             changes = corrected(self.experiment(id), changes)
-        return self.perform(*_creation(changes, id))
+        made = self.perform(*_creation(changes, id))
+        for reminder in self.reminders(id):
+            self.remind(made["id"], reminder["webhook"], reminder["after"])
+        return made
 
     async def acreate(self, settings: Mapping[str, Any] | ExperimentSettings) -> dict[str, Any]:
         """As `create`, for an event loop."""
