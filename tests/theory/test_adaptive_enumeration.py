@@ -98,6 +98,51 @@ def test_rounds_that_are_missing(windows: bool, d: int, beta: float, missing: tu
         (check_windows if windows else check)(game, game.means())
 
 
+class Late(Play):
+    """The report of round t is known from round t + late[t] on; `updates` is the number of void updates."""
+
+    late: dict[int, float]
+
+    def heard(self, rounds: tuple[int, ...]) -> bool:
+        return not any(rounds[-1] < t + self.late.get(t, 0.0) for t in rounds)
+
+    def show(self, stretches: Any, ends: Any, blocks: Any, seen: Any) -> Any:
+        found = super().show(stretches, ends, blocks, seen)
+        void = sum(not self.heard(rounds) for t, rounds in stretches if t <= self.T)
+        # A stretch open at T has the price of every open stretch, also if it is void.
+        last, rounds = stretches[-1] if stretches else (0, ())
+        added = (len(rounds) + self.d) / self.C if last > self.T and not self.heard(rounds) else 0.0
+        return found._replace(updates=void, base=found.base + added)
+
+
+@pytest.mark.parametrize("windows", [False, True])
+@pytest.mark.parametrize(("d", "T", "beta"), [(0, 5, 0.4), (1, 7, 0.5), (1, 7, 0.2), (2, 8, 1 / 3)])
+def test_the_price_of_what_is_void(d: int, T: int, beta: float, windows: bool) -> None:
+    rng = np.random.default_rng(10 * d + T)
+    clean = (1.0 - beta) ** d
+    for _ in range(4):
+        game = Late(np.zeros((11, d + 1, 2)), beta, 0.1, windows=windows)
+        game.late = {t: float(rng.choice([0.0, 1.0, 2.0, 5.0, math.inf])) for t in range(1, 12)}
+        ended = [
+            (chance, [len(rounds) for t, rounds in stretches if t <= game.T and not game.heard(rounds)])
+            for stretches, chance in game.schedules().items()
+        ]
+        number = math.fsum(chance * len(void) for chance, void in ended)
+        if not windows:
+            length = math.fsum(chance * sum(m + d for m in void) for chance, void in ended)
+            assert 0.0 < length <= (d + 2.0 / beta - 1.0) * number + TINY
+        game = Late(random_components(rng, T, d, 2), beta, 0.1, windows=windows)
+        game.late = {t: float(rng.choice([0.0, 1.0, 2.0, math.inf], p=[0.4, 0.2, 0.2, 0.2])) for t in range(1, T + 1)}
+        mean = game.means()
+        if windows:
+            price = theory.sharp_terms(d, 2 * d + 1, beta).per_regret
+            bound = theory.window_certificate(d, beta, mean.moved[0], mean.base[0]) + price * mean.updates[0]
+        else:
+            price = (d + 2.0 / beta - 1.0) / clean
+            bound = theory.stretch_certificate(d, beta, mean.moved[0], mean.base[0]) + price * mean.updates[0]
+        assert mean.regret.max() <= bound + TINY
+
+
 @pytest.mark.parametrize(("K", "d", "T", "beta", "rate"), [case for case in CASES if case[2] > 2 * case[1]])
 @pytest.mark.parametrize("kind", ["losses", "rewards", "signed"])
 def test_certificate_and_worst_case_for_windows(kind: str, K: int, d: int, T: int, beta: float, rate: float) -> None:

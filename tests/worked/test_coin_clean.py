@@ -257,3 +257,20 @@ def test_a_panel_feeds_the_average_of_its_units() -> None:
 def test_the_papers_tuning_is_for_the_papers_wrapper_alone() -> None:
     assert hasattr(ae.CompositeLossWrapper, "tuned")
     assert not hasattr(ae.CoinCleanWrapper, "tuned")
+
+
+def test_a_certificate_charges_for_void_stretches_and_not_for_reports_that_come_late() -> None:
+    player = ae.CoinCleanWrapper(ae.MatchedTsallis(3), max_delay=2, seed=1)
+    for t in range(1, 2001):
+        player.ask()
+        done = player.tell(None if t % 5 == 0 else 0.5)
+        # In an update round the stretch is void, and what comes later is of no use.
+        if t % 5 == 0:
+            player.amend(t, 0.5)
+            assert not done.update
+    void, found = player.counts.void_windows, player.certificate()
+    assert player.counts.missing == 400
+    assert 30 < void < 100
+    # β = 1/3: (2 + 6 − 1)/(2/3)² for each.
+    assert found.terms["missing"] == pytest.approx(void * 7.0 * 2.25)
+    assert found.informative

@@ -33,7 +33,8 @@ class Certificate(NamedTuple):
         apart from that of the last round.
     terms: ends (effects that cross the first and the last round), drift (changes of the distribution while effects
         were arriving), first rate, penalty (increases of the rate), cost (variance of the estimates), open stretch
-        (rounds observed but not yet fed), missing (missing reports).
+        (rounds observed but not yet fed), missing (windows and stretches that are void because a report is missing;
+        a report that arrives before its block ends costs nothing).
     worst_case: a bound for all losses, which does not depend on the run; it requires that no report is missing.
     trivial: the largest possible regret.
     informative: whether value is below trivial.
@@ -90,7 +91,7 @@ class Prices(NamedTuple):
     """The factors of a certificate's terms, and two of the terms, for one unit and in units of hi − lo.
 
     ends: the term "ends". moved: the factor of the probability mass moved. regret: the factor of the base's regret.
-    open_stretch: the term "open stretch" divided by `regret`. missing: the factor of the number of missing reports.
+    open_stretch: the term "open stretch" divided by `regret`. missing: the factor of the number of void windows.
     worst_case: the worst case. stopping: the terms "ends" and "open stretch" at a stopping time.
     """
 
@@ -108,9 +109,9 @@ def make(player: Any, prices: Prices, counts: Sequence[Counts]) -> Certificate:
     bandit, _ = player.certified_base()
     span, T, M = player.effects, player.rounds_played, len(counts)
     h, factor, width = theory.entropy_range(player.n_arms), prices.regret, span.hi - span.lo
-    void = player.out_of_range == "void"
+    void = sum(unit.void_windows for unit in counts)
     impossible = sum(unit.out_of_range for unit in counts)
-    lost = sum(unit.missing for unit in counts) + (impossible if void else 0)
+    lost = sum(unit.missing for unit in counts) + (impossible if player.out_of_range == "void" else 0)
     terms = {
         "ends": prices.ends,
         "drift": prices.moved * bandit.moved,
@@ -119,8 +120,8 @@ def make(player: Any, prices: Prices, counts: Sequence[Counts]) -> Certificate:
         "penalty": factor * bandit.penalty if bandit.updates else 0.0,
         "cost": factor * bandit.cost if bandit.updates else 0.0,
         "open stretch": factor * prices.open_stretch if prices.open_stretch else 0.0,
-        # With several units a missing report counts twice: for its unit, and for the larger weights of the others.
-        "missing": (1.0 if M == 1 else 2.0) * prices.missing * lost / M,
+        # With several units a void window counts twice: for its unit, and for the larger weights of the others.
+        "missing": (1.0 if M == 1 else 2.0) * prices.missing * void / M if void else 0.0,
     }
     terms = {name: M * width * term for name, term in terms.items()}
     value, most = sum(terms.values()), M * width * T

@@ -99,7 +99,7 @@ class CoinCleanWrapper(BlockWrapper):
         factor = self.scale / clean if clean > 0.0 else math.inf
         rounds = self.coins.since(T) - d
         waiting = (rounds + d) / self.scale if rounds > 0 else 0.0
-        missing = d + 2.0 / beta - 1.0
+        missing = (d + 2.0 / beta - 1.0) / clean if clean > 0.0 else math.inf
         stopping = d + theory.stopping_price(d, beta, self.open_rounds)
         return certificates.Prices(min(d, T), d, factor, waiting, missing, self.worst_case(max(T, 1)), stopping)
 
