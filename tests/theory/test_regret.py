@@ -98,6 +98,27 @@ def test_wrapper_is_not_clipped_and_knows_infinity() -> None:
     assert theory.wrapper_regret_bound(1, 3, 0.5, 0.1, math.inf) == math.inf
 
 
+def test_the_regret_with_whole_losses_exceeds_the_regret_by_at_most_d() -> None:
+    rng = np.random.default_rng(2)
+    for d, T in ((0, 4), (2, 7), (3, 2)):
+        largest = 0.0
+        for _ in range(200):
+            arms = rng.integers(0, 2, T)
+            # Each play's whole loss arrives after one random delay; that of arm 0 is 1, that of arm 1 is 0 or 1.
+            parts = np.zeros((T, d + 1, 2))
+            parts[np.arange(T), rng.integers(0, d + 1, T), 0] = 1.0
+            parts[np.arange(T), rng.integers(0, d + 1, T), 1] = rng.integers(0, 2, T)
+            arrives = np.arange(T)[:, None] + np.arange(d + 1) < T
+            paid = (parts * arrives[:, :, None]).sum(axis=1)
+            whole = parts.sum(axis=1)
+            played = np.arange(T), arms
+            regret = paid[played].sum() - paid.sum(axis=0).min()
+            standard = whole[played].sum() - whole.sum(axis=0).min()
+            assert standard <= theory.standard_regret_bound(d, regret)
+            largest = max(largest, standard - regret)
+        assert largest == min(d, T)
+
+
 def test_bad_input() -> None:
     with pytest.raises(InvalidArgument, match=r"^horizon must be at least 2\*max_delay \+ 1 = 7, but got 6$"):
         theory.wrapper_regret_bound(3, 6, 0.1, 0.1, 1.0)

@@ -20,8 +20,10 @@ class Bandit(Protocol):
 
     Two more methods are optional: a player has a bound on its regret only if its base has both. `stability()` returns
     ξ of Definition 3, a bound on E Σ_i (q_{n+1}(i) − q_n(i))⁺ in every round; `regret_bound(n)` returns 𝓡_n, a bound on
-    the expected regret after n rounds, for all losses. To be saved, a bandit needs `state()` and a class method
-    `from_state(state)`.
+    the expected regret after n rounds, for all losses. It must hold for this bandit with its settings as they are, for
+    every n, and must not decrease in n: the number of updates is random. A formula with a learning rate that is tuned
+    to n, such as 2√(2Kn) for Algorithm 2, is not a bound for any one bandit, and the wrapper's bound would be wrong. To
+    be saved, a bandit needs `state()` and a class method `from_state(state)`.
     """
 
     @property

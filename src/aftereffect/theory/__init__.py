@@ -37,6 +37,7 @@ from aftereffect.theory.paper import lower_bound_rate as lower_bound_rate
 from aftereffect.theory.paper import mean_block_length as mean_block_length
 from aftereffect.theory.paper import most_updates as most_updates
 from aftereffect.theory.paper import rates as rates
+from aftereffect.theory.paper import standard_regret_bound as standard_regret_bound
 from aftereffect.theory.paper import tsallis_regret_bound as tsallis_regret_bound
 from aftereffect.theory.paper import tsallis_stability as tsallis_stability
 from aftereffect.theory.paper import update_rate as update_rate

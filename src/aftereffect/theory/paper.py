@@ -273,6 +273,18 @@ def wrapper_regret_bound(
     return 2 * d + (2 * d + 1) / (d + 1) * (3 * d + moved + regret / p)
 
 
+def standard_regret_bound(max_delay: int, bound: float) -> float:
+    """Return bound + d, a bound on the regret in which every action pays its whole loss (Section 2).
+
+    bound: a bound on R_T, which counts what arrives by round T. In E[Σ_t ℓ_t(I_t)] − min_i Σ_t ℓ_t(i) the last d
+    actions also pay what arrives later: at most 1 each for the player, at least 0 for the comparison arm.
+
+    >>> standard_regret_bound(max_delay=3, bound=100.0)
+    103.0
+    """
+    return checks.real("bound", bound, infinite=True) + checks.integer("max_delay", max_delay, low=0)
+
+
 class Rates(NamedTuple):
     """Minimax regret in three settings, up to constants and logarithms (the table of Section 1)."""
 
