@@ -83,7 +83,7 @@ def killed_under_load(host: Host, seconds: float) -> None:
     def write() -> None:
         try:
             created = host.call(
-                "POST", "/v1/experiments", {"name": "last", "arms": ["a", "b"], "max_delay": 1}
+                "POST", "/v1/experiments", {"name": "last", "arms": ["a", "b"], "high": 1.0, "max_delay": 1}
             )
             path = f"/v1/experiments/{created['id']}"
             while True:

@@ -42,7 +42,7 @@ from aftereffect.service.experiment.commands import Ask, Tell
 from aftereffect.service.store.store import Store
 url, experiments, rounds, long = sys.argv[1], *map(int, sys.argv[2:])
 store = Store.open(url)
-settings = {"name": "stored", "arms": ["a", "b", "c", "d"], "max_delay": 2}
+settings = {"name": "stored", "arms": ["a", "b", "c", "d"], "high": 1.0, "max_delay": 2}
 ids = [store.create(settings)["id"] for _ in range(experiments)]
 def play(ids, first, last):
     waiting = []
