@@ -132,7 +132,7 @@ def test_from_that_round_on_the_worst_case_stays_informative(n_arms: int, d: int
         clean, C = (1 - beta) ** d, math.sqrt((2 - beta) / beta**2 + 2 * d / beta + d * d)
         V = clean * (1 + beta * (T - d - 1))
         N, slow = V - clean, 0.5 * math.log(1 + 4 * n_arms * V / (h * rate) ** 2)
-        raised = math.log(1 + 84 * V / rate**2)
+        raised = math.log(1 + 4100 * V / rate**2)
         moved = min(N, math.sqrt(h * N * slow / math.log(2)) + slow / math.log(2) + raised)
         return d * (1 + moved) + C / clean * (h * rate + 4 * math.sqrt(n_arms * V))
 

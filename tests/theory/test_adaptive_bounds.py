@@ -108,8 +108,8 @@ def test_bounds_by_hand() -> None:
     # h = 2, Λ = ½ ln(1 + 40·6/(2·2)²) = ½ ln 16 = 2 ln 2: √(2·100·2/2.5) + 4 ln 2 + 2.
     moved = theory.adaptive_mass_moved(4, 100.0, 6.0, 2.0, growth=2.5)
     assert moved == pytest.approx(math.sqrt(160.0) + 4.0 * math.log(2.0) + 2.0)
-    # h = 2, M = ½ ln(1 + 16·15/(2·2)²) = 2 ln 2, Λ = ½ ln(1 + 84·15/2²) = ½ ln 316: √(2·100·2) + 2 + ln 316.
-    assert theory.adaptive_mass_moved(4, 100.0, 15.0, 2.0) == pytest.approx(22.0 + math.log(316.0))
+    # h = 2, M = ½ ln(1 + 16·15/(2·2)²) = 2 ln 2, Λ = ½ ln(1 + 4100·15/2²) = ½ ln 15376: √(2·100·2) + 2 + ln 15376.
+    assert theory.adaptive_mass_moved(4, 100.0, 15.0, 2.0) == pytest.approx(22.0 + math.log(15376.0))
     assert theory.adaptive_mass_moved(4, 3.0, 6.0, 2.0) == 3.0
     assert theory.window_certificate(1, 0.5, 4.0, 8.0, missing=2) == pytest.approx(104.5 + 6.0)
     assert theory.window_certificate(1, 1.0, 4.0, 8.0) == math.inf
