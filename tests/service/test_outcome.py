@@ -187,6 +187,7 @@ def test_the_time_to_know_is_that_of_a_plain_simulation() -> None:
     more = blocks_to_know([tally(*first), tally(*second)], [0.5, 0.5], 8, 3)
     assert more is not None
     assert more < found
+    assert blocks_to_know([tally(*first), tally(*second)], [0.5, 0.5], 1, 3, found // 2) is None
 
 
 def test_nothing_is_foretold_before_every_arm_was_measured_twice() -> None:

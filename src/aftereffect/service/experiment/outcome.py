@@ -23,8 +23,8 @@ LEADS = (
 NORMAL_95 = 1.96
 RUNS = 200
 """How many continuations of an experiment are simulated; fewer with more than ten arms."""
-MOST_BLOCKS = 4096
-"""How far they go."""
+LONGEST = 3652.5
+"""How many days they go on: ten years."""
 
 
 @dataclass(slots=True)
@@ -137,8 +137,10 @@ def gain(measured: Mapping[str, Mapping[str, Any]], total: float, reports: int, 
     return {"per_report": limits, "in_total": sums, "percent": percent, "equal_split": split[0], "words": words}
 
 
-def blocks_to_know(tallies: Sequence[Tally], probabilities: Sequence[float], units: int, seed: int) -> int | None:
-    """Return after how many more blocks one arm is likely to lead by two standard errors; None if that is not known.
+def blocks_to_know(
+    tallies: Sequence[Tally], probabilities: Sequence[float], units: int, seed: int, most: int = 4096
+) -> int | None:
+    """Return after how many more blocks, at most `most`, one arm is likely to lead by two standard errors, or None.
 
     That many blocks suffice in half of the simulated continuations. In each of them the true mean of each arm and the
     common variance of windows are drawn from their distributions given what was measured, and arms are drawn with the
@@ -154,8 +156,8 @@ def blocks_to_know(tallies: Sequence[Tally], probabilities: Sequence[float], uni
     true = means + spread / np.sqrt(counts) * rng.standard_normal((runs, len(tallies)))
     shares = np.array(probabilities) / sum(probabilities)
     windows, sums, known, done = np.zeros_like(true), np.zeros_like(true), np.zeros(runs, dtype=bool), 0
-    while done < MOST_BLOCKS:
-        step = 1 + done // 8
+    while done < most:
+        step = min(1 + done // 6, most - done)
         more = rng.multinomial(step * units, shares, runs).astype(np.float64)
         sums += more * true + spread * np.sqrt(more) * rng.standard_normal(true.shape)
         windows, done = windows + more, done + step

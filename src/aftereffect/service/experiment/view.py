@@ -109,11 +109,15 @@ def standing(state: State) -> dict[str, Any]:
         }
         around = f"around {_when(state, likely)}, at the earliest {_when(state, earliest)}"
         words.append(f"The next decision falls {f'on {_when(state, likely)}' if likely == earliest else around}.")
-        known = found["leader"]["sure"] in ("likely", "clear")
-        blocks = None if known else outcome.blocks_to_know(
-            state.tallies, state.probabilities, state.n_units, state.seed + state.updates
-        )
-        if blocks is not None:
+        measured_twice = min(tally.count for tally in state.tallies) >= 2
+        if found["leader"]["sure"] in ("likely", "clear") or not measured_twice:
+            return {**found, "sentences": words}
+        most = math.ceil(outcome.LONGEST / (state.plan.mean_block * settings.round_length))
+        given = state.tallies, state.probabilities, state.n_units, state.seed + state.updates
+        blocks = outcome.blocks_to_know(*given, min(most, 4096))
+        if blocks is None:
+            words.append("The best arm is not likely to be known within ten years: the arms are too much alike.")
+        else:
             by = likely + math.ceil((blocks - 1) * state.plan.mean_block)
             found["known_by"] = {"round": by, "date": state.date_ahead(by)}
             words.append(
