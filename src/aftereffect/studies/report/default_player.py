@@ -64,7 +64,7 @@ def compared(finals: pl.DataFrame) -> pl.DataFrame:
     own = own.join(least.filter(pl.col("len") > 1), on=KEYS, how="left", maintain_order="left")
     own_regret, floor = pl.max_horizontal("regret", FLOOR * pl.col("uniform_regret")), FLOOR * pl.col("uniform_regret")
     span = pl.col("trivial") / pl.col("horizon")
-    least = LEAST * span * ((pl.col("max_delay") + 1) * pl.col("n_arms") * pl.col("horizon")).sqrt()
+    enough = LEAST * span * ((pl.col("max_delay") + 1) * pl.col("n_arms") * pl.col("horizon")).sqrt()
     return own.with_columns(
         gap=pl.Series([nominal_gap(row) for row in own.iter_rows(named=True)], dtype=pl.Float64),
         trivial=pl.col("horizon") * pl.col("unit"),
@@ -72,7 +72,7 @@ def compared(finals: pl.DataFrame) -> pl.DataFrame:
         rival_ratio=pl.when(pl.col("best").is_not_null()).then(own_regret / pl.max_horizontal("best", floor)),
         excess_error=(pl.col("standard_error") ** 2 + (1.05 * pl.col("paper_error")) ** 2).sqrt(),
     ).with_columns(
-        excess=pl.max_horizontal("regret", least) - 1.05 * pl.max_horizontal("paper", least),
+        excess=pl.max_horizontal("regret", enough) - 1.05 * pl.max_horizontal("paper", enough),
     ).with_columns(
         clear=(pl.col("gap") >= CLEAR_GAP) & (pl.col("updates") >= MANY * pl.col("n_arms")),
         above=pl.col("excess") > frames.FAR * pl.col("excess_error"),
