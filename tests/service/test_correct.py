@@ -196,6 +196,9 @@ def test_the_page_says_that_a_total_is_void_and_offers_the_correction(call):
     words = get(call, sent.headers["location"]).words
     assert "Round 1: 70 is outside [0, 2]" in words
     assert "saved" not in words
+    assert "No total is within the possible range." in words
+    links = [link["href"] for link in get(call, sent.headers["location"]).all("a")]
+    assert links.count(f"{path}/correct") == get(call, path).words.count("Correct the settings") + 1
     form = get(call, f"{path}/correct")
     fields = {tag["name"]: tag.get("value", "") for tag in form.all("input") if tag.get("type") != "radio"}
     assert (fields["high"], fields["length"], fields["source"], fields["name"]) == ("1", "1", old, "Mail (corrected)")

@@ -160,7 +160,7 @@ def test_the_gain_over_an_equal_split_by_hand() -> None:
         None,
         "An equal split cannot be estimated yet: b has fewer than two measured windows.",
     )
-    assert gain(measured, 0.0, 0, "maximize")["words"] == "Nothing has been reported yet."
+    assert gain(measured, 0.0, 0, "maximize")["words"] == "There is no usable report yet."
 
 
 def test_the_time_to_know_is_that_of_a_plain_simulation() -> None:

@@ -395,7 +395,7 @@ def outcome_words(view: View) -> str:
     """Return the sum and the mean of the totals, and how they compare with an equal split."""
     reports = view["counts"]["reports"] - view["counts"]["void"]
     if not reports:
-        return "Nothing has been reported yet."
+        return "No total is within the possible range." if view["counts"]["void"] else "Nothing has been reported yet."
     mean = view["sum_of_totals"] / reports
     begin = f"{rounded(view['sum_of_totals'])} in total, {rounded(mean)} per report over {counted(reports, 'report')}."
     return f"{begin} {view['standing']['gain']['words']}"

@@ -120,7 +120,7 @@ def gain(measured: Mapping[str, Mapping[str, Any]], total: float, reports: int, 
         fewer = [arm for arm, seen in measured.items() if seen["windows"] < 2]
         who = f"{fewer[0]} has" if len(fewer) == 1 else f"{len(fewer)} arms have"
         words = f"An equal split cannot be estimated yet: {who} fewer than two measured windows."
-        words = words if reports else "Nothing has been reported yet."
+        words = words if reports else "There is no usable report yet."
         return {"per_report": None, "in_total": None, "percent": None, "equal_split": None, "words": words}
     gap = (total / reports - split[0]) * (1.0 if direction == "maximize" else -1.0)
     margin = NORMAL_95 * split[1]
