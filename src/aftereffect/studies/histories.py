@@ -97,6 +97,7 @@ class Recording:
         """Return the rounds as recorded or, with `resample`, this many rounds of plays drawn at random for each arm.
 
         low, high: the range of one play's effect; by default the recorded range, 10% wider at each end other than 0.
+        Rounds that lack an arm cannot be replayed: `InvalidHistory`, an `InvalidArgument`.
         """
         ends: dict[str, Any] = {"direction": direction, "low": low, "high": high}
         if resample is not None:

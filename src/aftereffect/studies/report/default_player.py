@@ -38,8 +38,9 @@ def adaptive(page: Page, rows: pl.DataFrame) -> list[str]:
     for word, column in (("instance", "where"), ("K", "n_arms"), ("d", "max_delay"), ("T", "horizon")):
         ordered = cells if column == "where" else cells.sort(column)
         table = [_summary(str(value), part) for (value,), part in ordered.group_by(column, maintain_order=True)]
-        caption = f"Geometric means of ratios by {word}. Clear cells have a gap of at least {CLEAR_GAP:g} and {MANY:g} "
-        page.table([word, *headings], table, caption=caption + "updates an arm. The last column is the greatest share.")
+        caption = f"Geometric means of ratios by {word}. Clear cells have a gap of at least {CLEAR_GAP:g} of the range "
+        caption += f"and {MANY:g} updates an arm. The last column is the greatest share."
+        page.table([word, *headings], table, caption=caption)
     notes = [*_against_paper(page, cells), *_against_rivals(page, cells), *_against_theory(cells)]
     _all_cells(page, cells)
     return notes
@@ -134,8 +135,8 @@ def _against_paper(page: Page, cells: pl.DataFrame) -> list[str]:
         caption = f"Regret above 1.05 times that of the paper's tuning, both at least {LEAST:g}√((d+1)KT)."
         page.table(headings, table, words=(1,), caption=caption)
     return [
-        f"Against the paper's tuning: {number(geometric_mean(clear['ratio']), 3)} times its regret in the "
-        f"{clear.height:,} cells with a gap of at least {CLEAR_GAP:g} and {MANY:g} updates an arm, "
+        f"Against the paper's tuning the default player has {number(geometric_mean(clear['ratio']), 3)} times its "
+        f"regret in the {clear.height:,} cells with a gap of at least {CLEAR_GAP:g} of the range and {MANY:g} updates an arm, "
         f"{geometric_mean(cells['ratio']):.3f} times in all {cells.height:,} (geometric means).",
         f"Taken as at least {LEAST:g}√((d+1)KT), its regret is more than {frames.FAR:g} standard errors above 1.05 "
         f"times that of the paper's tuning in {above.height or 'no'} cell{'s' * (above.height > 1)}.",
@@ -155,7 +156,7 @@ def _against_rivals(page: Page, cells: pl.DataFrame) -> list[str]:
     page.table(["rival", "cells", "ratio"], table, caption=caption + "regret over its regret there (geometric mean).")
     clear = met.filter("clear")
     return [
-        f"Against the best of the rivals in each of {met.height:,} cells, chosen in hindsight: "
+        f"Against the best of the rivals in each of {met.height:,} cells, chosen in hindsight, the default player has "
         f"{geometric_mean(met['rival_ratio']):.2f} times its regret (geometric mean), "
         f"{number(geometric_mean(clear['rival_ratio']), 2)} in the {clear.height:,} clear ones."
     ]
@@ -171,7 +172,7 @@ def _against_theory(cells: pl.DataFrame) -> list[str]:
     shares = (cells["regret"] / cells["bound"]).to_numpy()
     notes = [
         f"The stated worst case is {'never exceeded' if not broken else f'exceeded in {broken} cells'}: mean regret is "
-        f"at most {shares.max():.0%} of it (or of T, if that is less).",
+        f"at most {shares.max():.0%} of it (or of T times the range, if that is less).",
         f"The certificate's mean is {geometric_mean(cells['value'] / cells['corollary_bound']):.3f} times Corollary "
         "7's bound (geometric mean) and "
         f"{'never' if not exceeded else f'in {exceeded} cells'} exceeded by the mean regret.",
