@@ -219,7 +219,7 @@ def test_a_question_is_answered_by_number_or_by_name() -> None:
         ({"max_delay": -1}, "max_delay must be at least 0"),
         ({"horizon": 0}, "horizon must be at least 1"),
         ({"units": 0}, "units must be at least 1"),
-        ({"round_length": 0}, "round_length must be greater than 0"),
+        ({"round_length": 0}, "round_length must be at least 1e-09"),
         ({"name": "x"}, "a plan must have no other keys than .*, but got 'name'"),
     ],
 )

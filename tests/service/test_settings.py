@@ -108,7 +108,9 @@ def test_null_stands_for_the_default() -> None:
         ({"draft": 1}, "draft must be true or false, but got 1"),
         ({"start_date": "2026-02-30"}, "start_date must be a date like 2026-01-31, but got '2026-02-30'"),
         ({"start_date": "20260131"}, "start_date must be a date like 2026-01-31"),
-        ({"round_length": 0}, "round_length must be greater than 0 and at most 36525 days, but got 0"),
+        ({"round_length": 0}, "round_length must be at least 1e-09 and at most 36525 days, but got 0"),
+        # There would be more decisions in a quarter than can be counted.
+        ({"round_length": 5e-324}, "round_length must be at least 1e-09 and at most 36525 days, but got 5e-324"),
         ({"round_length": "a blink"}, "round_length must be a number of days or words like"),
         ({"colour": "red"}, "settings must have no other keys than 'arms', 'low'"),
     ],

@@ -36,8 +36,8 @@ MOST_CELLS = 100_000
 LARGEST = 2**63 - 1
 WIDEST = 1e100
 """The largest range of effects: sums of squared totals must not overflow, because JSON has no infinity."""
-LONGEST = 36_525.0
-"""The longest duration, in days: a century."""
+SHORTEST, LONGEST = 1e-9, 36_525.0
+"""Durations, in days: from a tenth of a millisecond to a century."""
 DAYS = {
     **{"second": 1 / 86_400, "minute": 1 / 1_440, "hour": 1 / 24, "day": 1.0, "week": 7.0},
     **{"month": 365.25 / 12, "quarter": 365.25 / 4, "year": 365.25},
@@ -63,7 +63,7 @@ def distinct(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def days(value: Any) -> float:
-    """Return a duration in days, greater than 0 and at most a century.
+    """Return a duration in days, from a tenth of a millisecond to a century.
 
     >>> days("2 weeks"), days("36 hours"), days(7), days("a day")
     (14.0, 1.5, 7.0, 1.0)
@@ -78,8 +78,8 @@ def days(value: Any) -> float:
             )
         number = match.group(1)
         length = DAYS[unit] * (1.0 if number is None or number[0] in "aA" else float(number))
-    if isinstance(length, bool) or not isinstance(length, int | float) or not 0 < length <= LONGEST:
-        raise ValueError(f"must be greater than 0 and at most {LONGEST:g} days, but got {shown(value)}")
+    if isinstance(length, bool) or not isinstance(length, int | float) or not SHORTEST <= length <= LONGEST:
+        raise ValueError(f"must be at least {SHORTEST:g} and at most {LONGEST:g} days, but got {shown(value)}")
     return float(length)
 
 
@@ -140,7 +140,7 @@ Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 Date = Annotated[str, Field(strict=True), AfterValidator(_calendar_date)]
 Duration = Annotated[
     int | float | str,
-    BeforeValidator(_is_duration, json_schema_input_type=Annotated[float, Field(gt=0, le=LONGEST)] | str),
+    BeforeValidator(_is_duration, json_schema_input_type=Annotated[float, Field(ge=SHORTEST, le=LONGEST)] | str),
 ]
 Arms = Annotated[
     tuple[Name, ...],
