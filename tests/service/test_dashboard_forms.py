@@ -196,7 +196,7 @@ def test_a_form_sent_twice_makes_one_experiment(call):
         ({"length": ""}, "length", "Please fill in Length."),
         ({"length": "7 moons"}, "length", "words like"),
         ({"carry": "rounds", "length": "1.5"}, "length", "whole number"),
-        ({"round_length": "0"}, "round_length", "greater than 0"),
+        ({"round_length": "0"}, "round_length", "at least 1e-09"),
         ({"low": "a"}, "low", "number like"),
         ({"seed": "-1"}, "seed", "at least 0"),
         ({"horizon": "0"}, "horizon", "at least 1"),
