@@ -136,8 +136,8 @@ def _against_paper(page: Page, cells: pl.DataFrame) -> list[str]:
         page.table(headings, table, words=(1,), caption=caption)
     return [
         f"Against the paper's tuning the default player has {number(geometric_mean(clear['ratio']), 3)} times its "
-        f"regret in the {clear.height:,} cells with a gap of at least {CLEAR_GAP:g} of the range and {MANY:g} updates an arm, "
-        f"{geometric_mean(cells['ratio']):.3f} times in all {cells.height:,} (geometric means).",
+        f"regret in the {clear.height:,} cells with a gap of at least {CLEAR_GAP:g} of the range and {MANY:g} updates "
+        f"an arm, {geometric_mean(cells['ratio']):.3f} times in all {cells.height:,} (geometric means).",
         f"Taken as at least {LEAST:g}√((d+1)KT), its regret is more than {frames.FAR:g} standard errors above 1.05 "
         f"times that of the paper's tuning in {above.height or 'no'} cell{'s' * (above.height > 1)}.",
     ]
