@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from tests.theory.adaptive_reference import Vector, baselines, distribution, divergence, estimates, mass
+from tests.theory.adaptive_reference import Vector, baselines, charge, distribution, divergence, estimates, mass
 
 import aftereffect as ae
 from aftereffect import theory
@@ -346,6 +346,40 @@ def test_means_that_depend_on_the_rule() -> None:
     assert reached["product"] > 0.45
     assert reached["matched"] > 0.95
     assert reached["growth"] > 1.0
+
+
+def test_several_units() -> None:
+    reached = {"mean": 0.0, "growth": 0.0}
+    for case in cases(late=True):
+        if case.K > 6:
+            continue
+        q, eta, v, b, low = case.q, case.rate, case.top, case.b, min(case.b)
+        mean = growth = 0.0
+        for first, second in itertools.combinations_with_replacement(range(case.K), 2):
+            costs = []
+            for loss, other in itertools.product((0.0, v), repeat=2):
+                pair = zip(estimates(q, b, first, loss), estimates(q, b, second, other), strict=True)
+                z = tuple(0.5 * (x + y) for x, y in pair)
+                weights = [q[i] ** 1.5 / (1.0 + (z[i] - low) * math.sqrt(q[i]) / eta) for i in range(case.K)]
+                shift = math.fsum(w * x for w, x in zip(weights, z, strict=True)) / math.fsum(weights)
+                costs.append(min(charge(q, eta, z, low), charge(q, eta, z, shift)))
+            chance, cost = (1.0 if first == second else 2.0) * q[first] * q[second], max(costs)
+            # The first attempt; a second one is smaller.
+            grown = min(0.5 * case.matching * cost / min(case.above, case.matching * (math.sqrt(case.K) - 1.0)), eta)
+            mean, growth = mean + chance * cost, growth + chance * ((eta + grown) ** 2 - eta * eta)
+        a, top = case.others(case.leader)[0], max(q)
+        y = 2.0 * case.epsilon * (1.0 + case.epsilon / math.sqrt(top)) * (math.sqrt(top) + case.epsilon) / top
+        factor = 1.17 if top <= 1.0 / 13.0 else 1.1185 / (1.0 - y)
+        assert mean <= factor * v * v * a / eta * (1.0 + TINY)
+        assert growth <= 3.6 * v * v
+        reached["mean"] = max(reached["mean"], mean * eta / (v * v * a))
+        reached["growth"] = max(reached["growth"], growth / (v * v))
+    assert reached["mean"] > 0.6
+    assert reached["growth"] > 0.9
+    tops, epsilon = np.linspace(1.0 / 13.0, 1.0, 10_001), 1.0 / LATE
+    y = 2.0 * epsilon * (1.0 + epsilon / np.sqrt(tops)) * (np.sqrt(tops) + epsilon) / tops
+    assert y.max() <= 0.28
+    assert 1.19 < (1.1185 / 2.0 * (1.0 + np.sqrt(tops)) / (1.0 - y)).max() <= 1.2
 
 
 def test_the_leader_and_the_sum_of_roots() -> None:

@@ -348,3 +348,18 @@ def test_an_arm_that_is_as_good_as_gone_leaves_averages_finite() -> None:
     bandit.update_many([0, 1], [1.0, 1.0])
     assert rate <= bandit.learning_rate < 2.0 * rate + 10.0
     assert bandit.probabilities[1] == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("units", [1, 2])
+def test_the_rate_does_not_grow_where_the_sum_of_roots_is_rounded_to_one(units: int) -> None:
+    bandit = ae.MatchedTsallis(2)
+    while bandit.probabilities[1] > 1e-60:
+        bandit.update(1, 1.0)
+    rate = bandit.learning_rate
+    for n in range(100):
+        if units == 1:
+            bandit.update(0, float(n % 2))
+        else:
+            bandit.update_many([0] * units, [float(n % 2)] * units)
+    # Δη is at most cost/(2(Σ√q − 1)); both are far below rounding, and the cost falls faster than the other.
+    assert bandit.learning_rate == pytest.approx(rate, rel=1e-12)

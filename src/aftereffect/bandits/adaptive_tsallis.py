@@ -52,6 +52,8 @@ LAST_SHIFT = 1e-4
 # Up to this shift one term fewer is enough.
 SHORT_SHIFT = 3e-6
 MOST = 1e300
+# Σ√q − 1 is not known more precisely than this. Taken as 0, it would let the smallest cost double the rate.
+LEAST_EXCESS = 1e-15
 
 # state: q in [0, K), L in [K, 2K), √q in [2K, 3K), in [3K, 4K) baselines or estimates ẑ during an update, and from 4K
 # on these numbers: η, 1/η, u, Σ q^{3/2}, Σ q², the usual loss, the number of updates and the sums over them.
@@ -209,7 +211,7 @@ def increased(params: AdaptiveParams, n_arms: int, eta: float, cost: float, root
     most = math.sqrt(n_arms) - 1.0
     if params.matching == 0.0:
         return eta + cost * (0.5 * ADAPTIVE_GROWTH / most)
-    above = max(min(roots_sum - 1.0, params.matching * most), 1e-300)
+    above = max(min(max(roots_sum - 1.0, LEAST_EXCESS), params.matching * most), 1e-300)
     return eta + min(0.5 * params.matching * cost / above, max(eta, 2.0 * top))
 
 
