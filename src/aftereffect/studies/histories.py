@@ -106,7 +106,7 @@ class Recording:
             raise InvalidHistory(
                 f"{self.name}: every arm must have a row in every round to be replayed, but {self.missing}; "
                 "with resample, plays of each arm are drawn at random instead, if the columns hold the effects of "
-                "plays, not totals"
+                "plays, not totals, of which the guide to backtests shows what they can say"
             )
         history = History(self.rounds, self.played, self.effects)
         if self.kernel is None:
