@@ -123,6 +123,12 @@ def test_a_correction_that_cannot_be_leaves_everything_as_it_was(call, changes, 
     assert call.snapshot() == before
 
 
+def test_inherited_rounds_are_not_played_again_at_every_load(call, monkeypatch):
+    new = call.store.correct(played(call.store, 3), {"high": 500})
+    monkeypatch.setattr(Experiment, "replay", None)
+    assert call.store.experiment(new["id"]) == new
+
+
 def test_an_arm_may_be_added(call):
     old = played(call.store, 10)
     made = call("POST", f"/v1/experiments/{old}/correct", json={"high": 200, "arms": ["letter", "email", "call"]})

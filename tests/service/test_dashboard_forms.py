@@ -9,6 +9,8 @@ from tests.service.pages import FORM, OWN, Page, get, identity, made, played, po
 from aftereffect.service.dashboard import forms
 from aftereffect.service.errors import Refused
 
+PART = b'--x\r\nContent-Disposition: form-data; name="total"\r\n\r\n'
+
 
 @pytest.fixture
 def call(tmp_path):
@@ -220,6 +222,11 @@ def test_a_wrong_field_is_named_beside_it(call, changes, field, words):
     ("kind", "body", "status"),
     [
         ("multipart/form-data; boundary=x", b"--x--", 422),
+        ("multipart/form-data", b"--x--", 422),
+        ("multipart/form-data; boundary=x", PART + b"1", 422),
+        ("multipart/form-data; boundary=x", PART + b"1\r\n" + PART + b"1\r\n--x--", 422),
+        ("multipart/form-data; boundary=x", b"--x\r\n\r\n1\r\n--x--", 422),
+        ("multipart/form-data; boundary=x", b"--x\r\n\r\n" * 100_000 + b"--x--", 422),
         ("text/plain", b"round=1&total=1", 422),
         ("application/x-www-form-urlencoded", b"round=1&total=%FF", 422),
         ("application/x-www-form-urlencoded", "round=1&total=é".encode(), 422),

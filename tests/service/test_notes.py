@@ -12,6 +12,7 @@ from tests.service.playing import AT, made, play
 from tests.service.server import command, server
 
 from aftereffect.service.client import Client
+from aftereffect.service.errors import Refused
 from aftereffect.service.experiment.commands import Ask, Finish, Note, Tell
 from aftereffect.service.experiment.experiment import Experiment
 from aftereffect.service.local import Local
@@ -62,8 +63,9 @@ def test_a_state_keeps_notes_and_one_without_them_is_read() -> None:
 def test_a_formula_in_a_note_is_text_in_a_spreadsheet(call):
     path = call.create()
     call.play(path, 1)
-    call("PUT", f"{path}/rounds/1/note", json={"note": "=1+1"})
-    assert '"\'=1+1"' in call("GET", f"{path}/export").text
+    for note in ("=1+1", "\uff1d1+1"):
+        call("PUT", f"{path}/rounds/1/note", json={"note": note})
+        assert f'"\'{note}"' in call("GET", f"{path}/export").text
 
 
 def test_notes_by_rest_page_command_client_and_local(call, tmp_path):
@@ -100,12 +102,19 @@ def test_experiments_are_found_by_a_part_of_their_names(call, tmp_path):
     assert names(search="mailing") == ["Autumn mailings", "Spring MAILINGS"]
     assert names(search="0% o") == ["100% off"]
     assert names(search="nothing") == []
+    call.create(name="Österreich")
+    assert names(search="ÖSTER") == names(search="österreich") == ["Österreich"]
     assert names(search="off", state="finished") == []
     assert "1000 off" not in get(call, "/?search=MAIL").words
     assert "No experiment has “nothing” in its name" in get(call, "/?search=nothing").words
     call.store.backup(tmp_path / "copy.db")
     found = command("status", "--search", "off", "--store", str(tmp_path / "copy.db")).out
     assert ("100% off" in found, "Autumn" in found) == (True, False)
+
+
+def test_a_search_with_nul_is_refused_by_each_database(store):
+    with pytest.raises(Refused, match="search must not contain NUL"):
+        store.experiments(search="a\0")
 
 
 def test_experiments_are_compared_side_by_side(call, tmp_path):

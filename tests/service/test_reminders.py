@@ -1,10 +1,12 @@
 """Reminders against a local receiver: signed, retried, logged, once per round, to allowed addresses only."""
 
 import base64
+import contextlib
 import hashlib
 import hmac
 import json
 import logging
+import socket
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
@@ -148,6 +150,63 @@ def test_a_receiver_that_is_gone_is_a_failure_like_any_other(sqlite_url):
         assert store.reminders(one)[0]["outcome"] == "failed: ConnectError"
 
 
+def test_a_receiver_that_never_answers_delays_neither_others_nor_the_end(sqlite_url, receiver, monkeypatch):
+    monkeypatch.setattr("aftereffect.service.reminders.TIMEOUT", 0.2)
+    with Store.open(sqlite_url) as store, socket.create_server(("127.0.0.1", 0)) as silent:
+        many = [made(store) for _ in range(4)]
+        store.remind(many[-1], "ops", 0.5)
+        at(store, "2026-03-03T12:00")
+        heard = allowed(receiver).webhooks["sales"]
+        webhooks = {"sales": f"http://127.0.0.1:{silent.getsockname()[1]}", "ops": heard}
+        config = Config(webhooks=webhooks, webhook_secret=SECRET)
+        reminders = Reminders(store, config)
+        assert reminders.look() == 2
+        assert [store.reminders(one)[0]["outcome"] for one in many] == ["failed: ReadTimeout", None, None, "sent"]
+        reminders.stop()
+        assert reminders.look() == 0
+
+
+def test_an_answer_without_end_is_not_read(sqlite_url):
+    def answer(listener):
+        connection, _ = listener.accept()
+        with connection, contextlib.suppress(OSError):
+            connection.recv(65536)
+            connection.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+            while True:
+                connection.sendall(b"1\r\nx\r\n")
+
+    with Store.open(sqlite_url) as store, socket.create_server(("127.0.0.1", 0)) as listener:
+        one = made(store)
+        at(store, "2026-03-03T12:00")
+        thread = threading.Thread(target=answer, args=(listener,), daemon=True)
+        thread.start()
+        webhooks = {"sales": f"http://127.0.0.1:{listener.getsockname()[1]}"}
+        assert Reminders(store, Config(webhooks=webhooks, webhook_secret=SECRET)).look() == 1
+        assert store.reminders(one)[0]["outcome"] == "sent"
+        thread.join(10.0)
+        assert not thread.is_alive()
+
+
+def test_a_host_name_that_is_too_long_is_a_failure_like_any_other(sqlite_url):
+    with Store.open(sqlite_url) as store:
+        one = made(store)
+        at(store, "2026-03-03T12:00")
+        config = Config(webhooks={"sales": f"http://{'a' * 70}.example"}, webhook_secret=SECRET)
+        assert Reminders(store, config).look() == 1
+        assert store.reminders(one)[0]["outcome"].startswith("failed: ")
+
+
+def test_a_round_at_the_end_of_the_calendar_is_never_due(sqlite_url, receiver):
+    with Store.open(sqlite_url) as store:
+        for date in ("9999-12-31", "9999-12-30"):
+            one = made(store, start_date=date)
+            store.remind(one, "sales", 36525.0)
+        assert store.experiment(one)["due"]["at"] == "9999-12-31T00:00:00.000Z"
+        store.perform_many([(one, Tell(1, 1.0)), (one, Ask())])
+        assert store.experiment(one)["due"] is None
+        assert Reminders(store, allowed(receiver)).look() == 0
+
+
 def test_two_servers_call_once(store, receiver):
     one = made(store)
     at(store, "2026-03-03T12:00")
@@ -176,6 +235,7 @@ def test_the_thread_looks_by_itself_and_stops(sqlite_url, receiver):
         ({"webhooks": "sales=ftp://x", "webhook_secret": SECRET}, "must be names with addresses"),
         ({"webhooks": "https://x", "webhook_secret": SECRET}, "must be names with addresses"),
         ({"webhooks": "sales=https://x"}, "webhook_secret must have 16 or more characters"),
+        ({"webhook_secret": "whsec_not-base64!"}, "webhook_secret must be base64 after whsec_"),
     ],
 )
 def test_the_configuration_of_webhooks_is_checked(given, words):

@@ -3,17 +3,18 @@
 import random
 from decimal import Decimal
 
+import httpx
 import pytest
 from tests.service.calling import api, problem
 from tests.service.pages import OWN, Page, get, identity, made, post
 from tests.service.server import command, server
 
-from aftereffect.service.client import Client
+from aftereffect.service.client import Client, ProblemError
 from aftereffect.service.errors import Refused
 from aftereffect.service.experiment.commands import Ask, Tell
 from aftereffect.service.local import Local
-from aftereffect.service.messages import MOST_ITEMS, Reports
-from aftereffect.service.totals import MOST_TEXT, number, read, reports
+from aftereffect.service.messages import MOST_ITEMS, ReportItem, Reports
+from aftereffect.service.totals import MOST_TEXT, number, numbered, read, reports
 
 
 @pytest.fixture
@@ -188,6 +189,13 @@ def test_a_report_may_bring_the_next_round_with_it(call):
     call("POST", f"{path}/ask")
     done = call("PUT", f"{path}/rounds/1", json={"total": 5, "next": True}).json()
     assert (done["round"], done["next"]["round"], done["next"]["experiment"]) == (1, 2, done["experiment"])
+    # Repeated after a lost answer: the same next round, and no other one is opened.
+    for again in (
+        call("PUT", f"{path}/rounds/1", json={"total": 5, "next": True}).json(),
+        told(call, path, items=[{"round": 1, "total": 5}], next=True).json(),
+    ):
+        assert again["next"] == done["next"]
+    assert call("GET", path).json()["round"] == 2
     last = call("PUT", f"{path}/rounds/2", json={"total": 5, "next": True}).json()
     assert (last["state"], "next" in last) == ("finished", False)
 
@@ -218,7 +226,7 @@ def test_client_and_local_report_alike(tmp_path):
                 with pytest.raises(Refused) as caught:
                     service.tell(one, 1, 2.0, ahead=False)
                 assert caught.value.code == "ahead"
-                assert service.tell(one, 1, 2.0, next=True).next.round == 2
+                assert [service.tell(one, 1, 2.0, next=True).next.round for _ in range(2)] == [2, 2]
                 done = service.tell_many(one, csv="3\n4", next=True)
                 assert ([each.total for each in done.items], done.next.round) == ([3.0, 4.0], 4)
                 assert service.tell_many(one, [{"total": 5}]).next is None
@@ -264,12 +272,16 @@ def test_the_page_takes_a_file_or_lines(call):
     assert sent.headers["location"] == f"{path}?told=2&since=1"
     words = get(call, sent.headers["location"]).words
     assert "Rounds 1 to 2: 2 totals recorded. Next, round 3 on 2026-03-03: play" in words
+    # The form names the round it was shown for, so that sent twice it counts once.
+    assert [tag["value"] for tag in get(call, path).all("input") if tag.get("name") == "first"] == ["3"]
+    sent = [multipart(call, f"{path}/reports", lines=b"7", file=b"", first=b"3") for _ in range(2)]
+    assert [each.headers["location"] for each in sent] == [f"{path}?told=3&since=3"] * 2
     refused = multipart(call, f"{path}/reports", lines=b"7\nviel", file=b"")
     assert refused.status_code == 422
     page = Page(refused.text)
     assert "Report 2: total must be a number like 8421 or 0.5, but got 'viel'." in page.words
     assert "7\nviel" in page.words
-    assert call.store.experiment(identity(path))["open_round"] == 3
+    assert call.store.experiment(identity(path))["open_round"] == 4
     assert "Please fill in Totals." in Page(multipart(call, f"{path}/reports", lines=b"", file=b"").text).words
     assert multipart(call, f"{path}/reports", file=b"\xff\xfe1").status_code == 422
     assert multipart(call, f"{path}/reports", file=b"1" * (1 << 20)).status_code == 413
@@ -310,3 +322,31 @@ def test_an_empty_form_names_every_missing_field_by_its_label(call):
     assert "Please fill in Total of unit south." in Page(post(call, f"{units}/tell", {"round": "1"}).text).words
     detail = problem(call("POST", "/v1/experiments", json={"max_delay": 1}), 422, "invalid")
     assert detail == "arms, high, name must be given, but they are missing"
+
+
+@pytest.mark.parametrize("begun", ["²,5\n³,5", f"{'9' * 5000},5\n{'9' * 5000},6"])
+def test_digits_that_are_no_round_are_refused(begun):
+    with pytest.raises(Refused, match="total must be a number"):
+        reports(Reports(csv=begun))
+
+
+def test_reports_that_name_no_rounds_are_numbered_for_each_unit():
+    given = reports(Reports(items=[ReportItem(total=1.0, unit=unit) for unit in ("n", "s", "n")]))
+    assert [item.round for item in numbered(given, 7).items] == [7, 7, 8]
+    dated = reports(Reports(csv="date,total\n2026-03-01,5"))
+    assert numbered(dated, 7) == dated
+
+
+def test_reports_are_repeated_only_if_they_name_their_rounds():
+    sent = []
+
+    def lose(request):
+        sent.append(request)
+        raise httpx.ReadError("lost")
+
+    for items, times in (([{"total": 5}], 1), ([{"total": 5, "round": 2}], 3), (None, 1)):
+        sent.clear()
+        client = Client("http://x", retries=2, transport=httpx.MockTransport(lose), sleep=lambda _: None)
+        with client, pytest.raises(ProblemError):
+            client.tell_many("a", items, csv=None if items else "5")
+        assert len(sent) == times

@@ -8,6 +8,7 @@ separated by commas). An argument takes precedence over a variable.
 ('sqlite:///shop.db', False, True)
 """
 
+import base64
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
@@ -75,13 +76,20 @@ class Config(BaseSettings):
         if isinstance(value, dict):
             for name, address in value.items():
                 if not name or not str(address).startswith(("https://", "http://")):
-                    raise ValueError(f"must be names with addresses, sales=https://..., but {name!r} has none")
+                    # Without a name, this is an address, which may hold a key.
+                    which = "one" if ":" in name else repr(name)
+                    raise ValueError(f"must be names with addresses, sales=https://..., but {which} has none")
         return value
 
     @model_validator(mode="after")
     def _signed(self) -> Self:
         if self.webhooks and len(self.webhook_secret) < 16:
             raise ValueError("webhook_secret must have 16 or more characters if there are webhooks, but has fewer")
+        if self.webhook_secret.startswith("whsec_"):
+            try:
+                base64.b64decode(self.webhook_secret.removeprefix("whsec_"), validate=True)
+            except ValueError:
+                raise ValueError("webhook_secret must be base64 after whsec_, but is not") from None
         return self
 
     @field_validator("store")

@@ -58,7 +58,7 @@ class Local(Service):
                 if isinstance(command, Tell):
                     command = command._replace(ahead=body.get("ahead", True))
                 answer = {"experiment": id, **store.perform(where, command)}
-                if body.get("next") and answer["state"] == "running" and answer["open_round"] is None:
+                if body.get("next") and answer["state"] == "running" and answer["open_round"] != path[1]:
                     answer["next"] = {"experiment": id, **store.perform(id, Ask())}
                 return answer
             case "note":

@@ -137,9 +137,11 @@ class Service(ABC):
 
         A round that is not open yet is opened first; its arm must be given unless it plays that of the latest round.
         """
-        given = {"csv": csv} if items is None else {"items": [dict(item) for item in items]}
-        body = {**given, "ahead": ahead, "next": next}
-        return messages.ManyReports.read(self._call("reports", experiment, body=body))
+        told = None if items is None else [dict(item) for item in items]
+        body = {**({"csv": csv} if told is None else {"items": told}), "ahead": ahead, "next": next}
+        # Repeated without their rounds, they would be reports of further rounds.
+        named = told is not None and all(item.get("round") or item.get("date") for item in told)
+        return messages.ManyReports.read(self._call("reports", experiment, body=body, again=named))
 
     def amend(
         self,

@@ -65,10 +65,10 @@ class Reminders:
             self._thread.start()
 
     def stop(self) -> None:
-        """End after the call in progress."""
+        """End after the call in progress, or without it if the receiver is too slow."""
         self._stopped.set()
         if self._thread.is_alive():
-            self._thread.join()
+            self._thread.join(TIMEOUT)
 
     def _loop(self) -> None:
         while not self._stopped.wait(self._every):
@@ -79,9 +79,16 @@ class Reminders:
                 LOGGER.exception("reminders failed")
 
     def look(self) -> int:
-        """Call the webhooks of all rounds that wait now; return the number of calls."""
-        now, calls = datetime.datetime.fromisoformat(self._store.now()), 0
+        """Call the webhooks of all rounds that wait now; return the number of calls.
+
+        After a call that was not answered in time, others to the same webhook wait for the next look.
+        """
+        now, calls, silent = datetime.datetime.fromisoformat(self._store.now()), 0, set[str]()
         for reminder in self._store.reminders():
+            if self._stopped.is_set():
+                break
+            if reminder["webhook"] in silent:
+                continue
             if reminder["next_at"] is not None and now < datetime.datetime.fromisoformat(reminder["next_at"]):
                 continue
             try:
@@ -94,19 +101,22 @@ class Reminders:
             done = due is not None and reminder["round"] == due["round"] and reminder["next_at"] is None
             if due is None or done:
                 continue
-            if now >= datetime.datetime.fromisoformat(due["at"]) + datetime.timedelta(days=reminder["after"]):
-                calls += self._remind(reminder, view, now)
+            if now - datetime.datetime.fromisoformat(due["at"]) >= datetime.timedelta(days=reminder["after"]):
+                outcome = self._remind(reminder, view, now)
+                calls += outcome is not None
+                if outcome is not None and outcome.endswith("Timeout"):
+                    silent.add(reminder["webhook"])
         return calls
 
-    def _remind(self, reminder: dict[str, Any], view: dict[str, Any], now: datetime.datetime) -> bool:
-        """Call a webhook, unless another server does; return whether it was called."""
+    def _remind(self, reminder: dict[str, Any], view: dict[str, Any], now: datetime.datetime) -> str | None:
+        """Call a webhook, and return the outcome; None if another server calls it."""
         round_ = view["due"]["round"]
         attempts = 1 + (reminder["attempts"] if reminder["round"] == round_ else 0)
         # Written first: if this process ends now, the call is repeated later, and no other server makes it meanwhile.
         later = now + datetime.timedelta(seconds=FIRST_WAIT * 4.0 ** (attempts - 1))
         claim = {"round": round_, "attempts": attempts, "next_at": _text(later)}
         if not self._store.change_reminder(reminder, **claim):
-            return False
+            return None
         outcome = self._call(reminder["webhook"], f"{view['id']}.{round_}", words(view), now)
         over = outcome == "sent" or attempts >= ATTEMPTS
         fields = {"next_at": None if over else claim["next_at"], "outcome": outcome, "outcome_at": _text(now)}
@@ -114,7 +124,7 @@ class Reminders:
         facts = {"experiment": view["id"], "round": round_, "webhook": reminder["webhook"], "attempt": attempts}
         level = logging.INFO if outcome == "sent" else logging.WARNING
         LOGGER.log(level, "reminder", extra={"facts": facts | {"outcome": outcome}})
-        return True
+        return outcome
 
     def _call(self, name: str, identity: str, text: str, now: datetime.datetime) -> str:
         """Call a webhook and return "sent", or why it failed; the address, which may hold a key, is not part of it."""
@@ -125,11 +135,13 @@ class Reminders:
         signed = signature(self._config.webhook_secret, identity, timestamp, body)
         headers = {"Content-Type": "application/json", "webhook-id": identity, "webhook-timestamp": timestamp}
         try:
-            # Redirects are not followed: they could lead to an address that is not allowed.
-            answer = httpx.post(address, content=body, headers=headers | {"webhook-signature": signed}, timeout=TIMEOUT)
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            headers["webhook-signature"] = signed
+            # Redirects are not followed: they could lead to an address that is not allowed. The body of the answer,
+            # which may have no end, is not read.
+            with httpx.stream("POST", address, content=body, headers=headers, timeout=TIMEOUT) as answer:
+                return "sent" if answer.is_success else f"failed: status {answer.status_code}"
+        except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
             return f"failed: {type(error).__name__}"
-        return "sent" if answer.is_success else f"failed: status {answer.status_code}"
 
 
 def _text(moment: datetime.datetime) -> str:

@@ -6,7 +6,9 @@ where it can mean two (8,421), the number is refused, unless other numbers of th
 
 import csv
 import re
+from collections import defaultdict
 from collections.abc import Iterator
+from itertools import count
 
 from aftereffect.core.checks import shown
 from aftereffect.service import messages
@@ -86,7 +88,8 @@ def read(text: str) -> tuple[list[dict[str, str]], str]:
     if not named and mark == ",":
         mark = ""
         begun = [line.partition(",")[0].strip() for line in raw]
-        if len(raw) > 1 and all(each.isdigit() for each in begun) and int(begun[0]) + 1 == int(begun[1]):
+        whole = all(re.fullmatch(r"[0-9]{1,18}", each, re.ASCII) for each in begun)
+        if len(raw) > 1 and whole and int(begun[0]) + 1 == int(begun[1]):
             words = f"{shown(first.strip())} can be a number, or a round and its total"
             raise Refused("invalid", f"the first line must name the columns, such as round,total, because {words}")
     try:
@@ -120,6 +123,14 @@ def reports(given: messages.Reports) -> Reports:
     items = list(_items(given.csv)) if given.csv is not None else given.items or ()
     found = [Reported(item.total, item.round, item.date, item.unit, item.arm) for item in items]
     return Reports(found, given.ahead, given.next)
+
+
+def numbered(given: Reports, first: int) -> Reports:
+    """Return reports that name no rounds with those from `first` on; to repeat them then has no effect."""
+    if any(item.round is not None or item.date is not None for item in given.items):
+        return given
+    rounds: defaultdict[str | None, Iterator[int]] = defaultdict(lambda: count(first))
+    return given._replace(items=[item._replace(round=next(rounds[item.unit])) for item in given.items])
 
 
 def _items(text: str) -> Iterator[messages.ReportItem]:

@@ -137,7 +137,7 @@ async def ask(store: PlayStore, id: ExperimentId, body: AskBody) -> Response:
 async def tell(store: PlayStore, id: ExperimentId, round: RoundNumber, body: TellBody) -> Response:
     """Report the total of a round, or that it is missing."""
     told = {"experiment": id, **await store.aperform(id, commands.Tell(round, body.total, body.unit, body.ahead))}
-    if body.next and told["state"] == "running" and told["open_round"] is None:
+    if body.next and told["state"] == "running" and told["open_round"] != round:
         told["next"] = {"experiment": id, **await store.aperform(id, commands.Ask())}
     return reply(told)
 

@@ -171,7 +171,11 @@ def reports(store: Open, experiment_id: str, allowed: Anyone, form: Fields) -> R
     try:
         forms.require({"lines": text}, {"lines": "Totals"})
         given = {"csv": text, "ahead": form.get("ahead") == "yes", "next": True}
-        done = store.perform(experiment_id, totals.reports(checked(Reports, given, "the form")))
+        command = totals.reports(checked(Reports, given, "the form"))
+        if form.get("first"):
+            # The form may be sent twice.
+            command = totals.numbered(command, forms.whole("first", form["first"]))
+        done = store.perform(experiment_id, command)
     except Refused as refusal:
         kept = {**form, "lines": text}
         return experiment_page(store, experiment_id, allowed, refusal=refusal, field="lines", kept=kept)

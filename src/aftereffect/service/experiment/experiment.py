@@ -186,7 +186,8 @@ class Experiment:
                 yield self.do(command, at, row)
             except Refused as refusal:
                 raise Refused(refusal.code, f"report {place}: {refusal.detail}", **refusal.extra, place=place) from None
-        if reports.next and self.phase == "running" and self._now.open is None:
+        # The same reports again get the same answer, with the round that is open by now.
+        if reports.next and self.phase == "running" and (self._now.open is None or self.last > number):
             yield self._ask(Ask(), at)
 
     def _number(self, item: Reported, u: int) -> int:

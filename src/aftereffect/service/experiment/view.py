@@ -60,7 +60,11 @@ def due(state: State) -> dict[str, Any] | None:
         begun = max(told, default=state.started_at) or ""
         if not begun:
             return None
-    end = datetime.datetime.fromisoformat(begun) + datetime.timedelta(days=state.settings.round_length)
+    try:
+        end = datetime.datetime.fromisoformat(begun) + datetime.timedelta(days=state.settings.round_length)
+    except OverflowError:
+        # After the year 9999.
+        return None
     return {"round": number, "date": date, "at": end.isoformat(timespec="milliseconds").replace("+00:00", "Z")}
 
 

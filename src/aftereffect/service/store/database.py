@@ -170,6 +170,8 @@ def _sqlite(file: SqliteFile, readers: int) -> Engine:
         if not readers:
             for pragma in PRAGMAS:
                 connection.execute(f"PRAGMA {pragma}")
+        # SQLite's own changes ASCII letters only.
+        connection.create_function("lower", 1, lambda text: text.lower() if isinstance(text, str) else text)
         # To read anything opens the log too.
         connection.execute("SELECT 1 FROM sqlite_master").fetchall()
         if not readers:

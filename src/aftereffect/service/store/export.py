@@ -18,8 +18,9 @@ from aftereffect.service.store.event_log import find
 
 FORMS = ("csv", "parquet")
 CHUNK = 2**18
-# A spreadsheet reads a cell that begins with one of these as a formula; a leading apostrophe makes it text.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+# A spreadsheet reads a cell that begins with one of these as a formula (the last four are full-width characters, as of
+# Japanese keyboards); a leading apostrophe makes it text.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 _NAMES = tuple(reads.ITEM_FIELDS.index(name) for name in ("unit", "arm", "why", "note"))
 _rounds = schema.rounds.c
 

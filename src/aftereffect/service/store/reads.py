@@ -78,6 +78,8 @@ def experiments(
     query = _numbers.order_by(_experiments.number).limit(limit + 1)
     if state is not None:
         query = query.where(_experiments.status == state)
+    if search and "\0" in search:
+        raise Refused("invalid", "search must not contain NUL, but does")
     if search:
         query = query.where(func.lower(_experiments.name).contains(search.lower(), autoescape=True))
     with engine.connect() as connection:

@@ -312,6 +312,8 @@ class Writer:
                 loaded = self._loaded[identity] = changes.create(batch.writing, identity, command.settings, batch.at)
                 if source is not None and past is not None:
                     changes.add(loaded, loaded.experiment.do(past, batch.at))
+                    # To play the inherited rounds again at every load would be slow.
+                    loaded.checkpoint_at = loaded.seq
                     changes.add(source, source.experiment.do(Finish(), batch.at))
                 return loaded.view()
             loaded = self._get(batch, identity)
