@@ -414,7 +414,7 @@ class Machine(RuleBasedStateMachine):
 
 
 Machine.TestCase.settings = settings(
-    max_examples=2000 if SOAK else 120,
+    max_examples=2000 if SOAK else 60,
     stateful_step_count=80 if SOAK else 40,
     deadline=None,
     derandomize=not SOAK,

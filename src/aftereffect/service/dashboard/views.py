@@ -18,6 +18,7 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from aftereffect.core.text import amount, counted
+from aftereffect.service.api import problems
 from aftereffect.service.dashboard import charts
 from aftereffect.service.dashboard.charts import COLOURS, Json, View, colour_of
 from aftereffect.service.errors import Corrupt, Refused, checked
@@ -178,8 +179,11 @@ def problem_of(refusal: Refused, field: str = "") -> Json:
 
     >>> problem_of(Refused("invalid", "total must be finite"))["detail"]
     'Total must be finite.'
+    >>> problem_of(Refused("busy", "cannot write to /srv/data/store.db"))["detail"]
+    'Cannot write to ….'
     """
-    detail = refusal.detail[:1].upper() + refusal.detail[1:]
+    told = problems.problem_of(refusal)["detail"]
+    detail = told[:1].upper() + told[1:]
     return {
         "title": "This was not accepted" if refusal.code == "invalid" else refusal.title,
         "detail": detail if detail.endswith((".", "!", "?")) else detail + ".",
