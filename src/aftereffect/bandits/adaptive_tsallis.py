@@ -519,7 +519,7 @@ class MatchedTsallis(AdaptiveTsallis):
 
     >>> bandit = MatchedTsallis(n_arms=2)
     >>> for n in range(1000):
-    ...     bandit.update(0, 0.25)
+    ...     bandit.update(n % 2, 0.25)
     >>> bandit.penalty <= bandit.cost
     True
     >>> bandit.regret_bound(10_000) < 566.0      # at most hη₁ + 4√(KN), for all losses
