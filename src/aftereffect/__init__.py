@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from aftereffect.core import VERSION
 
 if TYPE_CHECKING:
+    from aftereffect import carryover as carryover
     from aftereffect import theory as theory
     from aftereffect.bandits.adaptive_tsallis import AdaptiveTsallis as AdaptiveTsallis
     from aftereffect.bandits.adaptive_tsallis import MatchedTsallis as MatchedTsallis
@@ -104,6 +105,7 @@ _HOMES = {
     "TsallisINF": "bandits.tsallis_inf",
     "UCB1": "bandits.ucb1",
     "Uniform": "bandits.uniform",
+    "carryover": "",
     "choose_delay": "engines.delay",
     "compare": "engines.simulation",
     "default_player": "players.default",

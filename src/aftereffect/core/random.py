@@ -25,8 +25,8 @@ Drawn = TypeVar("Drawn")
 
 COINS, ARMS = 0, 1
 """The purposes of a run's two streams."""
-TABLE, DELAYS, SPLIT, HARD, CHILDREN, RECORDS = range(6)
-"""The purposes of a seed of losses, so that a table and a spread with the same seed are independent."""
+TABLE, DELAYS, SPLIT, HARD, CHILDREN, RECORDS, PILOT = range(7)
+"""The purposes of a seed of losses or of a pilot, so that a table and a spread with the same seed are independent."""
 
 _12, _17, _19, _23, _41, _45 = (np.uint64(n) for n in (12, 17, 19, 23, 41, 45))
 

@@ -1,0 +1,105 @@
+"""`Pilot`: rounds with random arms, from which the effect of every arm by lag can be estimated."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from aftereffect.carryover.regression import Curves, combinations, critical, degrees, design, estimate, whitened
+from aftereffect.core import checks
+from aftereffect.core.errors import InvalidArgument
+from aftereffect.core.random import PILOT, sequence
+from aftereffect.core.text import counted
+
+
+@dataclass(frozen=True)
+class ExpectedWidth:
+    """Half-widths of the bands: the mean over arms and lags for the effect at a lag, over arms for the whole effect."""
+
+    effect: float
+    whole: float
+
+
+class Pilot:
+    """A schedule of random arms: blocks of mixed lengths, with every arm once in every K blocks, in random order.
+
+    arms: the arm of every round, shape (rounds,), or (rounds, units) if units are given; every unit has its own
+    schedule. Lengths of blocks are powers of two up to the longest that is at most max_lag + 1, all equally likely:
+    short blocks tell the lags apart, long ones measure the whole effect.
+
+    >>> pilot = Pilot(n_arms=3, rounds=12, max_lag=3, seed=1)
+    >>> pilot.arms.shape, sorted(set(pilot.arms.tolist()))
+    ((12,), [0, 1, 2])
+    """
+
+    def __init__(self, *, n_arms: int, rounds: int, max_lag: int, units: int | None = None, seed: int) -> None:
+        self.n_arms = checks.integer("n_arms", n_arms, low=2)
+        self.max_lag = checks.integer("max_lag", max_lag, low=0)
+        self.rounds = checks.integer("rounds", rounds, low=self.max_lag + 2)
+        self.units = None if units is None else checks.integer("units", units, low=1)
+        rng = np.random.default_rng(sequence(seed, PILOT))
+        schedules = np.stack([self._schedule(rng) for _ in range(self.units or 1)], axis=1)
+        self.arms: NDArray[np.int64] = checks.owned(schedules[:, 0] if units is None else schedules)
+
+    def _schedule(self, rng: np.random.Generator) -> NDArray[np.int64]:
+        lengths = 2 ** np.arange(int(np.log2(self.max_lag + 1)) + 1)
+        blocks = self.rounds // self.n_arms + 1
+        order = np.concatenate([rng.permutation(self.n_arms) for _ in range(blocks)])
+        return np.repeat(order, rng.choice(lengths, size=len(order)))[: self.rounds]
+
+    def __repr__(self) -> str:
+        units = "" if self.units is None else f" of {counted(self.units, 'unit')}"
+        return f"Pilot({self.n_arms} arms, {counted(self.rounds, 'round')}{units}, max_lag={self.max_lag})"
+
+    def expected_width(
+        self,
+        *,
+        noise: float,
+        autocorrelation: float = 0.0,
+        level: float = 0.95,
+        control: int | None = None,
+        season: float | None = None,
+    ) -> ExpectedWidth:
+        """Return how wide the bands will be, before the first round.
+
+        noise: a guess of the standard deviation of a unit's total if the arms never change. autocorrelation: of this
+        noise from one round to the next. The others: as for `estimate`.
+        """
+        noise = checks.real("noise", noise, low=0.0)
+        rho = checks.real("autocorrelation", autocorrelation, low=-0.99, high=0.99)
+        alpha = 1.0 - checks.real("level", level, low=0.5, high=0.9999)
+        K, lags = self.n_arms, self.max_lag + 1
+        x, used = design(self.arms.reshape(self.rounds, -1), self.max_lag, K, season)
+        ar = np.array([rho] if rho else [])
+        # A process with innovations of variance 1 has variance 1/(1-ρ²).
+        rows = whitened(x, used, ar)
+        if len(rows) <= x.shape[2] or np.linalg.matrix_rank(rows) < x.shape[2]:
+            raise InvalidArgument(f"rounds must be more, to tell {K} arms apart at {lags} lags, but got {self.rounds}")
+        size = (K - 1) * lags
+        covariance = noise**2 * (1.0 - rho**2) * np.linalg.inv(rows.T @ rows)[:size, :size]
+        halves = []
+        for combined in combinations(K, lags, control):
+            spread = combined @ covariance @ combined.T
+            factor, _ = critical(spread, degrees(used, x.shape[2]), alpha)
+            halves.append(factor * np.sqrt(np.diag(spread)).reshape(K, lags))
+        shown = np.arange(K) != control
+        return ExpectedWidth(float(halves[0][shown].mean()), float(halves[1][shown, -1].mean()))
+
+    def estimate(
+        self,
+        totals: ArrayLike,
+        *,
+        control: int | None = None,
+        season: float | None = None,
+        level: float = 0.95,
+    ) -> Curves:
+        """Return the effects by lag from the totals of the pilot's rounds, NaN where missing: see `estimate`."""
+        return estimate(
+            self.arms,
+            totals,
+            max_lag=self.max_lag,
+            n_arms=self.n_arms,
+            control=control,
+            season=season,
+            level=level,
+        )

@@ -1,0 +1,453 @@
+"""`estimate`: the effect of every arm by lag, from the arms played and the totals observed.
+
+A distributed-lag regression: the total of a round on the arms of that round and of the max_lag rounds before it. The
+noise may be autocorrelated: it is whitened by an autoregression, and the covariance is robust to noise that depends on
+the arms. docs/theory/carryover.md has the mathematics.
+"""
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from aftereffect.core import checks
+from aftereffect.core.checks import FloatArray
+from aftereffect.core.errors import AftereffectWarning, InvalidArgument
+from aftereffect.core.text import facts_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+EXPOSURES = ("randomised", "adaptive", "recorded")
+DRAWS = 20_000
+"""Draws of a multivariate t for a critical value, whose standard error is then about 0.01."""
+CHUNK = 512
+"""Rounds that are whitened at once. The correlation across the borders of chunks is ignored."""
+HARMONICS = 3
+"""Sines and cosines per season; for a period of up to 7 rounds these are all there are."""
+MAX_ORDER = 10
+"""The highest order of the autoregression of the noise."""
+
+
+@dataclass(frozen=True, eq=False)
+class Bands:
+    """Estimates values[i, s] for arm i and lag s, with bands that hold for all arms and lags at once."""
+
+    values: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+
+
+@dataclass(frozen=True)
+class Alike:
+    """Whether the effects of all arms fade alike: the same share of each arrives by each lag, and no share is negative.
+
+    verdict: "apart" if p_value is below 1 - level, "not refuted" otherwise: that is no proof that they fade alike.
+    """
+
+    p_value: float
+    verdict: str
+
+
+@dataclass(frozen=True, eq=False)
+class Curves:
+    """Effects by lag. Every total contains effects of some arm, so only differences between arms can be measured.
+
+    relative_to: what the effects are relative to: "the mean of the arms" or the control arm. effects: by lag. arrived:
+    up to each lag, so that the last column is the whole effect. shares: arrived over the whole effect; the band is
+    infinite where the whole effect may be 0. Each of the three bands holds simultaneously at the given level.
+    rounds: the totals used. order: of the autoregression of the noise. noise: its standard deviation.
+    """
+
+    relative_to: str
+    level: float
+    exposure: str
+    effects: Bands = field(repr=False)
+    arrived: Bands = field(repr=False)
+    shares: Bands = field(repr=False)
+    alike: Alike
+    rounds: int
+    order: int
+    noise: float
+
+    @property
+    def n_arms(self) -> int:
+        """K, the number of arms."""
+        return len(self.effects.values)
+
+    @property
+    def max_lag(self) -> int:
+        """The longest lag."""
+        return int(self.effects.values.shape[1]) - 1
+
+    def to_frame(self) -> "pd.DataFrame":
+        """Return one row per arm and lag, as a pandas frame (extra `frames`)."""
+        lags = self.max_lag + 1
+        columns: dict[str, Any] = {
+            "arm": np.repeat(np.arange(self.n_arms), lags),
+            "lag": np.tile(np.arange(lags), self.n_arms),
+        }
+        for name, bands in (("effect", self.effects), ("arrived", self.arrived), ("share", self.shares)):
+            columns[name] = bands.values.ravel()
+            columns[f"{name}_lower"], columns[f"{name}_upper"] = bands.lower.ravel(), bands.upper.ravel()
+        found: pd.DataFrame = checks.optional("pandas", "to_frame", "frames").DataFrame(columns)
+        return found
+
+    def plot(self, ax: "Axes | None" = None, names: Sequence[str] | None = None) -> "Axes":
+        """Plot the effect that has arrived by each lag, with its band, for every arm; return the axes."""
+        if ax is None:
+            plt = checks.optional("matplotlib.pyplot", "plot", "plots")
+            _, ax = plt.subplots(figsize=(7, 4.2), layout="constrained")
+        lags = np.arange(self.max_lag + 1)
+        for i, (values, lower, upper) in enumerate(
+            zip(self.arrived.values, self.arrived.lower, self.arrived.upper, strict=True)
+        ):
+            (line,) = ax.plot(lags, values, "o-", ms=3, label=names[i] if names else f"arm {i}")
+            ax.fill_between(lags, lower, upper, color=line.get_color(), alpha=0.15, lw=0)
+        ax.axhline(0.0, color="0.75", lw=1, zorder=1)
+        ax.locator_params(axis="x", integer=True)
+        ax.set_xlabel("rounds since the action")
+        ax.set_ylabel(f"effect arrived, relative to {self.relative_to}")
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.legend(frameon=False, title=f"{self.level:.0%} bands")
+        return ax
+
+    def _facts(self) -> dict[str, str]:
+        return {
+            "arms": str(self.n_arms),
+            "max_lag": str(self.max_lag),
+            "relative to": self.relative_to,
+            "totals": f"{self.rounds:,}",
+            "fade alike": f"{self.alike.verdict} (p = {self.alike.p_value:.3f})",
+        }
+
+    def __repr__(self) -> str:
+        return f"Curves({', '.join(f'{name}: {fact}' for name, fact in self._facts().items())})"
+
+    def _repr_html_(self) -> str:
+        return facts_table(self._facts())
+
+
+def estimate(
+    arms: ArrayLike,
+    totals: ArrayLike,
+    *,
+    max_lag: int,
+    n_arms: int | None = None,
+    control: int | None = None,
+    season: float | None = None,
+    level: float = 0.95,
+    exposure: str = "randomised",
+) -> Curves:
+    """Return the effect of every arm by lag, with simultaneous bands.
+
+    arms: the arm played in each round, shape (rounds,), or (rounds, units) for units that are played side by side; -1
+        where it is not known. totals: of the same shape; NaN where missing.
+    max_lag: effects last at most so many rounds. What arrives later is noise that depends on the arms.
+    n_arms: K; by default the greatest arm and those below it.
+    control: an arm that does nothing. Effects are relative to it; by default to the mean of the arms.
+    season: a period of the totals, in rounds: 7 for days of a week.
+    level: of the bands.
+    exposure: how the arms were chosen. "randomised": in advance, as in a pilot. "adaptive": by a player that looks at
+        totals; the bands are then only approximate. "recorded": nobody knows how, which gives a warning: whatever
+        moved both arms and totals is taken for an effect.
+    """
+    D = checks.integer("max_lag", max_lag, low=0)
+    played, observed = _series(arms, totals)
+    K = checks.integer("n_arms", int(played.max()) + 1 if n_arms is None else n_arms, low=2)
+    if played.max() >= K:
+        raise InvalidArgument(f"arms must be below n_arms = {K}, but got {int(played.max())}")
+    if control is not None:
+        checks.integer("control", control, low=0, high=K - 1)
+    level = checks.real("level", level, low=0.5, high=0.9999)
+    if checks.choice("exposure", exposure, EXPOSURES) == "recorded":
+        warnings.warn(
+            "the arms were not chosen at random: whatever moved both arms and totals is taken for an effect",
+            AftereffectWarning,
+            stacklevel=2,
+        )
+    x, known = design(played, D, K, season)
+    y = observed[D:]
+    used = known & np.isfinite(y)
+    if not used.any(axis=0).all():
+        unit = int(np.flatnonzero(~used.any(axis=0))[0])
+        raise InvalidArgument(f"every unit must have totals after the first {D} rounds, but unit {unit} has none")
+    needed = x.shape[2] + 2 * MAX_ORDER
+    if used.sum() < needed:
+        raise InvalidArgument(f"totals must be at least {needed} after the first {D} rounds, but got {int(used.sum())}")
+    if np.linalg.matrix_rank(x[used]) < x.shape[2]:
+        raise InvalidArgument("arms must be varied so that every arm at every lag can be told from the others")
+    fit, ar = _fit(x, y, used)
+    size, dof = (K - 1) * (D + 1), degrees(used, x.shape[2])
+    params, covariance = fit.params[:size], fit.cov_params()[:size, :size]
+    contrast, running = combinations(K, D + 1, control)
+    alpha = 1.0 - level
+    effects, largest = _bands(contrast, params, covariance, dof, alpha, K)
+    arrived, _ = _bands(running, params, covariance, dof, alpha, K)
+    shares = _shares(running, params, covariance, dof, alpha, K)
+    p_value = _alike(effects, largest, params, covariance, K, alpha, dof)
+    return Curves(
+        relative_to="the mean of the arms" if control is None else f"arm {control}",
+        level=level,
+        exposure=exposure,
+        effects=effects,
+        arrived=arrived,
+        shares=shares,
+        alike=Alike(p_value, "apart" if p_value < alpha else "not refuted"),
+        rounds=int(used.sum()),
+        order=len(ar),
+        noise=float(np.sqrt(np.sum((y - x @ fit.params)[used] ** 2) / (used.sum() - x.shape[2]))),
+    )
+
+
+def design(
+    arms: NDArray[np.int64], max_lag: int, n_arms: int, season: float | None = None
+) -> tuple[FloatArray, NDArray[np.bool_]]:
+    """Return the regressors of every round from max_lag on, shape (rounds, units, columns), and whether they are known.
+
+    First come the indicators of arms 1 to K-1 at lags 0 to max_lag, arm by arm, then a constant per unit, a linear
+    trend, and the season.
+    """
+    lags = np.lib.stride_tricks.sliding_window_view(arms, max_lag + 1, axis=0)[..., ::-1]
+    rounds, units, _ = lags.shape
+    played = lags[:, :, np.newaxis, :] == np.arange(1, n_arms)[:, np.newaxis]
+    time = np.arange(rounds)
+    common = [time / max(1, rounds - 1) - 0.5]
+    if season is not None:
+        season = checks.real("season", season, low=2.0)
+        for h in range(1, min(HARMONICS, int(season // 2)) + 1):
+            angle = 2.0 * np.pi * h * time / season
+            # At half the period the sine is 0 in every round.
+            common += [np.cos(angle)] if 2 * h == season else [np.cos(angle), np.sin(angle)]
+    shared = np.broadcast_to(np.stack(common, axis=1)[:, np.newaxis], (rounds, units, len(common)))
+    own = np.broadcast_to(np.eye(units), (rounds, units, units))
+    x = np.concatenate([played.reshape(rounds, units, -1), own, shared], axis=2)
+    known: NDArray[np.bool_] = np.all(lags >= 0, axis=2)
+    return x, known
+
+
+def whitened(values: FloatArray, used: NDArray[np.bool_], ar: FloatArray) -> FloatArray:
+    """Return rows of `values`, shape (rounds, units, columns), decorrelated if the noise of a unit is this AR process.
+
+    Rows that are not used are left out. ar: the coefficients of the noise on its own past.
+    """
+    if not len(ar):
+        return np.concatenate([values[used[:, u], u] for u in range(used.shape[1])])
+    linalg = checks.optional("scipy.linalg", "estimate", "carryover")
+    process = checks.optional("statsmodels.tsa.arima_process", "estimate", "carryover")
+    covariance = linalg.toeplitz(process.ArmaProcess(np.append(1.0, -ar)).acovf(min(CHUNK, len(values))))
+    parts = []
+    for u in range(used.shape[1]):
+        for start in range(0, len(values), CHUNK):
+            rows = np.flatnonzero(used[start : start + CHUNK, u])
+            if not len(rows):
+                continue
+            root = linalg.cholesky(covariance[np.ix_(rows, rows)], lower=True)
+            parts.append(linalg.solve_triangular(root, values[start + rows, u], lower=True))
+    return np.concatenate(parts)
+
+
+def degrees(used: NDArray[np.bool_], columns: int) -> float:
+    """Return the degrees of freedom of the bands: with units, rounds are the clusters, and their number counts."""
+    rows = int(used.sum()) - columns
+    return float(rows if used.shape[1] == 1 else min(rows, int(used.any(axis=1).sum()) - 1))
+
+
+def combinations(n_arms: int, lags: int, control: int | None) -> tuple[FloatArray, FloatArray]:
+    """Return the matrices that take effects relative to arm 0 to those relative to the control or the mean of the arms.
+
+    The first gives effects by lag, the second effects arrived; both for all arms, arm by arm.
+    """
+    base = np.full(n_arms, 1.0 / n_arms) if control is None else np.eye(n_arms)[control]
+    by_arm = (np.eye(n_arms) - base)[:, 1:]
+    identity, below = np.eye(lags), np.tri(lags)
+    return np.kron(by_arm, identity).astype(np.float64), np.kron(by_arm, below).astype(np.float64)
+
+
+def critical(covariance: FloatArray, dof: float, alpha: float) -> tuple[float, FloatArray]:
+    """Return the (1-alpha)-quantile of the maximum of |t| of a multivariate t, and sorted draws of this maximum."""
+    stats = checks.optional("scipy.stats", "estimate", "carryover")
+    scale = np.sqrt(np.diag(covariance))
+    some = scale > 1e-9 * scale.max()
+    correlation = covariance[np.ix_(some, some)] / np.outer(scale[some], scale[some])
+    draws = stats.multivariate_t(shape=correlation, df=dof, allow_singular=True).rvs(DRAWS, random_state=0)
+    largest = np.sort(np.abs(draws.reshape(DRAWS, -1)).max(axis=1))
+    return float(np.quantile(largest, 1.0 - alpha)), largest
+
+
+def _series(arms: ArrayLike, totals: ArrayLike) -> tuple[NDArray[np.int64], FloatArray]:
+    """Return arms and totals, both of shape (rounds, units)."""
+    played, observed = checks.as_array("arms", arms), checks.as_array("totals", totals)
+    if played.dtype.kind not in "iu" or not played.size or played.min() < -1:
+        raise InvalidArgument(f"arms must be whole numbers of at least 0, or -1, but got {checks.shown(arms)}")
+    if observed.dtype.kind not in "fiu" or np.isinf(observed).any():
+        raise InvalidArgument(f"totals must be finite numbers, or NaN where missing, but got {checks.shown(totals)}")
+    if played.ndim not in (1, 2) or played.shape != observed.shape:
+        raise InvalidArgument(
+            "arms and totals must have the same shape, (rounds,) or (rounds, units), "
+            f"but got {played.shape} and {observed.shape}"
+        )
+    rounds = len(played)
+    return played.reshape(rounds, -1).astype(np.int64), observed.reshape(rounds, -1).astype(np.float64)
+
+
+def _fit(x: FloatArray, y: FloatArray, used: NDArray[np.bool_]) -> tuple[Any, FloatArray]:
+    """Return the fit of statsmodels, and the coefficients of the noise."""
+    api = checks.optional("statsmodels.api", "estimate", "carryover")
+    basis = np.zeros_like(x)
+    basis[used] = np.linalg.qr(x[used])[0]
+    if (basis**2).sum(axis=2).max() > 1.0 - 1e-9:
+        raise InvalidArgument("arms must be varied so that no effect is seen in a single total only")
+    observed = np.where(used, y, 0.0)
+    ar = _autoregression(autocovariances(observed, basis, used), int(used.sum()))
+    rows = whitened(np.concatenate([observed[..., np.newaxis], x], axis=2), used, ar)
+    model = api.OLS(rows[:, 0], rows[:, 1:])
+    if used.shape[1] == 1:
+        return model.fit(cov_type="HC3"), ar
+    groups = np.concatenate([np.flatnonzero(column) for column in used.T])
+    return model.fit(cov_type="cluster", cov_kwds={"groups": groups}), ar
+
+
+def autocovariances(y: FloatArray, basis: FloatArray, used: NDArray[np.bool_]) -> FloatArray:
+    """Return the autocovariances of the noise, from the residuals of y on an orthonormal basis of the regressors.
+
+    Residuals are less correlated than the noise, since the regressors take up some of it. The mean of their products is
+    linear in the autocovariances; the linear equations are solved (Worsley and others 2002). y and the basis are 0 in
+    rounds that are not used.
+    """
+    order = int(max(0, min(MAX_ORDER, used.sum(axis=0).mean() // 10)))
+    residuals = y - basis @ np.einsum("tuk,tu->k", basis, y)
+
+    def shifted(values: FloatArray, h: int) -> FloatArray:
+        """Return values[t + h] in round t, 0 beyond the ends and in rounds that are not used."""
+        found = np.zeros_like(values)
+        size = len(values) - abs(h)
+        found[max(0, -h) :][:size] = values[max(0, h) :][:size]
+        found[~used] = 0.0
+        return found
+
+    ahead = [shifted(basis, h) for h in range(order + 1)]
+    back = [shifted(basis, -h) for h in range(order + 1)]
+    # S_j is the shift by j plus its transpose, and the identity for j = 0.
+    both = [ahead[0], *(ahead[j] + back[j] for j in range(1, order + 1))]
+    flat = basis.reshape(-1, basis.shape[2]).T
+    inner_ahead, inner_both = ([flat @ each.reshape(flat.T.shape) for each in shifts] for shifts in (ahead, both))
+    system, products = np.empty((order + 1, order + 1)), np.empty(order + 1)
+    for h in range(order + 1):
+        products[h] = (residuals * shifted(residuals, h)).sum()
+        pairs = (used[: len(used) - h] & used[h:]).sum()
+        for j in range(order + 1):
+            # tr(R D_h R S_j), where R = 1 - QQ' makes residuals, and D_h is the shift by h.
+            system[h, j] = pairs * (h == j) - (back[h] * both[j]).sum() - (both[j] * ahead[h]).sum()
+            system[h, j] += (inner_ahead[h] * inner_both[j]).sum()
+    return np.asarray(np.linalg.solve(system, products), dtype=np.float64)
+
+
+def _autoregression(covariances: FloatArray, count: int) -> FloatArray:
+    """Return the coefficients of an autoregression, by Yule and Walker; AIC chooses the order."""
+    tools = checks.optional("statsmodels.tsa.stattools", "estimate", "carryover")
+    best, least = np.empty(0), count * np.log(covariances[0])
+    for p in range(1, len(covariances)):
+        variance, ar, partial, *_ = tools.levinson_durbin(covariances, nlags=p, isacov=True)
+        if abs(partial[-1]) >= 1.0 or variance <= 0.0:
+            break
+        criterion = count * np.log(variance) + 2.0 * p
+        if criterion < least:
+            best, least = np.asarray(ar), criterion
+    return best
+
+
+def _bands(
+    matrix: FloatArray, params: FloatArray, covariance: FloatArray, dof: float, alpha: float, n_arms: int
+) -> tuple[Bands, FloatArray]:
+    """Return the bands of matrix @ params, and sorted draws of the greatest |t|."""
+    values, spread = matrix @ params, matrix @ covariance @ matrix.T
+    factor, largest = critical(spread, dof, alpha)
+    width = factor * np.sqrt(np.diag(spread))
+    shape = (n_arms, -1)
+    return Bands(*(v.reshape(shape) for v in (values, values - width, values + width))), largest
+
+
+def _shares(
+    running: FloatArray, params: FloatArray, covariance: FloatArray, dof: float, alpha: float, n_arms: int
+) -> Bands:
+    """Return the shares arrived, with Fieller's intervals at a common critical value (Dilba, Bretz, Guiard 2006)."""
+    lags = len(running) // n_arms
+    last = np.repeat(running[lags - 1 :: lags], lags, axis=0)
+    top, whole = running @ params, last @ params
+    with np.errstate(divide="ignore", invalid="ignore"):
+        values = np.where(np.abs(whole) > 0.0, top / whole, np.nan)
+    gap = running - np.nan_to_num(values)[:, np.newaxis] * last
+    gap[lags - 1 :: lags] = 0.0
+    lower, upper = np.ones(len(values)), np.ones(len(values))
+    if lags > 1:
+        factor, _ = critical(gap @ covariance @ gap.T, dof, alpha)
+        pairs = ((running, running), (running, last), (last, last))
+        lower, upper = fieller(top, whole, *(factor**2 * ((a @ covariance) * b).sum(axis=1) for a, b in pairs))
+    # By the longest lag all has arrived, by definition.
+    lower[lags - 1 :: lags] = upper[lags - 1 :: lags] = values[lags - 1 :: lags] = 1.0
+    return Bands(*(v.reshape(n_arms, lags) for v in (values, lower, upper)))
+
+
+def fieller(
+    top: FloatArray, whole: FloatArray, var_top: FloatArray, both: FloatArray, var_whole: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return the ends of {f: (top - f whole)² ≤ var_top - 2 f both + f² var_whole}; infinite if this is no interval."""
+    a, b, c = whole**2 - var_whole, top * whole - both, top**2 - var_top
+    some = a > 0.0
+    root = np.sqrt(np.maximum(b**2 - a * c, 0.0))
+    a = np.where(some, a, 1.0)
+    return np.where(some, (b - root) / a, -np.inf), np.where(some, (b + root) / a, np.inf)
+
+
+def _alike(
+    effects: Bands,
+    largest: FloatArray,
+    params: FloatArray,
+    covariance: FloatArray,
+    n_arms: int,
+    alpha: float,
+    dof: float,
+) -> float:
+    """Return the p-value of "all arms fade alike": no effect changes its sign, and the effects are of rank one."""
+    width = (effects.upper - effects.lower) / 2.0
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t = np.where(width > 0.0, effects.values / width, 0.0) * np.quantile(largest, 1.0 - alpha)
+    change = np.minimum(t.max(axis=1), -t.min(axis=1)).max()
+    by_sign = 1.0 - np.searchsorted(largest, change) / len(largest)
+    lags = effects.values.shape[1]
+    if n_arms == 2 or lags == 1:
+        return float(by_sign)
+    # Sums over lags 0, 1-2, 3-6, ...: fewer numbers, each better known.
+    place = np.log2(np.arange(lags) + 1.0).astype(int)
+    bins = (place == np.arange(place[-1] + 1)[:, np.newaxis]).astype(float)
+    collect = np.kron(np.eye(n_arms - 1), bins)
+    spread = collect @ covariance @ collect.T
+    statistic = rank_one_distance((collect @ params).reshape(n_arms - 1, -1), spread)
+    freedom = (n_arms - 2) * (len(bins) - 1)
+    stats = checks.optional("scipy.stats", "estimate", "carryover")
+    return float(min(1.0, 2.0 * min(by_sign, stats.f.sf(statistic / freedom, freedom, dof))))
+
+
+def rank_one_distance(table: FloatArray, covariance: FloatArray) -> float:
+    """Return the least of (c - m)' V⁻¹ (c - m) over tables m of rank one, row by row (Cragg and Donald 1997)."""
+    rows, columns = table.shape
+    # With V⁻¹ = W'W the distance is that of ordinary least squares, linear in a factor of m when the other is fixed.
+    W = np.linalg.inv(np.linalg.cholesky(covariance))
+    target, least = W @ table.ravel(), np.inf
+    for start in (np.linalg.svd(table)[2][0], *table):
+        column, previous = start, np.inf
+        for _ in range(200):
+            row = np.linalg.lstsq(W @ np.kron(np.eye(rows), column[:, np.newaxis]), target, rcond=None)[0]
+            by_column = W @ np.kron(row[:, np.newaxis], np.eye(columns))
+            column = np.linalg.lstsq(by_column, target, rcond=None)[0]
+            distance = float(np.sum((target - by_column @ column) ** 2))
+            if previous - distance < 1e-6:
+                break
+            previous = distance
+        least = min(least, distance)
+    return least

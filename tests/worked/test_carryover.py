@@ -1,0 +1,256 @@
+"""`ae.carryover`: the regression, its bands and the schedule of a pilot, against independent computations."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import aftereffect as ae
+from aftereffect.carryover.regression import autocovariances, critical, design, fieller, rank_one_distance, whitened
+
+D, K = 3, 3
+ALIKE = np.outer([0.0, 1.0, 3.0], [0.4, 0.3, 0.2, 0.1])
+APART = np.array([[0.0, 0.0, 0.0, 0.0], [1.0, 0.5, 0.0, 0.0], [0.0, 0.0, 1.0, 2.0]])
+
+
+def totals(arms: np.ndarray, effects: np.ndarray, noise: float, seed: int = 0, rho: float = 0.0) -> np.ndarray:
+    """Return totals of given arms, shape (rounds, units); before the first round nothing was played."""
+    rng = np.random.default_rng([seed, 1])
+    found = np.zeros(arms.shape)
+    for t in range(len(arms)):
+        for s in range(min(t, effects.shape[1] - 1) + 1):
+            found[t] += effects[arms[t - s], s]
+    shocks = noise * rng.normal(size=arms.shape)
+    for t in range(1, len(arms)):
+        shocks[t] = rho * shocks[t - 1] + np.sqrt(1.0 - rho**2) * shocks[t]
+    return found + shocks
+
+
+def pilot(rounds: int = 200, units: int | None = None, seed: int = 0, n_arms: int = K) -> ae.carryover.Pilot:
+    return ae.carryover.Pilot(n_arms=n_arms, rounds=rounds, max_lag=D, units=units, seed=seed)
+
+
+def test_the_columns_of_the_design_are_lagged_indicators():
+    arms = np.array([[0, 1], [2, 1], [1, 0], [0, 2], [2, -1]])
+    x, known = design(arms, 2, 3)
+    assert x.shape == (3, 2, 2 * 3 + 2 + 1)
+    for row in range(3):
+        for unit in range(2):
+            for arm in (1, 2):
+                for s in range(3):
+                    assert x[row, unit, (arm - 1) * 3 + s] == (arms[row + 2 - s, unit] == arm)
+            assert x[row, unit, 6:8].tolist() == [unit == 0, unit == 1]
+    assert known.tolist() == [[True, True], [True, True], [True, False]]
+
+
+@pytest.mark.parametrize(("season", "columns"), [(2.0, 1), (4.0, 3), (7.0, 6), (30.0, 6)])
+def test_a_season_adds_independent_columns(season: float, columns: int):
+    arms = pilot(60).arms[:, np.newaxis]
+    plain, seasonal = design(arms, D, K)[0][:, 0], design(arms, D, K, season)[0][:, 0]
+    assert seasonal.shape[1] - plain.shape[1] == columns
+    assert np.linalg.matrix_rank(seasonal) == seasonal.shape[1]
+
+
+@pytest.mark.parametrize(("control", "base"), [(None, ALIKE.mean(axis=0)), (1, ALIKE[1])])
+@pytest.mark.parametrize("units", [None, 3])
+def test_without_noise_the_effects_are_found_exactly(control: int | None, base: np.ndarray, units: int | None):
+    plan = pilot(units=units)
+    observed = totals(plan.arms, ALIKE, 1e-7)
+    observed[50:60] = np.nan
+    found = plan.estimate(observed, control=control)
+    truth = ALIKE - base
+    np.testing.assert_allclose(found.effects.values, truth, atol=1e-5)
+    np.testing.assert_allclose(found.arrived.values, truth.cumsum(axis=1), atol=1e-5)
+    some = np.arange(K) != (1 if control else None)
+    if control:
+        np.testing.assert_allclose(found.shares.values[some], np.tile([0.4, 0.7, 0.9, 1.0], (2, 1)), atol=1e-4)
+    assert (found.n_arms, found.max_lag) == (K, D)
+
+
+def test_rounds_with_unknown_arms_are_left_out_with_all_that_they_may_reach():
+    plan = pilot()
+    observed, arms = totals(plan.arms, ALIKE, 1e-7), plan.arms.copy()
+    arms[100] = -1
+    observed[100 : 100 + D + 1] += 50.0
+    found = ae.carryover.estimate(arms, observed, max_lag=D)
+    assert found.rounds == 200 - D - (D + 1)
+    np.testing.assert_allclose(found.effects.values, ALIKE - ALIKE.mean(axis=0), atol=1e-5)
+
+
+def test_the_fit_is_generalised_least_squares_of_what_was_observed():
+    rho, rng = 0.6, np.random.default_rng(5)
+    values, used = rng.normal(size=(40, 1, 3)), rng.random((40, 1)) < 0.8
+    rows = whitened(values, used, np.array([rho]))
+    when = np.flatnonzero(used[:, 0])
+    covariance = rho ** np.abs(when[:, np.newaxis] - when) / (1.0 - rho**2)
+    wanted = values[when, 0].T @ np.linalg.inv(covariance) @ values[when, 0]
+    np.testing.assert_allclose(rows.T @ rows, wanted, rtol=1e-9)
+
+
+def test_the_autocovariances_of_the_noise_are_unbiased():
+    # The mean over noise with known covariance, by its exact formula E[ee'] = R Σ R.
+    rng = np.random.default_rng(6)
+    used = rng.random((60, 2)) < 0.9
+    x = rng.normal(size=(60, 2, 5)).cumsum(axis=0)
+    basis = np.zeros_like(x)
+    basis[used] = np.linalg.qr(x[used])[0]
+    gamma = np.array([1.0, 0.5, 0.2, 0.0, 0.0, 0.0])
+    apart = np.abs(np.arange(60)[:, np.newaxis] - np.arange(60))
+    root = np.linalg.cholesky(np.append(gamma, np.zeros(60))[apart])
+    # `autocovariances` is a quadratic form of y: its mean is the sum over the columns of a root of the covariance.
+    mean = np.zeros(6)
+    for unit in range(2):
+        for column in root.T:
+            y = np.zeros((60, 2))
+            y[:, unit] = column
+            mean += autocovariances(np.where(used, y, 0.0), basis, used)
+    np.testing.assert_allclose(mean, gamma, atol=1e-9)
+
+
+def test_the_standard_errors_are_hc3_and_the_effects_those_of_another_coding():
+    # White noise that depends on the arm, so that a classical covariance would be wrong.
+    for seed in range(20):
+        plan = pilot(300, seed=seed)
+        rng = np.random.default_rng(seed)
+        observed = totals(plan.arms, ALIKE, 0.0) + rng.normal(size=300) * (1.0 + plan.arms)
+        found = plan.estimate(observed, level=0.9)
+        if found.order == 0:
+            break
+    assert found.order == 0
+    codes = np.vstack([np.eye(K - 1), -np.ones(K - 1)])
+    x = np.array([[1.0, t, *np.concatenate([codes[plan.arms[t - s]] for s in range(D + 1)])] for t in range(D, 300)])
+    inverse = np.linalg.inv(x.T @ x)
+    params = inverse @ x.T @ observed[D:]
+    leverage = np.einsum("ij,jk,ik->i", x, inverse, x)
+    scores = x * ((observed[D:] - x @ params) / (1.0 - leverage))[:, np.newaxis]
+    covariance = inverse @ scores.T @ scores @ inverse
+    for s in range(D + 1):
+        at = slice(2 + s * (K - 1), 2 + (s + 1) * (K - 1))
+        np.testing.assert_allclose(found.effects.values[:, s], codes @ params[at], atol=1e-8)
+        errors = np.sqrt(np.diag(codes @ covariance[at, at] @ codes.T))
+        width = (found.effects.upper - found.effects.lower)[:, s] / 2.0
+        np.testing.assert_allclose(width / errors, (width / errors)[0], rtol=1e-6)
+        # Between the quantile of one t and Bonferroni's for all arms and lags.
+        one, all_of_them = stats.t.ppf([0.95, 1.0 - 0.05 / (K * (D + 1))], 300 - D - x.shape[1])
+        assert one < (width / errors)[0] < all_of_them + 0.03
+
+
+def test_the_critical_value_of_independent_and_of_equal_statistics():
+    independent = critical(np.diag([1.0, 4.0, 9.0, 0.25, 1.0]), 1e6, 0.05)[0]
+    assert independent == pytest.approx(stats.norm.ppf((1.0 + 0.95**0.2) / 2.0), abs=0.03)
+    equal = critical(np.outer([1.0, 2.0, 3.0], [1.0, 2.0, 3.0]), 12.0, 0.05)[0]
+    assert equal == pytest.approx(stats.t.ppf(0.975, 12.0), abs=0.04)
+
+
+def test_fiellers_interval_holds_the_ratios_that_are_not_refuted():
+    top, whole, spread = 2.0, 3.0, np.array([[0.5, 0.2], [0.2, 0.4]])
+    ratios = np.linspace(-5.0, 5.0, 100_001)
+    limit = spread[0, 0] - 2 * ratios * spread[0, 1] + ratios**2 * spread[1, 1]
+    accepted = ratios[(top - ratios * whole) ** 2 <= limit]
+    lower, upper = fieller(*(np.array([v]) for v in (top, whole, spread[0, 0], spread[0, 1], spread[1, 1])))
+    assert (lower[0], upper[0]) == pytest.approx((accepted[0], accepted[-1]), abs=2e-4)
+    lower, upper = fieller(*(np.array([v]) for v in (1.0, 0.5, 0.5, 0.2, 0.4)))
+    assert (lower[0], upper[0]) == (-np.inf, np.inf)
+
+
+def test_the_distance_to_rank_one_with_equal_variances_is_the_rest_of_the_singular_values():
+    table = np.random.default_rng(2).normal(size=(4, 3))
+    singular = np.linalg.svd(table)[1]
+    wanted = (singular[1:] ** 2).sum()
+    assert rank_one_distance(table, np.eye(12)) == pytest.approx(wanted, rel=1e-3)
+    left, right = np.random.default_rng(3).normal(size=(2, 4, 4))
+    rows, columns = left @ left.T + np.eye(4), (right @ right.T + np.eye(4))[:3, :3]
+    scaled = np.linalg.solve(np.linalg.cholesky(rows), table) @ np.linalg.inv(np.linalg.cholesky(columns)).T
+    wanted = (np.linalg.svd(scaled)[1][1:] ** 2).sum()
+    assert rank_one_distance(table, np.kron(rows, columns)) == pytest.approx(wanted, rel=1e-3)
+
+
+def test_arms_that_fade_apart_are_told_from_arms_that_fade_alike():
+    plan = pilot(400)
+    assert plan.estimate(totals(plan.arms, APART, 0.5)).alike.verdict == "apart"
+    assert plan.estimate(totals(plan.arms, ALIKE, 0.5)).alike.verdict == "not refuted"
+
+
+def test_two_arms_fade_apart_if_their_difference_changes_its_sign():
+    plan = pilot(400, n_arms=2)
+    crossing = np.array([[1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.5, 1.5]])
+    assert plan.estimate(totals(plan.arms, crossing, 0.3)).alike.verdict == "apart"
+    assert plan.estimate(totals(plan.arms, ALIKE[1:], 0.3)).alike.verdict == "not refuted"
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.7])
+@pytest.mark.parametrize("units", [None, 4])
+def test_the_width_is_known_before_the_start(rho: float, units: int | None):
+    plan = pilot(300, units=units)
+    expected = plan.expected_width(noise=2.0, autocorrelation=rho)
+    found = plan.estimate(totals(plan.arms, ALIKE, 2.0, rho=rho))
+    assert (found.effects.upper - found.effects.lower).mean() / 2.0 == pytest.approx(expected.effect, rel=0.15)
+    assert (found.arrived.upper - found.arrived.lower)[:, -1].mean() / 2.0 == pytest.approx(expected.whole, rel=0.2)
+    assert found.noise == pytest.approx(2.0, rel=0.15)
+
+
+def test_the_bands_cover_all_arms_and_lags_at_once():
+    effects = ALIKE[1:]
+    truth, covered, runs = effects - effects.mean(axis=0), 0, 40
+    for seed in range(runs):
+        plan = pilot(120, seed=seed, n_arms=2)
+        found = plan.estimate(totals(plan.arms, effects, 1.0, seed, rho=0.5))
+        covered += bool(np.all((found.effects.lower <= truth) & (truth <= found.effects.upper)))
+    assert covered / runs >= 0.93 - 3.0 * np.sqrt(0.95 * 0.05 / runs)
+
+
+def test_a_pilot_plays_every_arm_once_in_every_k_blocks():
+    plan = ae.carryover.Pilot(n_arms=4, rounds=2000, max_lag=9, seed=3)
+    assert np.bincount(plan.arms).min() > 400
+    after = {(int(a), int(b)) for a, b in zip(plan.arms, plan.arms[1:], strict=False)}
+    assert len(after) == 16
+    changes = np.flatnonzero(np.diff(plan.arms)) + 1
+    # Two blocks of one arm may follow each other, at the border of two orders.
+    assert set(np.diff(changes).tolist()) >= {1, 2, 4, 8}
+    again = ae.carryover.Pilot(n_arms=4, rounds=2000, max_lag=9, seed=3)
+    np.testing.assert_array_equal(plan.arms, again.arms)
+    units = pilot(50, units=3).arms
+    assert units.shape == (50, 3)
+    assert not np.array_equal(units[:, 0], units[:, 1])
+
+
+def test_the_table_and_the_plot_show_every_arm():
+    plan = pilot(120)
+    found = plan.estimate(totals(plan.arms, ALIKE, 1.0))
+    frame = found.to_frame()
+    assert frame.shape == (K * (D + 1), 11)
+    np.testing.assert_array_equal(frame.query("arm == 2").effect, found.effects.values[2])
+    assert len(found.plot(names=["a", "b", "c"]).lines) == K + 1
+    assert "relative to: the mean of the arms" in repr(found)
+
+
+def test_a_recorded_history_gives_a_warning():
+    plan = pilot(120)
+    observed = totals(plan.arms, ALIKE, 1.0)
+    with pytest.warns(ae.AftereffectWarning, match="not chosen at random"):
+        ae.carryover.estimate(plan.arms, observed, max_lag=D, exposure="recorded")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"arms": np.zeros(80)}, "arms must be whole numbers"),
+        ({"arms": np.zeros((80, 2), dtype=int)}, "the same shape"),
+        ({"arms": np.repeat([0, 1], 40)}, "seen in a single total only"),
+        ({"arms": np.tile([0, 1], 40)}, "can be told from the others"),
+        ({"totals": np.full(80, np.inf)}, "totals must be finite"),
+        ({"totals": np.full(80, np.nan)}, "unit 0 has none"),
+        ({"n_arms": 2}, "arms must be below n_arms = 2, but got 2"),
+        ({"max_lag": 30}, "totals must be at least"),
+        ({"control": 3}, "control must be at most 2"),
+        ({"exposure": "some"}, "exposure must be"),
+    ],
+)
+def test_input_that_identifies_nothing_is_refused(change: dict, message: str):
+    given = {"arms": pilot(80).arms, "totals": np.arange(80.0) % 7, "max_lag": D} | change
+    with pytest.raises(ae.InvalidArgument, match=message):
+        ae.carryover.estimate(given.pop("arms"), given.pop("totals"), **given)
+
+
+def test_a_pilot_that_is_too_short_has_no_width():
+    with pytest.raises(ae.InvalidArgument, match="rounds must be more, to tell 3 arms apart at 4 lags, but got 12"):
+        pilot(12).expected_width(noise=1.0)
