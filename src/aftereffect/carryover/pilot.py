@@ -37,15 +37,15 @@ class Pilot:
         self.max_lag = checks.integer("max_lag", max_lag, low=0)
         self.rounds = checks.integer("rounds", rounds, low=self.max_lag + 2)
         self.units = None if units is None else checks.integer("units", units, low=1)
-        rng = np.random.default_rng(sequence(seed, PILOT))
-        schedules = np.stack([self._schedule(rng) for _ in range(self.units or 1)], axis=1)
+        # Raw words: NumPy may change how it shuffles, and a schedule must be the same when a record is replayed.
+        bits = np.random.PCG64(sequence(seed, PILOT))
+        schedules = np.stack([self._schedule(bits) for _ in range(self.units or 1)], axis=1)
         self.arms: NDArray[np.int64] = checks.owned(schedules[:, 0] if units is None else schedules)
 
-    def _schedule(self, rng: np.random.Generator) -> NDArray[np.int64]:
-        lengths = 2 ** np.arange(int(np.log2(self.max_lag + 1)) + 1)
-        blocks = self.rounds // self.n_arms + 1
-        order = np.concatenate([rng.permutation(self.n_arms) for _ in range(blocks)])
-        return np.repeat(order, rng.choice(lengths, size=len(order)))[: self.rounds]
+    def _schedule(self, bits: np.random.PCG64) -> NDArray[np.int64]:
+        lengths = 2 ** np.arange((self.max_lag + 1).bit_length())
+        order = np.argsort(bits.random_raw((self.rounds // self.n_arms + 1, self.n_arms)), axis=1).ravel()
+        return np.repeat(order, lengths[bits.random_raw(len(order)) % len(lengths)])[: self.rounds]
 
     def __repr__(self) -> str:
         units = "" if self.units is None else f" of {counted(self.units, 'unit')}"
