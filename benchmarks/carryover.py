@@ -3,7 +3,7 @@
 Every repetition plans a pilot with a new seed, simulates its totals, and checks whether all arms and lags are inside
 the band at once: for effects by lag, for effects arrived, and for shares. `apart` is how often "all arms fade alike" is
 refuted: at most 5% is wanted where they do, and much where they do not. Prints one line per case as soon as it is done.
-Each case has 10,000 seeds of its own, counted from the first seed. An estimator chosen by some seeds is judged by others.
+Each case has 10,000 seeds of its own, counted from the first seed; an estimator chosen by some is judged by others.
 """
 
 import sys
@@ -11,12 +11,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from aftereffect.carryover import Pilot
+import aftereffect as ae
+from aftereffect.carryover import Curves, Pilot, estimate
 
 
 @dataclass(frozen=True)
 class Case:
-    """One instance. kind: of the curves. rho: autocorrelation of the noise, which has standard deviation 1."""
+    """One instance. kind: of the curves. rho: autocorrelation of the noise, which has standard deviation 1.
+
+    told: whether `estimate` is told the season. player: the d of the default player that plays in place of a pilot.
+    """
 
     n_arms: int = 4
     rounds: int = 600
@@ -29,6 +33,7 @@ class Case:
     missing: float = 0.0
     plays: float = 0.0
     shared: float = 0.0
+    player: int | None = None
 
 
 CASES = {
@@ -50,6 +55,12 @@ CASES = {
     "20 units, shared shocks": Case(units=20, rounds=120, rho=0.4, shared=1.0),
     "20 units, 6 arms, apart, missing": Case(n_arms=6, units=20, rounds=120, kind="apart", missing=0.1, rho=0.4),
     "short pilot, 200 rounds": Case(rounds=200, max_lag=6, rho=0.4),
+    "player": Case(n_arms=2, max_lag=4, player=2),
+    "player, 400 rounds": Case(n_arms=2, max_lag=4, rounds=400, player=2),
+    "player, 1,000 rounds, apart": Case(n_arms=2, max_lag=6, rounds=1000, kind="apart", player=2),
+    "player, autocorrelated noise, 0.4": Case(n_arms=2, max_lag=4, rounds=1000, rho=0.4, player=2),
+    "player, noise of plays": Case(n_arms=2, max_lag=4, rounds=1000, plays=1.0, player=2),
+    "player, 3 arms": Case(n_arms=3, max_lag=4, rounds=1000, player=1),
 }
 
 
@@ -95,16 +106,52 @@ def totals(case: Case, pilot: Pilot, effects: np.ndarray, rng: np.random.Generat
     return found.reshape(pilot.arms.shape)
 
 
+def played(case: Case, effects: np.ndarray, rng: np.random.Generator, seed: int) -> tuple[np.ndarray, ...]:
+    """Return arms, probabilities and totals of the default player, which is told that effects lie in [0, 20]."""
+    player = ae.default_player(case.n_arms, max_delay=case.player, high=20.0, out_of_range="clip", seed=seed)
+    arms, probabilities = np.zeros(case.rounds, dtype=int), np.full(case.rounds, np.nan)
+    found = np.append(noise(rng, case.rounds, 1, case.rho)[:, 0] + 5.0, np.zeros(case.max_lag))
+    for t, size in enumerate(1.0 + case.plays * rng.normal(size=case.rounds)):
+        arms[t] = player.ask()
+        if player.block_start == t + 1:
+            probabilities[t] = player.probabilities[arms[t]]
+        found[t : t + case.max_lag + 1] += size * effects[arms[t]]
+        player.tell(found[t])
+    return arms, probabilities, found[: case.rounds]
+
+
+def estimated(case: Case, effects: np.ndarray, seed: int) -> Curves:
+    """Return the estimate of one repetition."""
+    rng, season = np.random.default_rng([seed, 7]), case.season if case.season and case.told else None
+    if case.player is not None:
+        arms, q, y = played(case, effects, rng, seed)
+        given = {"max_lag": case.max_lag, "n_arms": case.n_arms}
+        return estimate(arms, y, exposure="adaptive", probabilities=q, **given)
+    pilot = Pilot(n_arms=case.n_arms, rounds=case.rounds, max_lag=case.max_lag, units=case.units, seed=seed)
+    return pilot.estimate(totals(case, pilot, effects, rng), season=season)
+
+
 def coverage(case: Case, repetitions: int, first_seed: int) -> dict[str, float]:
-    """Return the share of repetitions in which each band covers, with the mean half-width and the rate of "apart"."""
+    """Return the share of repetitions in which each band covers, with the mean half-width and the rate of "apart".
+
+    Of a player, only repetitions in which it drew every arm often enough count; `none` is the share of the others.
+    """
     effects = curves(case)
     truth = effects - effects.mean(axis=0)
     arrived = truth.cumsum(axis=1)
     counts = {"effects": 0.0, "arrived": 0.0, "shares": 0.0, "bounded": 0.0, "apart": 0.0, "width": 0.0}
+    none = 0
     for seed in range(first_seed, first_seed + repetitions):
-        pilot = Pilot(n_arms=case.n_arms, rounds=case.rounds, max_lag=case.max_lag, units=case.units, seed=seed)
-        y = totals(case, pilot, effects, np.random.default_rng([seed, 7]))
-        found = pilot.estimate(y, season=case.season if case.season and case.told else None)
+        try:
+            found = estimated(case, effects, seed)
+        except ae.InvalidArgument:
+            if case.player is None:
+                raise
+            none += 1
+            continue
+        if found.unmeasured:
+            none += 1
+            continue
         # An arm without a whole effect has no shares.
         some = np.abs(arrived[:, -1]) > 1e-12
         shares = arrived[some] / arrived[some, -1:]
@@ -115,14 +162,15 @@ def coverage(case: Case, repetitions: int, first_seed: int) -> dict[str, float]:
         counts["bounded"] += np.isfinite(found.shares.lower[some]).mean() if some.any() else 0.0
         counts["apart"] += found.alike.verdict == "apart"
         counts["width"] += (found.effects.upper - found.effects.lower).mean() / 2.0
-    return {name: count / repetitions for name, count in counts.items()}
+    return {name: count / (repetitions - none) for name, count in counts.items()} | {"none": none / repetitions}
 
 
 def main() -> None:
     repetitions = int(sys.argv[1]) if len(sys.argv) > 1 else 200
     first_seed = int(sys.argv[2]) if len(sys.argv) > 2 else 0
     names = sys.argv[3:] or list(CASES)
-    print(f"{'case':<34} {'effects':>8} {'arrived':>8} {'shares':>8} {'bounded':>8} {'apart':>8} {'width':>8}")
+    columns = ("effects", "arrived", "shares", "bounded", "apart", "width", "none")
+    print(f"{'case':<34} " + " ".join(f"{column:>8}" for column in columns))
     for name in names:
         row = coverage(CASES[name], repetitions, first_seed + 10_000 * list(CASES).index(name))
         print(f"{name:<34} " + " ".join(f"{value:>8.3f}" for value in row.values()), flush=True)

@@ -5,7 +5,16 @@ import pytest
 from scipy import stats
 
 import aftereffect as ae
-from aftereffect.carryover.regression import autocovariances, critical, design, fieller, rank_one_distance, whitened
+from aftereffect.carryover.regression import (
+    MOST_WEIGHT,
+    autocovariances,
+    critical,
+    design,
+    draw_weights,
+    fieller,
+    rank_one_distance,
+    whitened,
+)
 
 D, K = 3, 3
 ALIKE = np.outer([0.0, 1.0, 3.0], [0.4, 0.3, 0.2, 0.1])
@@ -221,6 +230,98 @@ def test_the_table_and_the_plot_show_every_arm():
     np.testing.assert_array_equal(frame.query("arm == 2").effect, found.effects.values[2])
     assert len(found.plot(names=["a", "b", "c"]).lines) == K + 1
     assert "relative to: the mean of the arms" in repr(found)
+
+
+def drawn(rounds: int, seed: int, effects: np.ndarray, noise: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return arms, totals and probabilities of blocks of random lengths, drawn with probabilities that change."""
+    rng = np.random.default_rng([seed, 4])
+    arms, q = np.empty(rounds, dtype=int), np.full(rounds, np.nan)
+    start = 0
+    while start < rounds:
+        chances = rng.dirichlet(np.full(len(effects), 3.0))
+        arms[start:] = rng.choice(len(effects), p=chances)
+        q[start] = chances[arms[start]]
+        start += rng.integers(1, 6)
+    return arms, totals(arms, effects, noise, seed), q
+
+
+def test_a_weight_is_the_root_of_the_ratio_over_the_draws_that_a_row_touches():
+    q = drawn(80, 1, ALIKE, 1.0)[2]
+    q = np.stack([q, np.roll(q, 3)], axis=1)
+    found = draw_weights(q, K, 5)
+    for t in range(80):
+        for u in range(2):
+            touched, r = {}, t
+            while r >= 0 and (r >= t - 5 or not touched.get("old")):
+                if np.isfinite(q[r, u]):
+                    touched[r] = q[r, u]
+                    touched["old"] = r <= t - 5
+                r -= 1
+            touched.pop("old", None)
+            wanted = np.prod([1.0 / (K * p) for p in touched.values()]) ** 0.5
+            assert found[t, u] == pytest.approx(min(wanted, MOST_WEIGHT))
+
+
+def test_rounds_of_a_player_are_fitted_by_weighted_least_squares():
+    for seed in range(20):
+        arms, observed, q = drawn(300, seed, ALIKE, 1.0)
+        found = ae.carryover.estimate(arms, observed, max_lag=D, exposure="adaptive", probabilities=q)
+        if found.order == 0:
+            break
+    assert found.order == 0
+    codes = np.vstack([-np.ones(K - 1), np.eye(K - 1)])
+    x = np.array([[1.0, t, *np.concatenate([codes[arms[t - s]] for s in range(D + 1)])] for t in range(D, 300)])
+    w = draw_weights(q[:, np.newaxis], K, D)[D:, 0]
+    inverse = np.linalg.inv((x.T * w) @ x)
+    params = inverse @ (x.T * w) @ observed[D:]
+    leverage = w * np.einsum("ij,jk,ik->i", x, inverse, x)
+    scores = x * (w * (observed[D:] - x @ params) / (1.0 - leverage))[:, np.newaxis]
+    covariance = inverse @ scores.T @ scores @ inverse
+    width = (found.effects.upper - found.effects.lower) / 2.0
+    ratios = []
+    for s in range(D + 1):
+        at = slice(2 + s * (K - 1), 2 + (s + 1) * (K - 1))
+        np.testing.assert_allclose(found.effects.values[:, s], codes @ params[at], atol=1e-8)
+        ratios.append(width[:, s] / np.sqrt(np.diag(codes @ covariance[at, at] @ codes.T)))
+    np.testing.assert_allclose(ratios, ratios[0][0], rtol=1e-6)
+
+
+def test_an_arm_that_was_drawn_too_seldom_is_not_measured():
+    effects = np.vstack([ALIKE, [0.0, 0.0, 5.0, 0.0]])
+    arms, _, q = drawn(400, 2, ALIKE, 1.0)
+    start = np.flatnonzero(np.isfinite(q))[40]
+    arms = np.where((np.isfinite(q).cumsum() - 1) == np.isfinite(q).cumsum()[start] - 1, 3, arms)
+    q[:7] = np.nan
+    arms[:7] = arms[0]
+    q[7] = 0.5
+    found = ae.carryover.estimate(
+        arms, totals(arms, effects, 1e-7), max_lag=D, exposure="adaptive", probabilities=q, n_arms=5
+    )
+    assert found.unmeasured == (3, 4)
+    assert "drawn too seldom: arms 3, 4" in repr(found)
+    assert found.relative_to == "the mean of arms 0, 1, 2"
+    np.testing.assert_allclose(found.effects.values[:3], ALIKE - ALIKE.mean(axis=0), atol=1e-5)
+    assert np.isnan(found.arrived.values[3:]).all()
+    assert np.isinf(found.effects.upper[3:]).all()
+    with pytest.raises(ae.InvalidArgument, match="the control, arm 3, and another arm must have been drawn 10 times"):
+        ae.carryover.estimate(arms, arms * 1.0, max_lag=D, exposure="adaptive", probabilities=q, control=3)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"probabilities": None}, "probabilities must be given if exposure is 'adaptive', and only then, but got none"),
+        ({"exposure": "randomised"}, "and only then, but got some, and exposure = 'randomised'"),
+        ({"probabilities": np.full(100, 1.5)}, r"probabilities must be in \(0, 1\], or NaN, but got .*1.5"),
+        ({"probabilities": np.full(9, 0.5)}, r"probabilities must have the shape of arms, but got \(9,\)"),
+        ({"probabilities": np.full(100, np.nan)}, "must be given where the arm changes, but got NaN in round"),
+    ],
+)
+def test_probabilities_that_do_not_fit_are_refused(change: dict, message: str):
+    arms, observed, q = drawn(100, 3, ALIKE, 1.0)
+    given = {"probabilities": q, "exposure": "adaptive"} | change
+    with pytest.raises(ae.InvalidArgument, match=message):
+        ae.carryover.estimate(arms, observed, max_lag=D, **given)
 
 
 def test_a_recorded_history_gives_a_warning():

@@ -6,7 +6,7 @@ the arms. docs/theory/carryover.md has the mathematics.
 """
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +31,10 @@ HARMONICS = 3
 """Sines and cosines per season; for a period of up to 7 rounds these are all there are."""
 MAX_ORDER = 10
 """The highest order of the autoregression of the noise."""
+FEWEST_DRAWS = 10
+"""An arm that a player drew less often is not measured. Chosen here."""
+MOST_WEIGHT = 10.0
+"""The greatest weight of a row. Chosen here."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +64,8 @@ class Curves:
     relative_to: what the effects are relative to: "the mean of the arms" or the control arm. effects: by lag. arrived:
     up to each lag, so that the last column is the whole effect. shares: arrived over the whole effect; the band is
     infinite where the whole effect may be 0. Each of the three bands holds simultaneously at the given level.
-    rounds: the totals used. order: of the autoregression of the noise. noise: its standard deviation.
+    rounds: the totals used. order: of the autoregression of the noise. noise: its standard deviation. unmeasured: arms
+    that were drawn too seldom; their effects are NaN and their bands infinite.
     """
 
     relative_to: str
@@ -73,6 +78,7 @@ class Curves:
     rounds: int
     order: int
     noise: float
+    unmeasured: tuple[int, ...] = ()
 
     @property
     def n_arms(self) -> int:
@@ -123,6 +129,7 @@ class Curves:
             "relative to": self.relative_to,
             "totals": f"{self.rounds:,}",
             "fade alike": f"{self.alike.verdict} (p = {self.alike.p_value:.3f})",
+            **({"drawn too seldom": f"arms {', '.join(map(str, self.unmeasured))}"} if self.unmeasured else {}),
         }
 
     def __repr__(self) -> str:
@@ -142,6 +149,7 @@ def estimate(
     season: float | None = None,
     level: float = 0.95,
     exposure: str = "randomised",
+    probabilities: ArrayLike | None = None,
 ) -> Curves:
     """Return the effect of every arm by lag, with simultaneous bands.
 
@@ -152,9 +160,11 @@ def estimate(
     control: an arm that does nothing. Effects are relative to it; by default to the mean of the arms.
     season: a period of the totals, in rounds: 7 for days of a week.
     level: of the bands.
-    exposure: how the arms were chosen. "randomised": in advance, as in a pilot. "adaptive": by a player that looks at
-        totals; the bands are then only approximate. "recorded": nobody knows how, which gives a warning: whatever
-        moved both arms and totals is taken for an effect.
+    exposure: how the arms were chosen. "randomised": in advance, as in a pilot. "adaptive": drawn by a player that
+        looks at totals, with these `probabilities`; an arm that it drew less than 10 times is not measured. "recorded":
+        nobody knows how, which gives a warning: whatever moved both arms and totals is taken for an effect.
+    probabilities: of the same shape; in a round in which an arm was drawn, the probability with which this arm was
+        drawn; NaN in a round that kept the arm of the round before.
     """
     D = checks.integer("max_lag", max_lag, low=0)
     played, observed = _series(arms, totals)
@@ -170,7 +180,22 @@ def estimate(
             AftereffectWarning,
             stacklevel=2,
         )
-    x, known = design(played, D, K, season)
+    q = _checked_probabilities(exposure, probabilities, played)
+    measured = np.arange(K)
+    if probabilities is not None:
+        measured = np.flatnonzero(np.bincount(played[np.isfinite(q)], minlength=K) >= FEWEST_DRAWS)
+        if len(measured) < 2 or (control is not None and control not in measured):
+            wanted = "two arms" if control is None else f"the control, arm {control}, and another arm"
+            raise InvalidArgument(
+                f"{wanted} must have been drawn {FEWEST_DRAWS} times, but got {measured.tolist()} as arms that were"
+            )
+        # What was drawn before the first known draw is not known, and unmeasured arms have no columns.
+        played = np.where(np.logical_or.accumulate(np.isfinite(q)), played, -1)
+        column = np.full(K + 1, -1)
+        column[measured] = np.arange(len(measured))
+        played = column[played]
+    M = len(measured)
+    x, known = design(played, D, M, season)
     y = observed[D:]
     used = known & np.isfinite(y)
     if not used.any(axis=0).all():
@@ -181,26 +206,28 @@ def estimate(
         raise InvalidArgument(f"totals must be at least {needed} after the first {D} rounds, but got {int(used.sum())}")
     if np.linalg.matrix_rank(x[used]) < x.shape[2]:
         raise InvalidArgument("arms must be varied so that every arm at every lag can be told from the others")
-    fit, ar = _fit(x, y, used)
-    size, dof = (K - 1) * (D + 1), degrees(used, x.shape[2])
+    fit, ar = _fit(x, y, used, lambda order: draw_weights(q, K, D + order)[D:])
+    size, dof = (M - 1) * (D + 1), degrees(used, x.shape[2])
     params, covariance = fit.params[:size], fit.cov_params()[:size, :size]
-    contrast, running = combinations(K, D + 1, control)
+    contrast, running = combinations(M, D + 1, None if control is None else int(np.searchsorted(measured, control)))
     alpha = 1.0 - level
-    effects, largest = _bands(contrast, params, covariance, dof, alpha, K)
-    arrived, _ = _bands(running, params, covariance, dof, alpha, K)
-    shares = _shares(running, params, covariance, dof, alpha, K)
-    p_value = _alike(effects, largest, params, covariance, K, alpha, dof)
+    effects, largest = _bands(contrast, params, covariance, dof, alpha, M)
+    arrived, _ = _bands(running, params, covariance, dof, alpha, M)
+    shares = _shares(running, params, covariance, dof, alpha, M)
+    p_value = _alike(effects, largest, params, covariance, M, alpha, dof)
+    mean = "the mean of the arms" if M == K else f"the mean of arms {', '.join(map(str, measured))}"
     return Curves(
-        relative_to="the mean of the arms" if control is None else f"arm {control}",
+        relative_to=mean if control is None else f"arm {control}",
         level=level,
         exposure=exposure,
-        effects=effects,
-        arrived=arrived,
-        shares=shares,
+        effects=_placed(effects, measured, K),
+        arrived=_placed(arrived, measured, K),
+        shares=_placed(shares, measured, K),
         alike=Alike(p_value, "apart" if p_value < alpha else "not refuted"),
         rounds=int(used.sum()),
         order=len(ar),
         noise=float(np.sqrt(np.sum((y - x @ fit.params)[used] ** 2) / (used.sum() - x.shape[2]))),
+        unmeasured=tuple(np.setdiff1d(np.arange(K), measured).tolist()),
     )
 
 
@@ -279,6 +306,41 @@ def critical(covariance: FloatArray, dof: float, alpha: float) -> tuple[float, F
     return float(np.quantile(largest, 1.0 - alpha)), largest
 
 
+def draw_weights(q: FloatArray, n_arms: int, reach: int) -> FloatArray:
+    """Return the weight of every round: the square root of Π (1/K)/q over the draws that its last reach+1 rounds touch.
+
+    q: the probability of the arm drawn, shape (rounds, units), NaN where none was drawn. Weights are capped.
+    """
+    drawn = np.isfinite(q)
+    logs = np.cumsum(np.where(drawn, -np.log(n_arms * q), 0.0), axis=0)
+    time = np.arange(len(q))
+    in_force = np.maximum.accumulate(np.where(drawn, time[:, np.newaxis], 0))
+    first = in_force[np.maximum(time - reach, 0)]
+    before = np.take_along_axis(np.concatenate([np.zeros_like(logs[:1]), logs]), first, axis=0)
+    return np.asarray(np.minimum(np.exp(0.5 * (logs - before)), MOST_WEIGHT))
+
+
+def _checked_probabilities(exposure: str, probabilities: ArrayLike | None, arms: NDArray[np.int64]) -> FloatArray:
+    """Return probabilities of shape (rounds, units), all NaN if arms were not drawn by a player."""
+    if (exposure == "adaptive") != (probabilities is not None):
+        got = "none" if probabilities is None else f"some, and exposure = {exposure!r}"
+        raise InvalidArgument(f"probabilities must be given if exposure is 'adaptive', and only then, but got {got}")
+    if probabilities is None:
+        return np.full(arms.shape, np.nan)
+    q = checks.as_array("probabilities", probabilities)
+    wrong = q[~(np.isnan(q) | ((q > 0.0) & (q <= 1.0)))] if q.dtype.kind == "f" else q
+    if wrong.size:
+        raise InvalidArgument(f"probabilities must be in (0, 1], or NaN, but got {checks.shown(wrong.flat[0])}")
+    if len(q) != len(arms) or q.size != arms.size:
+        raise InvalidArgument(f"probabilities must have the shape of arms, but got {q.shape}")
+    q = q.reshape(arms.shape).astype(np.float64)
+    changed = np.argwhere(np.isnan(q[1:]) & (arms[1:] != arms[:-1]))
+    if len(changed):
+        t = int(changed[0][0]) + 1
+        raise InvalidArgument(f"probabilities must be given where the arm changes, but got NaN in round {t}")
+    return q
+
+
 def _series(arms: ArrayLike, totals: ArrayLike) -> tuple[NDArray[np.int64], FloatArray]:
     """Return arms and totals, both of shape (rounds, units)."""
     played, observed = checks.as_array("arms", arms), checks.as_array("totals", totals)
@@ -295,8 +357,13 @@ def _series(arms: ArrayLike, totals: ArrayLike) -> tuple[NDArray[np.int64], Floa
     return played.reshape(rounds, -1).astype(np.int64), observed.reshape(rounds, -1).astype(np.float64)
 
 
-def _fit(x: FloatArray, y: FloatArray, used: NDArray[np.bool_]) -> tuple[Any, FloatArray]:
-    """Return the fit of statsmodels, and the coefficients of the noise."""
+def _fit(
+    x: FloatArray, y: FloatArray, used: NDArray[np.bool_], weights: Callable[[int], FloatArray]
+) -> tuple[Any, FloatArray]:
+    """Return the fit of statsmodels, and the coefficients of the noise.
+
+    weights: returns the weights of rows, given how many rows before it the whitening of a row uses.
+    """
     api = checks.optional("statsmodels.api", "estimate", "carryover")
     basis = np.zeros_like(x)
     basis[used] = np.linalg.qr(x[used])[0]
@@ -305,7 +372,7 @@ def _fit(x: FloatArray, y: FloatArray, used: NDArray[np.bool_]) -> tuple[Any, Fl
     observed = np.where(used, y, 0.0)
     ar = _autoregression(autocovariances(observed, basis, used), int(used.sum()))
     rows = whitened(np.concatenate([observed[..., np.newaxis], x], axis=2), used, ar)
-    model = api.OLS(rows[:, 0], rows[:, 1:])
+    model = api.WLS(rows[:, 0], rows[:, 1:], weights=weights(len(ar)).T[used.T])
     if used.shape[1] == 1:
         return model.fit(cov_type="HC3"), ar
     groups = np.concatenate([np.flatnonzero(column) for column in used.T])
@@ -370,6 +437,14 @@ def _bands(
     width = factor * np.sqrt(np.diag(spread))
     shape = (n_arms, -1)
     return Bands(*(v.reshape(shape) for v in (values, values - width, values + width))), largest
+
+
+def _placed(bands: Bands, arms: NDArray[np.int64], n_arms: int) -> Bands:
+    """Return bands of all arms, from those of the given arms; others are NaN, and their bands infinite."""
+    found = [np.full((n_arms, bands.values.shape[1]), fill) for fill in (np.nan, -np.inf, np.inf)]
+    for table, values in zip(found, (bands.values, bands.lower, bands.upper), strict=True):
+        table[arms] = values
+    return Bands(*found)
 
 
 def _shares(
