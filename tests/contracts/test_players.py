@@ -90,6 +90,18 @@ ROWS |= {
     "ODAAFV": PlayerRow(
         lambda seed: ae.rivals.ODAAFV(3, horizon=40, mean_delay=1.0, delay_variance=0.5, seed=seed), random=False
     ),
+    "GargAkash": PlayerRow(
+        lambda seed: ae.rivals.GargAkash(2, horizon=100, max_delay=1, seed=seed), random=False
+    ),
+    "DynLinUCB": PlayerRow(
+        lambda seed: ae.rivals.DynLinUCB(3, horizon=100, spectral_radius=0.3, seed=seed), random=False
+    ),
+    "DynLinUCB, rewards": PlayerRow(
+        lambda seed: ae.rivals.DynLinUCB(
+            3, horizon=100, spectral_radius=0.0, features=[[1.0, 0.5], [0.5, 1.0], [0.0, 0.5]], seed=seed, **REWARDS
+        ),
+        random=False,
+    ),
     "ARSUCB": PlayerRow(lambda seed: ae.rivals.ARSUCB(3, seed=seed), random=False, learns_late=True),
     "ARSExp3": PlayerRow(lambda seed: ae.rivals.ARSExp3(3, seed=seed), learns_late=True),
     "ARSExp3, blocks of 1": PlayerRow(lambda seed: ae.rivals.ARSExp3(3, growth=0.0, seed=seed), redraws=True),

@@ -1,6 +1,7 @@
 """`ODAAF`: play against numbers by hand and a slow implementation; saved states; the input that it refuses."""
 
 import json
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -8,14 +9,16 @@ import numpy as np
 import pytest
 
 import aftereffect as ae
+from aftereffect.players.rivals.garg_akash import GargAkash
 from aftereffect.players.rivals.odaaf import ODAAF, ODAAFB, ODAAFV
 
 PLAYERS: list[Callable[..., Any]] = [
     lambda **more: ODAAF(3, horizon=6000, mean_delay=2.5, direction="maximize", **more),
     lambda **more: ODAAFB(3, horizon=6000, mean_delay=2.5, max_delay=5, direction="maximize", **more),
     lambda **more: ODAAFV(3, horizon=6000, mean_delay=2.5, delay_variance=3.0, direction="maximize", **more),
+    lambda **more: GargAkash(3, horizon=6000, max_delay=5, direction="maximize", **more),
 ]
-NAMES = ["ODAAF", "ODAAFB", "ODAAFV"]
+NAMES = ["ODAAF", "ODAAFB", "ODAAFV", "GargAkash"]
 
 
 def test_without_delay_the_three_are_one() -> None:
@@ -27,6 +30,16 @@ def test_without_delay_the_three_are_one() -> None:
     # A gap of 0.6 > 1/2 is found in the first phase unless the difference of the means is off by 0.1, which has
     # probability below 2 exp(-0.1² n_1) < 0.06 (Hoeffding); the seed is fixed.
     assert sim.pseudo_regret[0] == pytest.approx(0.6 * plain[0])
+
+
+def test_phases_of_garg_and_akash_are_the_shortest_that_their_errors_allow() -> None:
+    T, d = 100_000, 7
+    lengths = GargAkash(2, horizon=T, max_delay=d).lengths
+    for m, n in enumerate(lengths.tolist(), start=1):
+        D = 0.5**m
+        error = [m * d / k + math.sqrt(math.log(T * D * D) / (2 * k)) for k in (n - 1, n)]
+        assert error[1] <= D / 2 < error[0]
+    assert len(lengths) > 4
 
 
 def play(player: Any, total_of: Callable[[int], float | None], rounds: int) -> list[int]:

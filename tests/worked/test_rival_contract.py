@@ -12,11 +12,12 @@ from aftereffect.core.errors import AftereffectError, InvalidArgument, InvalidTo
 from aftereffect.engines.simulation import simulate
 from aftereffect.losses.composite import CompositeLosses
 from aftereffect.players.base import KernelPlayer
-from aftereffect.players.registry import restore
+from aftereffect.players.registry import Problem, find, restore
 from aftereffect.players.rivals.ars import ARSUCB, ARSExp3
 from aftereffect.players.rivals.blinded import Blinded
 from aftereffect.players.rivals.block_ucb import BlockUCB
 from aftereffect.players.rivals.clw2018 import CLW2018
+from aftereffect.players.rivals.dyn_lin_ucb import DynLinUCB
 from aftereffect.players.rivals.fixed_block import FixedBlock
 from aftereffect.players.rivals.linear_composite import LinearComposite
 from aftereffect.players.rivals.minibatch import MiniBatch
@@ -39,6 +40,7 @@ PLAYERS: dict[str, Callable[..., KernelPlayer]] = {
     "block ucb": lambda seed, **more: BlockUCB(K, max_delay=2, seed=seed, **more),
     "ars ucb": lambda seed, **more: ARSUCB(K, seed=seed, **more),
     "ars exp3": lambda seed, **more: ARSExp3(K, seed=seed, **more),
+    "dyn lin ucb": lambda seed, **more: DynLinUCB(K, horizon=90, spectral_radius=0.4, seed=seed, **more),
     "linear composite": lambda seed, **more: LinearComposite(base(), coefficients=WEIGHTS, seed=seed, **more),
 }
 everyone = pytest.mark.parametrize("make", PLAYERS.values(), ids=PLAYERS.keys())
@@ -208,6 +210,19 @@ BAD: list[tuple[Callable[[], object], str]] = [
     (
         lambda: ARSExp3(2, low=-1.0).regret_bound(10, 1),
         "low must be at least 0 for the bound to hold, but got -1.0",
+    ),
+    (
+        lambda: DynLinUCB(2, horizon=9, spectral_radius=1.0),
+        "spectral_radius must be less than 1, but got 1.0",
+    ),
+    (lambda: DynLinUCB(2, horizon=9, spectral_radius=0.5, ridge=0.0), "ridge must be greater than 0, but got 0.0"),
+    (
+        lambda: DynLinUCB(2, horizon=9, spectral_radius=0.5, features=[[1.0], [2.0], [3.0]]),
+        "features must have shape (2, p), but got shape (3, 1)",
+    ),
+    (
+        lambda: find("DynLinUCB").build(Problem(2, 1, 9), system="advertising"),
+        "n_arms must be 6 for the system 'advertising', but got 2",
     ),
     (
         lambda: LinearComposite(base(), coefficients=[0.0, 0.0]),

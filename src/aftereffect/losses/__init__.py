@@ -1,10 +1,11 @@
 """Oblivious loss sequences, fixed before play begins.
 
-protocol     Losses: the interface of a sequence to players and engines
-composite    from an array of components
-tables       whole losses round by round: iid, switching, drifting, seasonal, ...
-spreads      how the losses of a table arrive over time: delayed, split, fading, ...
-delay_laws   the laws of random delays
-hard         the instance of the lower bound
-replay       from recorded data
+protocol       Losses: the interface of a sequence to players and engines
+composite      from an array of components
+tables         whole losses round by round: iid, switching, drifting, seasonal, ...
+spreads        how the losses of a table arrive over time: delayed, split, fading, ...
+delay_laws     the laws of random delays
+hard           the instance of the lower bound
+linear_system  rewards of a linear dynamical system, such as a real advertising system
+replay         from recorded data
 """

@@ -268,7 +268,7 @@ class BasePlayer:
             "kind": type(self).__name__,
             "version": saved.VERSION,
             "inside": inside if isinstance(inside, int) else getattr(inside, "unsealed", inside.state)(),
-            "settings": {name: copy.copy(value) for name, value in self.settings.items()},
+            "settings": {name: copy.deepcopy(value) for name, value in self.settings.items()},
             "seed": f"{self.seed:x}",
             "round": self._round,
             "open": self._open,

@@ -30,6 +30,7 @@ from aftereffect.bandits.ucb1 import UCB1
 from aftereffect.bandits.uniform import Uniform
 from aftereffect.core import checks, saved
 from aftereffect.core.errors import AftereffectError, InvalidArgument, InvalidState
+from aftereffect.losses.linear_system import SYSTEMS
 from aftereffect.players.base import OUT_OF_RANGE, BasePlayer, LabelledKernelPlayer, tuned_base
 from aftereffect.players.default import default_player
 from aftereffect.players.labelled.delayed_exp3 import DelayedExp3
@@ -39,7 +40,9 @@ from aftereffect.players.rivals.ars import ARSUCB, ARSExp3
 from aftereffect.players.rivals.blinded import Blinded
 from aftereffect.players.rivals.block_ucb import BlockUCB
 from aftereffect.players.rivals.clw2018 import CLW2018
+from aftereffect.players.rivals.dyn_lin_ucb import DynLinUCB
 from aftereffect.players.rivals.fixed_block import FixedBlock
+from aftereffect.players.rivals.garg_akash import GargAkash
 from aftereffect.players.rivals.linear_composite import LinearComposite
 from aftereffect.players.rivals.minibatch import MiniBatch
 from aftereffect.players.rivals.naive import Naive
@@ -207,6 +210,17 @@ def _naive(n_arms: int, horizon: int, base: str = "exp3", **others: Any) -> Naiv
     return Naive(bandit, **others)
 
 
+def _dyn_lin_ucb(system: str | None = None, **told: Any) -> DynLinUCB:
+    """Return DynLin-UCB with the constants of a known system, or for effects that have almost ended after max_delay."""
+    if system is None:
+        return DynLinUCB.tuned(**told)
+    others = {name: value for name, value in told.items() if name not in ("n_arms", "max_delay")}
+    player = DynLinUCB.for_system(SYSTEMS[system], **others)
+    if told["n_arms"] != player.n_arms:
+        raise InvalidArgument(f"n_arms must be {player.n_arms} for the system {system!r}, but got {told['n_arms']}")
+    return player
+
+
 def _bold(n_arms: int, max_delay: int, horizon: int, **others: Any) -> BOLD:
     rate = math.sqrt(2.0 * math.log(n_arms) * (max_delay + 1) / (n_arms * horizon))
     return BOLD(Exp3(n_arms, learning_rate=rate), max_delay=max_delay, **others)
@@ -225,6 +239,7 @@ _WRAPPED = {"tsallis": _SIZES, "exp3": _SIZES, "tsallis_inf": _DELAY, "ucb1": (*
 _NAIVE = {"exp3": _HORIZON, "ucb1": _IID, "tsallis_inf": ()}
 _MEAN, _MIX = ("horizon", "mean_delay"), ("horizon", "coefficients")
 _TUNING = {"tuning": _choice(*TUNINGS)}
+_SYSTEM: dict[str, Check] = {"system": _choice(*SYSTEMS), "ridge": partial(checks.real, above=0.0)}
 
 _ENTRIES = (
     Entry(CompositeLossWrapper, "wrapper, {base}", _SIZES, (), _WRAPPER, {"base": "tsallis"}, _WRAPPED, _wrapper),
@@ -241,6 +256,8 @@ _ENTRIES = (
     Entry(ODAAF, "ODAAF", _MEAN, ("horizon", "mean delay", *_IID)),
     Entry(ODAAFB, "ODAAF-B", (*_MEAN, *_DELAY), ("max_delay", "horizon", "mean delay", *_IID)),
     Entry(ODAAFV, "ODAAF-V", (*_MEAN, "delay_variance"), ("horizon", "mean delay", "delay variance", *_IID)),
+    Entry(GargAkash, "Garg-Akash", _SIZES, (*_SIZES, *_IID)),
+    Entry(DynLinUCB, "DynLin-UCB", _SIZES, (*_SIZES, *_IID), _SYSTEM, make=_dyn_lin_ucb),
     Entry(LinearComposite, "linear composite", _MIX, _MIX, make=LinearComposite.tuned),
     Entry(Naive, "naive {base}", _SIZES, (), {"base": _choice(*_NAIVE)}, {"base": "exp3"}, _NAIVE, _naive),
     Entry(DelayedExp3, "delayed Exp3", _SIZES, _SIZES, make=DelayedExp3.tuned),

@@ -5,8 +5,10 @@ MiniBatch, Blinded              its predecessors: fixed blocks (2012), random up
 FixedBlock                      Algorithm 1 without coins
 BlockUCB                        UCB on clean windows
 ODAAF, ODAAFB, ODAAFV           phased elimination for stochastic losses (2018)
+GargAkash                       phased elimination for stochastic losses that arrive in parts (2019)
 ARSUCB, ARSExp3                 growing blocks for an unknown delay (2021)
 LinearComposite                 for known coefficients (2014)
+DynLinUCB                       for linear dynamical systems (2023)
 DoublingWrapper                 the wrapper without a horizon
 UnknownDelayWrapper             the wrapper without a delay bound
 
@@ -17,7 +19,9 @@ from aftereffect.players.rivals.ars import ARSUCB, ARSExp3
 from aftereffect.players.rivals.blinded import Blinded
 from aftereffect.players.rivals.block_ucb import BlockUCB
 from aftereffect.players.rivals.clw2018 import CLW2018
+from aftereffect.players.rivals.dyn_lin_ucb import DynLinUCB
 from aftereffect.players.rivals.fixed_block import FixedBlock
+from aftereffect.players.rivals.garg_akash import GargAkash
 from aftereffect.players.rivals.linear_composite import LinearComposite
 from aftereffect.players.rivals.minibatch import MiniBatch
 from aftereffect.players.rivals.odaaf import ODAAF, ODAAFB, ODAAFV
@@ -26,5 +30,5 @@ from aftereffect.players.wrapper.unknown_delay import UnknownDelayWrapper
 
 __all__ = [
     "ARSUCB", "CLW2018", "ODAAF", "ODAAFB", "ODAAFV", "ARSExp3", "Blinded", "BlockUCB", "DoublingWrapper",
-    "FixedBlock", "LinearComposite", "MiniBatch", "UnknownDelayWrapper"
+    "DynLinUCB", "FixedBlock", "GargAkash", "LinearComposite", "MiniBatch", "UnknownDelayWrapper"
 ]

@@ -28,6 +28,7 @@ COLOURS = {
     "ARS-UCB": "#E7298A", "BOLD, Exp3": "#7CB342", "QPM-D, UCB1": "#332288", "wrapper, unknown d": "#AA4499",
     "wrapper, doubling T": "#F4A582", "mini-batches": "#661100", "blinded bandit": "#44AA99", "ARS-Exp3": "#DDAA33",
     "ODAAF": "#1B9E9E", "ODAAF-B": "#004488", "ODAAF-V": "#9970AB", "linear composite": "#BB5566",
+    "Garg-Akash": "#2F6B9A", "DynLin-UCB": "#A6761D",
     "delayed UCB1": "#8DA0CB", "Zimmert-Seldin, advanced": "#7A0177",
 }  # fmt: skip
 """The colours of the catalogue's players, in all reports. Other names have those of players that are not shown."""

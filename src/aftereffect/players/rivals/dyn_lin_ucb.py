@@ -1,0 +1,255 @@
+"""DynLin-UCB: optimism for rewards of a linear dynamical system with a hidden state (Mussi, Metelli, Restelli 2023).
+
+The model is that of `losses/linear_system.py`: the total of a round is linear in the vectors u of the arms played so
+far, with responses that shrink by ρ̄ per round. In the long run an arm that is always played is worth hᵀu per round. To
+learn h, the player holds an arm for an epoch and regresses the last total of the epoch on u:
+
+    epoch m       ├───────── arm u held for 1 + ⌊ln m / ln(1/ρ̄)⌋ rounds ─────────┤
+    totals          discarded: effects of earlier arms are still arriving     used
+
+    V = λI + Σ u uᵀ     ĥ = V⁻¹ Σ u y     the next arm is the one with the largest ĥᵀu + β √(uᵀV⁻¹u)
+
+    β  = c₁√λ + (c₂/√λ) ln(e(t+1)) + √(2σ̄²(ln T + (p/2) ln(1 + tU²/(pλ))))
+    c₁ = Θ + ΩBΦ/(1−ρ̄)    c₂ = UΩΦ(UB + U)/(1−ρ̄)    σ̄² = σ²(1 + Ω²Φ²/(1−ρ̄²))
+
+after t rounds, with U the largest norm of a vector, p its length, and for the system
+
+    Θ ≥ ‖1ᵀD‖    Ω ≥ ‖1ᵀC‖    B ≥ ‖B‖    Φ ≥ sup_s ‖Aˢ‖/ρ̄ˢ    σ the standard deviation of each noise
+
+Lengths, index and constants are those of the authors' program (https://github.com/marcomussi/DLB, MIT licence), which
+differs in two details: it draws the first arm at random and holds it for one round more.
+"""
+
+import math
+from typing import Any, NamedTuple, Self, Unpack
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from aftereffect.core import checks, effects, kernel
+from aftereffect.core.checks import FloatArray
+from aftereffect.core.kernel import DREW, FED, OWN, FloatState, WordState, helper
+from aftereffect.losses.linear_system import LinearSystem
+from aftereffect.players import base as shared
+from aftereffect.players.base import REFUSED, Common, KernelPlayer, Limits
+
+LEFT_AFTER_DELAY = 0.01
+"""`tuned` assumes that responses have shrunk to this share after max_delay rounds."""
+
+
+class DynLinUCBParams(NamedTuple):
+    """features: u of each arm, (K, p). rate: ln(1/ρ̄). first, second: c₁√λ and c₂/√λ. variance: 2σ̄².
+
+    log_horizon: ln T. growth: U²/(pλ). ridge: λ.
+    """
+
+    features: FloatArray
+    rate: float
+    first: float
+    second: float
+    variance: float
+    log_horizon: float
+    growth: float
+    ridge: float
+    limits: Limits
+
+
+# state, after what every player has: rounds told, the epoch, rounds left in it, its arm; then Σ u y, p numbers; room
+# for V⁻¹u, p numbers; V⁻¹, p² numbers by rows.
+ROUND, EPOCH, LEFT, ARM, SUMS = (OWN + k for k in range(5))
+
+
+def size(params: DynLinUCBParams, n_arms: int) -> int:
+    """Four scalars, two vectors and a matrix."""
+    p = params.features.shape[1]
+    return int(SUMS + 2 * p + p * p)
+
+
+def begin(params: DynLinUCBParams, n_arms: int, state: FloatState) -> None:
+    """Write the state before round 1, with V = λI."""
+    p = params.features.shape[1]
+    for i in range(SUMS + 2 * p + p * p):
+        state[i] = 0.0
+    for j in range(p):
+        state[SUMS + 2 * p + j * (p + 1)] = 1.0 / params.ridge
+
+
+def ask(params: DynLinUCBParams, n_arms: int, state: FloatState, rng: WordState) -> int:
+    """Choose an arm when an epoch begins, else keep the arm."""
+    state[DREW] = 0.0
+    if state[LEFT] == 0.0:
+        state[EPOCH] += 1.0
+        state[LEFT] = 1.0 + math.floor(math.log(state[EPOCH]) / params.rate)
+        state[ARM] = largest_index(params, n_arms, state[ROUND], state[SUMS:])
+        state[DREW] = 1.0
+    return int(state[ARM])
+
+
+def tell(params: DynLinUCBParams, n_arms: int, state: FloatState, rng: WordState, arm: int, total: float) -> int:
+    """Learn from the last total of an epoch; if it is missing, the epoch lasts one round longer."""
+    total = shared.begin_tell(params.limits, state[ROUND] + 1.0, state, total)
+    if total == REFUSED:
+        return -1
+    state[ROUND] += 1.0
+    if state[LEFT] > 1.0:
+        state[LEFT] -= 1.0
+        return 0
+    if total != total:
+        return 0
+    state[LEFT] = 0.0
+    state[FED] = effects.fed_loss(params.limits.span, 0, total)
+    regress(params.features[arm], total if params.limits.span.maximize else -total, state[SUMS:])
+    return 1
+
+
+@helper
+def product(u: FloatState, p: int, j: int, parts: FloatState) -> float:
+    """Return component j of V⁻¹u; parts: the state from SUMS on."""
+    found = 0.0
+    for k in range(p):
+        found += parts[2 * p + j * p + k] * u[k]
+    return found
+
+
+@helper
+def largest_index(params: DynLinUCBParams, n_arms: int, t: float, parts: FloatState) -> int:
+    """Return the first arm with the largest ĥᵀu + β√(uᵀV⁻¹u)."""
+    p = params.features.shape[1]
+    log_volume = params.log_horizon + 0.5 * p * math.log(1.0 + t * params.growth)
+    beta = params.first + params.second * (1.0 + math.log(t + 1.0)) + math.sqrt(params.variance * log_volume)
+    best, most = 0, 0.0
+    for i in range(n_arms):
+        mean = square = 0.0
+        for j in range(p):
+            entry = product(params.features[i], p, j, parts)
+            mean += parts[j] * entry
+            square += params.features[i, j] * entry
+        index = mean + beta * math.sqrt(max(square, 0.0))
+        if i == 0 or index > most:
+            best, most = i, index
+    return best
+
+
+@helper
+def regress(u: FloatState, reward: float, parts: FloatState) -> None:
+    """Add u uᵀ to V and u·reward to the sums; V⁻¹ changes by the formula of Sherman and Morrison."""
+    p = u.shape[0]
+    scale = 1.0
+    for j in range(p):
+        parts[p + j] = product(u, p, j, parts)
+        scale += u[j] * parts[p + j]
+        parts[j] = min(max(parts[j] + u[j] * reward, -1e300), 1e300)
+    for j in range(p):
+        for k in range(p):
+            parts[2 * p + j * p + k] -= parts[p + j] * parts[p + k] / scale
+
+
+kernel.register(DynLinUCBParams, kernel.PlayerKernel(size, begin, ask, tell))
+
+
+class DynLinUCB(KernelPlayer):
+    """Holds an arm for ever longer epochs, and chooses it by a linear upper confidence bound on the last totals.
+
+    n_arms: K. horizon: T, in the confidence bound.
+    spectral_radius: ρ̄ in [0, 1), an upper bound on the factor by which responses shrink per round.
+    features: the vector u of each arm, (K, p); by default the unit vectors, so that arms have nothing in common.
+    ridge: λ > 0, the published 1.
+    direct_norm, output_norm, input_norm, transient, noise: Θ, Ω, B, Φ and σ of `players/rivals/dyn_lin_ucb.py`. Their
+        defaults are chosen here, the published ones being those of a known system (`for_system`): B = Φ = 1 and, with
+        H = max(|lo|, |hi|), Θ = (1−ρ̄)√p H and Ω = ρ̄Θ, which hold if every effect of a unit vector is a multiple of
+        1, ρ̄, ρ̄², ...; σ = (hi − lo)/2, which holds for noise in a range of that width.
+    direction, low, high, out_of_range: as for the wrapper; totals may be as large as t·[lo, hi]. seed: not used; the
+        algorithm is deterministic, and ties go to the arm of the lowest number.
+
+    The fed loss of a trace is the last total of an epoch, scaled to a loss in [0, 1].
+
+    Regret: Õ(p√T/(1−ρ̄)^{3/2}) against the best constant arm, if totals are those of a linear system.
+
+    >>> player = DynLinUCB(2, horizon=100, spectral_radius=0.5, direction="maximize")
+    >>> arms = []
+    >>> for _ in range(9):                          # epochs of 1, 2, 2, 3 and 3 rounds
+    ...     arms.append(player.ask())
+    ...     played = player.tell(float(arms[-1]))
+    >>> arms
+    [0, 1, 1, 1, 1, 0, 0, 0, 1]
+
+    Reference: Mussi, Metelli and Restelli, "Dynamical linear bandits", ICML 2023: Algorithm 1.
+    """
+
+    def __init__(
+        self,
+        n_arms: int,
+        *,
+        horizon: int,
+        spectral_radius: float,
+        features: ArrayLike | None = None,
+        ridge: float = 1.0,
+        direct_norm: float | None = None,
+        output_norm: float | None = None,
+        input_norm: float = 1.0,
+        transient: float = 1.0,
+        noise: float | None = None,
+        **common: Unpack[Common],
+    ) -> None:
+        K, T = checks.integer("n_arms", n_arms, low=2), checks.integer("horizon", horizon, low=1)
+        rho = checks.real("spectral_radius", spectral_radius, low=0.0, below=1.0)
+        vectors = np.eye(K) if features is None else checks.array("features", features, shape=(K, "p"))
+        lam = checks.real("ridge", ridge, above=0.0)
+        limits = self.limits(None, **common)
+        lo, hi, _ = limits.span
+        p, U = vectors.shape[1], float(np.sqrt((vectors**2).sum(axis=1)).max())
+        usual = (1.0 - rho) * math.sqrt(p) * max(-lo, hi)
+        theta = checks.real("direct_norm", usual if direct_norm is None else direct_norm, low=0.0)
+        omega = checks.real("output_norm", rho * usual if output_norm is None else output_norm, low=0.0)
+        b_norm, phi = checks.real("input_norm", input_norm, low=0.0), checks.real("transient", transient, low=0.0)
+        sigma = checks.real("noise", (hi - lo) / 2.0 if noise is None else noise, low=0.0)
+        self.spectral_radius, self.features, self.ridge = rho, checks.frozen(vectors), lam
+        self.c1 = theta + omega * b_norm * phi / (1.0 - rho)
+        self.c2 = U * omega * phi * (U * b_norm + U) / (1.0 - rho)
+        params = DynLinUCBParams(
+            features=checks.owned(vectors),
+            rate=-math.log(rho) if rho > 0.0 else math.inf,
+            first=self.c1 * math.sqrt(lam),
+            second=self.c2 / math.sqrt(lam),
+            variance=2.0 * sigma**2 * (1.0 + (omega * phi) ** 2 / (1.0 - rho**2)),
+            log_horizon=math.log(T),
+            growth=U**2 / (p * lam),
+            ridge=lam,
+            limits=limits,
+        )
+        norms = {"direct_norm": theta, "output_norm": omega, "input_norm": b_norm, "transient": phi, "noise": sigma}
+        settings: dict[str, Any] = {"horizon": T, "spectral_radius": rho, "features": vectors.tolist(), "ridge": lam}
+        super().__init__(K, params, **settings, **norms)
+
+    @classmethod
+    def for_system(cls, system: LinearSystem, *, horizon: int, ridge: float = 1.0, **common: Unpack[Common]) -> Self:
+        """Return the player with the vectors and constants of a known system, as in the authors' experiments.
+
+        >>> from aftereffect.losses.linear_system import ADVERTISING
+        >>> player = DynLinUCB.for_system(ADVERTISING, horizon=10**6, direction="maximize")
+        >>> round(player.c1, 3), round(player.c2, 3)
+        (2.443, 9.038)
+        """
+        rho, norm = system.spectral_radius, np.linalg.norm
+        powers = [np.linalg.matrix_power(system.A / rho, s) for s in range(1, 1000)]
+        return cls(
+            len(system.arms),
+            horizon=horizon,
+            spectral_radius=rho,
+            features=system.arms,
+            ridge=ridge,
+            direct_norm=float(norm(system.D.sum(axis=0))),
+            output_norm=float(norm(system.C.sum(axis=0))),
+            input_norm=float(norm(system.B, 2)),
+            transient=max(float(norm(power, 2)) for power in powers),
+            noise=system.noise,
+            **common,
+        )
+
+    @classmethod
+    def tuned(cls, n_arms: int, *, max_delay: int, horizon: int, **others: Any) -> Self:
+        """Return the player for effects of which a hundredth is left after max_delay rounds (chosen here)."""
+        d = checks.integer("max_delay", max_delay, low=0)
+        rho = LEFT_AFTER_DELAY ** (1.0 / d) if d else 0.0
+        settings: dict[str, Any] = {"spectral_radius": rho} | others
+        return cls(n_arms, horizon=horizon, **settings)

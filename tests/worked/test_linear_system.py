@@ -1,0 +1,130 @@
+"""Rewards of a linear system against its recursion, and DynLin-UCB against a slow implementation with matrices."""
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import aftereffect as ae
+from aftereffect.losses.linear_system import ADVERTISING, WIDEST, system_rewards
+from aftereffect.players.registry import Problem, find
+from aftereffect.players.rivals.dyn_lin_ucb import DynLinUCB
+
+A, B, C, D = ADVERTISING[:4]
+
+
+def test_totals_are_those_of_the_recursion() -> None:
+    losses = system_rewards(ADVERTISING, max_delay=60, horizon=300, seed=3)
+    arms = np.random.default_rng(1).integers(0, 6, size=300)
+    state, expected = np.zeros(3), []
+    for t, arm in enumerate(arms):
+        u = ADVERTISING.arms[arm]
+        expected.append((C @ state + D @ u).sum() + losses.params.noise[t])
+        state = A @ state + B @ u
+    np.testing.assert_allclose(losses.totals(arms), expected, atol=1e-9)
+
+
+def test_noise_has_the_moments_of_the_system() -> None:
+    """Standard errors, as for independent pairs at the effective number of rounds, are below 1.5% of the variance."""
+    losses = system_rewards(ADVERTISING, max_delay=5, horizon=100_000, seed=2)
+    noise = losses.params.noise
+    # The stationary covariance of the state S = A S Aᵀ + σ²I, as a linear equation.
+    flat = np.linalg.solve(np.eye(9) - np.kron(A, A), 1e-4 * np.eye(3).ravel())
+    S, one = flat.reshape(3, 3), np.ones(3)
+    variance = one @ C @ S @ C.T @ one + 3e-4
+    lagged = one @ C @ A @ S @ C.T @ one
+    assert noise.var() == pytest.approx(variance, rel=0.02)
+    assert (noise[1:] * noise[:-1]).mean() == pytest.approx(lagged, abs=0.02 * variance)
+    assert np.abs(noise).max() <= WIDEST * math.sqrt(variance) * (1 + 1e-9)
+
+
+def test_redrawn_rewards_differ_in_noise_only() -> None:
+    losses = system_rewards(ADVERTISING, max_delay=5, horizon=50, seed=2)
+    again, other = losses.redraw(2), losses.redraw(3)
+    assert again.params.noise.tolist() == losses.params.noise.tolist() != other.params.noise.tolist()
+    assert np.abs(losses.components() - other.components())[:, 1:].max() == 0.0
+    assert (losses.means == other.means).all()
+    least, most = (np.cumsum(losses.components(), axis=1)[:, k] for k in (0, -1))
+    assert losses.low <= min(least.min(), most.min()) < max(least.max(), most.max()) <= losses.high
+
+
+def test_the_channel_of_largest_immediate_effect_has_a_negative_total() -> None:
+    assert D.sum(axis=0).round(2).tolist() == [0.13, 0.41, 0.02]
+    totals = np.ones(3) @ (D + C @ np.linalg.inv(np.eye(3) - A) @ B)
+    assert totals.round(3).tolist() == [0.252, -0.036, 0.106]
+    np.testing.assert_allclose(ADVERTISING.responses(60).sum(axis=0), ADVERTISING.arms @ totals, atol=1e-9)
+    budgets = sorted(set(itertools.permutations((1.0, 0.5, 0.0))))
+    assert ADVERTISING.arms.tolist() == [list(each) for each in budgets]
+
+
+def slow_dyn_lin_ucb(
+    losses: Any, vectors: Any, radius: float, horizon: int, constants: tuple[float, ...], sign: float
+) -> list[int]:
+    """Play by the published rule, with an inverse of V for every epoch; constants: λ, c₁, c₂, σ̄²."""
+    lam, c1, c2, variance = constants
+    p, largest = vectors.shape[1], max(u @ u for u in vectors)
+    V, sums, arms, stream, epoch = lam * np.eye(p), np.zeros(p), [], losses.stream(), 0
+    while len(arms) < losses.horizon:
+        epoch, t = epoch + 1, len(arms)
+        inside = math.log(horizon) + p / 2 * math.log(1 + t * largest / (p * lam))
+        beta = c1 * lam**0.5 + c2 / lam**0.5 * math.log(math.e * (t + 1)) + math.sqrt(2 * variance * inside)
+        inverse = np.linalg.inv(V)
+        indices = [(inverse @ sums) @ u + beta * math.sqrt(u @ inverse @ u) for u in vectors]
+        # Ties go to the first arm; rounding must not decide them.
+        arm = int(np.flatnonzero(np.array(indices) > max(indices) - 1e-9 * abs(max(indices)))[0])
+        held = min(1 + math.floor(math.log(epoch) / math.log(1 / radius)), losses.horizon - t)
+        for _ in range(held):
+            total = stream.play(arm)
+        arms += [arm] * held
+        V, sums = V + np.outer(vectors[arm], vectors[arm]), sums + sign * total * vectors[arm]
+    return arms
+
+
+def played(player: Any, losses: Any) -> list[int]:
+    stream, arms = losses.stream(), []
+    for _ in range(losses.horizon):
+        arms.append(player.ask())
+        player.tell(stream.play(arms[-1]))
+    return arms
+
+
+def test_dyn_lin_ucb_with_the_constants_of_a_known_system() -> None:
+    losses = system_rewards(ADVERTISING, max_delay=14, horizon=1200, seed=5)
+    problem = Problem(6, 14, 1200, direction="maximize", low=losses.low, high=losses.high)
+    player = find("DynLinUCB").build(problem, system="advertising", ridge=2.0)
+    rho, one = max(abs(root) for root in np.roots(np.poly(A))), np.ones(3)
+    omega, theta, b = np.linalg.norm(one @ C), np.linalg.norm(one @ D), math.sqrt(np.linalg.eigvalsh(B.T @ B).max())
+    powers = [np.linalg.svd(np.linalg.matrix_power(A, s), compute_uv=False)[0] / rho**s for s in range(1, 1000)]
+    phi, u = max(powers), math.sqrt(1.25)
+    c1, c2 = theta + omega * b * phi / (1 - rho), u * omega * phi * (u * b / (1 - rho) + u / (1 - rho))
+    assert (player.c1, player.c2) == pytest.approx((c1, c2), rel=1e-9)
+    variance = 1e-4 * (1 + omega**2 * phi**2 / (1 - rho**2))
+    expected = slow_dyn_lin_ucb(losses, ADVERTISING.arms, rho, 1200, (2.0, c1, c2, variance), 1.0)
+    assert played(player, losses) == expected
+    assert set(expected) == set(range(6))
+
+
+def test_dyn_lin_ucb_with_its_defaults() -> None:
+    """K = p = 2, ρ̄ = 1/2, H = 1: c₁ = √2, c₂ = √2, σ̄² = (1 + 1/(8·3/4))/4 = 7/24; losses, not rewards."""
+    losses = ae.spreads.delayed(ae.tables.iid(2000, means=[0.1, 0.9], seed=4), delays=1)
+    player = DynLinUCB(2, horizon=2000, spectral_radius=0.5)
+    root = math.sqrt(2.0)
+    expected = slow_dyn_lin_ucb(losses, np.eye(2), 0.5, 2000, (1.0, root, root, 7 / 24), -1.0)
+    assert played(player, losses) == expected
+    assert expected.count(0) > expected.count(1) > 0
+
+
+def test_dyn_lin_ucb_from_a_delay() -> None:
+    assert DynLinUCB.tuned(2, max_delay=4, horizon=9).spectral_radius == pytest.approx(0.1**0.5)
+    assert DynLinUCB.tuned(2, max_delay=0, horizon=9).spectral_radius == 0.0
+    assert [DynLinUCB.tuned(2, max_delay=0, horizon=9).ask() for _ in range(2)] == [0, 0]
+
+
+def test_a_missing_last_total_makes_an_epoch_longer() -> None:
+    player = DynLinUCB(2, horizon=9, spectral_radius=0.5)
+    given = [None, 0.5, 0.5, None, 0.5]
+    rounds = [(player.ask(), player.tell(total))[1] for total in given]
+    assert [each.update for each in rounds] == [False, True, False, False, True]
+    assert [each.arm for each in rounds] == [0, 0, 1, 1, 1]
