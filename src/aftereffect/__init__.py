@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from aftereffect.losses.replay import replay_series as replay_series
     from aftereffect.players import labelled as labelled
     from aftereffect.players import rivals as rivals
+    from aftereffect.players.default import Prior as Prior
     from aftereffect.players.default import default_player as default_player
     from aftereffect.players.linear import LinearBandit as LinearBandit
     from aftereffect.players.protocol import PanelRound as PanelRound
@@ -97,6 +98,7 @@ _HOMES = {
     "Panel": "players.wrapper.panel",
     "PanelRound": "players.protocol",
     "Player": "players.protocol",
+    "Prior": "players.default",
     "ProblemError": "service.client",
     "Round": "players.protocol",
     "Simulation": "engines.simulation",

@@ -37,7 +37,8 @@ def played(case):
     else:
         losses = ae.spreads.random_split(table, max_delay=d, seed=2, **span)
     if case["player"] == "default":
-        player = ae.default_player(n_arms=K, max_delay=d, **span)
+        prior = ae.Prior(np.linspace(0.6, 0.3, K), 2.0) if "prior" in case else None
+        player = ae.default_player(n_arms=K, max_delay=d, prior=prior, **span)
     elif case["player"] == "scripted":
         coins = (np.random.default_rng(5).random(T) < 0.2).tolist()
         player = ae.CompositeLossWrapper(ae.Exp3(n_arms=K, learning_rate=0.2), max_delay=d, coins=coins, **span)
@@ -86,6 +87,7 @@ SIMULATED = [
     {"player": "exp3", "n_arms": 2, "max_delay": 0, "horizon": 40, "runs": 2, "checkpoints": 40},
     {"player": "tsallis", "n_arms": 2, "max_delay": 3, "horizon": 50, "runs": 2, "checkpoints": 2, "spread": "delays"},
     {"player": "default", "n_arms": 3, "max_delay": 1, "horizon": 60, "runs": 4, "checkpoints": 3, "instances": 2},
+    {"player": "default", "n_arms": 3, "max_delay": 1, "horizon": 60, "runs": 2, "checkpoints": 3, "prior": True},
     {"player": "default", "n_arms": 45, "max_delay": 1, "horizon": 12, "runs": 2, "checkpoints": 1},
     {"player": "scripted", "n_arms": 2, "max_delay": 1, "horizon": 60, "runs": 2, "checkpoints": 2},
     {

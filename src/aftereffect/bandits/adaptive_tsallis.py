@@ -35,7 +35,12 @@ an update needs few divisions apart from two per arm.
 """
 
 import math
+from collections.abc import Callable
+from functools import cached_property
 from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
 
 from aftereffect import theory
 from aftereffect.bandits import tsallis
@@ -54,6 +59,7 @@ SHORT_SHIFT = 3e-6
 MOST = 1e300
 # Σ√q − 1 is not known more precisely than this. Taken as 0, it would let the smallest cost double the rate.
 LEAST_EXCESS = 1e-15
+NO_PRIOR = np.zeros(0)
 
 # state: q in [0, K), L in [K, 2K), √q in [2K, 3K), in [3K, 4K) baselines or estimates ẑ during an update, and from 4K
 # on these numbers: η, 1/η, u, Σ q^{3/2}, Σ q², the usual loss, the number of updates and the sums over them.
@@ -63,12 +69,14 @@ RATE, INVERSE, LEVEL, CUBES, FOURTHS, MEAN, SEEN, COST, PENALTY, MOVED, SQUARES,
 class AdaptiveParams(NamedTuple):
     """first_rate: η₁. memory: the number of updates over which the prediction averages.
 
-    matching: κ, the ratio of penalty to cost; 0 if the rate grows in proportion to the costs.
+    matching: κ, the ratio of penalty to cost; 0 if the rate grows in proportion to the costs. prior: the estimated
+    losses before the first update, K of them, or none if they are all 0.
     """
 
     first_rate: float
     memory: float
     matching: float
+    prior: FloatState = NO_PRIOR
 
 
 def size(n_arms: int) -> int:
@@ -77,7 +85,7 @@ def size(n_arms: int) -> int:
 
 
 def start(params: AdaptiveParams, n_arms: int, state: FloatState) -> None:
-    """No losses yet: q uniform, u = √K, η = η₁."""
+    """No losses yet, η = η₁: q uniform and u = √K, unless there is a prior."""
     own = 4 * n_arms
     for i in range(own + NUMBERS):
         state[i] = 0.0
@@ -90,6 +98,22 @@ def start(params: AdaptiveParams, n_arms: int, state: FloatState) -> None:
     state[own + LEVEL] = math.sqrt(n_arms)
     state[own + CUBES] = root
     state[own + FOURTHS] = 1.0 / n_arms
+    if params.prior.shape[0] > 0:
+        insert_step(params, n_arms, state, params.prior)
+        # Only mass that moves while effects arrive counts.
+        state[own + MOVED] = 0.0
+
+
+@helper
+def insert_step(params: AdaptiveParams, n_arms: int, state: FloatState, step: FloatState) -> None:
+    """Add a step to L outside an update, at an unchanged rate."""
+    behind, _, _, numbers = parts(n_arms, state)
+    least = MOST
+    for i in range(n_arms):
+        behind[i] = min(max(behind[i] + step[i], -MOST), MOST)
+        least = min(least, behind[i])
+    eta = numbers[RATE]
+    learn(params, n_arms, state, least, least + numbers[LEVEL] * eta, eta, 0.0, 0.0)
 
 
 def update(params: AdaptiveParams, n_arms: int, state: FloatState, arm: int, loss: float) -> None:
@@ -426,6 +450,7 @@ class AdaptiveTsallis(FTRLBandit):
 
     first_rate: η₁ > 0, the initial rate; it adds 2(√K − 1)η₁ to the regret bound.
     memory: the number of updates over which the prediction averages, at least 1.
+    prior: the estimated losses with which it begins, one per arm; only their differences matter. By default all are 0.
 
     `MatchedTsallis` has a better rule for the rate.
 
@@ -443,18 +468,34 @@ class AdaptiveTsallis(FTRLBandit):
     """ϱ, if an update increases the rate by ϱ/h times its cost; None if the rate is matched."""
 
     @checks.by_keyword
-    def __init__(self, n_arms: int, *, first_rate: float = FIRST_RATE, memory: float = MEMORY) -> None:
-        self._start(n_arms, first_rate, memory, 0.0)
+    def __init__(
+        self, n_arms: int, *, first_rate: float = FIRST_RATE, memory: float = MEMORY, prior: ArrayLike | None = None
+    ) -> None:
+        self._start(n_arms, first_rate, memory, 0.0, prior)
 
-    def _start(self, n_arms: int, first_rate: float, memory: float, matching: float) -> None:
+    def _start(self, n_arms: int, first_rate: float, memory: float, matching: float, prior: ArrayLike | None) -> None:
         self.first_rate = checks.real("first_rate", first_rate, low=1e-100, high=1e100)
         self.memory = checks.real("memory", memory, low=1.0)
-        super().__init__(n_arms, AdaptiveParams(self.first_rate, self.memory, matching))
+        G = NO_PRIOR
+        if prior is not None:
+            G = checks.array("prior", prior, shape=(checks.integer("n_arms", n_arms, low=2),))
+            # Not frozen: compiled functions are chosen by the type of the array.
+            G = np.array(G - checks.real("prior", float(G.min()), low=-1e100))
+            checks.real("prior", float(G.max()), high=1e100)
+        self.prior = G
+        super().__init__(n_arms, AdaptiveParams(self.first_rate, self.memory, matching, G))
+        self.prior_price = 0.0
+        if prior is not None:
+            # docs/theory/inserted_steps.md, section 3.
+            q, roots = self._state[:n_arms], self._state[2 * n_arms : 3 * n_arms]
+            spread = float(roots.sum()) - math.sqrt(n_arms)
+            self.prior_price = max(float(G.max() - G @ q) + 2.0 * self.first_rate * spread, 0.0)
 
     @property
     def settings(self) -> dict[str, Any]:
         """The constructor's arguments after `n_arms`."""
-        return {"first_rate": self.first_rate, "memory": self.memory}
+        given: dict[str, Any] = {"first_rate": self.first_rate, "memory": self.memory}
+        return {**given, "prior": self.prior.tolist()} if len(self.prior) else given
 
     @property
     def learning_rate(self) -> float:
@@ -486,9 +527,22 @@ class AdaptiveTsallis(FTRLBandit):
         """Σ v², where v is the greatest possible loss of an update."""
         return self._number(SQUARES)
 
+    @cached_property
+    def _insert(self) -> Callable[..., Any]:
+        return self._compiled(insert_step, np.zeros(self.n_arms))
+
+    def insert(self, step: ArrayLike) -> None:
+        """Add a step, one number per arm, to the estimated losses outside an update, at an unchanged rate.
+
+        What this does to the bounds on the regret is in docs/theory/inserted_steps.md.
+        """
+        g = np.array(checks.array("step", step, shape=(self.n_arms,)))
+        self._insert(self.params, self.n_arms, self._state, g)
+
     def realised_bound(self) -> float:
-        """Return hη₁ + Σ penalty + Σ cost; its mean bounds the mean regret so far."""
-        return 2.0 * (math.sqrt(self.n_arms) - 1.0) * self.first_rate + self.penalty + self.cost
+        """Return hη₁ + Σ penalty + Σ cost, and the price of a prior; its mean bounds the mean regret so far."""
+        first = 2.0 * (math.sqrt(self.n_arms) - 1.0) * self.first_rate
+        return first + self.prior_price + self.penalty + self.cost
 
     def stability(self) -> float:
         """Return 1: one update may move all the mass, although all updates together move little (`mass_moved`)."""
@@ -501,9 +555,10 @@ class AdaptiveTsallis(FTRLBandit):
         return theory.adaptive_mass_moved(self.n_arms, n, V, self.first_rate, growth=self.growth)
 
     def regret_bound(self, n: int) -> float:
-        """Return hη₁ + 4√(Kn) for a matched rate, and hη₁ + 4.43√(Kn) otherwise."""
+        """Return hη₁ + 4√(Kn) for a matched rate, and hη₁ + 4.43√(Kn) otherwise; plus the price of a prior."""
         n = checks.integer("n", n, low=0)
-        return theory.adaptive_regret_bound(self.n_arms, float(n), self.first_rate, growth=self.growth)
+        bound = theory.adaptive_regret_bound(self.n_arms, float(n), self.first_rate, growth=self.growth)
+        return bound + self.prior_price
 
     def _number(self, which: int) -> float:
         return float(self._state[4 * self.n_arms + which])
@@ -516,6 +571,7 @@ class MatchedTsallis(AdaptiveTsallis):
     first_rate: η₁ > 0, the initial rate; it adds 2(√K − 1)η₁ to the regret bound.
     memory: the number of updates over which the prediction averages, at least 1.
     matching: κ, the ratio of the penalty of an increase to the cost of its update, above 0 and at most 1.
+    prior: the estimated losses with which it begins, one per arm; only their differences matter. By default all are 0.
 
     >>> bandit = MatchedTsallis(n_arms=2)
     >>> bandit.update(0, 1.0)
@@ -531,10 +587,16 @@ class MatchedTsallis(AdaptiveTsallis):
 
     @checks.by_keyword
     def __init__(
-        self, n_arms: int, *, first_rate: float = MATCHED_FIRST_RATE, memory: float = MEMORY, matching: float = MATCHING
+        self,
+        n_arms: int,
+        *,
+        first_rate: float = MATCHED_FIRST_RATE,
+        memory: float = MEMORY,
+        matching: float = MATCHING,
+        prior: ArrayLike | None = None,
     ) -> None:
         self.matching = checks.real("matching", matching, above=0.0, high=1.0)
-        self._start(n_arms, first_rate, memory, self.matching)
+        self._start(n_arms, first_rate, memory, self.matching, prior)
 
     @property
     def settings(self) -> dict[str, Any]:

@@ -191,6 +191,8 @@ class BasePlayer:
     # The fields of a saved state: those of every player, and those of a subclass.
     SAVED = ("inside", "settings", "seed", "round", "open", "arm")
     OWN_SAVED: tuple[str, ...] = ()
+    # Fields that are saved only if there is something to save.
+    LATER_SAVED: tuple[str, ...] = ()
     # The settings of every player.
     COMMON: tuple[str, ...] = ("direction", "low", "high")
 
@@ -283,7 +285,8 @@ class BasePlayer:
     @classmethod
     def from_state(cls, state: Mapping[str, Any], inside: Any) -> Self:
         """Return the player saved by `state()`; inside: the number of arms, or the base algorithm already restored."""
-        fields = saved.unseal(state, cls.__name__, (*cls.SAVED, *cls.OWN_SAVED))
+        later = [name for name in cls.LATER_SAVED if name in state]
+        fields = saved.unseal(state, cls.__name__, (*cls.SAVED, *cls.OWN_SAVED, *later))
         try:
             player = cls._made(inside, fields["settings"], saved.whole_number("seed", fields["seed"]))
         except TypeError:

@@ -1,13 +1,30 @@
 """The recommended player: it needs only the number of arms, the maximal delay and the range of effects."""
 
-from typing import Unpack
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Unpack
 
-from aftereffect.bandits.adaptive_tsallis import MatchedTsallis
+from aftereffect.bandits.adaptive_tsallis import AdaptiveTsallis, MatchedTsallis
+from aftereffect.core import checks
+from aftereffect.core.errors import InvalidArgument
 from aftereffect.players.base import Common
 from aftereffect.players.wrapper.coin_clean import CoinCleanWrapper
 
 
-def default_player(n_arms: int, *, max_delay: int, **common: Unpack[Common]) -> CoinCleanWrapper:
+class Prior(NamedTuple):
+    """What is known about the arms before round 1.
+
+    means: the mean effect of an action of each arm, in the units of the effects.
+    updates: as many updates as this knowledge is worth. The regret bound grows by at most as many updates' worth of the
+        largest difference between two means, whatever the true effects are (docs/theory/inserted_steps.md).
+    """
+
+    means: Sequence[float]
+    updates: float
+
+
+def default_player(
+    n_arms: int, *, max_delay: int, prior: Prior | None = None, **common: Unpack[Common]
+) -> CoinCleanWrapper:
     """Return the recommended player: MatchedTsallis, fed with coin-clean rounds.
 
     It needs no horizon or tuning. Its bound holds for all losses and at every round fixed in advance, and for losses of
@@ -15,6 +32,7 @@ def default_player(n_arms: int, *, max_delay: int, **common: Unpack[Common]) -> 
 
     n_arms: K, the number of arms, at least 2.
     max_delay: d, how many rounds after its own an action's effect can still arrive.
+    prior: what is known about the arms; the player begins with these estimates.
 
     The other arguments are those of `CoinCleanWrapper`.
 
@@ -24,8 +42,29 @@ def default_player(n_arms: int, *, max_delay: int, **common: Unpack[Common]) -> 
     ...     played = player.tell(total)
     >>> player.rounds_played
     4
+    >>> warm = default_player(n_arms=2, max_delay=2, prior=Prior(means=[0.2, 0.4], updates=10), seed=7)
+    >>> bool(warm.probabilities[0] > 0.9)
+    True
     """
     if others := common.keys() - Common.__annotations__.keys():
-        accepted = ", ".join(["n_arms", "max_delay", *Common.__annotations__])
+        accepted = ", ".join(["n_arms", "max_delay", "prior", *Common.__annotations__])
         raise TypeError(f"default_player has no argument {min(others)!r}; it accepts {accepted}")
-    return CoinCleanWrapper(MatchedTsallis(n_arms), max_delay=max_delay, **common)
+    return stretch_player(MatchedTsallis, n_arms, prior, max_delay=max_delay, **common)
+
+
+def stretch_player(base: type[AdaptiveTsallis], n_arms: int, prior: Prior | None, **given: Any) -> CoinCleanWrapper:
+    """Return a CoinCleanWrapper around a base that begins with a prior; given: the wrapper's arguments."""
+    player = CoinCleanWrapper(base(n_arms), **given)
+    if prior is None:
+        return player
+    if not isinstance(prior, Prior):
+        raise InvalidArgument(f"prior must be a Prior(means, updates), but got {checks.shown(prior)}")
+    span = player.effects
+    means = checks.array("prior.means", prior.means, shape=(n_arms,))
+    for mean in (float(means.min()), float(means.max())):
+        checks.real("prior.means", mean, low=span.lo, high=span.hi)
+    updates = checks.real("prior.updates", prior.updates, low=0.0, high=1e9)
+    # An update is fed 1/β rounds on average, divided by C.
+    _, beta = player.certified_base()
+    losses = (-means if span.maximize else means) * (updates / (beta * player.scale * (span.hi - span.lo)))
+    return CoinCleanWrapper(base(n_arms, prior=losses), **{**given, "seed": player.seed})

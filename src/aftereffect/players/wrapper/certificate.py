@@ -30,12 +30,14 @@ class Certificate(NamedTuple):
         It may exceed `trivial`.
     any_time: the same for a run that is stopped by a rule which depends on what the player has shown, for example when
         the value is small enough; also if the certificate is read in a round chosen so. None if a report was missing,
-        apart from that of the last round.
+        apart from that of the last round, or corrected after its block had ended.
     terms: ends (effects that cross the first and the last round), drift (changes of the distribution while effects
         were arriving), first rate, penalty (increases of the rate), cost (variance of the estimates), open stretch
         (rounds observed but not yet fed), missing (windows and stretches that are void because a report is missing;
-        a report that arrives before its block ends costs nothing).
-    worst_case: a bound for all losses, which does not depend on the run; it requires that no report is missing.
+        a report that arrives before its block ends costs nothing). If there is a prior: prior. If totals were corrected
+        after their block had ended: corrections, which may be negative.
+    worst_case: a bound for all losses, which does not depend on the run; it requires that no report is missing, and
+        that none is corrected after its block has ended.
     trivial: the largest possible regret.
     informative: whether value is below trivial.
     worst_case_from: the first round with worst_case below trivial, or None. The value is usually below it earlier.
@@ -80,7 +82,8 @@ class Certificate(NamedTuple):
     def if_stopped(self) -> str:
         """Return a sentence on runs that are stopped by what they show."""
         if self.any_time is None:
-            return "If the run is stopped by what it shows, nothing is proved, because reports were missing."
+            why = "corrected after they were learned from" if "corrections" in self.terms else "missing"
+            return f"If the run is stopped by what it shows, nothing is proved, because reports were {why}."
         return f"If the run is stopped by what it shows, the number is {amount(self.any_time)} instead."
 
     def _repr_html_(self) -> str:
@@ -123,11 +126,15 @@ def make(player: Any, prices: Prices, counts: Sequence[Counts]) -> Certificate:
         # With several units a void window counts twice: for its unit, and for the larger weights of the others.
         "missing": (1.0 if M == 1 else 2.0) * prices.missing * void / M if void else 0.0,
     }
+    if bandit.prior_price:
+        terms["prior"] = factor * bandit.prior_price
+    if player.corrections is not None:
+        terms["corrections"] = factor * player.corrections
     terms = {name: M * width * term for name, term in terms.items()}
     value, most = sum(terms.values()), M * width * T
     any_time = None
     # The report of the round in which a run is stopped is not needed.
-    if lost == player.unheard:
+    if lost == player.unheard and player.corrections is None:
         kept = [term for name, term in terms.items() if name not in ("ends", "open stretch")]
         any_time = sum(kept) + M * width * prices.stopping
     since = informative_from(player.worst_case)

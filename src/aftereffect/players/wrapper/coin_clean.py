@@ -70,6 +70,13 @@ class CoinCleanWrapper(BlockWrapper):
         beta = self.update_probability
         return theory.stretch_scale(self.max_delay, 1.0 / (self.max_delay + 1.0) if beta is None else beta)
 
+    @property
+    def factor(self) -> float:
+        """C/(1−β)^d, the factor of the base's regret in the bounds; infinite if no update is possible."""
+        _, beta = self.certified_base()
+        clean = (1.0 - beta) ** self.max_delay
+        return self.scale / clean if clean > 0.0 else math.inf
+
     def _new_window(self) -> CleanStretch:
         return CleanStretch(self.effects, self.max_delay, self.out_of_range, self.scale)
 
@@ -89,19 +96,19 @@ class CoinCleanWrapper(BlockWrapper):
         """Return a bound on R_T in units of hi − lo, which may exceed T; the base must be an AdaptiveTsallis."""
         bandit, beta = self.certified_base()
         sizes = self.n_arms, self.max_delay, horizon
-        return theory.stretch_worst_case(*sizes, beta, bandit.first_rate, bandit.growth)
+        bound = theory.stretch_worst_case(*sizes, beta, bandit.first_rate, bandit.growth)
+        return bound + self.factor * bandit.prior_price if bandit.prior_price else bound
 
     def prices(self) -> certificates.Prices:
         """Return the factors of the terms of a certificate (docs/theory/adaptive.md)."""
         _, beta = self.certified_base()
         d, T = self.max_delay, self.rounds_played
         clean = (1.0 - beta) ** d
-        factor = self.scale / clean if clean > 0.0 else math.inf
         rounds = self.coins.since(T) - d
         waiting = (rounds + d) / self.scale if rounds > 0 else 0.0
         missing = (d + 2.0 / beta - 1.0) / clean if clean > 0.0 else math.inf
         stopping = d + theory.stopping_price(d, beta, self.open_rounds)
-        return certificates.Prices(min(d, T), d, factor, waiting, missing, self.worst_case(max(T, 1)), stopping)
+        return certificates.Prices(min(d, T), d, self.factor, waiting, missing, self.worst_case(max(T, 1)), stopping)
 
     def kernel(self) -> Any:
         """Return the player in kernel form."""

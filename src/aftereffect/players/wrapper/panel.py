@@ -125,6 +125,16 @@ class Panel:
         """Correct a unit's total of an earlier round of the open block, or report it late."""
         self.player.amend(round, total, unit)
 
+    def correct(
+        self, *, unit: int, arm: int, probability: float, measured: int, was: float, now: float, units: int
+    ) -> None:
+        """Correct the sum of a unit's totals that were learned from at the end of a closed block.
+
+        The arguments are those of `CoinCleanWrapper.correct`.
+        """
+        given: dict[str, Any] = {"arm": arm, "probability": probability, "measured": measured, "was": was, "now": now}
+        self.player.correct(**given, unit=unit, units=units)
+
     def regret_bound(self, horizon: int) -> float:
         """Return a bound on Σ_u R^u_T, the sum of the units' expected regrets against one common arm.
 

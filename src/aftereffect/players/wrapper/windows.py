@@ -99,6 +99,20 @@ class CleanWindow:
                 return None, counts._replace(void_windows=counts.void_windows + 1)
         return self.loss(rounds, whole), counts
 
+    def change(self, measured: int, was: float, now: float) -> tuple[float, Counts]:
+        """Return by how much the loss of a block changes if the sum of its totals does, and the new counts."""
+        was, now = checked_total(was), checked_total(now)
+        least, most = effects.stretch_bounds(self._span, self._max_delay, measured)
+        counts = self.counts
+        if not least <= now <= most:
+            if self.out_of_range != "clip":
+                low, high = ((measured + self._max_delay) * end for end in (self._span.lo, self._span.hi))
+                raise InvalidTotal(
+                    f"now must lie in [{low:g}, {high:g}], the range of a sum of {measured} totals, but got {now!r}"
+                )
+            counts = counts._replace(out_of_range=counts.out_of_range + 1)
+        return self.loss(measured, now) - self.loss(measured, was), counts
+
     def put(self, t: int, value: float | None, counts: Counts) -> None:
         """Store the counts and the total of round t, as returned by `read`; ignore totals of earlier blocks."""
         totals, place = self._totals, t - self._first

@@ -14,11 +14,13 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, Never, Self, Unpack
 
+import numpy as np
+
 from aftereffect import theory
 from aftereffect.bandits.adaptive_tsallis import AdaptiveTsallis
 from aftereffect.bandits.kernel_bandit import KernelBandit
 from aftereffect.bandits.protocol import Bandit
-from aftereffect.core import checks, effects, random
+from aftereffect.core import checks, effects, random, saved
 from aftereffect.core.errors import AftereffectWarning, InvalidArgument, InvalidState, InvalidTotal, OutOfTurn
 from aftereffect.players import base as shared
 from aftereffect.players.base import BanditPlayer, Common, limits_of
@@ -37,8 +39,12 @@ class BlockWrapper(BanditPlayer):
     """
 
     # A service asks thousands of players in turn; slots keep the data of each compact in memory.
-    __slots__ = (*("_arms", "_block_start", "_draw_next", "_drawn", "_measured", "_windows"), "coins", "max_delay")
+    __slots__ = (
+        *("_arms", "_block_start", "_corrections", "_draw_next", "_drawn", "_measured", "_windows"),
+        *("coins", "max_delay"),
+    )
     OWN_SAVED = ("arm_stream", "coins", "arms", "windows", "draw_next", "drawn", "measured", "block_start")
+    LATER_SAVED = ("corrections",)
     # The settings, except the coins, which are saved with their state.
     COMMON = ("max_delay", *BanditPlayer.COMMON)
     # A round is an update round if its coin is 1 and at least the QUIET · d coins before it are 0.
@@ -52,6 +58,9 @@ class BlockWrapper(BanditPlayer):
         self._set_units(1)
         self._block_start = 1
         self._draw_next, self._drawn, self._measured = True, False, False
+        # The price of the corrections inserted so far; the sum of those that wait for the end of the block, and their
+        # step, one number per arm. None if there are none.
+        self._corrections: checks.FloatArray | None = None
         shared.OWNERS[id(bandit)] = self
 
     @property
@@ -91,6 +100,11 @@ class BlockWrapper(BanditPlayer):
     def unheard(self) -> int:
         """The number of units whose report of the last round is missing or void; 0 if it was an update round."""
         return sum(window.unheard for window in self._windows)
+
+    @property
+    def corrections(self) -> float | None:
+        """What late corrections add to the base's regret so far, a number that may be negative; None without any."""
+        return None if self._corrections is None else float(self._corrections[0])
 
     def share(self, n_units: int) -> None:
         """Let `n_units` units share this player, which must be unplayed.
@@ -189,6 +203,8 @@ class BlockWrapper(BanditPlayer):
         if fed is not None:
             self.learn([self._arm], [fed], gap)
             self._draw_next = True
+            if self._corrections is not None:
+                self._insert()
         window.put(t, value, counts)
         # Also if the window is void: no later window contains rounds up to this one.
         window.begin(t + 1)
@@ -218,6 +234,8 @@ class BlockWrapper(BanditPlayer):
         whole = [(arm, loss) for arm, loss in zip(self._arms, fed, strict=True) if loss is not None]
         if whole:
             self.learn([arm for arm, _ in whole], [loss for _, loss in whole], gap)
+            if self._corrections is not None:
+                self._insert()
         for window, (value, counts) in zip(self._windows, told, strict=True):
             window.put(t, value, counts)
             if self._measured:
@@ -239,6 +257,49 @@ class BlockWrapper(BanditPlayer):
         value, counts = window.read(total)
         window.put(round, value, counts._replace(amended=counts.amended + 1))
 
+    def correct(
+        self, *, arm: int, probability: float, measured: int, was: float, now: float, unit: int = 0, units: int = 1
+    ) -> None:
+        """Correct the sum of the totals that were learned from at the end of a closed block.
+
+        arm, probability: the arm of the block, and the probability with which it was drawn. measured: how many totals
+        the sum has. was, now: the sum, as known before and after the correction. unit: whose block. units: the number
+        of units whose losses were fed at the end of the block.
+
+        The estimated loss of the arm changes by the change of the loss divided by the probability, at once if no block
+        is open, else at the end of the open block. So the estimates are unbiased again. What the late correction has
+        cost by then is the term "corrections" of the certificate (docs/theory/inserted_steps.md).
+        """
+        bandit: Any = self.bandit
+        if not isinstance(bandit, AdaptiveTsallis):
+            raise InvalidArgument(
+                f"bandit must be an AdaptiveTsallis for a correction after the end of a block, but got {bandit!r}"
+            )
+        window = self._windows[checks.integer("unit", unit, low=0, high=len(self._windows) - 1)]
+        arm = checks.integer("arm", arm, low=0, high=self.n_arms - 1)
+        probability = checks.real("probability", probability, above=0.0, high=1.0)
+        units = checks.integer("units", units, low=1, high=len(self._windows))
+        if not bandit.updates:
+            raise OutOfTurn("a block must have been closed to be corrected, but none has been")
+        change, counts = window.change(checks.integer("measured", measured, low=1), was, now)
+        if self._corrections is None:
+            self._corrections = np.zeros(2 + self.n_arms)
+        self._corrections[1] += change / units
+        self._corrections[2 + arm] += change / units / probability
+        window.counts = counts._replace(amended=counts.amended + 1)
+        if self._draw_next:
+            self._insert()
+
+    def _insert(self) -> None:
+        """Add the corrections that wait to the estimated losses, and their price to that of the earlier ones."""
+        bandit: Any = self.bandit
+        waiting: Any = self._corrections
+        if waiting[1:].any():
+            bandit.insert(waiting[2:])
+            # Summed in order of the arms, so that results do not depend on the machine.
+            waiting[0] += waiting[1] - sum((waiting[2:] * bandit.probabilities).tolist())
+            waiting[1:] = 0.0
+
     def certificate(self) -> certificates.Certificate:
         """Return the certificate of the expected regret so far; the base must be an AdaptiveTsallis."""
         return certificates.make(self, self.prices(), self.unit_counts)
@@ -254,7 +315,8 @@ class BlockWrapper(BanditPlayer):
         self._set_units(len(template._windows))
 
     def _saved(self) -> dict[str, Any]:
-        return super()._saved() | {
+        late = {} if self._corrections is None else {"corrections": self._corrections.tolist()}
+        return super()._saved() | late | {
             "coins": self.coins.state(),
             "arms": self._arms.copy(),
             "windows": [window.state() for window in self._windows],
@@ -274,6 +336,8 @@ class BlockWrapper(BanditPlayer):
                 "arms and windows must be lists, one entry per unit, "
                 f"but got {checks.shown(arms)} and {checks.shown(windows)}"
             )
+        if "corrections" in fields:
+            self._corrections = saved.numbers("corrections", fields["corrections"], 2 + self.n_arms)
         self._set_units(len(arms))
         self._arms = [checks.integer("arms", arm, low=0, high=self.n_arms - 1) for arm in arms]
         for window, kept in zip(self._windows, windows, strict=True):
@@ -362,7 +426,7 @@ class CompositeLossWrapper(BlockWrapper):
             return T * span.hi
         if isinstance(bandit, AdaptiveTsallis):
             # Its bound has only one form; it bounds the total movement of the distribution, not that of each update.
-            bound = theory.window_worst_case(bandit.n_arms, d, T, beta, bandit.first_rate, bandit.growth)
+            bound = self.worst_case(T)
         elif form == "sharp":
             bound = certificates.sharp_bound(bandit, d, beta, span.maximize, T)
         else:
@@ -374,8 +438,11 @@ class CompositeLossWrapper(BlockWrapper):
         bandit, beta = self.certified_base()
         if theory.most_updates(self.max_delay, horizon) == 0:
             return float(horizon)
-        sizes = self.n_arms, self.max_delay, horizon
-        return theory.window_worst_case(*sizes, beta, bandit.first_rate, bandit.growth)
+        d = self.max_delay
+        bound = theory.window_worst_case(self.n_arms, d, horizon, beta, bandit.first_rate, bandit.growth)
+        # The factor may be infinite.
+        factor = theory.sharp_terms(d, 2 * d + 1, beta).per_regret
+        return bound + factor * bandit.prior_price if bandit.prior_price else bound
 
     def prices(self) -> certificates.Prices:
         """Return the factors of the terms of a certificate (docs/theory/sharper.md)."""

@@ -1,0 +1,157 @@
+"""A prior of the default player, and corrections of closed blocks: units, engines, saved states, bad input."""
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+import aftereffect as ae
+
+PRIOR = ae.Prior([0.2, 0.6, 0.5], updates=4)
+
+
+def test_the_estimates_are_what_that_many_updates_would_have_added() -> None:
+    # An update feeds 1/β rounds on average, divided by C and by the range.
+    player = ae.default_player(3, max_delay=2, prior=PRIOR, seed=1)
+    beta, C = 1.0 / 3.0, ae.theory.stretch_scale(2, 1.0 / 3.0)
+    assert player.bandit.estimated_losses == pytest.approx(np.array([0.0, 0.4, 0.3]) * 4 / (beta * C))
+    # In other units, or as rewards, only the coins differ.
+    same = ae.default_player(3, max_delay=2, low=0.0, high=50.0, prior=ae.Prior([10.0, 30.0, 25.0], 4), seed=1)
+    assert same.probabilities == pytest.approx(player.probabilities)
+    rewards = ae.default_player(3, max_delay=0, direction="maximize", prior=PRIOR, seed=1)
+    assert rewards.bandit.estimated_losses == pytest.approx([1.6, 0.0, 0.4])
+    assert rewards.probabilities.argmax() == 1
+
+
+def test_nothing_known_is_the_player_without_a_prior() -> None:
+    plain = ae.default_player(3, max_delay=1, seed=5)
+    for prior in (ae.Prior([0.3, 0.3, 0.3], 7), ae.Prior([0.1, 0.2, 0.3], 0)):
+        player = ae.default_player(3, max_delay=1, prior=prior, seed=5)
+        assert player.probabilities == pytest.approx(plain.probabilities, rel=1e-12)
+        assert player.bandit.prior_price == pytest.approx(0.0, abs=1e-12)
+
+
+def test_the_bounds_include_the_price() -> None:
+    plain, player = (ae.default_player(3, max_delay=2, prior=prior, seed=1) for prior in (None, PRIOR))
+    bandit: Any = player.bandit
+    price = player.factor * bandit.prior_price
+    assert 0.0 < bandit.prior_price <= bandit.prior.max()
+    assert player.worst_case(50_000) == pytest.approx(plain.worst_case(50_000) + price)
+    assert player.regret_bound(50_000) == pytest.approx(plain.regret_bound(50_000) + price)
+    assert bandit.regret_bound(9) == pytest.approx(plain.bandit.regret_bound(9) + bandit.prior_price)
+    for each in (plain, player):
+        each.ask()
+        each.tell(0.5)
+    terms = player.certificate().terms
+    assert terms["prior"] == pytest.approx(price)
+    assert "prior" not in plain.certificate().terms
+    # It does not depend on the run, so it may be stopped by what it shows.
+    assert player.certificate().any_time == pytest.approx(plain.certificate().any_time + price)
+
+
+def test_the_engines_agree_bit_for_bit() -> None:
+    losses = ae.hard(n_arms=3, max_delay=2, horizon=400, seed=3)
+    player = ae.default_player(3, max_delay=2, prior=PRIOR, seed=1)
+    given: dict[str, Any] = {"runs": 2, "seed": 4, "trace": True}
+    runs: list[Any] = [ae.simulate(player, losses, engine=name, **given) for name in ("loop", "blocks", "rounds")]
+    for other in runs[1:]:
+        assert (other.updates == runs[0].updates).all()
+        for one, two in zip(runs[0].traces, other.traces, strict=True):
+            assert (one.arms == two.arms).all()
+            assert (one.starts == two.starts).all()
+            assert np.array_equal(one.fed_losses, two.fed_losses, equal_nan=True)
+    plain: Any = ae.simulate(ae.default_player(3, max_delay=2, seed=1), losses, engine="blocks", **given)
+    assert (plain.traces[0].arms[:20] != runs[1].traces[0].arms[:20]).any()
+
+
+def corrected_player() -> ae.CoinCleanWrapper:
+    player = ae.default_player(3, max_delay=0, prior=PRIOR, seed=2)
+    q = float(player.probabilities[player.ask()])
+    arm = player.tell(0.5).arm
+    player.correct(arm=arm, probability=q, measured=1, was=0.5, now=0.75)
+    return player
+
+
+def test_a_correction_between_two_blocks_takes_effect_at_once() -> None:
+    player, told = corrected_player(), ae.default_player(3, max_delay=0, prior=PRIOR, seed=2)
+    before = told.probabilities
+    arm = told.ask()
+    told.tell(0.5)
+    bandit: Any = told.bandit
+    step = np.zeros(3)
+    step[arm] = 0.25 / before[arm]
+    bandit.insert(step)
+    assert (player.probabilities == told.probabilities).all()
+    assert player.corrections == pytest.approx(0.25 * (1.0 - float(player.probabilities[arm] / before[arm])))
+
+
+@pytest.mark.parametrize("pending", [False, True])
+def test_saved_and_restored(pending: bool) -> None:
+    player = corrected_player()
+    if pending:
+        player.ask()
+        player.correct(arm=0, probability=0.5, measured=1, was=0.25, now=1.0)
+    twin = ae.restore(json.loads(json.dumps(player.state())))
+    for each in (player, twin):
+        for total in (0.25, 0.5, 1.0):
+            each.ask()
+            each.tell(total)
+    assert (player.probabilities == twin.probabilities).all()
+    assert player.state() == twin.state()
+    assert player.corrections == twin.corrections
+    assert repr(twin.bandit) == repr(player.bandit)
+    assert "prior=[" in repr(twin.bandit)
+    # Without a prior or a correction the state is as it always was.
+    plain = ae.default_player(3, max_delay=0, seed=2).state()
+    assert "corrections" not in plain
+    assert "prior" not in plain["inside"]["settings"]
+
+
+def test_corrections_are_clipped_or_refused_out_of_range() -> None:
+    for policy in ("raise", "void", "clip"):
+        player = ae.default_player(2, max_delay=0, out_of_range=policy, seed=2)
+        given: dict[str, Any] = {"arm": player.ask(), "probability": 0.5, "measured": 1, "was": 0.5}
+        player.tell(0.5)
+        before = player.state()
+        if policy == "clip":
+            player.correct(**given, now=7.0)
+            assert player.counts.out_of_range == 1
+        else:
+            with pytest.raises(ae.InvalidTotal, match=r"now must lie in \[0, 1\], the range of a sum of 1 totals"):
+                player.correct(**given, now=7.0)
+            assert player.state() == before
+
+
+@pytest.mark.parametrize(
+    ("prior", "rule"),
+    [
+        ((0.2, 0.3), r"prior must be a Prior\(means, updates\)"),
+        (ae.Prior([0.2], 1), r"prior.means must have shape \(2,\)"),
+        (ae.Prior([0.2, 1.5], 1), "prior.means must be at most 1"),
+        (ae.Prior([-0.2, 0.5], 1), "prior.means must be at least 0"),
+        (ae.Prior([0.2, float("nan")], 1), "prior.means must be finite"),
+        (ae.Prior([0.2, 0.3], -1), "prior.updates must be at least 0"),
+        (ae.Prior([0.2, 0.3], float("inf")), "prior.updates must be"),
+    ],
+)
+def test_bad_priors_are_refused(prior: Any, rule: str) -> None:
+    with pytest.raises(ae.InvalidArgument, match=rule):
+        ae.default_player(2, max_delay=1, prior=prior)
+
+
+def test_bad_corrections_are_refused() -> None:
+    player = ae.default_player(2, max_delay=0, seed=2)
+    good: dict[str, Any] = {"arm": 0, "probability": 0.5, "measured": 1, "was": 0.5, "now": 0.25}
+    with pytest.raises(ae.OutOfTurn, match="a block must have been closed"):
+        player.correct(**good)
+    player.ask()
+    player.tell(0.5)
+    before = player.state()
+    for name, value in (("arm", 2), ("probability", 0.0), ("measured", 0), ("now", None), ("unit", 1), ("units", 2)):
+        with pytest.raises(ae.AftereffectError, match=f"{name if name != 'now' else 'total'} must"):
+            player.correct(**{**good, name: value})
+    assert player.state() == before
+    paper = ae.CompositeLossWrapper.tuned(n_arms=2, max_delay=0, horizon=100, seed=1)
+    with pytest.raises(ae.InvalidArgument, match="bandit must be an AdaptiveTsallis for a correction"):
+        paper.correct(**good)
