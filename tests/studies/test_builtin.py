@@ -13,7 +13,8 @@ from aftereffect.studies.report import page as page_module
 from aftereffect.studies.report.sections import planned, write_report
 from aftereffect.studies.study import BUILTIN, Study, builtin_names
 
-NAMES = ["adaptive", "anonymity", "bounds", "campaigns", "hard", "rates", "rivals", "stability", "windows"]
+NAMES = ["adaptive", "anonymity", "bounds", "campaigns", "hard", "promotions", "rates", "rivals", "stability"]
+NAMES += ["windows"]
 
 
 def rounds(study: Study) -> int:

@@ -2,7 +2,7 @@
 
 The study's [report] table selects the sections:
 
-    figures = ["curves", "scaling", "bounds", "stability", "ratios", "price", "wrong_delay", "adaptive"]   in this order
+    figures = ["curves", "scaling", "bounds", "stability", "ratios", "price", "wrong_delay", "adaptive", "stores"]
     against = ["gap_factor", "max_delay", "player.max_delay"]       final regret against these settings
     reading = "..."                                                 an introduction for the reader
 
@@ -20,6 +20,7 @@ import polars as pl
 
 from aftereffect.core import checks
 from aftereffect.core.errors import InvalidArgument
+from aftereffect.studies import promotions
 from aftereffect.studies.cells import cell_id
 from aftereffect.studies.report import curves, default_player, frames, growth, price, ratios, theorems, wrong_delay
 from aftereffect.studies.report.page import Page, large
@@ -37,6 +38,7 @@ SECTIONS: Mapping[str, Section] = {
     "price": price.price,
     "wrong_delay": wrong_delay.wrong_delay,
     "adaptive": default_player.adaptive,
+    "stores": promotions.section,
 }
 DEFAULT = {"regret": ["curves", "ratios"], "stability": ["stability"]}
 MOST = 2_000_000
@@ -153,9 +155,10 @@ def _origin(page: Page, study: Study, rows: pl.DataFrame, times: pl.DataFrame) -
         shown = [(name, ", ".join(f"{k} {v}" for k, v in json.loads(text).items())) for name, text in pairs]
         facts.append((f"{kind}s", "; ".join(f"{name} ({settings})" if settings else name for name, settings in shown)))
     facts += [(name, ", ".join(sorted(set(times[name].to_list())))) for name in VERSIONS]
-    mine = rows.select(pl.any_horizontal(pl.col("instance", "player").str.contains(":")).any()).item()
+    paths = pl.col("instance", "player")
+    mine = pl.any_horizontal(paths.str.contains(":") & ~paths.str.starts_with("aftereffect."))
     command = f"aftereffect study run {shlex.quote(study.source or '')}{' --quick' * study.quick}"
-    command = f"PYTHONPATH=. {command}" if mine else command
+    command = f"PYTHONPATH=. {command}" if rows.select(mine.any()).item() else command
     facts.append(("made again by", command if study.source else "the program that defines the study"))
     page.facts(facts)
     page.text(
