@@ -24,11 +24,11 @@ from aftereffect.service.api.app import create_app
 
 DOCUMENT = create_app(None).openapi()
 MODELS = [
-    model for model in (*vars(messages).values(), settings.CarryOver, settings.ExperimentSettings)
+    model for model in (*vars(messages).values(), settings.CarryOver, settings.PilotPhase, settings.ExperimentSettings)
     if isinstance(model, type) and issubclass(model, BaseModel) and "json_schema_extra" in model.model_config
 ]
 BODIES = {"ask", "tell", "amend", "bulk_ask", "bulk_tell", "create", "plan", "create_token", "start", "pause", "resume",
-          "finish", "away", "back", "correct", "reports", "note", "remind"}
+          "finish", "away", "back", "correct", "reports", "note", "remind", "accept"}
 SOAK = bool(os.environ.get("AFTEREFFECT_SOAK"))
 EXAMPLES = 500 if SOAK else 6
 schema = schemathesis.openapi.from_dict(DOCUMENT)
@@ -112,10 +112,12 @@ def test_every_reply_is_as_described(call: Api):
     one = call.create(units=2).rpartition("/")[2]
     described = {operation.name: operation for operation in OPERATIONS if operation.reply is not None}
     others = {name: {} for name in sorted(described.keys() - BODIES_IN_ORDER - LAST.keys())}
-    others["remind"] = {"webhook": "sales"}
+    others |= {"remind": {"webhook": "sales"}, "accept": {"max_delay": 1}}
+    pilot = call.create(max_delay=None, pilot={"max_lag": 2}).rpartition("/")[2]
     for name, given in (BODIES_IN_ORDER | others | LAST).items():
         operation = described[name]
-        path = operation.path.replace("{id}", one).replace("{round}", "1").replace("{arm:path}", "email")
+        id = pilot if name == "accept" else one
+        path = operation.path.replace("{id}", id).replace("{round}", "1").replace("{arm:path}", "email")
         body = json.loads(json.dumps(given).replace("ID", one))
         path += f"?ids={one}" if name == "compare" else ""
         answer = call(operation.method, path, **({} if operation.method == "GET" else {"json": body}))
@@ -126,6 +128,7 @@ def test_every_reply_is_as_described(call: Api):
 
 @pytest.mark.parametrize("change", [
     {}, {"units": 3}, {"units": ["a"]}, {"max_delay": None, "carry_over": {"half_life": "2 days"}}, {"draft": True},
+    {"max_delay": None, "pilot": {"max_lag": "2 days"}}, {"pilot": {"max_lag": 2}}, {"max_delay": None, "pilot": {}},
     {"player": "paper", "horizon": 1000}, {"direction": "minimize"}, {"start_date": "2026-01-31"}, {"seed": None},
     {"arms": ["one"]}, {"arms": "a"}, {"max_delay": -1}, {"max_delay": "2"}, {"horizon": 0}, {"units": 0}, {"typo": 1},
     {"direction": "up"}, {"seed": -1}, {"seed": 2**64}, {"name": ""}, {"name": None}, {"low": "0"}, {"units": 1001},

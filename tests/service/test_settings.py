@@ -70,7 +70,7 @@ def test_null_stands_for_the_default() -> None:
         ({"max_delay": 10_001}, "max_delay must be at most 10000, but got 10001"),
         ({"max_delay": 2.0}, "max_delay must be an int, but got 2.0"),
         ({"max_delay": True}, "max_delay must be an int, but got True"),
-        ({"max_delay": None}, "max_delay or carry_over must be given, but both are missing"),
+        ({"max_delay": None}, "max_delay or carry_over or pilot must be given, but all are missing"),
         ({"carry_over": {"window": 7}}, "max_delay must be omitted if carry_over is given, but got 3"),
         ({"max_delay": None, "carry_over": 7}, "carry_over must be a mapping, but got 7"),
         ({"max_delay": None, "carry_over": {}}, "carry_over must have exactly one of window and half_life"),

@@ -29,8 +29,8 @@ __all__ = ["Client", "ProblemError"]
 
 LONGEST_WAIT = 10.0
 PATIENCE = 600.0
-"""Timeout in seconds for an export or a verification, whose time grows with the log."""
-SLOW = ("export", "verify", "verify_all")
+"""Timeout in seconds for exports, verifications and estimates, whose time grows with the log."""
+SLOW = ("export", "verify", "verify_all", "carryover", "accept")
 REQUESTS = {
     "create": "POST /v1/experiments",
     "correct": "POST /v1/experiments/{}/correct",
@@ -45,9 +45,10 @@ REQUESTS = {
     "tell": "PUT /v1/experiments/{}/rounds/{}",
     "amend": "POST /v1/experiments/{}/rounds/{}/amend",
     "reports": "POST /v1/experiments/{}/reports",
-    **{verb: f"POST /v1/experiments/{{}}/{verb}" for verb in ("start", "pause", "resume", "finish")},
+    **{verb: f"POST /v1/experiments/{{}}/{verb}" for verb in ("start", "accept", "pause", "resume", "finish")},
     **{verb: f"POST /v1/experiments/{{}}/arms/{{}}/{verb}" for verb in ("away", "back")},
     **{word: f"GET /v1/experiments/{{}}/{word}" for word in ("rounds", "events", "series", "export", "verify")},
+    "carryover": "GET /v1/experiments/{}/carryover",
     "verify_all": "GET /v1/verify",
     "bulk_ask": "POST /v1/bulk/ask",
     "bulk_tell": "POST /v1/bulk/tell",

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Self
 from aftereffect.core.checks import shown
 from aftereffect.service.errors import Refused, checked
 from aftereffect.service.experiment.commands import KINDS, Amend, Ask, Command, Note, Tell
+from aftereffect.service.experiment.experiment import PLAYED
+from aftereffect.service.messages import Accept as AcceptBody
 from aftereffect.service.messages import Amend as AmendBody
 from aftereffect.service.messages import AskItem, NewReminder, Reports, TellItem, is_id
 from aftereffect.service.messages import Note as NoteBody
@@ -58,7 +60,7 @@ class Local(Service):
                 if isinstance(command, Tell):
                     command = command._replace(ahead=body.get("ahead", True))
                 answer = {"experiment": id, **store.perform(where, command)}
-                if body.get("next") and answer["state"] == "running" and answer["open_round"] != path[1]:
+                if body.get("next") and answer["state"] in PLAYED and answer["open_round"] != path[1]:
                     answer["next"] = {"experiment": id, **store.perform(id, Ask())}
                 return answer
             case "note":
@@ -82,9 +84,11 @@ class Local(Service):
                 return store.create(body)
             case "correct":
                 return store.correct(id, body)
+            case "accept":
+                return store.accept(id, checked(AcceptBody, body).max_delay)
             case "experiments":
                 return store.experiments(**query)
-            case "experiment" | "rounds" | "events" | "series":
+            case "experiment" | "rounds" | "events" | "series" | "carryover":
                 return getattr(store, operation)(id, **query)
             case "export":
                 return b"".join(store.export(id, query["format"]))

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from aftereffect.core.checks import shown
 from aftereffect.core.errors import AftereffectError
 from aftereffect.service.errors import sentence
-from aftereffect.service.settings import LARGEST, Date, Duration, Name, Number, Text, unit_name
+from aftereffect.service.settings import LARGEST, MOST_DELAY, Date, Duration, Name, Number, Text, unit_name
 
 MOST_ITEMS = 1_000
 """The maximum number of items on a page of a list."""
@@ -23,7 +23,7 @@ MOST_COMPARED = 20
 MOST_BULK = 10_000
 """The maximum number of items in a bulk request."""
 
-State = Literal["draft", "running", "paused", "finished"]
+State = Literal["draft", "pilot", "piloted", "running", "paused", "finished"]
 STATES: tuple[str, ...] = get_args(State)
 Scope = Literal["read", "play", "admin"]
 SCOPES: tuple[str, ...] = get_args(Scope)
@@ -169,6 +169,14 @@ class Note(Request):
     unit: Unit = None
 
 
+class Accept(Request):
+    """The max_delay with which to play on after the pilot; null for the one proposed. The body may be omitted."""
+
+    model_config = example(max_delay=3)
+
+    max_delay: Annotated[int, Field(strict=True, ge=0, le=MOST_DELAY)] | None = None
+
+
 class NewReminder(Request):
     """The webhook to call, by its name in the server's configuration, so long after a round ended without a report."""
 
@@ -231,7 +239,8 @@ class Row(Reply):
 
     draw: the arm was drawn in this round. washin: effects of the previous arm may still arrive. measured: whether the
     total was learned from, None until the block has ended. fed: the loss passed to the learner, if this round ended a
-    block. substituted: the arm that was drawn is away, and this one is played in its place.
+    block. substituted: the arm that was drawn is away, and this one is played in its place. The rounds of a pilot have
+    block 0; washin: effects of actions before it, or in a pause, may still arrive.
     """
 
     model_config = example(**ROW)
@@ -323,6 +332,7 @@ class Summary(Reply):
     high: float
     max_delay: int
     carry_over: dict[str, int | float | str] | None
+    pilot: dict[str, int] | None = None
     horizon: int | None
     player: str
     seed: int
@@ -337,6 +347,7 @@ class Overview(Summary):
 
     tuning: dict[str, str]
     out_of_range: Literal["void", "clip"] = "void"
+    accepted: dict[str, Any] | None = None
     inherited: dict[str, str | int] | None = None
     open_round: int | None
     updates: int
@@ -380,6 +391,41 @@ class Series(Reply):
     experiment: str
     arms: list[str]
     odds: dict[str, Any]
+
+
+class Bands(Reply):
+    """An estimate for each lag, with a band that holds for all arms and lags at once; null where it is infinite."""
+
+    values: list[float | None]
+    lower: list[float | None]
+    upper: list[float | None]
+
+
+class EffectsByLag(Reply):
+    """How long effects last, as estimated from the rounds of a pilot, or else from the latest rounds.
+
+    reason: why nothing can be estimated; None if something can, and all that follows is None otherwise. source: "pilot"
+    or "rounds". totals: how many were used. unmeasured: the arms drawn too seldom to be compared. effects: of each arm
+    by lag, relative to the mean of the arms. arrived: up to each lag. shares: arrived over the whole effect. alike:
+    whether the effects of all arms fade alike. noise: the standard deviation of a total if the arms never change.
+    proposed: a max_delay with the prices of several. cost: what the pilot has cost compared with the best arm,
+    [estimate, low, high].
+    """
+
+    experiment: str
+    reason: str | None
+    source: Literal["pilot", "rounds"]
+    max_lag: int
+    totals: int | None = None
+    unmeasured: list[str] = []
+    effects: dict[str, Bands] | None = None
+    arrived: dict[str, Bands] | None = None
+    shares: dict[str, Bands] | None = None
+    alike: dict[str, Any] | None = None
+    noise: float | None = None
+    proposed: dict[str, Any] | None = None
+    cost: list[float] | None = None
+    sentences: list[str] = []
 
 
 class Verdict(Reply):

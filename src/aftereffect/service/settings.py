@@ -33,6 +33,10 @@ MOST_ARMS = MOST_UNITS = 1_000
 MOST_DELAY = 10_000
 MOST_CELLS = 100_000
 """Maximum of units × (max_delay + 1); the totals of the open block, a few times as many, are kept in memory."""
+MOST_NUMBERS = 1_500_000
+"""Maximum of totals × coefficients in an estimate of effects by lag, which takes some 300 bytes of memory for each."""
+MOST_COEFFICIENTS = 400
+"""Maximum of (arms - 1) × (max_lag + 1) in such an estimate."""
 LARGEST = 2**63 - 1
 WIDEST = 1e100
 """The largest range of effects: sums of squared totals must not overflow, because JSON has no infinity."""
@@ -206,6 +210,56 @@ def _chosen(half_life: float, n_arms: int, horizon: int | None, direction: str, 
     return choose_delay(half_life=half_life, **given).max_delay
 
 
+def _is_lag(value: Any) -> Any:
+    if isinstance(value, str):
+        days(value)
+    elif isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MOST_COEFFICIENTS:
+        raise ValueError(f"must be 1 to {MOST_COEFFICIENTS} rounds or words like '2 weeks', but got {shown(value)}")
+    return value
+
+
+class PilotPhase(Part):
+    """A pilot: rounds with random arms, from which the length of effects is estimated.
+
+    rounds: how many; by default twelve totals for each arm and lag. max_lag: effects that last longer are not looked
+    for; in rounds, or in words.
+    """
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"rounds": 300, "max_lag": "2 weeks"}]})
+
+    rounds: int | None = Field(None, strict=True, ge=1, le=MOST_CELLS)
+    max_lag: Annotated[
+        int | str,
+        BeforeValidator(
+            _is_lag, json_schema_input_type=Annotated[int, Field(ge=1, le=MOST_COEFFICIENTS)] | Annotated[str, Field()]
+        ),
+    ]
+
+    def in_rounds(self, round_length: float, n_arms: int, n_units: int) -> Self:
+        """Return the pilot with both fields as numbers of rounds, or raise ValueError if it is too short or too long.
+
+        >>> PilotPhase(max_lag="2 weeks").in_rounds(7.0, n_arms=3, n_units=1)
+        PilotPhase(rounds=110, max_lag=2)
+        """
+        D = self.max_lag
+        if isinstance(D, str):
+            D = math.ceil(days(D) / round_length - 1e-9)
+        effects = (n_arms - 1) * (D + 1)
+        if effects > MOST_COEFFICIENTS:
+            rule = f"must have (arms - 1) * (max_lag + 1) of at most {MOST_COEFFICIENTS}"
+            raise ValueError(f"{rule}, but got {n_arms - 1} * {D + 1}")
+        # With units, rounds are the independent observations: there must be more of them than effects.
+        fewest = D + 2 * effects + 20
+        rounds = self.rounds or max(fewest, D + math.ceil(12 * n_arms * (D + 1) / n_units))
+        if rounds < fewest:
+            what = f"{n_arms} arms at {D + 1} lags"
+            raise ValueError(f"must have at least {fewest} rounds to tell {what} apart, but got {rounds}")
+        if rounds * n_units * (effects + n_units + 1) > MOST_NUMBERS:
+            most = MOST_NUMBERS // (n_units * (effects + n_units + 1))
+            raise ValueError(f"must have at most {most} rounds with these arms, lags and units, but got {rounds}")
+        return type(self)(rounds=rounds, max_lag=D)
+
+
 class Tuning(Part):
     """For player "paper": another base, or the rates of the sharper bounds. The default player has no tuning."""
 
@@ -214,9 +268,10 @@ class Tuning(Part):
 
 
 class Design(BaseModel):
-    """The settings that determine the course of an experiment. Give either max_delay or carry_over.
+    """The settings that determine the course of an experiment. Give one of max_delay, carry_over and pilot.
 
-    arms, units: names. round_length: in days. max_delay: in rounds, computed from carry_over if that is given.
+    arms, units: names. round_length: in days. max_delay: in rounds, computed from carry_over if that is given; with a
+    pilot its max_lag, until a max_delay is accepted.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", json_schema_extra=nullable)
@@ -233,10 +288,11 @@ class Design(BaseModel):
     carry_over: CarryOver | None = None
     round_length: float = Field(1.0, description="In days, or in words.")
     horizon: int | None = Field(None, strict=True, ge=1, le=LARGEST, description="Rounds in total; open-ended if null.")
+    units: Units = ("1",)
+    pilot: PilotPhase | None = Field(None, description="Measure first how long effects last.")
     max_delay: int = Field(
         0, strict=True, ge=0, le=MOST_DELAY, description="d, in rounds.", json_schema_extra={"default": None}
     )
-    units: Units = ("1",)
     player: Literal["matched", "default", "paper"] = Field(
         "matched",
         description='"matched" unless you say otherwise; "paper" needs a horizon; "default" is that of experiments '
@@ -262,13 +318,25 @@ class Design(BaseModel):
             raise ValueError(f"must be the same in carry_over, but got {shown(value)} and {shown(inner)}")
         return days(next(length for length in (value, inner, 1.0) if length is not None))
 
+    @field_validator("pilot")
+    @classmethod
+    def _pilot_in_rounds(cls, value: PilotPhase | None, info: ValidationInfo) -> PilotPhase | None:
+        # If one of the others is invalid, that is what is reported.
+        if value is None or not {"arms", "round_length", "units"} <= info.data.keys():
+            return value
+        return value.in_rounds(info.data["round_length"], len(info.data["arms"]), len(info.data["units"]))
+
     @field_validator("max_delay", mode="before", json_schema_input_type=Annotated[int, Field(ge=0, le=MOST_DELAY)])
     @classmethod
     def _in_rounds(cls, value: Any, info: ValidationInfo) -> Any:
-        words = info.data.get("carry_over")
+        words, pilot = info.data.get("carry_over"), info.data.get("pilot")
+        if pilot is not None and (words is not None or value is not None):
+            raise ValueError(f"and carry_over must be omitted if pilot is given, but got {shown(words or value)}")
+        if pilot is not None:
+            return pilot.max_lag if isinstance(pilot.max_lag, int) else 0
         if words is None or "round_length" not in info.data:
             if value is None:
-                raise ValueError("or carry_over must be given, but both are missing")
+                raise ValueError("or carry_over or pilot must be given, but all are missing")
             return value
         if value is not None:
             raise ValueError(f"must be omitted if carry_over is given, but got {shown(value)}")
@@ -291,6 +359,11 @@ class Design(BaseModel):
             raise ValueError(f"units times (max_delay + 1) must be at most {MOST_CELLS}, but got {cells}")
         if self.player == "paper" and self.horizon is None:
             raise ValueError("horizon must be given for player 'paper', whose rates depend on it, but got None")
+        if self.pilot is not None and self.player != "matched":
+            raise ValueError(f"player must be 'matched' after a pilot, but got {self.player!r}")
+        if self.pilot is not None and self.horizon is not None and self.horizon <= (self.pilot.rounds or 0):
+            rule = f"horizon must be more than the {self.pilot.rounds} rounds of the pilot"
+            raise ValueError(f"{rule}, but got {self.horizon}")
         if self.player != "paper" and self.tuning != Tuning():
             given = shown(self.tuning.given())
             raise ValueError(f"tuning must be empty for player {self.player!r}, but got {given}")
@@ -340,12 +413,12 @@ class ExperimentSettings(Design):
     @classmethod
     def from_json(cls, fields: Any) -> Self:
         """Return the settings that `to_json` wrote, with the max_delay stored; raise Corrupt for anything else."""
-        words = fields.get("carry_over") if isinstance(fields, Mapping) else None
+        kinds: dict[str, type[Part]] = {"carry_over": CarryOver, "pilot": PilotPhase}
+        given = fields if isinstance(fields, Mapping) else {}
+        words = {name: kind for name, kind in kinds.items() if given.get(name) is not None}
         try:
-            if words is None:
-                return checked(cls, fields, "settings")
-            found = checked(cls, {**fields, "carry_over": None}, "settings")
-            return found.model_copy(update={"carry_over": checked(CarryOver, words, "carry_over")})
+            found = checked(cls, {**fields, **dict.fromkeys(words)} if words else fields, "settings")
+            return found.model_copy(update={name: checked(kind, fields[name], name) for name, kind in words.items()})
         except Refused as error:
             raise Corrupt(f"stored settings must be valid, but {error}") from None
 
@@ -374,9 +447,12 @@ def corrected(known: Mapping[str, Any], changes: Mapping[str, Any]) -> Experimen
     """
     changes = {name: value for name, value in changes.items() if value is not None}
     replaced = {"draft"}
-    if {"max_delay", "carry_over"} & changes.keys():
-        replaced |= {"max_delay", "carry_over"}
-    elif known.get("carry_over") is not None:
+    if {"max_delay", "carry_over", "pilot"} & changes.keys():
+        replaced |= {"max_delay", "carry_over", "pilot"}
+    elif known.get("accepted") is not None:
+        # The pilot is over; its rounds are inherited like others.
+        replaced.add("pilot")
+    elif known.get("carry_over") is not None or known.get("pilot") is not None:
         replaced.add("max_delay")
     kept = {name: known[name] for name in ExperimentSettings.model_fields if name in known and name not in replaced}
     if "round_length" in changes and kept.get("carry_over"):

@@ -67,7 +67,7 @@ def number(name: str, text: str, decimal: str | None = None) -> float:
     return found
 
 
-def read(text: str) -> tuple[list[dict[str, str]], str]:
+def read(text: str, most: int = MOST_ITEMS) -> tuple[list[dict[str, str]], str]:
     """Return the rows of a CSV file (the cells of the known columns, by name) and the mark that separates its cells.
 
     The first line may have the names of columns: total, and round or date, unit, arm; others are ignored. Cells are
@@ -111,8 +111,8 @@ def read(text: str) -> tuple[list[dict[str, str]], str]:
     # A list of days to come may have been written already.
     while rows and not rows[-1].get("total"):
         rows.pop()
-    if not rows or len(rows) > MOST_ITEMS:
-        raise Refused("invalid", f"the file must have 1 to {MOST_ITEMS:,} totals, but has {len(rows):,}")
+    if not rows or len(rows) > most:
+        raise Refused("invalid", f"the file must have 1 to {most:,} totals, but has {len(rows):,}")
     return rows, mark
 
 
@@ -120,8 +120,8 @@ def reports(given: messages.Reports) -> Reports:
     """Return the command for several reports, given as items or as the text of a CSV file."""
     if (given.items is None) == (given.csv is None):
         raise Refused("invalid", "exactly one of items and csv must be given, but got both or none")
-    items = list(_items(given.csv)) if given.csv is not None else given.items or ()
-    found = [Reported(item.total, item.round, item.date, item.unit, item.arm) for item in items]
+    reported = list(items(given.csv)) if given.csv is not None else given.items or ()
+    found = [Reported(item.total, item.round, item.date, item.unit, item.arm) for item in reported]
     return Reports(found, given.ahead, given.next)
 
 
@@ -133,8 +133,9 @@ def numbered(given: Reports, first: int) -> Reports:
     return given._replace(items=[item._replace(round=next(rounds[item.unit])) for item in given.items])
 
 
-def _items(text: str) -> Iterator[messages.ReportItem]:
-    rows, separator = read(text)
+def items(text: str, most: int = MOST_ITEMS) -> Iterator[messages.ReportItem]:
+    """Yield the reports of a CSV file, of which there may be so many."""
+    rows, separator = read(text, most)
     marks = {mark for mark in (decimal_of(row.get("total", "")) for row in rows) if mark}
     if len(marks) > 1:
         raise Refused("invalid", "the file must use one decimal separator, but has numbers with a point and a comma")

@@ -28,6 +28,7 @@ from aftereffect.service.dashboard.views import page
 from aftereffect.service.errors import CODES, Refused
 from aftereffect.service.experiment import commands
 from aftereffect.service.experiment.commands import Command
+from aftereffect.service.experiment.experiment import PLAYED
 from aftereffect.service.experiment.plan import planned
 from aftereffect.service.settings import LARGEST, ExperimentSettings, PlanQuestion, days
 from aftereffect.service.store.store import Store
@@ -104,6 +105,7 @@ Limit = Annotated[int, _number(100), Query(ge=1, le=messages.MOST_ITEMS, descrip
 AskBody = Annotated[messages.Ask, Depends(JsonBody(messages.Ask, optional=True))]
 TellBody = Annotated[messages.Tell, Depends(JsonBody(messages.Tell))]
 ReportsBody = Annotated[messages.Reports, Depends(JsonBody(messages.Reports))]
+AcceptBody = Annotated[messages.Accept, Depends(JsonBody(messages.Accept, optional=True))]
 AmendBody = Annotated[messages.Amend, Depends(JsonBody(messages.Amend))]
 NoteBody = Annotated[messages.Note, Depends(JsonBody(messages.Note))]
 ReminderBody = Annotated[messages.NewReminder, Depends(JsonBody(messages.NewReminder))]
@@ -137,7 +139,7 @@ async def ask(store: PlayStore, id: ExperimentId, body: AskBody) -> Response:
 async def tell(store: PlayStore, id: ExperimentId, round: RoundNumber, body: TellBody) -> Response:
     """Report the total of a round, or that it is missing."""
     told = {"experiment": id, **await store.aperform(id, commands.Tell(round, body.total, body.unit, body.ahead))}
-    if body.next and told["state"] == "running" and told["open_round"] != round:
+    if body.next and told["state"] in PLAYED and told["open_round"] != round:
         told["next"] = {"experiment": id, **await store.aperform(id, commands.Ask())}
     return reply(told)
 
@@ -236,6 +238,12 @@ async def series(store: ReadStore, pools: Pools, id: ExperimentId, last: Last = 
     return reply(await pools.reads.run(store.series, id, last=last))
 
 
+@read.get("/v1/experiments/{id}/carryover", response_model=messages.EffectsByLag)
+async def carryover(store: ReadStore, pools: Pools, id: ExperimentId) -> Response:
+    """Return how long effects last, estimated from the rounds of the pilot or else from the latest rounds."""
+    return reply(await pools.long_reads.run(store.carryover, id))
+
+
 @read.get(
     "/v1/experiments/{id}/export",
     response_class=Response,
@@ -281,6 +289,12 @@ async def _changed(store: Store, pools: ThreadPools, id: str, command: Command) 
 async def start(store: AdminStore, pools: Pools, id: ExperimentId, body: NoBody) -> Response:
     """Start a draft."""
     return await _changed(store, pools, id, commands.Start())
+
+
+@admin.post("/v1/experiments/{id}/accept", response_model=messages.Overview)
+async def accept(store: AdminStore, pools: Pools, id: ExperimentId, body: AcceptBody) -> Response:
+    """End the pilot and play on with a max_delay: this one or, if none is given, the one proposed."""
+    return reply(await pools.long_reads.run(store.accept, id, body.max_delay))
 
 
 @admin.post("/v1/experiments/{id}/pause", response_model=messages.Overview)

@@ -2,6 +2,7 @@
 
 experiments   plan, init, ask, tell, upload, amend, note, status, remind, start, pause, resume, finish, away, back,
               correct
+lags          pilot, carryover, accept
 records       export, verify, backup, restore-backup       server   serve, token create | list | revoke
 arguments     the arguments and options they share         output   printed answers, and exit statuses
 """
@@ -10,7 +11,7 @@ from collections.abc import Callable
 
 import typer
 
-from aftereffect.service.cli import experiments, records, server
+from aftereffect.service.cli import experiments, lags, records, server
 
 __all__ = ["mount"]
 
@@ -22,6 +23,7 @@ VERBS: dict[str, tuple[Callable[..., None], ...]] = {
         *(experiments.start, experiments.pause, experiments.resume, experiments.finish),
         *(experiments.away, experiments.back, experiments.correct),
     ),
+    "How long effects last": (lags.pilot, lags.carryover, lags.accept),
     "Records": (records.export, records.verify, records.backup, records.restore_backup),
     "Server": (server.serve,),
 }

@@ -51,6 +51,14 @@ HalfLife = Annotated[
     ),
 ]
 MaxDelay = Annotated[int | None, typer.Option(help="d: how many rounds after its own an effect can still arrive.")]
+Pilot = Annotated[
+    str | None,
+    typer.Option(
+        help="Measure first how long effects last, up to this lag: a number of rounds, or \"2 weeks\". A pilot with "
+        "random arms; then `aftereffect accept` ends it."
+    ),
+]
+PilotRounds = Annotated[int | None, typer.Option(help="The rounds of the pilot; by default chosen from arms and lag.")]
 RoundLength = Annotated[str | None, typer.Option(help='How long a round is: "1 day", "1 week"; by default a day.')]
 Direction = Annotated[str, typer.Option(help="maximize or minimize.")]
 OutOfRange = Annotated[
@@ -168,10 +176,17 @@ def unit_list(text: str) -> int | list[str]:
 
 
 def carry_over(
-    window: str | None, half_life: str | None, max_delay: int | None, round_length: str | None
+    window: str | None,
+    half_life: str | None,
+    max_delay: int | None,
+    round_length: str | None,
+    pilot: str | None = None,
+    pilot_rounds: int | None = None,
 ) -> dict[str, Any]:
-    """Return the carry-over part of the settings; exactly one of the three must be given."""
-    given = {"--window": window, "--half-life": half_life, "--max-delay": max_delay}
+    """Return the carry-over part of the settings; exactly one of window, half_life, max_delay, pilot must be given."""
+    given = {"--window": window, "--half-life": half_life, "--max-delay": max_delay, "--pilot": pilot}
+    if pilot is None and pilot_rounds is not None:
+        raise InvalidArgument(f"--pilot-rounds must come with --pilot, but got {pilot_rounds} alone")
     named = [name for name, value in given.items() if value is not None]
     if len(named) != 1:
         how = "none" if not named else " and ".join(named)
@@ -179,5 +194,8 @@ def carry_over(
     length = {} if round_length is None else {"round_length": duration(round_length)}
     if max_delay is not None:
         return {"max_delay": max_delay, **length}
+    if pilot is not None:
+        lag = int(pilot) if pilot.strip().isdigit() else pilot
+        return {"pilot": {"max_lag": lag} | ({} if pilot_rounds is None else {"rounds": pilot_rounds}), **length}
     key, text = ("window", window) if window is not None else ("half_life", half_life)
     return {"carry_over": {key: duration(str(text)), **length}}

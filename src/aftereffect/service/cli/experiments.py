@@ -16,6 +16,8 @@ def plan(
     window: args.Window = None,
     half_life: args.HalfLife = None,
     max_delay: args.MaxDelay = None,
+    pilot: args.Pilot = None,
+    pilot_rounds: args.PilotRounds = None,
     round_length: args.RoundLength = None,
     units: Annotated[int, typer.Option(help="The number of units that play in parallel.")] = 1,
     horizon: args.Horizon = None,
@@ -27,7 +29,7 @@ def plan(
     with exit_on_error(form):
         from aftereffect.service.experiment.plan import planned
 
-        carried = args.carry_over(window, half_life, max_delay, round_length)
+        carried = args.carry_over(window, half_life, max_delay, round_length, pilot, pilot_rounds)
         asked = {"n_arms": arms, "units": units, "horizon": horizon, "direction": direction, "player": player}
         found = planned({**asked, **carried})
         show(form, found, found["sentences"])
@@ -42,6 +44,8 @@ def init(
     window: args.Window = None,
     half_life: args.HalfLife = None,
     max_delay: args.MaxDelay = None,
+    pilot: args.Pilot = None,
+    pilot_rounds: args.PilotRounds = None,
     round_length: args.RoundLength = None,
     units: Annotated[str | None, typer.Option(help="The number of units, or their names separated by commas.")] = None,
     horizon: args.Horizon = None,
@@ -58,7 +62,7 @@ def init(
         from aftereffect.service.settings import checked_settings
 
         settings = {
-            **args.carry_over(window, half_life, max_delay, round_length),
+            **args.carry_over(window, half_life, max_delay, round_length, pilot, pilot_rounds),
             **{"name": name, "arms": arm, "low": low, "high": high, "direction": direction, "player": player},
             **{"horizon": horizon, "seed": seed, "start_date": start_date, "draft": draft},
             **{"units": None if units is None else args.unit_list(units), "out_of_range": out_of_range},

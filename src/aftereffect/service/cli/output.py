@@ -14,7 +14,7 @@ import logging
 import os
 import shlex
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from typing import Any
@@ -44,6 +44,8 @@ PATHS = {errno.ENOENT: "not_found"} | dict.fromkeys(
     (errno.EACCES, errno.EPERM, errno.EISDIR, errno.ENOTDIR, errno.EROFS, errno.ENAMETOOLONG), "invalid"
 )
 WRITER = "aftereffect.service.store.writer"
+WORDS = {"draft": "a draft", "pilot": "in its pilot", "piloted": "at the end of its pilot"}
+"""States that are not said by their own word."""
 
 
 class Format(StrEnum):
@@ -167,7 +169,7 @@ def created(view: Overview) -> list[str]:
     """Return the lines for a new experiment: id, plan and the next command."""
     draft = view.state == "draft"
     return [
-        f"Experiment {view.name!r} is {'a draft' if draft else view.state}. Its id: {view.id}",
+        f"Experiment {view.name!r} is {WORDS.get(view.state, view.state)}. Its id: {view.id}",
         *(f"  {sentence}" for sentence in view.plan.sentences),
         f"Next: {command('start' if draft else 'ask', view.name)}",
     ]
@@ -204,6 +206,9 @@ def report(found: Report, experiment: str | None = None, unit: str | None = None
         return [*lines, *turn(found.next, experiment)]
     if found.state == "finished":
         return [*lines, f"The experiment is finished. Next: {command('status', experiment)}"]
+    if found.state == "piloted":
+        then = f"{command('carryover', experiment)}, then {command('accept', experiment)}"
+        return [*lines, f"The pilot is over. Next: {then}"]
     waiting = f"Round {found.open_round} is still open. " if found.open_round is not None else ""
     return [*lines, f"{waiting}Next: {command('ask', experiment)}"]
 
@@ -221,7 +226,7 @@ def reports(found: ManyReports, experiment: str | None = None) -> list[str]:
 
 def changed(view: Overview) -> list[str]:
     """Return the lines for a change of state."""
-    return [f"Experiment {view.name!r} is {view.state}.", *_winner(view)]
+    return [f"Experiment {view.name!r} is {WORDS.get(view.state, view.state)}.", *_winner(view)]
 
 
 def _winner(view: Overview) -> list[str]:
@@ -243,6 +248,30 @@ def status(view: Overview) -> list[str]:
         f"Guarantee: {view.guarantee.get('sentence', view.guarantee['words'])}",
         *_winner(view),
     ]
+
+
+def carryover(found: Mapping[str, Any]) -> list[str]:
+    """Return the lines of `carryover`: what has arrived by each lag, with its band, and the proposed max_delay."""
+    if found["reason"] is not None:
+        return [found["reason"]]
+    arms, lags = list(found["arrived"]), range(found["max_lag"] + 1)
+
+    def cell(bands: Mapping[str, Any], lag: int) -> str:
+        numbers = [bands[name][lag] for name in ("values", "lower", "upper")]
+        value, low, high = ("?" if each is None else f"{each:+.3g}" for each in numbers)
+        return f"{value} ({low} to {high})"
+
+    rows = [[str(lag), *(cell(found["arrived"][arm], lag) for arm in arms)] for lag in lags]
+    return [
+        f"Effect arrived by each lag, relative to the mean of the arms, from {found['totals']:,} totals (95% bands):",
+        *columns(["lag", *arms], rows),
+        *found["sentences"],
+    ]
+
+
+def accepted(view: Overview) -> list[str]:
+    """Return the lines for a pilot that was ended."""
+    return [f"Experiment {view.name!r} plays on with max_delay {view.max_delay}.", str(view.guarantee["sentence"])]
 
 
 def comparison(found: Sequence[Comparison]) -> list[str]:

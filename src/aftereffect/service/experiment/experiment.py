@@ -4,10 +4,15 @@
                         │  ──Pause──►      │           The experiment is finished at the horizon or by Finish.
                         └──────Finish──────┴──► finished
 
+    draft ──Start──► pilot ──last round──► piloted ──Accept──► running        if the settings have a pilot
+
 While paused, no round opens; an open round stays open, and reports and corrections are still accepted. After a resume,
 the next max_delay rounds are warm-up, and so is a round left open over the pause if max_delay > 0. Finish closes an
 open round, with units that have no report as missing. Corrections are accepted in every state while the block of the
 round is open. Repeating a command that has already taken effect changes nothing.
+
+In a pilot, arms come from a random schedule, and the learner hears nothing. Accept may end it before its last round.
+All its rounds can be corrected until then. A pilot can be paused, too.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,6 +23,7 @@ from aftereffect.core.errors import AftereffectError
 from aftereffect.service.errors import Corrupt, Refused
 from aftereffect.service.experiment import commands
 from aftereffect.service.experiment.commands import (
+    Accept,
     Amend,
     Ask,
     Away,
@@ -49,8 +55,11 @@ from aftereffect.service.experiment.state import State, fingerprint
 from aftereffect.service.experiment.view import view
 from aftereffect.service.settings import ExperimentSettings, checked_settings
 
+PLAYED = ("pilot", "running")
+"""The phases in which rounds can be opened."""
 NOT_RUNNING = {
     "draft": "it is a draft: start it first",
+    "piloted": "its pilot is over: accept a max_delay first",
     "paused": "it is paused: resume it first",
     "finished": "it is finished: no more rounds can be opened",
 }
@@ -77,14 +86,14 @@ class Experiment:
     """
 
     def __init__(self, settings: ExperimentSettings, state: State | None = None) -> None:
-        self.settings = settings
         self._now = State(settings) if state is None else state
+        self.settings = self._now.settings
         self._units = {name: u for u, name in enumerate(settings.units)}
         self._arms = {name: i for i, name in enumerate(settings.arms)}
 
     @property
     def phase(self) -> str:
-        """One of draft, running, paused, finished."""
+        """One of draft, pilot, piloted, running, paused, finished."""
         return self._now.phase
 
     @property
@@ -132,6 +141,8 @@ class Experiment:
                 return self._amend(command, at, recalled)
             case Start():
                 return self._start(at)
+            case Accept():
+                return self._accept(command, at)
             case Pause():
                 return self._pause(at)
             case Resume():
@@ -187,7 +198,7 @@ class Experiment:
             except Refused as refusal:
                 raise Refused(refusal.code, f"report {place}: {refusal.detail}", **refusal.extra, place=place) from None
         # The same reports again get the same answer, with the round that is open by now.
-        if reports.next and self.phase == "running" and (self._now.open is None or self.last > number):
+        if reports.next and self.phase in PLAYED and (self._now.open is None or self.last > number):
             yield self._ask(Ask(), at)
 
     def _number(self, item: Reported, u: int) -> int:
@@ -217,7 +228,7 @@ class Experiment:
     def _ask(self, command: Ask, at: str) -> Done:
         """Answer with the arm of a unit; by default with that of the first unit without a report, and with all arms."""
         now = self._now
-        if now.phase != "running":
+        if now.phase not in PLAYED:
             reason = NOT_RUNNING[now.phase]
             raise Refused("wrong_state", f"the experiment must be running to ask, but {reason}", state=now.phase)
         named = None if command.unit is None else self._unit(command.unit)
@@ -231,7 +242,7 @@ class Experiment:
         body: dict[str, Any] = {"arms": list(played.arms), "block": played.block}
         if played.arms is not played.drawn:
             body["drawn"] = list(played.drawn)
-        if played.number == played.block_start:
+        if played.number == played.block_start and played.block:
             body["probabilities"] = fingerprint(now.probabilities)
         rows = played.rows(self.settings)
         event = {"kind": "ask", "round": played.number, "unit": command.unit, "body": body, "at": at}
@@ -311,28 +322,50 @@ class Experiment:
         return answer
 
     def _start(self, at: str) -> Done:
-        if self.phase == "running":
+        if self.phase == self._now.playing:
             return self._change()
         self._require("start it", "draft")
-        self._now.phase, self._now.started_at = "running", at
+        self._now.phase, self._now.started_at = self._now.playing, at
         return self._change("start", at)
+
+    def _accept(self, command: Accept, at: str) -> Done:
+        """End the pilot, and play on with the max_delay accepted."""
+        now, d = self._now, command.max_delay
+        if now.accepted is not None and now.accepted["max_delay"] == d:
+            return self._change()
+        if now.accepted is not None:
+            known = now.accepted["max_delay"]
+            raise Refused("conflict", f"max_delay must be {known}, which was accepted before, but got {d}")
+        if self.settings.pilot is None:
+            raise Refused("wrong_state", "the experiment must have a pilot to accept a max_delay, but it has none")
+        self._require("accept a max_delay", "pilot", "piloted")
+        if not 0 <= d <= self.settings.max_delay:
+            rule = f"max_delay must be 0 to {self.settings.max_delay}, the longest lag of the pilot"
+            raise Refused("invalid", f"{rule}, but got {d}")
+        if now.open is not None:
+            rule = "no round must be open to accept a max_delay"
+            raise Refused("conflict", f"{rule}, but round {now.last} is: report it", round=now.last)
+        now.accept(*command)
+        self.settings = now.settings
+        body = {**command._asdict(), "last": now.last, "probabilities": fingerprint(now.probabilities)}
+        return self._change("accept", at, body)
 
     def _pause(self, at: str) -> Done:
         """Open no more rounds; an open round still accepts reports."""
         if self.phase == "paused":
             return self._change()
-        self._require("pause it", "running")
+        self._require("pause it", *PLAYED)
         self._now.phase, self._now.paused_at = "paused", at
         return self._change("pause", at, {"last": self.last})
 
     def _resume(self, at: str) -> Done:
         """Resume. Effects of actions during the pause arrive for d rounds; these are recorded but not learned from."""
-        if self.phase == "running":
+        if self.phase == self._now.playing:
             return self._change()
         self._require("resume it", "paused")
         now, d = self._now, self.settings.max_delay
         now.shift += days_between(now.paused_at or at, at)
-        now.phase, now.paused_at = "running", None
+        now.phase, now.paused_at = now.playing, None
         rows: list[Row] = []
         if d > 0:
             now.warm_until = now.last + d
@@ -349,6 +382,9 @@ class Experiment:
             raise Refused("not_found", f"arm must be one of {shown(list(self._arms))}, but got {shown(name)}")
         if (self._arms[name] in now.away) == away:
             return self._change()
+        if now.piloting:
+            rule = "every arm must be available in a pilot, or it must be paused"
+            raise Refused("wrong_state", f"{rule}, but {shown(name)} is to be away", state=self.phase)
         self._require("change its arms", "draft", "running", "paused")
         if away and len(now.away) + 1 == len(self._arms):
             raise Refused("conflict", f"at least one arm must be available, but {name!r} is the last one")
@@ -361,6 +397,7 @@ class Experiment:
         if self.phase == "finished":
             return self._change()
         now, played = self._now, self._now.open
+        now.phase, now.finished_at = "finished", at
         body: dict[str, Any] = {"last": now.last}
         rows: dict[tuple[int, str], Row] = {}
         if played is not None:
@@ -371,7 +408,6 @@ class Experiment:
             body |= outcome
             changed += [played.row(self.settings, u) for u in units]
             rows = {(row["round"], row["unit"]): row for row in changed}
-        now.phase, now.finished_at = "finished", at
         return self._change("finish", at, body, list(rows.values()))
 
     def _note(self, command: Note, at: str, recalled: Mapping[str, Any] | None) -> Done:
@@ -444,7 +480,7 @@ class Experiment:
 
     def _require(self, verb: str, *phases: str) -> None:
         if self.phase not in phases:
-            wanted = " or ".join(phases)
+            wanted = " or ".join(each for each in phases if self.settings.pilot or each != "pilot")
             detail = f"the experiment must be {wanted} to {verb}, but it is {self.phase}"
             raise Refused("wrong_state", detail, state=self.phase)
 

@@ -20,10 +20,12 @@ def guarantee(state: State) -> dict[str, Any]:
 
     sentence: the guarantee in plain words. words: the paragraphs as one string.
     trivial: the largest possible regret. informative_from: the round from which the worst case stays below it.
-    certificate: None before the first round has closed, and for the player "paper".
+    certificate: None before the first round has closed, and for the player "paper". All of these are about the rounds
+    after the pilot. pilot: what the pilot costs, None if there is none.
     """
     panel, void = state.panel, state.arm_was_away or state.inherited is not None
-    rounds = state.settings.horizon or max(panel.rounds_played, 1)
+    before = state.pilot_rounds
+    rounds = max(panel.rounds_played, 1) if state.settings.horizon is None else state.settings.horizon - before
     trivial, value, so_far = learner.trivial(panel, rounds), math.inf, None
     try:
         late = learner.late_price(state.settings)
@@ -41,6 +43,11 @@ def guarantee(state: State) -> dict[str, Any]:
                     worst_case=so_far.worst_case + extra, worst_case_from=state.plan.informative_from
                 )
         paragraphs = [_worst_case(state, value, trivial), *_so_far(so_far, void), _terms(state, so_far is not None)]
+    sentence = _plainly(state, min(value, trivial), so_far, void, informative=value < trivial)
+    pilot = _pilot(state) if before else None
+    if pilot is not None:
+        paragraphs.insert(0, pilot["words"])
+        sentence = pilot["words"] if state.piloting else f"{sentence} {pilot['words']}"
     return {
         "value": _finite(value),
         "per_round": _finite(value / (rounds * state.n_units)),
@@ -50,10 +57,33 @@ def guarantee(state: State) -> dict[str, Any]:
         "informative": value < trivial and not void,
         "void": void,
         "certificate": None if so_far is None else _plain(so_far, void),
-        "sentence": _plainly(state, min(value, trivial), so_far, void, informative=value < trivial),
+        "pilot": pilot,
+        "sentence": sentence,
         "words": " ".join(paragraphs),
         "paragraphs": paragraphs,
     }
+
+
+def _pilot(state: State) -> dict[str, Any]:
+    """Return what the pilot costs: at most, on average over its schedule, and as estimated when it ended."""
+    rounds, M, K = state.pilot_rounds, state.n_units, len(state.settings.arms)
+    most = learner.trivial(state.panel, rounds)
+    mean, cost = (1.0 - 1.0 / K) * most, None if state.accepted is None else state.accepted["cost"]
+    over = f"The pilot of {counted(rounds, 'round')}{'' if M == 1 else f' in {M} units'}"
+    if cost is None:
+        words = f"{over} plays every arm equally often. It loses at most {amount(most)} compared with the best arm, "
+        words += f"and at most {amount(mean)} on average over its random schedule."
+    else:
+        about, low, high = (amount(float(f"{each:.3g}")) for each in cost)
+        words = f"{over} has cost about {about} compared with the best arm (95% band: {low} to {high})."
+    words += " The guarantee begins after it."
+    if state.piloting:
+        words += f" Its figures are for effects of {state.settings.max_delay} rounds, until a max_delay is accepted."
+    price = 0.0 if state.piloting else learner.prior_price(state.panel)
+    if price:
+        words += f" To begin with what the pilot has shown adds at most {amount(float(f'{price:.3g}'))} to it."
+    found = {"rounds": rounds, "most": _finite(most), "mean": _finite(mean), "cost": cost, "prior": _finite(price)}
+    return {**found, "words": words}
 
 
 def _not_covered(state: State) -> int:
@@ -64,17 +94,18 @@ def _not_covered(state: State) -> int:
 
 def _plainly(state: State, most: float, so_far: Certificate | None, void: bool, *, informative: bool) -> str:
     """Return the guarantee in plain words. most: the smaller one of the worst case and the largest possible loss."""
-    outside, counts = _not_covered(state), state.counts
+    outside = _not_covered(state)
     if void or outside:
         why = "an arm has been away" if state.arm_was_away else "rounds were inherited from another experiment"
         if not void:
             why = f"totals were out of range ({outside:,}), which shows that low, high or max_delay is wrong"
         return f"There is no guarantee, because {why}."
     played, horizon, since = state.panel.rounds_played, state.settings.horizon, state.plan.informative_from
-    past = f"over the {counted(played, 'round')} so far"
-    over, lines = past if horizon is None else f"over {counted(horizon, 'round')}", []
+    after = " after the pilot" if state.pilot_rounds else ""
+    past = f"over the {counted(played, 'round')} so far{after and ' since the pilot'}"
+    over, lines = past if horizon is None else f"over {counted(horizon - state.pilot_rounds, 'round')}{after}", []
     proved = "" if so_far is None else amount(min(so_far.value, so_far.trivial))
-    complete = not counts["missing"] + counts["void"] + counts["withheld"]
+    complete = not state.gaps
     if played and so_far is not None and not complete:
         # Only the certificate takes gaps into account.
         lines = [f"Whatever happens, {past} you lose at most {proved} compared with the best arm, on average."]
@@ -112,13 +143,14 @@ def _worst_case(state: State, value: float, trivial: float) -> str:
         when = "is never informative" if since is None else f"is informative from round {since:,} on"
         lines = [f"Before anything is played: the worst case against {whom} {when}."]
     else:
-        over = f"{counted(played, 'round')} so far" if horizon is None else counted(horizon, "round")
+        rounds = played if horizon is None else horizon - state.pilot_rounds
+        over = counted(rounds, "round") + (" so far" if horizon is None else "")
+        over += " after the pilot" if state.pilot_rounds else ""
         most = f"on average at most {amount(value)} worse than {whom}"
         lines = [f"Whatever the effects, over {over} the outcome is {most}."]
         if not (state.arm_was_away or state.inherited):
             lines += _worth(value, trivial, since, horizon)
-        gaps = state.counts["missing"] + state.counts["void"] + state.counts["withheld"]
-        if gaps:
+        if gaps := state.gaps:
             reports = "1 report was" if gaps == 1 else f"{gaps:,} reports were"
             lines.append(f"It assumes complete reports; {reports} missing, void or withheld.")
     if state.arm_was_away or state.inherited:

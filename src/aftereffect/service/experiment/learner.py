@@ -9,13 +9,13 @@ A stored log is replayed with the learner built from its settings, and must give
 So the player behind a name must never change: a better player gets a new name.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from aftereffect import theory
 from aftereffect.bandits.adaptive_tsallis import AdaptiveTsallis
 from aftereffect.core.errors import AftereffectError, InvalidArgument
-from aftereffect.players.default import default_player
+from aftereffect.players.default import Prior, default_player
 from aftereffect.players.wrapper import certificate
 from aftereffect.players.wrapper.coin_clean import CoinCleanWrapper
 from aftereffect.players.wrapper.panel import Panel
@@ -26,14 +26,17 @@ FAR = 2**44
 """In rounds, more than any experiment has: a bound that is not informative by then is reported as never informative."""
 
 
-def build(design: Design, seed: int) -> Panel:
-    """Return a new learner for an experiment; the same design and seed give the same learner."""
+def build(design: Design, seed: int, prior: Mapping[str, Any] | None = None) -> Panel:
+    """Return a new learner for an experiment; the same design, seed and prior give the same learner.
+
+    prior: the arguments of `Prior`, for the player "matched".
+    """
     given: dict[str, Any] = {"n_arms": len(design.arms), "max_delay": design.max_delay, "seed": seed}
     given |= {"direction": design.direction, "low": design.low, "high": design.high}
     given["out_of_range"] = design.out_of_range
     player: BlockWrapper
     if design.player == "matched":
-        player = default_player(**given)
+        player = default_player(**given, prior=None if prior is None else Prior(**prior))
     elif design.player == "default":
         player = CoinCleanWrapper(AdaptiveTsallis(given.pop("n_arms")), **given)
     else:
@@ -92,6 +95,15 @@ def trivial(panel: Panel, rounds: int) -> float:
     span = panel.player.effects
     # Multiplied in the same order as in the bound, so that a bound capped at this value equals it exactly.
     return panel.n_units * (rounds * (span.hi - span.lo))
+
+
+def prior_price(panel: Panel) -> float:
+    """Return what the prior of a learner adds to its guarantee."""
+    player = panel.player
+    if not isinstance(player, CoinCleanWrapper):
+        return 0.0
+    span, bandit = player.effects, player.certified_base()[0]
+    return panel.n_units * (span.hi - span.lo) * player.factor * bandit.prior_price
 
 
 def tuned_from(design: Design) -> int:

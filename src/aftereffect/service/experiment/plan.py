@@ -20,14 +20,19 @@ from aftereffect.service.settings import Design, PlanQuestion, duration
 QUARTER = 365.25 / 4
 
 
-def plan(design: Design, panel: Panel | None = None) -> Plan:
-    """Return the plan of a design. panel: its learner, by default built from the design.
+def plan(design: Design, panel: Panel | None = None, before: int | None = None) -> Plan:
+    """Return the plan of a design.
+
+    panel: its learner, by default built from the design. before: the rounds of its pilot, by default as planned.
 
     >>> from aftereffect.service.settings import PlanQuestion
     >>> plan(PlanQuestion(arms=3, carry_over={"window": "7 days"})).shortest_block
     8
     """
     found = learner.rhythm(learner.build(design, 0) if panel is None else panel, learner.late_price(design))
+    if found.informative_from is not None and design.pilot is not None:
+        first = (design.pilot.rounds or 0) if before is None else before
+        found = found._replace(informative_from=found.informative_from + first)
     per_quarter = QUARTER / (found.mean_block * design.round_length)
     return Plan(
         max_delay=design.max_delay,
@@ -35,7 +40,7 @@ def plan(design: Design, panel: Panel | None = None) -> Plan:
         mean_block=found.mean_block,
         decisions_per_quarter=per_quarter,
         informative_from=found.informative_from,
-        sentences=[*_rhythm(design, found), *_pace(design, per_quarter), *_promise(design, found)],
+        sentences=[*_pilot(design), *_rhythm(design, found), *_pace(design, per_quarter), *_promise(design, found)],
     )
 
 
@@ -46,6 +51,19 @@ def planned(question: Mapping[str, Any] | PlanQuestion) -> dict[str, Any]:
     8
     """
     return plan(checked(PlanQuestion, question, "a plan")).model_dump()
+
+
+def _pilot(design: Design) -> list[str]:
+    """Return sentences on the pilot, if there is one."""
+    if design.pilot is None or design.pilot.rounds is None:
+        return []
+    n, longest = design.pilot.rounds, design.max_delay
+    return [
+        f"The experiment begins with a pilot of {n:,} rounds ({duration(n * design.round_length)}): a random schedule "
+        f"plays every arm equally often, so that effects up to {counted(longest, 'round')} later can be measured. Then "
+        "you accept a max_delay, and the learner begins with what the pilot has shown.",
+        f"What follows is for the longest, {counted(longest, 'round')}; with a shorter one everything is faster.",
+    ]
 
 
 def _rhythm(design: Design, found: Rhythm) -> list[str]:

@@ -37,8 +37,9 @@ class Round:
 
     drawn: the arms drawn by the learner; arms: the arms played; probabilities: those with which `arms` were drawn.
     measured: whether the total was learned from at the end of its block; None until that is known. fed: the loss fed
-    to the learner for each unit, if the round ended with an update. warm: in the warm-up after a pause. inherited: the
-    round was played in an experiment with other settings; `drawn` are the arms that these settings would have played.
+    to the learner for each unit, if the round ended with an update. warm: in the warm-up after a pause, or in that of a
+    pilot, whose rounds have block 0. inherited: the round was played in an experiment with other settings; `drawn` are
+    the arms that these settings would have played.
     notes: empty if there are none.
 
     Only `reports` and `notes` are modified in place; the other fields are replaced.
@@ -74,7 +75,7 @@ class Round:
             "block": self.block,
             "block_start": self.block_start,
             "probability": self.probabilities[u],
-            "washin": self.number - self.block_start < settings.max_delay,
+            "washin": self.number - self.block_start < settings.max_delay if self.block else self.warm,
             "measured": self.measured[u],
             "update": self.update,
             "fed": self.fed[u],
@@ -94,6 +95,10 @@ class Round:
         """Return why unit u plays its arm in this round, and how its total is used; the text is stored with the row."""
         d, arm = settings.max_delay, settings.arms[self.arms[u]]
         place, block = self.number - self.block_start + 1, self.block
+        if not block:
+            rounds = 0 if settings.pilot is None else settings.pilot.rounds
+            still = "; effects of earlier actions still arrive, so this total is not used" if self.warm else ""
+            return f"Pilot round {self.number:,} of {rounds:,}: the random schedule plays {arm}{still}."
         if self.inherited:
             used = "recorded but not learned from" if self.withheld[u] else "learned from like any other"
             return f"{arm} was played in the experiment whose rounds this one inherits; this total is {used}."
@@ -118,7 +123,8 @@ class Round:
         if place == 1:
             return f"{drawn} for block {block} and stays for at least {shortest} rounds."
         if place <= d:
-            still = "effects are still building up" if block == 1 else "effects of earlier rounds still arrive"
+            first = block == 1 and settings.pilot is None
+            still = "effects are still building up" if first else "effects of earlier rounds still arrive"
             return f"{arm} stays: wash-in, round {place} of block {block}; {still}, so this total is not measured."
         if place < shortest:
             return f"{arm} stays: round {place} of block {block}, which lasts at least {shortest} rounds."

@@ -12,6 +12,7 @@ from typing import Any
 
 import orjson
 
+from aftereffect.carryover import Pilot
 from aftereffect.core import effects, saved
 from aftereffect.core.errors import AftereffectError, InvalidArgument
 from aftereffect.players.registry import restore
@@ -39,12 +40,12 @@ COUNTS = ("reports", "missing", "void", "out_of_range", "amended", "substituted"
 PLAIN = (
     *("phase", "last", "waiting", "block", "block_start", "block_closed", "updates", "warm_until", "mixed_until"),
     *("away", "arm_was_away", "plays", "counts", "sum", "shift", "paused_at", "started_at", "finished_at"),
-    "inherited",
+    *("inherited", "offset", "accepted"),
 )
 """The attributes of `State` that are plain JSON values."""
 COPIED = ("mixed_until", "away", "plays", "counts")
 """Those of them that are lists or dicts."""
-LATER = ("inherited",)
+LATER = ("inherited", "offset", "accepted")
 """Those that a state written by an earlier version may lack."""
 
 
@@ -88,18 +89,20 @@ class State:
     latest round opened. block: its block, from 1; block_closed: the block has been learned from. warm_until: the last
     round of the latest warm-up. mixed_until: for each unit, the last round whose total mixes effects of an arm and of
     its substitute. away: the unavailable arms; arm_was_away: whether there ever was one. shift: the days of all pauses.
-    inherited: the experiment whose rounds were taken over, and how many; None if there is none.
+    inherited: the experiment whose rounds were taken over, and how many; None if there is none. given: the settings as
+    they were given. accepted: the command that ended the pilot, None if there was none; `settings` then have its
+    max_delay. offset: the rounds before the learner's first one, those of the pilot.
     """
 
     def __init__(self, settings: ExperimentSettings, panel: Panel | None = None) -> None:
         if settings.seed is None:
             raise InvalidArgument("seed must be drawn before an experiment begins, but got None")
         n_arms, self.n_units = len(settings.arms), len(settings.units)
-        self.settings, self.seed = settings, settings.seed
-        self.panel = learner.build(settings, self.seed) if panel is None else panel
+        self.given, self.seed = settings, settings.seed
         self.recent = RecentRounds(settings.max_delay, self.n_units)
-        self.least, self.most = effects.stretch_bounds(self.panel.player.effects, settings.max_delay, 1)
-        self.phase = "draft" if settings.draft else "running"
+        self._learn_with(settings, learner.build(settings, self.seed) if panel is None else panel)
+        self.accepted: dict[str, Any] | None = None
+        self.offset = 0
         self.open: Round | None = None
         self.waiting = self.last = self.block = self.updates = self.warm_until = 0
         self.block_start = 1
@@ -116,6 +119,49 @@ class State:
         self.started_at: str | None = None
         self.finished_at: str | None = None
         self.inherited: dict[str, Any] | None = None
+        self.phase = "draft" if settings.draft else self.playing
+
+    def _learn_with(self, settings: ExperimentSettings, panel: Panel) -> None:
+        """Set the learner, and all that depends on max_delay."""
+        self.settings, self.panel = settings, panel
+        self.recent = RecentRounds(settings.max_delay, self.n_units, [*self.recent.rounds.values()])
+        self.least, self.most = effects.stretch_bounds(panel.player.effects, settings.max_delay, 1)
+        for name in ("probabilities", "plan"):
+            self.__dict__.pop(name, None)
+
+    @property
+    def piloting(self) -> bool:
+        """Whether there is a pilot, and no max_delay has been accepted yet."""
+        return self.settings.pilot is not None and self.accepted is None
+
+    @property
+    def playing(self) -> str:
+        """The phase of an experiment that is neither a draft nor paused or finished."""
+        if not self.piloting:
+            return "running"
+        return "piloted" if self.last >= self.pilot_rounds and self.open is None else "pilot"
+
+    @property
+    def pilot_rounds(self) -> int:
+        """The rounds of the pilot: those that were played, or will be if it goes on; 0 without one."""
+        pilot = self.settings.pilot
+        return 0 if pilot is None else self.offset if self.accepted is not None else pilot.rounds or 0
+
+    @property
+    def gaps(self) -> int:
+        """How many reports are missing, void or withheld; those of a pilot do not count once it is over."""
+        before = 0 if self.accepted is None else self.accepted["gaps"]
+        return sum(self.counts[name] for name in ("missing", "void", "withheld")) - int(before)
+
+    @cached_property
+    def schedule(self) -> list[list[int]]:
+        """The arms of all rounds of the pilot, one per unit."""
+        pilot = self.settings.pilot
+        if pilot is None or pilot.rounds is None or not isinstance(pilot.max_lag, int):
+            return []
+        sizes = {"n_arms": len(self.settings.arms), "rounds": pilot.rounds, "max_lag": pilot.max_lag}
+        arms: list[list[int]] = Pilot(**sizes, units=self.n_units, seed=self.seed).arms.tolist()
+        return arms
 
     @cached_property
     def probabilities(self) -> list[float]:
@@ -126,7 +172,7 @@ class State:
     @cached_property
     def plan(self) -> Plan:
         """The plan of the settings, as shown before the start."""
-        return plan(self.settings, self.panel)
+        return plan(self.settings, self.panel, self.pilot_rounds)
 
     def date_ahead(self, number: int) -> str | None:
         """Return the date of a round that is still to come, None if nothing is known about dates."""
@@ -141,9 +187,11 @@ class State:
 
         past: the date, arms and probabilities of a round that is inherited.
         """
+        if self.piloting:
+            return self._begin_pilot_round(at, past)
         drawn = self.panel.ask()
         self.last += 1
-        start = self.panel.block_start
+        start = self.panel.block_start + self.offset
         if start == self.last:
             self.block += 1
             self.block_start = start
@@ -172,11 +220,40 @@ class State:
             played.inherited = True
             others = [arm != own for arm, own in zip(arms, drawn, strict=True)]
             played.withheld = [hidden or other for hidden, other in zip(played.withheld, others, strict=True)]
-        for arm in arms:
-            self.plays[arm] += 1
-        self.open, self.waiting = played, M
-        self.recent.add(played)
+        self._open(played)
         return played
+
+    def _begin_pilot_round(self, at: str, past: Sequence[Any] | None) -> Round:
+        """Open the next round of the pilot, with the arms of its schedule."""
+        self.last += 1
+        t, M, K = self.last, self.n_units, len(self.plays)
+        # Effects of what was done before the pilot, or in a pause, still arrive.
+        warm = t <= max(self.settings.max_delay, self.warm_until)
+        arms = self.schedule[t - 1] if past is None else past[1]
+        played = Round(
+            number=t,
+            block=0,
+            block_start=t,
+            asked_at=at,
+            date=date_of(self.settings, t, at, self.shift) if past is None else past[0],
+            drawn=arms,
+            arms=arms,
+            probabilities=[1.0 / K] * M,
+            withheld=[warm] * M,
+            measured=[False] * M,
+            fed=[None] * M,
+            reports=[Report()] * M,
+            warm=warm,
+            inherited=past is not None,
+        )
+        self._open(played)
+        return played
+
+    def _open(self, played: Round) -> None:
+        for arm in played.arms:
+            self.plays[arm] += 1
+        self.open, self.waiting = played, self.n_units
+        self.recent.add(played)
 
     def _played(self, drawn: Sequence[int]) -> tuple[Sequence[int], list[float]]:
         """Return the arms to play, drawn or substituted, with their probabilities.
@@ -210,8 +287,8 @@ class State:
 
     def correct(self, played: Round, u: int, total: float | None, at: str) -> None:
         """Replace a total; amend it in the learner too, unless the round is still open or the total is withheld."""
-        if played is not self.open and not played.withheld[u]:
-            self.panel.amend(u, played.number, total)
+        if played is not self.open and played.block and not played.withheld[u]:
+            self.panel.amend(u, played.number - self.offset, total)
         played.reports[u] = Report(total, self.recount(played.reports[u].total, total), at)
 
     def recount(self, was: float | None, total: float | None) -> str:
@@ -263,6 +340,13 @@ class State:
         self.started_at = rounds[0][1] if rounds else self.started_at
         return list(found.values())
 
+    def accept(self, max_delay: int, prior: Mapping[str, Any] | None, cost: Sequence[float] | None) -> None:
+        """End the pilot: build the learner with this max_delay, which plays from the next round on."""
+        settings = self.given.model_copy(update={"max_delay": max_delay})
+        self._learn_with(settings, learner.build(settings, self.seed, prior))
+        self.accepted = {"max_delay": max_delay, "prior": prior, "cost": cost, "gaps": self.gaps}
+        self.offset, self.block_start, self.phase = self.last, self.last + 1, "running"
+
     def end_round(self, u: int, at: str) -> tuple[dict[str, Any], list[Row]]:
         """Pass the complete round to the learner; return fields for the event, and the rows that changed.
 
@@ -271,12 +355,15 @@ class State:
         played = self.open
         if played is None:
             raise RuntimeError("no round is open")
+        self.open = None
+        if not played.block:
+            self.phase = self.playing if self.phase == "pilot" else self.phase
+            return {"state": self.phase} if self.phase == "piloted" else {}, [played.row(self.settings, u)]
         heard = [report.total for report in played.reports]
         if True in played.withheld:
             heard = [None if hidden else total for total, hidden in zip(heard, played.withheld, strict=True)]
             self.counts["withheld"] += sum(played.withheld)
         result = self.panel.tell(heard)
-        self.open = None
         outcome: dict[str, Any] = {"update": result.update}
         if self.last == self.settings.horizon:
             self.phase, self.finished_at = "finished", at
@@ -317,7 +404,7 @@ class State:
         """Return the complete state as plain JSON, with kind, version and digest."""
         fields: dict[str, Any] = {name: getattr(self, name) for name in PLAIN}
         fields |= {name: fields[name].copy() for name in COPIED}
-        fields |= {"settings": self.settings.to_json(), "panel": self.panel.unsealed(), "rounds": self.recent.state()}
+        fields |= {"settings": self.given.to_json(), "panel": self.panel.unsealed(), "rounds": self.recent.state()}
         fields["tallies"] = [[tally.count, tally.mean, tally.squares] for tally in self.tallies]
         fields |= {"kind": "Experiment", "version": saved.VERSION}
         return {**fields, "digest": digest(fields)}
@@ -340,6 +427,9 @@ class State:
             found.tallies = [Tally(*numbers) for numbers in fields["tallies"]]
             rounds = [Round.from_state(each) for each in fields["rounds"]]
             found.recent = RecentRounds(settings.max_delay, found.n_units, rounds)
+            if found.accepted is not None:
+                changed = {"max_delay": found.accepted["max_delay"]}
+                found._learn_with(settings.model_copy(update=changed), found.panel)
             found.open = rounds[-1] if found.waiting else None
         except Corrupt:
             raise

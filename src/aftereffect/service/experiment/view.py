@@ -21,6 +21,7 @@ def view(state: State) -> dict[str, Any]:
     return {
         **settings.model_dump(mode="json", exclude={"draft"}),
         "carry_over": settings.carry_over and settings.carry_over.given(),
+        "accepted": state.accepted,
         "inherited": state.inherited,
         "tuning": settings.tuning.given(),
         "state": state.phase,
@@ -48,8 +49,8 @@ def view(state: State) -> dict[str, Any]:
 
 
 def due(state: State) -> dict[str, Any] | None:
-    """Return the round that is to be reported next, its date, and the time when it is over; None unless running."""
-    if state.phase != "running":
+    """Return the round to be reported next, its date, and the time when it is over; None unless rounds are played."""
+    if state.phase not in ("pilot", "running"):
         return None
     number = state.last + (state.open is None)
     date = state.date_ahead(number) if state.open is None else state.open.date
@@ -105,6 +106,10 @@ def standing(state: State) -> dict[str, Any]:
         "known_by": None,
     }
     words = [found["gain"]["words"], found["leader"]["words"]]
+    if state.piloting:
+        told = state.last - (state.open is not None)
+        left = "Accept a max_delay to go on." if state.phase == "piloted" else "The arms are random."
+        return {**found, "sentences": [f"{told:,} of the {state.pilot_rounds:,} rounds of the pilot are over. {left}"]}
     if state.phase == "running":
         likely, earliest = next_decision(state)
         found["next_decision"] = {
@@ -168,10 +173,10 @@ def alarms(state: State) -> list[str]:
         )
     # With one report in ten missing, few windows are complete. Fewer than ten reports are too few to judge.
     if told >= 10 and counts["missing"] > 0.1 * told:
-        found.append(
-            f"{counts['missing']:,} of {told:,} reports ({counts['missing'] / told:.1%}) are missing; a window with a "
-            "missing report is void, so learning is slow."
-        )
+        then = "a window with a missing report is void, so learning is slow"
+        then = "the bands of the pilot will be wider" if state.piloting else then
+        share = f"{counts['missing'] / told:.1%}"
+        found.append(f"{counts['missing']:,} of {told:,} reports ({share}) are missing; {then}.")
     if state.away:
         gone = ", ".join(settings.arms[i] for i in state.away)
         found.append(f"Away: {gone}. Other arms are played instead, and the guarantee is void.")
@@ -182,7 +187,7 @@ def alarms(state: State) -> list[str]:
         found.append(
             f"This block has lasted {length:,} rounds (mean {mean:.0f}): {gaps} a missing report kept it from ending."
         )
-    if state.phase == "running" and state.last < state.warm_until:
+    if state.phase in ("pilot", "running") and state.last < state.warm_until:
         left = state.warm_until - state.last
         rounds = "round is" if left == 1 else f"{left:,} rounds are"
         found.append(f"Warm-up after a pause: the next {rounds} recorded but not learned from.")

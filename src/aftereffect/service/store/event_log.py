@@ -177,7 +177,8 @@ def _resumed(row: Row[Any]) -> Loaded:
         experiment = Experiment.from_state(state)
     except (AftereffectError, ValueError, LookupError, TypeError, RecursionError) as error:
         raise Corrupt(f"the checkpoint of experiment {row.id} cannot be read: {error}", experiment=row.id) from None
-    if as_text(state["settings"]) != row.settings and initial(row).experiment.settings != experiment.settings:
+    given = as_text(state["settings"])
+    if given != row.settings and initial(row).experiment.settings != ExperimentSettings.from_json(state["settings"]):
         raise Corrupt(f"the settings of experiment {row.id} are not those of its checkpoint", experiment=row.id)
     return Loaded(row.number, row.id, row.created_at, experiment, row.saved_seq, row.saved_head)
 

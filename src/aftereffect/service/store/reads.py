@@ -27,6 +27,7 @@ items = select(_rounds.unit_index, *(_rounds[name] for name in ITEM_FIELDS))
 _place = tuple_(_rounds.round, _rounds.unit_index)
 _summaries = select(schema.experiments, event_log.last_round).order_by(_experiments.number)
 _numbers = select(_experiments.number, _experiments.id)
+_accepted = select(_events.body).where(_events.kind == "accept").order_by(_events.seq).limit(1)
 NUMBER = _numbers.where(_experiments.id == bindparam("id"))
 """Finds an experiment whose row may be damaged."""
 
@@ -99,6 +100,11 @@ def _read_summaries(connection: Connection, numbers: Sequence[int]) -> list[dict
         for row in connection.execute(_summaries.where(_experiments.number.in_(numbers))):
             settings = json.loads(row.settings)
             shown = {name: settings.get(name) for name in _SETTINGS}
+            if shown["pilot"] is not None:
+                # Soon after the pilot, if at all: only the beginning of the log is searched.
+                query = _accepted.where(_events.experiment == row.number)
+                body = connection.execute(query).scalar_one_or_none()
+                shown["max_delay"] = shown["max_delay"] if body is None else json.loads(body)["max_delay"]
             state = {"state": row.status, "round": row.last or 0, "events": int(row.seq), "created_at": row.created_at}
             items.append(sound(Summary, {"id": row.id, **state, **shown}))
     except UNREADABLE as error:
@@ -138,6 +144,21 @@ def rounds(engine: Engine, identity: str, after: str | int | None, limit: int) -
     page = [dict(zip(ITEM_FIELDS, row[1:], strict=True)) for row in found[:limit]]
     more = len(found) > limit
     return {"items": page, "next": write_cursor(page[-1]["round"], found[limit - 1][0], n_units) if more else None}
+
+
+def plays(engine: Engine, identity: str, pilot: bool, most: int) -> tuple[list[dict[str, Any]], list[int]]:
+    """Return the rows of the latest `most` rounds, or of those of the pilot, and the ends of their warm-ups."""
+    with engine.connect() as connection:
+        row = find(connection, identity)
+        units = len(json.loads(row.settings)["units"])
+        query = items.where(_rounds.experiment == row.number, _rounds.block == 0 if pilot else _rounds.block > 0)
+        query = query.order_by(_rounds.round.desc(), _rounds.unit_index.desc()).limit(most * units)
+        found = list(sound_rows(connection.execute(query)))[::-1]
+        # As in `series`.
+        changes = select(_events.kind, _events.body).where(_events.experiment == row.number)
+        recent = connection.execute(changes.order_by(_events.seq.desc()).limit(2 * len(found) + 64))
+        resumed = [json.loads(each.body)["warm_until"] for each in recent if each.kind == "resume"]
+    return [dict(zip(ITEM_FIELDS, row[1:], strict=True)) for row in found], resumed
 
 
 def events(engine: Engine, identity: str, after: int, limit: int) -> dict[str, Any]:

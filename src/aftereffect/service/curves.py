@@ -1,0 +1,206 @@
+"""How long effects last, from the rounds of an experiment: effects by lag, a proposed max_delay, the cost of a pilot.
+
+The estimates are those of `aftereffect.carryover`. They are not part of the domain: what depends on them is stored with
+the command that accepts a max_delay. Estimates are cached by their data, and made one at a time, because each takes
+up to a few hundred MB of memory.
+"""
+
+import functools
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from aftereffect.carryover import Bands, Curves, estimate
+from aftereffect.carryover.regression import FEWEST_DRAWS
+from aftereffect.core.checks import FloatArray
+from aftereffect.core.errors import InvalidArgument
+from aftereffect.core.text import amount, counted
+from aftereffect.players.default import default_player
+from aftereffect.service.errors import Refused
+from aftereffect.service.messages import EffectsByLag
+from aftereffect.service.settings import MOST_COEFFICIENTS, MOST_NUMBERS
+
+WAIT = 30.0
+"""Seconds to wait for other estimates."""
+MOST_ROUNDS = 5_000
+"""How many of the latest rounds are used outside a pilot."""
+_one_at_a_time = threading.Lock()
+View = Mapping[str, Any]
+
+
+def longest(view: View) -> tuple[int, int]:
+    """Return the longest lag to look for, and how many of the latest rounds can be used; 0 rounds if none."""
+    K, M = len(view["arms"]), len(view["units"])
+    if view["pilot"] is not None:
+        return view["pilot"]["max_lag"], view["pilot"]["rounds"]
+    # Twice as long as assumed: to see whether effects end when they should.
+    D = min(2 * view["max_delay"] + 1, MOST_COEFFICIENTS // (K - 1) - 1)
+    return D, 0 if D < 0 else min(MOST_ROUNDS, MOST_NUMBERS // (M * ((K - 1) * (D + 1) + M + 1)))
+
+
+class Record:
+    """The arms, totals and probabilities of some rounds, each of shape (rounds, units).
+
+    rows: of all units in order of rounds. resumed: the last round of each warm-up. Totals are NaN if they are missing
+    or void, or hold effects of actions in a pause; so are the probabilities of arms that were not drawn in their round.
+    """
+
+    def __init__(self, view: View, rows: Sequence[View], resumed: Sequence[int]) -> None:
+        self.arms, self.max_lag = view["arms"], longest(view)[0]
+        shape = -1, len(view["units"])
+        place = {arm: i for i, arm in enumerate(view["arms"])}
+        self.played = np.array([place[row["arm"]] for row in rows], dtype=np.int64).reshape(shape)
+        self.pilot = view["pilot"] is not None
+        good = [row["status"] in ("reported", "clipped") and not (self.pilot and row["washin"]) for row in rows]
+        totals = [row["total"] if fine else np.nan for row, fine in zip(rows, good, strict=True)]
+        self.totals = np.array(totals, dtype=np.float64).reshape(shape)
+        drawn = np.array([row["draw"] for row in rows], dtype=np.bool_).reshape(shape)
+        # A substitute may begin within a block.
+        drawn[1:] |= self.played[1:] != self.played[:-1]
+        odds = np.array([row["probability"] for row in rows], dtype=np.float64).reshape(shape)
+        self.probabilities = np.where(drawn, odds, np.nan)
+        first, d = rows[0]["round"] if rows else 1, view["max_delay"]
+        for until in () if self.pilot else resumed:
+            begin = until - d - first
+            self.totals[max(begin, 0) : max(begin + 1 + self.max_lag, 0)] = np.nan
+
+    def draws(self) -> list[int]:
+        """Return how often each arm was drawn."""
+        drawn = self.played[np.isfinite(self.probabilities)]
+        return [int(count) for count in np.bincount(drawn, minlength=len(self.arms))]
+
+    def curves(self) -> Curves:
+        """Return the effects by lag, or raise an error if they cannot be estimated."""
+        if not _one_at_a_time.acquire(timeout=WAIT):
+            raise Refused("busy", "other estimates must be finished first, but are not; try again")
+        try:
+            data = tuple(values.tobytes() for values in (self.played, self.totals, self.probabilities))
+            return _estimated(*data, self.played.shape, len(self.arms), self.max_lag, self.pilot)
+        finally:
+            _one_at_a_time.release()
+
+
+@functools.lru_cache(maxsize=64)
+def _estimated(
+    arms: bytes, totals: bytes, probabilities: bytes, shape: tuple[int, ...], n_arms: int, max_lag: int, pilot: bool
+) -> Curves:
+    played = np.frombuffer(arms, dtype=np.int64).reshape(shape)
+    told, odds = (np.frombuffer(values).reshape(shape) for values in (totals, probabilities))
+    given: dict[str, Any] = {} if pilot else {"exposure": "adaptive", "probabilities": odds}
+    return estimate(played, told, max_lag=max_lag, n_arms=n_arms, **given)
+
+
+def check_size(n_arms: int, max_lag: int, rounds: int, units: int) -> None:
+    """Refuse an estimate that would take too much memory."""
+    effects = (n_arms - 1) * (max_lag + 1)
+    if effects > MOST_COEFFICIENTS or rounds * units * (effects + units + 1) > MOST_NUMBERS:
+        limits = f"(arms - 1) * (max_lag + 1) must be at most {MOST_COEFFICIENTS}, times the totals {MOST_NUMBERS:,}"
+        raise InvalidArgument(f"{limits}, but got {n_arms - 1} * {max_lag + 1}, times {rounds * units:,}")
+
+
+def found(view: View, record: Record) -> dict[str, Any]:
+    """Return what can be said about the carry-over of an experiment; `messages.EffectsByLag`."""
+    told: dict[str, Any] = {**dict.fromkeys(EffectsByLag.model_fields), "experiment": view["id"], "sentences": []}
+    told |= {"source": "pilot" if record.pilot else "rounds", "max_lag": record.max_lag, "unmeasured": []}
+    try:
+        curves = record.curves()
+    except InvalidArgument as error:
+        reason = f"Nothing can be estimated yet: {error}."
+        often = [arm for arm, draws in zip(record.arms, record.draws(), strict=True) if draws >= FEWEST_DRAWS]
+        if not record.pilot and len(often) < 2:
+            which = f"only {often[0]} was" if often else "no arm was"
+            reason = f"Nothing can be estimated: two arms must have been drawn {FEWEST_DRAWS} times, but {which}."
+        return {**told, "reason": reason}
+    return {
+        **told,
+        **described(curves, view["arms"], view["horizon"], view["direction"], view["low"], view["high"]),
+        "cost": cost(curves, record, view["direction"]) if record.pilot else None,
+    }
+
+
+def described(
+    curves: Curves, arms: Sequence[str], horizon: int | None, direction: str, low: float, high: float
+) -> dict[str, Any]:
+    """Return curves by the names of the arms, the max_delay they suggest, and both in words."""
+    given: dict[str, Any] = {"horizon": horizon, "direction": direction, "low": low, "high": high}
+    chosen = proposed(curves, **given)
+    return {
+        "totals": curves.rounds,
+        "unmeasured": [arms[i] for i in curves.unmeasured],
+        **{name: _named(getattr(curves, name), arms) for name in ("effects", "arrived", "shares")},
+        "alike": {"p_value": curves.alike.p_value, "verdict": curves.alike.verdict},
+        "noise": curves.noise,
+        "proposed": chosen,
+        "sentences": sentences(curves, chosen),
+    }
+
+
+def proposed(curves: Curves, **given: Any) -> dict[str, Any]:
+    """Return the latest lag at which a difference between the arms is certain, as the max_delay to accept."""
+    certain = (curves.effects.lower > 0.0) | (curves.effects.upper < 0.0)
+    lags = np.flatnonzero(certain.any(axis=0))
+    return {"max_delay": int(lags[-1]) if len(lags) else 0}
+
+
+def sentences(curves: Curves, chosen: Mapping[str, Any]) -> list[str]:
+    """Return the findings in words."""
+    certain = ((curves.effects.lower > 0.0) | (curves.effects.upper < 0.0)).any(axis=0)
+    lines = ["No difference between the arms is certain at any lag."]
+    if certain.any():
+        last = int(np.flatnonzero(certain)[-1])
+        when = "in the round of the action" if last == 0 else f"{counted(last, 'round')} after the action"
+        lines = [f"The latest difference between the arms that is certain arrives {when}."]
+    p, alike = curves.alike.p_value, "The arms fade differently"
+    if curves.alike.verdict != "apart":
+        alike = "That all arms fade alike is not refuted, nor is it proved"
+    if curves.unmeasured:
+        lines.append(f"{counted(len(curves.unmeasured), 'arm')} drawn too seldom cannot be compared.")
+    return [*lines, f"{alike} (p = {p:.2g}). The noise of a total has a standard deviation of {amount(curves.noise)}."]
+
+
+def _named(bands: Bands, arms: Sequence[str]) -> dict[str, dict[str, list[float | None]]]:
+    tables = {"values": bands.values, "lower": bands.lower, "upper": bands.upper}
+    return {arm: {name: _finite(table[i]) for name, table in tables.items()} for i, arm in enumerate(arms)}
+
+
+def _finite(values: FloatArray) -> list[float | None]:
+    """Return None for numbers that are not finite, which JSON does not have."""
+    return [float(value) if np.isfinite(value) else None for value in values]
+
+
+def cost(curves: Curves, record: Record, direction: str) -> list[float]:
+    """Return what the rounds cost compared with the best arm: estimate, and ends of a band with the curves' level.
+
+    The whole effects of all arms are in their bands at once, so the cost is between the least and the greatest that
+    these allow.
+    """
+    plays = np.bincount(record.played.ravel(), minlength=len(record.arms))
+    whole = curves.arrived
+    value, lower, upper = (table[:, -1] for table in (whole.values, whole.lower, whole.upper))
+    if direction == "minimize":
+        value, lower, upper = -value, -upper, -lower
+
+    def against(best: FloatArray, others: FloatArray) -> float:
+        """Return the cost if an arm has its value in `best`, the others in `others`; with the arm that costs most."""
+        gaps = best[:, np.newaxis] - others
+        np.fill_diagonal(gaps, 0.0)
+        return max(float((gaps @ plays).max()), 0.0)
+
+    return [against(value, value), against(lower, upper), against(upper, lower)]
+
+
+def prior(curves: Curves, max_delay: int, rounds: int, direction: str, low: float, high: float) -> dict[str, Any]:
+    """Return what a pilot has shown of the arms' whole effects, as the arguments of `Prior`.
+
+    Only the part of an effect that is certain counts: that by which its band is away from 0. It is worth as many
+    updates as the learner would have made in these rounds.
+    """
+    whole = curves.arrived
+    certain = np.maximum(whole.lower[:, -1], 0.0) + np.minimum(whole.upper[:, -1], 0.0)
+    least, most = min(low, 0.0), max(high, 0.0)
+    means = np.clip((least + most) / 2.0 + certain, least, most)
+    sizes: dict[str, Any] = {"n_arms": curves.n_arms, "max_delay": max_delay, "low": low, "high": high}
+    beta = default_player(**sizes, direction=direction).update_probability or 1.0
+    return {"means": means.tolist(), "updates": rounds * beta * (1.0 - beta) ** max_delay}

@@ -1,0 +1,270 @@
+"""A pilot: rounds with random arms before the learner begins, and the max_delay that is accepted after it."""
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.service.playing import AT, learner, play, refused, repeated
+
+import aftereffect as ae
+from aftereffect.carryover import Pilot
+from aftereffect.service.errors import Refused
+from aftereffect.service.experiment.commands import Accept, Amend, Ask, Away, Finish, Note, Pause, Resume, Start, Tell
+from aftereffect.service.experiment.experiment import Experiment
+from aftereffect.service.settings import ExperimentSettings, checked_settings, corrected
+from aftereffect.service.store.store import Store
+
+ARMS = ["red", "green", "blue"]
+GIVEN: dict[str, Any] = {"name": "x", "arms": ARMS, "high": 2.0, "seed": 7, "pilot": {"rounds": 40, "max_lag": 2}}
+# What arrives 0, 1 and 2 rounds after an action: red and green at once, blue late, and most.
+EFFECTS = np.array([[0.5, 0.0, 0.0], [0.3, 0.0, 0.0], [0.0, 0.0, 1.5]])
+PRIOR = {"means": [0.5, 0.25, 1.5], "updates": 3.0}
+
+
+def made(**changes: Any) -> Experiment:
+    return Experiment(checked_settings({**GIVEN, **changes}))
+
+
+def piloted(**changes: Any) -> Experiment:
+    experiment = made(**changes)
+    while experiment.phase == "pilot":
+        play(experiment)
+    return experiment
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"max_delay": 2}, "max_delay and carry_over must be omitted if pilot is given, but got 2"),
+        ({"carry_over": {"window": 2}}, "max_delay and carry_over must be omitted if pilot is given"),
+        ({"pilot": None}, "max_delay or carry_over or pilot must be given, but all are missing"),
+        ({"pilot": {}}, "pilot.max_lag must be given, but it is missing"),
+        ({"pilot": {"max_lag": 0}}, "pilot.max_lag must be 1 to 400 rounds or words like '2 weeks', but got 0"),
+        ({"pilot": {"max_lag": 2.0}}, "pilot.max_lag must be 1 to 400 rounds or words like '2 weeks', but got 2.0"),
+        ({"pilot": {"max_lag": "long"}}, "pilot.max_lag must be a number of days or words like '7 days'"),
+        ({"pilot": {"max_lag": 2, "rounds": 33}}, "pilot must have at least 34 rounds to tell 3 arms at 3 lags apart"),
+        ({"pilot": {"max_lag": 200}}, "pilot must have (arms - 1) * (max_lag + 1) of at most 400, but got 2 * 201"),
+        ({"pilot": {"max_lag": 2, "rounds": 99_999}, "units": 9}, "pilot must have at most 10416 rounds with these"),
+        ({"pilot": {"max_lag": 2, "rounds": 40.0}}, "pilot.rounds must be an int, but got 40.0"),
+        ({"horizon": 40}, "horizon must be more than the 40 rounds of the pilot, but got 40"),
+        ({"player": "default"}, "player must be 'matched' after a pilot, but got 'default'"),
+    ],
+)
+def test_a_pilot_that_breaks_a_rule_is_refused(changes: dict[str, Any], words: str) -> None:
+    with pytest.raises(Refused) as caught:
+        made(**changes)
+    assert words in caught.value.detail
+
+
+def test_a_pilot_in_words_is_stored_in_rounds() -> None:
+    settings = checked_settings({**GIVEN, "pilot": {"max_lag": "2 weeks"}, "round_length": "1 week"})
+    assert (settings.max_delay, settings.pilot and settings.pilot.given()) == (2, {"rounds": 110, "max_lag": 2})
+    assert ExperimentSettings.from_json(json.loads(json.dumps(settings.to_json()))) == settings
+
+
+def test_arms_come_from_the_random_schedule_and_the_learner_hears_nothing() -> None:
+    experiment = made(units=["north", "south"], draft=True)
+    assert experiment.do(Start(), AT).answer["state"] == "pilot"
+    repeated(experiment, Start())
+    before = experiment.state()["panel"]
+    schedule = Pilot(n_arms=3, rounds=40, max_lag=2, units=2, seed=7).arms
+    for t in range(40):
+        done = experiment.do(Ask(), AT)
+        assert [ARMS.index(row["arm"]) for row in done.rows] == schedule[t].tolist()
+        for row in done.rows:
+            assert (row["probability"], row["block"], row["measured"], row["fed"]) == (1 / 3, 0, False, None)
+            assert row["washin"] is (t < 2)
+        if t in (0, 2):
+            still = "; effects of earlier actions still arrive, so this total is not used" if t == 0 else ""
+            assert done.answer["why"] == (
+                f"Pilot round {t + 1} of 40: the random schedule plays {done.answer['arm']}{still}."
+            )
+        for unit in ("north", "south"):
+            state = experiment.do(Tell(t + 1, 0.5, unit), AT).answer["state"]
+    assert (state, experiment.phase) == ("piloted", "piloted")
+    assert experiment.state()["panel"] == before
+    refused(experiment, Ask(), "wrong_state", "its pilot is over: accept a max_delay first")
+    refused(experiment, Pause(), "wrong_state", "must be pilot or running to pause it, but it is piloted")
+    view = experiment.view()
+    assert view["guarantee"]["pilot"]["most"] == 40 * 2 * 2.0
+    assert "at most 106.7 on average over its random schedule" in view["guarantee"]["sentence"]
+    assert view["standing"]["sentences"] == ["40 of the 40 rounds of the pilot are over. Accept a max_delay to go on."]
+
+
+def test_a_pause_of_a_pilot_withholds_as_many_rounds_as_the_longest_lag() -> None:
+    experiment = made()
+    for _ in range(5):
+        play(experiment)
+    experiment.do(Pause(), AT)
+    refused(experiment, Ask(), "wrong_state", "it is paused")
+    refused(experiment, Accept(1), "wrong_state", "must be pilot or piloted to accept a max_delay, but it is paused")
+    assert experiment.do(Resume(), AT).answer["state"] == "pilot"
+    assert [play(experiment)["washin"] for _ in range(4)] == [True, True, False, False]
+
+
+def test_every_round_of_a_pilot_can_be_corrected_until_it_is_over() -> None:
+    experiment = made()
+    first = play(experiment)
+    for _ in range(20):
+        play(experiment, None)
+    assert experiment.forgotten(Amend(1, 1.0)) == (1, "1")
+    recalled = {name: first[name] for name in first if name not in ("repeated", "state", "open_round")}
+    assert experiment.do(Amend(1, 1.0, was=0.5), AT, recalled).answer["total"] == 1.0
+    assert experiment.do(Amend(21, 0.75), AT).answer["status"] == "reported"
+    experiment.do(Note(21, "holiday"), AT)
+    refused(experiment, Away("red"), "wrong_state", "every arm must be available in a pilot, or it must be paused")
+    experiment.do(Accept(1), AT)
+    refused(experiment, Amend(21, 0.5), "closed", "the block of round 21 is closed")
+
+
+def test_the_learner_begins_after_the_pilot_with_what_was_accepted() -> None:
+    experiment = piloted(horizon=200)
+    settings = experiment.settings
+    refused(experiment, Accept(3), "invalid", "max_delay must be 0 to 2, the longest lag of the pilot, but got 3")
+    done = experiment.do(Accept(1, PRIOR, [10.0, 5.0, 20.0]), AT)
+    assert (done.answer["state"], done.event and done.event["body"]["last"]) == ("running", 40)
+    repeated(experiment, Accept(1))
+    refused(experiment, Accept(2), "conflict", "max_delay must be 1, which was accepted before, but got 2")
+    prior = ae.Prior(**PRIOR)
+    player = ae.default_player(3, max_delay=1, prior=prior, direction="maximize", high=2.0, seed=7, out_of_range="void")
+    own = ae.Panel(player, n_units=1)
+    for t in range(41, 101):
+        asked = experiment.do(Ask(), AT).answer
+        assert [ARMS.index(asked["arm"])] == own.ask()
+        assert (asked["round"], asked["block_start"]) == (t, own.block_start + 40)
+        told = experiment.do(Tell(t, 1.0 + t / 100), AT).answer
+        assert told["update"] == own.tell([1.0 + t / 100]).update
+        if not told["update"]:
+            experiment.do(Amend(t, 0.5), AT)
+            own.amend(0, t - 40, 0.5)
+    assert learner(experiment).state() == own.state()
+    assert (experiment.view()["max_delay"], experiment.state()["settings"]["max_delay"]) == (1, 2)
+    guarantee = experiment.view()["guarantee"]
+    assert (guarantee["horizon"], guarantee["certificate"]["rounds"]) == (160, 60)
+    assert guarantee["informative_from"] == own.certificate().worst_case_from + 40
+    assert guarantee["pilot"]["cost"] == [10.0, 5.0, 20.0]
+    assert guarantee["pilot"]["prior"] == pytest.approx(own.certificate().terms["prior"])
+    assert "has cost about 10 compared with the best arm (95% band: 5 to 20)" in guarantee["sentence"]
+    assert settings.pilot == experiment.settings.pilot
+
+
+def test_a_pilot_may_end_early_and_its_log_replays_to_the_same_state() -> None:
+    experiment, log = made(), []
+
+    def do(command: Any) -> dict[str, Any]:
+        done = experiment.do(command, AT)
+        log.append(done.event)
+        return done.answer
+
+    for _ in range(6):
+        do(Tell(do(Ask())["round"], 0.5))
+    do(Ask())
+    refused(experiment, Accept(0), "conflict", "no round must be open to accept a max_delay, but round 7 is: report it")
+    do(Tell(7, None))
+    do(Accept(0, PRIOR))
+    do(Tell(do(Ask())["round"], 0.5))
+    do(Finish())
+    twin = made()
+    for event in json.loads(json.dumps(log)):
+        twin.replay(event)
+    assert twin.state() == experiment.state()
+    assert Experiment.from_state(json.loads(json.dumps(experiment.state()))).state() == experiment.state()
+    refused(made(pilot=None, max_delay=1), Accept(1), "wrong_state", "must have a pilot to accept a max_delay")
+
+
+def test_a_pilot_is_finished_with_its_open_round() -> None:
+    experiment = made()
+    experiment.do(Ask(), AT)
+    assert [row["status"] for row in experiment.do(Finish(), AT).rows] == ["missing"]
+    refused(experiment, Accept(1), "wrong_state", "but it is finished")
+
+
+def total(arms: list[str], noise: float = 0.0) -> float:
+    played = [ARMS.index(arm) for arm in arms[-3:]][::-1]
+    return float(1.0 + sum(EFFECTS[i, s] for s, i in enumerate(played)) + noise)
+
+
+@pytest.fixture
+def store(tmp_path):
+    with Store.open(f"sqlite:///{tmp_path / 'shop.db'}") as found:
+        yield found
+
+
+def played(store: Store, **changes: Any) -> str:
+    """Return an experiment whose pilot is over."""
+    id = store.create({**GIVEN, "pilot": {"rounds": 60, "max_lag": 3}, **changes})["id"]
+    rng, arms = np.random.default_rng(3), []
+    while store.experiment(id)["state"] == "pilot":
+        asked = store.perform(id, Ask())
+        arms.append(asked["arm"])
+        store.perform(id, Tell(asked["round"], total(arms, 0.05 * rng.standard_normal())))
+    return id
+
+
+def test_from_a_pilot_to_a_running_experiment(store: Store) -> None:
+    id = store.create({**GIVEN, "pilot": {"max_lag": 3}})["id"]
+    assert "Nothing can be estimated yet" in store.carryover(id)["reason"]
+    with pytest.raises(Refused, match="max_delay must be given, because none can be proposed: Nothing can be"):
+        store.accept(id)
+    id = played(store)
+    found = store.carryover(id)
+    assert (found["reason"], found["source"], found["max_lag"], found["totals"]) == (None, "pilot", 3, 57)
+    relative = EFFECTS - EFFECTS.mean(axis=0)
+    for i, arm in enumerate(ARMS):
+        bands = found["effects"][arm]
+        for s in range(3):
+            assert bands["lower"][s] < relative[i, s] < bands["upper"][s]
+    assert found["alike"]["verdict"] == "apart"
+    assert found["proposed"]["max_delay"] == 2
+    # What each arm lacks of the best one's 1.5, for every time it was played.
+    plays = store.experiment(id)["plays"]
+    lost = 1.0 * plays["red"] + 1.2 * plays["green"]
+    assert found["cost"][1] < lost < found["cost"][2]
+    view = store.accept(id)
+    assert (view["state"], view["max_delay"], view["accepted"]["cost"]) == ("running", 2, found["cost"])
+    assert max(view["probabilities"], key=lambda arm: view["probabilities"][arm]) == "blue"
+    assert [item["max_delay"] for item in store.experiments()["items"]] == [3, 2]
+    assert store.accept(id) == store.accept(id, 2) == view
+    asked = store.perform(id, Ask())
+    store.perform(id, Tell(asked["round"], 1.0))
+    assert store.verify(id)[0]["ok"]
+    assert store.carryover(id)["effects"] == found["effects"]
+
+
+def test_settings_of_a_pilot_are_corrected_in_one_that_inherits_its_rounds(store: Store) -> None:
+    id = store.create(GIVEN)["id"]
+    for _ in range(6):
+        store.perform(id, Tell(store.perform(id, Ask())["round"], 0.5))
+    view = store.correct(id, {"high": 5})
+    assert (view["state"], view["round"], view["max_delay"]) == ("pilot", 6, 2)
+    assert [row["arm"] for row in store.rounds(view["id"])["items"]] == [r["arm"] for r in store.rounds(id)["items"]]
+    with pytest.raises(Refused, match="pilot must have at least"):
+        store.correct(view["id"], {"pilot": {"max_lag": 2, "rounds": 20}})
+    running = store.accept(view["id"], 1)
+    assert corrected(running, {"high": 6}).pilot is None
+    assert corrected(running, {"high": 6}).max_delay == 1
+    store.perform(view["id"], Tell(store.perform(view["id"], Ask())["round"], 0.5))
+    with pytest.raises(Refused, match="pilot must be omitted if rounds are inherited that were not a pilot"):
+        store.correct(view["id"], {"pilot": {"max_lag": 2}})
+    assert store.correct(view["id"], {"high": 6})["state"] == "running"
+
+
+def test_a_running_experiment_is_estimated_from_its_own_rounds(store: Store) -> None:
+    id = store.create({**GIVEN, "pilot": None, "max_delay": 0, "arms": ARMS[:2]})["id"]
+    found = store.carryover(id)
+    assert (found["source"], found["max_lag"], found["reason"] is None) == ("rounds", 1, False)
+    rng = np.random.default_rng(3)
+    for t in range(1, 61):
+        store.perform(id, Ask())
+        store.perform(id, Tell(t, float(rng.uniform(0.9, 1.1))))
+        if t == 5:
+            words = "two arms must have been drawn 10 times, but no arm was"
+            assert words in store.carryover(id)["reason"]
+        if t == 30:
+            store.perform(id, Pause())
+            store.perform(id, Resume())
+    found = store.carryover(id)
+    # Of 60 totals the first is a lag only.
+    assert (found["reason"], found["cost"], found["totals"]) == (None, None, 59)
+    assert found["effects"]["red"]["lower"][0] < 0.0 < found["effects"]["red"]["upper"][0]
