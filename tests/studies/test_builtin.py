@@ -13,8 +13,8 @@ from aftereffect.studies.report import page as page_module
 from aftereffect.studies.report.sections import planned, write_report
 from aftereffect.studies.study import BUILTIN, Study, builtin_names
 
-NAMES = ["adaptive", "anonymity", "bounds", "campaigns", "hard", "promotions", "rates", "rivals", "stability"]
-NAMES += ["windows"]
+NAMES = ["adaptive", "advertising", "anonymity", "bounds", "campaigns", "hard", "promotions", "rates", "rivals"]
+NAMES += ["stability", "windows"]
 
 
 def rounds(study: Study) -> int:
@@ -56,7 +56,7 @@ def test_rivals_has_everyone_everywhere() -> None:
     labels = {registry.find(name).label(settings) for name, settings in registry.COMPARED}
     settings = [dict(cell["player"]) for cell in cells]
     assert {registry.find(given.pop("name")).label(given) for given in settings} == labels
-    assert {cell["instance"]["name"] for cell in cells} == set(SETTINGS) - {"campaigns", "pieces"}
+    assert {cell["instance"]["name"] for cell in cells} == set(SETTINGS) - {"advertising", "campaigns", "pieces"}
 
 
 def test_windows_has_every_player_told_too_short_and_too_long_a_delay_beside_the_right_one() -> None:

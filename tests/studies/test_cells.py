@@ -81,10 +81,11 @@ def test_draws_without_room_are_built_again() -> None:
 
 @pytest.mark.parametrize("name", sorted(set(SETTINGS) - {"campaigns"}))
 def test_every_instance_has_the_sizes_of_its_cell(name: str) -> None:
-    one = cell(instance={"name": name})
+    arms = 6 if name == "advertising" else 3
+    one = cell(instance={"name": name}, n_arms=arms)
     losses = build_losses(one)
-    assert (losses.n_arms, losses.max_delay, losses.horizon) == (3, 2, 400)
-    assert build_player(one, losses).n_arms == 3
+    assert (losses.n_arms, losses.max_delay, losses.horizon) == (arms, 2, 400)
+    assert build_player(one, losses).n_arms == arms
 
 
 @pytest.mark.parametrize("spread", ["split", "delays", "fixed", "geometric", "immediate"])

@@ -128,8 +128,8 @@ ADVERTISING = LinearSystem(
 """A real advertising system with three channels; the arms are the six ways to give them budgets of 1, 1/2 and 0.
 
 The second channel has the largest immediate effect, 0.41 per unit, and a negative total effect, −0.036. Source: file
-config/testcase_realdata.json of https://github.com/marcomussi/DLB (MIT licence), identified from a company's data by
-the authors of "Dynamical linear bandits" (ICML 2023).
+config/testcase_realdata.json of https://github.com/marcomussi/DLB (MIT licence), the system identified from real data
+in "Dynamical linear bandits" (ICML 2023).
 """
 
 SYSTEMS = {"advertising": ADVERTISING}

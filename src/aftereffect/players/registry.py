@@ -238,6 +238,7 @@ _WRAPPER: dict[str, Check] = {
 _WRAPPED = {"tsallis": _SIZES, "exp3": _SIZES, "tsallis_inf": _DELAY, "ucb1": (*_DELAY, *_IID), "uniform": ()}
 _NAIVE = {"exp3": _HORIZON, "ucb1": _IID, "tsallis_inf": ()}
 _MEAN, _MIX = ("horizon", "mean_delay"), ("horizon", "coefficients")
+_OFFSET: dict[str, Check] = {"mean_delay_offset": partial(checks.integer, low=0)}
 _TUNING = {"tuning": _choice(*TUNINGS)}
 _SYSTEM: dict[str, Check] = {"system": _choice(*SYSTEMS), "ridge": partial(checks.real, above=0.0)}
 
@@ -253,7 +254,7 @@ _ENTRIES = (
     Entry(BlockUCB, "UCB on clean windows", _DELAY, (*_DELAY, *_IID), {"width": partial(checks.real, low=0.0)}),
     Entry(ARSUCB, "ARS-UCB", (), _IID),
     Entry(ARSExp3, "ARS-Exp3"),
-    Entry(ODAAF, "ODAAF", _MEAN, ("horizon", "mean delay", *_IID)),
+    Entry(ODAAF, "ODAAF", _MEAN, ("horizon", "mean delay", *_IID), _OFFSET),
     Entry(ODAAFB, "ODAAF-B", (*_MEAN, *_DELAY), ("max_delay", "horizon", "mean delay", *_IID)),
     Entry(ODAAFV, "ODAAF-V", (*_MEAN, "delay_variance"), ("horizon", "mean delay", "delay variance", *_IID)),
     Entry(GargAkash, "Garg-Akash", _SIZES, (*_SIZES, *_IID)),

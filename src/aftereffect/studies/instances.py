@@ -7,6 +7,7 @@
     stacked                                        the same with a `gap`, its noise shared by all arms by default
     anonymous                                      rewards with random delays, stochastic anonymous feedback
     late_bills                                     the worse an arm, the later its losses arrive
+    advertising                                    an advertising system with carry-over (`losses/linear_system.py`)
     campaigns                                      the recorded coupon campaigns (`campaigns.py`)
     module:function                                the user's own: a function of n_arms, max_delay, horizon and seed
 
@@ -33,6 +34,7 @@ from aftereffect.core.random import TABLE, children, sequence
 from aftereffect.losses import spreads, tables
 from aftereffect.losses.delay_laws import checked_law
 from aftereffect.losses.hard import NOISES, hard, noise_scale, published_gap
+from aftereffect.losses.linear_system import ADVERTISING, system_rewards
 from aftereffect.losses.protocol import Losses
 from aftereffect.losses.tables import LAWS, Table
 from aftereffect.players.registry import Check, checked_settings
@@ -52,6 +54,12 @@ def _delay_law(name: str, value: Any) -> Any:
     return value
 
 
+def _flag(name: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise InvalidArgument(f"{name} must be true or false, but got {checks.shown(value)}")
+    return value
+
+
 def _whole_numbers(name: str, value: Any) -> list[int]:
     if not isinstance(value, list | tuple):
         raise InvalidArgument(f"{name} must be a list of whole numbers, but got {checks.shown(value)}")
@@ -63,6 +71,7 @@ _POSITIVE = partial(checks.real, above=0.0)
 _TO_HALF = partial(checks.real, low=0.0, high=0.5)
 _TO_ONE = partial(checks.real, low=0.0, high=1.0)
 _COUNT = partial(checks.integer, low=1)
+_INDEX = partial(checks.integer, low=0)
 _NOISE: dict[str, Check] = {"noise": partial(checks.choice, options=NOISES)}
 _LAW: dict[str, Check] = {"law": partial(checks.choice, options=LAWS)}
 _GAP: dict[str, Check] = {"gap": _TO_HALF, "gap_scale": _NOT_NEGATIVE}
@@ -78,8 +87,9 @@ SETTINGS: Mapping[str, Mapping[str, Check]] = {
     "pieces": _SPREAD | {"shape": partial(checks.choice, options=SHAPES)},
     "hard": _NOISE | {"gap_factor": _NOT_NEGATIVE},
     "stacked": _NOISE | {"gap": partial(checks.real, low=0.0, high=0.25)},
-    "anonymous": _GAP | {"delay_law": _delay_law},
+    "anonymous": _GAP | {"delay_law": _delay_law, "best_arm": _INDEX, "late_zeros": _flag},
     "late_bills": _LAW | {"half_life": _POSITIVE},
+    "advertising": {"noise": _NOT_NEGATIVE},
     "campaigns": {"campaigns": _whole_numbers, "households": _COUNT, "high": _POSITIVE},
 }
 """The settings of each instance, with their checks."""
@@ -181,10 +191,29 @@ def _hard(cell: Cell, seed: int) -> Losses:
 
 
 def _anonymous(cell: Cell, seed: int) -> Losses:
-    """Return rewards that arrive whole after random delays, with mean 1/2 + gap for arm 0 and 1/2 for the others."""
-    means = [0.5 + gap_of(cell)] + [0.5] * (cell["n_arms"] - 1)
-    law, d = cell["instance"].get("delay_law", "uniform"), cell["max_delay"]
-    return spreads.anonymous_iid(means=means, delay_law=law, horizon=cell["horizon"], max_delay=d, seed=seed)
+    """Return rewards that arrive whole after random delays, with mean 1/2 + gap for the best arm, 1/2 for the others.
+
+    A labelled player is told of a reward of 0 at once, since nothing will arrive; with `late_zeros`, only after a delay
+    like that of any other reward.
+    """
+    given, T, d = cell["instance"], cell["horizon"], cell["max_delay"]
+    means = np.full(cell["n_arms"], 0.5)
+    means[checks.integer("instance.best_arm", given.get("best_arm", 0), high=cell["n_arms"] - 1)] += gap_of(cell)
+    for_table, for_delays = children(seed, 2)
+    table = tables.iid(T, means=means, seed=for_table)
+    if given.get("late_zeros"):
+        # Too small to change a total.
+        table = Table(checks.owned(np.maximum(table.values, 1e-100)), means=means)
+    law = given.get("delay_law", "uniform")
+    return spreads.randomly_delayed(table, max_delay=d, seed=for_delays, law=law, direction="maximize")
+
+
+def _advertising(cell: Cell, seed: int) -> Losses:
+    """Return rewards of the advertising system; `noise`: the standard deviation of each noise, by default its own."""
+    if cell["n_arms"] != len(ADVERTISING.arms):
+        raise InvalidArgument(f"n_arms must be {len(ADVERTISING.arms)} for 'advertising', but got {cell['n_arms']}")
+    system = ADVERTISING._replace(noise=cell["instance"].get("noise", ADVERTISING.noise))
+    return system_rewards(system, max_delay=cell["max_delay"], horizon=cell["horizon"], seed=seed)
 
 
 def _late_bills(cell: Cell, seed: int) -> Losses:
@@ -216,6 +245,7 @@ BUILDERS: dict[str, Callable[[Cell, int], Losses]] = {
     "stacked": _hard,
     "anonymous": _anonymous,
     "late_bills": _late_bills,
+    "advertising": _advertising,
     "campaigns": _called,
 }
 
@@ -275,6 +305,10 @@ def known(cell: Cell) -> tuple[float | None, float | None, list[float] | None]:
         weights = (lags == (d if name == "fixed" else 0)).astype(np.float64)
     elif name == "geometric":
         weights = _fading(given, d)
+    elif name == "advertising":
+        # Effects have both signs; the mean delay is that of their absolute values, over all arms.
+        weights = np.abs(ADVERTISING.responses(d)).sum(axis=1)
+        weights /= weights.sum()
     mean = float(weights @ lags)
     coefficients = weights.tolist() if name in ("fixed", "immediate", "geometric") else None
     return mean, float(weights @ (lags - mean) ** 2), coefficients

@@ -45,6 +45,7 @@ PLACES = {
     "stacked": "stacked losses",
     "anonymous": "anonymous rewards",
     "late_bills": "late bills",
+    "advertising": "advertising",
     "campaigns": "coupon campaigns",
 }
 

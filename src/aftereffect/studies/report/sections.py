@@ -2,7 +2,8 @@
 
 The study's [report] table selects the sections:
 
-    figures = ["curves", "scaling", "bounds", "stability", "ratios", "price", "wrong_delay", "adaptive", "stores"]
+    figures = ["curves", "scaling", "bounds", "stability", "ratios", "price", "figure3", "wrong_delay", "adaptive",
+               "stores"]                                            in this order
     against = ["gap_factor", "max_delay", "player.max_delay"]       final regret against these settings
     reading = "..."                                                 an introduction for the reader
 
@@ -36,6 +37,7 @@ SECTIONS: Mapping[str, Section] = {
     "stability": theorems.stability,
     "ratios": ratios.ratios,
     "price": price.price,
+    "figure3": price.figure3,
     "wrong_delay": wrong_delay.wrong_delay,
     "adaptive": default_player.adaptive,
     "stores": promotions.section,
