@@ -179,6 +179,33 @@ def test_arms_that_fade_apart_are_told_from_arms_that_fade_alike():
     assert plan.estimate(totals(plan.arms, ALIKE, 0.5)).alike.verdict == "not refuted"
 
 
+def test_effects_later_than_max_delay_are_found_where_there_are_some():
+    plan = pilot(200)
+    short = np.array([[0.5, 0.2, 0.0, 0.0], [1.0, 0.5, 0.0, 0.0], [0.0, 2.0, 0.0, 0.0]])
+    found = plan.estimate(totals(plan.arms, short, 0.5))
+    assert [found.longer_than(d).verdict for d in range(3)] == ["longer", "not refuted", "not refuted"]
+    assert "No sign of effects later than 2 rounds, up to 3" in found.longer_than(2).sentence
+    late = plan.estimate(totals(plan.arms, APART, 0.5), control=1).longer_than(2)
+    assert late.verdict == "longer"
+    assert late.sentence.startswith("Effects last longer than 2 rounds (p = ")
+    with pytest.raises(ae.InvalidArgument, match="max_delay must be at most 2, but got 3"):
+        found.longer_than(3)
+
+
+def test_the_test_of_later_effects_is_that_of_a_restricted_regression():
+    # White noise of one variance, and as many totals that HC3 is the classical covariance but for little.
+    plan = pilot(4000)
+    observed = totals(plan.arms, ALIKE, 30.0, seed=8)
+    found = plan.estimate(observed).longer_than(0)
+    full = design(plan.arms[:, np.newaxis], D, K)[0][:, 0]
+    # Without later effects, those of lags 1 and of 2 and 3 together are 0: the rest is free.
+    free = np.delete(full, [1, 2, 3, 5, 6, 7], axis=1)
+    free = np.column_stack([free, full[:, 2] - full[:, 3], full[:, 6] - full[:, 7]])
+    rests = [np.sum((y - x @ np.linalg.lstsq(x, y, rcond=None)[0]) ** 2) for x in (free, full) for y in [observed[D:]]]
+    statistic = (rests[0] - rests[1]) / 4 / (rests[1] / (len(full) - full.shape[1]))
+    assert found.p_value == pytest.approx(stats.f.sf(statistic, 4, len(full) - full.shape[1]), abs=0.02)
+
+
 def test_two_arms_fade_apart_if_their_difference_changes_its_sign():
     plan = pilot(400, n_arms=2)
     crossing = np.array([[1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.5, 1.5]])

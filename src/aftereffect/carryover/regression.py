@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from aftereffect.core import checks
 from aftereffect.core.checks import FloatArray
 from aftereffect.core.errors import AftereffectWarning, InvalidArgument
-from aftereffect.core.text import facts_table
+from aftereffect.core.text import counted, facts_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -57,6 +57,28 @@ class Alike:
     verdict: str
 
 
+@dataclass(frozen=True)
+class Longer:
+    """Whether effects last longer than max_delay rounds.
+
+    verdict: "longer" if p_value is below 1 - level, "not refuted" otherwise: that is no proof that they do not.
+    """
+
+    max_delay: int
+    max_lag: int
+    level: float
+    p_value: float
+    verdict: str
+
+    @property
+    def sentence(self) -> str:
+        """The result in words."""
+        rounds, p = counted(self.max_delay, "round"), f"p = {self.p_value:.2g}"
+        if self.verdict == "longer":
+            return f"Effects last longer than {rounds} ({p}; the level of the test is {1.0 - self.level:.2g})."
+        return f"No sign of effects later than {rounds}, up to {self.max_lag} ({p}). That is no proof of their absence."
+
+
 @dataclass(frozen=True, eq=False)
 class Curves:
     """Effects by lag. Every total contains effects of some arm, so only differences between arms can be measured.
@@ -64,8 +86,9 @@ class Curves:
     relative_to: what the effects are relative to: "the mean of the arms" or the control arm. effects: by lag. arrived:
     up to each lag, so that the last column is the whole effect. shares: arrived over the whole effect; the band is
     infinite where the whole effect may be 0. Each of the three bands holds simultaneously at the given level.
-    rounds: the totals used. order: of the autoregression of the noise. noise: its standard deviation. unmeasured: arms
-    that were drawn too seldom; their effects are NaN and their bands infinite.
+    rounds: the totals used. order: of the autoregression of the noise. noise: its standard deviation. differences,
+    covariance, dof: the effects relative to the first measured arm, arm by arm, their covariance and its degrees of
+    freedom. unmeasured: arms that were drawn too seldom; their effects are NaN and their bands infinite.
     """
 
     relative_to: str
@@ -78,6 +101,9 @@ class Curves:
     rounds: int
     order: int
     noise: float
+    differences: FloatArray = field(repr=False)
+    covariance: FloatArray = field(repr=False)
+    dof: float = field(repr=False)
     unmeasured: tuple[int, ...] = ()
 
     @property
@@ -89,6 +115,18 @@ class Curves:
     def max_lag(self) -> int:
         """The longest lag."""
         return int(self.effects.values.shape[1]) - 1
+
+    def longer_than(self, max_delay: int) -> Longer:
+        """Test whether anything arrives later than max_delay, up to the longest lag, that differs between the arms."""
+        d, lags = checks.integer("max_delay", max_delay, low=0, high=self.max_lag - 1), self.max_lag + 1
+        later = np.pad(doubled_bins(lags - d - 1), ((0, 0), (d + 1, 0)))
+        collect = np.kron(np.eye(len(self.differences) // lags), later)
+        found = collect @ self.differences
+        distance = float(found @ np.linalg.solve(collect @ self.covariance @ collect.T, found))
+        stats = checks.optional("scipy.stats", "longer_than", "carryover")
+        p_value = float(stats.f.sf(distance / len(found), len(found), self.dof))
+        verdict = "longer" if p_value < 1.0 - self.level else "not refuted"
+        return Longer(d, self.max_lag, self.level, p_value, verdict)
 
     def to_frame(self) -> "pd.DataFrame":
         """Return one row per arm and lag, as a pandas frame (extra `frames`)."""
@@ -105,9 +143,7 @@ class Curves:
 
     def plot(self, ax: "Axes | None" = None, names: Sequence[str] | None = None) -> "Axes":
         """Plot the effect that has arrived by each lag, with its band, for every arm; return the axes."""
-        if ax is None:
-            plt = checks.optional("matplotlib.pyplot", "plot", "plots")
-            _, ax = plt.subplots(figsize=(7, 4.2), layout="constrained")
+        ax = axes_for(ax)
         lags = np.arange(self.max_lag + 1)
         for i, (values, lower, upper) in enumerate(
             zip(self.arrived.values, self.arrived.lower, self.arrived.upper, strict=True)
@@ -167,7 +203,7 @@ def estimate(
         drawn; NaN in a round that kept the arm of the round before.
     """
     D = checks.integer("max_lag", max_lag, low=0)
-    played, observed = _series(arms, totals)
+    played, observed = series(arms, totals)
     K = checks.integer("n_arms", int(played.max()) + 1 if n_arms is None else n_arms, low=2)
     if played.max() >= K:
         raise InvalidArgument(f"arms must be below n_arms = {K}, but got {int(played.max())}")
@@ -227,6 +263,9 @@ def estimate(
         rounds=int(used.sum()),
         order=len(ar),
         noise=float(np.sqrt(np.sum((y - x @ fit.params)[used] ** 2) / (used.sum() - x.shape[2]))),
+        differences=params,
+        covariance=covariance,
+        dof=dof,
         unmeasured=tuple(np.setdiff1d(np.arange(K), measured).tolist()),
     )
 
@@ -295,6 +334,21 @@ def combinations(n_arms: int, lags: int, control: int | None) -> tuple[FloatArra
     return np.kron(by_arm, identity).astype(np.float64), np.kron(by_arm, below).astype(np.float64)
 
 
+def axes_for(ax: "Axes | None") -> "Axes":
+    """Return the axes given, or those of a new figure."""
+    if ax is None:
+        plt = checks.optional("matplotlib.pyplot", "plot", "plots")
+        _, ax = plt.subplots(figsize=(7, 4.2), layout="constrained")
+    return ax
+
+
+def doubled_bins(lags: int) -> FloatArray:
+    """Return a matrix that sums over lags 0, 1-2, 3-6, ...: fewer numbers, each better known."""
+    place = np.log2(np.arange(lags) + 1.0).astype(int)
+    bins: FloatArray = (place == np.arange(place[-1] + 1)[:, np.newaxis]).astype(np.float64)
+    return bins
+
+
 def critical(covariance: FloatArray, dof: float, alpha: float) -> tuple[float, FloatArray]:
     """Return the (1-alpha)-quantile of the maximum of |t| of a multivariate t, and sorted draws of this maximum."""
     stats = checks.optional("scipy.stats", "estimate", "carryover")
@@ -341,7 +395,7 @@ def _checked_probabilities(exposure: str, probabilities: ArrayLike | None, arms:
     return q
 
 
-def _series(arms: ArrayLike, totals: ArrayLike) -> tuple[NDArray[np.int64], FloatArray]:
+def series(arms: ArrayLike, totals: ArrayLike) -> tuple[NDArray[np.int64], FloatArray]:
     """Return arms and totals, both of shape (rounds, units)."""
     played, observed = checks.as_array("arms", arms), checks.as_array("totals", totals)
     if played.dtype.kind not in "iu" or not played.size or played.min() < -1:
@@ -497,9 +551,7 @@ def _alike(
     lags = effects.values.shape[1]
     if n_arms == 2 or lags == 1:
         return float(by_sign)
-    # Sums over lags 0, 1-2, 3-6, ...: fewer numbers, each better known.
-    place = np.log2(np.arange(lags) + 1.0).astype(int)
-    bins = (place == np.arange(place[-1] + 1)[:, np.newaxis]).astype(float)
+    bins = doubled_bins(lags)
     collect = np.kron(np.eye(n_arms - 1), bins)
     spread = collect @ covariance @ collect.T
     statistic = rank_one_distance((collect @ params).reshape(n_arms - 1, -1), spread)

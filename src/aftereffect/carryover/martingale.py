@@ -1,0 +1,293 @@
+"""`watch`: a test, while a player runs, of whether effects last longer than the d it was told.
+
+If effects end within d rounds, the totals of the clean rounds of block n (all but its first d) depend on the arm J_n of
+that block, but not on the arm J_{n−1} of the block before. So for every arm j
+
+    X = (1{J_{n−1} = j} − q_{n−1}(j)) · f(J_n)/q_n(J_n) · g(J_n, totals of block n)
+
+has mean zero, where q_n are the probabilities of block n, and f ≤ q_n and g ∈ [−1, 1] are fixed before J_{n−1} is
+drawn. The wealth of a gambler who bets on X in every second block is a martingale, whatever the losses are, and seldom
+becomes large: the probability of a false alarm is at most α, however often one looks. docs/theory/watch.md has the
+proof.
+
+f(i) is a lower bound of q_n(i) over all that block n−1 may show. Where a player has settled on an arm, X is almost
+always 0, and nothing can be learned any more: `Watch.spent` says so.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from aftereffect.bandits.adaptive_tsallis import MEAN, AdaptiveTsallis
+from aftereffect.bandits.exp3 import Exp3
+from aftereffect.bandits.tsallis import TsallisFTRL
+from aftereffect.core import checks, effects
+from aftereffect.core.checks import FloatArray
+from aftereffect.core.errors import InvalidArgument
+from aftereffect.core.kernel import Terms
+from aftereffect.core.text import counted
+from aftereffect.players.wrapper.coin_clean import CoinCleanWrapper
+from aftereffect.players.wrapper.wrapper import BlockWrapper
+
+MOST_STAKE = 0.5
+"""The largest share of a gambler's wealth that is bet on one product. Chosen here."""
+MANY = 200
+"""An alarm that takes fewer blocks than that can be waited for. Chosen here."""
+SAFETY = 1.0 - 1e-6
+"""Lower bounds of probabilities are multiplied by this; the rounding errors of a player are far smaller."""
+
+
+class Block(NamedTuple):
+    """A block that has ended with an update.
+
+    arm: J_n. totals: those of its clean rounds that are known. fed: the loss that the base was fed. measured: the
+    number of rounds that were summed for it.
+    """
+
+    arm: int
+    totals: Sequence[float]
+    fed: float
+    measured: int
+
+
+@dataclass(frozen=True)
+class Watch:
+    """The result of the test after some blocks.
+
+    blocks: how many. wealth: of the gamblers on even and on odd blocks, who began with 1. evidence: half the greatest
+    wealth that either had. power: the mean growth of the logarithm of a wealth per block that late effects can cause at
+    most, at the present probabilities. blocks_needed: how many more blocks an alarm takes at this growth.
+    """
+
+    max_delay: int
+    level: float
+    blocks: int
+    wealth: tuple[float, float]
+    evidence: float
+    power: float
+    blocks_needed: float
+
+    @property
+    def alarm(self) -> bool:
+        """Whether it is refuted, at this level, that effects end within max_delay rounds."""
+        return self.evidence >= 1.0 / self.level
+
+    @property
+    def p_value(self) -> float:
+        """A p-value that holds however often one looks."""
+        return min(1.0, 1.0 / self.evidence)
+
+    @property
+    def spent(self) -> bool:
+        """Whether no power is left: even the largest effects would take more blocks than there have been, and many."""
+        return not self.alarm and self.blocks_needed > max(self.blocks, MANY)
+
+    @property
+    def sentence(self) -> str:
+        """The result in words."""
+        rounds, p = counted(self.max_delay, "round"), f"p = {self.p_value:.2g}"
+        if self.alarm:
+            return (
+                f"Effects last longer than {rounds}: the totals of a block depend on the arm before it ({p}; "
+                f"a false alarm has a probability of at most {self.level:.0%}, however often one looks)."
+            )
+        found = f"No sign in {counted(self.blocks, 'block')} that effects last longer than {rounds} ({p})"
+        if not self.spent:
+            return f"{found}. That is no proof that they do not."
+        needed = f"at least {self.blocks_needed:,.0f}" if math.isfinite(self.blocks_needed) else "infinitely many"
+        return (
+            f"{found}. The test has no power left: at the present probabilities even the largest possible effects "
+            f"would take {needed} more blocks to be found."
+        )
+
+
+def blocks_of(player: BlockWrapper, totals: Iterable[float | None]) -> list[Block]:
+    """Return the finished blocks of a player that was told these totals, by playing its rounds again.
+
+    player: a CoinCleanWrapper or CompositeLossWrapper, which is not changed. totals: from the first round on, None
+    where missing; none of them may have been amended.
+    """
+    again, found = _unplayed(player), list[Block]()
+    d, clean, start = again.max_delay, list[float](), 1
+    for t, total in enumerate(totals, start=1):
+        again.ask()
+        if again.block_start != start:
+            clean, start = [], again.block_start
+        if total is not None and t - start >= d:
+            clean.append(float(total))
+        played = again.tell(total)
+        if played.fed_loss is not None:
+            measured = again.coins.gap - d if isinstance(again, CoinCleanWrapper) else d + 1
+            found.append(Block(played.arm, clean, played.fed_loss, measured))
+    return found
+
+
+def watch(player: BlockWrapper, blocks: Iterable[Block], *, level: float = 0.05) -> Watch:
+    """Test whether effects last longer than the player's max_delay.
+
+    player: as for `blocks_of`. Its base must be a MatchedTsallis, AdaptiveTsallis, TsallisFTRL or Exp3. blocks: from
+    the first on. level: α, the greatest probability of a false alarm.
+
+    >>> import aftereffect as ae
+    >>> table = ae.tables.iid(600, means=[0.4, 0.8], seed=1)
+    >>> bills = ae.spreads.kernels(table, weights=[[1.0, 0.0], [0.0, 1.0]]).stream()
+    >>> player, totals = ae.default_player(n_arms=2, max_delay=0, out_of_range="clip", seed=1), []
+    >>> for _ in range(600):                     # told d = 0, although arm 1 costs one round later
+    ...     totals.append(bills.play(player.ask()))
+    ...     played = player.tell(totals[-1])
+    >>> watch(player, blocks_of(player, totals)).alarm
+    True
+    """
+    level = checks.real("level", level, above=0.0, high=0.5)
+    again = _unplayed(player)
+    base: Any = again.bandit
+    K, n = base.n_arms, 0
+    # One row for even blocks, one for odd ones; one gambler per arm.
+    wealth, best = np.ones((2, K)), 1.0
+    scores, stakes = Scores(K), Stakes(K)
+    before: tuple[Block, FloatArray, FloatArray] | None = None
+    product, least = np.zeros(K), base.probabilities
+    for n, block in enumerate(blocks, start=1):
+        q, least = base.probabilities, least_probabilities(base, _terms(again, block.measured))
+        if not q[block.arm]:
+            found = f"block {n} has an arm of probability 0, {block.arm}"
+            raise InvalidArgument(f"blocks must be those of the player, but {found}")
+        if before is not None:
+            earlier, p, f = before
+            now = (np.eye(K)[earlier.arm] - p) * (f[block.arm] / q[block.arm] * scores.score(block))
+            wealth[n % 2] *= 1.0 + stakes.chosen() * now
+            best = max(best, float(wealth[n % 2].mean()))
+            # Not sooner: a bet on block n may use only what was known before the arm of block n-1 was drawn.
+            scores.add(earlier)
+            stakes.add(product)
+            product = now
+        before = block, q, least
+        again.learn([block.arm], [block.fed], block.measured + again.max_delay)
+    q = base.probabilities
+    # A gambler bets in every second block.
+    power = 0.5 * 2.0 * MOST_STAKE * float((q * (1.0 - q)).max()) * float(least.sum())
+    even, odd = (float(each.mean()) for each in wealth)
+    missing = math.log(2.0 / (level * max(even, odd)))
+    needed = 0.0 if missing <= 0.0 else missing / power if power > 0.0 else math.inf
+    return Watch(again.max_delay, level, n, (even, odd), best / 2.0, power, needed)
+
+
+class Scores:
+    """g: a block's mean clean total less the mean of its arm so far, over two standard deviations, cut to [−1, 1]."""
+
+    def __init__(self, n_arms: int) -> None:
+        self.counts, self.means = np.zeros(n_arms), np.zeros(n_arms)
+        self.squares = 0.0
+
+    def score(self, block: Block) -> float:
+        """Return the score of a block; 0 if nothing is known about its arm."""
+        spread = self.squares / max(1.0, float(self.counts.sum()) - float((self.counts > 0.0).sum()))
+        if not len(block.totals) or not self.counts[block.arm] or spread <= 0.0:
+            return 0.0
+        return float(np.clip((np.mean(block.totals) - self.means[block.arm]) / (2.0 * math.sqrt(spread)), -1.0, 1.0))
+
+    def add(self, block: Block) -> None:
+        """Add a block to the mean of its arm and to the squares around the means."""
+        if len(block.totals):
+            x, i = float(np.mean(block.totals)), block.arm
+            self.counts[i] += 1.0
+            off = x - self.means[i]
+            self.means[i] += off / self.counts[i]
+            self.squares += off * (x - self.means[i])
+
+
+class Stakes:
+    """The share of its wealth that each gambler bets: about the best one for the products so far."""
+
+    def __init__(self, n_arms: int) -> None:
+        self.sums, self.squares = np.zeros(n_arms), np.ones(n_arms)
+
+    def chosen(self) -> FloatArray:
+        """Return the stakes; a negative one bets that the product is negative."""
+        found: FloatArray = np.clip(self.sums / self.squares, -MOST_STAKE, MOST_STAKE)
+        return found
+
+    def add(self, products: FloatArray) -> None:
+        """Add the products of a block."""
+        self.sums += products
+        self.squares += products**2
+
+
+def least_probabilities(bandit: Any, terms: Terms) -> FloatArray:
+    """Return a lower bound, for each arm, of its probability after the next update.
+
+    It holds whichever arm is played and whatever loss in [0, top] it has; terms: weight, offset and top of the loss.
+    """
+    q, K = bandit.probabilities, bandit.n_arms
+    if isinstance(bandit, TsallisFTRL | Exp3):
+        # An estimated loss, never negative, is added to the arm played: an arm is least probable after a loss of 1.
+        return SAFETY * np.array([_after(bandit, arm)[arm] for arm in range(K)])
+    if not isinstance(bandit, AdaptiveTsallis):
+        raise InvalidArgument(
+            "bandit must be a MatchedTsallis, AdaptiveTsallis, TsallisFTRL or Exp3, whose next probabilities can be "
+            f"bounded, but got {checks.shown(bandit)}"
+        )
+    weight, offset, top = terms
+    eta, mean = bandit.learning_rate, bandit.unsealed()["numbers"][4 * K + MEAN]
+    expected = max(offset + mean * weight, 0.0)
+    b = np.minimum(expected, top * eta * np.sqrt(q) / (eta * np.sqrt(q) + top))
+    # The rate rises by at most that: for a matched rate by its rule, for the other by Lemma 4 of adaptive.md.
+    rise = max(eta, 2.0 * top) if bandit.growth is None else bandit.growth * 1.5 * top / (2.0 * (math.sqrt(K) - 1.0))
+    # Estimated losses after every arm with the least and the greatest loss. For a given rate q(i) is monotone in the
+    # loss, for a given loss it is quasiconcave in the rate: its minimum is at a corner.
+    corners = [
+        (bandit.estimated_losses + b + np.eye(K)[arm] * (loss - b[arm]) / q[arm], rate)
+        for arm in np.flatnonzero(q)
+        for loss in (0.0, top)
+        for rate in (eta, eta + rise)
+    ]
+    losses, rates = (np.array(each) for each in zip(*corners, strict=True))
+    least: FloatArray = SAFETY * tsallis_probabilities(losses, rates).min(axis=0)
+    return least
+
+
+def tsallis_probabilities(losses: FloatArray, rates: FloatArray) -> FloatArray:
+    """Return q(i) = (L(i)/η + u)⁻², which sum to 1, for each row of losses and its rate."""
+    x = (losses - losses.min(axis=1, keepdims=True)) / rates[:, np.newaxis]
+    u = np.ones((len(x), 1))
+    # Newton's method from below increases u up to the root, since the sum is convex and decreasing in u.
+    for _ in range(100):
+        y = 1.0 / (x + u)
+        step = ((y**2).sum(axis=1, keepdims=True) - 1.0) / (2.0 * (y**3).sum(axis=1, keepdims=True))
+        u += step
+        if np.abs(step).max() < 1e-12:
+            break
+    q: FloatArray = (x + u) ** -2.0
+    return q
+
+
+def _after(bandit: Any, arm: int) -> FloatArray:
+    """Return the probabilities after a loss of 1 of an arm."""
+    twin = bandit.from_state(bandit.state())
+    twin.learn(arm, 1.0)
+    found: FloatArray = twin.probabilities
+    return found
+
+
+def _unplayed(player: BlockWrapper) -> BlockWrapper:
+    """Return an unplayed player with the same settings, coins and seed."""
+    if player.n_units != 1:
+        raise InvalidArgument(f"player must be of a single unit to be watched, but has {player.n_units} units")
+    base: Any = player.bandit
+    coins: Any = player.coins
+    bias = player.update_probability
+    kind: Any = type(player)
+    made: BlockWrapper = kind(
+        base.fresh(), coins=coins.sequence if bias is None else bias, seed=player.seed, **player.settings
+    )
+    return made
+
+
+def _terms(player: BlockWrapper, measured: int) -> Terms:
+    """Return weight, offset and top of the loss that is fed for a sum over so many rounds."""
+    if isinstance(player, CoinCleanWrapper):
+        return effects.stretch_terms(player.effects, player.max_delay, measured, player.scale)
+    return 1.0, 0.0, 1.0
