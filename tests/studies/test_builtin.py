@@ -13,8 +13,8 @@ from aftereffect.studies.report import page as page_module
 from aftereffect.studies.report.sections import planned, write_report
 from aftereffect.studies.study import BUILTIN, Study, builtin_names
 
-NAMES = ["adaptive", "advertising", "anonymity", "bounds", "campaigns", "hard", "promotions", "rates", "rivals"]
-NAMES += ["stability", "windows"]
+NAMES = ["adaptive", "advertising", "anonymity", "bounds", "campaigns", "hard", "odaaf", "promotions", "rates"]
+NAMES += ["rivals", "stability", "windows"]
 
 
 def rounds(study: Study) -> int:
