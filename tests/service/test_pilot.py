@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.service.playing import AT, learner, play, refused, repeated
+from tests.service.server import command
 
 import aftereffect as ae
 from aftereffect.carryover import Pilot
@@ -268,3 +269,57 @@ def test_a_running_experiment_is_estimated_from_its_own_rounds(store: Store) -> 
     # Of 60 totals the first is a lag only.
     assert (found["reason"], found["cost"], found["totals"]) == (None, None, 59)
     assert found["effects"]["red"]["lower"][0] < 0.0 < found["effects"]["red"]["upper"][0]
+
+
+def told(*words: str) -> dict[str, Any]:
+    done = command(*words, "--format", "json")
+    assert done.code == 0, done.err
+    found: dict[str, Any] = json.loads(done.out)
+    return found
+
+
+def test_a_pilot_is_planned_on_the_command_line(tmp_path) -> None:
+    file = tmp_path / "schedule.csv"
+    done = command("pilot", "--arms", "3", "--max-lag", "2 days", "--noise", "0.5", "--out", str(file), "--seed", "7")
+    assert (done.code, "110 rounds (110 days) measure 3 arms up to 2 rounds on" in done.out) == (0, True)
+    width = Pilot(n_arms=3, rounds=110, max_lag=2, seed=7).expected_width(noise=0.5)
+    assert f"will be known to ±{width.effect:.3g}, the whole effect of an arm to ±{width.whole:.3g}" in done.out
+    lines = file.read_text().splitlines()
+    arms = Pilot(n_arms=3, rounds=110, max_lag=2, seed=7).arms
+    assert lines == ["round,unit,arm", *(f"{t},1,{arm + 1}" for t, arm in enumerate(arms, 1))]
+    refusal = command("pilot", "--arms", "3", "--max-lag", "2", "--rounds", "10")
+    assert (refusal.code, "pilot must have at least 34 rounds" in refusal.err) == (2, True)
+
+
+def test_a_recorded_history_is_estimated_on_the_command_line(tmp_path) -> None:
+    rng, arms, lines = np.random.default_rng(1), [], ["date,arm,total"]
+    for t, i in enumerate(Pilot(n_arms=3, rounds=60, max_lag=2, seed=1).arms):
+        arms.append(ARMS[i])
+        if t != 30:
+            lines.append(f"2026-{t // 28 + 1:02d}-{t % 28 + 1:02d},{ARMS[i]},{total(arms, 0.05 * rng.normal()):.4f}")
+    file = tmp_path / "history.csv"
+    file.write_text("\n".join(lines))
+    done = command("carryover", str(file), "--max-lag", "2", "--plot", str(tmp_path / "curves.png"))
+    assert done.code == 0, done.err
+    assert "Attention: the arms were not chosen at random" in done.out
+    assert (tmp_path / "curves.png").stat().st_size > 5000
+    found = told("carryover", str(file), "--max-lag", "2", "--randomised")
+    assert "Attention" not in " ".join(found["sentences"])
+    assert found["arrived"]["blue"]["lower"][2] < 1.5 - (0.5 + 0.3 + 1.5) / 3 < found["arrived"]["blue"]["upper"][2]
+    assert command("carryover", str(file)).code == 2
+    file.write_text("total\n1\n2\n")
+    refusal = command("carryover", str(file), "--max-lag", "2")
+    assert "the file must have a column arm" in refusal.err
+
+
+def test_a_pilot_on_the_command_line_from_init_to_accept(tmp_path) -> None:
+    place = ["--store", str(tmp_path / "shop.db")]
+    pilot = ["--pilot", "2", "--pilot-rounds", "40"]
+    made_ = told("init", "x", *(word for arm in ARMS for word in ("--arm", arm)), "--high", "2", *pilot, *place)
+    assert (made_["state"], made_["pilot"]) == ("pilot", {"rounds": 40, "max_lag": 2})
+    assert "Nothing can be estimated yet" in command("carryover", *place).out
+    refusal = command("accept", *place)
+    assert (refusal.code, "none can be proposed" in refusal.err) == (4, True)
+    done = command("accept", "--max-delay", "1", *place)
+    assert (done.code, "'x' plays on with max_delay 1" in done.out) == (0, True)
+    assert command("init", "y", "--pilot-rounds", "40", "--arm", "a", "--arm", "b", "--high", "2", *place).code == 2

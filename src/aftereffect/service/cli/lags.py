@@ -115,10 +115,10 @@ def _from_history(
 ) -> dict[str, Any]:
     """Return the findings from the text of a CSV file, as those of an experiment."""
     from aftereffect.carryover import estimate
-    from aftereffect.service import curves
+    from aftereffect.service import proposal
 
     names, played, told = _history(text)
-    curves.check_size(len(names), max_lag, *played.shape)
+    proposal.check_size(len(names), max_lag, *played.shape)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", AftereffectWarning)
         exposure = "randomised" if randomised else "recorded"
@@ -128,7 +128,7 @@ def _from_history(
         found.plot(axes, names)
         figure.savefig(plot)
     attention = [f"Attention: {each.message}; --randomised if they were." for each in caught]
-    described = curves.described(found, names, horizon, direction, low, high)
+    described = proposal.described(found, names, horizon, direction, low, high)
     told_first = [*attention, *described["sentences"]]
     return {"reason": None, "source": "history", "max_lag": max_lag, **described, "sentences": told_first}
 

@@ -14,6 +14,9 @@ from typing import Any
 
 from fastapi import APIRouter, Depends, Response
 
+from aftereffect.carryover import Pilot
+from aftereffect.core.errors import InvalidArgument
+from aftereffect.core.text import amount
 from aftereffect.service import totals
 from aftereffect.service.dashboard import forms
 from aftereffect.service.dashboard.auth import Anyone, Manager, May, Open, PageRoute, Reader, manager, player, see_other
@@ -37,7 +40,7 @@ from aftereffect.service.experiment.commands import (
 from aftereffect.service.experiment.plan import plan
 from aftereffect.service.messages import Note as NoteBody
 from aftereffect.service.messages import Plan, Reports, TellItem
-from aftereffect.service.settings import checked_settings, days
+from aftereffect.service.settings import ExperimentSettings, checked_settings, days
 from aftereffect.service.store.store import Store
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
@@ -121,6 +124,13 @@ def arms(store: Store, view: View, form: Form) -> Orders:
     return [("", Back(arm) if form.get("move") == "back" else Away(arm))]
 
 
+def accept(store: Store, view: View, form: Form) -> Orders:
+    """End the pilot with the max_delay in the form."""
+    with _about("max_delay"):
+        forms.require(form, {"max_delay": "Carry-over in rounds"})
+        return [("max_delay", store.acceptance(view, forms.whole("max_delay", form["max_delay"])))]
+
+
 def add_action(name: str, guard: Callable[..., May], orders: Command | Callable[[Store, View, Form], Orders]) -> None:
     """Add the route of a button. orders: a command, or a function that makes the commands from the form."""
 
@@ -191,6 +201,7 @@ add_action("amend", player, amend)
 add_action("note", player, note)
 add_action("arms", manager, arms)
 add_action("start", manager, Start())
+add_action("accept", manager, accept)
 add_action("pause", manager, Pause())
 add_action("resume", manager, Resume())
 add_action("finish", manager, Finish())
@@ -223,14 +234,31 @@ class Once:
 once = Once()
 
 
-def new_page(allowed: May, form: Form, found: Plan | None = None, refusal: Refused | None = None) -> Response:
+def expected_width(settings: ExperimentSettings, noise: str) -> str | None:
+    """Return how wide the bands of a pilot will be, in words; None without a pilot or a guess of the noise."""
+    pilot = settings.pilot
+    if pilot is None or pilot.rounds is None or not noise.strip():
+        return None
+    sizes = {"n_arms": len(settings.arms), "rounds": pilot.rounds, "max_lag": settings.max_delay}
+    planned = Pilot(**sizes, units=len(settings.units), seed=0)
+    try:
+        width = planned.expected_width(noise=totals.number("noise", noise))
+    except InvalidArgument as error:
+        raise Refused("invalid", str(error)) from None
+    effect, whole = (amount(float(f"{each:.3g}")) for each in (width.effect, width.whole))
+    return f"With this noise the effect at a lag will be known to ±{effect}, the whole effect of an arm to ±{whole}."
+
+
+def new_page(
+    allowed: May, form: Form, found: Plan | None = None, refusal: Refused | None = None, width: str | None = None
+) -> Response:
     """Return the form for a new experiment, with the values entered so far."""
     kept: dict[str, Any] = {**forms.BLANK, **form, "once": form.get("once") or secrets.token_urlsafe(16)}
     more = ("units", "horizon", "start_date", "player", "seed")
     kept["more"] = any(kept[name] != forms.BLANK[name] for name in more)
     problem = None if refusal is None else problem_of(refusal, forms.field_of(refusal))
     status = 200 if refusal is None else refusal.status
-    return page("new.html", allowed, status=status, here="new", kept=kept, plan=found, problem=problem)
+    return page("new.html", allowed, status=status, here="new", kept=kept, plan=found, width=width, problem=problem)
 
 
 @router.get("/experiments/new")
@@ -246,7 +274,8 @@ def preview(allowed: Manager, form: Fields) -> Response:
     """Show the form with its plan; the name may still be empty."""
     try:
         named = {**form, "name": form.get("name", "").strip() or "A plan"}
-        return new_page(allowed, form, plan(checked_settings(forms.settings(named))))
+        settings = checked_settings(forms.settings(named))
+        return new_page(allowed, form, plan(settings), width=expected_width(settings, form.get("noise", "")))
     except Refused as refusal:
         return new_page(allowed, form, None, refusal)
 

@@ -23,20 +23,21 @@ _WHOLE = re.compile(r"[+-]?\d{1,30}", re.ASCII)
 
 BLANK = {
     **{"name": "", "arms": "", "direction": "maximize", "low": "0", "high": ""},
-    **{"carry": "window", "length": "", "round_length": "1"},
+    **{"carry": "window", "length": "", "round_length": "1", "max_lag": "", "pilot_rounds": "", "noise": ""},
     **{"units": "", "horizon": "", "start_date": "", "player": "matched", "seed": ""},
     **{"out_of_range": "void", "source": ""},
 }
 """The initial values of the form for a new experiment."""
 
 REQUIRED = {
-    **{"name": "Name", "arms": "Arms", "length": "Length", "round_length": "One round lasts"},
+    **{"name": "Name", "arms": "Arms", "length": "Length", "max_lag": "Longest lag"},
+    "round_length": "One round lasts",
     **{"low": "Smallest effect of one action", "high": "Largest effect of one action"},
 }
 """The fields that must not be empty, with their labels on the page."""
 
 _LENGTHS = ("max_delay", "window", "half_life", "carry_over", "exactly")
-_FIELDS = {name: name for name in BLANK} | dict.fromkeys(_LENGTHS, "length")
+_FIELDS = {name: name for name in BLANK} | dict.fromkeys(_LENGTHS, "length") | {"pilot": "pilot_rounds"}
 
 
 async def fields(request: Request) -> dict[str, str]:
@@ -118,7 +119,10 @@ def require(given: Mapping[str, str], labels: Mapping[str, str]) -> None:
 def settings(form: Mapping[str, str]) -> dict[str, Any]:
     """Return the settings in the form for a new experiment, not validated yet."""
     given = {name: text.strip() for name, text in {**BLANK, **form}.items()}
-    require(given, REQUIRED)
+    carry = given["carry"]
+    length = "max_lag" if carry == "pilot" else "length"
+    labels = {name: label for name, label in REQUIRED.items() if name not in ("length", "max_lag") or name == length}
+    require(given, labels)
     found: dict[str, Any] = {
         **{key: given[key] for key in ("name", "direction", "player", "out_of_range")},
         "arms": lines(given["arms"]),
@@ -127,13 +131,17 @@ def settings(form: Mapping[str, str]) -> dict[str, Any]:
         "round_length": duration("round_length", given["round_length"]),
         "draft": bool(given.get("draft")),
     }
-    carry = given["carry"]
-    if carry == "rounds":
+    if carry == "pilot":
+        lag = given["max_lag"]
+        found["pilot"] = {"max_lag": whole("max_lag", lag) if lag.isdigit() else lag}
+        if given["pilot_rounds"]:
+            found["pilot"]["rounds"] = whole("pilot_rounds", given["pilot_rounds"])
+    elif carry == "rounds":
         found["max_delay"] = whole("max_delay", given["length"])
     elif carry in ("window", "half_life"):
         found["carry_over"] = {carry: duration(carry, given["length"])}
     else:
-        raise Refused("invalid", f"carry must be window, half_life or rounds, but got {shown(carry)}")
+        raise Refused("invalid", f"carry must be window, half_life, rounds or pilot, but got {shown(carry)}")
     for name in ("horizon", "seed"):
         if given[name]:
             found[name] = whole(name, given[name])
@@ -150,12 +158,15 @@ def filled(view: Mapping[str, Any]) -> dict[str, str]:
     """Return the form for a new experiment filled with the settings of another, whose rounds it is to inherit."""
     words = view["carry_over"] or {}
     carry = next((key for key in ("window", "half_life") if key in words), "rounds")
+    pilot = {} if view["accepted"] else view["pilot"] or {}
     numbers = {name: repr(view[name]).removesuffix(".0") for name in ("low", "high", "round_length")}
     optional = {name: "" if view[name] is None else str(view[name]) for name in ("horizon", "start_date", "seed")}
     return {
         **{key: view[key] for key in ("direction", "player", "out_of_range")} | numbers | optional,
         **{"name": f"{view['name'].removesuffix(' (corrected)')} (corrected)", "arms": "\n".join(view["arms"])},
-        **{"carry": carry, "length": str(words.get(carry, view["max_delay"])), "source": view["id"]},
+        **{"carry": "pilot" if pilot else carry, "length": str(words.get(carry, view["max_delay"]))},
+        **{"max_lag": str(pilot.get("max_lag", "")), "pilot_rounds": str(pilot.get("rounds", ""))},
+        "source": view["id"],
         "units": "" if view["units"] == ["1"] else "\n".join(view["units"]),
     }
 

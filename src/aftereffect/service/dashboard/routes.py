@@ -17,6 +17,7 @@ MESSAGES = {
     "corrected": "The corrected experiment is created. It has the rounds of the old one, which is finished.",
     "drafted": "The draft is saved.",
     "start": "The experiment is running.",
+    "accept": "The pilot is over. The learner plays from the next round on, and begins with what was measured.",
     "missing": "The round is closed as missing; the next one is open.",
     "pause": "The experiment is paused.",
     "resume": "The experiment is running again.",
@@ -61,8 +62,9 @@ def experiment(
     correct: Number = None,
     told: Number = None,
     since: Number = None,
+    curves: Text = "",
 ) -> Response:
-    """Show one experiment."""
+    """Show one experiment. curves: estimate how long effects last, which takes a moment."""
     message = MESSAGES.get(done, "")
     return views.experiment_page(
         *(store, experiment_id, allowed),
@@ -72,6 +74,7 @@ def experiment(
         message=message,
         told=told,
         since=since,
+        curves=bool(curves),
     )
 
 

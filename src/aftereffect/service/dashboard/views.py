@@ -45,7 +45,10 @@ SURE = {
     **{"open": "too close to call", "unknown": "too early to tell"},
 }
 """How sure a lead is, in words."""
-STATES = {"": "All", "running": "Running", "paused": "Paused", "draft": "Drafts", "finished": "Finished"}
+STATES = {
+    **{"": "All", "draft": "Drafts", "pilot": "Pilots", "piloted": "Pilots to decide", "running": "Running"},
+    **{"paused": "Paused", "finished": "Finished"},
+}
 TERMS = {
     "ends": "First and last rounds",
     "drift": "Probabilities that changed while effects were pending",
@@ -55,6 +58,8 @@ TERMS = {
     "open stretch": "Observed, not yet learned from",
     "late effects": "Effects that arrive later than the carry-over",
     "missing": "Reports missing, void or withheld",
+    "prior": "Beginning with what was known",
+    "corrections": "Totals corrected after they were learned from",
 }
 """Labels for the terms of a certificate."""
 
@@ -237,14 +242,15 @@ def experiment_page(
     message: str = "",
     told: int | None = None,
     since: int | None = None,
+    curves: bool = False,
     refusal: Refused | None = None,
     field: str = "",
     kept: Mapping[str, str] | None = None,
 ) -> HTMLResponse:
     """Return an experiment's page.
 
-    told: the round that was just reported; since: the first of several. refusal, field, kept: the error of a form, the
-    field it is about, and all values.
+    told: the round that was just reported; since: the first of several. curves: show how long effects last; at the end
+    of a pilot this is shown anyway. refusal, field, kept: the error of a form, the field it is about, and all values.
     """
     view, outside = store.experiment(experiment_id), False
     if told is not None:
@@ -255,8 +261,11 @@ def experiment_page(
     latest = _between(store, view, view["round"] - max(1, min(TIMELINE_ROUNDS, MOST_ROWS // len(units))) + 1)
     own = [row for row in latest if row["unit"] == shown_unit]
     closed = view["state"] == "finished" or any(row["update"] and row["block"] == view["block"] for row in rows)
+    wanted = curves or view["state"] == "piloted"
     it = {
         **view,
+        "piloting": view["pilot"] is not None and view["accepted"] is None,
+        "carryover": store.carryover(experiment_id) if wanted else None,
         "path": path_of(view["id"]),
         "unit": shown_unit,
         "shares": shares(view),

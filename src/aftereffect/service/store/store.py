@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
 
-from aftereffect.service import curves
+from aftereffect.service import proposal
 from aftereffect.service.errors import Refused, checked
 from aftereffect.service.experiment.commands import Accept
 from aftereffect.service.experiment.view import comparison
@@ -119,26 +119,26 @@ class Store:
         return made
 
     def accept(self, id: str, max_delay: int | None = None) -> dict[str, Any]:
-        """End the pilot of an experiment with this max_delay, or the one proposed; return its view.
-
-        What the pilot has shown of the arms, if anything, is where the learner begins.
-        """
+        """End the pilot of an experiment with this max_delay, or the one proposed; return its view."""
         view = self.experiment(id)
-        if max_delay is None and view["accepted"] is not None:
-            return view
-        prior = cost = None
-        if view["state"] in ("pilot", "piloted"):
-            record = self._record(view)
-            found = curves.found(view, record)
-            if max_delay is None and found["reason"] is not None:
-                rule = "max_delay must be given, because none can be proposed"
-                raise Refused("wrong_state", f"{rule}: {found['reason']}", state=view["state"])
-            if found["reason"] is None:
-                max_delay, cost = found["proposed"]["max_delay"] if max_delay is None else max_delay, found["cost"]
-                span = view["direction"], view["low"], view["high"]
-                prior = curves.prior(record.curves(), max_delay, len(record.played), *span)
-        self.perform(id, Accept(max_delay or 0, prior, cost))
+        if max_delay is not None or view["accepted"] is None:
+            self.perform(id, self.acceptance(view, max_delay))
         return self.experiment(id)
+
+    def acceptance(self, view: Mapping[str, Any], max_delay: int | None) -> Accept:
+        """Return the command that ends a pilot, with what it has shown of the arms, if anything, as a prior."""
+        if view["state"] not in ("pilot", "piloted"):
+            return Accept(max_delay or 0)
+        record = self._record(view)
+        found = proposal.found(view, record)
+        if found["reason"] is None:
+            d = found["proposed"]["max_delay"] if max_delay is None else max_delay
+            span = view["direction"], view["low"], view["high"]
+            return Accept(d, proposal.prior(record.curves(), d, len(record.played), *span), found["cost"])
+        if max_delay is None:
+            rule = "max_delay must be given, because none can be proposed"
+            raise Refused("wrong_state", f"{rule}: {found['reason']}", state=view["state"])
+        return Accept(max_delay)
 
     async def acreate(self, settings: Mapping[str, Any] | ExperimentSettings) -> dict[str, Any]:
         """As `create`, for an event loop."""
@@ -193,12 +193,12 @@ class Store:
     def carryover(self, id: str) -> dict[str, Any]:
         """Return how long effects last, estimated from the rounds of the pilot or else from the latest rounds."""
         view = self.experiment(id)
-        return curves.found(view, self._record(view))
+        return proposal.found(view, self._record(view))
 
-    def _record(self, view: Mapping[str, Any]) -> curves.Record:
+    def _record(self, view: Mapping[str, Any]) -> proposal.Record:
         with refusing():
-            rows = reads.plays(self._database.reading, view["id"], view["pilot"] is not None, curves.longest(view)[1])
-        return curves.Record(view, *rows)
+            rows = reads.plays(self._database.reading, view["id"], view["pilot"] is not None, proposal.longest(view)[1])
+        return proposal.Record(view, *rows)
 
     def export(self, id: str, form: str) -> Iterator[bytes]:
         """Return all rounds as chunks of a "csv" or "parquet" file; the data is read before this returns."""

@@ -150,6 +150,7 @@
   };
 
   const outcome = (data) => {
+    if (!document.getElementById("chart-outcome")) return null;
     const { rounds: after, own, equal, low, high } = data.outcome;
     const traces = [];
     if (equal) {
@@ -169,6 +170,35 @@
     return draw("chart-outcome", traces, { showlegend: true, xaxis: rounds(data, "chart-outcome"), yaxis: { rangemode: "tozero" } }, document.getElementById("outcome-words").textContent);
   };
 
+  // How much of an effect has arrived by each lag, with bands; a mark at the carry-over that is proposed or accepted.
+  const lags = () => {
+    const element = document.getElementById("chart-lags");
+    if (!element) return null;
+    element.hidden = false;
+    const { arms, arrived, chosen } = JSON.parse(element.dataset.lags);
+    const traces = arms.flatMap((arm, i) => {
+      const { values, lower, upper } = arrived[arm];
+      if (values[0] === null) return [];
+      const x = values.map((_, lag) => lag), ink = armColour(Math.min(i, 8));
+      return [
+        {
+          type: "scatter", mode: "lines", x: [...x, ...[...x].reverse()], y: [...upper, ...[...lower].reverse()],
+          fill: "toself", fillcolor: `${ink}2b`, line: { width: 0 }, hoverinfo: "skip", showlegend: false,
+        },
+        {
+          type: "scatter", mode: "lines+markers", name: short(arm, 24), x, y: values, line: { color: ink, width: 2 }, marker: { size: 5 },
+          hoverinfo: "text", hovertext: values.map((value, lag) => `${plain(arm)}<br>by ${lag} rounds after the action: ${figure(value)}<br>${figure(lower[lag])} to ${figure(upper[lag])}`),
+        },
+      ];
+    });
+    const mark = { type: "line", xref: "x", yref: "paper", x0: chosen, x1: chosen, y0: 0, y1: 1, line: { color: colour("--accent"), width: 2, dash: "dot" } };
+    const last = arrived[arms[0]].values.length - 1;
+    return draw("chart-lags", traces, {
+      showlegend: true, shapes: [mark], yaxis: { zerolinecolor: colour("--edge") },
+      xaxis: { range: [-0.3, last + 0.3], title: { text: "rounds since the action", standoff: 6, font: { size: 13 } }, ...(last < 12 ? { dtick: 1, tick0: 0 } : {}) },
+    }, "Effect arrived by each lag; the table below has the same numbers.");
+  };
+
   const show = async () => {
     const answer = await fetch(place.dataset.source, { headers: { Accept: "application/json" } });
     if (!answer.ok) throw new Error(`the server answered ${answer.status}`);
@@ -176,7 +206,7 @@
     if (data.totals.length < 2) return;
     place.hidden = false;
     document.getElementById("chart-timeline").hidden = false;
-    const drawAll = () => Promise.all([timeline, totals, probabilities, outcome].map((chart) => chart(data)));
+    const drawAll = () => Promise.all([timeline, totals, probabilities, outcome, lags].map((chart) => chart(data)));
     await drawAll();
     document.getElementById("plain-timeline").hidden = true;
     document.documentElement.dataset.charts = "drawn";

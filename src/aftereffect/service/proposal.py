@@ -141,7 +141,7 @@ def proposed(curves: Curves, **given: Any) -> dict[str, Any]:
     """Return the latest lag at which a difference between the arms is certain, as the max_delay to accept."""
     certain = (curves.effects.lower > 0.0) | (curves.effects.upper < 0.0)
     lags = np.flatnonzero(certain.any(axis=0))
-    return {"max_delay": int(lags[-1]) if len(lags) else 0}
+    return {"max_delay": int(lags[-1]) if len(lags) else 0, "prices": []}
 
 
 def sentences(curves: Curves, chosen: Mapping[str, Any]) -> list[str]:
@@ -157,7 +157,8 @@ def sentences(curves: Curves, chosen: Mapping[str, Any]) -> list[str]:
         alike = "That all arms fade alike is not refuted, nor is it proved"
     if curves.unmeasured:
         lines.append(f"{counted(len(curves.unmeasured), 'arm')} drawn too seldom cannot be compared.")
-    return [*lines, f"{alike} (p = {p:.2g}). The noise of a total has a standard deviation of {amount(curves.noise)}."]
+    shown, noise = "p < 0.001" if p < 0.001 else f"p = {p:.2g}", amount(float(f"{curves.noise:.3g}"))
+    return [*lines, f"{alike} ({shown}). The noise of a total has a standard deviation of {noise}."]
 
 
 def _named(bands: Bands, arms: Sequence[str]) -> dict[str, dict[str, list[float | None]]]:
