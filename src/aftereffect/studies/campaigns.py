@@ -1,4 +1,4 @@
-"""Real coupon campaigns as an instance: one year of a grocery chain's mailings and the redemptions that followed.
+"""Recorded coupon campaigns as an instance: one year of a grocery chain's mailings and the redemptions that followed.
 
 An arm is a campaign, a round is a week, and playing an arm mails its coupons to `households` households, drawn anew
 from the campaign's recorded recipients. Component s is the number of redemptions s weeks after the start, per household
