@@ -164,6 +164,24 @@ def test_without_clipping_only_what_the_own_block_misses_is_left(
     assert found.regret == pytest.approx(exact + sign * (found.unseen - found.missed), abs=TINY)
 
 
+@pytest.mark.parametrize(("K", "d", "longest", "T", "beta", "rate"), CASES)
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_only_differences_between_arms_in_what_comes_late_cost(
+    sign: float, K: int, d: int, longest: int, T: int, beta: float, rate: float
+) -> None:
+    # The same effects in every round, of either sign; none is out of range.
+    rng = np.random.default_rng(longest)
+    effects = (rng.random((longest + 1, K)) - 0.5) / 10.0
+    left = np.append(effects[:0:-1].cumsum(axis=0)[::-1], np.zeros((1, K)), axis=0)
+    price, ends = theory.late_price(np.ptp(left, axis=1), d, beta)
+    for common in (0.0, 0.03 * rng.random((longest + 1, 1))):
+        game = Outlasting(np.tile(effects + common, (T, 1, 1)), d, beta, rate, lo=-1.0, sign=sign)
+        found = game.found()
+        assert (sign * (found.unseen - found.missed) <= price * T + ends + TINY).all()
+        bound = (game.hi - game.lo) * theory.stretch_certificate(d, beta, found.moved[0], found.base[0])
+        assert (found.regret <= bound + price * T + ends + TINY).all()
+
+
 @pytest.mark.parametrize(("d", "beta"), [(0, 1.0), (0, 0.3), (1, 0.5), (2, 0.25), (3, 0.1)])
 def test_the_share_that_an_effect_is_seen(d: int, beta: float) -> None:
     # In 9 coins B_1, ..., the rounds from d + 1 on are like any others.

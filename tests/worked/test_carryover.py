@@ -69,6 +69,10 @@ def test_without_noise_the_effects_are_found_exactly(control: int | None, base: 
     truth = ALIKE - base
     np.testing.assert_allclose(found.effects.values, truth, atol=1e-5)
     np.testing.assert_allclose(found.arrived.values, truth.cumsum(axis=1), atol=1e-5)
+    later = truth.sum(axis=1, keepdims=True) - truth.cumsum(axis=1)
+    np.testing.assert_allclose(found.remaining.values, later, atol=1e-5)
+    assert found.base == pytest.approx(base.sum(), abs=1e-5)
+    assert found.ends() == D
     some = np.arange(K) != (1 if control else None)
     if control:
         np.testing.assert_allclose(found.shares.values[some], np.tile([0.4, 0.7, 0.9, 1.0], (2, 1)), atol=1e-4)
@@ -226,7 +230,7 @@ def test_the_width_is_known_before_the_start(rho: float, units: int | None):
 
 def test_the_bands_cover_all_arms_and_lags_at_once():
     effects = ALIKE[1:]
-    truth, covered, runs = effects - effects.mean(axis=0), 0, 40
+    truth, covered, runs = effects - effects.mean(axis=0), 0, 20
     for seed in range(runs):
         plan = pilot(120, seed=seed, n_arms=2)
         found = plan.estimate(totals(plan.arms, effects, 1.0, seed, rho=0.5))
@@ -253,7 +257,7 @@ def test_the_table_and_the_plot_show_every_arm():
     plan = pilot(120)
     found = plan.estimate(totals(plan.arms, ALIKE, 1.0))
     frame = found.to_frame()
-    assert frame.shape == (K * (D + 1), 11)
+    assert frame.shape == (K * (D + 1), 14)
     np.testing.assert_array_equal(frame.query("arm == 2").effect, found.effects.values[2])
     assert len(found.plot(names=["a", "b", "c"]).lines) == K + 1
     assert "relative to: the mean of the arms" in repr(found)

@@ -94,6 +94,103 @@ def test_simulated_regret() -> None:
     assert 0.0 < good[0] < 0.35 * 500
 
 
+def measured(effects: Any, error: float, verdict: str = "not refuted", **more: Any) -> ae.carryover.Curves:
+    """Return curves with bands of three standard errors, each of this size, but for what remains after the last lag."""
+    effects = np.asarray(effects, dtype=float)
+    effects = effects - effects.mean(axis=0)
+    arrived = effects.cumsum(axis=1)
+    remaining = arrived[:, -1:] - arrived
+    wide = np.full(effects.shape, 3.0 * error)
+    none_left = wide * (np.arange(effects.shape[1]) < effects.shape[1] - 1)
+    tables = [(effects, wide), (arrived, wide), (arrived, wide), (remaining, none_left)]
+    bands = [ae.carryover.Bands(values, values - w, values + w, 3.0) for values, w in tables]
+    alike = ae.carryover.Alike(0.01 if verdict == "apart" else 0.5, verdict)
+    given = {"base": 0.5, "rounds": 500, "order": 0, "noise": 0.1, "dof": 400.0} | more
+    given |= {"differences": (effects - effects[0])[1:].ravel(), "covariance": np.eye(effects[1:].size) * error**2}
+    return ae.carryover.Curves("the mean of the arms", 0.95, "randomised", *bands, alike=alike, **given)
+
+
+# What all arms have in common at lags 1 to 3 is large; arms differ at lags 0 and 2.
+COMMON = np.array([[0.0, 0.3, 0.3, 0.3, 0.0]])
+LATE = COMMON + np.array([[0.5, 0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.2, 0.0, 0.0]])
+
+
+def test_of_measured_curves_only_differences_between_arms_count() -> None:
+    T = 10**7
+    found = ae.choose_delay(curves=measured(LATE, 0.001), n_arms=2, horizon=T)
+    spreads = np.array([0.2, 0.2, 0.0, 0.0, 0.0])
+    assert found.delays.tolist() == [0, 1, 2, 3, 4]
+    assert found.inside == pytest.approx(1.0 - spreads / 0.3)
+    assert found.left is not None
+    assert found.left[:4] == pytest.approx(spreads[:4] + 0.006)
+    assert found.left[4] == 0.0
+    for d in range(5):
+        beta = 1.0 / (d + 1)
+        worst = theory.stretch_worst_case(2, d, T, beta, RATE)
+        price, ends = theory.late_price(spreads, d, beta)
+        assert found.bounds[d] == pytest.approx(worst + price * T + ends)
+        price, ends = theory.late_price(found.left, d, beta)
+        assert found.worst[d] == pytest.approx(worst + price * T + ends)
+    assert found.max_delay == 2
+    same = ae.choose_delay(curves=measured(LATE - COMMON, 0.001), n_arms=2, horizon=T)
+    assert same.bounds == pytest.approx(found.bounds)
+
+
+def test_what_cannot_be_told_from_0_is_taken_as_0_and_its_price_is_stated() -> None:
+    # What remains after lag 1 is 0.1 to either side of the mean: told from 0 if 1.96 standard errors are less.
+    clear, unclear = (ae.choose_delay(curves=measured(LATE, error), n_arms=2) for error in (0.05, 0.052))
+    assert (clear.max_delay, unclear.max_delay) == (2, 0)
+    assert unclear.left is not None
+    assert unclear.left[0] == pytest.approx(0.2 + 6.0 * 0.052)
+    with pytest.warns(ae.AftereffectWarning, match="no effect of any arm can be told from 0"):
+        ae.choose_delay(curves=measured(LATE, 1.0), n_arms=2)
+
+
+def test_measured_curves_are_chosen_by_what_the_arms_differ_in() -> None:
+    # Whole effects differ by 0.1. A d of 0 would cost more than half of that in every round.
+    curves = measured([[0.5, 0.0, 0.0], [0.0, 0.4, 0.0]], 0.001)
+    found = ae.choose_delay(curves=curves, n_arms=2, horizon=1_000)
+    assert math.isinf(found.since[0])
+    assert found.max_delay == 1
+    assert found.since[1] == pytest.approx(ae.choose_delay(curves=curves, n_arms=2).since[1])
+
+
+def test_measured_curves_that_do_not_fit_are_refused() -> None:
+    apart = measured(LATE, 0.001, "apart")
+    with pytest.raises(InvalidArgument, match=r"curves must fade alike if assume is 'alike', .* \(p = 0.01\)"):
+        ae.choose_delay(curves=apart, n_arms=2, assume="alike")
+    with pytest.raises(InvalidArgument, match="curves must be of n_arms = 3 arms, but got curves of 2"):
+        ae.choose_delay(curves=apart, n_arms=3)
+    with pytest.raises(InvalidArgument, match=r"high - low must be at least 0.294, by which arms differ, but got 0.2"):
+        ae.choose_delay(curves=apart, n_arms=2, high=0.2)
+
+
+def test_measured_curves_that_fade_alike() -> None:
+    weights = np.array([0.5, 0.3, 0.2, 0.0])
+    found = ae.choose_delay(
+        curves=measured(np.outer([0.0, 1.0, 0.4], weights), 1e-4), n_arms=3, horizon=50_000, assume="alike"
+    )
+    wanted = ae.choose_delay(weights=weights, n_arms=3, horizon=50_000, assume="alike")
+    assert found.bounds == pytest.approx(wanted.bounds)
+    assert found.worst is not None
+    assert (found.worst >= found.bounds).all()
+
+
+def test_the_regret_simulated_on_measured_curves() -> None:
+    curves = measured([[0.5, 0.0, 0.0], [0.0, 0.0, 0.9]], 0.001)
+    found = ae.choose_delay(curves=curves, n_arms=2, horizon=3_000, runs=4, seed=1, direction="maximize")
+    assert found.regrets is not None
+    # The second arm seems to gain nothing if the player is told no delay.
+    assert found.regrets[0] > 0.9 * 0.4 * 3_000
+    assert found.regrets[2] < 0.3 * found.regrets[0]
+    assert found.to_frame().columns.tolist() == ["d", "inside", "bound", "since", "left", "worst", "regret"]
+    assert str(found).splitlines()[0].split() == ["d", "inside", "bound", "left", "bound", "if", "so", "regret"]
+    assert "may be left after d: " in repr(found)
+    assert len(found.plot().lines) == 4
+    with pytest.raises(InvalidArgument, match="horizon must be at most"):
+        ae.choose_delay(curves=curves, n_arms=2, horizon=10**8, runs=1)
+
+
 def test_how_it_is_shown() -> None:
     found = ae.choose_delay(weights=[0.75, 0.25], n_arms=2, horizon=10_000, runs=1)
     assert repr(found).startswith("DelayChoice(max_delay: 1, assume: anything, inside: 100.0%, bound: ")

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from aftereffect.carryover.regression import Curves, combinations, critical, degrees, design, estimate, whitened
+from aftereffect.carryover.regression import combinations, critical, degrees, design, estimate, whitened
 from aftereffect.core import checks
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.core.random import PILOT, sequence
 from aftereffect.core.text import counted
+from aftereffect.engines.curves import Curves
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ class Pilot:
         size = (K - 1) * lags
         covariance = noise**2 * (1.0 - rho**2) * np.linalg.inv(rows.T @ rows)[:size, :size]
         halves = []
-        for combined in combinations(K, lags, control):
+        for combined in combinations(K, lags, control)[:2]:
             spread = combined @ covariance @ combined.T
             factor, _ = critical(spread, degrees(used, x.shape[2]), alpha)
             halves.append(factor * np.sqrt(np.diag(spread)).reshape(K, lags))

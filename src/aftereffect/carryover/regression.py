@@ -6,9 +6,8 @@ the arms. docs/theory/carryover.md has the mathematics.
 """
 
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,11 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from aftereffect.core import checks
 from aftereffect.core.checks import FloatArray
 from aftereffect.core.errors import AftereffectWarning, InvalidArgument
-from aftereffect.core.text import counted, facts_table
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.axes import Axes
+from aftereffect.engines.curves import Alike, Bands, Curves, doubled_bins
 
 EXPOSURES = ("randomised", "adaptive", "recorded")
 DRAWS = 20_000
@@ -35,144 +30,6 @@ FEWEST_DRAWS = 10
 """An arm that a player drew less often is not measured. Chosen here."""
 MOST_WEIGHT = 10.0
 """The greatest weight of a row. Chosen here."""
-
-
-@dataclass(frozen=True, eq=False)
-class Bands:
-    """Estimates values[i, s] for arm i and lag s, with bands that hold for all arms and lags at once."""
-
-    values: FloatArray
-    lower: FloatArray
-    upper: FloatArray
-
-
-@dataclass(frozen=True)
-class Alike:
-    """Whether the effects of all arms fade alike: the same share of each arrives by each lag, and no share is negative.
-
-    verdict: "apart" if p_value is below 1 - level, "not refuted" otherwise: that is no proof that they fade alike.
-    """
-
-    p_value: float
-    verdict: str
-
-
-@dataclass(frozen=True)
-class Longer:
-    """Whether effects last longer than max_delay rounds.
-
-    verdict: "longer" if p_value is below 1 - level, "not refuted" otherwise: that is no proof that they do not.
-    """
-
-    max_delay: int
-    max_lag: int
-    level: float
-    p_value: float
-    verdict: str
-
-    @property
-    def sentence(self) -> str:
-        """The result in words."""
-        rounds, p = counted(self.max_delay, "round"), f"p = {self.p_value:.2g}"
-        if self.verdict == "longer":
-            return f"Effects last longer than {rounds} ({p}; the level of the test is {1.0 - self.level:.2g})."
-        return f"No sign of effects later than {rounds}, up to {self.max_lag} ({p}). That is no proof of their absence."
-
-
-@dataclass(frozen=True, eq=False)
-class Curves:
-    """Effects by lag. Every total contains effects of some arm, so only differences between arms can be measured.
-
-    relative_to: what the effects are relative to: "the mean of the arms" or the control arm. effects: by lag. arrived:
-    up to each lag, so that the last column is the whole effect. shares: arrived over the whole effect; the band is
-    infinite where the whole effect may be 0. Each of the three bands holds simultaneously at the given level.
-    rounds: the totals used. order: of the autoregression of the noise. noise: its standard deviation. differences,
-    covariance, dof: the effects relative to the first measured arm, arm by arm, their covariance and its degrees of
-    freedom. unmeasured: arms that were drawn too seldom; their effects are NaN and their bands infinite.
-    """
-
-    relative_to: str
-    level: float
-    exposure: str
-    effects: Bands = field(repr=False)
-    arrived: Bands = field(repr=False)
-    shares: Bands = field(repr=False)
-    alike: Alike
-    rounds: int
-    order: int
-    noise: float
-    differences: FloatArray = field(repr=False)
-    covariance: FloatArray = field(repr=False)
-    dof: float = field(repr=False)
-    unmeasured: tuple[int, ...] = ()
-
-    @property
-    def n_arms(self) -> int:
-        """K, the number of arms."""
-        return len(self.effects.values)
-
-    @property
-    def max_lag(self) -> int:
-        """The longest lag."""
-        return int(self.effects.values.shape[1]) - 1
-
-    def longer_than(self, max_delay: int) -> Longer:
-        """Test whether anything arrives later than max_delay, up to the longest lag, that differs between the arms."""
-        d, lags = checks.integer("max_delay", max_delay, low=0, high=self.max_lag - 1), self.max_lag + 1
-        later = np.pad(doubled_bins(lags - d - 1), ((0, 0), (d + 1, 0)))
-        collect = np.kron(np.eye(len(self.differences) // lags), later)
-        found = collect @ self.differences
-        distance = float(found @ np.linalg.solve(collect @ self.covariance @ collect.T, found))
-        stats = checks.optional("scipy.stats", "longer_than", "carryover")
-        p_value = float(stats.f.sf(distance / len(found), len(found), self.dof))
-        verdict = "longer" if p_value < 1.0 - self.level else "not refuted"
-        return Longer(d, self.max_lag, self.level, p_value, verdict)
-
-    def to_frame(self) -> "pd.DataFrame":
-        """Return one row per arm and lag, as a pandas frame (extra `frames`)."""
-        lags = self.max_lag + 1
-        columns: dict[str, Any] = {
-            "arm": np.repeat(np.arange(self.n_arms), lags),
-            "lag": np.tile(np.arange(lags), self.n_arms),
-        }
-        for name, bands in (("effect", self.effects), ("arrived", self.arrived), ("share", self.shares)):
-            columns[name] = bands.values.ravel()
-            columns[f"{name}_lower"], columns[f"{name}_upper"] = bands.lower.ravel(), bands.upper.ravel()
-        found: pd.DataFrame = checks.optional("pandas", "to_frame", "frames").DataFrame(columns)
-        return found
-
-    def plot(self, ax: "Axes | None" = None, names: Sequence[str] | None = None) -> "Axes":
-        """Plot the effect that has arrived by each lag, with its band, for every arm; return the axes."""
-        ax = axes_for(ax)
-        lags = np.arange(self.max_lag + 1)
-        for i, (values, lower, upper) in enumerate(
-            zip(self.arrived.values, self.arrived.lower, self.arrived.upper, strict=True)
-        ):
-            (line,) = ax.plot(lags, values, "o-", ms=3, label=names[i] if names else f"arm {i}")
-            ax.fill_between(lags, lower, upper, color=line.get_color(), alpha=0.15, lw=0)
-        ax.axhline(0.0, color="0.75", lw=1, zorder=1)
-        ax.locator_params(axis="x", integer=True)
-        ax.set_xlabel("rounds since the action")
-        ax.set_ylabel(f"effect arrived, relative to {self.relative_to}")
-        ax.spines[["top", "right"]].set_visible(False)
-        ax.legend(frameon=False, title=f"{self.level:.0%} bands")
-        return ax
-
-    def _facts(self) -> dict[str, str]:
-        return {
-            "arms": str(self.n_arms),
-            "max_lag": str(self.max_lag),
-            "relative to": self.relative_to,
-            "totals": f"{self.rounds:,}",
-            "fade alike": f"{self.alike.verdict} (p = {self.alike.p_value:.3f})",
-            **({"drawn too seldom": f"arms {', '.join(map(str, self.unmeasured))}"} if self.unmeasured else {}),
-        }
-
-    def __repr__(self) -> str:
-        return f"Curves({', '.join(f'{name}: {fact}' for name, fact in self._facts().items())})"
-
-    def _repr_html_(self) -> str:
-        return facts_table(self._facts())
 
 
 def estimate(
@@ -245,10 +102,12 @@ def estimate(
     fit, ar = _fit(x, y, used, lambda order: draw_weights(q, K, D + order)[D:])
     size, dof = (M - 1) * (D + 1), degrees(used, x.shape[2])
     params, covariance = fit.params[:size], fit.cov_params()[:size, :size]
-    contrast, running = combinations(M, D + 1, None if control is None else int(np.searchsorted(measured, control)))
+    relative = None if control is None else int(np.searchsorted(measured, control))
+    contrast, running, later = combinations(M, D + 1, relative)
     alpha = 1.0 - level
     effects, largest = _bands(contrast, params, covariance, dof, alpha, M)
     arrived, _ = _bands(running, params, covariance, dof, alpha, M)
+    remaining, _ = _bands(later, params, covariance, dof, alpha, M)
     shares = _shares(running, params, covariance, dof, alpha, M)
     p_value = _alike(effects, largest, params, covariance, M, alpha, dof)
     mean = "the mean of the arms" if M == K else f"the mean of arms {', '.join(map(str, measured))}"
@@ -259,7 +118,10 @@ def estimate(
         effects=_placed(effects, measured, K),
         arrived=_placed(arrived, measured, K),
         shares=_placed(shares, measured, K),
+        remaining=_placed(remaining, measured, K),
         alike=Alike(p_value, "apart" if p_value < alpha else "not refuted"),
+        # Effects of arm 0 are the negative of what the others are relative to.
+        base=float(np.mean((y - x[..., :size] @ params)[used]) - (running @ params)[D]),
         rounds=int(used.sum()),
         order=len(ar),
         noise=float(np.sqrt(np.sum((y - x @ fit.params)[used] ** 2) / (used.sum() - x.shape[2]))),
@@ -323,30 +185,16 @@ def degrees(used: NDArray[np.bool_], columns: int) -> float:
     return float(rows if used.shape[1] == 1 else min(rows, int(used.any(axis=1).sum()) - 1))
 
 
-def combinations(n_arms: int, lags: int, control: int | None) -> tuple[FloatArray, FloatArray]:
+def combinations(n_arms: int, lags: int, control: int | None) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the matrices that take effects relative to arm 0 to those relative to the control or the mean of the arms.
 
-    The first gives effects by lag, the second effects arrived; both for all arms, arm by arm.
+    The first gives effects by lag, the second effects arrived, the third what remains; all arm by arm.
     """
     base = np.full(n_arms, 1.0 / n_arms) if control is None else np.eye(n_arms)[control]
     by_arm = (np.eye(n_arms) - base)[:, 1:]
-    identity, below = np.eye(lags), np.tri(lags)
-    return np.kron(by_arm, identity).astype(np.float64), np.kron(by_arm, below).astype(np.float64)
-
-
-def axes_for(ax: "Axes | None") -> "Axes":
-    """Return the axes given, or those of a new figure."""
-    if ax is None:
-        plt = checks.optional("matplotlib.pyplot", "plot", "plots")
-        _, ax = plt.subplots(figsize=(7, 4.2), layout="constrained")
-    return ax
-
-
-def doubled_bins(lags: int) -> FloatArray:
-    """Return a matrix that sums over lags 0, 1-2, 3-6, ...: fewer numbers, each better known."""
-    place = np.log2(np.arange(lags) + 1.0).astype(int)
-    bins: FloatArray = (place == np.arange(place[-1] + 1)[:, np.newaxis]).astype(np.float64)
-    return bins
+    each, up_to = np.eye(lags), np.tri(lags)
+    contrast, running, later = (np.kron(by_arm, sums).astype(np.float64) for sums in (each, up_to, 1.0 - up_to))
+    return contrast, running, later
 
 
 def critical(covariance: FloatArray, dof: float, alpha: float) -> tuple[float, FloatArray]:
@@ -489,16 +337,15 @@ def _bands(
     values, spread = matrix @ params, matrix @ covariance @ matrix.T
     factor, largest = critical(spread, dof, alpha)
     width = factor * np.sqrt(np.diag(spread))
-    shape = (n_arms, -1)
-    return Bands(*(v.reshape(shape) for v in (values, values - width, values + width))), largest
+    values, width = values.reshape(n_arms, -1), width.reshape(n_arms, -1)
+    return Bands(values, values - width, values + width, factor), largest
 
 
 def _placed(bands: Bands, arms: NDArray[np.int64], n_arms: int) -> Bands:
     """Return bands of all arms, from those of the given arms; others are NaN, and their bands infinite."""
-    found = [np.full((n_arms, bands.values.shape[1]), fill) for fill in (np.nan, -np.inf, np.inf)]
-    for table, values in zip(found, (bands.values, bands.lower, bands.upper), strict=True):
-        table[arms] = values
-    return Bands(*found)
+    values, lower, upper = (np.full((n_arms, bands.values.shape[1]), fill) for fill in (np.nan, -np.inf, np.inf))
+    values[arms], lower[arms], upper[arms] = bands.values, bands.lower, bands.upper
+    return Bands(values, lower, upper, bands.factor)
 
 
 def _shares(
@@ -512,14 +359,15 @@ def _shares(
         values = np.where(np.abs(whole) > 0.0, top / whole, np.nan)
     gap = running - np.nan_to_num(values)[:, np.newaxis] * last
     gap[lags - 1 :: lags] = 0.0
-    lower, upper = np.ones(len(values)), np.ones(len(values))
+    lower, upper, factor = np.ones(len(values)), np.ones(len(values)), 0.0
     if lags > 1:
         factor, _ = critical(gap @ covariance @ gap.T, dof, alpha)
         pairs = ((running, running), (running, last), (last, last))
         lower, upper = fieller(top, whole, *(factor**2 * ((a @ covariance) * b).sum(axis=1) for a, b in pairs))
     # By the longest lag all has arrived, by definition.
     lower[lags - 1 :: lags] = upper[lags - 1 :: lags] = values[lags - 1 :: lags] = 1.0
-    return Bands(*(v.reshape(n_arms, lags) for v in (values, lower, upper)))
+    shape = (n_arms, lags)
+    return Bands(values.reshape(shape), lower.reshape(shape), upper.reshape(shape), factor)
 
 
 def fieller(

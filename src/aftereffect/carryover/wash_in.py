@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from aftereffect.carryover.regression import axes_for, series
+from aftereffect.carryover.regression import series
 from aftereffect.core import checks
 from aftereffect.core.checks import FloatArray
 from aftereffect.core.errors import InvalidArgument
+from aftereffect.engines.curves import axes_for
 
 if TYPE_CHECKING:
     import pandas as pd

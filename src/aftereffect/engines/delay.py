@@ -6,8 +6,8 @@ another arm. docs/theory/soft_windows.md has the bounds.
 
 import math
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +17,11 @@ from numpy.typing import ArrayLike, NDArray
 from aftereffect import theory
 from aftereffect.core import checks
 from aftereffect.core.checks import FloatArray
+from aftereffect.core.effects import effects, extreme_parts
 from aftereffect.core.errors import AftereffectWarning, InvalidArgument
+from aftereffect.core.random import TABLE, sequence
 from aftereffect.core.text import amount, facts_table
+from aftereffect.engines.curves import Curves, axes_for
 from aftereffect.players.default import default_player
 from aftereffect.players.wrapper.certificate import informative_from
 from aftereffect.theory.tails import checked_weights
@@ -27,9 +30,14 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
+    from aftereffect.losses.protocol import Losses
+    from aftereffect.players.wrapper.coin_clean import CoinCleanWrapper
+
 ASSUMPTIONS = ("anything", "alike")
 EVERY, MOST = 32, 64
 """Each d below EVERY is in the table; longer ones are on a grid, of at most MOST values in all."""
+LARGEST = 2 * 10**7
+"""The most components of losses that are simulated from measured curves."""
 NEGLIGIBLE = 1e-4
 """With a half-life, the share of an effect that is left after the longest d of the table."""
 
@@ -45,6 +53,11 @@ class DelayChoice:
     regret at the horizon, in units of effects; NaN without a horizon. since: the first round at which the bound is
     below half of the largest possible regret; infinite if there is none. regrets: the simulated regret, None unless
     `runs` are given.
+
+    With measured curves, `bounds` are as if the estimate were right and effects ended at `Curves.ends`, and the largest
+    possible regret is that of the arm that seems worst. left: how much one arm's effect may still differ from another's
+    after d, at the worst end of the bands. worst: the bound if that is so. inside: 1 less the estimated difference that
+    is left after d, relative to the greatest.
     """
 
     max_delay: int
@@ -56,6 +69,8 @@ class DelayChoice:
     bounds: FloatArray = field(repr=False)
     since: FloatArray = field(repr=False)
     regrets: FloatArray | None = field(default=None, repr=False)
+    left: FloatArray | None = field(default=None, repr=False)
+    worst: FloatArray | None = field(default=None, repr=False)
 
     @property
     def place(self) -> int:
@@ -69,19 +84,20 @@ class DelayChoice:
 
     def _columns(self) -> dict[str, Any]:
         columns = {"d": self.delays, "inside": self.inside, "bound": self.bounds, "since": self.since}
-        return columns if self.regrets is None else columns | {"regret": self.regrets}
+        more = {"left": self.left, "worst": self.worst, "regret": self.regrets}
+        return columns | {name: values for name, values in more.items() if values is not None}
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
         """Plot the bound, and the simulated regret if there is one, by d; return the axes: `ax`, or new ones."""
-        if ax is None:
-            plt = checks.optional("matplotlib.pyplot", "plot", "plots")
-            _, ax = plt.subplots(figsize=(7, 4.2), layout="constrained")
+        ax = axes_for(ax)
         if self.horizon is None:
             ax.plot(self.delays, self.since, "o-", label="bound below half of the largest regret from this round on")
         else:
-            ax.plot(self.delays, self.bounds, "o-", label="bound")
+            ax.plot(self.delays, self.bounds, "o-", ms=4, label="bound")
+            if self.worst is not None:
+                ax.plot(self.delays, self.worst, "^:", ms=4, label="bound at the worst end of the bands")
         if self.regrets is not None:
-            ax.plot(self.delays, self.regrets, "s--", label="simulated regret")
+            ax.plot(self.delays, self.regrets, "s--", ms=4, label="simulated regret")
         ax.axvline(self.max_delay, color="0.75", lw=3, zorder=1, label=f"chosen: d = {self.max_delay}")
         ax.locator_params(axis="x", integer=True)
         ax.set_xlabel("d that the player is told")
@@ -98,6 +114,10 @@ class DelayChoice:
             facts["bound"] = f"{amount(self.bounds[k])} after {self.horizon:,} rounds"
         since = "never" if math.isinf(self.since[k]) else f"from round {self.since[k]:,.0f}"
         facts["below half of the largest regret"] = since
+        if self.left is not None and self.worst is not None:
+            facts["may be left after d"] = amount(self.left[k])
+            if self.horizon is not None:
+                facts["bound if so"] = amount(self.worst[k])
         return facts if self.regrets is None else facts | {"simulated regret": amount(self.regrets[k])}
 
     def __repr__(self) -> str:
@@ -106,11 +126,14 @@ class DelayChoice:
     def __str__(self) -> str:
         """Return the table, with about a dozen of its rows; without a horizon, with `since` in place of the bound."""
         lines = [f"{'d':>7} {'inside':>7} {'since' if self.horizon is None else 'bound':>13}"]
+        lines[0] += "" if self.worst is None else f" {'left':>9} {'bound if so':>13}"
         lines[0] += "" if self.regrets is None else f" {'regret':>9}"
         shown = {*range(0, len(self.delays), max(1, len(self.delays) // 8)), self.place - 1, self.place, self.place + 1}
         for k in sorted(shown & {*range(len(self.delays))}):
             bound = self.bounds[k] if self.horizon is not None else self.since[k]
             line = f"{self.delays[k]:>7} {self.inside[k]:>7.1%} {amount(bound):>13}"
+            if self.left is not None and self.worst is not None:
+                line += f" {amount(self.left[k]):>9} {amount(self.worst[k]):>13}"
             line += "" if self.regrets is None else f" {amount(self.regrets[k]):>9}"
             lines.append(line + (" <- chosen" if k == self.place else ""))
         return "\n".join(lines)
@@ -124,7 +147,7 @@ def choose_delay(
     n_arms: int,
     half_life: float | None = None,
     weights: ArrayLike | None = None,
-    curves: ArrayLike | None = None,
+    curves: "ArrayLike | Curves | None" = None,
     horizon: int | None = None,
     assume: str = "anything",
     direction: str = "minimize",
@@ -137,14 +160,18 @@ def choose_delay(
     """Return the d to tell the default player, with the bound for every d.
 
     Give one of half_life: in rounds, every effect fades by half in this time; weights: the shares of an effect that
-    arrive 0, 1, ... rounds after the action, for all arms; curves: such weights for each arm, shape (K, lags).
+    arrive 0, 1, ... rounds after the action, for all arms; curves: such weights for each arm, shape (K, lags), or the
+    `Curves` that `ae.carryover.estimate` returns. Measured effects may have either sign, and only what differs between
+    arms counts; what cannot be told from 0 is taken as 0, and `left` and `worst` say what that may cost.
     horizon: T, open-ended if None.
     assume: "anything": what arrives later than d is credited to the wrong arm at worst. "alike": the effects of all
         arms arrive by the same weights, whatever they are. What others still owe is then the same for every arm, and
-        a short d is cheap. This is an assumption: if it is wrong, a short d can be ruinous.
+        a short d is cheap. This is an assumption: if it is wrong, a short d can be ruinous. It is refused if measured
+        curves refute it.
     direction, low, high: as for the player, which needs out_of_range="clip".
-    runs: also simulate so many runs for each d, on Bernoulli effects that arrive by these weights. means: the means
-        of the arms; by default the first arm is better by 0.2. seed: of the simulation.
+    runs: also simulate so many runs for each d, on Bernoulli effects that arrive by these weights, or with measured
+        curves, on the estimated effects with white noise. means: the means of the arms; by default the first arm is
+        better by 0.2. seed: of the simulation.
 
     >>> choose_delay(half_life=3, n_arms=5, horizon=50_000).max_delay > 10
     True
@@ -155,39 +182,92 @@ def choose_delay(
     if T is not None:
         checks.integer("horizon", T, low=1)
     checks.choice("assume", assume, ASSUMPTIONS)
+    measured = curves if isinstance(curves, Curves) else None
     rows = _rows(K, half_life, weights, curves)
-    if assume == "alike" and not np.allclose(rows, rows[0]):
+    if assume == "alike" and measured is None and not np.allclose(rows, rows[0]):
         got = checks.shown(curves)
         raise InvalidArgument(f"curves must be the same for all arms if assume is 'alike', but got {got}")
+    if assume == "alike" and measured is not None and measured.alike.verdict == "apart":
+        p = measured.alike.p_value
+        raise InvalidArgument(f"curves must fade alike if assume is 'alike', but got curves that do not (p = {p:.2g})")
     longest = rows.shape[1] - (1 if half_life is None else 2)
     grid = np.concatenate([np.arange(EVERY), np.rint(np.geomspace(EVERY, max(longest, EVERY), MOST - EVERY))])
     delays = np.unique(np.minimum(grid, longest)).astype(np.int64)
+    span = effects(direction, low, high)
+    width = span.hi - span.lo
     # tails[d] is the share that arrives more than d rounds after the action.
     tails = rows[:, ::-1].cumsum(axis=1)[:, ::-1].max(axis=0)
     tails = np.append(tails[1:], 0.0)[delays]
+    inside, most = 1.0 - tails, 1.0
+    if measured is not None:
+        spreads, left, largest = _spreads(measured, width)
+        inside, most = 1.0 - spreads[delays] / max(largest, spreads.max()), largest / width
     price, mean_delay = theory.tail_price(direction, low, high), float(rows[0] @ np.arange(rows.shape[1]))
     bounds, since = np.full(len(delays), math.nan), np.full(len(delays), math.inf)
+    worst = bounds.copy()
     for k, d in enumerate(delays.tolist()):
         player = default_player(n_arms=K, max_delay=d, direction=direction, low=low, high=high)
+        beta = player.update_probability or 1.0
         factor, ends, per_round = 1.0, 0.0, price * tails[k]
         if assume == "alike":
-            beta = player.update_probability or 1.0
             share = theory.seen_share(rows[0], d, beta)
             factor, ends, per_round = math.inf if share == 0.0 else 1.0 / share, mean_delay, 0.0
-        if factor < math.inf and per_round < 0.5:
-            half = partial(_bound, player.worst_case, 2.0 * factor, 2.0 * ends, 2.0 * per_round)
+        elif measured is not None:
+            per_round, ends = theory.late_price(spreads / width, d, beta)
+        if factor < math.inf and per_round < 0.5 * most:
+            scale = 2.0 / most
+            half = partial(_bound, player.worst_case, scale * factor, scale * ends, scale * per_round)
             since[k] = informative_from(half) or math.inf
         if T is not None:
-            bounds[k] = (player.effects.hi - player.effects.lo) * _bound(player.worst_case, factor, ends, per_round, T)
+            bounds[k] = width * _bound(player.worst_case, factor, ends, per_round, T)
+        if T is not None and measured is not None:
+            per_round, ends = theory.late_price(left / width, d, beta)
+            worst[k] = max(bounds[k], width * _bound(player.worst_case, 1.0, ends, per_round, T))
     useful = T is not None and (since <= T).any()
     chosen = int(delays[(bounds if useful else since).argmin()])
     regrets = None
     if checks.integer("runs", runs, low=0):
-        regrets = _simulated(delays.tolist(), rows, K, T, direction, means, runs, seed)
-    return DelayChoice(chosen, assume, K, T, delays, 1.0 - tails, bounds, since, regrets)
+        if T is None:
+            raise InvalidArgument("horizon must be given if runs are, but got None")
+        if measured is None:
+            losses = _bernoulli(rows, K, T, direction, means, seed)
+            low, high = 0.0, 1.0
+        else:
+            losses = _noisy(measured, T, direction, seed)
+        players = (
+            default_player(K, max_delay=d, direction=direction, low=low, high=high, out_of_range="clip")
+            for d in delays.tolist()
+        )
+        regrets = _simulated(players, losses, runs, seed)
+    found = DelayChoice(chosen, assume, K, T, delays, inside, bounds, since, regrets)
+    return found if measured is None else replace(found, left=left[delays], worst=worst)
 
 
-def _rows(n_arms: int, half_life: float | None, weights: ArrayLike | None, curves: ArrayLike | None) -> FloatArray:
+def _spreads(curves: Curves, width: float) -> tuple[FloatArray, FloatArray, float]:
+    """Return by lag the greatest difference between arms in what remains: estimated, and at the worst end of the bands.
+
+    The third is the estimated difference of whole effects. width: of the range of effects.
+    """
+    arms = np.setdiff1d(np.arange(curves.n_arms), curves.unmeasured)
+    whole, later, ends = curves.arrived, curves.remaining, curves.ends()
+    least = float(whole.lower[arms, -1].max() - whole.upper[arms, -1].min())
+    if least > width:
+        raise InvalidArgument(f"high - low must be at least {least:g}, by which arms differ, but got {width:g}")
+    if curves.unmeasured:
+        message = f"arms {list(curves.unmeasured)} are not measured, and not considered"
+        warnings.warn(message, AftereffectWarning, stacklevel=3)
+    if not any(((bands.lower > 0.0) | (bands.upper < 0.0)).any() for bands in (curves.effects, whole, later)):
+        message = "no effect of any arm can be told from 0, so that the chosen d is no finding: measure longer"
+        warnings.warn(message, AftereffectWarning, stacklevel=3)
+    spreads = np.ptp(later.values[arms] - later.values[arms, ends, np.newaxis], axis=0)
+    spreads[ends:] = 0.0
+    largest = max(float(np.ptp(whole.values[arms, ends])), 1e-9 * width)
+    return spreads, later.upper[arms].max(axis=0) - later.lower[arms].min(axis=0), largest
+
+
+def _rows(
+    n_arms: int, half_life: float | None, weights: ArrayLike | None, curves: ArrayLike | Curves | None
+) -> FloatArray:
     """Return the weights by delay of every arm; one row if they are the same for all."""
     given = {"half_life": half_life, "weights": weights, "curves": curves}
     names = [name for name, value in given.items() if value is not None]
@@ -201,6 +281,15 @@ def _rows(n_arms: int, half_life: float | None, weights: ArrayLike | None, curve
         return np.asarray([left - np.append(left[1:], 0.0)])
     if weights is not None:
         return np.asarray([checked_weights(weights)])
+    if isinstance(curves, Curves):
+        if curves.n_arms != n_arms:
+            raise InvalidArgument(f"curves must be of n_arms = {n_arms} arms, but got curves of {curves.n_arms}")
+        # The weights of effects that fade alike: the mean of their shares, each with the square of the whole effect.
+        effects = np.nan_to_num(curves.effects.values[:, : curves.ends() + 1])
+        common = np.maximum(effects.sum(axis=1) @ effects, 0.0)
+        found = np.zeros((1, curves.max_lag + 1))
+        found[0, : len(common)] = common / common.sum() if common.any() else np.eye(1, len(common))
+        return found
     table: Any = curves
     table = checks.array("curves", table, shape=(n_arms, "lags"), unit=True)
     return np.array([checked_weights(row, f"curves[{i}]") for i, row in enumerate(table)])
@@ -210,33 +299,40 @@ def _bound(worst_case: Callable[[int], float], factor: float, ends: float, per_r
     return factor * worst_case(horizon) + ends + per_round * horizon
 
 
-def _simulated(
-    delays: Sequence[int],
-    rows: FloatArray,
-    n_arms: int,
-    horizon: int | None,
-    direction: str,
-    means: Sequence[float] | None,
-    runs: int,
-    seed: int,
-) -> FloatArray:
-    """Return the mean regret of the default player, told each d, on Bernoulli effects that arrive by these weights."""
-    # Imported here because it takes time that the command line and the service, which only need bounds, can save.
-    from aftereffect.engines.simulation import simulate
+def _bernoulli(
+    rows: FloatArray, n_arms: int, horizon: int, direction: str, means: Sequence[float] | None, seed: int
+) -> "Losses":
+    """Return Bernoulli effects that arrive by these weights."""
     from aftereffect.losses.spreads import kernels
     from aftereffect.losses.tables import iid
 
-    if horizon is None:
-        raise InvalidArgument("horizon must be given if runs are, but got None")
     if means is None:
         means = [0.7 if direction == "maximize" else 0.3] + [0.5] * (n_arms - 1)
     table = iid(horizon, means=checks.array("means", means, shape=(n_arms,), unit=True), seed=seed)
-    losses = kernels(table, weights=np.broadcast_to(rows, (n_arms, rows.shape[1])), direction=direction)
-    regrets = []
+    return kernels(table, weights=np.broadcast_to(rows, (n_arms, rows.shape[1])), direction=direction)
+
+
+def _noisy(curves: Curves, horizon: int, direction: str, seed: int) -> "Losses":
+    """Return the estimated effects, without what cannot be told from 0, with white noise that is common to all arms."""
+    from aftereffect.losses.composite import CompositeLosses
+
+    lags = curves.ends() + 1
+    checks.integer("horizon", horizon, high=LARGEST // (lags * curves.n_arms))
+    # An arm that is not measured is played like the mean of the others.
+    effects = np.nan_to_num(curves.effects.values[:, :lags].T)
+    parts = np.repeat(effects[np.newaxis], horizon, axis=0)
+    noise = np.random.default_rng(sequence(seed, TABLE)).normal(curves.base, curves.noise, size=horizon)
+    parts[:, 0] += noise[:, np.newaxis]
+    least, most = extreme_parts(parts)
+    return CompositeLosses(parts, direction=direction, low=min(0.0, least.min()), high=max(0.0, most.max()))
+
+
+def _simulated(players: "Iterable[CoinCleanWrapper]", losses: "Losses", runs: int, seed: int) -> FloatArray:
+    """Return the mean regret of each player."""
+    # Imported here because it takes time that the command line and the service, which only need bounds, can save.
+    from aftereffect.engines.simulation import simulate
+
     with warnings.catch_warnings():
         # A d that is too short is intended.
         warnings.simplefilter("ignore", AftereffectWarning)
-        for d in delays:
-            player = default_player(n_arms, max_delay=d, direction=direction, out_of_range="clip")
-            regrets.append(simulate(player, losses, runs, seed, progress=False).mean_regret)
-    return np.array(regrets)
+        return np.array([simulate(player, losses, runs, seed, progress=False).mean_regret for player in players])

@@ -55,6 +55,7 @@ from aftereffect.theory.sharp import tsallis_tuning_sharp as tsallis_tuning_shar
 from aftereffect.theory.sharp import tsallis_wrapper_bound as tsallis_wrapper_bound
 from aftereffect.theory.sharp import wrapper_regret_bound_sharp as wrapper_regret_bound_sharp
 from aftereffect.theory.tails import alike_bound as alike_bound
+from aftereffect.theory.tails import late_price as late_price
 from aftereffect.theory.tails import seen_share as seen_share
 from aftereffect.theory.tails import tail_bound as tail_bound
 from aftereffect.theory.tails import tail_price as tail_price

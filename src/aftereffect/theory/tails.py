@@ -75,6 +75,22 @@ def alike_bound(bound: float, weights: ArrayLike, max_delay: int, update_probabi
     return (checks.real("bound", bound, infinite=True) + float(np.cumsum(w * (seen - share)).sum())) / share
 
 
+def late_price(spreads: ArrayLike, max_delay: int, update_probability: float) -> tuple[float, float]:
+    """Return (price, ends) such that effects that last longer than d add at most price·T + ends to the bound on R_T.
+
+    spreads[k]: the greatest difference between two arms in what arrives more than k rounds after the action; 0 after
+    the last. What all arms have in common does not count. It holds if no sum is out of range.
+
+    >>> late_price([0.75, 0.25, 0.0], max_delay=0, update_probability=1.0)
+    (0.75, 0.25)
+    """
+    left = checks.array("spreads", spreads, shape=("any",))
+    seen = _attributed(len(left) + 1, max_delay, update_probability)
+    later = left[max_delay:]
+    price = float((seen[max_delay:-1] - seen[max_delay + 1 :]) @ later)
+    return price, float(later[1:].sum() + max_delay * later.max(initial=0.0))
+
+
 def checked_weights(weights: ArrayLike, name: str = "weights") -> FloatArray:
     """Return weights by delay as an array: at least 0, with a sum that is greater than 0 and at most 1."""
     w = checks.array(name, weights, shape=("any",), unit=True)

@@ -1,0 +1,191 @@
+"""`Curves`: effects of arms by lag with their bands, as `ae.carryover` estimates them and `choose_delay` reads them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from aftereffect.core import checks
+from aftereffect.core.checks import FloatArray
+from aftereffect.core.text import counted, facts_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+
+@dataclass(frozen=True, eq=False)
+class Bands:
+    """Estimates values[i, s] for arm i and lag s, with bands that hold for all arms and lags at once.
+
+    factor: how many standard errors a band reaches to each side; of shares, only where they are known well.
+    """
+
+    values: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    factor: float
+
+
+@dataclass(frozen=True)
+class Alike:
+    """Whether the effects of all arms fade alike: the same share of each arrives by each lag, and no share is negative.
+
+    verdict: "apart" if p_value is below 1 - level, "not refuted" otherwise: that is no proof that they fade alike.
+    """
+
+    p_value: float
+    verdict: str
+
+
+@dataclass(frozen=True)
+class Longer:
+    """Whether effects last longer than max_delay rounds.
+
+    verdict: "longer" if p_value is below 1 - level, "not refuted" otherwise: that is no proof that they do not.
+    """
+
+    max_delay: int
+    max_lag: int
+    level: float
+    p_value: float
+    verdict: str
+
+    @property
+    def sentence(self) -> str:
+        """The result in words."""
+        rounds, p = counted(self.max_delay, "round"), f"p = {self.p_value:.2g}"
+        if self.verdict == "longer":
+            return f"Effects last longer than {rounds} ({p}; the level of the test is {1.0 - self.level:.2g})."
+        return f"No sign of effects later than {rounds}, up to {self.max_lag} ({p}). That is no proof of their absence."
+
+
+@dataclass(frozen=True, eq=False)
+class Curves:
+    """Effects by lag. Every total contains effects of some arm, so only differences between arms can be measured.
+
+    relative_to: what the effects are relative to: "the mean of the arms" or the control arm. effects: by lag. arrived:
+    up to each lag, so that the last column is the whole effect. shares: arrived over the whole effect; the band is
+    infinite where the whole effect may be 0. remaining: what arrives after each lag. Each of the four bands holds
+    simultaneously at the given level. base: the mean total of a unit if the arms that effects are relative to are
+    played equally often. rounds: the totals used. order: of the autoregression of the noise. noise: its standard
+    deviation. differences, covariance, dof: the effects relative to the first measured arm, arm by arm, their
+    covariance and its degrees of freedom. unmeasured: arms that were drawn too seldom; their effects are NaN and their
+    bands infinite.
+    """
+
+    relative_to: str
+    level: float
+    exposure: str
+    effects: Bands = field(repr=False)
+    arrived: Bands = field(repr=False)
+    shares: Bands = field(repr=False)
+    remaining: Bands = field(repr=False)
+    alike: Alike
+    base: float
+    rounds: int
+    order: int
+    noise: float
+    differences: FloatArray = field(repr=False)
+    covariance: FloatArray = field(repr=False)
+    dof: float = field(repr=False)
+    unmeasured: tuple[int, ...] = ()
+
+    @property
+    def n_arms(self) -> int:
+        """K, the number of arms."""
+        return len(self.effects.values)
+
+    @property
+    def max_lag(self) -> int:
+        """The longest lag."""
+        return int(self.effects.values.shape[1]) - 1
+
+    def longer_than(self, max_delay: int) -> Longer:
+        """Test whether anything arrives later than max_delay, up to the longest lag, that differs between the arms."""
+        d, lags = checks.integer("max_delay", max_delay, low=0, high=self.max_lag - 1), self.max_lag + 1
+        later = np.pad(doubled_bins(lags - d - 1), ((0, 0), (d + 1, 0)))
+        collect = np.kron(np.eye(len(self.differences) // lags), later)
+        found = collect @ self.differences
+        distance = float(found @ np.linalg.solve(collect @ self.covariance @ collect.T, found))
+        stats = checks.optional("scipy.stats", "longer_than", "carryover")
+        p_value = float(stats.f.sf(distance / len(found), len(found), self.dof))
+        verdict = "longer" if p_value < 1.0 - self.level else "not refuted"
+        return Longer(d, self.max_lag, self.level, p_value, verdict)
+
+    def to_frame(self) -> "pd.DataFrame":
+        """Return one row per arm and lag, as a pandas frame (extra `frames`)."""
+        lags = self.max_lag + 1
+        columns: dict[str, Any] = {
+            "arm": np.repeat(np.arange(self.n_arms), lags),
+            "lag": np.tile(np.arange(lags), self.n_arms),
+        }
+        shown = {"effect": self.effects, "arrived": self.arrived, "share": self.shares, "remaining": self.remaining}
+        for name, bands in shown.items():
+            columns[name] = bands.values.ravel()
+            columns[f"{name}_lower"], columns[f"{name}_upper"] = bands.lower.ravel(), bands.upper.ravel()
+        found: pd.DataFrame = checks.optional("pandas", "to_frame", "frames").DataFrame(columns)
+        return found
+
+    def plot(self, ax: "Axes | None" = None, names: Sequence[str] | None = None) -> "Axes":
+        """Plot the effect that has arrived by each lag, with its band, for every arm; return the axes."""
+        ax = axes_for(ax)
+        lags = np.arange(self.max_lag + 1)
+        for i, (values, lower, upper) in enumerate(
+            zip(self.arrived.values, self.arrived.lower, self.arrived.upper, strict=True)
+        ):
+            (line,) = ax.plot(lags, values, "o-", ms=3, label=names[i] if names else f"arm {i}")
+            ax.fill_between(lags, lower, upper, color=line.get_color(), alpha=0.15, lw=0)
+        ax.axhline(0.0, color="0.75", lw=1, zorder=1)
+        ax.locator_params(axis="x", integer=True)
+        ax.set_xlabel("rounds since the action")
+        ax.set_ylabel(f"effect arrived, relative to {self.relative_to}")
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.legend(frameon=False, title=f"{self.level:.0%} bands")
+        return ax
+
+    def ends(self) -> int:
+        """Return the first lag from which on no remaining effect is told from 0 by its own interval, at this level.
+
+        An interval of one arm and lag is narrower than the band. So effects seem to last too long rather than too
+        short: a d that is too long costs less than one that is too short.
+        """
+        later = self.remaining
+        alone = NormalDist().inv_cdf(0.5 + self.level / 2.0) / later.factor
+        apart = np.any(np.abs(later.values) > alone * (later.upper - later.lower) / 2.0, axis=0)
+        apart[-1] = False
+        return int(np.flatnonzero(apart)[-1]) + 1 if apart.any() else 0
+
+    def _facts(self) -> dict[str, str]:
+        return {
+            "arms": str(self.n_arms),
+            "max_lag": str(self.max_lag),
+            "relative to": self.relative_to,
+            "totals": f"{self.rounds:,}",
+            "later effects": f"not told from 0 after lag {self.ends()}",
+            "fade alike": f"{self.alike.verdict} (p = {self.alike.p_value:.3f})",
+            **({"drawn too seldom": f"arms {', '.join(map(str, self.unmeasured))}"} if self.unmeasured else {}),
+        }
+
+    def __repr__(self) -> str:
+        return f"Curves({', '.join(f'{name}: {fact}' for name, fact in self._facts().items())})"
+
+    def _repr_html_(self) -> str:
+        return facts_table(self._facts())
+
+
+def axes_for(ax: "Axes | None") -> "Axes":
+    """Return the axes given, or those of a new figure."""
+    if ax is None:
+        plt = checks.optional("matplotlib.pyplot", "plot", "plots")
+        _, ax = plt.subplots(figsize=(7, 4.2), layout="constrained")
+    return ax
+
+
+def doubled_bins(lags: int) -> FloatArray:
+    """Return a matrix that sums over lags 0, 1-2, 3-6, ...: fewer numbers, each better known."""
+    place = np.log2(np.arange(lags) + 1.0).astype(int)
+    bins: FloatArray = (place == np.arange(place[-1] + 1)[:, np.newaxis]).astype(np.float64)
+    return bins
