@@ -95,7 +95,7 @@ def test_units_report_one_by_one_and_the_rest_is_missing(call):
     ]
 
 
-def test_a_round_of_the_open_block_is_corrected_and_an_older_one_is_not(call):
+def test_a_round_is_corrected_also_after_its_block_has_ended(call):
     path = made(call, max_delay=5)
     for number in (1, 2):
         post(call, f"{path}/ask")
@@ -107,10 +107,11 @@ def test_a_round_of_the_open_block_is_corrected_and_an_older_one_is_not(call):
     )
     assert call.store.experiment(identity(path))["sum_of_totals"] == 5.0
     old = played(call, 60)
-    refused = post(call, f"{old}/amend", {"round": "1", "corrected": "9"})
-    assert refused.status_code == 409
-    assert "its total has been learned from and cannot be changed" in Page(refused.text).words
-    assert not [link for link in get(call, f"{old}?before=20").all("a") if "correct=" in link["href"]]
+    late = post(call, f"{old}/amend", {"round": "1", "corrected": "9"})
+    done = late.headers["location"].removeprefix(f"{old}?done=")
+    assert done in ("corrected_late", "corrected_record")
+    assert "The total is corrected" in get(call, f"{old}?done={done}").words
+    assert f"{old}?correct=1#correct" in [link["href"] for link in get(call, f"{old}?before=20").all("a")]
 
 
 def test_an_experiment_is_started_paused_resumed_and_finished(call):

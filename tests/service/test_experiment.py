@@ -121,7 +121,7 @@ def test_an_amendment_before_a_report_is_refused() -> None:
     refused(experiment, Amend(1, 0.5), "conflict", "round 1 must have a report to be amended, but has none")
 
 
-def test_an_amendment_is_learned_from_while_its_block_is_open_and_refused_afterwards() -> None:
+def test_an_amendment_is_learned_from_while_its_block_is_open_and_refused_by_the_paper_s_player_afterwards() -> None:
     experiment, twin = made(player="paper", horizon=400), made(player="paper", horizon=400)
     last = {}
     for t in range(1, 200):
@@ -136,7 +136,7 @@ def test_an_amendment_is_learned_from_while_its_block_is_open_and_refused_afterw
     # All but the last total were amended to what the twin was told: (0.75 + 0.5)/3 and (0.75 + 0.75)/3, as rewards.
     assert mine["fed"] == pytest.approx(1 - 1.25 / 3)
     assert other["fed"] == pytest.approx(1 - 1.5 / 3)
-    refused(experiment, Tell(t, 0.75), "conflict", "its block is closed, so the total cannot be changed")
+    refused(experiment, Tell(t, 0.75), "conflict", "its block is closed, so it cannot be changed")
 
 
 def test_the_papers_measured_rounds_are_the_last_of_a_block_and_are_known_when_it_ends() -> None:

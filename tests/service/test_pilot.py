@@ -116,7 +116,7 @@ def test_every_round_of_a_pilot_can_be_corrected_until_it_is_over() -> None:
     experiment.do(Note(21, "holiday"), AT)
     refused(experiment, Away("red"), "wrong_state", "every arm must be available in a pilot, or it must be paused")
     experiment.do(Accept(1), AT)
-    refused(experiment, Amend(21, 0.5), "closed", "the block of round 21 is closed")
+    refused(experiment, Amend(21, 0.5), "closed", "round must be after the pilot, which is over")
 
 
 def test_the_learner_begins_after_the_pilot_with_what_was_accepted() -> None:

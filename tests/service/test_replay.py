@@ -22,7 +22,7 @@ def test_rounds_beyond_memory_are_recalled_or_refused() -> None:
         table[t] = experiment.do(Tell(t, 0.5), AT).rows[0]
     assert [t for t in table if experiment.forgotten(Tell(t, 0.5)) is None] == [37, 38, 39, 40]
     assert experiment.forgotten(Tell(1, 0.5)) == (1, "1")
-    assert experiment.forgotten(Amend(1, 0.5)) is None
+    assert experiment.forgotten(Amend(1, 0.5)) == (1, "1")
     assert experiment.forgotten(Tell(41, 0.5)) is None
     refused(experiment, Tell(1, 0.5), "closed", "round 1 is no longer in memory")
     repeated(experiment, Tell(1, 0.5), table[1])

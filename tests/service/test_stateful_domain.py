@@ -5,6 +5,7 @@ of memory, events or rows. Whatever is refused must leave no trace, the log must
 experiment put away and taken up again must go on as if nothing had happened.
 """
 
+import functools
 import json
 import os
 from typing import Any
@@ -32,6 +33,7 @@ from aftereffect.service.experiment.commands import (
     Tell,
 )
 from aftereffect.service.experiment.experiment import Done, Experiment
+from aftereffect.service.experiment.round import with_block
 from aftereffect.service.settings import checked_settings
 
 SOAK = os.environ.get("AFTEREFFECT_SOAK") == "1"
@@ -109,6 +111,8 @@ class Machine(RuleBasedStateMachine):
         self.clock += 1
         wanted = self.experiment.forgotten(command)
         recalled = None if wanted is None else self.rows[wanted]
+        if recalled is not None and recalled["measured"]:
+            recalled = with_block(recalled, [row for row in self.rows.values() if row["block"] == recalled["block"]])
         done = self.experiment.do(command, f"2026-01-01T00:00:00.{self.clock:06d}Z", recalled)
         json.dumps([done.answer, done.event, done.rows], allow_nan=False)
         self.rows |= {(row["round"], row["unit"]): row for row in done.rows}
@@ -284,9 +288,20 @@ class Machine(RuleBasedStateMachine):
         u %= len(self.units)
         key = (self.last, u)
         known = self.reports.get(key)
-        if key in self.reports and self.block_is_open(self.last) and total != known and was != known:
+        if key in self.reports and total != known and was != known:
             self.refuse(Amend(*(self.last, total, self.units[u]), was=was), "conflict")
         self.correct(self.last, u, total, **({"was": known} if key in self.reports else {}))
+
+    @precondition(lambda self: self.state != "draft" and not self.paper)
+    @rule(pick=st.integers(0, 30), total=st.sampled_from([0.0, 0.125, 0.75, 1.0]), further=st.integers(0, 2))
+    def restate(self, pick: int, total: float, further: int) -> None:
+        """Play until a block ends, and perhaps further, and correct a total that was learned from."""
+        self.play_on(10, 0.5, True)
+        self.play_on(further, 0.5, False)
+        after = [(t, u) for t, u in self.reports if t > self.offset]
+        learned = [(t, u) for t, u in after if self.measured(t, u) and self.reports[t, u] != total]
+        if learned:
+            self.correct(*learned[-1 - pick % len(learned)], total)
 
     def correct(self, number: int, u: int, total: float | None, **was: float | None) -> None:
         command = Amend(number, total, self.units[u], **was)
@@ -294,19 +309,22 @@ class Machine(RuleBasedStateMachine):
             self.refuse(command, "invalid")
         elif number > self.last:
             self.refuse(command, "not_open")
-        elif not self.block_is_open(number):
-            self.refuse(command, "closed")
         elif (number, u) not in self.reports:
             self.refuse(command, "conflict")
         elif self.reports[number, u] == total:
             self.repeat(command)
+        elif number <= self.offset:
+            self.refuse(command, "closed")
+        elif not self.block_is_open(number) and self.measured(number, u):
+            self.correct_late(command, number, u, total)
         else:
             done = self.carry_out(command)
             assert done.answer["status"] == self.status(total)
             self.reports[number, u], self.statuses[number, u] = total, self.status(total)
             self.amended += 1
-            closed = number < self.last or not self.open
-            if closed and (number, u) not in self.withheld and not self.piloting:
+            if not self.block_is_open(number) and not self.piloting:
+                assert done.answer["learned"] is False
+            elif (number < self.last or not self.open) and (number, u) not in self.withheld and not self.piloting:
                 self.panel.amend(u, number - self.offset, total)
 
     @rule(max_delay=st.integers(0, 2), gap=st.sampled_from([None, 0.0, 0.5]))
@@ -327,6 +345,32 @@ class Machine(RuleBasedStateMachine):
             self.carry_out(command)
             self.piloting, self.offset, self.state = False, self.last, "running"
             self.learn_with(max_delay, **({} if prior is None else {"prior": ae.Prior(**prior)}))
+
+    def correct_late(self, command: Amend, number: int, u: int, total: float | None) -> None:
+        """Correct a total that was learned from: what was learned follows, unless a substitute was played."""
+        _, end, fed, first = next(block for block in reversed(self.blocks) if block[0] <= number)
+        row = self.rows[number, self.units[u]]
+        sums = []
+        for totals in (self.reports, self.reports | {(number, u): total}):
+            sums.append([totals[t, u] for t in range(first, (end or 0) + 1)])
+        if not row["substituted"] and (total is None or self.paper):
+            self.refuse(command, "closed")
+            return
+        m, (was, now) = len(sums[0]), sums
+        possible = stretch_bounds(effects("maximize", 0.0, 1.0), self.d, m)
+        if not row["substituted"] and (self.status(total) == "void" or not possible[0] <= sum(now) <= possible[1]):
+            self.refuse(command, "invalid")
+            return
+        done = self.carry_out(command)
+        assert done.answer["learned"] is not row["substituted"]
+        if not row["substituted"]:
+            units = sum(loss is not None for loss in fed)
+            given: dict[str, Any] = {"unit": u, "arm": self.drawn[number][u], "measured": m, "units": units}
+            before = functools.reduce(float.__add__, was)
+            after = before - self.reports[number, u] + total
+            self.panel.correct(**given, probability=row["probability"], was=before, now=after)
+        self.reports[number, u], self.statuses[number, u] = total, self.status(total)
+        self.amended += 1
 
     @rule()
     def pause(self) -> None:

@@ -150,6 +150,9 @@ class Reports(Request):
     csv: Annotated[str, Field(strict=True)] | None = None
     ahead: Ahead = True
     next: Annotated[bool, Field(strict=True, description="Also open the next round, and return it.")] = False
+    restate: Annotated[
+        bool, Field(strict=True, description="Take another total of a round that has one as a correction.")
+    ] = False
 
 
 class Amend(Told):
@@ -285,6 +288,7 @@ class Report(Row):
 
     update: the block ended with this report and was learned from. repeated: the same report had been made before.
     warning: what is done with a total out of range, None for other totals. next: the next round, if it was asked for.
+    learned, correction: of a correction after the end of its block, whether it was learned from, and what was done.
     """
 
     model_config = example(experiment=ID, **ROW, repeated=False, state="running", open_round=None)
@@ -294,6 +298,8 @@ class Report(Row):
     state: State
     open_round: int | None
     warning: str | None = None
+    learned: bool | None = None
+    correction: str | None = None
     next: Turn | None = None
 
 

@@ -132,13 +132,16 @@ class Service(ABC):
         csv: str | None = None,
         ahead: bool = True,
         next: bool = False,
+        restate: bool = False,
     ) -> messages.ManyReports:
         """Report several rounds, all or none: {"total", "round"?, "date"?, "unit"?, "arm"?}, or the text of a CSV file.
 
         A round that is not open yet is opened first; its arm must be given unless it plays that of the latest round.
+        restate: another total for a round that has one is a correction (see `amend`), not a conflict.
         """
         told = None if items is None else [dict(item) for item in items]
         body = {**({"csv": csv} if told is None else {"items": told}), "ahead": ahead, "next": next}
+        body |= {"restate": True} if restate else {}
         # Repeated without their rounds, they would be reports of further rounds.
         named = told is not None and all(item.get("round") or item.get("date") for item in told)
         return messages.ManyReports.read(self._call("reports", experiment, body=body, again=named))
@@ -152,7 +155,10 @@ class Service(ABC):
         *,
         was: float | EllipsisType | None = ...,
     ) -> Report:
-        """Correct a total, or report a late one, while the round's block is open.
+        """Correct a total, or report a late one.
+
+        If the round's block has ended and the total was learned from, what was learned is corrected too (`correction`
+        of the answer says so), and the certificate includes what the late correction cost.
 
         was: the total to be corrected, by default the current one. If the round has a different total when the request
         arrives, it is refused as a conflict, so a retried request never overwrites another client's correction.

@@ -122,7 +122,7 @@ def reports(given: messages.Reports) -> Reports:
         raise Refused("invalid", "exactly one of items and csv must be given, but got both or none")
     reported = list(items(given.csv)) if given.csv is not None else given.items or ()
     found = [Reported(item.total, item.round, item.date, item.unit, item.arm) for item in reported]
-    return Reports(found, given.ahead, given.next)
+    return Reports(found, given.ahead, given.next, given.restate)
 
 
 def numbered(given: Reports, first: int) -> Reports:

@@ -187,7 +187,7 @@ class Client:
             self.ledger.unexpected(f"a tell of {key}", status, body)
 
     async def amend(self, key: Key, total: float) -> None:
-        """Correct a total; refused once its block is closed, and then it must not be stored."""
+        """Correct a total; the player of the paper refuses once its block is closed, and then it must not be stored."""
         self.ledger.sending(key, total)
         self.ledger.amending[key] = total
         body = {"total": total, "unit": key.unit}

@@ -10,6 +10,7 @@ cannot predict the first d rounds of a block, whose totals are mixed. `coins.rea
 update round; `tell` then ends the block if its window is complete.
 """
 
+import copy
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, Never, Self, Unpack
@@ -103,8 +104,14 @@ class BlockWrapper(BanditPlayer):
 
     @property
     def corrections(self) -> float | None:
-        """What late corrections add to the base's regret so far, a number that may be negative; None without any."""
-        return None if self._corrections is None else float(self._corrections[0])
+        """What late corrections add to the base's regret so far, a number that may be negative; None without any.
+
+        Corrections that wait for the end of the open block count as if they were inserted now.
+        """
+        if self._corrections is None:
+            return None
+        twin: Any = copy.copy(self.bandit) if self._corrections[1:].any() else None
+        return self._priced(twin) if twin is not None else float(self._corrections[0])
 
     def share(self, n_units: int) -> None:
         """Let `n_units` units share this player, which must be unplayed.
@@ -292,13 +299,20 @@ class BlockWrapper(BanditPlayer):
 
     def _insert(self) -> None:
         """Add the corrections that wait to the estimated losses, and their price to that of the earlier ones."""
-        bandit: Any = self.bandit
         waiting: Any = self._corrections
         if waiting[1:].any():
-            bandit.insert(waiting[2:])
-            # Summed in order of the arms, so that results do not depend on the machine.
-            waiting[0] += waiting[1] - sum((waiting[2:] * bandit.probabilities).tolist())
+            waiting[0] = self._priced(self.bandit)
             waiting[1:] = 0.0
+
+    def _priced(self, bandit: Any) -> float:
+        """Insert the corrections that wait into a base, and return the price of all so far."""
+        price, change, *step = np.asarray(self._corrections).tolist()
+        bandit.insert(step)
+        price += change
+        # Not by `sum`, whose rounding depends on the version of Python.
+        for g, q in zip(step, bandit.probabilities.tolist(), strict=True):
+            price -= g * q
+        return float(price)
 
     def certificate(self) -> certificates.Certificate:
         """Return the certificate of the expected regret so far; the base must be an AdaptiveTsallis."""

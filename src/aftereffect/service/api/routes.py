@@ -152,7 +152,7 @@ async def reports(store: PlayStore, pools: Pools, id: ExperimentId, body: Report
 
 @play.post("/v1/experiments/{id}/rounds/{round}/amend", response_model=messages.Report)
 async def amend(store: PlayStore, id: ExperimentId, round: RoundNumber, body: AmendBody) -> Response:
-    """Correct a total, or report a late one, while its block is open."""
+    """Correct a total, or report a late one; after the end of its block, what was learned is corrected too."""
     was = body.was if "was" in body.model_fields_set else ...
     return reply({"experiment": id, **await store.aperform(id, commands.Amend(round, body.total, body.unit, was))})
 

@@ -41,6 +41,7 @@ Reported = Annotated[
 ]
 Ahead = Annotated[bool, typer.Option("--ahead", help="Report it even if the date of the round is still to come.")]
 Next = Annotated[bool, typer.Option("--next", help="Also open the next round, and show its arm.")]
+Restate = Annotated[bool, typer.Option("--restate", help="Another total of a reported round is a correction.")]
 Arm = Annotated[list[str], typer.Argument(metavar="[EXPERIMENT] ARM", help="The name of the arm.")]
 Window = Annotated[str | None, typer.Option(help='No effect lasts longer than this: "7 days", "2 weeks".')]
 HalfLife = Annotated[

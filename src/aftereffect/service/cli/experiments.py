@@ -137,6 +137,7 @@ def upload(
     words: Annotated[list[str], typer.Argument(metavar="[EXPERIMENT] FILE", help="A CSV file; - is standard input.")],
     next_round: args.Next = False,
     ahead: args.Ahead = False,
+    restate: args.Restate = False,
     store: Store = DEFAULT_STORE,
     form: Form = Format.TABLE,
 ) -> None:
@@ -149,14 +150,15 @@ def upload(
         experiment, (name,) = args.split(words, "FILE")
         text = args.text_of(name)
     with opened(store, form) as service:
-        found = service.tell_many(chosen(service, experiment), csv=text, ahead=ahead, next=next_round)
+        given: dict[str, Any] = {"ahead": ahead, "next": next_round, "restate": restate}
+        found = service.tell_many(chosen(service, experiment), csv=text, **given)
         show(form, found.data, output.reports(found, experiment))
 
 
 def amend(
     reported: args.Reported, unit: args.Unit = None, store: Store = DEFAULT_STORE, form: Form = Format.TABLE
 ) -> None:
-    """Correct a total, or report a late one, while the block of its round is open."""
+    """Correct a total, or report a late one; after the end of its block, what was learned is corrected too."""
     with exit_on_error(form):
         experiment, number, total = args.report(reported)
     with opened(store, form) as service:

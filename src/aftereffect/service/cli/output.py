@@ -200,7 +200,9 @@ def report(found: Report, experiment: str | None = None, unit: str | None = None
         taken = f"{number(found.total)} is recorded for {found.arm}."
     who = f" ({unit})" if unit is not None else ""
     lines = [f"Round {found.round}{who}: {taken}{' This repeats an earlier report.' if found.repeated else ''}"]
-    if found.update:
+    if found.correction is not None:
+        lines.append(f"  {found.correction}")
+    elif found.update:
         lines.append("  The block has ended and was learned from; the next ask draws a new arm.")
     if found.next is not None:
         return [*lines, *turn(found.next, experiment)]
@@ -219,7 +221,8 @@ def reports(found: ManyReports, experiment: str | None = None) -> list[str]:
     many = f"{len(found.items)} reports of rounds {first.round} to {last.round} are recorded"
     again = sum(one.repeated for one in found.items)
     lines = [f"{many}{f', {again} of them repeat earlier ones' if again else ''}."]
-    lines += [f"Round {one.round} ({one.unit}): {one.warning}" for one in found.items if one.warning]
+    for one in found.items:
+        lines += [f"Round {one.round} ({one.unit}): {words}" for words in (one.warning, one.correction) if words]
     after = turn(found.next, experiment) if found.next else [f"Next: {command('ask', experiment)}"]
     return [*lines, *after]
 

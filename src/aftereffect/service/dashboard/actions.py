@@ -153,6 +153,8 @@ def add_action(name: str, guard: Callable[..., May], orders: Command | Callable[
             return experiment_page(store, experiment_id, allowed, refusal=refusal, field=field, kept=form)
         reported = [command.round for _, command in given if isinstance(command, Tell | Amend) and name != "missing"]
         query: dict[str, Any] = {"told": reported[-1]} if reported else {"done": name}
+        if not isinstance(last, Refused) and last.get("correction"):
+            query = {"done": "corrected_late" if last["learned"] else "corrected_record"}
         query |= {"unit": form["unit"]} if form.get("unit") else {}
         return see_other(path_of(experiment_id) + ("" if name == "ask" else f"?{urllib.parse.urlencode(query)}"))
 
@@ -181,6 +183,7 @@ def reports(store: Open, experiment_id: str, allowed: Anyone, form: Fields) -> R
     try:
         forms.require({"lines": text}, {"lines": "Totals"})
         given = {"csv": text, "ahead": form.get("ahead") == "yes", "next": True}
+        given["restate"] = form.get("restate") == "yes"
         command = totals.reports(checked(Reports, given, "the form"))
         if form.get("first"):
             # The form may be sent twice.

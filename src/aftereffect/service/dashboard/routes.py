@@ -15,6 +15,8 @@ YEAR = 31_536_000
 MESSAGES = {
     "created": "The experiment is created. Open round 1 when you are ready to play.",
     "corrected": "The corrected experiment is created. It has the rounds of the old one, which is finished.",
+    "corrected_late": "The total is corrected. It had been learned from; what was learned is corrected too.",
+    "corrected_record": "The total is corrected in the record; it had not been learned from, so nothing else changes.",
     "drafted": "The draft is saved.",
     "start": "The experiment is running.",
     "accept": "The pilot is over. The learner plays from the next round on, and begins with what was measured.",

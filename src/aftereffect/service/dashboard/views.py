@@ -260,7 +260,6 @@ def experiment_page(
     rows, newer, older = table(store, view, before)
     latest = _between(store, view, view["round"] - max(1, min(TIMELINE_ROUNDS, MOST_ROWS // len(units))) + 1)
     own = [row for row in latest if row["unit"] == shown_unit]
-    closed = view["state"] == "finished" or any(row["update"] and row["block"] == view["block"] for row in rows)
     wanted = curves or view["state"] == "piloted"
     it = {
         **view,
@@ -270,7 +269,6 @@ def experiment_page(
         "unit": shown_unit,
         "shares": shares(view),
         "open": open_rows(store, view),
-        "closed_block": view["block"] if closed else None,
         "certificate": certificate(view["guarantee"]),
     }
     return page(

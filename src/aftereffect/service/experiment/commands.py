@@ -45,15 +45,19 @@ class Reported(NamedTuple):
 
 
 class Reports(NamedTuple):
-    """Report several rounds in order, all or none; `Experiment.report` makes it asks and tells, which are logged."""
+    """Report several rounds in order, all or none; `Experiment.report` makes it asks and tells, which are logged.
+
+    restate: another total for a round that has one is a correction, not a conflict.
+    """
 
     items: Sequence[Reported]
     ahead: bool = True
     next: bool = False
+    restate: bool = False
 
 
 class Amend(NamedTuple):
-    """Correct a report, or add a late one, while its block is open. was: the total to be corrected, ... for any."""
+    """Correct a report, or add a late one. was: the total to be corrected, ... for any."""
 
     round: int
     total: float | None

@@ -8,8 +8,8 @@
 
 While paused, no round opens; an open round stays open, and reports and corrections are still accepted. After a resume,
 the next max_delay rounds are warm-up, and so is a round left open over the pause if max_delay > 0. Finish closes an
-open round, with units that have no report as missing. Corrections are accepted in every state while the block of the
-round is open. Repeating a command that has already taken effect changes nothing.
+open round, with units that have no report as missing. Corrections are accepted in every state; one that comes after the
+end of its block is learned from too, if the total was. Repeating a command that has taken effect changes nothing.
 
 In a pilot, arms come from a random schedule, and the learner hears nothing. Accept may end it before its last round.
 All its rounds can be corrected until then. A pilot can be paused, too.
@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from aftereffect.core.checks import shown
-from aftereffect.core.errors import AftereffectError
+from aftereffect.core.errors import AftereffectError, InvalidTotal
 from aftereffect.service.errors import Corrupt, Refused
 from aftereffect.service.experiment import commands
 from aftereffect.service.experiment.commands import (
@@ -49,6 +49,7 @@ from aftereffect.service.experiment.round import (
     Row,
     date_of,
     days_between,
+    possible,
     warning,
 )
 from aftereffect.service.experiment.state import State, fingerprint
@@ -118,12 +119,13 @@ class Experiment:
     def forgotten(self, command: Command) -> tuple[int, str] | None:
         """Return the round and unit of the row that `do` needs for a command but no longer has in memory, or None.
 
-        The caller must load that row from the store and pass it to `do`.
+        The caller must load that row from the store and pass it to `do`; for an Amend, if the total was measured, with
+        what `with_block` adds.
         """
         if not isinstance(command, Tell | Amend | Note) or not 1 <= command.round <= self._now.last:
             return None
-        remembered = command.round in self._now.recent.rounds
-        if remembered or (isinstance(command, Amend) and not self._amendable(command.round)):
+        late = isinstance(command, Amend) and not self._amendable(command.round)
+        if command.round in self._now.recent.rounds and not late:
             return None
         return command.round, self.settings.units[self._unit(command.unit)]
 
@@ -183,7 +185,7 @@ class Experiment:
                 number = self._number(item, u)
                 if number == self.last + 1 and self._now.open is None:
                     yield self._ask(Ask(), at)
-                command = Tell(number, item.total, item.unit, reports.ahead)
+                command: Command = Tell(number, item.total, item.unit, reports.ahead)
                 played, row = self._opened(number), recall(command)
                 arm = row["arm"] if row is not None else None if played is None else self.settings.arms[played.arms[u]]
                 if item.arm is not None and arm != item.arm:
@@ -191,9 +193,13 @@ class Experiment:
                     raise Refused("conflict", f"{rule}, but got {shown(item.arm)}: another arm cannot be reported")
                 same = before is not None and played is not None and before.arms[u] == played.arms[u]
                 if item.arm is None and number > known and not same:
-                    told = "no round had been opened" if before is None else f"round {known} played another arm"
-                    detail = f"arm must be given if a report comes before its round is opened and {told}"
+                    why = "no round had been opened" if before is None else f"round {known} played another arm"
+                    detail = f"arm must be given if a report comes before its round is opened and {why}"
                     raise Refused("conflict", f"{detail}, but it is missing: this round was to play {arm!r}")
+                told = reports.restate and (played is None or played.reports[u].status != OPEN)
+                if told and not _reported(self._row(number, u, row), item.total):
+                    command = Amend(number, item.total, item.unit)
+                    row = recall(command)
                 yield self.do(command, at, row)
             except Refused as refusal:
                 raise Refused(refusal.code, f"report {place}: {refusal.detail}", **refusal.extra, place=place) from None
@@ -278,22 +284,17 @@ class Experiment:
         if _reported(row, command.total):
             return Done(self._report(row, True), None, [])
         given = "missing" if command.total is None else repr(command.total)
-        then = "its block is closed, so the total cannot be changed"
-        if self._amendable(command.round):
-            then = "use amend to correct it"
+        then = "use amend to correct it" if self._correctable(row) else "its block is closed, so it cannot be changed"
         raise self._conflict(row, f"total must equal the earlier report, but {_told(row)} and now as {given}: {then}")
 
     def _conflict(self, row: Row, detail: str) -> Refused:
         known = {"round": row["round"], "unit": row["unit"], "reported": row["total"]}
-        return Refused("conflict", detail, **known, amendable=self._amendable(row["round"]))
+        return Refused("conflict", detail, **known, amendable=self._correctable(row))
 
     def _amend(self, command: Amend, at: str, recalled: Mapping[str, Any] | None) -> Done:
-        """Correct a report, or add a late one, while the block of its round is open."""
+        """Correct a report, or add a late one."""
         u, total, number = self._unit(command.unit), command.total, command.round
         played = self._opened(number)
-        if not self._amendable(number):
-            rule = f"round must be in the open block to be amended, but the block of round {number} is closed"
-            raise Refused("closed", f"{rule}: its total has been learned from and cannot be changed", round=number)
         before = self._row(number, u, recalled)
         if before["status"] == OPEN:
             raise Refused("conflict", f"round {number} must have a report to be amended, but has none: use tell")
@@ -303,7 +304,11 @@ class Experiment:
             detail = f"was must be the total to be corrected, but got {command.was!r}, and {_told(before)}"
             raise self._conflict(before, detail)
         body: dict[str, Any] = {"total": total, "was": before["total"], "was_status": before["status"]}
-        if played is None:
+        words = {}
+        if not self._amendable(number):
+            words = self._correct_late(body, u, before, recalled or {}, at)
+            row = {"note": None, **before, "total": total, "status": body["status"], "told_at": at}
+        elif played is None:
             body["recalled"] = before
             status = self._now.recount(before["total"], total)
             row = {"note": None, **before, "total": total, "status": status, "told_at": at}
@@ -312,7 +317,48 @@ class Experiment:
             row = played.row(self.settings, u)
         body["status"] = row["status"]
         event = {"kind": "amend", "round": number, "unit": row["unit"], "body": body, "at": at}
-        return Done(self._report(row, False), event, [row])
+        return Done(self._report(row, False) | words, event, [row])
+
+    def _correct_late(
+        self, body: dict[str, Any], u: int, row: Row, recalled: Mapping[str, Any], at: str
+    ) -> dict[str, Any]:
+        """Correct a total whose block has ended; add to the body of the event, and return what to add to the answer."""
+        now, total, number = self._now, body["total"], row["round"]
+        why = ""
+        if not row["block"]:
+            detail = f"round must be after the pilot, which is over, to be amended, but got {number}"
+            raise Refused("closed", f"{detail}: the learner has begun with what the pilot has shown", round=number)
+        if not row["measured"]:
+            why = "it had not been learned from"
+        elif row["substituted"]:
+            why = "it was attributed to the arm that was away"
+        elif now.inherited is not None and number <= now.inherited["rounds"]:
+            why = "it was learned from as a round of the experiment before"
+        elif total is None:
+            detail = f"total must be a number to correct round {number}, which was learned from, but it is missing"
+            raise Refused("closed", f"{detail}: what was learned can be corrected, but not withdrawn", round=number)
+        elif not self._correctable(row):
+            detail = f"round must be in the open block for player 'paper', but the block of round {number} is closed"
+            raise Refused("closed", f"{detail} and was learned from, which this player cannot correct", round=number)
+        elif not now.least <= total <= now.most and self.settings.out_of_range == "void":
+            rule = f"total must lie in {possible(self.settings)} to correct round {number}, which was learned from"
+            raise Refused("invalid", f"{rule}, but got {total!r}", round=number)
+        if row["measured"]:
+            if "totals" not in recalled:
+                detail = f"round must be in the open block unless its block is recalled, but round {number} is not"
+                raise Refused("closed", detail, round=number)
+            row = row | {name: recalled[name] for name in ("totals", "units")}
+        try:
+            body["status"] = now.correct_late(u, row, total, at, not why)
+        except InvalidTotal as error:
+            raise Refused("invalid", f"total: {error}", round=number) from None
+        body |= {"recalled": row, "learned": not why}
+        if why:
+            return {"learned": False, "correction": f"The total is corrected in the record only, because {why}."}
+        body |= {"probabilities": fingerprint(now.probabilities)} if now.block_closed else {}
+        when = "at once" if now.block_closed else "when the open block ends"
+        words = f"The total had been learned from; what was learned is corrected {when}, and the certificate says what "
+        return {"learned": True, "correction": f"{words}the late correction cost."}
 
     def _report(self, row: Row, repeated: bool) -> dict[str, Any]:
         now = self._now
@@ -466,6 +512,10 @@ class Experiment:
     def _amendable(self, number: int) -> bool:
         """Return whether the block of a round is still open."""
         return number >= self._now.block_start and not self._now.block_closed
+
+    def _correctable(self, row: Row) -> bool:
+        """Return whether a total can be corrected: the player "paper" cannot correct what it has learned."""
+        return self._amendable(row["round"]) or self.settings.player != "paper" or not row["measured"]
 
     def _unit(self, name: str | None) -> int:
         """Return the index of a unit; the name is optional if there is only one."""

@@ -105,9 +105,9 @@ def _plainly(state: State, most: float, so_far: Certificate | None, void: bool, 
     past = f"over the {counted(played, 'round')} so far{after and ' since the pilot'}"
     over, lines = past if horizon is None else f"over {counted(horizon - state.pilot_rounds, 'round')}{after}", []
     proved = "" if so_far is None else amount(min(so_far.value, so_far.trivial))
-    complete = not state.gaps
+    complete = not state.gaps and (so_far is None or "corrections" not in so_far.terms)
     if played and so_far is not None and not complete:
-        # Only the certificate takes gaps into account.
+        # Only the certificate takes gaps and late corrections into account.
         lines = [f"Whatever happens, {past} you lose at most {proved} compared with the best arm, on average."]
     elif played or horizon is not None:
         now = f"; so far at most {proved}" if proved else ""
@@ -176,6 +176,8 @@ def _so_far(shown: Certificate | None, void: bool) -> list[str]:
         return []
     missing = shown.terms["missing"]
     price = f", {amount(missing)} of it for reports that were missing, void or withheld" if missing else ""
+    if (late := shown.terms.get("corrections")) is not None:
+        price += f", {amount(late)} of it for totals that were corrected after they had been learned from"
     after = f"after {counted(shown.rounds, 'round')} and {counted(shown.updates, 'update')}"
     figure = f"at most the mean of the certificate, which is {amount(shown.value)} in this run{price}."
     if void:

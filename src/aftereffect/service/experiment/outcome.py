@@ -42,6 +42,12 @@ class Tally:
         self.mean += step / self.count
         self.squares += step * (value - self.mean)
 
+    def replace(self, was: float, value: float) -> None:
+        """Replace the value of a window by a corrected one."""
+        before = self.mean
+        self.mean += (value - was) / self.count
+        self.squares = max(self.squares + (value - was) * (value - self.mean + was - before), 0.0)
+
     @property
     def standard_error(self) -> float | None:
         """The standard error of the mean; None for fewer than two windows."""

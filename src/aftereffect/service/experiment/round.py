@@ -7,7 +7,7 @@ and when an inherited round played another arm than the learner would have.
 """
 
 import datetime
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -179,6 +179,17 @@ class RecentRounds:
     def state(self) -> list[list[Any]]:
         """Return the rounds as JSON."""
         return [played.state() for played in self.rounds.values()]
+
+
+def with_block(row: Row, block: Iterable[Row]) -> Row:
+    """Return a row with what a correction needs after the end of its block.
+
+    block: the rows of the unit in that block, and those of all units in its last round. totals: those of the unit that
+    were learned from. units: the number of units that were learned from.
+    """
+    block = list(block)
+    totals = [each["total"] for each in block if each["unit"] == row["unit"] and each["measured"]]
+    return {**row, "totals": totals, "units": sum(each["fed"] is not None for each in block)}
 
 
 def limits(settings: Design) -> tuple[float, float]:

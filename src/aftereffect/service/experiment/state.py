@@ -7,7 +7,8 @@ import datetime
 import hashlib
 import struct
 from collections.abc import Collection, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import add
 from typing import Any
 
 import orjson
@@ -151,7 +152,9 @@ class State:
     def gaps(self) -> int:
         """How many reports are missing, void or withheld; those of a pilot do not count once it is over."""
         before = 0 if self.accepted is None else self.accepted["gaps"]
-        return sum(self.counts[name] for name in ("missing", "void", "withheld")) - int(before)
+        told = sum(self.counts[name] for name in ("missing", "void", "withheld")) - int(before)
+        # A report that came after its block had ended leaves the block without it.
+        return told or self.panel.counts.void_windows
 
     @cached_property
     def schedule(self) -> list[list[int]]:
@@ -290,6 +293,31 @@ class State:
         if played is not self.open and played.block and not played.withheld[u]:
             self.panel.amend(u, played.number - self.offset, total)
         played.reports[u] = Report(total, self.recount(played.reports[u].total, total), at)
+
+    def correct_late(self, u: int, row: Row, total: float | None, at: str, learn: bool) -> str:
+        """Replace a total whose block has ended, and return its status. row: as `with_block` returns it, if measured.
+
+        learn: correct the learner too, with the probability of the draw.
+        """
+        arm, was = self.settings.arms.index(row["arm"]), row["total"]
+        if row["measured"] and total is not None:
+            rounds = len(row["totals"])
+            # What was reported, and what the learner heard of it. Not by `sum`, which depends on the version of Python.
+            whole, heard = (reduce(add, each) for each in (row["totals"], map(self._heard, row["totals"])))
+            if learn:
+                given = {"unit": u, "arm": arm, "probability": row["probability"], "measured": rounds}
+                now = heard - self._heard(was) + self._heard(total)
+                self.panel.correct(**given, was=heard, now=now, units=row["units"])
+                if self.block_closed:
+                    self.probabilities = self.panel.probabilities.tolist()
+            self.tallies[arm].replace(whole / rounds, (whole - was + total) / rounds)
+        status = self.recount(was, total)
+        if row["round"] in self.recent.rounds:
+            self.recent.rounds[row["round"]].reports[u] = Report(total, status, at)
+        return status
+
+    def _heard(self, total: float) -> float:
+        return min(max(total, self.least), self.most)
 
     def recount(self, was: float | None, total: float | None) -> str:
         """Count a correction of one total to another; return the new status."""

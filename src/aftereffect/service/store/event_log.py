@@ -13,6 +13,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from types import MappingProxyType
 from typing import Any
 
 import orjson
@@ -22,6 +23,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from aftereffect.core.errors import AftereffectError
 from aftereffect.service.errors import Corrupt, Refused
 from aftereffect.service.experiment.experiment import Done, Experiment
+from aftereffect.service.experiment.round import with_block
 from aftereffect.service.messages import is_id
 from aftereffect.service.settings import ExperimentSettings
 from aftereffect.service.store import schema
@@ -222,14 +224,39 @@ class Changes:
         self._moved[loaded.id] = loaded, done.answer["state"]
         self.touched.add(loaded.id)
 
-    def row(self, connection: Connection, loaded: Loaded, round_: int, unit: str) -> dict[str, Any] | None:
-        """Return the row of a round that the experiment no longer has in memory, from these changes or the database."""
+    def row(
+        self,
+        connection: Connection,
+        loaded: Loaded,
+        round_: int,
+        unit: str,
+        block: bool = False,
+        newer: Mapping[tuple[int, int, int], dict[str, Any]] = MappingProxyType({}),
+    ) -> dict[str, Any] | None:
+        """Return the row of a round that the experiment no longer has in memory, from these changes or the database.
+
+        block: with what a correction needs (`with_block`), if the block of the round has ended and was measured. newer:
+        rows, by experiment, round and unit, that take the place of these changes.
+        """
         key = loaded.number, round_, loaded.unit_index[unit]
-        if key in self._rounds:
-            return self._rounds[key]
-        query = select(schema.rounds).where(tuple_(_rounds.experiment, _rounds.round, _rounds.unit_index) == key)
-        found = connection.execute(query).mappings().one_or_none()
-        return None if found is None else dict(found)
+        known = {**self._rounds, **newer} if newer else self._rounds
+        found = known.get(key)
+        if found is None:
+            query = select(schema.rounds).where(tuple_(_rounds.experiment, _rounds.round, _rounds.unit_index) == key)
+            stored = connection.execute(query).mappings().one_or_none()
+            found = None if stored is None else dict(stored)
+        if found is None or not block or not found["measured"]:
+            return found
+        here, ended = _rounds.experiment == loaded.number, _rounds["update"] & (_rounds.round >= round_)
+        own = [(each, row) for (number, each, _), row in known.items() if number == loaded.number]
+        ends = [each for each, row in own if each >= round_ and row["update"]]
+        ends += connection.execute(select(_rounds.round).where(here, ended).order_by(_rounds.round).limit(1)).scalars()
+        first, last = found["block_start"], min(ends)
+        query = select(schema.rounds).where(here, _rounds.round.between(first, last))
+        query = query.where((_rounds.unit_index == key[2]) | (_rounds.round == last))
+        rows = {(row.round, row.unit_index): dict(row._mapping) for row in connection.execute(query)}
+        rows |= {each[1:]: row for each, row in known.items() if each[0] == loaded.number and first <= each[1] <= last}
+        return with_block(found, [rows[each] for each in sorted(rows)])
 
     def record(self, connection: Connection, loaded: Loaded) -> tuple[list[dict[str, Any]], list[tuple[int, str]]]:
         """Return all rows of an experiment, by round and unit; and for each pause the latest round, and its time."""

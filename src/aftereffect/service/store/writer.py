@@ -30,7 +30,7 @@ from sqlalchemy import Connection, Engine, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from aftereffect.service.errors import Corrupt, Refused
-from aftereffect.service.experiment.commands import Command, Finish, Reports, inherit
+from aftereffect.service.experiment.commands import Amend, Command, Finish, Reports, inherit
 from aftereffect.service.experiment.experiment import Experiment
 from aftereffect.service.messages import is_id
 from aftereffect.service.settings import ExperimentSettings
@@ -320,7 +320,8 @@ class Writer:
             if isinstance(command, Reports):
                 return self._report(batch, loaded, command)
             forgotten = loaded.experiment.forgotten(command)
-            recalled = None if forgotten is None else changes.row(batch.reading, loaded, *forgotten)
+            late = isinstance(command, Amend)
+            recalled = None if forgotten is None else changes.row(batch.reading, loaded, *forgotten, late)
             done = loaded.experiment.do(command, batch.at, recalled)
             changes.add(loaded, done)
             return done.answer
@@ -335,14 +336,17 @@ class Writer:
     def _report(self, batch: _Batch, loaded: Loaded, command: Reports) -> Answer:
         """Carry out several reports, after a trial on a copy; a refusal leaves everything as it was."""
         trial = Experiment.from_state(loaded.experiment.state())
+        newer: dict[tuple[int, int, int], dict[str, Any]] = {}
+
+        def recall(step: Command) -> dict[str, Any] | None:
+            forgotten, late = experiment.forgotten(step), isinstance(step, Amend)
+            return None if forgotten is None else batch.changes.row(batch.reading, loaded, *forgotten, late, newer)
+
         for experiment in (trial, loaded.experiment):
-
-            def recall(step: Command, experiment: Experiment = experiment) -> dict[str, Any] | None:
-                forgotten = experiment.forgotten(step)
-                return None if forgotten is None else batch.changes.row(batch.reading, loaded, *forgotten)
-
+            newer.clear()
             answers = []
             for done in experiment.report(command, batch.at, recall):
+                newer |= {(loaded.number, row["round"], loaded.unit_index[row["unit"]]): row for row in done.rows}
                 answers.append({"experiment": loaded.id, **done.answer})
                 if experiment is loaded.experiment:
                     batch.changes.add(loaded, done)

@@ -1,0 +1,278 @@
+"""Corrections after a block has ended: what is learned, recorded, refused, answered, replayed; restatements."""
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.service.calling import Api, api, problem
+from tests.service.pages import get, post
+from tests.service.server import command
+
+import aftereffect as ae
+from aftereffect.service.errors import Refused
+from aftereffect.service.experiment.commands import Amend, Ask, Away, Reported, Reports, Tell
+from aftereffect.service.experiment.outcome import Tally
+from aftereffect.service.local import Local
+from aftereffect.service.store.store import Store
+
+SETTINGS = {"name": "Ads", "arms": ["a", "b", "c"], "high": 10.0, "max_delay": 1, "seed": 5}
+LEARNED, AT_ONCE = "what was learned is corrected when the open block ends", "what was learned is corrected at once"
+
+
+@pytest.fixture
+def store(sqlite_url: str):
+    with Store.open(sqlite_url) as opened:
+        yield opened
+
+
+def played(store: Store, identity: str, rounds: int, units: list[str], totals: Any = None) -> None:
+    rng = np.random.default_rng(3)
+    for _ in range(rounds):
+        number = store.perform(identity, Ask())["round"]
+        for unit in units:
+            total = round(float(rng.uniform(2.0, 8.0)), 3) if totals is None else totals[number - 1]
+            store.perform(identity, Tell(number, total, unit))
+
+
+def rows_of(store: Store, identity: str) -> list[dict[str, Any]]:
+    return store.rounds(identity, limit=1000)["items"]
+
+
+def closed(rows: list[dict[str, Any]], measured: bool = True) -> list[dict[str, Any]]:
+    ended = {row["block"] for row in rows if row["update"]}
+    return [row for row in rows if row["block"] in ended and row["measured"] is measured]
+
+
+def test_the_learner_and_the_means_follow(store: Store) -> None:
+    """Against a panel that is played beside it and corrected from the table of rounds."""
+    units = ["north", "south"]
+    identity = store.create({**SETTINGS, "units": units})["id"]
+    given: dict[str, Any] = {"direction": "maximize", "high": 10.0, "out_of_range": "void", "seed": 5}
+    panel = ae.Panel(ae.default_player(3, max_delay=1, **given), n_units=2)
+    rng, kept = np.random.default_rng(1), set()
+    for t in range(1, 61):
+        store.perform(identity, Ask())
+        panel.ask()
+        totals = [round(float(rng.uniform(2.0, 8.0)), 3) for _ in units]
+        for unit, total in zip(units, totals, strict=True):
+            store.perform(identity, Tell(t, total, unit))
+        panel.tell(totals)
+        rows = rows_of(store, identity)
+        late = [row for row in closed(rows) if (row["round"], row["unit"]) not in kept]
+        if t % 4 == 0 and late:
+            row = late[len(late) // 3]
+            kept.add((row["round"], row["unit"]))
+            same = [each for each in rows if each["block"] == row["block"] and each["measured"]]
+            own = [each["total"] for each in same if each["unit"] == row["unit"]]
+            answer = store.perform(identity, Amend(row["round"], 1.5, row["unit"]))
+            assert answer["learned"] is True
+            assert (AT_ONCE if rows[-1]["update"] else LEARNED) in answer["correction"]
+            panel.correct(
+                **{"unit": units.index(row["unit"]), "arm": SETTINGS["arms"].index(row["arm"]), "units": 2},
+                **{"probability": row["probability"], "measured": len(own)},
+                **{"was": sum(own), "now": sum(own) - row["total"] + 1.5},
+            )
+            view = store.experiment(identity)
+            assert list(view["probabilities"].values()) == pytest.approx(panel.probabilities.tolist(), rel=1e-12)
+            terms = view["guarantee"]["certificate"]["terms"]
+            assert terms["corrections"] == pytest.approx(panel.certificate().terms["corrections"], rel=1e-9)
+            assert view["guarantee"]["certificate"]["any_time"] is None
+            assert "corrected after they had been learned from" in view["guarantee"]["words"]
+    assert len(kept) > 8
+    rows = rows_of(store, identity)
+    tallies = {arm: Tally() for arm in SETTINGS["arms"]}
+    for block in {row["block"] for row in closed(rows)}:
+        for unit in units:
+            own = [row for row in closed(rows) if (row["block"], row["unit"]) == (block, unit)]
+            tallies[own[0]["arm"]].add(sum(row["total"] for row in own) / len(own))
+    for arm, tally in tallies.items():
+        found = store.experiment(identity)["measured"][arm]
+        assert found["windows"] == tally.count
+        assert found["mean"] == pytest.approx(tally.mean)
+        assert found["standard_error"] == pytest.approx(tally.standard_error)
+    assert store.verify(identity)[0]["ok"]
+
+
+def test_corrections_survive_and_replay(sqlite_url: str) -> None:
+    with Store.open(sqlite_url) as store:
+        identity = store.create(SETTINGS)["id"]
+        played(store, identity, 30, ["1"])
+        row = closed(rows_of(store, identity))[0]
+        first = store.perform(identity, Amend(row["round"], 3.25))
+        again = store.perform(identity, Amend(row["round"], 3.25))
+        assert (first["repeated"], again["repeated"], again["total"]) == (False, True, 3.25)
+        view = store.experiment(identity)
+    with Store.open(sqlite_url) as store:
+        assert store.experiment(identity) == view
+        assert store.verify(identity)[0]["ok"]
+        event = store.events(identity, after=60)["items"][0]
+        body = event["body"]
+        assert (event["kind"], body["learned"], body["was"], body["total"]) == ("amend", True, row["total"], 3.25)
+        assert body["recalled"]["totals"][0] == row["total"]
+        assert body["recalled"]["units"] == 1
+        with pytest.raises(Refused, match="was must be the total to be corrected"):
+            store.perform(identity, Amend(row["round"], 4.0, None, row["total"]))
+        played(store, identity, 12, ["1"])
+        assert store.verify(identity)[0]["ok"]
+
+
+def test_what_was_not_learned_from_is_recorded_only(store: Store) -> None:
+    identity = store.create({**SETTINGS, "max_delay": 2})["id"]
+    totals = [5.0] * 60
+    totals[14] = None
+    played(store, identity, 60, ["1"], totals)
+    rows = rows_of(store, identity)
+    before = store.experiment(identity)
+    for row in closed(rows, measured=False)[:3]:
+        answer = store.perform(identity, Amend(row["round"], 6.0))
+        assert answer["learned"] is False
+        assert answer["correction"].endswith("in the record only, because it had not been learned from.")
+    after = store.experiment(identity)
+    assert after["probabilities"] == before["probabilities"]
+    assert "corrections" not in after["guarantee"]["certificate"]["terms"]
+    # A report that comes after its block has ended does not undo that the block was not learned from.
+    assert rows[14]["measured"] is not True
+    store.perform(identity, Amend(15, 6.0))
+    view = store.experiment(identity)
+    assert view["counts"]["missing"] == 0
+    terms = [each["guarantee"]["certificate"]["terms"] for each in (before, view)]
+    assert terms[0]["missing"] == terms[1]["missing"]
+    assert store.verify(identity)[0]["ok"]
+
+
+def test_a_substitute_s_total_is_recorded_only(store: Store) -> None:
+    identity = store.create({**SETTINGS, "max_delay": 0})["id"]
+    for arm in ("a", "b"):
+        store.perform(identity, Away(arm))
+    played(store, identity, 12, ["1"])
+    row = next(row for row in closed(rows_of(store, identity)) if row["substituted"])
+    answer = store.perform(identity, Amend(row["round"], 1.0))
+    assert (answer["learned"], "the arm that was away" in answer["correction"]) == (False, True)
+    assert store.verify(identity)[0]["ok"]
+
+
+def test_what_cannot_be_learned_is_refused(store: Store) -> None:
+    identity = store.create(SETTINGS)["id"]
+    played(store, identity, 30, ["1"])
+    rows = rows_of(store, identity)
+    number = closed(rows)[0]["round"]
+    events = store.experiment(identity)
+    for total, code, words in (
+        (None, "closed", "what was learned can be corrected, but not withdrawn"),
+        (21.0, "invalid", rf"total must lie in \[0, 20\] to correct round {number}, which was learned from, but got"),
+    ):
+        with pytest.raises(Refused, match=words) as caught:
+            store.perform(identity, Amend(number, total))
+        assert caught.value.code == code
+    # The sum of a stretch has a range of its own.
+    block = max({row["block"] for row in closed(rows)}, key=lambda b: sum(row["block"] == b for row in closed(rows)))
+    several = [row["round"] for row in closed(rows) if row["block"] == block]
+    assert len(several) > 2
+    answers = store.perform_many([(identity, Amend(each, 20.0)) for each in several])
+    refusals = [answer for answer in answers if isinstance(answer, Refused)]
+    assert all("the range of a sum of" in refusal.detail for refusal in refusals)
+    assert 0 < len(refusals) < len(several)
+    assert store.experiment(identity)["counts"]["out_of_range"] == events["counts"]["out_of_range"] == 0
+    paper = store.create({**SETTINGS, "player": "paper", "horizon": 300})["id"]
+    played(store, paper, 60, ["1"])
+    with pytest.raises(Refused, match="which this player cannot correct"):
+        store.perform(paper, Amend(closed(rows_of(store, paper))[0]["round"], 1.0))
+
+
+def test_clipped_totals_are_corrected_as_the_learner_heard_them(store: Store) -> None:
+    identity = store.create({**SETTINGS, "max_delay": 0, "out_of_range": "clip"})["id"]
+    played(store, identity, 1, ["1"], [25.0])
+    twin = ae.default_player(3, max_delay=0, direction="maximize", high=10.0, out_of_range="clip", seed=5)
+    q = float(twin.probabilities[twin.ask()])
+    twin.tell(25.0)
+    row = rows_of(store, identity)[0]
+    assert store.perform(identity, Amend(1, 12.0))["status"] == "clipped"
+    assert list(store.experiment(identity)["probabilities"].values()) == twin.probabilities.tolist()
+    store.perform(identity, Amend(1, 4.0))
+    twin.correct(arm=SETTINGS["arms"].index(row["arm"]), probability=q, measured=1, was=10.0, now=4.0)
+    assert list(store.experiment(identity)["probabilities"].values()) == pytest.approx(twin.probabilities.tolist())
+
+
+def restated(rows: list[dict[str, Any]], change: float, **more: Any) -> Reports:
+    items = [Reported(round(row["total"] + change, 3), row["round"], None, row["unit"]) for row in rows]
+    return Reports(items, restate=True, **more)
+
+
+def test_a_restatement_of_many_days_is_one_write(store: Store) -> None:
+    identity = store.create({**SETTINGS, "units": ["n", "s"]})["id"]
+    played(store, identity, 40, ["n", "s"])
+    rows = rows_of(store, identity)[10:]
+    with pytest.raises(Refused, match=r"report 1: total must equal the earlier report, .* use amend to correct it"):
+        store.perform(identity, restated(rows, 0.25)._replace(restate=False))
+    events = store.experiment(identity)["counts"]["amended"]
+    bad = restated(rows, 0.25)
+    wrong = bad.items[-1]._replace(total=-90.0, round=closed(rows)[0]["round"], unit=closed(rows)[0]["unit"])
+    with pytest.raises(Refused, match=f"report {len(rows) + 1}: total must lie in"):
+        store.perform(identity, bad._replace(items=[*bad.items, wrong]))
+    assert store.experiment(identity)["counts"]["amended"] == events == 0
+    answer = store.perform(identity, restated(rows, 0.25))
+    assert [item["total"] for item in answer["items"]] == [round(row["total"] + 0.25, 3) for row in rows]
+    assert {item.get("learned") for item in answer["items"]} == {True, False}
+    again = store.perform(identity, restated(rows, 0.25))
+    assert all(item["repeated"] for item in again["items"])
+    # One by one, in the same order, gives the same.
+    twin = store.create({**SETTINGS, "units": ["n", "s"]})["id"]
+    played(store, twin, 40, ["n", "s"])
+    for row in rows:
+        store.perform(twin, Amend(row["round"], round(row["total"] + 0.25, 3), row["unit"]))
+    assert store.experiment(twin)["probabilities"] == store.experiment(identity)["probabilities"]
+    # With the days that are new, as a platform sends them.
+    new = Reports([*restated(rows, 0.5).items, Reported(5.0, 41, None, "n", None)], restate=True)
+    store.perform(identity, Ask())
+    assert store.perform(identity, new)["items"][-1]["round"] == 41
+    assert all(each["ok"] for each in store.verify())
+
+
+@pytest.fixture
+def call(tmp_path: Any):
+    with api(tmp_path) as opened:
+        yield opened
+
+
+def test_rest_and_pages(call: Api) -> None:
+    made = call("POST", "/v1/experiments", json={**SETTINGS, "max_delay": 0}).json()
+    path, page = f"/v1/experiments/{made['id']}", f"/experiments/{made['id']}"
+    for t in (1, 2, 3):
+        call("POST", f"{path}/ask")
+        call("PUT", f"{path}/rounds/{t}", json={"total": 5})
+    told = call("POST", f"{path}/rounds/1/amend", json={"total": 4, "was": 5}).json()
+    assert (told["total"], told["learned"], told["correction"]) == (4.0, True, told["correction"])
+    assert "certificate" in told["correction"]
+    items = {"items": [{"round": 1, "total": 3}, {"round": 2, "total": 3}, {"round": 3, "total": 5}]}
+    problem(call("POST", f"{path}/reports", json=items), 409, "conflict")
+    many = call("POST", f"{path}/reports", json={**items, "restate": True}).json()
+    assert [(item["total"], item["repeated"]) for item in many["items"]] == [(3.0, False), (3.0, False), (5.0, True)]
+    done = post(call, f"{page}/amend", {"round": "2", "corrected": "6"})
+    assert done.headers["location"] == f"{page}?done=corrected_late"
+    assert "what was learned is corrected too" in get(call, f"{page}?done=corrected_late").words
+    call("POST", f"{path}/ask")
+    sent = {"lines": "round;total\n1;2\n4;7", "restate": "yes"}
+    assert post(call, f"{page}/reports", sent).status_code == 303
+    shown = get(call, page)
+    assert "Totals corrected after they were learned from" in shown.words
+    assert any(link.get("href", "").startswith(f"{page}?correct=1#") for link in shown.all("a"))
+
+
+def test_command_line_and_local(tmp_path: Any) -> None:
+    file = str(tmp_path / "ads.db")
+    with Local.open(f"sqlite:///{file}") as local:
+        one = local.create(**{**SETTINGS, "max_delay": 0}).id
+        for t in (1, 2):
+            local.ask(one)
+            local.tell(one, t, 5.0)
+        assert local.amend(one, 1, 4.0).learned is True
+        many = local.tell_many(one, [{"round": 1, "total": 4.5}, {"round": 2, "total": 5.5}], restate=True)
+        assert [item.learned for item in many.items] == [True, True]
+    done = command("amend", "2", "6", "--store", file)
+    assert AT_ONCE in done.out
+    (tmp_path / "days.csv").write_text("round,total\n1,7\n2,7\n")
+    refused = command("upload", str(tmp_path / "days.csv"), "--store", file)
+    assert refused.code == 4
+    done = command("upload", str(tmp_path / "days.csv"), "--restate", "--store", file, "--format", "json")
+    assert [item["total"] for item in json.loads(done.out)["items"]] == [7.0, 7.0]
