@@ -1,7 +1,7 @@
 """Coverage of the bands of `ae.carryover`: `python benchmarks/carryover.py [repetitions] [first seed] [case ...]`.
 
 Every repetition plans a pilot with a new seed, simulates its totals, and checks whether all arms and lags are inside
-the band at once: for effects by lag, for effects arrived, and for shares. `apart` is how often "all arms fade alike" is
+the band at once: for effects by lag, effects arrived, shares, and effects that remain. `apart` is how often "all arms fade alike" is
 refuted: at most 5% is wanted where they do, and much where they do not. Prints one line per case as soon as it is done.
 Each case has 10,000 seeds of its own, counted from the first seed; an estimator chosen by some is judged by others.
 """
@@ -139,7 +139,8 @@ def coverage(case: Case, repetitions: int, first_seed: int) -> dict[str, float]:
     effects = curves(case)
     truth = effects - effects.mean(axis=0)
     arrived = truth.cumsum(axis=1)
-    counts = {"effects": 0.0, "arrived": 0.0, "shares": 0.0, "bounded": 0.0, "apart": 0.0, "width": 0.0}
+    counts = dict.fromkeys(("effects", "arrived", "shares", "remaining", "bounded", "apart", "width"), 0.0)
+    later = arrived[:, -1:] - arrived
     none = 0
     for seed in range(first_seed, first_seed + repetitions):
         try:
@@ -159,6 +160,8 @@ def coverage(case: Case, repetitions: int, first_seed: int) -> dict[str, float]:
         counts["arrived"] += np.all((found.arrived.lower <= arrived) & (arrived <= found.arrived.upper))
         inside = (found.shares.lower[some] <= shares + 1e-9) & (shares <= found.shares.upper[some] + 1e-9)
         counts["shares"] += np.all(inside)
+        near = 1e-9 + np.stack([found.remaining.upper - later, later - found.remaining.lower])
+        counts["remaining"] += np.all(near >= 0.0)
         counts["bounded"] += np.isfinite(found.shares.lower[some]).mean() if some.any() else 0.0
         counts["apart"] += found.alike.verdict == "apart"
         counts["width"] += (found.effects.upper - found.effects.lower).mean() / 2.0
@@ -169,11 +172,11 @@ def main() -> None:
     repetitions = int(sys.argv[1]) if len(sys.argv) > 1 else 200
     first_seed = int(sys.argv[2]) if len(sys.argv) > 2 else 0
     names = sys.argv[3:] or list(CASES)
-    columns = ("effects", "arrived", "shares", "bounded", "apart", "width", "none")
-    print(f"{'case':<34} " + " ".join(f"{column:>8}" for column in columns))
+    columns = ("effects", "arrived", "shares", "remaining", "bounded", "apart", "width", "none")
+    print(f"{'case':<34} " + " ".join(f"{column:>9}" for column in columns))
     for name in names:
         row = coverage(CASES[name], repetitions, first_seed + 10_000 * list(CASES).index(name))
-        print(f"{name:<34} " + " ".join(f"{value:>8.3f}" for value in row.values()), flush=True)
+        print(f"{name:<34} " + " ".join(f"{value:>9.3f}" for value in row.values()), flush=True)
 
 
 if __name__ == "__main__":
