@@ -128,7 +128,7 @@ def test_late_effects_give_an_alarm_and_others_do_not():
     made, totals = bills(600, 3, 0)
     found = watch(made, blocks_of(made, totals))
     assert not found.alarm
-    assert found.sentence.startswith("No sign in 600 blocks")
+    assert found.sentence.startswith("In 600 blocks the test finds no sign")
 
 
 def test_blocks_are_those_that_the_player_played():

@@ -44,13 +44,15 @@ class Block(NamedTuple):
     """A block that has ended with an update.
 
     arm: J_n. totals: those of its clean rounds that are known. fed: the loss that the base was fed. measured: the
-    number of rounds that were summed for it.
+    number of rounds that were summed for it. probability: that of the arm, if known. The test ends before a block whose
+    arm has another probability than the blocks before it imply: totals were corrected after they had been learned from.
     """
 
     arm: int
     totals: Sequence[float]
     fed: float
     measured: int
+    probability: float | None = None
 
 
 @dataclass(frozen=True)
@@ -94,12 +96,13 @@ class Watch:
                 f"Effects last longer than {rounds}: the totals of a block depend on the arm before it ({p}; "
                 f"a false alarm has a probability of at most {self.level:.0%}, however often one looks)."
             )
-        found = f"No sign in {counted(self.blocks, 'block')} that effects last longer than {rounds} ({p})"
+        seen = counted(self.blocks, "block")
+        found = f"In {seen} the test finds no sign that effects last longer than {rounds} ({p})"
         if not self.spent:
             return f"{found}. That is no proof that they do not."
         needed = f"at least {self.blocks_needed:,.0f}" if math.isfinite(self.blocks_needed) else "infinitely many"
         return (
-            f"{found}. The test has no power left: at the present probabilities even the largest possible effects "
+            f"{found}. It has no power left: at the present probabilities even the largest possible effects "
             f"would take {needed} more blocks to be found."
         )
 
@@ -150,8 +153,12 @@ def watch(player: BlockWrapper, blocks: Iterable[Block], *, level: float = 0.05)
     scores, stakes = Scores(K), Stakes(K)
     before: tuple[Block, FloatArray, FloatArray] | None = None
     product, least = np.zeros(K), base.probabilities
-    for n, block in enumerate(blocks, start=1):
-        q, least = base.probabilities, least_probabilities(base, _terms(again, block.measured))
+    for block in blocks:
+        q = base.probabilities
+        if block.probability is not None and not math.isclose(q[block.arm], block.probability, rel_tol=1e-9):
+            break
+        n += 1
+        least = least_probabilities(base, _terms(again, block.measured))
         if not q[block.arm]:
             found = f"block {n} has an arm of probability 0, {block.arm}"
             raise InvalidArgument(f"blocks must be those of the player, but {found}")

@@ -407,6 +407,36 @@ class Bands(Reply):
     upper: list[float | None]
 
 
+class TotalsSince(Reply):
+    """Totals by rounds since the change of arm: entry r is for round r+1 with the arm; null where there are too few.
+
+    means: relative to the mean of the arm in late rounds. errors: standard errors. counts: of totals.
+    """
+
+    means: list[float | None]
+    errors: list[float | None]
+    counts: list[int]
+
+
+class Watched(Reply):
+    """Whether effects last longer than max_delay, from the first rounds of the learner.
+
+    rounds: how many were used. wash_in: the totals of each arm by rounds since the change to it; all_arms: of all arms.
+    If effects end within max_delay, means are about 0 after the first max_delay entries. The rest is that of a test
+    whose probability of ever giving a false alarm is at most 5%. blocks: how many were used. spent: whether the test
+    has no power left. They are null, and the sentence gives the reason, if there is no test.
+    """
+
+    rounds: int
+    wash_in: dict[str, TotalsSince]
+    all_arms: TotalsSince
+    blocks: int | None = None
+    p_value: float | None = None
+    alarm: bool | None = None
+    spent: bool | None = None
+    sentence: str
+
+
 class EffectsByLag(Reply):
     """How long effects last, as estimated from the rounds of a pilot, or else from the latest rounds.
 
@@ -415,7 +445,7 @@ class EffectsByLag(Reply):
     by lag, relative to the mean of the arms. arrived: up to each lag. shares: arrived over the whole effect. alike:
     whether the effects of all arms fade alike. noise: the standard deviation of a total if the arms never change.
     proposed: a max_delay with the prices of several. cost: what the pilot has cost compared with the best arm,
-    [estimate, low, high].
+    [estimate, low, high]. watch: whether effects last longer than max_delay; None in a pilot, and before round 1.
     """
 
     experiment: str
@@ -432,6 +462,7 @@ class EffectsByLag(Reply):
     proposed: dict[str, Any] | None = None
     cost: list[float] | None = None
     sentences: list[str] = []
+    watch: Watched | None = None
 
 
 class Verdict(Reply):

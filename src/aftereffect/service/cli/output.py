@@ -255,8 +255,9 @@ def status(view: Overview) -> list[str]:
 
 def carryover(found: Mapping[str, Any]) -> list[str]:
     """Return the lines of `carryover`: what has arrived by each lag, with its band, and the proposed max_delay."""
+    watched = [found["watch"]["sentence"]] if found.get("watch") else []
     if found["reason"] is not None:
-        return [found["reason"]]
+        return [found["reason"], *watched]
     arms, lags = list(found["arrived"]), range(found["max_lag"] + 1)
 
     def cell(bands: Mapping[str, Any], lag: int) -> str:
@@ -269,6 +270,7 @@ def carryover(found: Mapping[str, Any]) -> list[str]:
         f"Effect arrived by each lag, relative to the mean of the arms, from {found['totals']:,} totals (95% bands):",
         *columns(["lag", *arms], rows),
         *found["sentences"],
+        *watched,
     ]
 
 

@@ -260,11 +260,13 @@ def experiment_page(
     rows, newer, older = table(store, view, before)
     latest = _between(store, view, view["round"] - max(1, min(TIMELINE_ROUNDS, MOST_ROWS // len(units))) + 1)
     own = [row for row in latest if row["unit"] == shown_unit]
-    wanted = curves or view["state"] == "piloted"
+    found = store.carryover(experiment_id) if curves or view["state"] == "piloted" else None
+    watched = [] if found is None or found["watch"] is None else [found["watch"]]
     it = {
         **view,
+        "alarms": [*view["alarms"], *(each["sentence"] for each in watched if each["alarm"])],
         "piloting": view["pilot"] is not None and view["accepted"] is None,
-        "carryover": store.carryover(experiment_id) if wanted else None,
+        "carryover": found,
         "path": path_of(view["id"]),
         "unit": shown_unit,
         "shares": shares(view),

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 from aftereffect.core.checks import shown
 from aftereffect.core.errors import AftereffectError, InvalidTotal
+from aftereffect.players.wrapper.wrapper import BlockWrapper
 from aftereffect.service.errors import Corrupt, Refused
 from aftereffect.service.experiment import commands
 from aftereffect.service.experiment.commands import (
@@ -101,6 +102,11 @@ class Experiment:
     def last(self) -> int:
         """The number of the latest round opened, 0 before the first."""
         return self._now.last
+
+    @property
+    def player(self) -> BlockWrapper:
+        """The learner."""
+        return self._now.panel.player
 
     def view(self) -> dict[str, Any]:
         """Return the summary shown to users."""

@@ -9,6 +9,7 @@ from sqlalchemy import Connection, Engine, bindparam, func, select, tuple_
 
 from aftereffect.core import checks
 from aftereffect.core.errors import AftereffectError
+from aftereffect.players.wrapper.wrapper import BlockWrapper
 from aftereffect.service.errors import Refused
 from aftereffect.service.messages import MOST_ITEMS, MOST_SERIES, STATES, Event, Overview, Reply, Row, Summary
 from aftereffect.service.settings import LARGEST, ExperimentSettings
@@ -159,6 +160,23 @@ def plays(engine: Engine, identity: str, pilot: bool, most: int) -> tuple[list[d
         recent = connection.execute(changes.order_by(_events.seq.desc()).limit(2 * len(found) + 64))
         resumed = [json.loads(each.body)["warm_until"] for each in recent if each.kind == "resume"]
     return [dict(zip(ITEM_FIELDS, row[1:], strict=True)) for row in found], resumed
+
+
+def first_plays(engine: Engine, identity: str, most: int) -> tuple[BlockWrapper, list[dict[str, Any]], int | None]:
+    """Return the learner, the rows of its first `most` rounds, and the first one after a pause."""
+    with engine.connect() as connection:
+        loaded = event_log.load(connection, identity)
+        player = loaded.experiment.player
+        query = items.where(_rounds.experiment == loaded.number, _rounds.block > 0, _rounds.status != "open")
+        query = query.order_by(_rounds.round, _rounds.unit_index).limit(most * player.n_units)
+        rows = [dict(zip(ITEM_FIELDS, row[1:], strict=True)) for row in sound_rows(connection.execute(query))]
+        # Rounds opened before a pause of the learner; one in the pilot does not matter here.
+        own = _events.experiment == loaded.number
+        begun = select(func.coalesce(func.max(_events.seq), 0)).where(own, _events.kind == "accept").scalar_subquery()
+        resumed = select(func.min(_events.seq)).where(own, _events.kind == "resume", _events.seq > begun)
+        before = select(func.max(_events.round)).where(own, _events.seq < resumed.scalar_subquery())
+        last = connection.execute(before).scalar_one()
+    return player, rows, None if last is None else last + 1
 
 
 def events(engine: Engine, identity: str, after: int, limit: int) -> dict[str, Any]:

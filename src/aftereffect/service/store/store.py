@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
 
-from aftereffect.service import proposal
+from aftereffect.service import proposal, watch
 from aftereffect.service.errors import Refused, checked
 from aftereffect.service.experiment.commands import Accept
 from aftereffect.service.experiment.view import comparison
@@ -193,12 +193,16 @@ class Store:
     def carryover(self, id: str) -> dict[str, Any]:
         """Return how long effects last, estimated from the rounds of the pilot or else from the latest rounds."""
         view = self.experiment(id)
-        return proposal.found(view, self._record(view))
+        return {**proposal.found(view, self._record(view)), "watch": self._watched(view)}
 
     def _record(self, view: Mapping[str, Any]) -> proposal.Record:
         with refusing():
             rows = reads.plays(self._database.reading, view["id"], view["pilot"] is not None, proposal.longest(view)[1])
         return proposal.Record(view, *rows)
+
+    def _watched(self, view: Mapping[str, Any]) -> dict[str, Any] | None:
+        with refusing():
+            return watch.found(view["arms"], *reads.first_plays(self._database.reading, view["id"], watch.MOST_ROUNDS))
 
     def export(self, id: str, form: str) -> Iterator[bytes]:
         """Return all rounds as chunks of a "csv" or "parquet" file; the data is read before this returns."""
