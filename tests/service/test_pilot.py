@@ -303,8 +303,15 @@ def test_a_recorded_history_is_estimated_on_the_command_line(tmp_path) -> None:
     assert done.code == 0, done.err
     assert "Attention: the arms were not chosen at random" in done.out
     assert (tmp_path / "curves.png").stat().st_size > 5000
-    found = told("carryover", str(file), "--max-lag", "2", "--randomised")
+    assert "Proposed: a carry-over (max_delay) of 2 rounds.\nGive the range of an action's effect" in done.out
+    found = told("carryover", str(file), "--max-lag", "2", "--randomised", "--high", "2", "--horizon", "5000")
     assert "Attention" not in " ".join(found["sentences"])
+    prices = found["proposed"]["prices"]
+    assert [price["max_delay"] for price in prices] == [0, 1, 2]
+    assert all(price["bound"] <= price["worst"] for price in prices)
+    # With no lag left, both are the guarantee of a player with this max_delay.
+    bound = ae.default_player(3, max_delay=2, direction="maximize", high=2.0).regret_bound(5000)
+    assert prices[-1]["bound"] == prices[-1]["worst"] == pytest.approx(bound)
     assert found["arrived"]["blue"]["lower"][2] < 1.5 - (0.5 + 0.3 + 1.5) / 3 < found["arrived"]["blue"]["upper"][2]
     assert command("carryover", str(file)).code == 2
     file.write_text("total\n1\n2\n")

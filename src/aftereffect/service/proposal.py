@@ -6,8 +6,10 @@ up to a few hundred MB of memory.
 """
 
 import functools
+import math
 import threading
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,8 +17,9 @@ import numpy as np
 from aftereffect.carryover import Bands, Curves, estimate
 from aftereffect.carryover.regression import FEWEST_DRAWS
 from aftereffect.core.checks import FloatArray
-from aftereffect.core.errors import InvalidArgument
+from aftereffect.core.errors import AftereffectWarning, InvalidArgument
 from aftereffect.core.text import amount, counted
+from aftereffect.engines.delay import choose_delay
 from aftereffect.players.default import default_player
 from aftereffect.service.errors import Refused
 from aftereffect.service.messages import EffectsByLag
@@ -73,6 +76,9 @@ class Record:
 
     def curves(self) -> Curves:
         """Return the effects by lag, or raise an error if they cannot be estimated."""
+        if len(self.played) <= self.max_lag:
+            rule = f"more than {self.max_lag} rounds must be played"
+            raise InvalidArgument(f"{rule}, but there are {len(self.played)}")
         if not _one_at_a_time.acquire(timeout=WAIT):
             raise Refused("busy", "other estimates must be finished first, but are not; try again")
         try:
@@ -113,19 +119,30 @@ def found(view: View, record: Record) -> dict[str, Any]:
             which = f"only {often[0]} was" if often else "no arm was"
             reason = f"Nothing can be estimated: two arms must have been drawn {FEWEST_DRAWS} times, but {which}."
         return {**told, "reason": reason}
+    left = None if view["horizon"] is None else view["horizon"] - (view["round"] if record.pilot else 0)
     return {
         **told,
-        **described(curves, view["arms"], view["horizon"], view["direction"], view["low"], view["high"]),
+        **described(curves, view["arms"], left, view["direction"], view["low"], view["high"], len(view["units"])),
         "cost": cost(curves, record, view["direction"]) if record.pilot else None,
     }
 
 
 def described(
-    curves: Curves, arms: Sequence[str], horizon: int | None, direction: str, low: float, high: float
+    curves: Curves,
+    arms: Sequence[str],
+    horizon: int | None,
+    direction: str,
+    low: float,
+    high: float | None,
+    units: int = 1,
 ) -> dict[str, Any]:
-    """Return curves by the names of the arms, the max_delay they suggest, and both in words."""
-    given: dict[str, Any] = {"horizon": horizon, "direction": direction, "low": low, "high": high}
-    chosen = proposed(curves, **given)
+    """Return curves by the names of the arms, the max_delay they suggest, and both in words.
+
+    horizon: of the rounds that follow. high: None if the range of effects is not known, and no prices can be given.
+    """
+    chosen: dict[str, Any] = {"max_delay": curves.ends(), "prices": [], "problem": None}
+    if high is not None:
+        chosen = proposed(curves, units, horizon=horizon, direction=direction, low=low, high=high)
     return {
         "totals": curves.rounds,
         "unmeasured": [arms[i] for i in curves.unmeasured],
@@ -133,32 +150,82 @@ def described(
         "alike": {"p_value": curves.alike.p_value, "verdict": curves.alike.verdict},
         "noise": curves.noise,
         "proposed": chosen,
-        "sentences": sentences(curves, chosen),
+        "sentences": [*_findings(curves), *_prices(chosen, horizon)],
     }
 
 
-def proposed(curves: Curves, **given: Any) -> dict[str, Any]:
-    """Return the latest lag at which a difference between the arms is certain, as the max_delay to accept."""
-    certain = (curves.effects.lower > 0.0) | (curves.effects.upper < 0.0)
-    lags = np.flatnonzero(certain.any(axis=0))
-    return {"max_delay": int(lags[-1]) if len(lags) else 0, "prices": []}
+def proposed(curves: Curves, units: int, **given: Any) -> dict[str, Any]:
+    """Return the max_delay of `choose_delay`, and the prices of some others.
+
+    prices: for some values of max_delay, `left`: by how much effects may still differ between arms after it, `bound`:
+    on the loss over the horizon in all units if the estimate is right, `worst`: at the worst end of the bands, `since`:
+    the round from which the guarantee is below half of the largest loss. problem: why there are none, or what to mind.
+    """
+    with _one_at_a_time, warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", AftereffectWarning)
+        try:
+            choice = choose_delay(curves=curves, n_arms=curves.n_arms, **given)
+        except InvalidArgument as error:
+            return {"max_delay": curves.ends(), "prices": [], "problem": str(error)}
+    if choice.left is None or choice.worst is None:
+        raise RuntimeError("a choice from measured curves must have prices")
+    problem = "; ".join(str(each.message) for each in caught) or None
+    most = (given["horizon"] or math.inf) * (max(given["high"], 0.0) - min(given["low"], 0.0))
+    # If no guarantee will ever be informative, it does not tell one max_delay from another.
+    d = choice.max_delay if np.isfinite(choice.since).any() else curves.ends()
+    place = int(np.searchsorted(choice.delays, d))
+    d = int(choice.delays[place])
+    # The one that is proposed, some around it, and the ends.
+    shown = {0, len(choice.delays) - 1, *(place + step for step in (-4, -2, -1, 0, 1, 2, 4))}
+    prices = []
+    for k in sorted(shown & {*range(len(choice.delays))}):
+        bound, worst = (_finite([units * min(most, values[k])])[0] for values in (choice.bounds, choice.worst))
+        left, since = (_finite([values[k]])[0] for values in (choice.left, choice.since))
+        price = {"left": left, "bound": bound, "worst": worst, "since": since and int(since)}
+        prices.append({"max_delay": int(choice.delays[k]), **price})
+    return {"max_delay": d, "prices": prices, "problem": problem}
 
 
-def sentences(curves: Curves, chosen: Mapping[str, Any]) -> list[str]:
-    """Return the findings in words."""
+def _findings(curves: Curves) -> list[str]:
+    """Return what the curves show, in words."""
     certain = ((curves.effects.lower > 0.0) | (curves.effects.upper < 0.0)).any(axis=0)
     lines = ["No difference between the arms is certain at any lag."]
     if certain.any():
         last = int(np.flatnonzero(certain)[-1])
         when = "in the round of the action" if last == 0 else f"{counted(last, 'round')} after the action"
         lines = [f"The latest difference between the arms that is certain arrives {when}."]
+    if curves.unmeasured:
+        lines.append(f"{counted(len(curves.unmeasured), 'arm')} drawn too seldom cannot be compared.")
     p, alike = curves.alike.p_value, "The arms fade differently"
     if curves.alike.verdict != "apart":
         alike = "That all arms fade alike is not refuted, nor is it proved"
-    if curves.unmeasured:
-        lines.append(f"{counted(len(curves.unmeasured), 'arm')} drawn too seldom cannot be compared.")
-    shown, noise = "p < 0.001" if p < 0.001 else f"p = {p:.2g}", amount(float(f"{curves.noise:.3g}"))
+    shown, noise = "p < 0.001" if p < 0.001 else f"p = {p:.2g}", _short(curves.noise)
     return [*lines, f"{alike} ({shown}). The noise of a total has a standard deviation of {noise}."]
+
+
+def _prices(chosen: Mapping[str, Any], horizon: int | None) -> list[str]:
+    """Return the proposal and its prices in words."""
+    d = chosen["max_delay"]
+    words = f"Proposed: a carry-over (max_delay) of {counted(d, 'round')}."
+    problem = [] if chosen["problem"] is None else [f"Attention: {chosen['problem']}."]
+    price = next((each for each in chosen["prices"] if each["max_delay"] == d), None)
+    if price is None:
+        return [*problem, words]
+    words += f" After it the effects of two arms may still differ by up to {_short(price['left'])}, by the bands."
+    if horizon is None and price["since"] is not None:
+        words += f" The guarantee is below half of the largest loss from round {price['since']:,} on, counted from the "
+        words += "next one, if the estimate is right."
+    if horizon is not None:
+        words += f" Over the {counted(horizon, 'round')} that follow you then lose at most {_short(price['bound'])} "
+        words += f"compared with the best arm if the estimate is right, {_short(price['worst'])} at the worst end of "
+        words += "the bands."
+        if all(each["since"] is None or each["since"] > horizon for each in chosen["prices"]):
+            words += " That is not much of a guarantee yet: these rounds are too few for any carry-over."
+    return [*problem, words]
+
+
+def _short(value: float) -> str:
+    return amount(float(f"{value:.3g}"))
 
 
 def _named(bands: Bands, arms: Sequence[str]) -> dict[str, dict[str, list[float | None]]]:
@@ -166,7 +233,7 @@ def _named(bands: Bands, arms: Sequence[str]) -> dict[str, dict[str, list[float 
     return {arm: {name: _finite(table[i]) for name, table in tables.items()} for i, arm in enumerate(arms)}
 
 
-def _finite(values: FloatArray) -> list[float | None]:
+def _finite(values: Iterable[float]) -> list[float | None]:
     """Return None for numbers that are not finite, which JSON does not have."""
     return [float(value) if np.isfinite(value) else None for value in values]
 

@@ -81,7 +81,7 @@ def carryover(
     randomised: Annotated[bool, typer.Option("--randomised", help="For a file: arms were chosen at random.")] = False,
     direction: Annotated[str, typer.Option(help="For a file: maximize or minimize.")] = "maximize",
     low: Annotated[float, typer.Option(help="For a file: the smallest total effect of one action.")] = 0.0,
-    high: Annotated[float, typer.Option(help="For a file: the largest total effect of one action.")] = 1.0,
+    high: Annotated[float | None, typer.Option(help="For a file: the largest total effect of one action.")] = None,
     horizon: args.Horizon = None,
     plot: Annotated[Path | None, typer.Option(help="For a file: draw the curves into this picture.")] = None,
     store: Store = DEFAULT_STORE,
@@ -109,7 +109,7 @@ def _from_history(
     randomised: bool,
     direction: str,
     low: float,
-    high: float,
+    high: float | None,
     horizon: int | None,
     plot: Path | None,
 ) -> dict[str, Any]:
@@ -129,8 +129,10 @@ def _from_history(
         figure.savefig(plot)
     attention = [f"Attention: {each.message}; --randomised if they were." for each in caught]
     described = proposal.described(found, names, horizon, direction, low, high)
-    told_first = [*attention, *described["sentences"]]
-    return {"reason": None, "source": "history", "max_lag": max_lag, **described, "sentences": told_first}
+    lines = [*attention, *described["sentences"]]
+    if high is None:
+        lines.append("Give the range of an action's effect (--low, --high) to see what other carry-overs would cost.")
+    return {"reason": None, "source": "history", "max_lag": max_lag, **described, "sentences": lines}
 
 
 def _history(text: str) -> tuple[list[str], "NDArray[np.int64]", "NDArray[np.float64]"]:

@@ -266,10 +266,15 @@ def carryover(found: Mapping[str, Any]) -> list[str]:
         return f"{value} ({low} to {high})"
 
     rows = [[str(lag), *(cell(found["arrived"][arm], lag) for arm in arms)] for lag in lags]
+    names = {"max_delay": "max_delay", "left": "may be left", "bound": "bound", "worst": "worst end", "since": "since"}
+    prices = found["proposed"]["prices"]
+    shown = [name for name in names if any(price[name] is not None for price in prices)]
+    costs = [["" if price[name] is None else f"{price[name]:,.4g}" for name in shown] for price in prices]
     return [
         f"Effect arrived by each lag, relative to the mean of the arms, from {found['totals']:,} totals (95% bands):",
         *columns(["lag", *arms], rows),
         *found["sentences"],
+        *(columns([names[name] for name in shown], costs) if prices else []),
         *watched,
     ]
 

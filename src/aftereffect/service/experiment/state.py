@@ -127,7 +127,7 @@ class State:
         self.settings, self.panel = settings, panel
         self.recent = RecentRounds(settings.max_delay, self.n_units, [*self.recent.rounds.values()])
         self.least, self.most = effects.stretch_bounds(panel.player.effects, settings.max_delay, 1)
-        for name in ("probabilities", "plan"):
+        for name in ("probabilities", "plan", "schedule"):
             self.__dict__.pop(name, None)
 
     @property
@@ -188,22 +188,26 @@ class State:
     def begin_round(self, at: str, past: Sequence[Any] | None = None) -> Round:
         """Open the next round: draw arms from the learner, and substitute those that are away.
 
-        past: the date, arms and probabilities of a round that is inherited.
+        In a pilot, arms come from its schedule. past: the date, arms and probabilities of a round that is inherited.
         """
-        if self.piloting:
-            return self._begin_pilot_round(at, past)
-        drawn = self.panel.ask()
-        self.last += 1
-        start = self.panel.block_start + self.offset
-        if start == self.last:
+        t, M, pilot = self.last + 1, self.n_units, self.piloting
+        if pilot:
+            drawn, start = self.schedule[t - 1] if past is None else past[1], t
+        else:
+            drawn, start = self.panel.ask(), self.panel.block_start + self.offset
+        self.last = t
+        if start == t and not pilot:
             self.block += 1
             self.block_start = start
             self.block_closed = False
-        t, M = self.last, self.n_units
-        arms, probabilities = self._played(drawn) if past is None else past[1:]
+        if pilot:
+            arms, probabilities = drawn, [1.0 / len(self.plays)] * M
+        else:
+            arms, probabilities = self._played(drawn) if past is None else past[1:]
         if t > start and (self.arm_was_away or self.inherited is not None):
             self._note_mixed(arms)
-        warm = t <= self.warm_until
+        # Effects of what was done in a pause, or before a pilot, still arrive.
+        warm = t <= max(self.warm_until, self.settings.max_delay if pilot else 0)
         played = Round(
             number=t,
             block=self.block,
@@ -223,40 +227,11 @@ class State:
             played.inherited = True
             others = [arm != own for arm, own in zip(arms, drawn, strict=True)]
             played.withheld = [hidden or other for hidden, other in zip(played.withheld, others, strict=True)]
-        self._open(played)
-        return played
-
-    def _begin_pilot_round(self, at: str, past: Sequence[Any] | None) -> Round:
-        """Open the next round of the pilot, with the arms of its schedule."""
-        self.last += 1
-        t, M, K = self.last, self.n_units, len(self.plays)
-        # Effects of what was done before the pilot, or in a pause, still arrive.
-        warm = t <= max(self.settings.max_delay, self.warm_until)
-        arms = self.schedule[t - 1] if past is None else past[1]
-        played = Round(
-            number=t,
-            block=0,
-            block_start=t,
-            asked_at=at,
-            date=date_of(self.settings, t, at, self.shift) if past is None else past[0],
-            drawn=arms,
-            arms=arms,
-            probabilities=[1.0 / K] * M,
-            withheld=[warm] * M,
-            measured=[False] * M,
-            fed=[None] * M,
-            reports=[Report()] * M,
-            warm=warm,
-            inherited=past is not None,
-        )
-        self._open(played)
-        return played
-
-    def _open(self, played: Round) -> None:
-        for arm in played.arms:
+        for arm in arms:
             self.plays[arm] += 1
-        self.open, self.waiting = played, self.n_units
+        self.open, self.waiting = played, M
         self.recent.add(played)
+        return played
 
     def _played(self, drawn: Sequence[int]) -> tuple[Sequence[int], list[float]]:
         """Return the arms to play, drawn or substituted, with their probabilities.
