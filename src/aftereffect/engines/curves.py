@@ -137,13 +137,14 @@ class Curves:
             zip(self.arrived.values, self.arrived.lower, self.arrived.upper, strict=True)
         ):
             (line,) = ax.plot(lags, values, "o-", ms=3, label=names[i] if names else f"arm {i}")
-            ax.fill_between(lags, lower, upper, color=line.get_color(), alpha=0.15, lw=0)
+            ax.fill_between(lags, lower, upper, color=line.get_color(), alpha=0.4 / (self.n_arms + 1), lw=0)
         ax.axhline(0.0, color="0.75", lw=1, zorder=1)
         ax.locator_params(axis="x", integer=True)
         ax.set_xlabel("rounds since the action")
         ax.set_ylabel(f"effect arrived, relative to {self.relative_to}")
         ax.spines[["top", "right"]].set_visible(False)
-        ax.legend(frameon=False, title=f"{self.level:.0%} bands")
+        # Beside the axes, since bands leave no room inside.
+        ax.legend(frameon=False, title=f"{self.level:.0%} bands", loc="center left", bbox_to_anchor=(1.0, 0.5))
         return ax
 
     def ends(self) -> int:
