@@ -1,9 +1,10 @@
 """Coverage of the bands of `ae.carryover`: `python benchmarks/carryover.py [repetitions] [first seed] [case ...]`.
 
 Every repetition plans a pilot with a new seed, simulates its totals, and checks whether all arms and lags are inside
-the band at once: for effects by lag, effects arrived, shares, and effects that remain. `apart` is how often "all arms fade alike" is
-refuted: at most 5% is wanted where they do, and much where they do not. Prints one line per case as soon as it is done.
-Each case has 10,000 seeds of its own, counted from the first seed; an estimator chosen by some is judged by others.
+the band at once: for effects by lag, effects arrived, shares, and effects that remain. `apart` is how often "all arms
+fade alike" is refuted: at most 5% is wanted where they do, and much where they do not. Prints one line per case as soon
+as it is done. Each case has 10,000 seeds of its own, counted from the first seed; an estimator chosen by some is judged
+by others.
 """
 
 import sys
