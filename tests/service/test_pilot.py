@@ -1,6 +1,7 @@
 """A pilot: rounds with random arms before the learner begins, and the max_delay that is accepted after it."""
 
 import json
+import re
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from aftereffect.carryover import Pilot
 from aftereffect.service.errors import Refused
 from aftereffect.service.experiment.commands import Accept, Amend, Ask, Away, Finish, Note, Pause, Resume, Start, Tell
 from aftereffect.service.experiment.experiment import Experiment
+from aftereffect.service.proposal import prior
 from aftereffect.service.settings import ExperimentSettings, checked_settings, corrected
 from aftereffect.service.store.store import Store
 
@@ -127,8 +129,8 @@ def test_the_learner_begins_after_the_pilot_with_what_was_accepted() -> None:
     assert (done.answer["state"], done.event and done.event["body"]["last"]) == ("running", 40)
     repeated(experiment, Accept(1))
     refused(experiment, Accept(2), "conflict", "max_delay must be 1, which was accepted before, but got 2")
-    prior = ae.Prior(**PRIOR)
-    player = ae.default_player(3, max_delay=1, prior=prior, direction="maximize", high=2.0, seed=7, out_of_range="void")
+    begun = ae.Prior(**PRIOR)
+    player = ae.default_player(3, max_delay=1, prior=begun, direction="maximize", high=2.0, seed=7, out_of_range="void")
     own = ae.Panel(player, n_units=1)
     for t in range(41, 101):
         asked = experiment.do(Ask(), AT).answer
@@ -148,6 +150,7 @@ def test_the_learner_begins_after_the_pilot_with_what_was_accepted() -> None:
     assert guarantee["pilot"]["prior"] == pytest.approx(own.certificate().terms["prior"])
     assert "has cost about 10 compared with the best arm (95% band: 5 to 20)" in guarantee["sentence"]
     assert settings.pilot == experiment.settings.pilot
+    assert not any("pilot" in sentence for sentence in experiment.view()["plan"]["sentences"])
 
 
 def test_a_pilot_may_end_early_and_its_log_replays_to_the_same_state() -> None:
@@ -218,14 +221,22 @@ def test_from_a_pilot_to_a_running_experiment(store: Store) -> None:
             assert bands["lower"][s] < relative[i, s] < bands["upper"][s]
     assert found["alike"]["verdict"] == "apart"
     assert found["proposed"]["max_delay"] == 2
+    assert not any("outside" in sentence for sentence in found["sentences"])
+    narrow = " ".join(store.carryover(played(store, high=0.9))["sentences"])
+    assert re.search(r"Attention: \d+ totals of the pilot would be outside \[0, 2\.7\], the range of a total", narrow)
+    assert "Attention: high - low must be at least 1." in narrow
     # What each arm lacks of the best one's 1.5, for every time it was played.
     plays = store.experiment(id)["plays"]
     lost = 1.0 * plays["red"] + 1.2 * plays["green"]
     assert found["cost"][1] < lost < found["cost"][2]
     view = store.accept(id)
+    known = view["accepted"]["prior"]
+    assert known["means"][2] - known["means"][0] == pytest.approx(1.0, abs=0.1)
+    beta = ae.default_player(3, max_delay=2, direction="maximize").update_probability
+    assert known["updates"] == pytest.approx(60 * beta * (1 - beta) ** 2)
     assert (view["state"], view["max_delay"], view["accepted"]["cost"]) == ("running", 2, found["cost"])
     assert max(view["probabilities"], key=lambda arm: view["probabilities"][arm]) == "blue"
-    assert [item["max_delay"] for item in store.experiments()["items"]] == [3, 2]
+    assert [item["max_delay"] for item in store.experiments()["items"]] == [3, 2, 3]
     assert store.accept(id) == store.accept(id, 2) == view
     asked = store.perform(id, Ask())
     store.perform(id, Tell(asked["round"], 1.0))
@@ -269,6 +280,16 @@ def test_a_running_experiment_is_estimated_from_its_own_rounds(store: Store) -> 
     # Of 60 totals the first is a lag only.
     assert (found["reason"], found["cost"], found["totals"]) == (None, None, 59)
     assert found["effects"]["red"]["lower"][0] < 0.0 < found["effects"]["red"]["upper"][0]
+
+
+def test_estimates_that_are_all_noise_are_no_prior() -> None:
+    pilot, rng, spreads = Pilot(n_arms=3, rounds=60, max_lag=2, seed=1), np.random.default_rng(5), []
+    for noise in (rng.normal(size=60) for _ in range(4)):
+        curves = pilot.estimate(noise)
+        means = prior(curves, 2, 60, "maximize", 0.0, 10.0)["means"]
+        spreads.append((np.ptp(means), np.ptp(curves.arrived.values[:, -1])))
+    assert all(shown < 0.7 * estimated for shown, estimated in spreads)
+    assert min(spreads)[0] == 0.0
 
 
 def told(*words: str) -> dict[str, Any]:

@@ -5,4 +5,5 @@ store/       durability: the event log in SQLite or PostgreSQL           errors,
 api/         the REST API and the server                                 protocol             the interface of both:
 dashboard/   the web pages                                               client, local        over HTTP, on a database
 cli/         the command line                                            demo                 a year of simulated data
+proposal     how long effects last, and a max_delay to accept            watch                whether they last longer
 """

@@ -120,11 +120,19 @@ def found(view: View, record: Record) -> dict[str, Any]:
             reason = f"Nothing can be estimated: two arms must have been drawn {FEWEST_DRAWS} times, but {which}."
         return {**told, "reason": reason}
     left = None if view["horizon"] is None else view["horizon"] - (view["round"] if record.pilot else 0)
-    return {
-        **told,
-        **described(curves, view["arms"], left, view["direction"], view["low"], view["high"], len(view["units"])),
-        "cost": cost(curves, record, view["direction"]) if record.pilot else None,
-    }
+    span = view["direction"], view["low"], view["high"]
+    told |= described(curves, view["arms"], left, *span, len(view["units"]))
+    if record.pilot:
+        told["cost"] = cost(curves, record, view["direction"])
+        parts = told["proposed"]["max_delay"] + 1
+        least, most = parts * min(view["low"], 0.0), parts * max(view["high"], 0.0)
+        if outside := int(((record.totals < least) | (record.totals > most)).sum()):
+            words = f"{counted(outside, 'total')} of the pilot would be outside [{amount(least)}, {amount(most)}]"
+            told["sentences"].append(
+                f"Attention: {words}, the range of a total with this carry-over. Correct low and high, or accept a "
+                "longer carry-over."
+            )
+    return told
 
 
 def described(
@@ -262,13 +270,14 @@ def cost(curves: Curves, record: Record, direction: str) -> list[float]:
 def prior(curves: Curves, max_delay: int, rounds: int, direction: str, low: float, high: float) -> dict[str, Any]:
     """Return what a pilot has shown of the arms' whole effects, as the arguments of `Prior`.
 
-    Only the part of an effect that is certain counts: that by which its band is away from 0. It is worth as many
-    updates as the learner would have made in these rounds.
+    The estimates are drawn together by the share of their variance that is due to noise (empirical Bayes, by the method
+    of moments). They are worth as many updates as the learner would have made in these rounds.
     """
     whole = curves.arrived
-    certain = np.maximum(whole.lower[:, -1], 0.0) + np.minimum(whole.upper[:, -1], 0.0)
+    value, error = whole.values[:, -1], (whole.upper - whole.lower)[:, -1] / (2.0 * whole.factor)
+    share = max(0.0, 1.0 - float(error @ error) / max(float(value @ value), 1e-300))
     least, most = min(low, 0.0), max(high, 0.0)
-    means = np.clip((least + most) / 2.0 + certain, least, most)
+    means = np.clip((least + most) / 2.0 + share * value, least, most)
     sizes: dict[str, Any] = {"n_arms": curves.n_arms, "max_delay": max_delay, "low": low, "high": high}
     beta = default_player(**sizes, direction=direction).update_probability or 1.0
     return {"means": means.tolist(), "updates": rounds * beta * (1.0 - beta) ** max_delay}

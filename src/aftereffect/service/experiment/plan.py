@@ -23,7 +23,7 @@ QUARTER = 365.25 / 4
 def plan(design: Design, panel: Panel | None = None, before: int | None = None) -> Plan:
     """Return the plan of a design.
 
-    panel: its learner, by default built from the design. before: the rounds of its pilot, by default as planned.
+    panel: its learner, by default built from the design. before: how many rounds its pilot had, if it is over.
 
     >>> from aftereffect.service.settings import PlanQuestion
     >>> plan(PlanQuestion(arms=3, carry_over={"window": "7 days"})).shortest_block
@@ -33,6 +33,7 @@ def plan(design: Design, panel: Panel | None = None, before: int | None = None) 
     if found.informative_from is not None and design.pilot is not None:
         first = (design.pilot.rounds or 0) if before is None else before
         found = found._replace(informative_from=found.informative_from + first)
+    ahead = _pilot(design) if before is None else []
     per_quarter = QUARTER / (found.mean_block * design.round_length)
     return Plan(
         max_delay=design.max_delay,
@@ -40,7 +41,7 @@ def plan(design: Design, panel: Panel | None = None, before: int | None = None) 
         mean_block=found.mean_block,
         decisions_per_quarter=per_quarter,
         informative_from=found.informative_from,
-        sentences=[*_pilot(design), *_rhythm(design, found), *_pace(design, per_quarter), *_promise(design, found)],
+        sentences=[*ahead, *_rhythm(design, found), *_pace(design, per_quarter), *_promise(design, found)],
     )
 
 

@@ -175,7 +175,7 @@ class State:
     @cached_property
     def plan(self) -> Plan:
         """The plan of the settings, as shown before the start."""
-        return plan(self.settings, self.panel, self.pilot_rounds)
+        return plan(self.settings, self.panel, None if self.piloting else self.offset)
 
     def date_ahead(self, number: int) -> str | None:
         """Return the date of a round that is still to come, None if nothing is known about dates."""
