@@ -10,7 +10,7 @@ from aftereffect.core import checks
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.core.random import PILOT, sequence
 from aftereffect.core.text import counted
-from aftereffect.engines.curves import Curves
+from aftereffect.engines.effects_by_lag import Curves
 
 
 @dataclass(frozen=True)

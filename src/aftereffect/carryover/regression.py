@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from aftereffect.core import checks
 from aftereffect.core.checks import FloatArray
 from aftereffect.core.errors import AftereffectWarning, InvalidArgument
-from aftereffect.engines.curves import Alike, Bands, Curves, doubled_bins
+from aftereffect.engines.effects_by_lag import Alike, Bands, Curves, doubled_bins
 
 EXPOSURES = ("randomised", "adaptive", "recorded")
 DRAWS = 20_000

@@ -17,7 +17,7 @@ from aftereffect.carryover.regression import series
 from aftereffect.core import checks
 from aftereffect.core.checks import FloatArray
 from aftereffect.core.errors import InvalidArgument
-from aftereffect.engines.curves import axes_for
+from aftereffect.engines.effects_by_lag import axes_for
 
 if TYPE_CHECKING:
     import pandas as pd
