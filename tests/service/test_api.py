@@ -235,7 +235,7 @@ def test_bulk_items_are_answered_one_by_one(call: Api):
 
 @pytest.mark.parametrize("operation", [each for each in OPERATIONS if "{id}" in each.path], ids=lambda each: each.name)
 def test_unknown_experiments_are_not_found(call: Api, operation):
-    body = {"json": {"total": 1.0}} if operation.name in ("tell", "amend", "correct") else {}
+    body = {"json": {"total": 1.0}} if operation.name in ("tell", "amend", "correct", "continue_with") else {}
     others = {"reports": {"csv": "1"}, "note": {"note": None}, "remind": {"webhook": "sales"}}
     body |= {"json": others[operation.name]} if operation.name in others else {}
     for name in ("abcdefghijklmnop", "..%2f..%2fetc", "%00", "x" * 300, "%F0%9F%A6%8A"):

@@ -28,7 +28,7 @@ MODELS = [
     if isinstance(model, type) and issubclass(model, BaseModel) and "json_schema_extra" in model.model_config
 ]
 BODIES = {"ask", "tell", "amend", "bulk_ask", "bulk_tell", "create", "plan", "create_token", "start", "pause", "resume",
-          "finish", "away", "back", "correct", "reports", "note", "remind", "accept"}
+          "finish", "away", "back", "correct", "continue_with", "reports", "note", "remind", "accept"}
 SOAK = bool(os.environ.get("AFTEREFFECT_SOAK"))
 EXAMPLES = 500 if SOAK else 6
 schema = schemathesis.openapi.from_dict(DOCUMENT)
@@ -105,7 +105,7 @@ BODIES_IN_ORDER = {
     "bulk_ask": {"items": [{"experiment": "ID"}, {"experiment": "nobody"}]},
     "bulk_tell": {"items": [{"experiment": "ID", "round": 1, "total": 1, "unit": 1}, {"experiment": "ID"}]},
 }
-LAST = {"note": {"note": "holiday", "unit": 1}, "correct": {"high": 60}, "finish": {}}
+LAST = {"note": {"note": "holiday", "unit": 1}, "correct": {"high": 60}, "continue_with": {"add": ["b"]}, "finish": {}}
 
 
 def test_every_reply_is_as_described(call: Api):
@@ -130,6 +130,7 @@ def test_every_reply_is_as_described(call: Api):
     {}, {"units": 3}, {"units": ["a"]}, {"max_delay": None, "carry_over": {"half_life": "2 days"}}, {"draft": True},
     {"max_delay": None, "pilot": {"max_lag": "2 days"}}, {"pilot": {"max_lag": 2}}, {"max_delay": None, "pilot": {}},
     {"player": "paper", "horizon": 1000}, {"direction": "minimize"}, {"start_date": "2026-01-31"}, {"seed": None},
+    {"prior": {"means": {"letter": 1, "email": 2, "nothing": 0}, "updates": 1}}, {"prior": {"means": {}, "updates": 1}},
     {"arms": ["one"]}, {"arms": "a"}, {"max_delay": -1}, {"max_delay": "2"}, {"horizon": 0}, {"units": 0}, {"typo": 1},
     {"direction": "up"}, {"seed": -1}, {"seed": 2**64}, {"name": ""}, {"name": None}, {"low": "0"}, {"units": 1001},
 ], ids=str)

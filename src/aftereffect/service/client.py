@@ -34,6 +34,7 @@ SLOW = ("export", "verify", "verify_all", "carryover", "accept")
 REQUESTS = {
     "create": "POST /v1/experiments",
     "correct": "POST /v1/experiments/{}/correct",
+    "continue_with": "POST /v1/experiments/{}/continue",
     "experiments": "GET /v1/experiments",
     "compare": "GET /v1/compare",
     "note": "PUT /v1/experiments/{}/rounds/{}/note",

@@ -17,7 +17,7 @@ from aftereffect.service.experiment.commands import KINDS, Amend, Ask, Command, 
 from aftereffect.service.experiment.experiment import PLAYED
 from aftereffect.service.messages import Accept as AcceptBody
 from aftereffect.service.messages import Amend as AmendBody
-from aftereffect.service.messages import AskItem, NewReminder, Reports, TellItem, is_id
+from aftereffect.service.messages import AskItem, Continuation, NewReminder, Reports, TellItem, is_id
 from aftereffect.service.messages import Note as NoteBody
 from aftereffect.service.protocol import Service
 from aftereffect.service.settings import days
@@ -84,6 +84,9 @@ class Local(Service):
                 return store.create(body)
             case "correct":
                 return store.correct(id, body)
+            case "continue_with":
+                arms = checked(Continuation, body)
+                return store.continue_with(id, arms.add, arms.retire, **arms.model_extra or {})
             case "accept":
                 return store.accept(id, checked(AcceptBody, body).max_delay)
             case "experiments":

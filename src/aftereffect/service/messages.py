@@ -228,6 +228,17 @@ class Correction(BaseModel):
     model_config = ConfigDict(frozen=True, extra="allow", json_schema_extra={"examples": [{"high": 500}]})
 
 
+class Continuation(BaseModel):
+    """Arms to add and to retire, and settings to change, with the names of those of a new experiment."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="allow", json_schema_extra={"examples": [{"add": ["video"], "retire": ["letter"]}]}
+    )
+
+    add: list[Name] = []
+    retire: list[Name] = []
+
+
 class NewToken(Request):
     """A token to create. Scopes: read; play (also ask, tell, amend); admin (also manage experiments and tokens)."""
 
@@ -355,6 +366,7 @@ class Overview(Summary):
     out_of_range: Literal["void", "clip"] = "void"
     accepted: dict[str, Any] | None = None
     inherited: dict[str, str | int] | None = None
+    prior: dict[str, Any] | None = None
     open_round: int | None
     updates: int
     block: int

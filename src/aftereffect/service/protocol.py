@@ -69,6 +69,16 @@ class Service(ABC):
         """
         return Overview.read(self._call("correct", experiment, body=changes, again=False))
 
+    def continue_with(
+        self, experiment: str, add: Sequence[str] = (), retire: Sequence[str] = (), **changes: Any
+    ) -> Overview:
+        """Return a new experiment with arms added or retired, which begins with what this one has measured.
+
+        This one is finished. The guarantee of the new one includes what its beginning costs if it is wrong.
+        """
+        body = {"add": list(add), "retire": list(retire), **changes}
+        return Overview.read(self._call("continue_with", experiment, body=body, again=False))
+
     def experiment(self, experiment: str) -> Overview:
         """Return one experiment."""
         return Overview.read(self._call("experiment", experiment))

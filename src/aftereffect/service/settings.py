@@ -10,7 +10,7 @@ import math
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
@@ -30,6 +30,12 @@ from aftereffect.engines.delay import choose_delay
 from aftereffect.service.errors import Corrupt, Refused, checked
 
 MOST_ARMS = MOST_UNITS = 1_000
+MOST_PRIOR, WARM_UPDATES = 1_000, 10
+"""The largest number of updates that a prior may be worth, and that of another experiment unless another is asked for.
+
+Ten updates cost at most ten blocks with the worst of the arms measured instead of the best, if all of it is wrong: less
+than a tenth of what the worst case allows after a hundred updates with two arms, if the means differ by half the range.
+"""
 MOST_DELAY = 10_000
 MOST_CELLS = 100_000
 """Maximum of units × (max_delay + 1); the totals of the open block, a few times as many, are kept in memory."""
@@ -260,6 +266,27 @@ class PilotPhase(Part):
         return type(self)(rounds=rounds, max_lag=D)
 
 
+class PriorMeans(Part):
+    """What is known about the arms before round 1: the mean effect of an action of each arm, and what that is worth.
+
+    updates: as many updates as this is worth; the guarantee includes what it costs if it is wrong, at most that many
+    blocks with the worst of these arms instead of the best. experiment: the id of the experiment that measured it.
+    """
+
+    means: dict[Name, Number]
+    updates: float = Field(strict=True, ge=0.0, le=MOST_PRIOR, allow_inf_nan=False)
+    experiment: str | None = None
+
+
+class WarmStart(Part):
+    """Begin with what an experiment has measured. updates: what that is worth, by default as many updates as it made,
+    but at most 10.
+    """
+
+    experiment: str = Field(strict=True, min_length=1, max_length=100, description="The id of an experiment.")
+    updates: float | None = Field(None, strict=True, ge=0.0, le=MOST_PRIOR, allow_inf_nan=False)
+
+
 class Tuning(Part):
     """For player "paper": another base, or the rates of the sharper bounds. The default player has no tuning."""
 
@@ -299,6 +326,7 @@ class Design(BaseModel):
         "begun before version 0.2.",
     )
     tuning: Tuning = Tuning()
+    prior: PriorMeans | None = Field(None, description="What is known about the arms before round 1.")
 
     @model_validator(mode="before")
     @classmethod
@@ -367,6 +395,15 @@ class Design(BaseModel):
         if self.player != "paper" and self.tuning != Tuning():
             given = shown(self.tuning.given())
             raise ValueError(f"tuning must be empty for player {self.player!r}, but got {given}")
+        if self.prior is not None:
+            if self.player == "paper" or self.pilot is not None:
+                why = "a pilot, which gives one" if self.pilot is not None else "player 'paper', which cannot use it"
+                raise ValueError(f"prior must be omitted with {why}, but it is given")
+            if self.prior.means.keys() != {*self.arms}:
+                got = shown(list(self.prior.means))
+                raise ValueError(f"prior must have a mean for each of {shown(list(self.arms))}, but got {got}")
+            for mean in self.prior.means.values():
+                checks.real("prior", mean, low=span.lo, high=span.hi)
         return self
 
 
@@ -405,6 +442,14 @@ class ExperimentSettings(Design):
     start_date: Date | None = Field(
         None, description="The date of round 1, such as 2026-01-31."
     )
+    warm_start: WarmStart | None = Field(None, description="Begin with what another experiment has measured.")
+
+    @model_validator(mode="after")
+    def _one_beginning(self) -> Self:
+        if self.warm_start is not None and (self.prior is not None or self.pilot is not None or self.player == "paper"):
+            rule = "warm_start must be omitted with a prior, with a pilot and with player 'paper'"
+            raise ValueError(f"{rule}, but got {shown(self.warm_start.given())}")
+        return self
 
     def to_json(self) -> dict[str, Any]:
         """Return the settings as plain JSON; `from_json` reads them back."""
@@ -446,7 +491,7 @@ def corrected(known: Mapping[str, Any], changes: Mapping[str, Any]) -> Experimen
     (50.0, 'Mail (corrected)')
     """
     changes = {name: value for name, value in changes.items() if value is not None}
-    replaced = {"draft"}
+    replaced = {"draft", *(["prior"] if "arms" in changes else [])}
     if {"max_delay", "carry_over", "pilot"} & changes.keys():
         replaced |= {"max_delay", "carry_over", "pilot"}
     elif known.get("accepted") is not None:
@@ -459,3 +504,58 @@ def corrected(known: Mapping[str, Any], changes: Mapping[str, Any]) -> Experimen
         kept["carry_over"] = {key: value for key, value in kept["carry_over"].items() if key != "round_length"}
     name = known["name"].removesuffix(" (corrected)")
     return checked_settings({**kept, "name": f"{name[:180]} (corrected)", **changes})
+
+
+def continued(
+    known: Mapping[str, Any], add: Sequence[str] = (), retire: Sequence[str] = (), **changes: Any
+) -> ExperimentSettings:
+    """Return the settings of an experiment that goes on with other arms, warm from this one. known: as in its view.
+
+    Its rounds are numbered from 1 again, and its horizon is what is left. The seed is new.
+
+    >>> old = {"id": "x", "state": "running", "name": "Mail", "arms": ["A", "B"], "high": 1.0, "max_delay": 3}
+    >>> continued(old, add=["C"], retire=["A"]).arms
+    ('B', 'C')
+    """
+    if known["state"] in ("draft", "pilot", "piloted"):
+        detail = f"the experiment must have begun to learn to be continued, but it is {known['state']}"
+        raise Refused("wrong_state", detail, state=known["state"])
+    arms = list(known["arms"])
+    for name, given, wrong in (("retire", retire, {*retire} - {*arms}), ("add", add, {*add} & {*arms})):
+        if wrong:
+            which = "arms of the experiment" if name == "retire" else "new arms"
+            raise Refused("invalid", f"{name} must be {which}, but got {shown(sorted(wrong)[0])}")
+        arms = [arm for arm in arms if arm not in given] if name == "retire" else [*arms, *given]
+    dropped = {"draft", "seed", "pilot", "prior", "arms", "start_date", "horizon"}
+    dropped |= {"max_delay"} if known.get("carry_over") is not None else set()
+    kept = {name: known[name] for name in ExperimentSettings.model_fields if name in known and name not in dropped}
+    if known.get("horizon") is not None and known["horizon"] > known["round"]:
+        kept["horizon"] = known["horizon"] - known["round"]
+    if known.get("start_date") is not None and known.get("due") is not None:
+        kept["start_date"] = known["due"]["date"]
+    kept |= {"arms": arms, "name": f"{known['name'].removesuffix(' (continued)')[:180]} (continued)"}
+    return checked_settings({**kept, "warm_start": {"experiment": known["id"]}, **changes})
+
+
+def warmed(settings: ExperimentSettings, known: Mapping[str, Any], *, required: bool) -> ExperimentSettings:
+    """Return settings with `prior` in place of `warm_start`: what an experiment has measured. known: its view.
+
+    Arms are matched by name. An arm that was not measured twice gets the best mean of the others, so that it is tried.
+    required: refuse if none was measured twice; otherwise there is no prior then.
+    """
+    measured = {arm: found["mean"] for arm, found in known["measured"].items() if found["windows"] >= 2}
+    means = {arm: measured[arm] for arm in settings.arms if arm in measured}
+    if not means and not required:
+        return settings.model_copy(update={"warm_start": None})
+    if not means:
+        rule = "warm_start must be an experiment that has measured one of the arms twice"
+        raise Refused("invalid", f"{rule}, but got {shown(known['id'])}, which has not")
+    best = (max if settings.direction == "maximize" else min)(means.values())
+    lo, hi = min(settings.low, 0.0), max(settings.high, 0.0)
+    worth = None if settings.warm_start is None else settings.warm_start.updates
+    prior = PriorMeans(
+        means={arm: min(max(means.get(arm, best), lo), hi) for arm in settings.arms},
+        updates=float(min(known["updates"], WARM_UPDATES)) if worth is None else float(worth),
+        experiment=known["id"],
+    )
+    return settings.model_copy(update={"prior": prior, "warm_start": None})

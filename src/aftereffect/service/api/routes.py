@@ -115,6 +115,7 @@ AskItems = Annotated[Items, Depends(BulkBody(messages.BulkAsk, messages.AskItem)
 TellItems = Annotated[Items, Depends(BulkBody(messages.BulkTell, messages.TellItem))]
 SettingsBody = Annotated[ExperimentSettings, Depends(JsonBody(ExperimentSettings))]
 CorrectionBody = Annotated[messages.Correction, Depends(JsonBody(messages.Correction))]
+ContinuationBody = Annotated[messages.Continuation, Depends(JsonBody(messages.Continuation))]
 PlanBody = Annotated[PlanQuestion, Depends(JsonBody(PlanQuestion))]
 TokenBody = Annotated[messages.NewToken, Depends(JsonBody(messages.NewToken))]
 
@@ -277,6 +278,13 @@ async def create(store: AdminStore, body: SettingsBody) -> Response:
 async def correct(store: AdminStore, pools: Pools, id: ExperimentId, body: CorrectionBody) -> Response:
     """Create an experiment with some settings of this one changed, and with its rounds; this one is finished."""
     made = await pools.reads.run(store.correct, id, body.model_extra or {})
+    return reply(made, 201, {"Location": f"/v1/experiments/{made['id']}"})
+
+
+@admin.post("/v1/experiments/{id}/continue", response_model=messages.Overview, status_code=201)
+async def continue_with(store: AdminStore, pools: Pools, id: ExperimentId, body: ContinuationBody) -> Response:
+    """Create an experiment with arms added or retired, which begins with what this one has measured; this one ends."""
+    made = await pools.reads.run(store.continue_with, id, body.add, body.retire, **body.model_extra or {})
     return reply(made, 201, {"Location": f"/v1/experiments/{made['id']}"})
 
 

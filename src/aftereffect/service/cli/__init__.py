@@ -1,7 +1,7 @@
 """The commands of the decision service: `aftereffect init`, `ask`, `tell`, `serve` and the others.
 
 experiments   plan, init, ask, tell, upload, amend, note, status, remind, start, pause, resume, finish, away, back,
-              correct
+              correct, continue
 lags          pilot, carryover, accept
 records       export, verify, backup, restore-backup       server   serve, token create | list | revoke
 arguments     the arguments and options they share         output   printed answers, and exit statuses
@@ -21,7 +21,7 @@ VERBS: dict[str, tuple[Callable[..., None], ...]] = {
         *(experiments.plan, experiments.init, experiments.ask, experiments.tell, experiments.upload),
         *(experiments.amend, experiments.note, experiments.status, experiments.remind),
         *(experiments.start, experiments.pause, experiments.resume, experiments.finish),
-        *(experiments.away, experiments.back, experiments.correct),
+        *(experiments.away, experiments.back, experiments.correct, experiments.continue_),
     ),
     "How long effects last": (lags.pilot, lags.carryover, lags.accept),
     "Records": (records.export, records.verify, records.backup, records.restore_backup),
@@ -36,5 +36,6 @@ def mount(app: typer.Typer) -> None:
     for heading, verbs in VERBS.items():
         for verb in verbs:
             settings = {"ignore_unknown_options": verb in REPORTING}
-            app.command(verb.__name__.replace("_", "-"), context_settings=settings, rich_help_panel=heading)(verb)
+            name = verb.__name__.rstrip("_").replace("_", "-")
+            app.command(name, context_settings=settings, rich_help_panel=heading)(verb)
     app.add_typer(server.token, rich_help_panel="Server")

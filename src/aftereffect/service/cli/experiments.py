@@ -54,6 +54,9 @@ def init(
     seed: Annotated[int | None, typer.Option(help="The random seed; drawn if not given.")] = None,
     start_date: Annotated[str | None, typer.Option(help="The date of round 1, such as 2026-01-31.")] = None,
     draft: Annotated[bool, typer.Option("--draft", help="Do not start it yet.")] = False,
+    warm_start: Annotated[
+        str | None, typer.Option(help="Begin with what this experiment has measured; its id or name.")
+    ] = None,
     store: Store = DEFAULT_STORE,
     form: Form = Format.TABLE,
 ) -> None:
@@ -68,8 +71,10 @@ def init(
             **{"units": None if units is None else args.unit_list(units), "out_of_range": out_of_range},
         }
         # Validate before a store is created.
-        checked_settings(settings)
-    with opened(store, form, create=True) as service:
+        checked_settings(settings | ({} if warm_start is None else {"warm_start": {"experiment": warm_start}}))
+    with opened(store, form, create=warm_start is None) as service:
+        if warm_start is not None:
+            settings["warm_start"] = {"experiment": chosen(service, warm_start)}
         made = service.create(**settings)
         show(form, made.data, output.created(made))
 
@@ -106,6 +111,24 @@ def correct(
     with opened(store, form) as service:
         made = service.correct(chosen(service, experiment), **changes)
         show(form, made.data, output.created(made))
+
+
+def continue_(
+    experiment: Experiment = None,
+    add: Annotated[list[str] | None, typer.Option(help="The name of an arm to add; may be repeated.")] = None,
+    retire: Annotated[list[str] | None, typer.Option(help="The name of an arm to retire; may be repeated.")] = None,
+    name: Annotated[str | None, typer.Option(help='The new name; by default the old one and "(continued)".')] = None,
+    store: Store = DEFAULT_STORE,
+    form: Form = Format.TABLE,
+) -> None:
+    """Go on with arms added or retired: a new experiment that begins with what this one has measured. This one ends.
+
+    The guarantee of the new experiment includes what its beginning costs if it is wrong.
+    """
+    with opened(store, form) as service:
+        changes = {} if name is None else {"name": name}
+        made = service.continue_with(chosen(service, experiment), add or [], retire or [], **changes)
+        show(form, made.data, [*output.created(made), str(made.guarantee.get("sentence", ""))])
 
 
 def ask(

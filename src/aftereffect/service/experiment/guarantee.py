@@ -44,6 +44,9 @@ def guarantee(state: State) -> dict[str, Any]:
                 )
         paragraphs = [_worst_case(state, value, trivial), *_so_far(so_far, void), _terms(state, so_far is not None)]
     sentence = _plainly(state, min(value, trivial), so_far, void, informative=value < trivial)
+    if warm := _warm(state):
+        paragraphs.append(warm)
+        sentence = f"{sentence} {warm}"
     pilot = _pilot(state) if before else None
     if pilot is not None:
         paragraphs.insert(0, pilot["words"])
@@ -84,6 +87,17 @@ def _pilot(state: State) -> dict[str, Any]:
         words += f" To begin with what the pilot has shown adds at most {amount(float(f'{price:.3g}'))} to it."
     found = {"rounds": rounds, "most": _finite(most), "mean": _finite(mean), "cost": cost, "prior": _finite(price)}
     return {**found, "words": words}
+
+
+def _warm(state: State) -> str:
+    """Return a sentence on what the guarantee includes for the prior of the settings; empty without one."""
+    prior = state.settings.prior
+    if prior is None:
+        return ""
+    whose = "what was known" if prior.experiment is None else f"what experiment {prior.experiment} had measured"
+    price = amount(float(f"{learner.prior_price(state.panel):.3g}"))
+    worth = f"It begins with {whose}, worth {prior.updates:g} updates."
+    return f"{worth} The guarantee includes what that costs if it is wrong: at most {price}."
 
 
 def _not_covered(state: State) -> int:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from aftereffect import theory
 from aftereffect.bandits.adaptive_tsallis import AdaptiveTsallis
 from aftereffect.core.errors import AftereffectError, InvalidArgument
-from aftereffect.players.default import Prior, default_player
+from aftereffect.players.default import Prior, default_player, stretch_player
 from aftereffect.players.wrapper import certificate
 from aftereffect.players.wrapper.coin_clean import CoinCleanWrapper
 from aftereffect.players.wrapper.panel import Panel
@@ -29,16 +29,19 @@ FAR = 2**44
 def build(design: Design, seed: int, prior: Mapping[str, Any] | None = None) -> Panel:
     """Return a new learner for an experiment; the same design, seed and prior give the same learner.
 
-    prior: the arguments of `Prior`, for the player "matched".
+    prior: the arguments of `Prior`, by default the design's; not for the player "paper".
     """
+    if prior is None and design.prior is not None:
+        prior = {"means": [design.prior.means[arm] for arm in design.arms], "updates": design.prior.updates}
+    known = None if prior is None else Prior(**prior)
     given: dict[str, Any] = {"n_arms": len(design.arms), "max_delay": design.max_delay, "seed": seed}
     given |= {"direction": design.direction, "low": design.low, "high": design.high}
     given["out_of_range"] = design.out_of_range
     player: BlockWrapper
     if design.player == "matched":
-        player = default_player(**given, prior=None if prior is None else Prior(**prior))
+        player = default_player(**given, prior=known)
     elif design.player == "default":
-        player = CoinCleanWrapper(AdaptiveTsallis(given.pop("n_arms")), **given)
+        player = stretch_player(AdaptiveTsallis, given.pop("n_arms"), known, **given)
     else:
         given |= {"horizon": design.horizon, **design.tuning.given()}
         player = CompositeLossWrapper.tuned(**given)

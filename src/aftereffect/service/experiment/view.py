@@ -19,7 +19,7 @@ def view(state: State) -> dict[str, Any]:
     over = state.phase == "finished"
     shown = ("missing", "void", "out_of_range", "amended", "substituted", "withheld", "reports")
     return {
-        **settings.model_dump(mode="json", exclude={"draft"}),
+        **settings.model_dump(mode="json", exclude={"draft", "warm_start"}),
         "carry_over": settings.carry_over and settings.carry_over.given(),
         "accepted": state.accepted,
         "inherited": state.inherited,

@@ -17,7 +17,7 @@ from aftereffect.service.errors import Refused, checked
 from aftereffect.service.experiment.commands import Accept
 from aftereffect.service.experiment.view import comparison
 from aftereffect.service.messages import MOST_COMPARED, NewToken
-from aftereffect.service.settings import ExperimentSettings, checked_settings, corrected
+from aftereffect.service.settings import ExperimentSettings, checked_settings, continued, corrected
 from aftereffect.service.store import backup, export, reads, schema, tokens, verify, webhooks
 from aftereffect.service.store.database import Database, refusing
 from aftereffect.service.store.health import Health, trial
@@ -113,7 +113,16 @@ class Store:
         """
         if not isinstance(changes, ExperimentSettings):
             changes = corrected(self.experiment(id), changes)
-        made = self.perform(*_creation(changes, id))
+        return self._succeed(id, changes)
+
+    def continue_with(
+        self, id: str, add: Sequence[str] = (), retire: Sequence[str] = (), **changes: Any
+    ) -> dict[str, Any]:
+        """Create an experiment with other arms that begins with what this one has measured, and finish this one."""
+        return self._succeed(id, continued(self.experiment(id), add, retire, **changes))
+
+    def _succeed(self, id: str, settings: ExperimentSettings) -> dict[str, Any]:
+        made = self.perform(*_creation(settings, id))
         for reminder in self.reminders(id):
             self.remind(made["id"], reminder["webhook"], reminder["after"])
         return made
@@ -283,5 +292,8 @@ def _only(answers: list[Answer]) -> dict[str, Any]:
 
 
 def _creation(settings: Mapping[str, Any] | ExperimentSettings, source: str | None = None) -> Item:
-    seeded = checked_settings(settings).seeded(secrets.randbits(53))
-    return "".join(secrets.choice(_CHARACTERS) for _ in range(20)), Creation(seeded, source)
+    """Return the item that creates an experiment. source: one that it takes the place of."""
+    seeded, finish = checked_settings(settings).seeded(secrets.randbits(53)), source is not None
+    if source is None and seeded.warm_start is not None:
+        source = seeded.warm_start.experiment
+    return "".join(secrets.choice(_CHARACTERS) for _ in range(20)), Creation(seeded, source, finish)

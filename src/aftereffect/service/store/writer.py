@@ -33,7 +33,7 @@ from aftereffect.service.errors import Corrupt, Refused
 from aftereffect.service.experiment.commands import Amend, Command, Finish, Reports, inherit
 from aftereffect.service.experiment.experiment import Experiment
 from aftereffect.service.messages import is_id
-from aftereffect.service.settings import ExperimentSettings
+from aftereffect.service.settings import ExperimentSettings, warmed
 from aftereffect.service.store import event_log, schema
 from aftereffect.service.store.database import UNREADABLE, Database, of_one_experiment, refusal, worth_another_try
 from aftereffect.service.store.event_log import Changes, Loaded
@@ -57,10 +57,15 @@ _log = logging.getLogger(__name__)
 
 
 class Creation(NamedTuple):
-    """Create an experiment with these settings. source: an experiment that ends, and whose rounds it inherits."""
+    """Create an experiment with these settings.
+
+    source: an experiment whose rounds it inherits, or, if the settings have a warm start, whose measurements it begins
+    with. finish: end that experiment.
+    """
 
     settings: ExperimentSettings
     source: str | None = None
+    finish: bool = True
 
 
 class Work(NamedTuple):
@@ -306,14 +311,17 @@ class Writer:
             if isinstance(command, Creation):
                 source = None if command.source is None else self._get(batch, command.source)
                 # Refused, if at all, before anything changes.
-                past = None
-                if source is not None:
-                    past = inherit(source.id, command.settings, *changes.record(batch.reading, source))
-                loaded = self._loaded[identity] = changes.create(batch.writing, identity, command.settings, batch.at)
-                if source is not None and past is not None:
+                settings, past = command.settings, None
+                if source is not None and settings.warm_start is not None:
+                    settings = warmed(settings, source.view(), required=not command.finish)
+                elif source is not None:
+                    past = inherit(source.id, settings, *changes.record(batch.reading, source))
+                loaded = self._loaded[identity] = changes.create(batch.writing, identity, settings, batch.at)
+                if past is not None:
                     changes.add(loaded, loaded.experiment.do(past, batch.at))
                     # To play the inherited rounds again at every load would be slow.
                     loaded.checkpoint_at = loaded.seq
+                if source is not None and command.finish:
                     changes.add(source, source.experiment.do(Finish(), batch.at))
                 return loaded.view()
             loaded = self._get(batch, identity)

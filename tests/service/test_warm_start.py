@@ -1,0 +1,170 @@
+"""A new experiment that begins with what another has measured, and one that goes on with other arms."""
+
+import json
+from typing import Any
+
+import pytest
+from tests.service.calling import Api, api, problem
+from tests.service.server import command
+
+import aftereffect as ae
+from aftereffect.service.errors import Refused
+from aftereffect.service.experiment.commands import Ask, Tell
+from aftereffect.service.local import Local
+from aftereffect.service.settings import WARM_UPDATES, checked_settings
+from aftereffect.service.store.store import Store
+
+SETTINGS = {"name": "Ads", "arms": ["a", "b", "c"], "high": 10.0, "max_delay": 0, "seed": 5}
+TOTALS = {"a": 2.0, "b": 5.0, "c": 8.0, "d": 6.0}
+
+
+@pytest.fixture
+def store(sqlite_url: str):
+    with Store.open(sqlite_url) as opened:
+        yield opened
+
+
+def played(store: Store, identity: str, rounds: int = 40) -> dict[str, Any]:
+    for _ in range(rounds):
+        asked = store.perform(identity, Ask())
+        store.perform(identity, Tell(asked["round"], TOTALS[asked["arm"]]))
+    return store.experiment(identity)
+
+
+def test_a_prior_of_the_settings_is_that_of_the_player(store: Store) -> None:
+    prior = {"means": {"c": 8.0, "a": 2.0, "b": 5.0}, "updates": 4}
+    for player, base in (("matched", ae.MatchedTsallis), ("default", ae.AdaptiveTsallis)):
+        view = store.create({**SETTINGS, "player": player, "prior": prior})
+        twin = base(3, prior=[4 * 0.6, 4 * 0.3, 0.0])
+        assert list(view["probabilities"].values()) == pytest.approx(twin.probabilities.tolist())
+        assert view["prior"]["means"] == {"c": 8.0, "a": 2.0, "b": 5.0}
+        plain = store.create({**SETTINGS, "player": player, "horizon": 5000})
+        warm = store.create({**SETTINGS, "player": player, "horizon": 5000, "prior": prior})
+        price = warm["guarantee"]["value"] - plain["guarantee"]["value"]
+        assert price == pytest.approx(10.0 * twin.prior_price)
+        assert "It begins with what was known, worth 4 updates." in warm["guarantee"]["sentence"]
+        assert f"at most {price:.1f}" in warm["guarantee"]["words"]
+        view = played(store, warm["id"], 3)
+        assert view["guarantee"]["certificate"]["terms"]["prior"] == pytest.approx(price)
+        assert not view["guarantee"]["void"]
+    assert all(each["ok"] for each in store.verify())
+
+
+@pytest.mark.parametrize(
+    ("changes", "rule"),
+    [
+        ({"prior": {"means": {"a": 1, "b": 2}, "updates": 1}}, "prior must have a mean for each of"),
+        ({"prior": {"means": {"a": 1, "b": 2, "c": 11}, "updates": 1}}, "prior must be at most 10"),
+        ({"prior": {"means": {"a": 1, "b": 2, "c": 3}, "updates": -1}}, "prior.updates must be at least 0"),
+        ({"prior": {"means": {"a": 1, "b": 2, "c": 3}, "updates": 10_000}}, "prior.updates must be at most 1000"),
+        ({"prior": {"means": {"a": 1, "b": 2, "c": 3}}}, "prior.updates must be given"),
+        (
+            {"prior": {"means": {"a": 1, "b": 2, "c": 3}, "updates": 1}, "player": "paper", "horizon": 100},
+            "prior must be omitted with player 'paper'",
+        ),
+        ({"warm_start": {"experiment": "x"}, "player": "paper", "horizon": 100}, "warm_start must be omitted with"),
+        ({"warm_start": {"experiment": 7}}, "warm_start.experiment must be"),
+    ],
+)
+def test_what_is_no_beginning_is_refused(changes: dict[str, Any], rule: str) -> None:
+    with pytest.raises(Refused, match=rule):
+        checked_settings({**SETTINGS, **changes})
+
+
+def test_another_experiment_s_measurements_are_the_beginning(store: Store) -> None:
+    old = store.create(SETTINGS)["id"]
+    with pytest.raises(Refused, match="warm_start must be an experiment that has measured one of the arms twice"):
+        store.create({**SETTINGS, "warm_start": {"experiment": old}})
+    before = played(store, old)
+    made = store.create({**SETTINGS, "arms": ["c", "a", "d"], "warm_start": {"experiment": old}})
+    # Matched by name; an arm that nobody has measured gets the best mean, so that it is tried.
+    assert made["prior"] == {"means": {"c": 8.0, "a": 2.0, "d": 8.0}, "updates": 10.0, "experiment": old}
+    assert made["prior"]["updates"] == WARM_UPDATES < before["updates"]
+    assert made["probabilities"]["d"] == made["probabilities"]["c"] > 4 * made["probabilities"]["a"]
+    assert f"what experiment {old} had measured, worth 10 updates" in made["guarantee"]["sentence"]
+    assert store.experiment(old)["state"] == "running"
+    asked = {**SETTINGS, "warm_start": {"experiment": old, "updates": 3}}
+    assert store.create(asked)["prior"]["updates"] == 3.0
+    # Means outside the new range are at its end; a setting that was resolved is stored, not looked up again.
+    narrow = store.create({**SETTINGS, "high": 6.0, "warm_start": {"experiment": old}})
+    assert narrow["prior"]["means"] == {"a": 2.0, "b": 5.0, "c": 6.0}
+    with pytest.raises(Refused, match="there is no experiment 'nobody'"):
+        store.create({**SETTINGS, "warm_start": {"experiment": "nobody"}})
+    played(store, made["id"], 10)
+    assert all(each["ok"] for each in store.verify())
+
+
+def test_an_experiment_goes_on_with_other_arms_in_one_write(store: Store) -> None:
+    old = store.create({**SETTINGS, "horizon": 100, "start_date": "2026-01-01"})["id"]
+    played(store, old)
+    store.remind(old, "sales", 0.5)
+    store.perform(old, Ask())
+    made = store.continue_with(old, add=["d"], retire=["a"])
+    ended = store.experiment(old)
+    assert (ended["state"], ended["round"], ended["open_round"]) == ("finished", 41, None)
+    assert (made["arms"], made["horizon"], made["start_date"]) == (["b", "c", "d"], 59, "2026-02-10")
+    assert (made["name"], made["round"], made["state"]) == ("Ads (continued)", 0, "running")
+    assert made["prior"]["means"] == {"b": 5.0, "c": 8.0, "d": 8.0}
+    assert made["seed"] != ended["seed"]
+    assert not made["guarantee"]["void"]
+    assert [each["webhook"] for each in store.reminders(made["id"])] == ["sales"]
+    again = store.continue_with(made["id"], retire=["d"], name="Last", high=20) if played(store, made["id"]) else {}
+    assert (again["name"], again["arms"], again["high"]) == ("Last", ["b", "c"], 20.0)
+    assert all(each["ok"] for each in store.verify())
+
+
+@pytest.mark.parametrize(
+    ("given", "rule"),
+    [
+        ({"retire": ["z"]}, "retire must be arms of the experiment, but got 'z'"),
+        ({"add": ["a"]}, "add must be new arms, but got 'a'"),
+        ({"retire": ["a", "b"]}, "arms must"),
+        ({"player": "paper"}, "horizon must be given"),
+    ],
+)
+def test_a_continuation_that_cannot_be_is_refused_whole(store: Store, given: dict[str, Any], rule: str) -> None:
+    old = store.create(SETTINGS)["id"]
+    played(store, old, 12)
+    with pytest.raises(Refused, match=rule):
+        store.continue_with(old, **given)
+    assert store.experiment(old)["state"] == "running"
+    assert len(store.experiments()["items"]) == 1
+    # With nothing measured, there is nothing to begin with.
+    new = store.create(SETTINGS)["id"]
+    assert store.continue_with(new, add=["d"])["prior"] is None
+    draft = store.create({**SETTINGS, "draft": True})["id"]
+    with pytest.raises(Refused, match="must have begun to learn to be continued, but it is draft"):
+        store.continue_with(draft, add=["d"])
+
+
+@pytest.fixture
+def call(tmp_path: Any):
+    with api(tmp_path) as opened:
+        yield opened
+
+
+def test_rest(call: Api) -> None:
+    old = call("POST", "/v1/experiments", json=SETTINGS).json()["id"]
+    played(call.store, old)
+    warm = call("POST", "/v1/experiments", json={**SETTINGS, "warm_start": {"experiment": old}}).json()
+    assert warm["prior"]["experiment"] == old
+    answer = call("POST", f"/v1/experiments/{old}/continue", json={"add": ["d"], "retire": ["a"], "name": "On"})
+    assert (answer.status_code, answer.json()["arms"], answer.json()["name"]) == (201, ["b", "c", "d"], "On")
+    assert answer.headers["location"] == f"/v1/experiments/{answer.json()['id']}"
+    problem(call("POST", f"/v1/experiments/{old}/continue", json={"retire": ["z"]}), 422, "invalid")
+    problem(call("POST", f"/v1/experiments/{old}/continue", json={"colour": "red"}), 422, "invalid")
+
+
+def test_command_line_and_local(tmp_path: Any) -> None:
+    file = str(tmp_path / "ads.db")
+    with Local.open(f"sqlite:///{file}") as local:
+        old = local.create(**SETTINGS).id
+        played(local.store, old)
+        assert local.create(**{**SETTINGS, "name": "Warm"}, warm_start={"experiment": old}).prior["experiment"] == old
+    words = ["init", "New", "--arm", "c", "--arm", "d", "--high", "10", "--max-delay", "0", "--store", file]
+    done = command(*words, "--warm-start", "Ads", "--format", "json")
+    assert json.loads(done.out)["prior"]["means"] == {"c": 8.0, "d": 8.0}
+    done = command("continue", "Ads", "--add", "d", "--retire", "a", "--store", file)
+    assert "Experiment 'Ads (continued)' is running." in done.out
+    assert f"what experiment {old} had measured" in done.out
+    assert command("continue", "Ads", "--retire", "z", "--store", file).code != 0
