@@ -24,7 +24,7 @@ from scipy import stats
 HOME = Path(__file__).parents[1] / "docs" / "studies"
 ROWS = HOME / "pilot" / "rows.csv"
 SEED = 50_000_000
-COVERED = ("effects", "arrived")
+COVERED = ("effects", "arrived", "remaining")
 SHOWN = (*COVERED, "shares", "bounded", "apart", "width")
 PAGE = """# Pilots: do the bands cover, and do the tests find effects that last longer than d?
 
@@ -37,7 +37,7 @@ where they do and where they do not. It measures shares of repetitions, not regr
 
 ## What was found
 
-- Of {bands} bands, of effects by lag and of effects arrived, the least coverage of all arms and lags at once is
+- Of {bands} bands, of effects by lag, arrived and remaining, the least coverage of all arms and lags at once is
   {least:.1%} ({least_case}, {least_band}); {below} are below 93% less three standard errors, {limit:.1%} with {runs}
   repetitions.
 - Where effects last longer than d, pilots say so in {found_least:.1%} to {found_most:.1%} of repetitions, the rounds of
@@ -53,8 +53,8 @@ otherwise; whole effects from 0.5 to 2. The share of repetitions in which the ba
 mean share of the bands of shares that are finite (bounded); how often "all arms fade alike" was refuted (apart); and
 the mean half-width of the band of effects.
 
-| case | effects | arrived | shares | bounded | apart | width |
-|---|---|---|---|---|---|---|
+| case | effects | arrived | remaining | shares | bounded | apart | width |
+|---|---|---|---|---|---|---|---|
 {band_lines}
 
 ## Tests
@@ -128,18 +128,18 @@ def figure(table: pl.DataFrame, path: Path) -> None:
     mpl.rcParams["svg.hashsalt"] = "pilot"
     bands = table.filter(pl.col("quantity").is_in(COVERED))
     names = bands["case"].unique(maintain_order=True).to_list()
-    _, ax = plt.subplots(figsize=(7, 0.26 * len(names) + 1.0), layout="constrained")
-    for shift, quantity in ((-0.12, "effects"), (0.12, "arrived")):
+    _, ax = plt.subplots(figsize=(7, 0.3 * len(names) + 1.0), layout="constrained")
+    for shift, quantity in zip((-0.2, 0.0, 0.2), COVERED, strict=True):
         some = bands.filter(quantity=quantity)
         ends = [interval(share, runs) for share, runs in some.select("mean", "runs").iter_rows()]
         x, y = some["mean"].to_numpy(), [len(names) - 1 - names.index(case) - shift for case in some["case"]]
         bars = [x - [low for low, _ in ends], [high for _, high in ends] - x]
-        label = "effects by lag" if quantity == "effects" else "effects arrived"
+        label = "effects by lag" if quantity == "effects" else f"effects {quantity}"
         ax.errorbar(x, y, xerr=bars, fmt="o", ms=3, lw=1, label=label)
     ax.axvline(0.95, color="0.6", lw=1, zorder=1)
     ax.set_yticks(range(len(names)), names[::-1])
     ax.set_xlabel("share of repetitions in which the band covers, with its 95% interval")
-    ax.legend(loc="upper left", bbox_to_anchor=(0.0, 1.12), ncols=2, frameon=False)
+    ax.legend(loc="upper left", bbox_to_anchor=(0.0, 1.12), ncols=3, frameon=False)
     plt.savefig(path, metadata={"Date": None})
 
 

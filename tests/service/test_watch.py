@@ -45,7 +45,9 @@ def test_the_store_says_what_the_library_says(store: Store) -> None:
     id = store.create(GIVEN)["id"]
     assert store.carryover(id)["watch"] is None
     arms, totals = play(store, id, 80, 2)
-    found = store.carryover(id)["watch"]
+    whole = store.carryover(id)
+    assert whole["sentences"][-1].startswith("Effects last longer than 0 rounds (p = ")
+    found = whole["watch"]
     player = ae.default_player(n_arms=2, max_delay=0, direction="minimize", high=1.0, out_of_range="void", seed=3)
     result = ae.carryover.watch(player, blocks_of(player, totals))
     assert (found["blocks"], found["p_value"], found["sentence"]) == (80, result.p_value, result.sentence)

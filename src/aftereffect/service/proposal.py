@@ -122,6 +122,9 @@ def found(view: View, record: Record) -> dict[str, Any]:
     left = None if view["horizon"] is None else view["horizon"] - (view["round"] if record.pilot else 0)
     span = view["direction"], view["low"], view["high"]
     told |= described(curves, view["arms"], left, *span, len(view["units"]))
+    # A max_delay in force is tested; in a pilot there is none yet.
+    if view["max_delay"] < curves.max_lag:
+        told["sentences"].append(curves.longer_than(view["max_delay"]).sentence)
     if record.pilot:
         told["cost"] = cost(curves, record, view["direction"])
         parts = told["proposed"]["max_delay"] + 1
