@@ -13,6 +13,7 @@ NAME = re.compile(rf"(?:ae|aftereffect|{'|'.join(SPACES)})(?:\.\w+)+|[A-Z][a-z]+
 # Pages that are other files in the repository.
 ELSEWHERE = {"studies/README": "studies/index", "gallery/GALLERY_HEADER": "generated/gallery/index"}
 STUDY = re.compile(r"/?(?:studies/)?(\w+)/index\.html")
+SCRIPT = re.compile(r"(?:\.\./|/)?gallery/(\w+)\.py")
 
 
 class CodeLinks(SphinxTransform):
@@ -40,17 +41,19 @@ class StudyLinks(SphinxTransform):
     default_priority = 100
 
     def apply(self, **_: Any) -> None:
-        """Replace links to pages that are elsewhere on the site and, in the list of studies, links to reports."""
+        """Replace links to pages that are elsewhere on the site, to scripts and, in the list of studies, to reports."""
         for link in self.document.findall(addnodes.pending_xref):
             link["reftarget"] = ELSEWHERE.get(link.get("reftarget"), link.get("reftarget"))
-        if not self.env.docname.startswith("studies/"):
-            return
+        pages = {SCRIPT: "/generated/gallery/"}
+        if self.env.docname.startswith("studies/"):
+            pages[STUDY] = "/studies/"
         for link in list(self.document.findall(addnodes.download_reference)):
-            found = STUDY.fullmatch(link["reftarget"])
-            if found:
+            linked = link["reftarget"]
+            goals = [folder + found[1] for file, folder in pages.items() if (found := file.fullmatch(linked))]
+            if goals:
                 page = addnodes.pending_xref("", refdomain="std", reftype="doc", refexplicit=True, refwarn=True)
                 page.update_basic_atts({})
-                page["reftarget"], page["refdoc"] = f"/studies/{found[1]}", self.env.docname
+                page["reftarget"], page["refdoc"] = goals[0], self.env.docname
                 page += link.children
                 link.replace_self(page)
 

@@ -14,7 +14,6 @@ from aftereffect.carryover import Pilot
 from aftereffect.service.errors import Refused
 from aftereffect.service.experiment.commands import Accept, Amend, Ask, Away, Finish, Note, Pause, Resume, Start, Tell
 from aftereffect.service.experiment.experiment import Experiment
-from aftereffect.service.proposal import prior
 from aftereffect.service.settings import ExperimentSettings, checked_settings, corrected
 from aftereffect.service.store.store import Store
 
@@ -280,16 +279,6 @@ def test_a_running_experiment_is_estimated_from_its_own_rounds(store: Store) -> 
     # Of 60 totals the first is a lag only.
     assert (found["reason"], found["cost"], found["totals"]) == (None, None, 59)
     assert found["effects"]["red"]["lower"][0] < 0.0 < found["effects"]["red"]["upper"][0]
-
-
-def test_estimates_that_are_all_noise_are_no_prior() -> None:
-    pilot, rng, spreads = Pilot(n_arms=3, rounds=60, max_lag=2, seed=1), np.random.default_rng(5), []
-    for noise in (rng.normal(size=60) for _ in range(4)):
-        curves = pilot.estimate(noise)
-        means = prior(curves, 2, 60, "maximize", 0.0, 10.0)["means"]
-        spreads.append((np.ptp(means), np.ptp(curves.arrived.values[:, -1])))
-    assert all(shown < 0.7 * estimated for shown, estimated in spreads)
-    assert min(spreads)[0] == 0.0
 
 
 def told(*words: str) -> dict[str, Any]:

@@ -373,6 +373,7 @@ def test_a_recorded_history_gives_a_warning():
         ({"totals": np.full(80, np.nan)}, "unit 0 has none"),
         ({"n_arms": 2}, "arms must be below n_arms = 2, but got 2"),
         ({"max_lag": 30}, "totals must be at least"),
+        ({"max_lag": 80}, "arms must be those of more than max_lag = 80 rounds, but got 80"),
         ({"control": 3}, "control must be at most 2"),
         ({"exposure": "some"}, "exposure must be"),
     ],

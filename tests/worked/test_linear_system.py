@@ -2,7 +2,6 @@
 
 import itertools
 import math
-import warnings
 from typing import Any
 
 import numpy as np
@@ -129,24 +128,3 @@ def test_a_missing_last_total_makes_an_epoch_longer() -> None:
     rounds = [(player.ask(), player.tell(total))[1] for total in given]
     assert [each.update for each in rounds] == [False, True, False, False, True]
     assert [each.arm for each in rounds] == [0, 0, 1, 1, 1]
-
-
-def test_a_pilot_and_the_d_it_suggests_are_as_good_as_to_be_told_d():
-    # T = 20,000, pilot included: at least 80% of the improvement over uniform play of one who is told d = 14.
-    T, rounds, whole = 20_000, 300, ADVERTISING.responses(40).sum(axis=0)
-    pilot = ae.carryover.Pilot(n_arms=6, rounds=rounds, max_lag=20, seed=1)
-    before = system_rewards(ADVERTISING, max_delay=40, horizon=rounds, seed=1)
-    given = {"direction": "maximize", "low": before.low, "high": before.high}
-    curves = pilot.estimate(before.totals(pilot.arms))
-    choice = ae.choose_delay(curves=curves, n_arms=6, horizon=T - rounds, **given)
-    regrets = []
-    for d, left in ((choice.max_delay, T - rounds), (14, T)):
-        player = ae.default_player(6, max_delay=d, out_of_range="clip", **given)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ae.AftereffectWarning)
-            rewards = system_rewards(ADVERTISING, max_delay=40, horizon=left, seed=2)
-            regrets.append(ae.simulate(player, rewards, runs=10, seed=1, progress=False).mean_regret)
-    uniform = T * (whole.max() - whole.mean())
-    measured = 1.0 - (regrets[0] + (whole.max() - whole[pilot.arms]).sum()) / uniform
-    assert measured > 0.8 * (1.0 - regrets[1] / uniform)
-    assert measured > 0.6

@@ -155,3 +155,41 @@ def test_bad_corrections_are_refused() -> None:
     paper = ae.CompositeLossWrapper.tuned(n_arms=2, max_delay=0, horizon=100, seed=1)
     with pytest.raises(ae.InvalidArgument, match="bandit must be an AdaptiveTsallis for a correction"):
         paper.correct(**good)
+
+
+def test_a_pilot_is_worth_its_estimates_and_the_updates_of_its_rounds() -> None:
+    pilot, rng = ae.carryover.Pilot(n_arms=3, rounds=120, max_lag=1, seed=1), np.random.default_rng(2)
+    curves = pilot.estimate(np.array([2.0, 5.0, 2.0])[pilot.arms] + rng.normal(scale=0.01, size=120))
+    given: dict[str, Any] = {"max_delay": 1, "direction": "maximize", "low": -2.0, "high": 8.0}
+    found = ae.carryover.prior(curves, rounds=120, **given)
+    # Around 3, the middle of the range, and hardly drawn together.
+    assert found.means == pytest.approx([2.0, 5.0, 2.0], abs=0.02)
+    # Rewards with d = 1 have β = 1/5, so that a block has 1/(β(1−β)) = 25/4 rounds on average.
+    assert found.updates == pytest.approx(120 / 6.25)
+    assert ae.default_player(3, prior=found, **given, seed=1).probabilities[1] > 0.9
+    narrow = ae.carryover.prior(curves, rounds=0, max_delay=1)
+    assert (narrow.means, narrow.updates) == ([0.0, 1.0, 0.0], 0.0)
+    with pytest.raises(ae.InvalidArgument, match="rounds must be at least 0, but got -1"):
+        ae.carryover.prior(curves, rounds=-1, max_delay=1)
+
+
+def test_estimates_that_are_all_noise_are_no_prior() -> None:
+    pilot, rng, spreads = ae.carryover.Pilot(n_arms=3, rounds=60, max_lag=2, seed=1), np.random.default_rng(5), []
+    for noise in (rng.normal(size=60) for _ in range(4)):
+        curves = pilot.estimate(noise)
+        means = ae.carryover.prior(curves, rounds=60, max_delay=2, direction="maximize", high=10.0).means
+        spreads.append((np.ptp(means), np.ptp(curves.arrived.values[:, -1])))
+    assert all(shown < 0.7 * estimated for shown, estimated in spreads)
+    assert min(spreads)[0] == 0.0
+
+
+def test_an_arm_that_was_drawn_too_seldom_gets_the_mean_of_the_others() -> None:
+    arms = np.repeat(np.random.default_rng(1).integers(2, size=100), 3)
+    arms[150:153] = 2
+    q = np.where(np.arange(300) % 3 == 0, 0.4, np.nan)
+    totals = np.array([1.0, 3.0, 9.0])[arms] + np.random.default_rng(2).normal(scale=0.01, size=300)
+    given: dict[str, Any] = {"max_lag": 1, "n_arms": 3, "exposure": "adaptive", "probabilities": q}
+    curves = ae.carryover.estimate(arms, totals, **given)
+    assert curves.unmeasured == (2,)
+    means = ae.carryover.prior(curves, rounds=300, max_delay=1, high=10.0).means
+    assert means == pytest.approx([4.0, 6.0, 5.0], abs=0.02)

@@ -7,7 +7,7 @@ longer than it was told (docs/theory/watch.md), and `wash_in` tabulates totals b
 """
 
 from aftereffect.carryover.martingale import Block, Watch, blocks_of, watch
-from aftereffect.carryover.pilot import ExpectedWidth, Pilot
+from aftereffect.carryover.pilot import ExpectedWidth, Pilot, prior
 from aftereffect.carryover.regression import estimate
 from aftereffect.carryover.wash_in import WashIn, wash_in
 from aftereffect.engines.effects_by_lag import Alike, Bands, Curves, Longer
@@ -24,6 +24,7 @@ __all__ = [
     "Watch",
     "blocks_of",
     "estimate",
+    "prior",
     "wash_in",
     "watch",
 ]

@@ -11,6 +11,7 @@ from aftereffect.core.errors import InvalidArgument
 from aftereffect.core.random import PILOT, sequence
 from aftereffect.core.text import counted
 from aftereffect.engines.effects_by_lag import Curves
+from aftereffect.players.default import Prior, default_player
 
 
 @dataclass(frozen=True)
@@ -104,3 +105,24 @@ class Pilot:
             season=season,
             level=level,
         )
+
+
+def prior(
+    curves: Curves, *, rounds: int, max_delay: int, direction: str = "minimize", low: float = 0.0, high: float = 1.0
+) -> Prior:
+    """Return what a pilot of so many rounds has shown of the arms, for a default player that begins after it.
+
+    The estimated whole effects are drawn together by the share of their variance that is due to noise (empirical Bayes,
+    by the method of moments). They are worth as many updates as the player would have made in these rounds. max_delay,
+    direction, low, high: as for the player. An arm that was not measured gets the mean of the others.
+    """
+    player = default_player(curves.n_arms, max_delay=max_delay, direction=direction, low=low, high=high)
+    rounds = checks.integer("rounds", rounds, low=0)
+    span, arms = player.effects, np.setdiff1d(np.arange(curves.n_arms), curves.unmeasured)
+    whole = curves.arrived
+    value, error = whole.values[arms, -1], (whole.upper - whole.lower)[arms, -1] / (2.0 * whole.factor)
+    share = max(0.0, 1.0 - float(error @ error) / max(float(value @ value), 1e-300))
+    means = np.full(curves.n_arms, (span.lo + span.hi) / 2.0 + share * value.mean())
+    means[arms] = np.clip((span.lo + span.hi) / 2.0 + share * value, span.lo, span.hi)
+    beta = player.update_probability or 1.0
+    return Prior(means.tolist(), rounds * beta * (1.0 - beta) ** max_delay)

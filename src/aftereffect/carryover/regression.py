@@ -67,6 +67,8 @@ def estimate(
     if control is not None:
         checks.integer("control", control, low=0, high=K - 1)
     level = checks.real("level", level, low=0.5, high=0.9999)
+    if len(played) <= D:
+        raise InvalidArgument(f"arms must be those of more than max_lag = {D} rounds, but got {len(played)}")
     if checks.choice("exposure", exposure, EXPOSURES) == "recorded":
         warnings.warn(
             "the arms were not chosen at random: whatever moved both arms and totals is taken for an effect",

@@ -20,7 +20,6 @@ from aftereffect.core.checks import FloatArray
 from aftereffect.core.errors import AftereffectWarning, InvalidArgument
 from aftereffect.core.text import amount, counted
 from aftereffect.engines.delay import choose_delay
-from aftereffect.players.default import default_player
 from aftereffect.service.errors import Refused
 from aftereffect.service.messages import EffectsByLag
 from aftereffect.service.settings import MOST_COEFFICIENTS, MOST_NUMBERS
@@ -268,19 +267,3 @@ def cost(curves: Curves, record: Record, direction: str) -> list[float]:
         return max(float((gaps @ plays).max()), 0.0)
 
     return [against(value, value), against(lower, upper), against(upper, lower)]
-
-
-def prior(curves: Curves, max_delay: int, rounds: int, direction: str, low: float, high: float) -> dict[str, Any]:
-    """Return what a pilot has shown of the arms' whole effects, as the arguments of `Prior`.
-
-    The estimates are drawn together by the share of their variance that is due to noise (empirical Bayes, by the method
-    of moments). They are worth as many updates as the learner would have made in these rounds.
-    """
-    whole = curves.arrived
-    value, error = whole.values[:, -1], (whole.upper - whole.lower)[:, -1] / (2.0 * whole.factor)
-    share = max(0.0, 1.0 - float(error @ error) / max(float(value @ value), 1e-300))
-    least, most = min(low, 0.0), max(high, 0.0)
-    means = np.clip((least + most) / 2.0 + share * value, least, most)
-    sizes: dict[str, Any] = {"n_arms": curves.n_arms, "max_delay": max_delay, "low": low, "high": high}
-    beta = default_player(**sizes, direction=direction).update_probability or 1.0
-    return {"means": means.tolist(), "updates": rounds * beta * (1.0 - beta) ** max_delay}

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
 
+from aftereffect.carryover import prior
 from aftereffect.service import proposal, watch
 from aftereffect.service.errors import Refused, checked
 from aftereffect.service.experiment.commands import Accept
@@ -142,8 +143,9 @@ class Store:
         found = proposal.found(view, record)
         if found["reason"] is None:
             d = found["proposed"]["max_delay"] if max_delay is None else max_delay
-            span = view["direction"], view["low"], view["high"]
-            return Accept(d, proposal.prior(record.curves(), d, len(record.played), *span), found["cost"])
+            span = {name: view[name] for name in ("direction", "low", "high")}
+            known = prior(record.curves(), rounds=len(record.played), max_delay=d, **span)
+            return Accept(d, known._asdict(), found["cost"])
         if max_delay is None:
             rule = "max_delay must be given, because none can be proposed"
             raise Refused("wrong_state", f"{rule}: {found['reason']}", state=view["state"])
