@@ -85,7 +85,8 @@ def every_page(address: str) -> list[str]:
     with Client(address) as client:
         found = [f"/experiments/{one.id}" for one in client.experiments().items]
     compared = "&".join(f"id={path.rpartition('/')[2]}" for path in found)
-    further = ["/docs", f"/compare?{compared}", f"{found[0]}/correct", "/?search=nothing"]
+    further = [f"{path}?curves=yes" for path in found[:2]]
+    further += ["/docs", f"/compare?{compared}", f"{found[0]}/correct", "/?search=nothing"]
     return ["/", "/experiments/new", "/experiments/nosuchexperiment", *found, *further]
 
 
@@ -111,6 +112,7 @@ def test_pages_fit_their_window_and_can_be_read(browser, address, width):
                 assert page.evaluate("document.documentElement.scrollWidth - window.innerWidth") <= 0, (path, scheme)
                 assert faint(page) == [], (path, scheme)
                 assert page.evaluate(SMALL) == [], (path, scheme)
+            assert page.locator("#charts-problem:visible").all_inner_texts() == [], path
             assert len(grounds) == 2, path
         assert [fault for fault in seen.faults() if "404" not in fault] == []
 

@@ -223,8 +223,8 @@ def _prices(chosen: Mapping[str, Any], horizon: int | None) -> list[str]:
         return [*problem, words]
     words += f" After it the effects of two arms may still differ by up to {_short(price['left'])}, by the bands."
     if horizon is None and price["since"] is not None:
-        words += f" The guarantee is below half of the largest loss from round {price['since']:,} on, counted from the "
-        words += "next one, if the estimate is right."
+        words += " If the estimate is right, the guarantee is below half of the largest loss from its round "
+        words += f"{price['since']:,} on."
     if horizon is not None:
         words += f" Over the {counted(horizon, 'round')} that follow you then lose at most {_short(price['bound'])} "
         words += f"compared with the best arm if the estimate is right, {_short(price['worst'])} at the worst end of "

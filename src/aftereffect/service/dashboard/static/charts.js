@@ -13,7 +13,7 @@
   // markup into style attributes, which the content security policy forbids.
   const plain = (text) => text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
   const short = (text, length) => plain(text.length > length ? `${text.slice(0, length - 1)}…` : text);
-  const figure = (value) => value.toLocaleString("en", { maximumSignificantDigits: 6 });
+  const figure = (value) => value === null ? "none" : value.toLocaleString("en", { maximumSignificantDigits: 6 });
 
   const layout = (further) => {
     const axis = {
