@@ -32,8 +32,8 @@ How long effects last is measured with a pilot, rounds in which the arms are dra
 ([how](../theory/carryover.md)). This study asks two things of simulated pilots: whether the simultaneous 95% bands
 cover all arms and lags at once, and how often [the tests](../theory/watch.md) say that effects last longer than d,
 where they do and where they do not. It measures shares of repetitions, not regret, and so has no study file:
-`python benchmarks/pilot.py run {runs} 16` gives the same rows on any machine, `quick` takes seconds. The rows are in
-[rows.csv](pilot/rows.csv).
+`python benchmarks/pilot.py run {runs} 16` gives the same rows on any machine, up to rounding; `quick` takes seconds.
+The rows are in [rows.csv](pilot/rows.csv).
 
 ## What was found
 
