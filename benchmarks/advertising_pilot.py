@@ -18,11 +18,6 @@ from aftereffect.losses.linear_system import ADVERTISING
 T, TOLD, LAST = 20_000, 14, 40
 
 
-def responses() -> np.ndarray:
-    """Return the effect of each arm by lag."""
-    return ADVERTISING.responses(LAST).T
-
-
 def play(effects: np.ndarray, noise: np.ndarray, player: ae.CoinCleanWrapper, arms: np.ndarray) -> float:
     """Return the regret of a pilot with these arms, and then of the player, which goes on in the same system."""
     totals = np.append(noise, np.zeros(LAST + 1))
@@ -39,7 +34,7 @@ def play(effects: np.ndarray, noise: np.ndarray, player: ae.CoinCleanWrapper, ar
 
 def one(seed: int, rounds: int, deviation: float, max_lag: int) -> tuple[float, float, int]:
     """Return the shares of the regret of uniform play of the two users, and the d that was chosen."""
-    effects = responses()
+    effects = ADVERTISING.responses(LAST).T
     least, most = extreme_parts(effects.T[np.newaxis])
     given = {"direction": "maximize", "low": float(least.min()), "high": float(most.max())}
     noise = deviation * np.random.default_rng([seed, 1]).normal(size=T)

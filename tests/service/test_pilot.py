@@ -86,12 +86,13 @@ def test_arms_come_from_the_random_schedule_and_the_learner_hears_nothing() -> N
             state = experiment.do(Tell(t + 1, 0.5, unit), AT).answer["state"]
     assert (state, experiment.phase) == ("piloted", "piloted")
     assert experiment.state()["panel"] == before
-    refused(experiment, Ask(), "wrong_state", "its pilot is over: accept a max_delay first")
+    refused(experiment, Ask(), "wrong_state", "its pilot is over: accept a carry-over (max_delay) first")
     refused(experiment, Pause(), "wrong_state", "must be pilot or running to pause it, but it is piloted")
     view = experiment.view()
     assert view["guarantee"]["pilot"]["most"] == 40 * 2 * 2.0
     assert "at most 106.7 on average over its random schedule" in view["guarantee"]["sentence"]
-    assert view["standing"]["sentences"] == ["40 of the 40 rounds of the pilot are over. Accept a max_delay to go on."]
+    (sentence,) = view["standing"]["sentences"]
+    assert sentence == "40 of the 40 rounds of the pilot are over. Accept a carry-over (max_delay) to go on."
 
 
 def test_a_pause_of_a_pilot_withholds_as_many_rounds_as_the_longest_lag() -> None:
@@ -100,7 +101,7 @@ def test_a_pause_of_a_pilot_withholds_as_many_rounds_as_the_longest_lag() -> Non
         play(experiment)
     experiment.do(Pause(), AT)
     refused(experiment, Ask(), "wrong_state", "it is paused")
-    refused(experiment, Accept(1), "wrong_state", "must be pilot or piloted to accept a max_delay, but it is paused")
+    refused(experiment, Accept(1), "wrong_state", "must be pilot or piloted to accept a carry-over")
     assert experiment.do(Resume(), AT).answer["state"] == "pilot"
     assert [play(experiment)["washin"] for _ in range(4)] == [True, True, False, False]
 
@@ -115,9 +116,9 @@ def test_every_round_of_a_pilot_can_be_corrected_until_it_is_over() -> None:
     assert experiment.do(Amend(1, 1.0, was=0.5), AT, recalled).answer["total"] == 1.0
     assert experiment.do(Amend(21, 0.75), AT).answer["status"] == "reported"
     experiment.do(Note(21, "holiday"), AT)
-    refused(experiment, Away("red"), "wrong_state", "every arm must be available in a pilot, or it must be paused")
+    refused(experiment, Away("red"), "wrong_state", "every arm must be available in a pilot, but 'red' is to be away")
     experiment.do(Accept(1), AT)
-    refused(experiment, Amend(21, 0.5), "closed", "round must be after the pilot, which is over")
+    refused(experiment, Amend(21, 0.5), "closed", "totals of the pilot cannot be amended after it has ended")
 
 
 def test_the_learner_begins_after_the_pilot_with_what_was_accepted() -> None:
@@ -163,7 +164,8 @@ def test_a_pilot_may_end_early_and_its_log_replays_to_the_same_state() -> None:
     for _ in range(6):
         do(Tell(do(Ask())["round"], 0.5))
     do(Ask())
-    refused(experiment, Accept(0), "conflict", "no round must be open to accept a max_delay, but round 7 is: report it")
+    rule = "no round must be open to accept a carry-over (max_delay), but round 7 is: report it"
+    refused(experiment, Accept(0), "conflict", rule)
     do(Tell(7, None))
     do(Accept(0, PRIOR))
     do(Tell(do(Ask())["round"], 0.5))
@@ -173,7 +175,7 @@ def test_a_pilot_may_end_early_and_its_log_replays_to_the_same_state() -> None:
         twin.replay(event)
     assert twin.state() == experiment.state()
     assert Experiment.from_state(json.loads(json.dumps(experiment.state()))).state() == experiment.state()
-    refused(made(pilot=None, max_delay=1), Accept(1), "wrong_state", "must have a pilot to accept a max_delay")
+    refused(made(pilot=None, max_delay=1), Accept(1), "wrong_state", "must have a pilot to accept a carry-over")
 
 
 def test_a_pilot_is_finished_with_its_open_round() -> None:
@@ -291,7 +293,7 @@ def told(*words: str) -> dict[str, Any]:
 def test_a_pilot_is_planned_on_the_command_line(tmp_path) -> None:
     file = tmp_path / "schedule.csv"
     done = command("pilot", "--arms", "3", "--max-lag", "2 days", "--noise", "0.5", "--out", str(file), "--seed", "7")
-    assert (done.code, "110 rounds (110 days) measure 3 arms up to 2 rounds on" in done.out) == (0, True)
+    assert (done.code, "(110 days) measures the effects of 3 arms up to lag 2." in done.out) == (0, True)
     width = Pilot(n_arms=3, rounds=110, max_lag=2, seed=7).expected_width(noise=0.5)
     assert f"will be known to ±{width.effect:.3g}, the whole effect of an arm to ±{width.whole:.3g}" in done.out
     lines = file.read_text().splitlines()

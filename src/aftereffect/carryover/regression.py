@@ -55,7 +55,7 @@ def estimate(
     level: of the bands.
     exposure: how the arms were chosen. "randomised": in advance, as in a pilot. "adaptive": drawn by a player that
         looks at totals, with these `probabilities`; an arm that it drew less than 10 times is not measured. "recorded":
-        nobody knows how, which gives a warning: whatever moved both arms and totals is taken for an effect.
+        unknown; a warning is given, because whatever moved both arms and totals is taken for an effect.
     probabilities: of the same shape; in a round in which an arm was drawn, the probability with which this arm was
         drawn; NaN in a round that kept the arm of the round before.
     """

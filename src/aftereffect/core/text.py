@@ -5,16 +5,22 @@ import math
 from collections.abc import Mapping
 
 
-def amount(value: float) -> str:
+def amount(value: float, digits: int | None = None) -> str:
     """Return a number as text: rounded to an integer from 1,000 on, else to three or four significant digits.
+
+    digits: round to this number of significant digits first.
 
     >>> amount(340_000.0), amount(1234.56), amount(12.345), amount(0.5), amount(0.0000123), amount(0.0)
     ('340,000', '1,235', '12.35', '0.5', '0.0000123', '0')
+    >>> amount(1234.56, digits=3), amount(12.345, digits=3)
+    ('1,230', '12.3')
     >>> amount(-4.0), amount(2e18), amount(math.inf)
     ('-4', '2e+18', 'without limit')
     """
     if not math.isfinite(value):
         return "without limit"
+    if digits is not None:
+        value = float(f"{value:.{digits}g}")
     size = abs(value)
     if size == 0.0:
         return "0"

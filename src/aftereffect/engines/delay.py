@@ -46,12 +46,11 @@ NEGLIGIBLE = 1e-4
 class DelayChoice:
     """A choice of d, with one entry in each array for every d that was considered.
 
-    max_delay: the d with the least bound at the horizon. If no bound is below half of the largest possible regret
-    there, or no horizon is given, the d whose bound is below it first: bounds that are hardly below the largest regret
-    prefer a d with which nothing can be learned. assume: "anything" or "alike". delays: the values of d. inside: the
-    share of an effect that arrives up to d rounds after the action, for the arm with the smallest. bounds: on the
-    regret at the horizon, in units of effects; NaN without a horizon. since: the first round at which the bound is
-    below half of the largest possible regret; infinite if there is none. regrets: the simulated regret, None unless
+    max_delay: the d with the least bound at the horizon. If no bound there is below half of the largest regret, or
+    without a horizon: the d whose bound falls below half first. assume: "anything" or "alike". delays: the values of d.
+    inside: the share of an effect that arrives up to d rounds after the action, for the arm with the smallest. bounds:
+    on the regret at the horizon, in units of effects; NaN without a horizon. since: the first round at which the bound
+    is below half of the largest possible regret; infinite if there is none. regrets: the simulated regret, None unless
     `runs` are given.
 
     With measured curves, `bounds` are as if the estimate were right and effects ended at `Curves.ends`, and the largest

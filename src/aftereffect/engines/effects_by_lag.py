@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class Bands:
     """Estimates values[i, s] for arm i and lag s, with bands that hold for all arms and lags at once.
 
-    factor: how many standard errors a band reaches to each side; of shares, only where they are known well.
+    factor: the half-width in standard errors; for shares only approximately.
     """
 
     values: FloatArray
@@ -148,10 +148,10 @@ class Curves:
         return ax
 
     def ends(self) -> int:
-        """Return the first lag from which on no remaining effect is told from 0 by its own interval, at this level.
+        """Return the first lag after which no arm's remaining effect differs significantly from 0.
 
-        An interval of one arm and lag is narrower than the band. So effects seem to last too long rather than too
-        short: a d that is too long costs less than one that is too short.
+        Significance is by the pointwise interval at `level`, which is narrower than the band. So effects seem to last
+        too long rather than too short: a d that is too long costs less than one that is too short.
         """
         later = self.remaining
         alone = NormalDist().inv_cdf(0.5 + self.level / 2.0) / later.factor
@@ -165,7 +165,7 @@ class Curves:
             "max_lag": str(self.max_lag),
             "relative to": self.relative_to,
             "totals": f"{self.rounds:,}",
-            "later effects": f"not told from 0 after lag {self.ends()}",
+            "later effects": f"not significant after lag {self.ends()}",
             "fade alike": f"{self.alike.verdict} (p = {self.alike.p_value:.3f})",
             **({"drawn too seldom": f"arms {', '.join(map(str, self.unmeasured))}"} if self.unmeasured else {}),
         }

@@ -14,8 +14,8 @@ class Prior(NamedTuple):
     """What is known about the arms before round 1.
 
     means: the mean effect of an action of each arm, in the units of the effects.
-    updates: as many updates as this knowledge is worth. The regret bound grows by at most as many updates' worth of the
-        largest difference between two means, whatever the true effects are (docs/theory/inserted_steps.md).
+    updates: the weight of the prior: it counts as that many updates of every arm. If it is wrong, the bound grows by at
+        most that many blocks times the largest difference between two means (docs/theory/inserted_steps.md).
     """
 
     means: Sequence[float]

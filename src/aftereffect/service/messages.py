@@ -411,7 +411,7 @@ class Series(Reply):
     odds: dict[str, Any]
 
 
-class Bands(Reply):
+class LagBands(Reply):
     """An estimate for each lag, with a band that holds for all arms and lags at once; null where it is infinite."""
 
     values: list[float | None]
@@ -466,9 +466,9 @@ class EffectsByLag(Reply):
     max_lag: int
     totals: int | None = None
     unmeasured: list[str] = []
-    effects: dict[str, Bands] | None = None
-    arrived: dict[str, Bands] | None = None
-    shares: dict[str, Bands] | None = None
+    effects: dict[str, LagBands] | None = None
+    arrived: dict[str, LagBands] | None = None
+    shares: dict[str, LagBands] | None = None
     alike: dict[str, Any] | None = None
     noise: float | None = None
     proposed: dict[str, Any] | None = None

@@ -132,7 +132,7 @@ def found(view: View, record: Record) -> dict[str, Any]:
             words = f"{counted(outside, 'total')} of the pilot would be outside [{amount(least)}, {amount(most)}]"
             told["sentences"].append(
                 f"Attention: {words}, the range of a total with this carry-over. Correct low and high, or accept a "
-                "longer carry-over."
+                "longer carry-over (max_delay)."
             )
     return told
 
@@ -209,7 +209,7 @@ def _findings(curves: Curves) -> list[str]:
     p, alike = curves.alike.p_value, "The arms fade differently"
     if curves.alike.verdict != "apart":
         alike = "That all arms fade alike is not refuted, nor is it proved"
-    shown, noise = "p < 0.001" if p < 0.001 else f"p = {p:.2g}", _short(curves.noise)
+    shown, noise = "p < 0.001" if p < 0.001 else f"p = {p:.2g}", amount(curves.noise, digits=3)
     return [*lines, f"{alike} ({shown}). The noise of a total has a standard deviation of {noise}."]
 
 
@@ -221,21 +221,18 @@ def _prices(chosen: Mapping[str, Any], horizon: int | None) -> list[str]:
     price = next((each for each in chosen["prices"] if each["max_delay"] == d), None)
     if price is None:
         return [*problem, words]
-    words += f" After it the effects of two arms may still differ by up to {_short(price['left'])}, by the bands."
+    numbers = (math.inf if price[name] is None else price[name] for name in ("left", "bound", "worst"))
+    left, bound, worst = (amount(number, digits=3) for number in numbers)
+    words += f" After it the effects of two arms may still differ by up to {left}, by the bands."
     if horizon is None and price["since"] is not None:
         words += " If the estimate is right, the guarantee is below half of the largest loss from its round "
         words += f"{price['since']:,} on."
     if horizon is not None:
-        words += f" Over the {counted(horizon, 'round')} that follow you then lose at most {_short(price['bound'])} "
-        words += f"compared with the best arm if the estimate is right, {_short(price['worst'])} at the worst end of "
-        words += "the bands."
+        words += f" Over the {counted(horizon, 'round')} that follow you then lose at most {bound} compared with the "
+        words += f"best arm if the estimate is right, {worst} at the worst end of the bands."
         if all(each["since"] is None or each["since"] > horizon for each in chosen["prices"]):
             words += " That is not much of a guarantee yet: these rounds are too few for any carry-over."
     return [*problem, words]
-
-
-def _short(value: float) -> str:
-    return amount(float(f"{value:.3g}"))
 
 
 def _named(bands: Bands, arms: Sequence[str]) -> dict[str, dict[str, list[float | None]]]:

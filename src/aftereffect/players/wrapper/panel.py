@@ -132,8 +132,9 @@ class Panel:
 
         The arguments are those of `CoinCleanWrapper.correct`.
         """
-        given: dict[str, Any] = {"arm": arm, "probability": probability, "measured": measured, "was": was, "now": now}
-        self.player.correct(**given, unit=unit, units=units)
+        self.player.correct(
+            arm=arm, probability=probability, measured=measured, was=was, now=now, unit=unit, units=units
+        )
 
     def regret_bound(self, horizon: int) -> float:
         """Return a bound on Σ_u R^u_T, the sum of the units' expected regrets against one common arm.

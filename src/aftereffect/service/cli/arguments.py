@@ -177,10 +177,10 @@ def unit_list(text: str) -> int | list[str]:
 
 
 def carry_over(
-    window: str | None,
-    half_life: str | None,
-    max_delay: int | None,
-    round_length: str | None,
+    window: str | None = None,
+    half_life: str | None = None,
+    max_delay: int | None = None,
+    round_length: str | None = None,
     pilot: str | None = None,
     pilot_rounds: int | None = None,
 ) -> dict[str, Any]:

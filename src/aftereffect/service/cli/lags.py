@@ -9,7 +9,7 @@ import typer
 
 from aftereffect.core import checks
 from aftereffect.core.errors import AftereffectWarning, InvalidArgument
-from aftereffect.core.text import amount, counted
+from aftereffect.core.text import amount
 from aftereffect.service import totals
 from aftereffect.service.cli import arguments as args
 from aftereffect.service.cli import output
@@ -46,16 +46,17 @@ def pilot(
         from aftereffect.service.settings import PlanQuestion
         from aftereffect.service.settings import duration as in_words
 
-        asked = {"n_arms": arms, "units": units, **args.carry_over(None, None, None, round_length, max_lag, rounds)}
-        design = checked(PlanQuestion, asked, "a pilot")
+        asked = args.carry_over(round_length=round_length, pilot=max_lag, pilot_rounds=rounds)
+        design = checked(PlanQuestion, {"n_arms": arms, "units": units, **asked}, "a pilot")
         if design.pilot is None or design.pilot.rounds is None:
             raise RuntimeError("no pilot was asked for")
         n, D = design.pilot.rounds, design.max_delay
         planned = Pilot(n_arms=arms, rounds=n, max_lag=D, units=units, seed=seed)
         found: dict[str, Any] = {"rounds": n, "max_lag": D, "effect": None, "whole": None}
         lines = [
-            f"{n:,} rounds ({in_words(n * design.round_length)}) measure {arms} arms up to {counted(D, 'round')} on.",
-            "The schedule is random and plays every arm equally often, so the pilot brings what an equal split does.",
+            f"A pilot of {n:,} rounds ({in_words(n * design.round_length)}) measures the effects of {arms} arms up to "
+            f"lag {D}.",
+            "On average its outcome is that of an equal split between the arms.",
         ]
         if noise is None:
             lines.append("Give a guess of the noise with --noise to see how wide the bands will be.")

@@ -248,7 +248,7 @@ def expected_width(settings: ExperimentSettings, noise: str) -> str | None:
         width = planned.expected_width(noise=totals.number("noise", noise))
     except InvalidArgument as error:
         raise Refused("invalid", str(error)) from None
-    effect, whole = (amount(float(f"{each:.3g}")) for each in (width.effect, width.whole))
+    effect, whole = (amount(each, digits=3) for each in (width.effect, width.whole))
     return f"With this noise the effect at a lag will be known to ±{effect}, the whole effect of an arm to ±{whole}."
 
 

@@ -58,7 +58,7 @@ TERMS = {
     "open stretch": "Observed, not yet learned from",
     "late effects": "Effects that arrive later than the carry-over",
     "missing": "Reports missing, void or withheld",
-    "prior": "Beginning with what was known",
+    "prior": "Prior",
     "corrections": "Totals corrected after they were learned from",
 }
 """Labels for the terms of a certificate."""
@@ -72,7 +72,7 @@ def rounded(value: float | None) -> str:
     """
     if value is None:
         return "none"
-    return f"{value:,.0f}" if 100.0 <= abs(value) < 1e15 else amount(float(f"{value:.3g}"))
+    return f"{value:,.0f}" if 100.0 <= abs(value) < 1e15 else amount(value, digits=3)
 
 
 def exact(value: float | None) -> str:

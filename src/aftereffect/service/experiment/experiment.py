@@ -61,7 +61,7 @@ PLAYED = ("pilot", "running")
 """The phases in which rounds can be opened."""
 NOT_RUNNING = {
     "draft": "it is a draft: start it first",
-    "piloted": "its pilot is over: accept a max_delay first",
+    "piloted": "its pilot is over: accept a carry-over (max_delay) first",
     "paused": "it is paused: resume it first",
     "finished": "it is finished: no more rounds can be opened",
 }
@@ -332,7 +332,7 @@ class Experiment:
         now, total, number = self._now, body["total"], row["round"]
         why = ""
         if not row["block"]:
-            detail = f"round must be after the pilot, which is over, to be amended, but got {number}"
+            detail = f"totals of the pilot cannot be amended after it has ended, but round {number} is one"
             raise Refused("closed", f"{detail}: the learner has begun with what the pilot has shown", round=number)
         if not row["measured"]:
             why = "it had not been learned from"
@@ -389,13 +389,14 @@ class Experiment:
             known = now.accepted["max_delay"]
             raise Refused("conflict", f"max_delay must be {known}, which was accepted before, but got {d}")
         if self.settings.pilot is None:
-            raise Refused("wrong_state", "the experiment must have a pilot to accept a max_delay, but it has none")
-        self._require("accept a max_delay", "pilot", "piloted")
+            rule = "the experiment must have a pilot to accept a carry-over (max_delay)"
+            raise Refused("wrong_state", f"{rule}, but it has none")
+        self._require("accept a carry-over (max_delay)", "pilot", "piloted")
         if not 0 <= d <= self.settings.max_delay:
             rule = f"max_delay must be 0 to {self.settings.max_delay}, the longest lag of the pilot"
             raise Refused("invalid", f"{rule}, but got {d}")
         if now.open is not None:
-            rule = "no round must be open to accept a max_delay"
+            rule = "no round must be open to accept a carry-over (max_delay)"
             raise Refused("conflict", f"{rule}, but round {now.last} is: report it", round=now.last)
         now.accept(*command)
         self.settings = now.settings
@@ -435,8 +436,8 @@ class Experiment:
         if (self._arms[name] in now.away) == away:
             return self._change()
         if now.piloting:
-            rule = "every arm must be available in a pilot, or it must be paused"
-            raise Refused("wrong_state", f"{rule}, but {shown(name)} is to be away", state=self.phase)
+            detail = f"every arm must be available in a pilot, but {shown(name)} is to be away"
+            raise Refused("wrong_state", f"{detail}: pause the pilot until it is back", state=self.phase)
         self._require("change its arms", "draft", "running", "paused")
         if away and len(now.away) + 1 == len(self._arms):
             raise Refused("conflict", f"at least one arm must be available, but {name!r} is the last one")

@@ -77,14 +77,15 @@ def _pilot(state: State) -> dict[str, Any]:
         words = f"{over} plays every arm equally often. It loses at most {amount(most)} compared with the best arm, "
         words += f"and at most {amount(mean)} on average over its random schedule."
     else:
-        about, low, high = (amount(float(f"{each:.3g}")) for each in cost)
+        about, low, high = (amount(each, digits=3) for each in cost)
         words = f"{over} has cost about {about} compared with the best arm (95% band: {low} to {high})."
     words += " The guarantee begins after it."
     if state.piloting:
-        words += f" Its figures are for effects of {state.settings.max_delay} rounds, until a max_delay is accepted."
+        assumed = counted(state.settings.max_delay, "round")
+        words += f" Its figures assume a carry-over (max_delay) of {assumed} until one is accepted."
     price = 0.0 if state.piloting else learner.prior_price(state.panel)
     if price:
-        words += f" To begin with what the pilot has shown adds at most {amount(float(f'{price:.3g}'))} to it."
+        words += f" Using the pilot's results as a prior adds at most {amount(price, digits=3)} to the guarantee."
     found = {"rounds": rounds, "most": _finite(most), "mean": _finite(mean), "cost": cost, "prior": _finite(price)}
     return {**found, "words": words}
 
@@ -95,7 +96,7 @@ def _warm(state: State) -> str:
     if prior is None:
         return ""
     whose = "what was known" if prior.experiment is None else f"what experiment {prior.experiment} had measured"
-    price = amount(float(f"{learner.prior_price(state.panel):.3g}"))
+    price = amount(learner.prior_price(state.panel), digits=3)
     worth = f"It begins with {whose}, worth {prior.updates:g} updates."
     return f"{worth} The guarantee includes what that costs if it is wrong: at most {price}."
 

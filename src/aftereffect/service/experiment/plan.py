@@ -62,8 +62,8 @@ def _pilot(design: Design) -> list[str]:
     return [
         f"The experiment begins with a pilot of {n:,} rounds ({duration(n * design.round_length)}): a random schedule "
         f"plays every arm equally often, so that effects up to {counted(longest, 'round')} later can be measured. Then "
-        "you accept a max_delay, and the learner begins with what the pilot has shown.",
-        f"What follows is for the longest, {counted(longest, 'round')}; with a shorter one everything is faster.",
+        "you accept a carry-over (max_delay), and the learner begins with what the pilot has shown.",
+        f"The figures below assume a max_delay of {counted(longest, 'round')}; a shorter one gives shorter blocks.",
     ]
 
 

@@ -108,7 +108,7 @@ def standing(state: State) -> dict[str, Any]:
     words = [found["gain"]["words"], found["leader"]["words"]]
     if state.piloting:
         told = state.last - (state.open is not None)
-        left = "Accept a max_delay to go on." if state.phase == "piloted" else "The arms are random."
+        left = "Accept a carry-over (max_delay) to go on." if state.phase == "piloted" else "The arms are random."
         return {**found, "sentences": [f"{told:,} of the {state.pilot_rounds:,} rounds of the pilot are over. {left}"]}
     if state.phase == "running":
         likely, earliest = next_decision(state)
