@@ -1,5 +1,7 @@
 """`ae.carryover`: the regression, its bands and the schedule of a pilot, against independent computations."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -210,6 +212,56 @@ def test_the_test_of_later_effects_is_that_of_a_restricted_regression():
     assert found.p_value == pytest.approx(stats.f.sf(statistic, 4, len(full) - full.shape[1]), abs=0.02)
 
 
+def test_the_test_of_later_effects_keeps_its_level_with_few_rounds():
+    # A covariance from 7 rounds, as with units; four sums are tested. By F(4, 6) a quarter would be alarms.
+    plan, rng, runs, dof = pilot(80), np.random.default_rng(6), 400, 6
+    found = plan.estimate(totals(plan.arms, ALIKE, 1.0))
+    size, alarms = len(found.differences), 0
+    for _ in range(runs):
+        scores = rng.normal(size=(dof, size))
+        estimated = {"differences": rng.normal(size=size), "covariance": scores.T @ scores / dof, "dof": float(dof)}
+        alarms += dataclasses.replace(found, **estimated).longer_than(0).verdict == "longer"
+    assert abs(alarms / runs - 0.05) < 3.0 * np.sqrt(0.05 * 0.95 / runs)
+    short = dataclasses.replace(found, dof=3.0)
+    with pytest.raises(ae.InvalidArgument, match=r"rounds must be more, for at least 4 degrees of .* but got 3"):
+        short.longer_than(0)
+
+
+def test_a_panel_of_too_few_rounds_is_refused():
+    # Two arms relative to the first, and sums over lags 0, 1-2 and 3.
+    for rounds, units in ((D + 2, 60), (D + 6, 20)):
+        plan = pilot(rounds, units=units)
+        with pytest.raises(ae.InvalidArgument, match=f"rounds with totals must be more than 6 .* got {rounds - D}"):
+            plan.estimate(np.random.default_rng(1).normal(size=plan.arms.shape))
+    plan = pilot(D + 7, units=20)
+    assert plan.estimate(np.random.default_rng(1).normal(size=plan.arms.shape)).longer_than(0).p_value > 0.0
+
+
+def test_without_lags_there_are_effects_at_once_only():
+    plan = ae.carryover.Pilot(n_arms=3, rounds=60, max_lag=0, seed=1)
+    found = plan.estimate(totals(plan.arms, ALIKE[:, :1], 0.01))
+    np.testing.assert_allclose(found.effects.values, ALIKE[:, :1] - ALIKE[:, 0].mean(), atol=0.02)
+    assert found.ends() == 0
+    assert (found.remaining.lower == 0.0).all()
+    assert (found.remaining.upper == 0.0).all()
+    with pytest.raises(ae.InvalidArgument, match="max_lag must be at least 1, so that a lag is left to test"):
+        found.longer_than(0)
+    with_choice = ae.choose_delay(n_arms=3, curves=found, horizon=1000, low=-5.0, high=5.0)
+    assert with_choice.max_delay == 0
+    assert plan.expected_width(noise=0.0) == ae.carryover.pilot.ExpectedWidth(0.0, 0.0)
+
+
+def test_a_constant_added_to_all_totals_changes_the_base_only():
+    plan = pilot(units=2)
+    # Multiples of 2^-10, to which the constant is added without rounding.
+    observed = np.round(totals(plan.arms, ALIKE, 1.0) * 1024.0) / 1024.0
+    plain, shifted = plan.estimate(observed), plan.estimate(observed + np.array([1e12, 2e12]))
+    np.testing.assert_allclose(shifted.effects.lower, plain.effects.lower, rtol=1e-6)
+    np.testing.assert_allclose(shifted.effects.upper, plain.effects.upper, rtol=1e-6)
+    assert shifted.noise == pytest.approx(plain.noise, rel=1e-6)
+    assert shifted.base == pytest.approx(1.5e12)
+
+
 def test_two_arms_fade_apart_if_their_difference_changes_its_sign():
     plan = pilot(400, n_arms=2)
     crossing = np.array([[1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.5, 1.5]])
@@ -317,6 +369,28 @@ def test_rounds_of_a_player_are_fitted_by_weighted_least_squares():
     np.testing.assert_allclose(ratios, ratios[0][0], rtol=1e-6)
 
 
+def test_an_unknown_arm_of_a_player_hides_what_follows_until_the_next_draw():
+    arms, _, q = drawn(300, 1, ALIKE, 1.0)
+    observed = totals(arms, ALIKE, 1e-7)
+    draws = np.flatnonzero(np.isfinite(q))
+    # The draw itself and the round after it are lost; the next known draw is that of round `back`.
+    lost = next(t for t in draws[50:] if np.isnan(q[t + 1]) and np.isnan(q[t + 2]) and arms[t] != arms[t - 1])
+    back = int(draws[draws > lost][0])
+    arms[lost : lost + 2] = -1
+    q[lost : lost + 2] = np.nan
+    given = {"max_lag": D, "exposure": "adaptive", "probabilities": q}
+    whole = ae.carryover.estimate(arms, observed, **given)
+    np.testing.assert_allclose(whole.effects.values, ALIKE - ALIKE.mean(axis=0), atol=1e-5)
+    assert whole.rounds == 300 - D - (back - lost + D)
+    # An unknown arm with the probability of its draw is not counted as an arm.
+    q[lost] = 0.5
+    again = ae.carryover.estimate(arms, observed, **given)
+    assert again.rounds == whole.rounds
+    first = int(draws[10])
+    arms[first], q[first] = -1, 0.5
+    assert ae.carryover.estimate(arms, observed, **given).rounds == whole.rounds - D - 1
+
+
 def test_an_arm_that_was_drawn_too_seldom_is_not_measured():
     effects = np.vstack([ALIKE, [0.0, 0.0, 5.0, 0.0]])
     arms, _, q = drawn(400, 2, ALIKE, 1.0)
@@ -344,6 +418,8 @@ def test_an_arm_that_was_drawn_too_seldom_is_not_measured():
         ({"probabilities": None}, "probabilities must be given if exposure is 'adaptive', and only then, but got none"),
         ({"exposure": "randomised"}, "and only then, but got some, and exposure = 'randomised'"),
         ({"probabilities": np.full(100, 1.5)}, r"probabilities must be in \(0, 1\], or NaN, but got .*1.5"),
+        ({"probabilities": np.zeros(100, dtype=int)}, r"probabilities must be in \(0, 1\], or NaN, but got .*0"),
+        ({"probabilities": [None] * 100}, r"must be numbers, NaN where no arm was drawn, but got \[None, "),
         ({"probabilities": np.full(9, 0.5)}, r"probabilities must have the shape of arms, but got \(9,\)"),
         ({"probabilities": np.full(100, np.nan)}, "must be given where the arm changes, but got NaN in round"),
     ],
@@ -371,6 +447,14 @@ def test_a_recorded_history_gives_a_warning():
         ({"arms": np.tile([0, 1], 40)}, "can be told from the others"),
         ({"totals": np.full(80, np.inf)}, "totals must be finite"),
         ({"totals": np.full(80, np.nan)}, "unit 0 has none"),
+        ({"totals": np.where(np.arange(80) == 40, 1.0, np.nan)}, "unit 0 has 1"),
+        ({"totals": np.full(80, 0.1)}, "totals must vary by more than what arms, trend and season explain"),
+        ({"totals": np.zeros(80)}, "totals must vary by more than what arms, trend and season explain"),
+        ({"totals": np.arange(80)}, "totals must vary by more than what arms, trend and season explain"),
+        ({"totals": np.arange(80.0) % 7 * 1e-160}, "totals must vary"),
+        ({"totals": np.arange(80.0) % 7 * 1e100}, r"totals must be finite numbers up to 1e\+70"),
+        ({"season": 1e9}, "season must be so short that its waves differ from the trend in 77 rounds, but got 10"),
+        ({"n_arms": 4}, "arms must contain every arm below n_arms = 4, but arm 3 was never played"),
         ({"n_arms": 2}, "arms must be below n_arms = 2, but got 2"),
         ({"max_lag": 30}, "totals must be at least"),
         ({"max_lag": 80}, "arms must be those of more than max_lag = 80 rounds, but got 80"),

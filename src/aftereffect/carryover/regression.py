@@ -30,6 +30,10 @@ FEWEST_DRAWS = 10
 """An arm that a player drew less often is not measured. Chosen here."""
 MOST_WEIGHT = 10.0
 """The greatest weight of a row. Chosen here."""
+LARGEST = 1e70
+"""The largest total: fourth powers must not overflow; nor may those of residuals underflow."""
+NO_NOISE = 1e-20
+"""Residuals whose share of the sum of squares is not above this are rounding errors."""
 
 
 def estimate(
@@ -78,31 +82,56 @@ def estimate(
     q = _checked_probabilities(exposure, probabilities, played)
     measured = np.arange(K)
     if probabilities is not None:
-        measured = np.flatnonzero(np.bincount(played[np.isfinite(q)], minlength=K) >= FEWEST_DRAWS)
+        drawn, time = np.isfinite(q), np.arange(len(q))[:, np.newaxis]
+        measured = np.flatnonzero(np.bincount(played[drawn & (played >= 0)], minlength=K) >= FEWEST_DRAWS)
         if len(measured) < 2 or (control is not None and control not in measured):
             wanted = "two arms" if control is None else f"the control, arm {control}, and another arm"
             raise InvalidArgument(
                 f"{wanted} must have been drawn {FEWEST_DRAWS} times, but got {measured.tolist()} as arms that were"
             )
-        # What was drawn before the first known draw is not known, and unmeasured arms have no columns.
-        played = np.where(np.logical_or.accumulate(np.isfinite(q)), played, -1)
+        # What was drawn before the first known draw, or after an unknown arm and before the next known draw, is not
+        # known, and unmeasured arms have no columns.
+        latest, lost = (np.where(where, time, -1) for where in (drawn, (played < 0) & ~drawn))
+        played = np.where(np.maximum.accumulate(latest) > np.maximum.accumulate(lost), played, -1)
         column = np.full(K + 1, -1)
         column[measured] = np.arange(len(measured))
         played = column[played]
+    elif len(missing := np.setdiff1d(measured, played)):
+        raise InvalidArgument(f"arms must contain every arm below n_arms = {K}, but arm {missing[0]} was never played")
     M = len(measured)
     x, known = design(played, D, M, season)
     y = observed[D:]
     used = known & np.isfinite(y)
-    if not used.any(axis=0).all():
-        unit = int(np.flatnonzero(~used.any(axis=0))[0])
-        raise InvalidArgument(f"every unit must have totals after the first {D} rounds, but unit {unit} has none")
+    counts = used.sum(axis=0)
+    if counts.min() < 2:
+        # One total of a unit only determines the constant of the unit.
+        unit = int(counts.argmin())
+        raise InvalidArgument(
+            f"every unit must have totals of two rounds after the first {D}, with known arms up to {D} rounds before, "
+            f"but unit {unit} has {counts[unit] or 'none'}"
+        )
     needed = x.shape[2] + 2 * MAX_ORDER
     if used.sum() < needed:
         raise InvalidArgument(f"totals must be at least {needed} after the first {D} rounds, but got {int(used.sum())}")
+    dof = degrees(used, x.shape[2])
+    # A covariance that is clustered by rounds has no higher rank than this; `_alike` inverts one of that many sums.
+    if used.shape[1] > 1 and dof < (sums := (M - 1) * len(doubled_bins(D + 1))):
+        raise InvalidArgument(
+            f"rounds with totals must be more than {sums} after the first {D}, to measure {M} arms with units, "
+            f"but got {int(used.any(axis=1).sum())}"
+        )
     if np.linalg.matrix_rank(x[used]) < x.shape[2]:
+        plain = x[used][:, : (M - 1) * (D + 1) + used.shape[1] + 1]
+        if np.linalg.matrix_rank(plain) == plain.shape[1]:
+            raise InvalidArgument(
+                f"season must be so short that its waves differ from the trend in {len(y)} rounds, but got {season!r}"
+            )
         raise InvalidArgument("arms must be varied so that every arm at every lag can be told from the others")
+    # Totals far from 0 would lose digits.
+    centre = np.array([y[rows, unit].mean() for unit, rows in enumerate(used.T)])
+    y = y - centre
     fit, ar = _fit(x, y, used, lambda order: draw_weights(q, K, D + order)[D:])
-    size, dof = (M - 1) * (D + 1), degrees(used, x.shape[2])
+    size = (M - 1) * (D + 1)
     params, covariance = fit.params[:size], fit.cov_params()[:size, :size]
     relative = None if control is None else int(np.searchsorted(measured, control))
     contrast, running, later = combinations(M, D + 1, relative)
@@ -123,7 +152,7 @@ def estimate(
         remaining=_placed(remaining, measured, K),
         alike=Alike(p_value, "apart" if p_value < alpha else "not refuted"),
         # Effects of arm 0 are the negative of what the others are relative to.
-        base=float(np.mean((y - x[..., :size] @ params)[used]) - (running @ params)[D]),
+        base=float(np.mean((y + centre - x[..., :size] @ params)[used]) - (running @ params)[D]),
         rounds=int(used.sum()),
         order=len(ar),
         noise=float(np.sqrt(np.sum((y - x @ fit.params)[used] ** 2) / (used.sum() - x.shape[2]))),
@@ -203,6 +232,8 @@ def critical(covariance: FloatArray, dof: float, alpha: float) -> tuple[float, F
     """Return the (1-alpha)-quantile of the maximum of |t| of a multivariate t, and sorted draws of this maximum."""
     stats = checks.optional("scipy.stats", "estimate", "carryover")
     scale = np.sqrt(np.diag(covariance))
+    if not scale.any():
+        return 0.0, np.zeros(DRAWS)
     some = scale > 1e-9 * scale.max()
     correlation = covariance[np.ix_(some, some)] / np.outer(scale[some], scale[some])
     draws = stats.multivariate_t(shape=correlation, df=dof, allow_singular=True).rvs(DRAWS, random_state=0)
@@ -232,13 +263,16 @@ def _checked_probabilities(exposure: str, probabilities: ArrayLike | None, arms:
     if probabilities is None:
         return np.full(arms.shape, np.nan)
     q = checks.as_array("probabilities", probabilities)
-    wrong = q[~(np.isnan(q) | ((q > 0.0) & (q <= 1.0)))] if q.dtype.kind == "f" else q
+    if q.dtype.kind not in "fiu":
+        got = checks.shown(probabilities)
+        raise InvalidArgument(f"probabilities must be numbers, NaN where no arm was drawn, but got {got}")
+    wrong = q[~(np.isnan(q) | ((q > 0.0) & (q <= 1.0)))]
     if wrong.size:
         raise InvalidArgument(f"probabilities must be in (0, 1], or NaN, but got {checks.shown(wrong.flat[0])}")
     if len(q) != len(arms) or q.size != arms.size:
         raise InvalidArgument(f"probabilities must have the shape of arms, but got {q.shape}")
     q = q.reshape(arms.shape).astype(np.float64)
-    changed = np.argwhere(np.isnan(q[1:]) & (arms[1:] != arms[:-1]))
+    changed = np.argwhere(np.isnan(q[1:]) & (arms[1:] != arms[:-1]) & (np.minimum(arms[1:], arms[:-1]) >= 0))
     if len(changed):
         t = int(changed[0][0]) + 1
         raise InvalidArgument(f"probabilities must be given where the arm changes, but got NaN in round {t}")
@@ -250,8 +284,9 @@ def series(arms: ArrayLike, totals: ArrayLike) -> tuple[NDArray[np.int64], Float
     played, observed = checks.as_array("arms", arms), checks.as_array("totals", totals)
     if played.dtype.kind not in "iu" or not played.size or played.min() < -1:
         raise InvalidArgument(f"arms must be whole numbers of at least 0, or -1, but got {checks.shown(arms)}")
-    if observed.dtype.kind not in "fiu" or np.isinf(observed).any():
-        raise InvalidArgument(f"totals must be finite numbers, or NaN where missing, but got {checks.shown(totals)}")
+    if observed.dtype.kind not in "fiu" or (np.abs(observed) > LARGEST).any():
+        rule = f"totals must be finite numbers up to {LARGEST:g}, or NaN where missing"
+        raise InvalidArgument(f"{rule}, but got {checks.shown(totals)}")
     if played.ndim not in (1, 2) or played.shape != observed.shape:
         raise InvalidArgument(
             "arms and totals must have the same shape, (rounds,) or (rounds, units), "
@@ -274,6 +309,12 @@ def _fit(
     if (basis**2).sum(axis=2).max() > 1.0 - 1e-9:
         raise InvalidArgument("arms must be varied so that no effect is seen in a single total only")
     observed = np.where(used, y, 0.0)
+    squares, rest = np.sum(observed**2), np.sum((observed - basis @ np.einsum("tuk,tu->k", basis, observed)) ** 2)
+    if rest <= max(NO_NOISE * squares, LARGEST**-2):
+        raise InvalidArgument(
+            "totals must vary by more than what arms, trend and season explain, since the bands are measured by the "
+            f"rest, but got a sum of squares of {squares:.3g} with {rest:.3g} left"
+        )
     ar = _autoregression(autocovariances(observed, basis, used), int(used.sum()))
     rows = whitened(np.concatenate([observed[..., np.newaxis], x], axis=2), used, ar)
     model = api.WLS(rows[:, 0], rows[:, 1:], weights=weights(len(ar)).T[used.T])

@@ -9,6 +9,7 @@ import numpy as np
 
 from aftereffect.core import checks
 from aftereffect.core.checks import FloatArray
+from aftereffect.core.errors import InvalidArgument
 from aftereffect.core.text import counted, facts_table
 
 if TYPE_CHECKING:
@@ -105,13 +106,21 @@ class Curves:
 
     def longer_than(self, max_delay: int) -> Longer:
         """Test whether anything arrives later than max_delay, up to the longest lag, that differs between the arms."""
-        d, lags = checks.integer("max_delay", max_delay, low=0, high=self.max_lag - 1), self.max_lag + 1
+        lags = self.max_lag + 1
+        if lags == 1:
+            raise InvalidArgument("max_lag must be at least 1, so that a lag is left to test, but got 0")
+        d = checks.integer("max_delay", max_delay, low=0, high=self.max_lag - 1)
         later = np.pad(doubled_bins(lags - d - 1), ((0, 0), (d + 1, 0)))
         collect = np.kron(np.eye(len(self.differences) // lags), later)
         found = collect @ self.differences
         distance = float(found @ np.linalg.solve(collect @ self.covariance @ collect.T, found))
         stats = checks.optional("scipy.stats", "longer_than", "carryover")
-        p_value = float(stats.f.sf(distance / len(found), len(found), self.dof))
+        # Hotelling's T²: the covariance is estimated, with so many degrees of freedom.
+        m, rest = len(found), self.dof - len(found) + 1.0
+        if rest < 1.0:
+            rule = f"rounds must be more, for at least {m} degrees of freedom of the covariance of {m} sums"
+            raise InvalidArgument(f"{rule}, but got {self.dof:g}")
+        p_value = float(stats.f.sf(distance * rest / (self.dof * m), m, rest))
         verdict = "longer" if p_value < 1.0 - self.level else "not refuted"
         return Longer(d, self.max_lag, self.level, p_value, verdict)
 
@@ -154,6 +163,8 @@ class Curves:
         too long rather than too short: a d that is too long costs less than one that is too short.
         """
         later = self.remaining
+        if not later.factor:
+            return 0
         alone = NormalDist().inv_cdf(0.5 + self.level / 2.0) / later.factor
         apart = np.any(np.abs(later.values) > alone * (later.upper - later.lower) / 2.0, axis=0)
         apart[-1] = False
