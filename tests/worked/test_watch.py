@@ -1,11 +1,13 @@
 """`ae.carryover.watch` and `wash_in`, against enumeration of all arms and hand-made runs."""
 
 import itertools
+import math
 
 import numpy as np
 import pytest
 
 import aftereffect as ae
+from aftereffect.carryover import martingale
 from aftereffect.carryover.martingale import Block, blocks_of, least_probabilities, tsallis_probabilities, watch
 from aftereffect.carryover.wash_in import rounds_since_change, wash_in
 from aftereffect.core import effects
@@ -53,20 +55,20 @@ def test_the_wealth_has_mean_one_after_every_history_so_at_every_stopping_time()
             parity = n % 2
             # Blocks of this parity between now and n only.
             if len(arms) % 2 == parity:
-                mean = sum(mass[a] * f.wealth[parity] for a, f in later.items()) / mass[arms]
-                assert mean == pytest.approx(now.wealth[parity], rel=1e-12)
-                moved += any(f.wealth[parity] != now.wealth[parity] for f in later.values())
+                mean = sum(mass[a] * math.exp(f.log_wealth[parity]) for a, f in later.items()) / mass[arms]
+                assert mean == pytest.approx(math.exp(now.log_wealth[parity]), rel=1e-12)
+                moved += any(f.log_wealth[parity] != now.log_wealth[parity] for f in later.values())
     assert moved > 10
     for level in (0.3, 0.45, 0.5):
         ends = [a for a in found if len(a) == BLOCKS]
-        assert sum(mass[a] for a in ends if found[a].evidence >= 1.0 / level) <= level
+        assert sum(mass[a] for a in ends if found[a].log_evidence >= -math.log(level)) <= level
 
 
 def test_the_wealth_grows_on_average_if_the_arm_before_leaves_something():
     mass, found = enumerated(leak=0.8)
     ends = [a for a in found if len(a) == BLOCKS]
-    assert sum(mass[a] * max(found[a].wealth) for a in ends) > 1.0
-    assert any(abs(sum(mass[a] * found[a].wealth[p] for a in ends) - 1.0) > 1e-3 for p in (0, 1))
+    assert sum(mass[a] * math.exp(max(found[a].log_wealth)) for a in ends) > 1.0
+    assert any(abs(sum(mass[a] * math.exp(found[a].log_wealth[p]) for a in ends) - 1.0) > 1e-3 for p in (0, 1))
 
 
 @pytest.mark.parametrize("made", [ae.MatchedTsallis(3), ae.AdaptiveTsallis(3)])
@@ -151,16 +153,107 @@ def test_blocks_are_those_that_the_player_played():
         assert b.measured <= end - start - 2
 
 
+def test_the_test_stops_at_a_void_total_whose_arm_decides_when_its_block_ends():
+    # Nothing lasts longer than a round. Every second total of arm 0 is void, so that the next block begins one later.
+    for seed in range(3):
+        made, totals = ae.default_player(n_arms=2, max_delay=0, out_of_range="void", seed=seed), []
+        for t in range(400):
+            totals.append(2.0 if made.ask() == 0 and t % 2 == 0 else 0.5)
+            made.tell(totals[-1])
+        blocks, first = blocks_of(made, totals), totals.index(2.0)
+        assert [b.fed for b in blocks] == [0.5] * first + [None]
+        found = watch(made, blocks)
+        assert (found.blocks, found.alarm) == (first, False)
+        assert f"stopped before block {first + 1}, in which reported totals were out of range" in found.sentence
+
+
+def test_the_test_stops_at_a_void_sum_of_totals_that_are_possible_each():
+    coins = [0, 1] + [0, 0, 1] * 3
+    made = ae.CoinCleanWrapper(ae.MatchedTsallis(2), max_delay=1, coins=coins, out_of_range="void", seed=0)
+    totals = [0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 2.0, 2.0, 0.5, 0.5, 0.5]
+    for total in totals:
+        made.ask()
+        made.tell(total)
+    assert [b.fed is None for b in blocks_of(made, totals)] == [False, False, True]
+
+
+def told(made: ae.CoinCleanWrapper, rounds: int = 30) -> list[float]:
+    totals = np.random.default_rng(7).random(rounds).tolist()
+    for total in totals:
+        made.ask()
+        made.tell(total)
+    return totals
+
+
+def test_blocks_that_the_player_did_not_play_are_refused():
+    made = player()
+    totals = told(made)
+    made.ask()
+    assert blocks_of(made, totals)
+    for wrong in (totals[:-1], [*totals, 0.5]):
+        with pytest.raises(ae.InvalidArgument, match=f"each of the player's 30 rounds, but got {len(wrong)}"):
+            blocks_of(made, wrong)
+    with pytest.raises(ae.InvalidArgument, match="played again it differs in"):
+        blocks_of(made, totals[::-1])
+    other = player().fresh(0, run=1)
+    with pytest.raises(ae.InvalidArgument, match="must have played run 0 of its seed"):
+        blocks_of(other, told(other))
+    amended = player()
+    told(amended, 1)
+    amended.amend(1, 0.4)
+    with pytest.raises(ae.InvalidArgument, match="differs in windows"):
+        blocks_of(amended, [0.4])
+    corrected = player()
+    totals = told(corrected)
+    corrected.correct(arm=0, probability=0.5, measured=1, was=0.5, now=0.6)
+    with pytest.raises(ae.InvalidArgument, match=r"differs in .*corrections"):
+        blocks_of(corrected, totals)
+    given = ae.CoinCleanWrapper(ae.MatchedTsallis(2), max_delay=1, coins=iter([0, 1] * 20), seed=0)
+    with pytest.raises(ae.InvalidArgument, match=r"coins must be a bias or a sequence .* but got an iterator"):
+        blocks_of(given, told(given))
+
+
+def test_the_wealth_of_a_long_run_does_not_overflow(monkeypatch: pytest.MonkeyPatch):
+    # At this rate probabilities hardly change, and need not be bounded anew in every block, which takes long.
+    made = ae.CompositeLossWrapper(ae.TsallisFTRL(10, learning_rate=1e9), max_delay=0, seed=1)
+    monkeypatch.setattr(martingale, "least_probabilities", lambda bandit, terms: 0.999 * bandit.probabilities)
+    found = watch(made, [Block(0, [1.02**n], 0.0, 1) for n in range(4500)])
+    assert max(found.log_wealth) > 710.0
+    assert (found.alarm, found.p_value, found.blocks_needed) == (True, 0.0, 0.0)
+    assert "p < 1e-300" in found.sentence
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"arm": 7}, r"blocks\[1\].arm must be at most 1, but got 7"),
+        ({"arm": -1}, r"blocks\[1\].arm must be at least 0, but got -1"),
+        ({"totals": [0.1, math.nan]}, r"blocks\[1\].totals must be finite, but .* is nan"),
+        ({"totals": [math.inf]}, r"blocks\[1\].totals must be finite, but .* is inf"),
+        ({"fed": math.nan}, r"blocks\[1\].fed must be a finite number, but got nan"),
+        ({"fed": 1e9}, r"blocks\[1\].fed must be at most"),
+        ({"measured": 0}, r"blocks\[1\].measured must be at least 1, but got 0"),
+    ],
+)
+def test_a_block_that_cannot_be_is_refused(wrong: dict, message: str):
+    good = Block(0, [0.1], 0.1, 1)
+    with pytest.raises(ae.InvalidArgument, match=message):
+        watch(player(), [good, good._replace(**wrong)])
+
+
 def test_a_player_that_has_settled_leaves_no_power():
     made = ae.default_player(n_arms=2, max_delay=0, seed=0)
     better = Block(0, [0.0], 0.0, 1)
     found = watch(made, [Block(1, [0.9], 0.9, 1), *[better] * 60])
-    assert found.spent
-    assert found.power < 0.02
+    assert found.no_power
+    assert found.growth < 0.02
     assert "no power left" in found.sentence
+    for _ in range(60):
+        made.ask()
+        made.tell(0.5)
     equal = watch(made, blocks_of(made, [0.5] * 60))
-    assert not equal.spent
-    assert equal.power > 0.03
+    assert not equal.no_power
+    assert equal.growth > 0.03
     with pytest.raises(ae.InvalidArgument, match="block 33 has an arm of probability 0, 0"):
         watch(made, [Block(n % 2, [0.5], 0.5, 1) for n in range(60)])
 

@@ -508,6 +508,11 @@ class AdaptiveTsallis(FTRLBandit):
         return int(self._number(SEEN))
 
     @property
+    def usual_loss(self) -> float:
+        """The mean of about the last `memory` losses, from which the baselines are computed."""
+        return self._number(MEAN)
+
+    @property
     def cost(self) -> float:
         """Σ cost: the sum of the costs of all updates so far."""
         return self._number(COST)

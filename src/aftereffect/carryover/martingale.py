@@ -11,7 +11,7 @@ becomes large: the probability of a false alarm is at most α, however often one
 proof.
 
 f(i) is a lower bound of q_n(i) over all that block n−1 may show. Where a player has settled on an arm, X is almost
-always 0, and nothing can be learned any more: `Watch.spent` says so.
+always 0, and nothing can be learned any more: `Watch.no_power` says so.
 """
 
 import math
@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from aftereffect.bandits.adaptive_tsallis import MEAN, AdaptiveTsallis
+from aftereffect.bandits.adaptive_tsallis import AdaptiveTsallis
 from aftereffect.bandits.exp3 import Exp3
 from aftereffect.bandits.tsallis import TsallisFTRL
 from aftereffect.core import checks, effects
@@ -34,23 +34,26 @@ from aftereffect.players.wrapper.wrapper import BlockWrapper
 
 MOST_STAKE = 0.5
 """The largest share of a gambler's wealth that is bet on one product. Chosen here."""
-MANY = 200
-"""An alarm that takes fewer blocks than that can be waited for. Chosen here."""
+FEWEST_BLOCKS = 200
+"""The test is not called powerless while fewer further blocks than this are needed. Chosen here."""
 SAFETY = 1.0 - 1e-6
 """Lower bounds of probabilities are multiplied by this; the rounding errors of a player are far smaller."""
+VOID = "in which reported totals were out of range or not learned from"
+CHANGED = "whose recorded probability differs from the replayed one, as after a late correction"
 
 
 class Block(NamedTuple):
     """A block that has ended with an update.
 
-    arm: J_n. totals: those of its clean rounds that are known. fed: the loss that the base was fed. measured: the
-    number of rounds that were summed for it. probability: that of the arm, if known. The test ends before a block whose
-    arm has another probability than the blocks before it imply: totals were corrected after they had been learned from.
+    arm: J_n. totals: those of its clean rounds that are known. fed: the loss that the base was fed; None if a total or
+    a sum of totals was out of range and void, where the test stops. measured: the number of rounds that were summed for
+    it. probability: that of the arm, if recorded. The test stops at a block whose recorded probability differs from the
+    replayed one: a late correction changed the learner.
     """
 
     arm: int
     totals: Sequence[float]
-    fed: float
+    fed: float | None
     measured: int
     probability: float | None = None
 
@@ -59,47 +62,53 @@ class Block(NamedTuple):
 class Watch:
     """The result of the test after some blocks.
 
-    blocks: how many. wealth: of the gamblers on even and on odd blocks, who began with 1. evidence: half the greatest
-    wealth that either had. power: the mean growth of the logarithm of a wealth per block that late effects can cause at
-    most, at the present probabilities. blocks_needed: how many more blocks an alarm takes at this growth.
+    blocks: how many were used. log_wealth: the logarithms of the wealth of the gamblers on even and on odd blocks, who
+    began with 1. log_evidence: the logarithm of half the greatest wealth that either had. growth: the mean growth of
+    the logarithm of a wealth per block that late effects can cause at most, at the present probabilities.
+    blocks_needed: how many more blocks an alarm takes at this growth. stopped: which block the test stopped at, in
+    words; empty if it used all.
     """
 
     max_delay: int
     level: float
     blocks: int
-    wealth: tuple[float, float]
-    evidence: float
-    power: float
+    log_wealth: tuple[float, float]
+    log_evidence: float
+    growth: float
     blocks_needed: float
+    stopped: str = ""
 
     @property
     def alarm(self) -> bool:
         """Whether it is refuted, at this level, that effects end within max_delay rounds."""
-        return self.evidence >= 1.0 / self.level
+        return self.log_evidence >= -math.log(self.level)
 
     @property
     def p_value(self) -> float:
         """A p-value that holds however often one looks."""
-        return min(1.0, 1.0 / self.evidence)
+        return math.exp(min(0.0, -self.log_evidence))
 
     @property
-    def spent(self) -> bool:
-        """Whether no power is left: even the largest effects would take more blocks than there have been, and many."""
-        return not self.alarm and self.blocks_needed > max(self.blocks, MANY)
+    def no_power(self) -> bool:
+        """Whether even the largest possible effects would need more further blocks than have been played, and more than
+        200.
+        """
+        return not self.alarm and self.blocks_needed > max(self.blocks, FEWEST_BLOCKS)
 
     @property
     def sentence(self) -> str:
         """The result in words."""
-        rounds, p = counted(self.max_delay, "round"), f"p = {self.p_value:.2g}"
+        rounds, p = counted(self.max_delay, "round"), f"p = {self.p_value:.2g}" if self.p_value else "p < 1e-300"
+        stop = f" The test stopped before block {self.blocks + 1:,}, {self.stopped}." if self.stopped else ""
         if self.alarm:
             return (
                 f"Effects last longer than {rounds}: the totals of a block depend on the arm before it ({p}; "
-                f"a false alarm has a probability of at most {self.level:.0%}, however often one looks)."
+                f"a false alarm has a probability of at most {self.level:.0%}, however often one looks).{stop}"
             )
         seen = counted(self.blocks, "block")
         found = f"In {seen} the test finds no sign that effects last longer than {rounds} ({p})"
-        if not self.spent:
-            return f"{found}. That is no proof that they do not."
+        if stop or not self.no_power:
+            return f"{found}. That is no proof that they do not.{stop}"
         needed = f"at least {self.blocks_needed:,.0f}" if math.isfinite(self.blocks_needed) else "infinitely many"
         return (
             f"{found}. It has no power left: at the present probabilities even the largest possible effects "
@@ -110,11 +119,15 @@ class Watch:
 def blocks_of(player: BlockWrapper, totals: Iterable[float | None]) -> list[Block]:
     """Return the finished blocks of a player that was told these totals, by playing its rounds again.
 
-    player: a CoinCleanWrapper or CompositeLossWrapper, which is not changed. totals: from the first round on, None
-    where missing; none of them may have been amended.
+    player: a CoinCleanWrapper or CompositeLossWrapper, which is not changed. totals: of all its rounds, None where
+    missing; none of them may have been amended or corrected. If a total is void, its block is the last, with fed=None.
     """
-    again, found = _unplayed(player), list[Block]()
-    d, clean, start = again.max_delay, list[float](), 1
+    again, found, end = unplayed(player), list[Block](), player.unsealed()
+    totals = list(totals)
+    if len(totals) != player.rounds_played:
+        rounds = counted(player.rounds_played, "round")
+        raise InvalidArgument(f"totals must have one entry for each of the player's {rounds}, but got {len(totals)}")
+    d, clean, start, void = again.max_delay, list[float](), 1, False
     for t, total in enumerate(totals, start=1):
         again.ask()
         if again.block_start != start:
@@ -122,9 +135,20 @@ def blocks_of(player: BlockWrapper, totals: Iterable[float | None]) -> list[Bloc
         if total is not None and t - start >= d:
             clean.append(float(total))
         played = again.tell(total)
-        if played.fed_loss is not None:
-            measured = again.coins.gap - d if isinstance(again, CoinCleanWrapper) else d + 1
-            found.append(Block(played.arm, clean, played.fed_loss, measured))
+        if not void and again.out_of_range == "void" and again.counts.out_of_range:
+            found.append(Block(played.arm, clean, None, 1))
+            void = True
+        if not void and played.fed_loss is not None:
+            found.append(Block(played.arm, clean, played.fed_loss, window_rounds(again)))
+    if end["open"]:
+        again.ask()
+    replayed = again.unsealed()
+    differ = [name for name, value in end.items() if value != replayed.get(name)]
+    if differ:
+        raise InvalidArgument(
+            "player must have played run 0 of its seed, and heard these totals and nothing else (no amendment, no "
+            f"correction), but played again it differs in {', '.join(differ)}"
+        )
     return found
 
 
@@ -145,41 +169,46 @@ def watch(player: BlockWrapper, blocks: Iterable[Block], *, level: float = 0.05)
     True
     """
     level = checks.real("level", level, above=0.0, high=0.5)
-    again = _unplayed(player)
+    again = unplayed(player)
     base: Any = again.bandit
-    K, n = base.n_arms, 0
-    # One row for even blocks, one for odd ones; one gambler per arm.
-    wealth, best = np.ones((2, K)), 1.0
+    K, n, stopped = base.n_arms, 0, ""
+    # Logarithms. One row for even blocks, one for odd ones; one gambler per arm.
+    wealth, best = np.zeros((2, K)), 0.0
     scores, stakes = Scores(K), Stakes(K)
     before: tuple[Block, FloatArray, FloatArray] | None = None
     product, least = np.zeros(K), base.probabilities
-    for block in blocks:
+    for given in blocks:
+        if given.fed is None:
+            stopped = VOID
+            break
+        block, fed, terms = _checked(again, given, f"blocks[{n}]")
         q = base.probabilities
         if block.probability is not None and not math.isclose(q[block.arm], block.probability, rel_tol=1e-9):
+            stopped = CHANGED
             break
         n += 1
-        least = least_probabilities(base, _terms(again, block.measured))
+        least = least_probabilities(base, terms)
         if not q[block.arm]:
             found = f"block {n} has an arm of probability 0, {block.arm}"
             raise InvalidArgument(f"blocks must be those of the player, but {found}")
         if before is not None:
             earlier, p, f = before
             now = (np.eye(K)[earlier.arm] - p) * (f[block.arm] / q[block.arm] * scores.score(block))
-            wealth[n % 2] *= 1.0 + stakes.chosen() * now
-            best = max(best, float(wealth[n % 2].mean()))
+            wealth[n % 2] += np.log1p(stakes.chosen() * now)
+            best = max(best, _log_mean(wealth[n % 2]))
             # Not sooner: a bet on block n may use only what was known before the arm of block n-1 was drawn.
             scores.add(earlier)
             stakes.add(product)
             product = now
         before = block, q, least
-        again.learn([block.arm], [block.fed], block.measured + again.max_delay)
+        again.learn([block.arm], [fed], block.measured + again.max_delay)
     q = base.probabilities
     # A gambler bets in every second block.
-    power = 0.5 * 2.0 * MOST_STAKE * float((q * (1.0 - q)).max()) * float(least.sum())
-    even, odd = (float(each.mean()) for each in wealth)
-    missing = math.log(2.0 / (level * max(even, odd)))
-    needed = 0.0 if missing <= 0.0 else missing / power if power > 0.0 else math.inf
-    return Watch(again.max_delay, level, n, (even, odd), best / 2.0, power, needed)
+    growth = 0.5 * 2.0 * MOST_STAKE * float((q * (1.0 - q)).max()) * float(least.sum())
+    even, odd = (_log_mean(each) for each in wealth)
+    missing = math.log(2.0 / level) - max(even, odd)
+    needed = 0.0 if missing <= 0.0 else missing / growth if growth > 0.0 else math.inf
+    return Watch(again.max_delay, level, n, (even, odd), best - math.log(2.0), growth, needed, stopped)
 
 
 class Scores:
@@ -238,8 +267,7 @@ def least_probabilities(bandit: Any, terms: Terms) -> FloatArray:
             f"bounded, but got {checks.shown(bandit)}"
         )
     weight, offset, top = terms
-    eta, mean = bandit.learning_rate, bandit.unsealed()["numbers"][4 * K + MEAN]
-    expected = max(offset + mean * weight, 0.0)
+    eta, expected = bandit.learning_rate, max(offset + bandit.usual_loss * weight, 0.0)
     b = np.minimum(expected, top * eta * np.sqrt(q) / (eta * np.sqrt(q) + top))
     # The rate rises by at most that: for a matched rate by its rule, for the other by Lemma 4 of adaptive.md.
     rise = max(eta, 2.0 * top) if bandit.growth is None else bandit.growth * 1.5 * top / (2.0 * (math.sqrt(K) - 1.0))
@@ -279,13 +307,15 @@ def _after(bandit: Any, arm: int) -> FloatArray:
     return found
 
 
-def _unplayed(player: BlockWrapper) -> BlockWrapper:
+def unplayed(player: BlockWrapper) -> BlockWrapper:
     """Return an unplayed player with the same settings, coins and seed."""
     if player.n_units != 1:
         raise InvalidArgument(f"player must be of a single unit to be watched, but has {player.n_units} units")
     base: Any = player.bandit
     coins: Any = player.coins
     bias = player.update_probability
+    if bias is None and coins.sequence is None:
+        raise InvalidArgument("coins must be a bias or a sequence for a player to be watched, but got an iterator")
     kind: Any = type(player)
     made: BlockWrapper = kind(
         base.fresh(), coins=coins.sequence if bias is None else bias, seed=player.seed, **player.settings
@@ -293,8 +323,23 @@ def _unplayed(player: BlockWrapper) -> BlockWrapper:
     return made
 
 
-def _terms(player: BlockWrapper, measured: int) -> Terms:
-    """Return weight, offset and top of the loss that is fed for a sum over so many rounds."""
+def window_rounds(player: BlockWrapper) -> int:
+    """Return the number of rounds that are summed in the update round which the coins have reached."""
+    return player.coins.gap - player.max_delay if isinstance(player, CoinCleanWrapper) else player.max_delay + 1
+
+
+def _checked(player: BlockWrapper, block: Block, name: str) -> tuple[Block, float, Terms]:
+    """Return a block, the loss that was fed, and its weight, offset and top; refuse numbers that cannot be."""
+    arm = checks.integer(f"{name}.arm", block.arm, low=0, high=player.n_arms - 1)
+    measured = checks.integer(f"{name}.measured", block.measured, low=1)
+    totals = checks.array(f"{name}.totals", block.totals, shape=("rounds",)).tolist()
+    terms = 1.0, 0.0, 1.0
     if isinstance(player, CoinCleanWrapper):
-        return effects.stretch_terms(player.effects, player.max_delay, measured, player.scale)
-    return 1.0, 0.0, 1.0
+        terms = effects.stretch_terms(player.effects, player.max_delay, measured, player.scale)
+    fed = checks.real(f"{name}.fed", block.fed, low=0.0, high=terms[2])
+    return block._replace(arm=arm, measured=measured, totals=totals), fed, terms
+
+
+def _log_mean(logs: FloatArray) -> float:
+    """Return the logarithm of the mean of numbers given by their logarithms."""
+    return float(np.logaddexp.reduce(logs)) - math.log(len(logs))

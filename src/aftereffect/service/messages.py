@@ -435,8 +435,8 @@ class Watched(Reply):
 
     rounds: how many were used. wash_in: the totals of each arm by rounds since the change to it; all_arms: of all arms.
     If effects end within max_delay, means are about 0 after the first max_delay entries. The rest is that of a test
-    whose probability of ever giving a false alarm is at most 5%. blocks: how many were used. spent: whether the test
-    has no power left. They are null, and the sentence gives the reason, if there is no test.
+    whose probability of ever giving a false alarm is at most 5%. blocks: how many were used. no_power: whether the
+    test has no power left. They are null, and the sentence gives the reason, if there is no test.
     """
 
     rounds: int
@@ -445,7 +445,7 @@ class Watched(Reply):
     blocks: int | None = None
     p_value: float | None = None
     alarm: bool | None = None
-    spent: bool | None = None
+    no_power: bool | None = None
     sentence: str
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from aftereffect.carryover import Block, WashIn, wash_in, watch
+from aftereffect.carryover.martingale import unplayed, window_rounds
 from aftereffect.core.text import counted
 from aftereffect.players.wrapper.wrapper import BlockWrapper
 from aftereffect.service.messages import Watched
@@ -37,20 +38,31 @@ def found(arms: Sequence[str], player: BlockWrapper, rows: Sequence[Row], paused
     told: dict[str, Any] = {**dict.fromkeys(Watched.model_fields), "rounds": len(played), **_tables(table, arms)}
     if player.n_units > 1:
         return {**told, "sentence": "Experiments with several units are not tested for effects after max_delay."}
-    result = watch(player, _blocks(used, place, d))
-    numbers = {name: getattr(result, name) for name in ("blocks", "p_value", "alarm", "spent")}
+    result = watch(player, _blocks(used, place, player))
+    numbers = {name: getattr(result, name) for name in ("blocks", "p_value", "alarm", "no_power")}
     after = f" Only the {counted(len(played), 'round')} before a pause were used." if len(used) < len(rows) else ""
     return {**told, **numbers, "sentence": result.sentence + after}
 
 
-def _blocks(rows: Sequence[Row], place: Mapping[str, int], max_delay: int) -> Iterator[Block]:
-    """Yield the finished blocks, up to the first with a substitute."""
+def _blocks(rows: Sequence[Row], place: Mapping[str, int], player: BlockWrapper) -> Iterator[Block]:
+    """Yield the finished blocks, up to the first with a substitute, and one with fed=None if a total of it is void."""
+    again, t = unplayed(player), 0
     for _, members in groupby(rows, key=lambda row: row["block"]):
         block = list(members)
         last = block[-1]
-        if last["fed"] is None or any(row["substituted"] for row in block):
+        if len({row["arm"] for row in block}) > 1 or any(row["substituted"] for row in block):
             return
-        clean = (row for row in block if row["round"] - row["block_start"] >= max_delay)
+        void = any(row["status"] == "void" for row in block)
+        for end in range(1, len(block) + 1):
+            t += 1
+            if again.coins.read(t) and end < len(block):
+                # The block did not end here: a total of this window was missing, or was void when it was reported.
+                void |= all(row["status"] in REPORTED for row in block[end - window_rounds(again) : end])
+        if void:
+            yield Block(place[last["arm"]], [], None, 1)
+        if void or last["fed"] is None:
+            return
+        clean = (row for row in block if row["round"] - row["block_start"] >= player.max_delay)
         totals = [row["total"] for row in clean if row["status"] in REPORTED]
         measured = sum(bool(row["measured"]) for row in block)
         yield Block(place[last["arm"]], totals, last["fed"], measured, block[0]["probability"])
