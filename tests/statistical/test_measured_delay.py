@@ -80,13 +80,12 @@ def test_the_way_through_the_service_is_worth_80_percent_of_knowing_d(tmp_path: 
         found = service.carryover(made.id)
         assert found.reason is None
         accepted = service.accept(made.id)
-        assert (accepted.state, accepted.max_delay) == ("running", found.proposed["max_delay"])
-        begun = accepted.accepted
+        assert (accepted.state, accepted.max_delay) == ("running", found.proposed.max_delay)
         play(100)
         (verdict,) = service.verify(made.id)
         assert verdict.ok, verdict.finding
         assert service.experiment(made.id).round == N + 100
     assert GAPS[played[N:]].mean() < GAPS.mean()
     # The other rounds are compiled: the same player from its beginning.
-    measured = GAPS[played[:N]].sum() + regrets(T - N, 15, accepted.max_delay, ae.Prior(**begun["prior"]))
+    measured = GAPS[played[:N]].sum() + regrets(T - N, 15, accepted.max_delay, ae.Prior(**accepted.accepted.prior.data))
     assert least_share(measured) > 0.8

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any, Self
 from aftereffect.core.checks import shown
 from aftereffect.service.errors import Refused, checked
 from aftereffect.service.experiment.commands import KINDS, Amend, Ask, Command, Note, Tell
-from aftereffect.service.experiment.experiment import PLAYED
+from aftereffect.service.messages import ACTIVE, AskItem, Continuation, NewReminder, Reports, TellItem, is_id
 from aftereffect.service.messages import Accept as AcceptBody
 from aftereffect.service.messages import Amend as AmendBody
-from aftereffect.service.messages import AskItem, Continuation, NewReminder, Reports, TellItem, is_id
 from aftereffect.service.messages import Note as NoteBody
 from aftereffect.service.protocol import Service
 from aftereffect.service.settings import days
@@ -60,7 +59,7 @@ class Local(Service):
                 if isinstance(command, Tell):
                     command = command._replace(ahead=body.get("ahead", True))
                 answer = {"experiment": id, **store.perform(where, command)}
-                if body.get("next") and answer["state"] in PLAYED and answer["open_round"] != path[1]:
+                if body.get("next") and answer["state"] in ACTIVE and answer["open_round"] != path[1]:
                     answer["next"] = {"experiment": id, **store.perform(id, Ask())}
                 return answer
             case "note":

@@ -5,6 +5,7 @@ Requests are strict: a Boolean or a string is not accepted as a number, and unkn
 read the replies of a newer server. The domain and the store return plain dicts with the same fields.
 """
 
+import math
 from typing import Annotated, Any, Generic, Literal, Self, TypeVar, get_args
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
@@ -25,6 +26,8 @@ MOST_BULK = 10_000
 
 State = Literal["draft", "pilot", "piloted", "running", "paused", "finished"]
 STATES: tuple[str, ...] = get_args(State)
+ACTIVE = ("pilot", "running")
+"""The states in which rounds can be opened."""
 Scope = Literal["read", "play", "admin"]
 SCOPES: tuple[str, ...] = get_args(Scope)
 
@@ -96,6 +99,11 @@ class UnreadableAnswer(AftereffectError):
 def example(**fields: Any) -> ConfigDict:
     """Return the configuration of a model with this example in its JSON schema."""
     return ConfigDict(json_schema_extra={"examples": [fields]})
+
+
+def finite(value: float) -> float | None:
+    """Return None for a number that is not finite, which JSON does not have."""
+    return float(value) if math.isfinite(value) else None
 
 
 class NoFields(Request):
@@ -359,12 +367,31 @@ class Summary(Reply):
     created_at: str
 
 
+class AcceptedPrior(Reply):
+    """The prior with which the learner began after a pilot. means: in the order of the arms."""
+
+    means: list[float]
+    updates: float
+
+
+class Accepted(Reply):
+    """What ended the pilot. prior: None if the pilot has shown nothing. gaps: its reports that are missing or withheld.
+
+    cost: what the pilot has cost compared with the best arm, [estimate, low, high].
+    """
+
+    max_delay: int
+    prior: AcceptedPrior | None
+    cost: list[float] | None
+    gaps: int
+
+
 class Overview(Summary):
     """An experiment in full: its settings, its state, what it has learned, and its guarantee."""
 
     tuning: dict[str, str]
     out_of_range: Literal["void", "clip"] = "void"
-    accepted: dict[str, Any] | None = None
+    accepted: Accepted | None = None
     inherited: dict[str, str | int] | None = None
     prior: dict[str, Any] | None = None
     open_round: int | None
@@ -419,6 +446,35 @@ class LagBands(Reply):
     upper: list[float | None]
 
 
+class AlikeTest(Reply):
+    """Whether the effects of all arms fade alike."""
+
+    p_value: float
+    verdict: Literal["apart", "not refuted"]
+
+
+class DelayPrice(Reply):
+    """What a max_delay costs. left: by how much the effects of two arms may still differ after it.
+
+    bound: on the loss over the horizon if the estimate is right; worst: at the worst end of the bands. since: the round
+    from which the guarantee is below half of the largest loss. None where there is no number.
+    """
+
+    max_delay: int
+    left: float | None
+    bound: float | None
+    worst: float | None
+    since: int | None
+
+
+class ProposedDelay(Reply):
+    """The proposed max_delay, with the prices of some others. problem: why there are none, or what to note."""
+
+    max_delay: int
+    prices: list[DelayPrice]
+    problem: str | None
+
+
 class TotalsSince(Reply):
     """Totals by rounds since the change of arm: entry r is for round r+1 with the arm; null where there are too few.
 
@@ -452,26 +508,27 @@ class Watched(Reply):
 class EffectsByLag(Reply):
     """How long effects last, as estimated from the rounds of a pilot, or else from the latest rounds.
 
-    reason: why nothing can be estimated; None if something can, and all that follows is None otherwise. source: "pilot"
-    or "rounds". totals: how many were used. unmeasured: the arms drawn too seldom to be compared. effects: of each arm
-    by lag, relative to the mean of the arms. arrived: up to each lag. shares: arrived over the whole effect. alike:
-    whether the effects of all arms fade alike. noise: the standard deviation of a total if the arms never change.
-    proposed: a max_delay with the prices of several. cost: what the pilot has cost compared with the best arm,
-    [estimate, low, high]. watch: whether effects last longer than max_delay; None in a pilot, and before round 1.
+    reason: why nothing can be estimated; None if something can, and all that follows is None otherwise. source:
+    "pilot", "rounds", or "history" for a file. totals: how many were used. unmeasured: the arms drawn too seldom to be
+    compared. effects: of each arm by lag, relative to the mean of the arms. arrived: up to each lag. shares: arrived
+    over the whole effect. alike: whether the effects of all arms fade alike. noise: the standard deviation of a total
+    if the arms never change. proposed: a max_delay with the prices of several. cost: what the pilot has cost compared
+    with the best arm, [estimate, low, high]. watch: whether effects last longer than max_delay; None in a pilot, and
+    before round 1.
     """
 
     experiment: str
     reason: str | None
-    source: Literal["pilot", "rounds"]
+    source: Literal["pilot", "rounds", "history"]
     max_lag: int
     totals: int | None = None
     unmeasured: list[str] = []
     effects: dict[str, LagBands] | None = None
     arrived: dict[str, LagBands] | None = None
     shares: dict[str, LagBands] | None = None
-    alike: dict[str, Any] | None = None
+    alike: AlikeTest | None = None
     noise: float | None = None
-    proposed: dict[str, Any] | None = None
+    proposed: ProposedDelay | None = None
     cost: list[float] | None = None
     sentences: list[str] = []
     watch: Watched | None = None

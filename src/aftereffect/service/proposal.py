@@ -9,7 +9,7 @@ import functools
 import math
 import threading
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,8 +21,9 @@ from aftereffect.core.errors import AftereffectWarning, InvalidArgument
 from aftereffect.core.text import amount, counted
 from aftereffect.engines.delay import choose_delay
 from aftereffect.service.errors import Refused
-from aftereffect.service.messages import EffectsByLag
-from aftereffect.service.settings import MOST_COEFFICIENTS, MOST_NUMBERS
+from aftereffect.service.experiment.round import COUNTED
+from aftereffect.service.messages import EffectsByLag, finite
+from aftereffect.service.settings import MOST_COEFFICIENTS, MOST_NUMBERS, most_rounds
 
 WAIT = 30.0
 """Seconds to wait for other estimates."""
@@ -39,7 +40,7 @@ def longest(view: View) -> tuple[int, int]:
         return view["pilot"]["max_lag"], view["pilot"]["rounds"]
     # Twice as long as assumed: to see whether effects end when they should.
     D = min(2 * view["max_delay"] + 1, MOST_COEFFICIENTS // (K - 1) - 1)
-    return D, 0 if D < 0 else min(MOST_ROUNDS, MOST_NUMBERS // (M * ((K - 1) * (D + 1) + M + 1)))
+    return D, 0 if D < 0 else min(MOST_ROUNDS, most_rounds(K, D, M))
 
 
 class Record:
@@ -55,7 +56,7 @@ class Record:
         place = {arm: i for i, arm in enumerate(view["arms"])}
         self.played = np.array([place[row["arm"]] for row in rows], dtype=np.int64).reshape(shape)
         self.pilot = view["pilot"] is not None
-        good = [row["status"] in ("reported", "clipped") and not (self.pilot and row["washin"]) for row in rows]
+        good = [row["status"] in COUNTED and not (self.pilot and row["washin"]) for row in rows]
         totals = [row["total"] if fine else np.nan for row, fine in zip(rows, good, strict=True)]
         self.totals = np.array(totals, dtype=np.float64).reshape(shape)
         drawn = np.array([row["draw"] for row in rows], dtype=np.bool_).reshape(shape)
@@ -99,8 +100,7 @@ def _estimated(
 
 def check_size(n_arms: int, max_lag: int, rounds: int, units: int) -> None:
     """Refuse an estimate that would take too much memory."""
-    effects = (n_arms - 1) * (max_lag + 1)
-    if effects > MOST_COEFFICIENTS or rounds * units * (effects + units + 1) > MOST_NUMBERS:
+    if rounds > most_rounds(n_arms, max_lag, units):
         limits = f"(arms - 1) * (max_lag + 1) must be at most {MOST_COEFFICIENTS}, times the totals {MOST_NUMBERS:,}"
         raise InvalidArgument(f"{limits}, but got {n_arms - 1} * {max_lag + 1}, times {rounds * units:,}")
 
@@ -192,8 +192,8 @@ def proposed(curves: Curves, units: int, **given: Any) -> dict[str, Any]:
     shown = {0, len(choice.delays) - 1, *(place + step for step in (-4, -2, -1, 0, 1, 2, 4))}
     prices = []
     for k in sorted(shown & {*range(len(choice.delays))}):
-        bound, worst = (_finite([units * min(most, values[k])])[0] for values in (choice.bounds, choice.worst))
-        left, since = (_finite([values[k]])[0] for values in (choice.left, choice.since))
+        bound, worst = (finite(units * min(most, values[k])) for values in (choice.bounds, choice.worst))
+        left, since = (finite(values[k]) for values in (choice.left, choice.since))
         price = {"left": left, "bound": bound, "worst": worst, "since": since and int(since)}
         prices.append({"max_delay": int(choice.delays[k]), **price})
     return {"max_delay": d, "prices": prices, "problem": problem}
@@ -240,12 +240,7 @@ def _prices(chosen: Mapping[str, Any], horizon: int | None) -> list[str]:
 
 def _named(bands: Bands, arms: Sequence[str]) -> dict[str, dict[str, list[float | None]]]:
     tables = {"values": bands.values, "lower": bands.lower, "upper": bands.upper}
-    return {arm: {name: _finite(table[i]) for name, table in tables.items()} for i, arm in enumerate(arms)}
-
-
-def _finite(values: Iterable[float]) -> list[float | None]:
-    """Return None for numbers that are not finite, which JSON does not have."""
-    return [float(value) if np.isfinite(value) else None for value in values]
+    return {arm: {name: [finite(x) for x in table[i]] for name, table in tables.items()} for i, arm in enumerate(arms)}
 
 
 def cost(curves: Curves, record: Record, direction: str) -> list[float]:

@@ -19,11 +19,15 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    GetCoreSchemaHandler,
+    GetPydanticSchema,
     ValidationInfo,
     field_validator,
     model_validator,
 )
+from pydantic_core import CoreSchema
 
+from aftereffect.carryover import Pilot
 from aftereffect.core import checks, effects
 from aftereffect.core.checks import shown
 from aftereffect.engines.delay import choose_delay
@@ -224,6 +228,12 @@ def _is_lag(value: Any) -> Any:
     return value
 
 
+def most_rounds(n_arms: int, max_lag: int, n_units: int) -> int:
+    """Return the most rounds from which effects by lag are estimated, for the memory it takes."""
+    effects = (n_arms - 1) * (max_lag + 1)
+    return 0 if effects > MOST_COEFFICIENTS else MOST_NUMBERS // (n_units * (effects + n_units + 1))
+
+
 class PilotPhase(Part):
     """A pilot: rounds with random arms, from which the length of effects is estimated.
 
@@ -241,11 +251,11 @@ class PilotPhase(Part):
         ),
     ]
 
-    def in_rounds(self, round_length: float, n_arms: int, n_units: int) -> Self:
+    def in_rounds(self, round_length: float, n_arms: int, n_units: int) -> "PlannedPilot":
         """Return the pilot with both fields as numbers of rounds, or raise ValueError if it is too short or too long.
 
         >>> PilotPhase(max_lag="2 weeks").in_rounds(7.0, n_arms=3, n_units=1)
-        PilotPhase(rounds=110, max_lag=2)
+        PlannedPilot(rounds=110, max_lag=2)
         """
         D = self.max_lag
         if isinstance(D, str):
@@ -260,10 +270,25 @@ class PilotPhase(Part):
         if rounds < fewest:
             what = f"{n_arms} arms at {D + 1} lags"
             raise ValueError(f"must have at least {fewest} rounds to tell {what} apart, but got {rounds}")
-        if rounds * n_units * (effects + n_units + 1) > MOST_NUMBERS:
-            most = MOST_NUMBERS // (n_units * (effects + n_units + 1))
+        if rounds > (most := most_rounds(n_arms, D, n_units)):
             raise ValueError(f"must have at most {most} rounds with these arms, lags and units, but got {rounds}")
-        return type(self)(rounds=rounds, max_lag=D)
+        return PlannedPilot(rounds=rounds, max_lag=D)
+
+
+class PlannedPilot(PilotPhase):
+    """A pilot with both fields as numbers of rounds, as validated settings have it."""
+
+    rounds: int = Field(strict=True, ge=1, le=MOST_CELLS)
+    max_lag: int = Field(strict=True, ge=1, le=MOST_COEFFICIENTS)
+
+    def schedule(self, n_arms: int, n_units: int, seed: int) -> Pilot:
+        """Return the random arms of the pilot, of shape (rounds, units)."""
+        return Pilot(n_arms=n_arms, rounds=self.rounds, max_lag=self.max_lag, units=n_units, seed=seed)
+
+
+def _given_pilot(_: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+    """Return the schema of what is given as a pilot; validation of the settings then turns it into a PlannedPilot."""
+    return handler.generate_schema(PilotPhase | None)
 
 
 class PriorMeans(Part):
@@ -316,7 +341,9 @@ class Design(BaseModel):
     round_length: float = Field(1.0, description="In days, or in words.")
     horizon: int | None = Field(None, strict=True, ge=1, le=LARGEST, description="Rounds in total; open-ended if null.")
     units: Units = ("1",)
-    pilot: PilotPhase | None = Field(None, description="Measure first how long effects last.")
+    pilot: Annotated[PlannedPilot | None, GetPydanticSchema(_given_pilot)] = Field(
+        None, description="Measure first how long effects last."
+    )
     max_delay: int = Field(
         0, strict=True, ge=0, le=MOST_DELAY, description="d, in rounds.", json_schema_extra={"default": None}
     )
@@ -361,7 +388,7 @@ class Design(BaseModel):
         if pilot is not None and (words is not None or value is not None):
             raise ValueError(f"and carry_over must be omitted if pilot is given, but got {shown(words or value)}")
         if pilot is not None:
-            return pilot.max_lag if isinstance(pilot.max_lag, int) else 0
+            return pilot.max_lag if isinstance(pilot, PlannedPilot) else 0
         if words is None or "round_length" not in info.data:
             if value is None:
                 raise ValueError("or carry_over or pilot must be given, but all are missing")
@@ -389,7 +416,7 @@ class Design(BaseModel):
             raise ValueError("horizon must be given for player 'paper', whose rates depend on it, but got None")
         if self.pilot is not None and self.player != "matched":
             raise ValueError(f"player must be 'matched' after a pilot, but got {self.player!r}")
-        if self.pilot is not None and self.horizon is not None and self.horizon <= (self.pilot.rounds or 0):
+        if self.pilot is not None and self.horizon is not None and self.horizon <= self.pilot.rounds:
             rule = f"horizon must be more than the {self.pilot.rounds} rounds of the pilot"
             raise ValueError(f"{rule}, but got {self.horizon}")
         if self.player != "paper" and self.tuning != Tuning():
@@ -458,7 +485,7 @@ class ExperimentSettings(Design):
     @classmethod
     def from_json(cls, fields: Any) -> Self:
         """Return the settings that `to_json` wrote, with the max_delay stored; raise Corrupt for anything else."""
-        kinds: dict[str, type[Part]] = {"carry_over": CarryOver, "pilot": PilotPhase}
+        kinds: dict[str, type[Part]] = {"carry_over": CarryOver, "pilot": PlannedPilot}
         given = fields if isinstance(fields, Mapping) else {}
         words = {name: kind for name, kind in kinds.items() if given.get(name) is not None}
         try:

@@ -28,8 +28,8 @@ from aftereffect.service.dashboard.views import page
 from aftereffect.service.errors import CODES, Refused
 from aftereffect.service.experiment import commands
 from aftereffect.service.experiment.commands import Command
-from aftereffect.service.experiment.experiment import PLAYED
 from aftereffect.service.experiment.plan import planned
+from aftereffect.service.messages import ACTIVE
 from aftereffect.service.settings import LARGEST, ExperimentSettings, PlanQuestion, days
 from aftereffect.service.store.store import Store
 
@@ -140,7 +140,7 @@ async def ask(store: PlayStore, id: ExperimentId, body: AskBody) -> Response:
 async def tell(store: PlayStore, id: ExperimentId, round: RoundNumber, body: TellBody) -> Response:
     """Report the total of a round, or that it is missing."""
     told = {"experiment": id, **await store.aperform(id, commands.Tell(round, body.total, body.unit, body.ahead))}
-    if body.next and told["state"] in PLAYED and told["open_round"] != round:
+    if body.next and told["state"] in ACTIVE and told["open_round"] != round:
         told["next"] = {"experiment": id, **await store.aperform(id, commands.Ask())}
     return reply(told)
 

@@ -41,17 +41,16 @@ def pilot(
     `aftereffect init --pilot` creates an experiment that begins with a pilot and plays it for you.
     """
     with exit_on_error(form):
-        from aftereffect.carryover import Pilot
         from aftereffect.service.errors import checked
         from aftereffect.service.settings import PlanQuestion
         from aftereffect.service.settings import duration as in_words
 
         asked = args.carry_over(round_length=round_length, pilot=max_lag, pilot_rounds=rounds)
         design = checked(PlanQuestion, {"n_arms": arms, "units": units, **asked}, "a pilot")
-        if design.pilot is None or design.pilot.rounds is None:
+        if design.pilot is None:
             raise RuntimeError("no pilot was asked for")
-        n, D = design.pilot.rounds, design.max_delay
-        planned = Pilot(n_arms=arms, rounds=n, max_lag=D, units=units, seed=seed)
+        n, D = design.pilot.rounds, design.pilot.max_lag
+        planned = design.pilot.schedule(arms, units, seed)
         found: dict[str, Any] = {"rounds": n, "max_lag": D, "effect": None, "whole": None}
         lines = [
             f"A pilot of {n:,} rounds ({in_words(n * design.round_length)}) measures the effects of {arms} arms up to "

@@ -14,7 +14,6 @@ from typing import Any
 
 from fastapi import APIRouter, Depends, Response
 
-from aftereffect.carryover import Pilot
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.core.text import amount
 from aftereffect.service import totals
@@ -239,11 +238,9 @@ once = Once()
 
 def expected_width(settings: ExperimentSettings, noise: str) -> str | None:
     """Return how wide the bands of a pilot will be, in words; None without a pilot or a guess of the noise."""
-    pilot = settings.pilot
-    if pilot is None or pilot.rounds is None or not noise.strip():
+    if settings.pilot is None or not noise.strip():
         return None
-    sizes = {"n_arms": len(settings.arms), "rounds": pilot.rounds, "max_lag": settings.max_delay}
-    planned = Pilot(**sizes, units=len(settings.units), seed=0)
+    planned = settings.pilot.schedule(len(settings.arms), len(settings.units), seed=0)
     try:
         width = planned.expected_width(noise=totals.number("noise", noise))
     except InvalidArgument as error:

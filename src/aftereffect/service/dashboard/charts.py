@@ -17,6 +17,7 @@ from itertools import groupby
 from typing import Any
 
 from aftereffect.service.experiment.outcome import NORMAL_95, equal_split
+from aftereffect.service.experiment.round import COUNTED
 
 Json = dict[str, Any]
 View = Mapping[str, Any]
@@ -24,8 +25,6 @@ Rows = Sequence[Mapping[str, Any]]
 
 COLOURS = 8
 """The number of arms with their own colour; the others are grey."""
-COUNTED = ("reported", "clipped")
-"""The status of totals that count in the sum."""
 MOST_LANES = 30
 
 

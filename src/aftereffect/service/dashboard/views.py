@@ -265,7 +265,7 @@ def experiment_page(
     it = {
         **view,
         "alarms": [*view["alarms"], *(each["sentence"] for each in watched if each["alarm"])],
-        "piloting": view["pilot"] is not None and view["accepted"] is None,
+        "in_pilot": view["pilot"] is not None and view["accepted"] is None,
         "carryover": found,
         "path": path_of(view["id"]),
         "unit": shown_unit,

@@ -167,7 +167,7 @@ def inherit(
         fields = ("probability", "total", "told_at", "note")
         reports = [[arms[row["arm"]], *(row.get(name) for name in fields)] for row in told]
         rounds.append([told[0]["date"], told[0]["asked_at"], reports])
-    if settings.pilot is not None and (settings.pilot.rounds or 0) < len(rounds):
+    if settings.pilot is not None and settings.pilot.rounds < len(rounds):
         rule = f"pilot must have at least the {len(rounds)} rounds inherited"
         raise Refused("invalid", f"{rule}, but got {settings.pilot.rounds}")
     if settings.horizon is not None and settings.horizon <= len(rounds):

@@ -55,10 +55,9 @@ from aftereffect.service.experiment.round import (
 )
 from aftereffect.service.experiment.state import State, fingerprint
 from aftereffect.service.experiment.view import view
+from aftereffect.service.messages import ACTIVE
 from aftereffect.service.settings import ExperimentSettings, checked_settings
 
-PLAYED = ("pilot", "running")
-"""The phases in which rounds can be opened."""
 NOT_RUNNING = {
     "draft": "it is a draft: start it first",
     "piloted": "its pilot is over: accept a carry-over (max_delay) first",
@@ -210,7 +209,7 @@ class Experiment:
             except Refused as refusal:
                 raise Refused(refusal.code, f"report {place}: {refusal.detail}", **refusal.extra, place=place) from None
         # The same reports again get the same answer, with the round that is open by now.
-        if reports.next and self.phase in PLAYED and (self._now.open is None or self.last > number):
+        if reports.next and self.phase in ACTIVE and (self._now.open is None or self.last > number):
             yield self._ask(Ask(), at)
 
     def _number(self, item: Reported, u: int) -> int:
@@ -240,7 +239,7 @@ class Experiment:
     def _ask(self, command: Ask, at: str) -> Done:
         """Answer with the arm of a unit; by default with that of the first unit without a report, and with all arms."""
         now = self._now
-        if now.phase not in PLAYED:
+        if now.phase not in ACTIVE:
             reason = NOT_RUNNING[now.phase]
             raise Refused("wrong_state", f"the experiment must be running to ask, but {reason}", state=now.phase)
         named = None if command.unit is None else self._unit(command.unit)
@@ -374,10 +373,10 @@ class Experiment:
         return answer
 
     def _start(self, at: str) -> Done:
-        if self.phase == self._now.playing:
+        if self.phase == self._now.active_phase:
             return self._change()
         self._require("start it", "draft")
-        self._now.phase, self._now.started_at = self._now.playing, at
+        self._now.phase, self._now.started_at = self._now.active_phase, at
         return self._change("start", at)
 
     def _accept(self, command: Accept, at: str) -> Done:
@@ -407,18 +406,18 @@ class Experiment:
         """Open no more rounds; an open round still accepts reports."""
         if self.phase == "paused":
             return self._change()
-        self._require("pause it", *PLAYED)
+        self._require("pause it", *ACTIVE)
         self._now.phase, self._now.paused_at = "paused", at
         return self._change("pause", at, {"last": self.last})
 
     def _resume(self, at: str) -> Done:
         """Resume. Effects of actions during the pause arrive for d rounds; these are recorded but not learned from."""
-        if self.phase == self._now.playing:
+        if self.phase == self._now.active_phase:
             return self._change()
         self._require("resume it", "paused")
         now, d = self._now, self.settings.max_delay
         now.shift += days_between(now.paused_at or at, at)
-        now.phase, now.paused_at = now.playing, None
+        now.phase, now.paused_at = now.active_phase, None
         rows: list[Row] = []
         if d > 0:
             now.warm_until = now.last + d
@@ -435,7 +434,7 @@ class Experiment:
             raise Refused("not_found", f"arm must be one of {shown(list(self._arms))}, but got {shown(name)}")
         if (self._arms[name] in now.away) == away:
             return self._change()
-        if now.piloting:
+        if now.in_pilot:
             detail = f"every arm must be available in a pilot, but {shown(name)} is to be away"
             raise Refused("wrong_state", f"{detail}: pause the pilot until it is back", state=self.phase)
         self._require("change its arms", "draft", "running", "paused")

@@ -13,6 +13,7 @@ from aftereffect.core.text import amount, counted
 from aftereffect.players.wrapper.certificate import Certificate
 from aftereffect.service.experiment import learner
 from aftereffect.service.experiment.state import State
+from aftereffect.service.messages import finite
 
 
 def guarantee(state: State) -> dict[str, Any]:
@@ -50,12 +51,12 @@ def guarantee(state: State) -> dict[str, Any]:
     pilot = _pilot(state) if before else None
     if pilot is not None:
         paragraphs.insert(0, pilot["words"])
-        sentence = pilot["words"] if state.piloting else f"{sentence} {pilot['words']}"
+        sentence = pilot["words"] if state.in_pilot else f"{sentence} {pilot['words']}"
     return {
-        "value": _finite(value),
-        "per_round": _finite(value / (rounds * state.n_units)),
+        "value": finite(value),
+        "per_round": finite(value / (rounds * state.n_units)),
         "horizon": rounds,
-        "trivial": _finite(trivial),
+        "trivial": finite(trivial),
         "informative_from": state.plan.informative_from,
         "informative": value < trivial and not void,
         "void": void,
@@ -80,13 +81,13 @@ def _pilot(state: State) -> dict[str, Any]:
         about, low, high = (amount(each, digits=3) for each in cost)
         words = f"{over} has cost about {about} compared with the best arm (95% band: {low} to {high})."
     words += " The guarantee begins after it."
-    if state.piloting:
+    if state.in_pilot:
         assumed = counted(state.settings.max_delay, "round")
         words += f" Its figures assume a carry-over (max_delay) of {assumed} until one is accepted."
-    price = 0.0 if state.piloting else learner.prior_price(state.panel)
+    price = 0.0 if state.in_pilot else learner.prior_price(state.panel)
     if price:
         words += f" Using the pilot's results as a prior adds at most {amount(price, digits=3)} to the guarantee."
-    found = {"rounds": rounds, "most": _finite(most), "mean": _finite(mean), "cost": cost, "prior": _finite(price)}
+    found = {"rounds": rounds, "most": finite(most), "mean": finite(mean), "cost": cost, "prior": finite(price)}
     return {**found, "words": words}
 
 
@@ -140,14 +141,9 @@ def _plainly(state: State, most: float, so_far: Certificate | None, void: bool, 
 def _plain(certificate: Certificate, void: bool) -> dict[str, Any]:
     """Return a certificate as JSON."""
     found = certificate._asdict()
-    found |= {name: _finite(found[name]) for name in ("value", "any_time", "worst_case", "trivial") if found[name]}
-    found["terms"] = {name: _finite(term) for name, term in certificate.terms.items()}
+    found |= {name: finite(found[name]) for name in ("value", "any_time", "worst_case", "trivial") if found[name]}
+    found["terms"] = {name: finite(term) for name, term in certificate.terms.items()}
     return {**found, "informative": certificate.informative and not void}
-
-
-def _finite(value: float) -> float | None:
-    """Return None for an infinite value, which JSON does not have."""
-    return value if math.isfinite(value) else None
 
 
 def _worst_case(state: State, value: float, trivial: float) -> str:

@@ -31,7 +31,7 @@ def plan(design: Design, panel: Panel | None = None, before: int | None = None) 
     """
     found = learner.rhythm(learner.build(design, 0) if panel is None else panel, learner.late_price(design))
     if found.informative_from is not None and design.pilot is not None:
-        first = (design.pilot.rounds or 0) if before is None else before
+        first = design.pilot.rounds if before is None else before
         found = found._replace(informative_from=found.informative_from + first)
     ahead = _pilot(design) if before is None else []
     per_quarter = QUARTER / (found.mean_block * design.round_length)
@@ -56,7 +56,7 @@ def planned(question: Mapping[str, Any] | PlanQuestion) -> dict[str, Any]:
 
 def _pilot(design: Design) -> list[str]:
     """Return sentences on the pilot, if there is one."""
-    if design.pilot is None or design.pilot.rounds is None:
+    if design.pilot is None:
         return []
     n, longest = design.pilot.rounds, design.max_delay
     return [

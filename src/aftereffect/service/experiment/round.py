@@ -17,6 +17,8 @@ from aftereffect.service import messages
 from aftereffect.service.settings import Design, ExperimentSettings
 
 OPEN, REPORTED, MISSING, VOID, CLIPPED = "open", "reported", "missing", "void", "clipped"
+COUNTED = (REPORTED, CLIPPED)
+"""The status of totals that count in the sum."""
 
 Row = dict[str, Any]
 """A row as plain data, with the fields of `messages.Row`, in their order."""

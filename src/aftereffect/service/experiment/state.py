@@ -13,7 +13,6 @@ from typing import Any
 
 import orjson
 
-from aftereffect.carryover import Pilot
 from aftereffect.core import effects, saved
 from aftereffect.core.errors import AftereffectError, InvalidArgument
 from aftereffect.players.registry import restore
@@ -46,7 +45,7 @@ PLAIN = (
 """The attributes of `State` that are plain JSON values."""
 COPIED = ("mixed_until", "away", "plays", "counts")
 """Those of them that are lists or dicts."""
-LATER = ("inherited", "offset", "accepted")
+OPTIONAL_SAVED = ("inherited", "offset", "accepted")
 """Those that a state written by an earlier version may lack."""
 
 
@@ -120,7 +119,7 @@ class State:
         self.started_at: str | None = None
         self.finished_at: str | None = None
         self.inherited: dict[str, Any] | None = None
-        self.phase = "draft" if settings.draft else self.playing
+        self.phase = "draft" if settings.draft else self.active_phase
 
     def _learn_with(self, settings: ExperimentSettings, panel: Panel) -> None:
         """Set the learner, and all that depends on max_delay."""
@@ -131,14 +130,14 @@ class State:
             self.__dict__.pop(name, None)
 
     @property
-    def piloting(self) -> bool:
+    def in_pilot(self) -> bool:
         """Whether there is a pilot, and no max_delay has been accepted yet."""
         return self.settings.pilot is not None and self.accepted is None
 
     @property
-    def playing(self) -> str:
+    def active_phase(self) -> str:
         """The phase of an experiment that is neither a draft nor paused or finished."""
-        if not self.piloting:
+        if not self.in_pilot:
             return "running"
         return "piloted" if self.last >= self.pilot_rounds and self.open is None else "pilot"
 
@@ -146,7 +145,7 @@ class State:
     def pilot_rounds(self) -> int:
         """The rounds of the pilot: those that were played, or will be if it goes on; 0 without one."""
         pilot = self.settings.pilot
-        return 0 if pilot is None else self.offset if self.accepted is not None else pilot.rounds or 0
+        return 0 if pilot is None else self.offset if self.accepted is not None else pilot.rounds
 
     @property
     def gaps(self) -> int:
@@ -160,11 +159,7 @@ class State:
     def schedule(self) -> list[list[int]]:
         """The arms of all rounds of the pilot, one per unit."""
         pilot = self.settings.pilot
-        if pilot is None or pilot.rounds is None or not isinstance(pilot.max_lag, int):
-            return []
-        sizes = {"n_arms": len(self.settings.arms), "rounds": pilot.rounds, "max_lag": pilot.max_lag}
-        arms: list[list[int]] = Pilot(**sizes, units=self.n_units, seed=self.seed).arms.tolist()
-        return arms
+        return [] if pilot is None else pilot.schedule(len(self.settings.arms), self.n_units, self.seed).arms.tolist()
 
     @cached_property
     def probabilities(self) -> list[float]:
@@ -175,7 +170,7 @@ class State:
     @cached_property
     def plan(self) -> Plan:
         """The plan of the settings, as shown before the start."""
-        return plan(self.settings, self.panel, None if self.piloting else self.offset)
+        return plan(self.settings, self.panel, None if self.in_pilot else self.offset)
 
     def date_ahead(self, number: int) -> str | None:
         """Return the date of a round that is still to come, None if nothing is known about dates."""
@@ -190,7 +185,7 @@ class State:
 
         In a pilot, arms come from its schedule. past: the date, arms and probabilities of a round that is inherited.
         """
-        t, M, pilot = self.last + 1, self.n_units, self.piloting
+        t, M, pilot = self.last + 1, self.n_units, self.in_pilot
         if pilot:
             drawn, start = self.schedule[t - 1] if past is None else past[1], t
         else:
@@ -360,7 +355,7 @@ class State:
             raise RuntimeError("no round is open")
         self.open = None
         if not played.block:
-            self.phase = self.playing if self.phase == "pilot" else self.phase
+            self.phase = self.active_phase if self.phase == "pilot" else self.phase
             return {"state": self.phase} if self.phase == "piloted" else {}, [played.row(self.settings, u)]
         heard = [report.total for report in played.reports]
         if True in played.withheld:
@@ -420,7 +415,7 @@ class State:
             if fields.pop("digest") != digest(fields):
                 # It must then have the digest of a player's state, as written by earlier versions.
                 fields = {**state}
-            plain = [name for name in PLAIN if name in fields or name not in LATER]
+            plain = [name for name in PLAIN if name in fields or name not in OPTIONAL_SAVED]
             fields = saved.unseal(fields, "Experiment", ("settings", "panel", "rounds", "tallies", *plain))
             settings = ExperimentSettings.from_json(fields["settings"])
             found = cls(settings, restore(fields["panel"], sealed=False))

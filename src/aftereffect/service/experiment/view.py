@@ -10,6 +10,7 @@ from aftereffect.service.experiment import outcome
 from aftereffect.service.experiment.guarantee import guarantee
 from aftereffect.service.experiment.round import possible
 from aftereffect.service.experiment.state import State
+from aftereffect.service.messages import ACTIVE
 
 
 def view(state: State) -> dict[str, Any]:
@@ -50,7 +51,7 @@ def view(state: State) -> dict[str, Any]:
 
 def due(state: State) -> dict[str, Any] | None:
     """Return the round to be reported next, its date, and the time when it is over; None unless rounds are played."""
-    if state.phase not in ("pilot", "running"):
+    if state.phase not in ACTIVE:
         return None
     number = state.last + (state.open is None)
     date = state.date_ahead(number) if state.open is None else state.open.date
@@ -106,7 +107,7 @@ def standing(state: State) -> dict[str, Any]:
         "known_by": None,
     }
     words = [found["gain"]["words"], found["leader"]["words"]]
-    if state.piloting:
+    if state.in_pilot:
         told = state.last - (state.open is not None)
         left = "Accept a carry-over (max_delay) to go on." if state.phase == "piloted" else "The arms are random."
         return {**found, "sentences": [f"{told:,} of the {state.pilot_rounds:,} rounds of the pilot are over. {left}"]}
@@ -174,7 +175,7 @@ def alarms(state: State) -> list[str]:
     # With one report in ten missing, few windows are complete. Fewer than ten reports are too few to judge.
     if told >= 10 and counts["missing"] > 0.1 * told:
         then = "a window with a missing report is void, so learning is slow"
-        then = "the bands of the pilot will be wider" if state.piloting else then
+        then = "the bands of the pilot will be wider" if state.in_pilot else then
         share = f"{counts['missing'] / told:.1%}"
         found.append(f"{counts['missing']:,} of {told:,} reports ({share}) are missing; {then}.")
     if state.away:
@@ -187,7 +188,7 @@ def alarms(state: State) -> list[str]:
         found.append(
             f"This block has lasted {length:,} rounds (mean {mean:.0f}): {gaps} a missing report kept it from ending."
         )
-    if state.phase in ("pilot", "running") and state.last < state.warm_until:
+    if state.phase in ACTIVE and state.last < state.warm_until:
         left = state.warm_until - state.last
         rounds = "round is" if left == 1 else f"{left:,} rounds are"
         found.append(f"Warm-up after a pause: the next {rounds} recorded but not learned from.")
