@@ -214,7 +214,7 @@ def test_the_test_of_later_effects_is_that_of_a_restricted_regression():
 
 def test_the_test_of_later_effects_keeps_its_level_with_few_rounds():
     # A covariance from 7 rounds, as with units; four sums are tested. By F(4, 6) a quarter would be alarms.
-    plan, rng, runs, dof = pilot(80), np.random.default_rng(6), 400, 6
+    plan, rng, runs, dof = pilot(80, units=2), np.random.default_rng(6), 400, 6
     found = plan.estimate(totals(plan.arms, ALIKE, 1.0))
     size, alarms = len(found.differences), 0
     for _ in range(runs):
@@ -222,9 +222,6 @@ def test_the_test_of_later_effects_keeps_its_level_with_few_rounds():
         estimated = {"differences": rng.normal(size=size), "covariance": scores.T @ scores / dof, "dof": float(dof)}
         alarms += dataclasses.replace(found, **estimated).longer_than(0).verdict == "longer"
     assert abs(alarms / runs - 0.05) < 3.0 * np.sqrt(0.05 * 0.95 / runs)
-    short = dataclasses.replace(found, dof=3.0)
-    with pytest.raises(ae.InvalidArgument, match=r"rounds must be more, for at least 4 degrees of .* but got 3"):
-        short.longer_than(0)
 
 
 def test_a_panel_of_too_few_rounds_is_refused():

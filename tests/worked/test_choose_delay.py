@@ -159,6 +159,8 @@ def test_measured_curves_that_do_not_fit_are_refused() -> None:
     apart = measured(LATE, 0.001, "apart")
     with pytest.raises(InvalidArgument, match=r"curves must fade alike if assume is 'alike', .* \(p = 0.01\)"):
         ae.choose_delay(curves=apart, n_arms=2, assume="alike")
+    with pytest.raises(InvalidArgument, match=r"means must not be given with measured curves, but got \[0.2, 0.4\]"):
+        ae.choose_delay(curves=apart, n_arms=2, horizon=100, means=[0.2, 0.4], runs=1)
     with pytest.raises(InvalidArgument, match="curves must be of n_arms = 3 arms, but got curves of 2"):
         ae.choose_delay(curves=apart, n_arms=3)
     with pytest.raises(InvalidArgument, match=r"high - low must be at least 0.294, by which arms differ, but got 0.2"):

@@ -1,5 +1,6 @@
 """Rewards of a linear system against its recursion, and DynLin-UCB against a slow implementation with matrices."""
 
+import dataclasses
 import itertools
 import math
 from typing import Any
@@ -12,7 +13,7 @@ from aftereffect.losses.linear_system import ADVERTISING, WIDEST, system_rewards
 from aftereffect.players.registry import Problem, find
 from aftereffect.players.rivals.dyn_lin_ucb import DynLinUCB
 
-A, B, C, D = ADVERTISING[:4]
+A, B, C, D = ADVERTISING.A, ADVERTISING.B, ADVERTISING.C, ADVERTISING.D
 
 
 def test_totals_are_those_of_the_recursion() -> None:
@@ -57,6 +58,24 @@ def test_the_channel_of_largest_immediate_effect_has_a_negative_total() -> None:
     np.testing.assert_allclose(ADVERTISING.responses(60).sum(axis=0), ADVERTISING.arms @ totals, atol=1e-9)
     budgets = sorted(set(itertools.permutations((1.0, 0.5, 0.0))))
     assert ADVERTISING.arms.tolist() == [list(each) for each in budgets]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"noise": -1.0}, "noise must be at least 0, but got -1.0"),
+        ({"A": np.diag([0.5, -1.0, 0.0])}, "A must have a spectral radius below 1, but got 1"),
+        ({"A": A[:2]}, r"A must have shape \(2, 2\), but got shape \(2, 3\)"),
+        ({"B": B[:, :2]}, r"B must have shape \(3, 3\), but got shape \(3, 2\)"),
+        ({"C": C[:, :2]}, r"C must have shape \(3, 3\), but got shape \(3, 2\)"),
+        ({"D": D[:2]}, r"D must have shape \(3, 3\)"),
+        ({"arms": np.zeros(6)}, r"arms must have shape \(K, p\)"),
+        ({"B": B * np.nan}, "B must be finite"),
+    ],
+)
+def test_a_system_that_is_none_is_refused(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(ae.InvalidArgument, match=message):
+        dataclasses.replace(ADVERTISING, **change)
 
 
 def slow_dyn_lin_ucb(
@@ -114,6 +133,32 @@ def test_dyn_lin_ucb_with_its_defaults() -> None:
     expected = slow_dyn_lin_ucb(losses, np.eye(2), 0.5, 2000, (1.0, root, root, 7 / 24), -1.0)
     assert played(player, losses) == expected
     assert expected.count(0) > expected.count(1) > 0
+
+
+@pytest.mark.parametrize("unit", [2.0**-20, 2.0**20])
+def test_dyn_lin_ucb_with_its_defaults_does_not_depend_on_the_unit(unit: float) -> None:
+    losses = ae.spreads.delayed(ae.tables.iid(500, means=[0.3, 0.6], seed=4), delays=1)
+    arms = []
+    for scale in (1.0, unit):
+        stream, player = losses.stream(), DynLinUCB(2, horizon=500, spectral_radius=0.5, high=scale)
+        arms.append([])
+        for t in range(500):
+            if t == 250:
+                player = ae.restore(player.state())
+            arms[-1].append(player.ask())
+            player.tell(scale * stream.play(arms[-1][-1]))
+    assert arms[0] == arms[1]
+    assert 0 < arms[0].count(1) < 250
+
+
+def test_dyn_lin_ucb_of_a_system_without_memory() -> None:
+    still = dataclasses.replace(ADVERTISING, A=np.zeros((3, 3)))
+    player = DynLinUCB.for_system(still, horizon=9, direction="maximize")
+    assert (player.spectral_radius, player.c1) == (0.0, pytest.approx(np.linalg.norm(D.sum(axis=0))))
+    with pytest.raises(ae.InvalidArgument, match="A must be 0 if its spectral radius is"):
+        DynLinUCB.for_system(dataclasses.replace(ADVERTISING, A=np.eye(3, k=1)), horizon=9)
+    with pytest.raises(ae.InvalidArgument, match=r"features must have at least one column, but got shape \(3, 0\)"):
+        DynLinUCB(3, horizon=9, spectral_radius=0.5, features=np.zeros((3, 0)))
 
 
 def test_dyn_lin_ucb_from_a_delay() -> None:

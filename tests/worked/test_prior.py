@@ -108,6 +108,44 @@ def test_saved_and_restored(pending: bool) -> None:
     assert "prior" not in plain["inside"]["settings"]
 
 
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"probability": 5e-324}, "probability must be at least 1e-100, but got 5e-324"),
+        ({"was": 1e9}, r"was must lie in \[0, 1\], the range of a sum of 1 totals, but got 1000000000.0"),
+        ({"measured": 10**400}, "measured must be at most 1, but got 1000"),
+    ],
+)
+@pytest.mark.parametrize("pending", [False, True])
+def test_a_correction_that_cannot_be_changes_nothing(change: dict[str, Any], message: str, pending: bool) -> None:
+    player = corrected_player()
+    if pending:
+        player.ask()
+    before = player.state()
+    given = {"arm": 0, "probability": 0.5, "measured": 1, "was": 0.25, "now": 1.0}
+    with pytest.raises(ae.InvalidArgument, match=message):
+        player.correct(**given | change)
+    assert player.state() == before
+    player.correct(**given | {"probability": 1e-100})
+    for _ in range(3):
+        player.ask()
+        player.tell(0.5)
+    assert np.isfinite(player.probabilities).all()
+    json.dumps(player.state(), allow_nan=False)
+
+
+def test_a_window_has_d_plus_one_totals() -> None:
+    player = ae.CompositeLossWrapper(ae.AdaptiveTsallis(2), max_delay=1, coins=[0, 0, 1, 0, 1], seed=1)
+    while player.bandit.updates == 0:
+        arm = player.ask()
+        player.tell(0.5)
+    given = {"arm": arm, "probability": 0.5, "was": 0.5, "now": 1.0}
+    with pytest.raises(ae.InvalidArgument, match="measured must be max_delay \\+ 1 = 2, but got 1"):
+        player.correct(**given, measured=1)
+    player.correct(**given, measured=2)
+    assert player.corrections is not None
+
+
 def test_corrections_are_clipped_or_refused_out_of_range() -> None:
     for policy in ("raise", "void", "clip"):
         player = ae.default_player(2, max_delay=0, out_of_range=policy, seed=2)

@@ -114,7 +114,7 @@ def estimate(
     if used.sum() < needed:
         raise InvalidArgument(f"totals must be at least {needed} after the first {D} rounds, but got {int(used.sum())}")
     dof = degrees(used, x.shape[2])
-    # A covariance that is clustered by rounds has no higher rank than this; `_alike` inverts one of that many sums.
+    # A covariance that is clustered by rounds has no higher rank than this; the tests invert that of so many sums.
     if used.shape[1] > 1 and dof < (sums := (M - 1) * len(doubled_bins(D + 1))):
         raise InvalidArgument(
             f"rounds with totals must be more than {sums} after the first {D}, to measure {M} arms with units, "
@@ -159,6 +159,7 @@ def estimate(
         differences=params,
         covariance=covariance,
         dof=dof,
+        clustered=used.shape[1] > 1,
         unmeasured=tuple(np.setdiff1d(np.arange(K), measured).tolist()),
     )
 

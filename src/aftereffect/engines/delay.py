@@ -169,8 +169,8 @@ def choose_delay(
         curves refute it.
     direction, low, high: as for the player, which needs out_of_range="clip".
     runs: also simulate so many runs for each d, on Bernoulli effects that arrive by these weights, or with measured
-        curves, on the estimated effects with white noise. means: the means of the arms; by default the first arm is
-        better by 0.2. seed: of the simulation.
+        curves, on the estimated effects with white noise. means: the means of the arms, not with measured curves; by
+        default the first arm is better by 0.2. seed: of the simulation.
 
     >>> choose_delay(half_life=3, n_arms=5, horizon=50_000).max_delay > 10
     True
@@ -183,6 +183,8 @@ def choose_delay(
     checks.choice("assume", assume, ASSUMPTIONS)
     measured = curves if isinstance(curves, Curves) else None
     rows = _rows(K, half_life, weights, curves)
+    if measured is not None and means is not None:
+        raise InvalidArgument(f"means must not be given with measured curves, but got {checks.shown(means)}")
     if assume == "alike" and measured is None and not np.allclose(rows, rows[0]):
         got = checks.shown(curves)
         raise InvalidArgument(f"curves must be the same for all arms if assume is 'alike', but got {got}")

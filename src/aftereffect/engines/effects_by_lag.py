@@ -73,8 +73,8 @@ class Curves:
     simultaneously at the given level. base: the mean total of a unit if the arms that effects are relative to are
     played equally often. rounds: the totals used. order: of the autoregression of the noise. noise: its standard
     deviation. differences, covariance, dof: the effects relative to the first measured arm, arm by arm, their
-    covariance and its degrees of freedom. unmeasured: arms that were drawn too seldom; their effects are NaN and their
-    bands infinite.
+    covariance and its degrees of freedom. clustered: whether this covariance is clustered by rounds. unmeasured: arms
+    that were drawn too seldom; their effects are NaN and their bands infinite.
     """
 
     relative_to: str
@@ -92,6 +92,7 @@ class Curves:
     differences: FloatArray = field(repr=False)
     covariance: FloatArray = field(repr=False)
     dof: float = field(repr=False)
+    clustered: bool = False
     unmeasured: tuple[int, ...] = ()
 
     @property
@@ -115,11 +116,9 @@ class Curves:
         found = collect @ self.differences
         distance = float(found @ np.linalg.solve(collect @ self.covariance @ collect.T, found))
         stats = checks.optional("scipy.stats", "longer_than", "carryover")
-        # Hotelling's T²: the covariance is estimated, with so many degrees of freedom.
-        m, rest = len(found), self.dof - len(found) + 1.0
-        if rest < 1.0:
-            rule = f"rounds must be more, for at least {m} degrees of freedom of the covariance of {m} sums"
-            raise InvalidArgument(f"{rule}, but got {self.dof:g}")
+        m = len(found)
+        # Hotelling's T² for a covariance from few rounds. `estimate` refuses fewer than m degrees of freedom.
+        rest = self.dof - m + 1.0 if self.clustered else self.dof
         p_value = float(stats.f.sf(distance * rest / (self.dof * m), m, rest))
         verdict = "longer" if p_value < 1.0 - self.level else "not refuted"
         return Longer(d, self.max_lag, self.level, p_value, verdict)

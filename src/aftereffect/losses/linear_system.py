@@ -12,6 +12,7 @@ Responses shrink by the spectral radius of A per round but never end; those afte
 normal and limited to five standard deviations, so that effects have a range.
 """
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +20,7 @@ import numpy as np
 from aftereffect.core import checks, kernel
 from aftereffect.core.checks import FloatArray, by_keyword
 from aftereffect.core.effects import extreme_parts
+from aftereffect.core.errors import InvalidArgument
 from aftereffect.core.random import TABLE, recipe, sequence
 from aftereffect.losses.protocol import Losses
 
@@ -47,8 +49,11 @@ def spread(params: Any, t: int, arm: int, pending: FloatArray, at: int) -> None:
 kernel.register(Responses, kernel.LossKernel(spread))
 
 
-class LinearSystem(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class LinearSystem:
     """The matrices A, B, C and D; the vector u of each arm, (K, p); σ, the standard deviation of each noise.
+
+    A must have a spectral radius below 1, so that responses fade.
 
     >>> ADVERTISING.responses(40).sum(axis=0).round(3).tolist()      # the total effect of each arm
     [0.088, 0.017, 0.232, 0.089, 0.305, 0.233]
@@ -64,6 +69,17 @@ class LinearSystem(NamedTuple):
     D: FloatArray
     arms: FloatArray
     noise: float
+
+    def __post_init__(self) -> None:
+        n = len(checks.array("A", self.A, shape=("n", "n")))
+        p = checks.array("arms", self.arms, shape=("K", "p")).shape[1]
+        outputs = len(checks.array("C", self.C, shape=("outputs", "n")))
+        shapes: dict[str, tuple[int | str, ...]] = {"A": (n, n), "B": (n, p), "C": (outputs, n), "D": (outputs, p)}
+        for name, shape in (shapes | {"arms": ("K", p)}).items():
+            object.__setattr__(self, name, checks.array(name, getattr(self, name), shape=shape))
+        checks.real("noise", self.noise, low=0.0)
+        if not self.spectral_radius < 1.0:
+            raise InvalidArgument(f"A must have a spectral radius below 1, but got {self.spectral_radius:g}")
 
     @property
     def spectral_radius(self) -> float:

@@ -123,10 +123,7 @@ def found(view: View, record: Record) -> dict[str, Any]:
     told |= described(curves, view["arms"], left, *span, len(view["units"]))
     # A max_delay in force is tested; in a pilot there is none yet.
     if view["max_delay"] < curves.max_lag:
-        try:
-            told["sentences"].append(curves.longer_than(view["max_delay"]).sentence)
-        except InvalidArgument as error:
-            told["sentences"].append(f"Whether effects last longer than max_delay cannot be tested yet: {error}.")
+        told["sentences"].append(curves.longer_than(view["max_delay"]).sentence)
     if record.pilot:
         told["cost"] = cost(curves, record, view["direction"])
         parts = told["proposed"]["max_delay"] + 1

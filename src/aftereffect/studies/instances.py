@@ -20,7 +20,7 @@ import inspect
 import math
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
@@ -212,7 +212,7 @@ def _advertising(cell: Cell, seed: int) -> Losses:
     """Return rewards of the advertising system; `noise`: the standard deviation of each noise, by default its own."""
     if cell["n_arms"] != len(ADVERTISING.arms):
         raise InvalidArgument(f"n_arms must be {len(ADVERTISING.arms)} for 'advertising', but got {cell['n_arms']}")
-    system = ADVERTISING._replace(noise=cell["instance"].get("noise", ADVERTISING.noise))
+    system = replace(ADVERTISING, noise=cell["instance"].get("noise", ADVERTISING.noise))
     return system_rewards(system, max_delay=cell["max_delay"], horizon=cell["horizon"], seed=seed)
 
 

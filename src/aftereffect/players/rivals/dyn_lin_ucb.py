@@ -28,6 +28,7 @@ from numpy.typing import ArrayLike
 
 from aftereffect.core import checks, effects, kernel
 from aftereffect.core.checks import FloatArray
+from aftereffect.core.errors import InvalidArgument
 from aftereffect.core.kernel import DREW, FED, OWN, FloatState, WordState, helper
 from aftereffect.losses.linear_system import LinearSystem
 from aftereffect.players import base as shared
@@ -157,7 +158,8 @@ class DynLinUCB(KernelPlayer):
     direct_norm, output_norm, input_norm, transient, noise: Θ, Ω, B, Φ and σ of `players/rivals/dyn_lin_ucb.py`. Their
         defaults are chosen here, the published ones being those of a known system (`for_system`): B = Φ = 1 and, with
         H = max(|lo|, |hi|), Θ = (1−ρ̄)√p H and Ω = ρ̄Θ, which hold if every effect of a unit vector is a multiple of
-        1, ρ̄, ρ̄², ...; σ = (hi − lo)/2, which holds for noise in a range of that width.
+        1, ρ̄, ρ̄², ...; σ = (hi − lo)/2, which holds for noise in a range of that width. Without an output_norm, Ω/H
+        takes the place of Ω in σ̄²: a state in units of effects has noise σ/H, and the arms do not depend on the units.
     direction, low, high, out_of_range: as for the wrapper; totals may be as large as t·[lo, hi]. seed: not used; the
         algorithm is deterministic, and ties go to the arm of the lowest number.
 
@@ -197,8 +199,11 @@ class DynLinUCB(KernelPlayer):
         lam = checks.real("ridge", ridge, above=0.0)
         limits = self.limits(None, **common)
         lo, hi, _ = limits.span
+        if not vectors.size:
+            raise InvalidArgument(f"features must have at least one column, but got shape {vectors.shape}")
         p, U = vectors.shape[1], float(np.sqrt((vectors**2).sum(axis=1)).max())
-        usual = (1.0 - rho) * math.sqrt(p) * max(-lo, hi)
+        largest = max(-lo, hi)
+        usual = (1.0 - rho) * math.sqrt(p) * largest
         theta = checks.real("direct_norm", usual if direct_norm is None else direct_norm, low=0.0)
         omega = checks.real("output_norm", rho * usual if output_norm is None else output_norm, low=0.0)
         b_norm, phi = checks.real("input_norm", input_norm, low=0.0), checks.real("transient", transient, low=0.0)
@@ -206,20 +211,22 @@ class DynLinUCB(KernelPlayer):
         self.spectral_radius, self.features, self.ridge = rho, checks.frozen(vectors), lam
         self.c1 = theta + omega * b_norm * phi / (1.0 - rho)
         self.c2 = U * omega * phi * (U * b_norm + U) / (1.0 - rho)
+        in_state = omega / largest if output_norm is None else omega
         params = DynLinUCBParams(
             features=checks.owned(vectors),
             rate=-math.log(rho) if rho > 0.0 else math.inf,
             first=self.c1 * math.sqrt(lam),
             second=self.c2 / math.sqrt(lam),
-            variance=2.0 * sigma**2 * (1.0 + (omega * phi) ** 2 / (1.0 - rho**2)),
+            variance=2.0 * sigma**2 * (1.0 + (in_state * phi) ** 2 / (1.0 - rho**2)),
             log_horizon=math.log(T),
             growth=U**2 / (p * lam),
             ridge=lam,
             limits=limits,
         )
-        norms = {"direct_norm": theta, "output_norm": omega, "input_norm": b_norm, "transient": phi, "noise": sigma}
+        norms = {"direct_norm": theta, "input_norm": b_norm, "transient": phi, "noise": sigma}
         settings: dict[str, Any] = {"horizon": T, "spectral_radius": rho, "features": vectors.tolist(), "ridge": lam}
-        super().__init__(K, params, **settings, **norms)
+        # An output_norm that is not given is saved as such.
+        super().__init__(K, params, **settings, **norms, output_norm=None if output_norm is None else omega)
 
     @classmethod
     def for_system(cls, system: LinearSystem, *, horizon: int, ridge: float = 1.0, **common: Unpack[Common]) -> Self:
@@ -231,7 +238,9 @@ class DynLinUCB(KernelPlayer):
         (2.443, 9.038)
         """
         rho, norm = system.spectral_radius, np.linalg.norm
-        powers = [np.linalg.matrix_power(system.A / rho, s) for s in range(1, 1000)]
+        if rho == 0.0 and system.A.any():
+            raise InvalidArgument("A must be 0 if its spectral radius is, for a bound on its powers, but is not")
+        powers = [np.linalg.matrix_power(system.A / rho, s) for s in range(1, 1000)] if rho else [system.A]
         return cls(
             len(system.arms),
             horizon=horizon,

@@ -104,12 +104,12 @@ class CleanWindow:
         was, now = checked_total(was), checked_total(now)
         least, most = effects.stretch_bounds(self._span, self._max_delay, measured)
         counts = self.counts
-        if not least <= now <= most:
-            if self.out_of_range != "clip":
+        for name, whole in (("was", was), ("now", now)):
+            if self.out_of_range != "clip" and not least <= whole <= most:
                 low, high = ((measured + self._max_delay) * end for end in (self._span.lo, self._span.hi))
-                raise InvalidTotal(
-                    f"now must lie in [{low:g}, {high:g}], the range of a sum of {measured} totals, but got {now!r}"
-                )
+                rule = f"{name} must lie in [{low:g}, {high:g}], the range of a sum of {measured} totals"
+                raise InvalidTotal(f"{rule}, but got {whole!r}")
+        if not least <= now <= most:
             counts = counts._replace(out_of_range=counts.out_of_range + 1)
         return self.loss(measured, now) - self.loss(measured, was), counts
 

@@ -270,8 +270,8 @@ class BlockWrapper(BanditPlayer):
         """Correct the sum of the totals that were learned from at the end of a closed block.
 
         arm, probability: the arm of the block, and the probability with which it was drawn. measured: how many totals
-        the sum has. was, now: the sum, as known before and after the correction. unit: whose block. units: the number
-        of units whose losses were fed at the end of the block.
+        the sum has; d+1 for the paper's windows. was, now: the sum, as known before and after the correction. unit:
+        whose block. units: the number of units whose losses were fed at the end of the block.
 
         The estimated loss of the arm changes by the change of the loss divided by the probability, at once if no block
         is open, else at the end of the open block. So the estimates are unbiased again. What the late correction has
@@ -284,11 +284,15 @@ class BlockWrapper(BanditPlayer):
             )
         window = self._windows[checks.integer("unit", unit, low=0, high=len(self._windows) - 1)]
         arm = checks.integer("arm", arm, low=0, high=self.n_arms - 1)
-        probability = checks.real("probability", probability, above=0.0, high=1.0)
+        # A smaller probability than any draw has; the change of the estimate must be finite.
+        probability = checks.real("probability", probability, low=1e-100, high=1.0)
         units = checks.integer("units", units, low=1, high=len(self._windows))
         if not bandit.updates:
             raise OutOfTurn("a block must have been closed to be corrected, but none has been")
-        change, counts = window.change(checks.integer("measured", measured, low=1), was, now)
+        measured = checks.integer("measured", measured, low=1, high=self.rounds_played)
+        if window.rounds(measured + self.max_delay) != measured:
+            raise InvalidArgument(f"measured must be max_delay + 1 = {self.max_delay + 1}, but got {measured}")
+        change, counts = window.change(measured, was, now)
         if self._corrections is None:
             self._corrections = np.zeros(2 + self.n_arms)
         self._corrections[1] += change / units
