@@ -13,7 +13,7 @@ from tests.service.pages import FORM, Page, get, identity, made, played, post
 from aftereffect.service.dashboard import charts, views
 from aftereffect.service.dashboard.views import rounded
 from aftereffect.service.errors import Corrupt
-from aftereffect.service.experiment.commands import Ask, Pause
+from aftereffect.service.experiment.commands import Amend, Ask, Pause
 
 
 @pytest.fixture
@@ -276,6 +276,15 @@ def test_the_charts_data_agrees_with_the_rounds(call):
     assert {arm["name"]: arm["values"][-1] for arm in data["probabilities"]["arms"]} == view["probabilities"]
     assert {len(arm["values"]) for arm in data["probabilities"]["arms"]} == {len(data["probabilities"]["rounds"])}
     assert call("GET", f"{path}/charts.json?unit=nowhere").status_code == 404
+
+
+def test_a_clipped_total_counts_in_the_chart_as_in_the_sum(call):
+    path = played(call, 12, out_of_range="clip")
+    before = call("GET", f"{path}/charts.json").json()["outcome"]["own"]
+    call.store.perform(identity(path), Amend(6, 1e90))
+    after = call("GET", f"{path}/charts.json").json()["outcome"]["own"]
+    assert after[:5] == pytest.approx(before[:5])
+    assert after[-1] == pytest.approx(call.store.experiment(identity(path))["sum_of_totals"])
 
 
 def test_the_table_of_rounds_has_pages_that_meet(call):

@@ -194,6 +194,48 @@ def test_clipped_totals_are_corrected_as_the_learner_heard_them(store: Store) ->
     assert list(store.experiment(identity)["probabilities"].values()) == pytest.approx(twin.probabilities.tolist())
 
 
+def test_an_enormous_total_put_right_again_leaves_the_means_as_they_were(store: Store) -> None:
+    """Clipped, or impossible in a round of the experiment before: sums must neither overflow nor lose digits."""
+    clips = store.create({**SETTINGS, "max_delay": 0, "out_of_range": "clip"})["id"]
+    played(store, clips, 20, ["1"])
+    source = store.create(SETTINGS)["id"]
+    played(store, source, 40, ["1"])
+    inherits = store.correct(source, {"high": 12.0})["id"]
+    for identity in (clips, inherits):
+        row, before = closed(rows_of(store, identity))[0], store.experiment(identity)
+        store.perform(identity, Amend(row["round"], 1.7e308))
+        most = (store.experiment(identity)["max_delay"] + 1) * store.experiment(identity)["high"]
+        found = store.experiment(identity)["measured"][row["arm"]]
+        assert before["measured"][row["arm"]]["mean"] < found["mean"] <= most
+        store.perform(identity, Amend(row["round"], row["total"]))
+        after = store.experiment(identity)
+        assert after["sum_of_totals"] == pytest.approx(before["sum_of_totals"], rel=1e-12)
+        for arm, found in after["measured"].items():
+            known = {name: number for name, number in before["measured"][arm].items() if number is not None}
+            assert {name: found[name] for name in known} == pytest.approx(known, rel=1e-12)
+        played(store, identity, 8, ["1"])
+        assert store.verify(identity)[0]["ok"]
+    played(store, clips, 1, ["1"], {20 + 8: 1.7e308})
+    assert store.experiment(clips)["sum_of_totals"] < 300.0
+    with pytest.raises(Refused, match=r"total must be at most 1e\+100, but got 1e\+160"):
+        Local(store).tell(clips, 30, 1e160)
+
+
+def test_a_total_learned_from_cannot_be_withdrawn_in_an_inherited_or_substituted_round(store: Store) -> None:
+    source = store.create(SETTINGS)["id"]
+    played(store, source, 40, ["1"])
+    inherits = store.correct(source, {"high": 12.0})["id"]
+    away = store.create({**SETTINGS, "max_delay": 0})["id"]
+    for arm in ("a", "b"):
+        store.perform(away, Away(arm))
+    played(store, away, 12, ["1"])
+    for identity in (inherits, away):
+        row = next(row for row in closed(rows_of(store, identity)) if identity == inherits or row["substituted"])
+        with pytest.raises(Refused, match="what was learned can be corrected, but not withdrawn"):
+            store.perform(identity, Amend(row["round"], None))
+        assert store.perform(identity, Amend(row["round"], 5.0))["learned"] is False
+
+
 def restated(rows: list[dict[str, Any]], change: float, **more: Any) -> Reports:
     items = [Reported(round(row["total"] + change, 3), row["round"], None, row["unit"]) for row in rows]
     return Reports(items, restate=True, **more)

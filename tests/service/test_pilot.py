@@ -11,6 +11,7 @@ from tests.service.server import command
 
 import aftereffect as ae
 from aftereffect.carryover import Pilot
+from aftereffect.service import proposal
 from aftereffect.service.errors import Refused
 from aftereffect.service.experiment.commands import Accept, Amend, Ask, Away, Finish, Note, Pause, Resume, Start, Tell
 from aftereffect.service.experiment.experiment import Experiment
@@ -245,6 +246,29 @@ def test_from_a_pilot_to_a_running_experiment(store: Store) -> None:
     assert store.carryover(id)["effects"] == found["effects"]
 
 
+def test_a_pilot_that_shows_nothing_comes_to_an_end(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Totals that are all 0; then an estimate that fails in whatever way, whose failure is cached too."""
+    def broken(*_: Any, **__: Any) -> None:
+        tried.append(1)
+        raise np.linalg.LinAlgError("SVD did not converge")
+
+    tried: list[int] = []
+    for reason in ("totals must vary by more than what arms", "failed with these totals (SVD did not converge)"):
+        id = store.create({**GIVEN, "name": reason})["id"]
+        rounds = range(1, 41)
+        store.perform_many([each for t in rounds for each in ((id, Ask()), (id, Tell(t, 0.01 * len(tried))))])
+        found = store.carryover(id)
+        assert (reason in found["reason"], found["proposed"]) == (True, None)
+        with pytest.raises(Refused, match="max_delay must be given, because none can be proposed"):
+            store.accept(id)
+        with pytest.raises(Refused, match="max_delay must be 0 to 2"):
+            store.accept(id, -1)
+        assert store.accept(id, 1)["accepted"] == {"max_delay": 1, "prior": None, "cost": None, "gaps": 0}
+        monkeypatch.setattr(proposal, "estimate", broken)
+        tried.append(0)
+    assert tried == [0, 1, 0]
+
+
 def test_settings_of_a_pilot_are_corrected_in_one_that_inherits_its_rounds(store: Store) -> None:
     id = store.create(GIVEN)["id"]
     for _ in range(6):
@@ -299,6 +323,8 @@ def test_a_pilot_is_planned_on_the_command_line(tmp_path) -> None:
     lines = file.read_text().splitlines()
     arms = Pilot(n_arms=3, rounds=110, max_lag=2, seed=7).arms
     assert lines == ["round,unit,arm", *(f"{t},1,{arm + 1}" for t, arm in enumerate(arms, 1))]
+    refusal = command("pilot", "--arms", "3", "--max-lag", "2", "--noise", "1e160")
+    assert (refusal.code, "noise must be at most 1e+70, but got 1e+160" in refusal.err) == (2, True)
     refusal = command("pilot", "--arms", "3", "--max-lag", "2", "--rounds", "10")
     assert (refusal.code, "pilot must have at least 34 rounds" in refusal.err) == (2, True)
 

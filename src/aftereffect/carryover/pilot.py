@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from aftereffect.carryover.regression import combinations, critical, degrees, design, estimate, whitened
+from aftereffect.carryover.regression import LARGEST, combinations, critical, degrees, design, estimate, whitened
 from aftereffect.core import checks
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.core.random import PILOT, sequence
@@ -67,7 +67,7 @@ class Pilot:
         noise: a guess of the standard deviation of a unit's total if the arms never change. autocorrelation: of this
         noise from one round to the next. The others: as for `estimate`.
         """
-        noise = checks.real("noise", noise, low=0.0)
+        noise = checks.real("noise", noise, low=0.0, high=LARGEST)
         rho = checks.real("autocorrelation", autocorrelation, low=-0.99, high=0.99)
         alpha = 1.0 - checks.real("level", level, low=0.5, high=0.9999)
         K, lags = self.n_arms, self.max_lag + 1

@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from aftereffect.core.checks import shown
 from aftereffect.core.errors import AftereffectError
 from aftereffect.service.errors import sentence
-from aftereffect.service.settings import LARGEST, MOST_DELAY, Date, Duration, Name, Number, Text, unit_name
+from aftereffect.service.settings import LARGEST, MOST_DELAY, WIDEST, Date, Duration, Name, Number, Text, unit_name
 
 MOST_ITEMS = 1_000
 """The maximum number of items on a page of a list."""
@@ -49,7 +49,10 @@ Unit = Annotated[
     BeforeValidator(unit_name, json_schema_input_type=UnitName | int | None),
     Field(description="The name of a unit; may be omitted if there is only one."),
 ]
-Total = Annotated[Number | None, Field(description="The observed total; null if there will be no report.")]
+Total = Annotated[
+    Annotated[Number, Field(ge=-WIDEST, le=WIDEST)] | None,
+    Field(description="The observed total; null if there will be no report."),
+]
 Id = Annotated[str, Field(strict=True, min_length=1, max_length=100, description="The id of an experiment.")]
 Cursor = Annotated[str | int | None, Field(description="The `after` of the next page; null on the last one.")]
 

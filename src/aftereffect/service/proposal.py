@@ -6,6 +6,7 @@ up to a few hundred MB of memory.
 """
 
 import functools
+import logging
 import math
 import threading
 import warnings
@@ -30,6 +31,7 @@ WAIT = 30.0
 MOST_ROUNDS = 5_000
 """How many of the latest rounds are used outside a pilot."""
 _one_at_a_time = threading.Lock()
+_log = logging.getLogger(__name__)
 View = Mapping[str, Any]
 
 
@@ -83,19 +85,26 @@ class Record:
             raise Refused("busy", "other estimates must be finished first, but are not; try again")
         try:
             data = tuple(values.tobytes() for values in (self.played, self.totals, self.probabilities))
-            return _estimated(*data, self.played.shape, len(self.arms), self.max_lag, self.pilot)
+            curves = _estimated(*data, self.played.shape, len(self.arms), self.max_lag, self.pilot)
         finally:
             _one_at_a_time.release()
+        if isinstance(curves, Exception):
+            raise curves
+        return curves
 
 
 @functools.lru_cache(maxsize=64)
 def _estimated(
     arms: bytes, totals: bytes, probabilities: bytes, shape: tuple[int, ...], n_arms: int, max_lag: int, pilot: bool
-) -> Curves:
+) -> Curves | Exception:
+    """Return the curves, or the error if they cannot be estimated, so that it is cached too."""
     played = np.frombuffer(arms, dtype=np.int64).reshape(shape)
     told, odds = (np.frombuffer(values).reshape(shape) for values in (totals, probabilities))
     given: dict[str, Any] = {} if pilot else {"exposure": "adaptive", "probabilities": odds}
-    return estimate(played, told, max_lag=max_lag, n_arms=n_arms, **given)
+    try:
+        return estimate(played, told, max_lag=max_lag, n_arms=n_arms, **given)
+    except Exception as error:
+        return error
 
 
 def check_size(n_arms: int, max_lag: int, rounds: int, units: int) -> None:
@@ -110,17 +119,27 @@ def found(view: View, record: Record) -> dict[str, Any]:
     told: dict[str, Any] = {**dict.fromkeys(EffectsByLag.model_fields), "experiment": view["id"], "sentences": []}
     told |= {"source": "pilot" if record.pilot else "rounds", "max_lag": record.max_lag, "unmeasured": []}
     try:
-        curves = record.curves()
+        return told | _said(view, record, record.curves())
+    except Refused:
+        raise
     except InvalidArgument as error:
         reason = f"Nothing can be estimated yet: {error}."
         often = [arm for arm, draws in zip(record.arms, record.draws(), strict=True) if draws >= FEWEST_DRAWS]
         if not record.pilot and len(often) < 2:
             which = f"only {often[0]} was" if often else "no arm was"
             reason = f"Nothing can be estimated: two arms must have been drawn {FEWEST_DRAWS} times, but {which}."
-        return {**told, "reason": reason}
+    except Exception as error:
+        # Whatever the totals are, a pilot must come to an end.
+        _log.warning("no effects by lag can be estimated for experiment %s", view["id"], exc_info=error)
+        reason = f"Nothing can be estimated: the computation failed with these totals ({error})."
+    return {**told, "reason": reason}
+
+
+def _said(view: View, record: Record, curves: Curves) -> dict[str, Any]:
+    """Return what the curves of an experiment say."""
     left = None if view["horizon"] is None else view["horizon"] - (view["round"] if record.pilot else 0)
     span = view["direction"], view["low"], view["high"]
-    told |= described(curves, view["arms"], left, *span, len(view["units"]))
+    told = described(curves, view["arms"], left, *span, len(view["units"]))
     # A max_delay in force is tested; in a pilot there is none yet.
     if view["max_delay"] < curves.max_lag:
         told["sentences"].append(curves.longer_than(view["max_delay"]).sentence)

@@ -49,7 +49,7 @@ MOST_COEFFICIENTS = 400
 """Maximum of (arms - 1) × (max_lag + 1) in such an estimate."""
 LARGEST = 2**63 - 1
 WIDEST = 1e100
-"""The largest range of effects: sums of squared totals must not overflow, because JSON has no infinity."""
+"""The largest range of effects, and the largest total: sums of squares must not overflow, as JSON has no infinity."""
 SHORTEST, LONGEST = 1e-9, 36_525.0
 """Durations, in days: from a tenth of a millisecond to a century."""
 DAYS = {

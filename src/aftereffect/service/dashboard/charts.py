@@ -83,12 +83,12 @@ def probabilities(view: View, draws: View) -> Json:
 def outcome(rows: Rows, view: View) -> Json:
     """Return the sum of all totals after each round, and the estimate for an equal split with its 95% interval."""
     good = [row for row in rows if row["status"] in COUNTED]
-    total = view["sum_of_totals"] - sum(row["total"] for row in good)
+    total = view["sum_of_totals"] - sum(_counted(row, view) for row in good)
     reports = view["counts"]["reports"] - view["counts"]["void"] - len(good)
     after: dict[int, tuple[float, int]] = {}
     for row in rows:
         if row["status"] in COUNTED:
-            total, reports = total + row["total"], reports + 1
+            total, reports = total + _counted(row, view), reports + 1
         if row["status"] != "open":
             after[row["round"]] = total, reports
     found: Json = {"rounds": list(after), "own": [level for level, _ in after.values()], "equal": None}
@@ -98,3 +98,13 @@ def outcome(rows: Rows, view: View) -> Json:
         for name, value in (("equal", mean), ("low", mean - margin), ("high", mean + margin)):
             found[name] = [n * value for _, n in after.values()]
     return found
+
+
+def _counted(row: Mapping[str, Any], view: View) -> float:
+    """Return a total as it counts in the sum: a clipped one as the nearest possible one."""
+    total: float = row["total"]
+    if row["status"] != "clipped":
+        return total
+    parts: int = 1 + (view["max_delay"] if row["block"] else view["pilot"]["max_lag"])
+    low, high = float(view["low"]), float(view["high"])
+    return min(max(total, parts * min(low, 0.0)), parts * max(high, 0.0))

@@ -335,13 +335,13 @@ class Experiment:
             raise Refused("closed", f"{detail}: the learner has begun with what the pilot has shown", round=number)
         if not row["measured"]:
             why = "it had not been learned from"
+        elif total is None:
+            detail = f"total must be a number to correct round {number}, which was learned from, but it is missing"
+            raise Refused("closed", f"{detail}: what was learned can be corrected, but not withdrawn", round=number)
         elif row["substituted"]:
             why = "it was attributed to the arm that was away"
         elif now.inherited is not None and number <= now.inherited["rounds"]:
             why = "it was learned from as a round of the experiment before"
-        elif total is None:
-            detail = f"total must be a number to correct round {number}, which was learned from, but it is missing"
-            raise Refused("closed", f"{detail}: what was learned can be corrected, but not withdrawn", round=number)
         elif not self._correctable(row):
             detail = f"round must be in the open block for player 'paper', but the block of round {number} is closed"
             raise Refused("closed", f"{detail} and was learned from, which this player cannot correct", round=number)

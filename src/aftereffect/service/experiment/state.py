@@ -272,15 +272,15 @@ class State:
         arm, was = self.settings.arms.index(row["arm"]), row["total"]
         if row["measured"] and total is not None:
             rounds = len(row["totals"])
-            # What was reported, and what the learner heard of it. Not by `sum`, which depends on the version of Python.
-            whole, heard = (reduce(add, each) for each in (row["totals"], map(self._heard, row["totals"])))
+            # What the learner heard of the totals. Not by `sum`, which depends on the version of Python.
+            heard = reduce(add, map(self._heard, row["totals"]))
+            now = heard - self._heard(was) + self._heard(total)
             if learn:
                 given = {"unit": u, "arm": arm, "probability": row["probability"], "measured": rounds}
-                now = heard - self._heard(was) + self._heard(total)
                 self.panel.correct(**given, was=heard, now=now, units=row["units"])
                 if self.block_closed:
                     self.probabilities = self.panel.probabilities.tolist()
-            self.tallies[arm].replace(whole / rounds, (whole - was + total) / rounds)
+            self.tallies[arm].replace(heard / rounds, now / rounds)
         status = self.recount(was, total)
         if row["round"] in self.recent.rounds:
             self.recent.rounds[row["round"]].reports[u] = Report(total, status, at)
@@ -307,7 +307,7 @@ class State:
         # Totals out of range stay counted after a correction.
         self.counts["out_of_range"] += sign > 0
         if self.settings.out_of_range == "clip":
-            self.sum += sign * total
+            self.sum += sign * self._heard(total)
             return CLIPPED
         self.counts["void"] += sign
         return VOID
@@ -394,7 +394,8 @@ class State:
                 if known[u]:
                     whole = 0.0
                     for played in window:
-                        whole += played.reports[u].total or 0.0
+                        # As in `_heard`: what the learner heard of it.
+                        whole += min(max(played.reports[u].total or 0.0, self.least), self.most)
                     self.tallies[arm].add(whole / measured)
         return changed
 

@@ -139,6 +139,9 @@ class Store:
         """Return the command that ends a pilot, with what it has shown of the arms, if anything, as a prior."""
         if view["state"] not in ("pilot", "piloted"):
             return Accept(max_delay or 0)
+        if max_delay is not None and not 0 <= max_delay <= view["pilot"]["max_lag"]:
+            # The experiment refuses it.
+            return Accept(max_delay)
         record = self._record(view)
         found = proposal.found(view, record)
         if found["reason"] is None:
