@@ -11,7 +11,7 @@ from tests.service.server import command
 
 import aftereffect as ae
 from aftereffect.carryover import Pilot
-from aftereffect.service import proposal
+from aftereffect.service import lag_estimates
 from aftereffect.service.errors import Refused
 from aftereffect.service.experiment.commands import Accept, Amend, Ask, Away, Finish, Note, Pause, Resume, Start, Tell
 from aftereffect.service.experiment.experiment import Experiment
@@ -264,7 +264,7 @@ def test_a_pilot_that_shows_nothing_comes_to_an_end(store: Store, monkeypatch: p
         with pytest.raises(Refused, match="max_delay must be 0 to 2"):
             store.accept(id, -1)
         assert store.accept(id, 1)["accepted"] == {"max_delay": 1, "prior": None, "cost": None, "gaps": 0}
-        monkeypatch.setattr(proposal, "estimate", broken)
+        monkeypatch.setattr(lag_estimates, "estimate", broken)
         tried.append(0)
     assert tried == [0, 1, 0]
 

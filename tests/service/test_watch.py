@@ -7,7 +7,7 @@ from tests.service.pages import get, identity, played
 
 import aftereffect as ae
 from aftereffect.carryover import Watch, blocks_of, wash_in
-from aftereffect.service import watch as module
+from aftereffect.service import lag_estimates as module
 from aftereffect.service.experiment.commands import Amend, Ask, Away, Pause, Resume, Tell
 from aftereffect.service.store.store import Store
 

@@ -5,5 +5,5 @@ store/       durability: the event log in SQLite or PostgreSQL           errors,
 api/         the REST API and the server                                 protocol             the interface of both:
 dashboard/   the web pages                                               client, local        over HTTP, on a database
 cli/         the command line                                            demo                 a year of simulated data
-proposal     how long effects last, and a max_delay to accept            watch                whether they last longer
+lag_estimates  how long effects last: a max_delay to accept, and whether effects last longer than the one in force
 """

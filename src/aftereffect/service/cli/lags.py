@@ -115,10 +115,10 @@ def _from_history(
 ) -> dict[str, Any]:
     """Return the findings from the text of a CSV file, as those of an experiment."""
     from aftereffect.carryover import estimate
-    from aftereffect.service import proposal
+    from aftereffect.service import lag_estimates
 
     names, played, told = _history(text)
-    proposal.check_size(len(names), max_lag, *played.shape)
+    lag_estimates.check_size(len(names), max_lag, *played.shape)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", AftereffectWarning)
         exposure = "randomised" if randomised else "recorded"
@@ -128,7 +128,7 @@ def _from_history(
         found.plot(axes, names)
         figure.savefig(plot)
     attention = [f"Attention: {each.message}; --randomised if they were." for each in caught]
-    described = proposal.described(found, names, horizon, direction, low, high)
+    described = lag_estimates.described(found, names, horizon, direction, low, high)
     lines = [*attention, *described["sentences"]]
     if high is None:
         lines.append("Give the range of an action's effect (--low, --high) to see what other carry-overs would cost.")

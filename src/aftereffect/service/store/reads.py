@@ -147,7 +147,7 @@ def rounds(engine: Engine, identity: str, after: str | int | None, limit: int) -
     return {"items": page, "next": write_cursor(page[-1]["round"], found[limit - 1][0], n_units) if more else None}
 
 
-def plays(engine: Engine, identity: str, pilot: bool, most: int) -> tuple[list[dict[str, Any]], list[int]]:
+def latest_rows(engine: Engine, identity: str, pilot: bool, most: int) -> tuple[list[dict[str, Any]], list[int]]:
     """Return the rows of the latest `most` rounds, or of those of the pilot, and the ends of their warm-ups."""
     with engine.connect() as connection:
         row = find(connection, identity)
@@ -162,7 +162,7 @@ def plays(engine: Engine, identity: str, pilot: bool, most: int) -> tuple[list[d
     return [dict(zip(ITEM_FIELDS, row[1:], strict=True)) for row in found], resumed
 
 
-def first_plays(engine: Engine, identity: str, most: int) -> tuple[BlockWrapper, list[dict[str, Any]], int | None]:
+def first_rows(engine: Engine, identity: str, most: int) -> tuple[BlockWrapper, list[dict[str, Any]], int | None]:
     """Return the learner, the rows of its first `most` rounds, and the first one after a pause."""
     with engine.connect() as connection:
         loaded = event_log.load(connection, identity)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from aftereffect.carryover import prior
-from aftereffect.service import proposal, watch
+from aftereffect.service import lag_estimates
 from aftereffect.service.errors import Refused, checked
 from aftereffect.service.experiment.commands import Accept
 from aftereffect.service.experiment.view import comparison
@@ -143,7 +143,7 @@ class Store:
             # The experiment refuses it.
             return Accept(max_delay)
         record = self._record(view)
-        found = proposal.found(view, record)
+        found = lag_estimates.estimated(view, record)
         if found["reason"] is None:
             d = found["proposed"]["max_delay"] if max_delay is None else max_delay
             span = {name: view[name] for name in ("direction", "low", "high")}
@@ -207,16 +207,18 @@ class Store:
     def carryover(self, id: str) -> dict[str, Any]:
         """Return how long effects last, estimated from the rounds of the pilot or else from the latest rounds."""
         view = self.experiment(id)
-        return {**proposal.found(view, self._record(view)), "watch": self._watched(view)}
+        return {**lag_estimates.estimated(view, self._record(view)), "watch": self._watched(view)}
 
-    def _record(self, view: Mapping[str, Any]) -> proposal.Record:
+    def _record(self, view: Mapping[str, Any]) -> lag_estimates.Record:
         with refusing():
-            rows = reads.plays(self._database.reading, view["id"], view["pilot"] is not None, proposal.longest(view)[1])
-        return proposal.Record(view, *rows)
+            most = lag_estimates.longest(view)[1]
+            rows = reads.latest_rows(self._database.reading, view["id"], view["pilot"] is not None, most)
+        return lag_estimates.Record(view, *rows)
 
     def _watched(self, view: Mapping[str, Any]) -> dict[str, Any] | None:
         with refusing():
-            return watch.found(view["arms"], *reads.first_plays(self._database.reading, view["id"], watch.MOST_ROUNDS))
+            rows = reads.first_rows(self._database.reading, view["id"], lag_estimates.MOST_ROUNDS)
+            return lag_estimates.watched(view["arms"], *rows)
 
     def export(self, id: str, form: str) -> Iterator[bytes]:
         """Return all rounds as chunks of a "csv" or "parquet" file; the data is read before this returns."""

@@ -3,6 +3,10 @@
 The estimates are those of `aftereffect.carryover`. They are not part of the domain: what depends on them is stored with
 the command that accepts a max_delay. Estimates are cached by their data, and made one at a time, because each takes
 up to a few hundred MB of memory.
+
+`watched` says whether effects last longer than the max_delay of a running experiment: totals by rounds since the change
+of arm, and the test of `aftereffect.carryover.watch`, whose error rate holds however often one looks. All is computed
+on demand: a report does not wait for it.
 """
 
 import functools
@@ -10,26 +14,29 @@ import logging
 import math
 import threading
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 import numpy as np
 
-from aftereffect.carryover import Bands, Curves, estimate
+from aftereffect.carryover import Bands, Block, Curves, WashIn, estimate, wash_in, watch
+from aftereffect.carryover.martingale import unplayed, window_rounds
 from aftereffect.carryover.regression import FEWEST_DRAWS
 from aftereffect.core.checks import FloatArray
 from aftereffect.core.errors import AftereffectWarning, InvalidArgument
 from aftereffect.core.text import amount, counted
 from aftereffect.engines.delay import choose_delay
+from aftereffect.players.wrapper.wrapper import BlockWrapper
 from aftereffect.service.errors import Refused
-from aftereffect.service.experiment.round import COUNTED
-from aftereffect.service.messages import EffectsByLag, finite
+from aftereffect.service.experiment.round import COUNTED, VOID
+from aftereffect.service.messages import EffectsByLag, Watched, finite
 from aftereffect.service.settings import MOST_COEFFICIENTS, MOST_NUMBERS, most_rounds
 
 WAIT = 30.0
 """Seconds to wait for other estimates."""
 MOST_ROUNDS = 5_000
-"""How many of the latest rounds are used outside a pilot."""
+"""How many rounds are used outside a pilot: the latest for an estimate, the first of the learner to watch it."""
 _one_at_a_time = threading.Lock()
 _log = logging.getLogger(__name__)
 View = Mapping[str, Any]
@@ -85,7 +92,7 @@ class Record:
             raise Refused("busy", "other estimates must be finished first, but are not; try again")
         try:
             data = tuple(values.tobytes() for values in (self.played, self.totals, self.probabilities))
-            curves = _estimated(*data, self.played.shape, len(self.arms), self.max_lag, self.pilot)
+            curves = _cached_curves(*data, self.played.shape, len(self.arms), self.max_lag, self.pilot)
         finally:
             _one_at_a_time.release()
         if isinstance(curves, Exception):
@@ -94,7 +101,7 @@ class Record:
 
 
 @functools.lru_cache(maxsize=64)
-def _estimated(
+def _cached_curves(
     arms: bytes, totals: bytes, probabilities: bytes, shape: tuple[int, ...], n_arms: int, max_lag: int, pilot: bool
 ) -> Curves | Exception:
     """Return the curves, or the error if they cannot be estimated, so that it is cached too."""
@@ -114,7 +121,7 @@ def check_size(n_arms: int, max_lag: int, rounds: int, units: int) -> None:
         raise InvalidArgument(f"{limits}, but got {n_arms - 1} * {max_lag + 1}, times {rounds * units:,}")
 
 
-def found(view: View, record: Record) -> dict[str, Any]:
+def estimated(view: View, record: Record) -> dict[str, Any]:
     """Return what can be said about the carry-over of an experiment; `messages.EffectsByLag`."""
     told: dict[str, Any] = {**dict.fromkeys(EffectsByLag.model_fields), "experiment": view["id"], "sentences": []}
     told |= {"source": "pilot" if record.pilot else "rounds", "max_lag": record.max_lag, "unmeasured": []}
@@ -278,3 +285,62 @@ def cost(curves: Curves, record: Record, direction: str) -> list[float]:
         return max(float((gaps @ plays).max()), 0.0)
 
     return [against(value, value), against(lower, upper), against(upper, lower)]
+
+
+def watched(
+    arms: Sequence[str], player: BlockWrapper, rows: Sequence[View], paused: int | None
+) -> dict[str, Any] | None:
+    """Return whether effects last longer than max_delay; `messages.Watched`. None before the first round.
+
+    player: the learner. rows: of its first rounds, all units in order of rounds. paused: the first round after a pause.
+    From then on rows are not used: people choose when to pause, and may do so because of what an arm has shown.
+    """
+    used = [row for row in rows if paused is None or row["round"] < paused]
+    if not used:
+        return None
+    shape, d, place = (-1, player.n_units), player.max_delay, {arm: i for i, arm in enumerate(arms)}
+    played = np.array([place[row["arm"]] for row in used], dtype=np.int64).reshape(shape)
+    totals = [row["total"] if row["status"] in COUNTED else np.nan for row in used]
+    table = wash_in(played, np.array(totals, dtype=np.float64).reshape(shape), max_delay=d, n_arms=len(arms))
+    told: dict[str, Any] = {**dict.fromkeys(Watched.model_fields), "rounds": len(played), **_tables(table, arms)}
+    if player.n_units > 1:
+        return {**told, "sentence": "Experiments with several units are not tested for effects after max_delay."}
+    result = watch(player, _blocks(used, place, player))
+    numbers = {name: getattr(result, name) for name in ("blocks", "p_value", "alarm", "no_power")}
+    after = f" Only the {counted(len(played), 'round')} before a pause were used." if len(used) < len(rows) else ""
+    return {**told, **numbers, "sentence": result.sentence + after}
+
+
+def _blocks(rows: Sequence[View], place: Mapping[str, int], player: BlockWrapper) -> Iterator[Block]:
+    """Yield the finished blocks, up to the first with a substitute, and one with fed=None if a total of it is void."""
+    again, t = unplayed(player), 0
+    for _, members in groupby(rows, key=lambda row: row["block"]):
+        block = list(members)
+        last = block[-1]
+        if len({row["arm"] for row in block}) > 1 or any(row["substituted"] for row in block):
+            return
+        void = any(row["status"] == VOID for row in block)
+        for end in range(1, len(block) + 1):
+            t += 1
+            if again.coins.read(t) and end < len(block):
+                # The block did not end here: a total of this window was missing, or was void when it was reported.
+                void |= all(row["status"] in COUNTED for row in block[end - window_rounds(again) : end])
+        if void:
+            yield Block(place[last["arm"]], [], None, 1)
+        if void or last["fed"] is None:
+            return
+        clean = (row for row in block if row["round"] - row["block_start"] >= player.max_delay)
+        totals = [row["total"] for row in clean if row["status"] in COUNTED]
+        measured = sum(bool(row["measured"]) for row in block)
+        yield Block(place[last["arm"]], totals, last["fed"], measured, block[0]["probability"])
+
+
+def _tables(table: WashIn, arms: Sequence[str]) -> dict[str, Any]:
+    """Return the tables by arm, and that of all arms; None where there is no number."""
+
+    def listed(means: Any, errors: Any, counts: Any) -> dict[str, Any]:
+        return {"means": [*map(finite, means)], "errors": [*map(finite, errors)], "counts": counts.tolist()}
+
+    rows = zip(arms, table.means, table.errors, table.counts, strict=True)
+    all_arms = listed(table.pooled, table.pooled_errors, table.counts.sum(axis=0))
+    return {"wash_in": {arm: listed(*each) for arm, *each in rows}, "all_arms": all_arms}
