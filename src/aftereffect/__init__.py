@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from aftereffect.bandits.tsallis_inf import TsallisINF as TsallisINF
     from aftereffect.bandits.ucb1 import UCB1 as UCB1
     from aftereffect.bandits.uniform import Uniform as Uniform
+    from aftereffect.carryover.delay import DelayChoice as DelayChoice
+    from aftereffect.carryover.delay import choose_delay as choose_delay
     from aftereffect.core.errors import AftereffectError as AftereffectError
     from aftereffect.core.errors import AftereffectWarning as AftereffectWarning
     from aftereffect.core.errors import BadDistribution as BadDistribution
@@ -31,8 +33,6 @@ if TYPE_CHECKING:
     from aftereffect.core.errors import InvalidState as InvalidState
     from aftereffect.core.errors import InvalidTotal as InvalidTotal
     from aftereffect.core.errors import OutOfTurn as OutOfTurn
-    from aftereffect.engines.delay import DelayChoice as DelayChoice
-    from aftereffect.engines.delay import choose_delay as choose_delay
     from aftereffect.engines.simulation import Simulation as Simulation
     from aftereffect.engines.simulation import compare as compare
     from aftereffect.engines.simulation import plot as plot
@@ -80,7 +80,7 @@ _HOMES = {
     "CoinsExhausted": "core.errors",
     "CompositeLossWrapper": "players.wrapper.wrapper",
     "CompositeLosses": "losses.composite",
-    "DelayChoice": "engines.delay",
+    "DelayChoice": "carryover.delay",
     "Exp3": "bandits.exp3",
     "Exp3IX": "bandits.exp3_ix",
     "History": "losses.replay",
@@ -108,7 +108,7 @@ _HOMES = {
     "UCB1": "bandits.ucb1",
     "Uniform": "bandits.uniform",
     "carryover": "",
-    "choose_delay": "engines.delay",
+    "choose_delay": "carryover.delay",
     "compare": "engines.simulation",
     "default_player": "players.default",
     "hard": "losses.hard",

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from aftereffect import CompositeLossWrapper, MatchedTsallis
-from aftereffect.engines.delay import choose_delay
+from aftereffect.carryover.delay import choose_delay
 from aftereffect.service.errors import Refused
 from aftereffect.service.experiment.plan import plan, planned
 from aftereffect.service.messages import Plan

@@ -1,16 +1,21 @@
 """How long effects last, measured: a randomised pilot, and the effect of every arm by lag with simultaneous bands.
 
-`pilot` plans the rounds and says how wide the bands will be; `regression` estimates `Curves`, a class of
-engines/effects_by_lag.py, since `choose_delay` reads it. docs/theory/carryover.md has the model, the estimator and the
-coverage that was measured. Needs the extra `carryover`. While a player runs, `martingale` tests whether effects last
-longer than it was told (docs/theory/watch.md), and `wash_in` tabulates totals by the rounds since a change of arm.
+pilot            `Pilot` plans the rounds and says how wide the bands will be; `prior` for a player that begins after it
+regression       `estimate`: the effects by lag, from a pilot, a player's own rounds or a record
+effects_by_lag   `Curves`, the result of an estimate
+delay            `choose_delay`: which d to tell a player
+martingale       `watch`: a test whether effects last longer than a running player was told
+wash_in          totals by the rounds since a change of arm
+
+docs/theory/carryover.md has the model, the estimator and the coverage that was measured, docs/theory/watch.md the test.
+`estimate`, `Pilot.expected_width` and `Curves.longer_than` need the extra `carryover`.
 """
 
+from aftereffect.carryover.effects_by_lag import Alike, Bands, Curves, Longer
 from aftereffect.carryover.martingale import Block, Watch, blocks_of, watch
 from aftereffect.carryover.pilot import ExpectedWidth, Pilot, prior
 from aftereffect.carryover.regression import estimate
 from aftereffect.carryover.wash_in import WashIn, wash_in
-from aftereffect.engines.effects_by_lag import Alike, Bands, Curves, Longer
 
 __all__ = [
     "Alike",

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from aftereffect.carryover.effects_by_lag import Curves
 from aftereffect.carryover.regression import LARGEST, combinations, critical, degrees, design, estimate, whitened
 from aftereffect.core import checks
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.core.random import PILOT, sequence
 from aftereffect.core.text import counted
-from aftereffect.engines.effects_by_lag import Curves
 from aftereffect.players.default import Prior, default_player
 
 

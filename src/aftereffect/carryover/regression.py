@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from aftereffect.carryover.effects_by_lag import Alike, Bands, Curves, doubled_bins
 from aftereffect.core import checks
 from aftereffect.core.checks import FloatArray
 from aftereffect.core.errors import AftereffectWarning, InvalidArgument
-from aftereffect.engines.effects_by_lag import Alike, Bands, Curves, doubled_bins
 
 EXPOSURES = ("randomised", "adaptive", "recorded")
 DRAWS = 20_000

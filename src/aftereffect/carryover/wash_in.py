@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from aftereffect.carryover.effects_by_lag import axes_for
 from aftereffect.carryover.regression import series
 from aftereffect.core import checks
 from aftereffect.core.checks import FloatArray
 from aftereffect.core.errors import InvalidArgument
-from aftereffect.engines.effects_by_lag import axes_for
 
 if TYPE_CHECKING:
     import pandas as pd

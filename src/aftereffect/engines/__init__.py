@@ -6,5 +6,4 @@ rounds        any player in kernel form, compiled            labelled       the 
 blocks        Algorithm 1, one step per block, compiled      prefix_sums    the sums that it looks up
 cuda          the same on a GPU
 workload      the input and output of an engine, and the distribution of runs over threads
-delay         `choose_delay`                                 effects_by_lag   the measured `Curves` that it reads
 """

@@ -21,12 +21,12 @@ from typing import Any
 import numpy as np
 
 from aftereffect.carryover import Bands, Block, Curves, WashIn, estimate, wash_in, watch
+from aftereffect.carryover.delay import choose_delay
 from aftereffect.carryover.martingale import unplayed, window_rounds
 from aftereffect.carryover.regression import FEWEST_DRAWS
 from aftereffect.core.checks import FloatArray
 from aftereffect.core.errors import AftereffectWarning, InvalidArgument
 from aftereffect.core.text import amount, counted
-from aftereffect.engines.delay import choose_delay
 from aftereffect.players.wrapper.wrapper import BlockWrapper
 from aftereffect.service.errors import Refused
 from aftereffect.service.experiment.round import COUNTED, VOID

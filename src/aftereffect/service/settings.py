@@ -28,9 +28,9 @@ from pydantic import (
 from pydantic_core import CoreSchema
 
 from aftereffect.carryover import Pilot
+from aftereffect.carryover.delay import choose_delay
 from aftereffect.core import checks, effects
 from aftereffect.core.checks import shown
-from aftereffect.engines.delay import choose_delay
 from aftereffect.service.errors import Corrupt, Refused, checked
 
 MOST_ARMS = MOST_UNITS = 1_000

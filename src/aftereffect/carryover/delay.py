@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from aftereffect import theory
+from aftereffect.carryover.effects_by_lag import Curves, axes_for
 from aftereffect.core import checks
 from aftereffect.core.checks import FloatArray
 from aftereffect.core.effects import effects, extreme_parts
 from aftereffect.core.errors import AftereffectWarning, InvalidArgument
 from aftereffect.core.random import TABLE, sequence
 from aftereffect.core.text import amount, facts_table
-from aftereffect.engines.effects_by_lag import Curves, axes_for
 from aftereffect.players.default import default_player
 from aftereffect.players.wrapper.certificate import informative_from
 from aftereffect.theory.tails import checked_weights
