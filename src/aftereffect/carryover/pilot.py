@@ -112,9 +112,10 @@ def prior(
 ) -> Prior:
     """Return what a pilot of so many rounds has shown of the arms, for a default player that begins after it.
 
-    The estimated whole effects are drawn together by the share of their variance that is due to noise (empirical Bayes,
-    by the method of moments). They are worth as many updates as the player would have made in these rounds. max_delay,
-    direction, low, high: as for the player. An arm that was not measured gets the mean of the others.
+    The estimated whole effects are shrunk towards their mean, by the share of their variance that is due to noise
+    (empirical Bayes, by the method of moments). They are worth as many updates as the player would have made in these
+    rounds. max_delay, direction, low, high: as for the player. An arm that was not measured gets the mean of the
+    others.
     """
     player = default_player(curves.n_arms, max_delay=max_delay, direction=direction, low=low, high=high)
     rounds = checks.integer("rounds", rounds, low=0)

@@ -228,8 +228,8 @@ def _findings(curves: Curves) -> list[str]:
     lines = ["No difference between the arms is certain at any lag."]
     if certain.any():
         last = int(np.flatnonzero(certain)[-1])
-        when = "in the round of the action" if last == 0 else f"{counted(last, 'round')} after the action"
-        lines = [f"The latest difference between the arms that is certain arrives {when}."]
+        longest = "0, the round of the action" if last == 0 else counted(last, "round")
+        lines = [f"The longest lag at which the arms certainly differ is {longest}."]
     if curves.unmeasured:
         lines.append(f"{counted(len(curves.unmeasured), 'arm')} drawn too seldom cannot be compared.")
     p, alike = curves.alike.p_value, "The arms fade differently"
@@ -249,7 +249,7 @@ def _prices(chosen: Mapping[str, Any], horizon: int | None) -> list[str]:
         return [*problem, words]
     numbers = (math.inf if price[name] is None else price[name] for name in ("left", "bound", "worst"))
     left, bound, worst = (amount(number, digits=3) for number in numbers)
-    words += f" After it the effects of two arms may still differ by up to {left}, by the bands."
+    words += f" By the 95% bands, what arrives later may differ between two arms by up to {left}."
     if horizon is None and price["since"] is not None:
         words += " If the estimate is right, the guarantee is below half of the largest loss from its round "
         words += f"{price['since']:,} on."
@@ -257,7 +257,7 @@ def _prices(chosen: Mapping[str, Any], horizon: int | None) -> list[str]:
         words += f" Over the {counted(horizon, 'round')} that follow you then lose at most {bound} compared with the "
         words += f"best arm if the estimate is right, {worst} at the worst end of the bands."
         if all(each["since"] is None or each["since"] > horizon for each in chosen["prices"]):
-            words += " That is not much of a guarantee yet: these rounds are too few for any carry-over."
+            words += " So few rounds have no guarantee below half of the largest loss, whatever the carry-over."
     return [*problem, words]
 
 

@@ -329,8 +329,8 @@ class Design(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", json_schema_extra=nullable)
 
     arms: Arms
-    low: Number = Field(0.0, description="The smallest total effect of one action.")
-    high: Number = Field(description="The largest total effect of one action, in the unit of the totals.")
+    low: Number = Field(0.0, description="The smallest effect of one action, over any consecutive rounds.")
+    high: Number = Field(description="The largest effect of one action, over any consecutive rounds.")
     out_of_range: Literal["void", "clip"] = Field(
         "void",
         description="A total that the range makes impossible is recorded; for learning it is dropped (void), because "
@@ -439,7 +439,7 @@ class PlanQuestion(Design):
 
     arms: Annotated[Arms, _count(2, MOST_ARMS), Field(json_schema_extra={"default": None})] = ()
     # A plan does not depend on the unit of the totals.
-    high: Number = Field(1.0, description="The largest total effect of one action.")
+    high: Number = Field(1.0, description="The largest effect of one action, over any consecutive rounds.")
     n_arms: Annotated[int | None, Field(ge=2, le=MOST_ARMS, description="The same as arms.")] = None
 
     @model_validator(mode="before")

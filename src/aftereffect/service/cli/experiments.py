@@ -38,8 +38,8 @@ def plan(
 def init(
     name: Annotated[str, typer.Argument(help="The name of the experiment.")],
     arm: Annotated[list[str], typer.Option("--arm", help="An arm's name; give two or more.")],
-    high: Annotated[float, typer.Option(help="The largest total effect of one action, in the unit of the totals.")],
-    low: Annotated[float, typer.Option(help="The smallest total effect of one action.")] = 0.0,
+    high: Annotated[float, typer.Option(help="The largest effect of one action, over any consecutive rounds.")],
+    low: Annotated[float, typer.Option(help="The smallest effect of one action, over any consecutive rounds.")] = 0.0,
     out_of_range: args.OutOfRange = "void",
     window: args.Window = None,
     half_life: args.HalfLife = None,
@@ -82,8 +82,8 @@ def init(
 def correct(
     experiment: Experiment = None,
     name: Annotated[str | None, typer.Option(help='The new name; by default the old one and "(corrected)".')] = None,
-    low: Annotated[float | None, typer.Option(help="The smallest total effect of one action.")] = None,
-    high: Annotated[float | None, typer.Option(help="The largest total effect of one action.")] = None,
+    low: Annotated[float | None, typer.Option(help="The smallest effect of one action.")] = None,
+    high: Annotated[float | None, typer.Option(help="The largest effect of one action.")] = None,
     window: args.Window = None,
     half_life: args.HalfLife = None,
     max_delay: args.MaxDelay = None,
