@@ -2,10 +2,13 @@
 
 import json
 import re
+from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.service.calling import api, problem
+from tests.service.pages import get
 from tests.service.playing import AT, learner, play, refused, repeated
 from tests.service.server import command
 
@@ -13,6 +16,7 @@ import aftereffect as ae
 from aftereffect.carryover import Pilot
 from aftereffect.service import lag_estimates
 from aftereffect.service.errors import Refused
+from aftereffect.service.experiment import state
 from aftereffect.service.experiment.commands import Accept, Amend, Ask, Away, Finish, Note, Pause, Resume, Start, Tell
 from aftereffect.service.experiment.experiment import Experiment
 from aftereffect.service.settings import ExperimentSettings, checked_settings, corrected
@@ -118,8 +122,10 @@ def test_every_round_of_a_pilot_can_be_corrected_until_it_is_over() -> None:
     assert experiment.do(Amend(21, 0.75), AT).answer["status"] == "reported"
     experiment.do(Note(21, "holiday"), AT)
     refused(experiment, Away("red"), "wrong_state", "every arm must be available in a pilot, but 'red' is to be away")
-    experiment.do(Accept(1), AT)
+    refused(experiment, Accept(1, last=20), "conflict", "must include the latest round, 21, but it ends with round 20")
+    experiment.do(Accept(1, last=21), AT)
     refused(experiment, Amend(21, 0.5), "closed", "totals of the pilot cannot be amended after it has ended")
+    refused(experiment, Tell(21, 0.5), "conflict", "now as 0.5: the pilot is over, so it cannot be changed")
 
 
 def test_the_learner_begins_after_the_pilot_with_what_was_accepted() -> None:
@@ -267,6 +273,53 @@ def test_a_pilot_that_shows_nothing_comes_to_an_end(store: Store, monkeypatch: p
         monkeypatch.setattr(lag_estimates, "estimate", broken)
         tried.append(0)
     assert tried == [0, 1, 0]
+
+
+def test_an_estimate_is_made_again_if_rounds_were_played_since(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    id, rng = store.create({**GIVEN, "pilot": {"rounds": 60, "max_lag": 2}})["id"], np.random.default_rng(3)
+    noise = rng.random(50)
+    store.perform_many([each for t in range(1, 51) for each in ((id, Ask()), (id, Tell(t, float(noise[t - 1]))))])
+    rounds: list[int] = []
+
+    def late(*curves: Any, **given: Any) -> ae.Prior:
+        rounds.append(given["rounds"])
+        if len(rounds) == 1:
+            store.perform(id, Tell(store.perform(id, Ask())["round"], 1.0))
+        return ae.carryover.prior(*curves, **given)
+
+    monkeypatch.setattr("aftereffect.service.store.store.prior", late)
+    store.accept(id, 1)
+    assert rounds == [50, 51]
+    assert store.verify(id)[0]["ok"]
+
+
+def test_estimates_are_refused_while_too_many_wait(tmp_path) -> None:
+    with api(tmp_path) as call, ExitStack() as others:
+        id = call.store.create(GIVEN)["id"]
+        call.store.perform_many([each for t in range(1, 41) for each in ((id, Ask()), (id, Tell(t, 0.0)))])
+        for _ in range(lag_estimates.MOST_AT_ONCE):
+            others.enter_context(lag_estimates.admitted())
+        problem(call("GET", f"/v1/experiments/{id}/carryover"), 429, "too_many")
+        assert call("GET", f"/experiments/{id}?curves=yes").status_code == 429
+        assert "Estimate it from the rounds so far" in get(call, f"/experiments/{id}").words
+        others.close()
+        assert "totals must vary by more" in get(call, f"/experiments/{id}").words
+
+
+def test_a_pilot_must_be_accepted_to_be_continued(store: Store) -> None:
+    for end in (Pause(), Finish()):
+        id = store.create(GIVEN)["id"]
+        store.perform(id, end)
+        with pytest.raises(Refused, match=r"begun to learn to be continued, but it is .*, and no max_delay was"):
+            store.continue_with(id, add=["grey"])
+
+
+def test_copies_of_an_experiment_share_the_schedule() -> None:
+    experiment = made(seed=11)
+    play(experiment)
+    before = state.schedule.cache_info().misses
+    play(Experiment.from_state(experiment.state()))
+    assert state.schedule.cache_info().misses == before
 
 
 def test_settings_of_a_pilot_are_corrected_in_one_that_inherits_its_rounds(store: Store) -> None:

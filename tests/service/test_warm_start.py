@@ -59,6 +59,10 @@ def test_a_prior_of_the_settings_is_that_of_the_player(store: Store) -> None:
         ({"prior": {"means": {"a": 1, "b": 2, "c": 3}, "updates": 10_000}}, "prior.updates must be at most 1000"),
         ({"prior": {"means": {"a": 1, "b": 2, "c": 3}}}, "prior.updates must be given"),
         (
+            {"prior": {"means": {"a": 1, "b": 2, "c": 3}, "updates": 1, "experiment": "\x1b[31m"}},
+            "prior.experiment must not be blank or contain control characters",
+        ),
+        (
             {"prior": {"means": {"a": 1, "b": 2, "c": 3}, "updates": 1}, "player": "paper", "horizon": 100},
             "prior must be omitted with player 'paper'",
         ),
@@ -108,7 +112,8 @@ def test_an_experiment_goes_on_with_other_arms_in_one_write(store: Store) -> Non
     assert made["seed"] != ended["seed"]
     assert not made["guarantee"]["void"]
     assert [each["webhook"] for each in store.reminders(made["id"])] == ["sales"]
-    again = store.continue_with(made["id"], retire=["d"], name="Last", high=20) if played(store, made["id"]) else {}
+    played(store, made["id"])
+    again = store.continue_with(made["id"], retire=["d"], changes={"name": "Last", "high": 20})
     assert (again["name"], again["arms"], again["high"]) == ("Last", ["b", "c"], 20.0)
     assert all(each["ok"] for each in store.verify())
 
@@ -119,7 +124,9 @@ def test_an_experiment_goes_on_with_other_arms_in_one_write(store: Store) -> Non
         ({"retire": ["z"]}, "retire must be arms of the experiment, but got 'z'"),
         ({"add": ["a"]}, "add must be new arms, but got 'a'"),
         ({"retire": ["a", "b"]}, "arms must"),
-        ({"player": "paper"}, "horizon must be given"),
+        ({"add": ["d"], "changes": {"player": "paper"}}, "horizon must be given"),
+        ({"changes": {"high": 20}}, "add or retire must name an arm, but both are empty"),
+        ({"add": ["d"], "changes": {"warm_start": None}}, "warm_start must be omitted, because it is this experiment"),
     ],
 )
 def test_a_continuation_that_cannot_be_is_refused_whole(store: Store, given: dict[str, Any], rule: str) -> None:
@@ -127,6 +134,8 @@ def test_a_continuation_that_cannot_be_is_refused_whole(store: Store, given: dic
     played(store, old, 12)
     with pytest.raises(Refused, match=rule):
         store.continue_with(old, **given)
+    with pytest.raises(Refused, match="warm_start must be omitted, because the rounds are inherited"):
+        store.correct(old, {"high": 20, "warm_start": {"experiment": old}})
     assert store.experiment(old)["state"] == "running"
     assert len(store.experiments()["items"]) == 1
     # With nothing measured, there is nothing to begin with.
@@ -153,6 +162,8 @@ def test_rest(call: Api) -> None:
     assert answer.headers["location"] == f"/v1/experiments/{answer.json()['id']}"
     problem(call("POST", f"/v1/experiments/{old}/continue", json={"retire": ["z"]}), 422, "invalid")
     problem(call("POST", f"/v1/experiments/{old}/continue", json={"colour": "red"}), 422, "invalid")
+    for key in ("id", "self", "known", "function"):
+        problem(call("POST", f"/v1/experiments/{old}/continue", json={"add": ["e"], key: 1}), 422, "invalid")
 
 
 def test_command_line_and_local(tmp_path: Any) -> None:

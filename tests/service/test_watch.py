@@ -113,7 +113,7 @@ def test_the_test_stops_at_a_void_sum_and_after_a_late_correction(store: Store) 
     assert "stopped before block 11, whose recorded probability differs from the replayed one" in found["sentence"]
 
 
-def test_several_units_have_a_table_but_no_test(store: Store) -> None:
+def test_several_units_have_a_table_but_no_test(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     id = store.create({**GIVEN, "units": ["north", "south"]})["id"]
     for t in range(1, 13):
         store.perform(id, Ask())
@@ -122,6 +122,9 @@ def test_several_units_have_a_table_but_no_test(store: Store) -> None:
     found = store.carryover(id)["watch"]
     assert (found["rounds"], found["blocks"], found["alarm"]) == (12, None, None)
     assert "several units are not tested" in found["sentence"]
+    # With many units, fewer rounds are read.
+    monkeypatch.setattr("aftereffect.service.store.store.MOST_CELLS", 10)
+    assert store.carryover(id)["watch"]["rounds"] == 5
 
 
 def test_the_page_shows_the_watch_and_its_alarm_on_demand(call, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -149,6 +149,18 @@ def test_the_standard_errors_are_hc3_and_the_effects_those_of_another_coding():
         assert one < (width / errors)[0] < all_of_them + 0.03
 
 
+def test_the_critical_value_needs_no_singular_value_decomposition(monkeypatch):
+    """Which fails for some correlations at long lags. Twice the standard error of a critical value is 0.02."""
+    root = np.random.default_rng(2).standard_normal((6, 4))
+    usual = critical(root @ root.T, 30.0, 0.05)[0]
+
+    def failed(*_, **__):
+        raise np.linalg.LinAlgError("SVD did not converge")
+
+    monkeypatch.setattr(np.linalg, "svd", failed)
+    assert usual != critical(root @ root.T, 30.0, 0.05)[0] == pytest.approx(usual, abs=0.04)
+
+
 def test_the_critical_value_of_independent_and_of_equal_statistics():
     independent = critical(np.diag([1.0, 4.0, 9.0, 0.25, 1.0]), 1e6, 0.05)[0]
     assert independent == pytest.approx(stats.norm.ppf((1.0 + 0.95**0.2) / 2.0), abs=0.03)

@@ -237,7 +237,13 @@ def critical(covariance: FloatArray, dof: float, alpha: float) -> tuple[float, F
         return 0.0, np.zeros(DRAWS)
     some = scale > 1e-9 * scale.max()
     correlation = covariance[np.ix_(some, some)] / np.outer(scale[some], scale[some])
-    draws = stats.multivariate_t(shape=correlation, df=dof, allow_singular=True).rvs(DRAWS, random_state=0)
+    try:
+        draws = stats.multivariate_t(shape=correlation, df=dof, allow_singular=True).rvs(DRAWS, random_state=0)
+    except np.linalg.LinAlgError:
+        # At long lags the singular value decomposition of a correlation may not converge; its eigenvalues do.
+        values, vectors = np.linalg.eigh(correlation)
+        root, rng = vectors * np.sqrt(np.maximum(values, 0.0)), np.random.default_rng(0)
+        draws = rng.standard_normal((DRAWS, len(root))) @ root.T / np.sqrt(rng.chisquare(dof, (DRAWS, 1)) / dof)
     largest = np.sort(np.abs(draws.reshape(DRAWS, -1)).max(axis=1))
     return float(np.quantile(largest, 1.0 - alpha)), largest
 

@@ -15,6 +15,7 @@ import math
 import threading
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import groupby
 from typing import Any
 
@@ -35,11 +36,35 @@ from aftereffect.service.settings import MOST_COEFFICIENTS, MOST_NUMBERS, most_r
 
 WAIT = 30.0
 """Seconds to wait for other estimates."""
+MOST_AT_ONCE = 4
+"""How many callers may be waiting for estimates, so that they do not take all threads of a server."""
 MOST_ROUNDS = 5_000
 """How many rounds are used outside a pilot: the latest for an estimate, the first of the learner to watch it."""
-_one_at_a_time = threading.Lock()
+_one_at_a_time, _few_at_once = threading.Lock(), threading.BoundedSemaphore(MOST_AT_ONCE)
 _log = logging.getLogger(__name__)
 View = Mapping[str, Any]
+
+
+@contextmanager
+def admitted() -> Iterator[None]:
+    """Refuse a caller if too many are waiting for estimates."""
+    if not _few_at_once.acquire(blocking=False):
+        raise Refused("too_many", f"at most {MOST_AT_ONCE} estimates can be asked for at a time; try again")
+    try:
+        yield
+    finally:
+        _few_at_once.release()
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """Wait until no other estimate is being made."""
+    if not _one_at_a_time.acquire(timeout=WAIT):
+        raise Refused("busy", "other estimates must be finished first, but are not; try again")
+    try:
+        yield
+    finally:
+        _one_at_a_time.release()
 
 
 def longest(view: View) -> tuple[int, int]:
@@ -88,13 +113,9 @@ class Record:
         if len(self.played) <= self.max_lag:
             rule = f"more than {self.max_lag} rounds must be played"
             raise InvalidArgument(f"{rule}, but there are {len(self.played)}")
-        if not _one_at_a_time.acquire(timeout=WAIT):
-            raise Refused("busy", "other estimates must be finished first, but are not; try again")
-        try:
-            data = tuple(values.tobytes() for values in (self.played, self.totals, self.probabilities))
+        data = tuple(values.tobytes() for values in (self.played, self.totals, self.probabilities))
+        with _alone():
             curves = _cached_curves(*data, self.played.shape, len(self.arms), self.max_lag, self.pilot)
-        finally:
-            _one_at_a_time.release()
         if isinstance(curves, Exception):
             raise curves
         return curves
@@ -197,7 +218,7 @@ def proposed(curves: Curves, units: int, **given: Any) -> dict[str, Any]:
     on the loss over the horizon in all units if the estimate is right, `worst`: at the worst end of the bands, `since`:
     the round from which the guarantee is below half of the largest loss. problem: why there are none, or what to mind.
     """
-    with _one_at_a_time, warnings.catch_warnings(record=True) as caught:
+    with _alone(), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", AftereffectWarning)
         try:
             choice = choose_delay(curves=curves, n_arms=curves.n_arms, **given)

@@ -85,7 +85,7 @@ class Local(Service):
                 return store.correct(id, body)
             case "continue_with":
                 arms = checked(Continuation, body)
-                return store.continue_with(id, arms.add, arms.retire, **arms.model_extra or {})
+                return store.continue_with(id, arms.add, arms.retire, arms.model_extra or {})
             case "accept":
                 return store.accept(id, checked(AcceptBody, body).max_delay)
             case "experiments":

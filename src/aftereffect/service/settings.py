@@ -11,6 +11,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
@@ -300,7 +301,7 @@ class PriorMeans(Part):
 
     means: dict[Name, Number]
     updates: float = Field(strict=True, ge=0.0, le=MOST_PRIOR, allow_inf_nan=False)
-    experiment: str | None = None
+    experiment: Text | None = None
 
 
 class WarmStart(Part):
@@ -518,6 +519,8 @@ def corrected(known: Mapping[str, Any], changes: Mapping[str, Any]) -> Experimen
     (50.0, 'Mail (corrected)')
     """
     changes = {name: value for name, value in changes.items() if value is not None}
+    if "warm_start" in changes:
+        raise Refused("invalid", "warm_start must be omitted, because the rounds are inherited, but it is given")
     replaced = {"draft", *(["prior"] if "arms" in changes else [])}
     if {"max_delay", "carry_over", "pilot"} & changes.keys():
         replaced |= {"max_delay", "carry_over", "pilot"}
@@ -534,7 +537,10 @@ def corrected(known: Mapping[str, Any], changes: Mapping[str, Any]) -> Experimen
 
 
 def continued(
-    known: Mapping[str, Any], add: Sequence[str] = (), retire: Sequence[str] = (), **changes: Any
+    known: Mapping[str, Any],
+    add: Sequence[str] = (),
+    retire: Sequence[str] = (),
+    changes: Mapping[str, Any] = MappingProxyType({}),
 ) -> ExperimentSettings:
     """Return the settings of an experiment that goes on with other arms, warm from this one. known: as in its view.
 
@@ -544,9 +550,15 @@ def continued(
     >>> continued(old, add=["C"], retire=["A"]).arms
     ('B', 'C')
     """
-    if known["state"] in ("draft", "pilot", "piloted"):
-        detail = f"the experiment must have begun to learn to be continued, but it is {known['state']}"
+    piloting = known.get("pilot") is not None and known.get("accepted") is None
+    if known["state"] == "draft" or piloting:
+        why = f"{known['state']}, and no max_delay was accepted" if piloting else known["state"]
+        detail = f"the experiment must have begun to learn to be continued, but it is {why}"
         raise Refused("wrong_state", detail, state=known["state"])
+    if not add and not retire:
+        raise Refused("invalid", "add or retire must name an arm, but both are empty")
+    if "warm_start" in changes:
+        raise Refused("invalid", "warm_start must be omitted, because it is this experiment, but it is given")
     arms = list(known["arms"])
     for name, given, wrong in (("retire", retire, {*retire} - {*arms}), ("add", add, {*add} & {*arms})):
         if wrong:

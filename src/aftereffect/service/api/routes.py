@@ -284,7 +284,7 @@ async def correct(store: AdminStore, pools: Pools, id: ExperimentId, body: Corre
 @admin.post("/v1/experiments/{id}/continue", response_model=messages.Overview, status_code=201)
 async def continue_with(store: AdminStore, pools: Pools, id: ExperimentId, body: ContinuationBody) -> Response:
     """Create an experiment with arms added or retired, which begins with what this one has measured; this one ends."""
-    made = await pools.reads.run(store.continue_with, id, body.add, body.retire, **body.model_extra or {})
+    made = await pools.reads.run(store.continue_with, id, body.add, body.retire, body.model_extra or {})
     return reply(made, 201, {"Location": f"/v1/experiments/{made['id']}"})
 
 

@@ -9,6 +9,7 @@ import importlib.util
 import re
 import urllib.parse
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext, suppress
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -260,7 +261,10 @@ def experiment_page(
     rows, newer, older = table(store, view, before)
     latest = _between(store, view, view["round"] - max(1, min(TIMELINE_ROUNDS, MOST_ROWS // len(units))) + 1)
     own = [row for row in latest if row["unit"] == shown_unit]
-    found = store.carryover(experiment_id) if curves or view["state"] == "piloted" else None
+    found = None
+    # The page of a pilot is shown without the estimate if too many are waiting for theirs.
+    with nullcontext() if curves else suppress(Refused):
+        found = store.carryover(experiment_id) if curves or view["state"] == "piloted" else None
     watched = [] if found is None or found["watch"] is None else [found["watch"]]
     it = {
         **view,

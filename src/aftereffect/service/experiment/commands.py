@@ -70,12 +70,14 @@ class Accept(NamedTuple):
 
     prior: what the pilot has shown, as the arguments of `Prior`; None to begin without it. cost: what the pilot has
     cost compared with the best arm, [estimate, low, high], None if unknown. Both are estimates, which another machine
-    might round differently: so they are part of the command, and are never computed again.
+    might round differently: so they are part of the command, and are never computed again. last: the latest round of
+    the estimate; a conflict if others have been opened since.
     """
 
     max_delay: int
     prior: dict[str, Any] | None = None
     cost: list[float] | None = None
+    last: int | None = None
 
 
 class Pause(NamedTuple):

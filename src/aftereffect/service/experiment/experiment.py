@@ -289,7 +289,8 @@ class Experiment:
         if _reported(row, command.total):
             return Done(self._report(row, True), None, [])
         given = "missing" if command.total is None else repr(command.total)
-        then = "use amend to correct it" if self._correctable(row) else "its block is closed, so it cannot be changed"
+        closed = "its block is closed" if row["block"] else "the pilot is over"
+        then = "use amend to correct it" if self._correctable(row) else f"{closed}, so it cannot be changed"
         raise self._conflict(row, f"total must equal the earlier report, but {_told(row)} and now as {given}: {then}")
 
     def _conflict(self, row: Row, detail: str) -> Refused:
@@ -397,7 +398,10 @@ class Experiment:
         if now.open is not None:
             rule = "no round must be open to accept a carry-over (max_delay)"
             raise Refused("conflict", f"{rule}, but round {now.last} is: report it", round=now.last)
-        now.accept(*command)
+        if command.last is not None and command.last != now.last:
+            detail = f"the estimate must include the latest round, {now.last}, but it ends with round {command.last}"
+            raise Refused("conflict", f"{detail}: estimate again", estimated=command.last)
+        now.accept(*command[:3])
         self.settings = now.settings
         body = {**command._asdict(), "last": now.last, "probabilities": fingerprint(now.probabilities)}
         return self._change("accept", at, body)
@@ -520,8 +524,9 @@ class Experiment:
         return number >= self._now.block_start and not self._now.block_closed
 
     def _correctable(self, row: Row) -> bool:
-        """Return whether a total can be corrected: the player "paper" cannot correct what it has learned."""
-        return self._amendable(row["round"]) or self.settings.player != "paper" or not row["measured"]
+        """Return whether a total can be corrected: not of a pilot that is over, nor what "paper" has learned."""
+        late = row["block"] > 0 and (self.settings.player != "paper" or not row["measured"])
+        return self._amendable(row["round"]) or late
 
     def _unit(self, name: str | None) -> int:
         """Return the index of a unit; the name is optional if there is only one."""

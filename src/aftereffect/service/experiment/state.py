@@ -7,7 +7,7 @@ import datetime
 import hashlib
 import struct
 from collections.abc import Collection, Mapping, Sequence
-from functools import cached_property, reduce
+from functools import cached_property, lru_cache, reduce
 from operator import add
 from typing import Any
 
@@ -34,7 +34,7 @@ from aftereffect.service.experiment.round import (
     days_between,
 )
 from aftereffect.service.messages import Plan
-from aftereffect.service.settings import ExperimentSettings
+from aftereffect.service.settings import ExperimentSettings, PlannedPilot
 
 COUNTS = ("reports", "missing", "void", "out_of_range", "amended", "substituted", "withheld")
 PLAIN = (
@@ -68,6 +68,13 @@ def substitute(
             return arm, share
         left -= share
     return present[-1], shares[-1]
+
+
+@lru_cache(maxsize=4)
+def schedule(pilot: PlannedPilot, n_arms: int, n_units: int, seed: int) -> list[list[int]]:
+    """Return the arms of all rounds of a pilot; copies of an experiment share them."""
+    arms: list[list[int]] = pilot.schedule(n_arms, n_units, seed).arms.tolist()
+    return arms
 
 
 def fingerprint(probabilities: Sequence[float]) -> list[float] | str:
@@ -159,7 +166,7 @@ class State:
     def schedule(self) -> list[list[int]]:
         """The arms of all rounds of the pilot, one per unit."""
         pilot = self.settings.pilot
-        return [] if pilot is None else pilot.schedule(len(self.settings.arms), self.n_units, self.seed).arms.tolist()
+        return [] if pilot is None else schedule(pilot, len(self.settings.arms), self.n_units, self.seed)
 
     @cached_property
     def probabilities(self) -> list[float]:

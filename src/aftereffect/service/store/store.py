@@ -10,6 +10,7 @@ import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Self
 
 from aftereffect.carryover import prior
@@ -18,7 +19,7 @@ from aftereffect.service.errors import Refused, checked
 from aftereffect.service.experiment.commands import Accept
 from aftereffect.service.experiment.view import comparison
 from aftereffect.service.messages import MOST_COMPARED, NewToken
-from aftereffect.service.settings import ExperimentSettings, checked_settings, continued, corrected
+from aftereffect.service.settings import MOST_CELLS, ExperimentSettings, checked_settings, continued, corrected
 from aftereffect.service.store import backup, export, reads, schema, tokens, verify, webhooks
 from aftereffect.service.store.database import Database, refusing
 from aftereffect.service.store.health import Health, trial
@@ -117,10 +118,14 @@ class Store:
         return self._succeed(id, changes)
 
     def continue_with(
-        self, id: str, add: Sequence[str] = (), retire: Sequence[str] = (), **changes: Any
+        self,
+        id: str,
+        add: Sequence[str] = (),
+        retire: Sequence[str] = (),
+        changes: Mapping[str, Any] = MappingProxyType({}),
     ) -> dict[str, Any]:
         """Create an experiment with other arms that begins with what this one has measured, and finish this one."""
-        return self._succeed(id, continued(self.experiment(id), add, retire, **changes))
+        return self._succeed(id, continued(self.experiment(id), add, retire, changes))
 
     def _succeed(self, id: str, settings: ExperimentSettings) -> dict[str, Any]:
         made = self.perform(*_creation(settings, id))
@@ -130,9 +135,17 @@ class Store:
 
     def accept(self, id: str, max_delay: int | None = None) -> dict[str, Any]:
         """End the pilot of an experiment with this max_delay, or the one proposed; return its view."""
-        view = self.experiment(id)
-        if max_delay is not None or view["accepted"] is None:
-            self.perform(id, self.acceptance(view, max_delay))
+        for again in (True, True, False):
+            view = self.experiment(id)
+            if max_delay is None and view["accepted"] is not None:
+                return view
+            try:
+                self.perform(id, self.acceptance(view, max_delay))
+                break
+            except Refused as refusal:
+                # Rounds may have been played since the estimate.
+                if not again or "estimated" not in refusal.extra:
+                    raise
         return self.experiment(id)
 
     def acceptance(self, view: Mapping[str, Any], max_delay: int | None) -> Accept:
@@ -142,17 +155,18 @@ class Store:
         if max_delay is not None and not 0 <= max_delay <= view["pilot"]["max_lag"]:
             # The experiment refuses it.
             return Accept(max_delay)
-        record = self._record(view)
-        found = lag_estimates.estimated(view, record)
-        if found["reason"] is None:
-            d = found["proposed"]["max_delay"] if max_delay is None else max_delay
-            span = {name: view[name] for name in ("direction", "low", "high")}
-            known = prior(record.curves(), rounds=len(record.played), max_delay=d, **span)
-            return Accept(d, known._asdict(), found["cost"])
+        with lag_estimates.admitted():
+            record = self._record(view)
+            found, last = lag_estimates.estimated(view, record), len(record.played)
+            if found["reason"] is None:
+                d = found["proposed"]["max_delay"] if max_delay is None else max_delay
+                span = {name: view[name] for name in ("direction", "low", "high")}
+                known = prior(record.curves(), rounds=last, max_delay=d, **span)
+                return Accept(d, known._asdict(), found["cost"], last)
         if max_delay is None:
             rule = "max_delay must be given, because none can be proposed"
             raise Refused("wrong_state", f"{rule}: {found['reason']}", state=view["state"])
-        return Accept(max_delay)
+        return Accept(max_delay, last=last)
 
     async def acreate(self, settings: Mapping[str, Any] | ExperimentSettings) -> dict[str, Any]:
         """As `create`, for an event loop."""
@@ -206,8 +220,9 @@ class Store:
 
     def carryover(self, id: str) -> dict[str, Any]:
         """Return how long effects last, estimated from the rounds of the pilot or else from the latest rounds."""
-        view = self.experiment(id)
-        return {**lag_estimates.estimated(view, self._record(view)), "watch": self._watched(view)}
+        with lag_estimates.admitted():
+            view = self.experiment(id)
+            return {**lag_estimates.estimated(view, self._record(view)), "watch": self._watched(view)}
 
     def _record(self, view: Mapping[str, Any]) -> lag_estimates.Record:
         with refusing():
@@ -216,8 +231,9 @@ class Store:
         return lag_estimates.Record(view, *rows)
 
     def _watched(self, view: Mapping[str, Any]) -> dict[str, Any] | None:
+        most = min(lag_estimates.MOST_ROUNDS, MOST_CELLS // len(view["units"]))
         with refusing():
-            rows = reads.first_rows(self._database.reading, view["id"], lag_estimates.MOST_ROUNDS)
+            rows = reads.first_rows(self._database.reading, view["id"], most)
             return lag_estimates.watched(view["arms"], *rows)
 
     def export(self, id: str, form: str) -> Iterator[bytes]:
