@@ -127,6 +127,14 @@ def test_several_units_have_a_table_but_no_test(store: Store, monkeypatch: pytes
     assert store.carryover(id)["watch"]["rounds"] == 5
 
 
+def test_a_total_too_large_to_compute_with_does_not_hide_the_rest(store: Store) -> None:
+    id = store.create({**GIVEN, "out_of_range": "clip"})["id"]
+    play(store, id, 30, 1)
+    store.perform(id, Amend(29, 1e90))
+    found = store.carryover(id)
+    assert (found["watch"], found["reason"] is None) == (None, False)
+
+
 def test_the_page_shows_the_watch_and_its_alarm_on_demand(call, monkeypatch: pytest.MonkeyPatch) -> None:
     path = played(call, 12)
     assert "Do effects last longer" not in get(call, path).words

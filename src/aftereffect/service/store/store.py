@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any, Self
 
 from aftereffect.carryover import prior
+from aftereffect.core.errors import InvalidArgument
 from aftereffect.service import lag_estimates
 from aftereffect.service.errors import Refused, checked
 from aftereffect.service.experiment.commands import Accept
@@ -234,7 +235,11 @@ class Store:
         most = min(lag_estimates.MOST_ROUNDS, MOST_CELLS // len(view["units"]))
         with refusing():
             rows = reads.first_rows(self._database.reading, view["id"], most)
+        try:
             return lag_estimates.watched(view["arms"], *rows)
+        except InvalidArgument:
+            # Of clipped totals, some are too large to compute with; the estimate gives the reason.
+            return None
 
     def export(self, id: str, form: str) -> Iterator[bytes]:
         """Return all rounds as chunks of a "csv" or "parquet" file; the data is read before this returns."""
