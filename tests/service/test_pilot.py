@@ -322,6 +322,30 @@ def test_copies_of_an_experiment_share_the_schedule() -> None:
     assert state.schedule.cache_info().misses == before
 
 
+def test_what_speaks_against_the_accepted_settings_is_an_alarm(store: Store) -> None:
+    id = played(store, low=-0.5, high=1.0)
+    told = store.carryover(id)["sentences"]
+    level = next(line for line in told if "The mean total is 1.7" in line)
+    assert "one action's effect is said to lie between -0.5 and 1" in level
+    assert level.endswith("correct low and high before you accept.")
+    tested = next(line for line in told if line.startswith("In the pilot: no sign of effects later than 2 rounds"))
+    view = store.accept(id, 1)
+    assert ["mean total" in alarm for alarm in view["alarms"]] == [True, False]
+    assert view["alarms"][1].startswith("In the pilot: effects last longer than 1 round (p = ")
+    after = store.carryover(id)["sentences"]
+    assert view["alarms"][1] in after
+    assert tested not in after
+    assert not any(line.startswith("Proposed") for line in after)
+    assert any(line.startswith("In force: a carry-over (max_delay) of 1 round.") for line in after)
+    assert store.verify(id)[0]["ok"]
+    # Means far outside the range are no prior.
+    assert view["accepted"]["prior"] is None
+    id = played(store)
+    assert store.accept(id)["alarms"] == []
+    # As it was before there were such alarms.
+    assert "attention" not in next(e for e in store.events(id, 100)["items"] if e["kind"] == "accept")["body"]
+
+
 def test_settings_of_a_pilot_are_corrected_in_one_that_inherits_its_rounds(store: Store) -> None:
     id = store.create(GIVEN)["id"]
     for _ in range(6):
@@ -394,7 +418,15 @@ def test_a_recorded_history_is_estimated_on_the_command_line(tmp_path) -> None:
     assert done.code == 0, done.err
     assert "Attention: the arms were not chosen at random" in done.out
     assert (tmp_path / "curves.png").stat().st_size > 5000
-    assert "Proposed: a carry-over (max_delay) of 2 rounds.\nGive the range of an action's effect" in done.out
+    assert "Proposed" not in done.out
+    assert "the range of one action's effect is needed: give --low and --high" in done.out
+    narrow = command("carryover", str(file), "--max-lag", "2", "--high", "0.5").out
+    assert "but one action's effect is said to lie between 0 and 0.5" in narrow
+    refusal = command("carryover", str(file), "--max-lag", "10 days")
+    words = "--max-lag must be a whole number of rounds, such as 10, for a file, but got '10 days'"
+    assert (refusal.code, words in refusal.err) == (2, True)
+    refusal = command("carryover", "--store", str(tmp_path / "shop.db"), "--plot", "a.png")
+    assert (refusal.code, "--plot must be omitted unless a file is given" in refusal.err) == (2, True)
     found = told("carryover", str(file), "--max-lag", "2", "--randomised", "--high", "2", "--horizon", "5000")
     assert "Attention" not in " ".join(found["sentences"])
     prices = found["proposed"]["prices"]

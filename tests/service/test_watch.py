@@ -46,7 +46,7 @@ def test_the_store_says_what_the_library_says(store: Store) -> None:
     assert store.carryover(id)["watch"] is None
     arms, totals = play(store, id, 80, 2)
     whole = store.carryover(id)
-    assert whole["sentences"][-1].startswith("Effects last longer than 0 rounds (p = ")
+    assert whole["sentences"][-1].startswith("In the latest rounds: effects last longer than 0 rounds (p = ")
     found = whole["watch"]
     player = ae.default_player(n_arms=2, max_delay=0, direction="minimize", high=1.0, out_of_range="void", seed=3)
     for total in totals:

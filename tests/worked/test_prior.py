@@ -205,8 +205,11 @@ def test_a_pilot_is_worth_its_estimates_and_the_updates_of_its_rounds() -> None:
     # Rewards with d = 1 have β = 1/5, so that a block has 1/(β(1−β)) = 25/4 rounds on average.
     assert found.updates == pytest.approx(120 / 6.25)
     assert ae.default_player(3, prior=found, **given, seed=1).probabilities[1] > 0.9
-    narrow = ae.carryover.prior(curves, rounds=0, max_delay=1)
-    assert (narrow.means, narrow.updates) == ([0.0, 1.0, 0.0], 0.0)
+    narrow = ae.carryover.prior(curves, rounds=0, max_delay=1, low=2.5, high=3.001)
+    assert (narrow.means, narrow.updates) == (pytest.approx([0.5, 3.001, 0.5], abs=0.02), 0.0)
+    for low, high in ((0.0, 1.0), (0.0, 2.9), (-5.0, -1.0)):
+        with pytest.raises(ae.InvalidArgument, match=f"mean total .* 3, .* but got low={low} and high={high}"):
+            ae.carryover.prior(curves, rounds=120, max_delay=1, low=low, high=high)
     with pytest.raises(ae.InvalidArgument, match="rounds must be at least 0, but got -1"):
         ae.carryover.prior(curves, rounds=-1, max_delay=1)
 

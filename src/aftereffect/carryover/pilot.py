@@ -10,7 +10,7 @@ from aftereffect.carryover.regression import LARGEST, combinations, critical, de
 from aftereffect.core import checks
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.core.random import PILOT, sequence
-from aftereffect.core.text import counted
+from aftereffect.core.text import amount, counted
 from aftereffect.players.default import Prior, default_player
 
 
@@ -115,13 +115,20 @@ def prior(
     The estimated whole effects are shrunk towards their mean, by the share of their variance that is due to noise
     (empirical Bayes, by the method of moments). They are worth as many updates as the player would have made in these
     rounds. max_delay, direction, low, high: as for the player. An arm that was not measured gets the mean of the
-    others.
+    others. The mean total is the mean whole effect of an action: it may be outside the range from low to high by no
+    more than the noise.
     """
     player = default_player(curves.n_arms, max_delay=max_delay, direction=direction, low=low, high=high)
     rounds = checks.integer("rounds", rounds, low=0)
     span, arms = player.effects, np.setdiff1d(np.arange(curves.n_arms), curves.unmeasured)
     whole = curves.arrived
     value, error = whole.values[arms, -1], (whole.upper - whole.lower)[arms, -1] / (2.0 * whole.factor)
+    level = curves.base + float(value.mean())
+    if not span.lo - curves.noise <= level <= span.hi + curves.noise:
+        raise InvalidArgument(
+            f"low and high must include the mean total of the curves, {amount(level)}, which is the mean effect of one "
+            f"action with all that comes whatever is played, but got low={low!r} and high={high!r}"
+        )
     share = max(0.0, 1.0 - float(error @ error) / max(float(value @ value), 1e-300))
     means = np.full(curves.n_arms, (span.lo + span.hi) / 2.0 + share * value.mean())
     means[arms] = np.clip((span.lo + span.hi) / 2.0 + share * value, span.lo, span.hi)

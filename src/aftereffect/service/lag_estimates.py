@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from aftereffect.carryover import Bands, Block, Curves, WashIn, estimate, wash_in, watch
+from aftereffect.carryover import Bands, Block, Curves, Longer, WashIn, estimate, wash_in, watch
 from aftereffect.carryover.delay import choose_delay
 from aftereffect.carryover.martingale import unplayed, window_rounds
 from aftereffect.carryover.regression import FEWEST_DRAWS
@@ -167,13 +167,24 @@ def _said(view: View, record: Record, curves: Curves) -> dict[str, Any]:
     """Return what the curves of an experiment say."""
     left = None if view["horizon"] is None else view["horizon"] - (view["round"] if record.pilot else 0)
     span = view["direction"], view["low"], view["high"]
-    told = described(curves, view["arms"], left, *span, len(view["units"]))
-    # A max_delay in force is tested; in a pilot there is none yet.
-    if view["max_delay"] < curves.max_lag:
-        told["sentences"].append(curves.longer_than(view["max_delay"]).sentence)
+    accepted = view["accepted"] and view["max_delay"]
+    told = described(curves, view["arms"], left, *span, len(view["units"]), accepted)
+    asked = record.pilot and accepted is None
+    d = told["proposed"]["max_delay"] if asked else view["max_delay"]
+    test, where = _longer(curves, d), "In the pilot" if record.pilot else "In the latest rounds"
+    if test is not None:
+        told["sentences"].append(_in(where, test.sentence))
+    if test is not None and test.verdict == "longer" and asked:
+        told["sentences"].append(
+            "A carry-over shorter than effects last is proposed because a longer one makes blocks longer, so that less "
+            "is learned; what arrives later is part of the prices."
+        )
+    if asked and (words := level(curves, view["low"], view["high"])):
+        told["sentences"].append(f"Attention: {words} before you accept.")
     if record.pilot:
         told["cost"] = cost(curves, record, view["direction"])
-        parts = told["proposed"]["max_delay"] + 1
+    if asked:
+        parts = d + 1
         least, most = parts * min(view["low"], 0.0), parts * max(view["high"], 0.0)
         if outside := int(((record.totals < least) | (record.totals > most)).sum()):
             words = f"{counted(outside, 'total')} of the pilot would be outside [{amount(least)}, {amount(most)}]"
@@ -184,6 +195,39 @@ def _said(view: View, record: Record, curves: Curves) -> dict[str, Any]:
     return told
 
 
+def attention(view: View, curves: Curves, max_delay: int) -> list[str]:
+    """Return what in a pilot speaks against playing on with this max_delay."""
+    test, words = _longer(curves, max_delay), level(curves, view["low"], view["high"])
+    lines = [] if words is None else [f"{words}."]
+    if test is not None and test.verdict == "longer":
+        lines.append(test.sentence)
+    return [_in("In the pilot", line) for line in lines]
+
+
+def _in(where: str, sentence: str) -> str:
+    return f"{where}: {sentence[0].lower()}{sentence[1:]}"
+
+
+def _longer(curves: Curves, max_delay: int) -> Longer | None:
+    """Return the test of effects after max_delay; None if there are too few lags or rounds for one."""
+    try:
+        return curves.longer_than(max_delay)
+    except InvalidArgument:
+        return None
+
+
+def level(curves: Curves, low: float, high: float) -> str | None:
+    """Return words, without a full stop, if the mean total is no possible effect of one action; else None."""
+    margin = 2.0 * curves.noise / math.sqrt(curves.rounds)
+    if low - margin <= curves.base <= high + margin:
+        return None
+    return (
+        f"The mean total is {amount(curves.base, digits=3)}, but one action's effect is said to lie between "
+        f"{amount(low)} and {amount(high)}. What comes whatever is played, such as base sales, counts as part of the "
+        "effect: correct low and high"
+    )
+
+
 def described(
     curves: Curves,
     arms: Sequence[str],
@@ -192,14 +236,16 @@ def described(
     low: float,
     high: float | None,
     units: int = 1,
+    accepted: int | None = None,
 ) -> dict[str, Any]:
     """Return curves by the names of the arms, the max_delay they suggest, and both in words.
 
-    horizon: of the rounds that follow. high: None if the range of effects is not known, and no prices can be given.
+    horizon: of the rounds that follow. high: None if the range of effects is not known, and no max_delay can be
+    proposed. accepted: the max_delay in force after a pilot.
     """
-    chosen: dict[str, Any] = {"max_delay": curves.ends(), "prices": [], "problem": None}
+    chosen: dict[str, Any] | None = None
     if high is not None:
-        chosen = proposed(curves, units, horizon=horizon, direction=direction, low=low, high=high)
+        chosen = proposed(curves, units, accepted, horizon=horizon, direction=direction, low=low, high=high)
     return {
         "totals": curves.rounds,
         "unmeasured": [arms[i] for i in curves.unmeasured],
@@ -207,11 +253,11 @@ def described(
         "alike": {"p_value": curves.alike.p_value, "verdict": curves.alike.verdict},
         "noise": curves.noise,
         "proposed": chosen,
-        "sentences": [*_findings(curves), *_prices(chosen, horizon)],
+        "sentences": [*_findings(curves), *([] if chosen is None else _prices(chosen, horizon, accepted))],
     }
 
 
-def proposed(curves: Curves, units: int, **given: Any) -> dict[str, Any]:
+def proposed(curves: Curves, units: int, accepted: int | None, **given: Any) -> dict[str, Any]:
     """Return the max_delay of `choose_delay`, and the prices of some others.
 
     prices: for some values of max_delay, `left`: by how much effects may still differ between arms after it, `bound`:
@@ -232,8 +278,9 @@ def proposed(curves: Curves, units: int, **given: Any) -> dict[str, Any]:
     d = choice.max_delay if np.isfinite(choice.since).any() else curves.ends()
     place = int(np.searchsorted(choice.delays, d))
     d = int(choice.delays[place])
-    # The one that is proposed, some around it, and the ends.
+    # The one that is proposed, some around it, the one in force, and the ends.
     shown = {0, len(choice.delays) - 1, *(place + step for step in (-4, -2, -1, 0, 1, 2, 4))}
+    shown |= {*np.flatnonzero(choice.delays == accepted).tolist()}
     prices = []
     for k in sorted(shown & {*range(len(choice.delays))}):
         bound, worst = (finite(units * min(most, values[k])) for values in (choice.bounds, choice.worst))
@@ -260,10 +307,10 @@ def _findings(curves: Curves) -> list[str]:
     return [*lines, f"{alike} ({shown}). The noise of a total has a standard deviation of {noise}."]
 
 
-def _prices(chosen: Mapping[str, Any], horizon: int | None) -> list[str]:
-    """Return the proposal and its prices in words."""
-    d = chosen["max_delay"]
-    words = f"Proposed: a carry-over (max_delay) of {counted(d, 'round')}."
+def _prices(chosen: Mapping[str, Any], horizon: int | None, accepted: int | None) -> list[str]:
+    """Return the proposal, or the max_delay in force, and its prices in words."""
+    d, which = (chosen["max_delay"], "Proposed") if accepted is None else (accepted, "In force")
+    words = f"{which}: a carry-over (max_delay) of {counted(d, 'round')}."
     problem = [] if chosen["problem"] is None else [f"Attention: {chosen['problem']}."]
     price = next((each for each in chosen["prices"] if each["max_delay"] == d), None)
     if price is None:

@@ -380,13 +380,15 @@ class AcceptedPrior(Reply):
 class Accepted(Reply):
     """What ended the pilot. prior: None if the pilot has shown nothing. gaps: its reports that are missing or withheld.
 
-    cost: what the pilot has cost compared with the best arm, [estimate, low, high].
+    cost: what the pilot has cost compared with the best arm, [estimate, low, high]. attention: what in the pilot speaks
+    against this max_delay, absent if nothing does; also among the alarms.
     """
 
     max_delay: int
     prior: AcceptedPrior | None
     cost: list[float] | None
     gaps: int
+    attention: list[str] | None = None
 
 
 class Overview(Summary):

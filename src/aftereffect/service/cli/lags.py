@@ -77,7 +77,7 @@ def carryover(
     subject: Annotated[
         str | None, typer.Argument(metavar="[EXPERIMENT | HISTORY.csv]", help="An id or name, or a file; - is stdin.")
     ] = None,
-    max_lag: Annotated[int | None, typer.Option(help="For a file: the longest lag, in rounds.")] = None,
+    max_lag: Annotated[str | None, typer.Option(help="For a file: the longest lag, in rounds.")] = None,
     randomised: Annotated[bool, typer.Option("--randomised", help="For a file: arms were chosen at random.")] = False,
     direction: Annotated[str, typer.Option(help="For a file: maximize or minimize.")] = "maximize",
     low: Annotated[float, typer.Option(help="For a file: the smallest effect of one action.")] = 0.0,
@@ -93,11 +93,17 @@ def carryover(
     """
     if subject is not None and (subject == "-" or subject.endswith(".csv") or Path(subject).is_file()):
         with exit_on_error(form):
-            if max_lag is None:
-                raise InvalidArgument("--max-lag must be given for a file, but it is missing")
-            found = _from_history(args.text_of(subject), max_lag, randomised, direction, low, high, horizon, plot)
+            if max_lag is None or not (max_lag.isascii() and max_lag.isdigit()):
+                got = "it is missing" if max_lag is None else f"got {max_lag!r}"
+                raise InvalidArgument(f"--max-lag must be a whole number of rounds, such as 10, for a file, but {got}")
+            found = _from_history(args.text_of(subject), int(max_lag), randomised, direction, low, high, horizon, plot)
             show(form, found, output.carryover(found))
         return
+    with exit_on_error(form):
+        given = {"--max-lag": max_lag, "--high": high, "--horizon": horizon, "--plot": plot}
+        if wrong := [name for name, value in given.items() if value is not None]:
+            rule = "must be omitted unless a file is given, because an experiment has its own settings and its page"
+            raise InvalidArgument(f"{wrong[0]} {rule}, but got {given[wrong[0]]}")
     with opened(store, form) as service:
         found = service.carryover(chosen(service, subject)).data
         show(form, found, output.carryover(found))
@@ -131,7 +137,9 @@ def _from_history(
     described = lag_estimates.described(found, names, horizon, direction, low, high)
     lines = [*attention, *described["sentences"]]
     if high is None:
-        lines.append("Give the range of an action's effect (--low, --high) to see what other carry-overs would cost.")
+        lines.append("To propose a carry-over, the range of one action's effect is needed: give --low and --high.")
+    elif words := lag_estimates.level(found, low, high):
+        lines.append(f"Attention: {words}.")
     return {"reason": None, "source": "history", "max_lag": max_lag, **described, "sentences": lines}
 
 

@@ -22,6 +22,7 @@ from typing import Any
 import typer
 
 from aftereffect.core.errors import AftereffectError
+from aftereffect.core.text import amount
 from aftereffect.service.errors import Refused
 from aftereffect.service.messages import (
     Comparison,
@@ -256,6 +257,8 @@ def status(view: Overview) -> list[str]:
 def carryover(found: Mapping[str, Any]) -> list[str]:
     """Return the lines of `carryover`: what has arrived by each lag, with its band, and the proposed max_delay."""
     watched = [found["watch"]["sentence"]] if found.get("watch") else []
+    if found["source"] == "pilot":
+        watched = [f"Since then: {words[0].lower()}{words[1:]}" for words in watched]
     if found["reason"] is not None:
         return [found["reason"], *watched]
     arms, lags = list(found["arrived"]), range(found["max_lag"] + 1)
@@ -266,22 +269,36 @@ def carryover(found: Mapping[str, Any]) -> list[str]:
         return f"{value} ({low} to {high})"
 
     rows = [[str(lag), *(cell(found["arrived"][arm], lag) for arm in arms)] for lag in lags]
-    names = {"max_delay": "max_delay", "left": "may be left", "bound": "bound", "worst": "worst end", "since": "since"}
-    prices = found["proposed"]["prices"]
+    names = {
+        **{"max_delay": "max_delay", "left": "may arrive later", "bound": "loss at most"},
+        **{"worst": "at the worst end", "since": "useful from round"},
+    }
+    prices = found["proposed"]["prices"] if found["proposed"] else []
     shown = [name for name in names if any(price[name] is not None for price in prices)]
-    costs = [["" if price[name] is None else f"{price[name]:,.4g}" for name in shown] for price in prices]
+    costs = [["" if price[name] is None else amount(price[name]) for name in shown] for price in prices]
+    explained = {
+        "left": "May arrive later: by how much the effects of two arms may still differ after max_delay, by the bands.",
+        "bound": "Loss at most: compared with the best arm over the rounds that follow, if the estimate is right; then "
+        "at the worst end of the bands.",
+        "since": "Useful from round: where the guarantee falls below half of the largest possible loss.",
+    }
     return [
         f"Effect arrived by each lag, relative to the mean of the arms, from {found['totals']:,} totals (95% bands):",
         *columns(["lag", *arms], rows),
         *found["sentences"],
         *(columns([names[name] for name in shown], costs) if prices else []),
+        *(words for name, words in explained.items() if name in shown),
         *watched,
     ]
 
 
 def accepted(view: Overview) -> list[str]:
     """Return the lines for a pilot that was ended."""
-    return [f"Experiment {view.name!r} plays on with max_delay {view.max_delay}.", str(view.guarantee["sentence"])]
+    return [
+        f"Experiment {view.name!r} plays on with max_delay {view.max_delay}.",
+        *(f"Attention: {alarm}" for alarm in view.alarms),
+        str(view.guarantee["sentence"]),
+    ]
 
 
 def comparison(found: Sequence[Comparison]) -> list[str]:

@@ -70,14 +70,16 @@ class Accept(NamedTuple):
 
     prior: what the pilot has shown, as the arguments of `Prior`; None to begin without it. cost: what the pilot has
     cost compared with the best arm, [estimate, low, high], None if unknown. Both are estimates, which another machine
-    might round differently: so they are part of the command, and are never computed again. last: the latest round of
-    the estimate; a conflict if others have been opened since.
+    might round differently: so they are part of the command, and are never computed again. So is attention: what in
+    the pilot speaks against this max_delay, sentence by sentence, None if nothing does. last: the latest round of the
+    estimate; a conflict if others have been opened since.
     """
 
     max_delay: int
     prior: dict[str, Any] | None = None
     cost: list[float] | None = None
     last: int | None = None
+    attention: list[str] | None = None
 
 
 class Pause(NamedTuple):
@@ -142,7 +144,8 @@ def from_event(event: Mapping[str, Any]) -> Command:
     kind = KINDS.get(event["kind"])
     if kind is None:
         raise Corrupt(f"kind must be one of {', '.join(KINDS)}, but got {event['kind']!r}")
-    names = [name for name in kind._fields if name not in ("was", "ahead")]
+    left_out = {"was", "ahead", *({"attention"} - event["body"].keys())}
+    names = [name for name in kind._fields if name not in left_out]
     command: Command = kind(*(event[name] if name in ("round", "unit") else event["body"][name] for name in names))
     return command
 

@@ -401,9 +401,11 @@ class Experiment:
         if command.last is not None and command.last != now.last:
             detail = f"the estimate must include the latest round, {now.last}, but it ends with round {command.last}"
             raise Refused("conflict", f"{detail}: estimate again", estimated=command.last)
-        now.accept(*command[:3])
+        now.accept(d, command.prior, command.cost, command.attention)
         self.settings = now.settings
         body = {**command._asdict(), "last": now.last, "probabilities": fingerprint(now.probabilities)}
+        if command.attention is None:
+            del body["attention"]
         return self._change("accept", at, body)
 
     def _pause(self, at: str) -> Done:

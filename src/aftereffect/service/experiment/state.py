@@ -345,11 +345,18 @@ class State:
         self.started_at = rounds[0][1] if rounds else self.started_at
         return list(found.values())
 
-    def accept(self, max_delay: int, prior: Mapping[str, Any] | None, cost: Sequence[float] | None) -> None:
+    def accept(
+        self,
+        max_delay: int,
+        prior: Mapping[str, Any] | None,
+        cost: Sequence[float] | None,
+        attention: Sequence[str] | None,
+    ) -> None:
         """End the pilot: build the learner with this max_delay, which plays from the next round on."""
         settings = self.given.model_copy(update={"max_delay": max_delay})
         self._learn_with(settings, learner.build(settings, self.seed, prior))
         self.accepted = {"max_delay": max_delay, "prior": prior, "cost": cost, "gaps": self.gaps}
+        self.accepted |= {} if attention is None else {"attention": attention}
         self.offset, self.block_start, self.phase = self.last, self.last + 1, "running"
 
     def end_round(self, u: int, at: str) -> tuple[dict[str, Any], list[Row]]:

@@ -181,6 +181,7 @@ def alarms(state: State) -> list[str]:
     if state.away:
         gone = ", ".join(settings.arms[i] for i in state.away)
         found.append(f"Away: {gone}. Other arms are played instead, and the guarantee is void.")
+    found += (state.accepted or {}).get("attention", [])
     mean, length, voids = state.plan.mean_block, state.last - state.block_start + 1, state.panel.counts.void_windows
     # Block lengths have a geometric tail, about e^(-n/mean): one block in 160,000 is longer than 12 times the mean.
     if not state.block_closed and length > 12 * mean and voids:

@@ -6,6 +6,7 @@ database in any number of stores and processes.
 """
 
 import asyncio
+import contextlib
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -162,8 +163,11 @@ class Store:
             if found["reason"] is None:
                 d = found["proposed"]["max_delay"] if max_delay is None else max_delay
                 span = {name: view[name] for name in ("direction", "low", "high")}
-                known = prior(record.curves(), rounds=last, max_delay=d, **span)
-                return Accept(d, known._asdict(), found["cost"], last)
+                curves, known = record.curves(), None
+                # A mean total out of range is no prior; a pilot ends all the same, with an alarm.
+                with contextlib.suppress(InvalidArgument):
+                    known = prior(curves, rounds=last, max_delay=d, **span)._asdict()
+                return Accept(d, known, found["cost"], last, lag_estimates.attention(view, curves, d) or None)
         if max_delay is None:
             rule = "max_delay must be given, because none can be proposed"
             raise Refused("wrong_state", f"{rule}: {found['reason']}", state=view["state"])
