@@ -317,7 +317,7 @@ def test_an_output_that_cannot_be_written_is_an_error_and_no_traceback(store: st
 
 def test_every_verb_answers_in_json() -> None:
     """The export's format is that of its file."""
-    verbs = [verb.__name__.replace("_", "-") for verbs in VERBS.values() for verb in verbs]
+    verbs = [verb.__name__.rstrip("_").replace("_", "-") for verbs in VERBS.values() for verb in verbs]
     for words in [*verbs, "token create", "token list", "token revoke"]:
         listed = command(*words.split(), "--help").out
         assert "--format" in listed, words
