@@ -19,7 +19,7 @@ from aftereffect.service.errors import Refused
 from aftereffect.service.experiment import state
 from aftereffect.service.experiment.commands import Accept, Amend, Ask, Away, Finish, Note, Pause, Resume, Start, Tell
 from aftereffect.service.experiment.experiment import Experiment
-from aftereffect.service.settings import ExperimentSettings, checked_settings, corrected
+from aftereffect.service.settings import ExperimentSettings, PriorMeans, checked_settings, corrected, warmed
 from aftereffect.service.store.store import Store
 
 ARMS = ["red", "green", "blue"]
@@ -111,7 +111,7 @@ def test_a_pause_of_a_pilot_withholds_as_many_rounds_as_the_longest_lag() -> Non
     assert [play(experiment)["washin"] for _ in range(4)] == [True, True, False, False]
 
 
-def test_every_round_of_a_pilot_can_be_corrected_until_it_is_over() -> None:
+def test_every_round_of_a_pilot_can_be_corrected_and_after_it_in_the_record_only() -> None:
     experiment = made()
     first = play(experiment)
     for _ in range(20):
@@ -123,9 +123,28 @@ def test_every_round_of_a_pilot_can_be_corrected_until_it_is_over() -> None:
     experiment.do(Note(21, "holiday"), AT)
     refused(experiment, Away("red"), "wrong_state", "every arm must be available in a pilot, but 'red' is to be away")
     refused(experiment, Accept(1, last=20), "conflict", "must include the latest round, 21, but it ends with round 20")
-    experiment.do(Accept(1, last=21), AT)
-    refused(experiment, Amend(21, 0.5), "closed", "totals of the pilot cannot be amended after it has ended")
-    refused(experiment, Tell(21, 0.5), "conflict", "now as 0.5: the pilot is over, so it cannot be changed")
+    experiment.do(Accept(0, PRIOR, last=21), AT)
+    refused(experiment, Tell(21, 0.5), "conflict", "now as 0.5: use amend to correct it")
+    before = experiment.view()
+    assert before["standing"]["leader"]["words"] == (
+        "No window was measured: the probabilities of the arms come from the pilot alone."
+    )
+    twin = Experiment.from_state(experiment.state())
+    # A total of the pilot may be as large as its longest lag allows, and its gaps are not those of the learner.
+    told = [experiment.do(Amend(21, 5.0), AT), experiment.do(Amend(20, 4.0), AT), experiment.do(Amend(21, None), AT)]
+    assert [done.answer["learned"] for done in told] == [False] * 3
+    why = "the pilot is over, and what was accepted from it stays"
+    assert told[0].answer["correction"] == f"The total is corrected in the record only, because {why}."
+    assert [done.answer["status"] for done in told] == ["reported", "reported", "missing"]
+    void = experiment.do(Amend(19, 7.0), AT)
+    assert "7 is outside [0, 6], the range of a total" in void.answer["warning"]
+    after = experiment.view()
+    assert (after["counts"]["missing"], after["counts"]["void"], after["sum_of_totals"]) == (18, 1, 5.0)
+    assert (before["counts"]["missing"], before["sum_of_totals"]) == (19, 1.75)
+    assert (after["probabilities"], after["guarantee"]) == (before["probabilities"], before["guarantee"])
+    for done in [*told, void]:
+        twin.replay(json.loads(json.dumps(done.event)))
+    assert twin.state() == experiment.state()
 
 
 def test_the_learner_begins_after_the_pilot_with_what_was_accepted() -> None:
@@ -250,6 +269,32 @@ def test_from_a_pilot_to_a_running_experiment(store: Store) -> None:
     store.perform(id, Tell(asked["round"], 1.0))
     assert store.verify(id)[0]["ok"]
     assert store.carryover(id)["effects"] == found["effects"]
+    # The range is another one, so the means are, but not their differences.
+    means = store.correct(id, {"high": 4})["prior"]["means"]
+    assert [means[arm] - means["red"] for arm in ARMS] == pytest.approx([m - known["means"][0] for m in known["means"]])
+    assert store.correct(id, {"max_delay": 1})["prior"] is None
+    # Few windows were measured, so the successor begins with what the pilot has shown.
+    prior = store.continue_with(id, add=["pink"])["prior"]
+    assert prior["means"] == {**dict(zip(ARMS, known["means"], strict=True)), "pink": known["means"][2]}
+    assert prior["updates"] == min(known["updates"], 10.0)
+
+
+def test_a_successor_keeps_the_differences_of_a_pilot_for_arms_that_were_not_measured() -> None:
+    old = {"id": "x", "arms": ARMS, "updates": 3, "accepted": {"prior": {"means": [0.5, 0.75, 1.5], "updates": 4.0}}}
+    seen = {"red": (2, 0.25), "green": (1, 1.75), "blue": (0, None)}
+    old["measured"] = {arm: {"windows": n, "mean": mean} for arm, (n, mean) in seen.items()}
+    settings = checked_settings({**GIVEN, "pilot": None, "max_delay": 1})
+    prior = warmed(settings, old, required=True).prior
+    assert prior == PriorMeans(means={"red": 0.25, "green": 0.5, "blue": 1.25}, updates=7.0, experiment="x")
+
+
+def test_a_corrected_pilot_has_no_guarantee_and_says_only_that(store: Store) -> None:
+    view = store.correct(played(store), {"high": 2.5})
+    none = "There is no guarantee, because rounds were inherited from another experiment."
+    assert view["guarantee"]["sentence"] == none
+    view = store.accept(view["id"])
+    assert view["guarantee"]["sentence"] == none
+    assert "guarantee" not in view["guarantee"]["pilot"]["words"]
 
 
 def test_a_pilot_that_shows_nothing_comes_to_an_end(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

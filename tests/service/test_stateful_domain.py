@@ -134,10 +134,11 @@ class Machine(RuleBasedStateMachine):
         assert self.experiment.state()["digest"] == before
         return done
 
-    def status(self, total: float | None) -> str:
+    def status(self, total: float | None, number: int | None = None) -> str:
         if total is None:
             return "missing"
-        return "reported" if self.least <= total <= self.most else "void"
+        least, most = self.pilot_range if number is not None and number <= self.offset else (self.least, self.most)
+        return "reported" if least <= total <= most else "void"
 
     def block_is_open(self, number: int) -> bool:
         if self.piloting:
@@ -313,14 +314,12 @@ class Machine(RuleBasedStateMachine):
             self.refuse(command, "conflict")
         elif self.reports[number, u] == total:
             self.repeat(command)
-        elif number <= self.offset:
-            self.refuse(command, "closed")
-        elif not self.block_is_open(number) and self.measured(number, u):
+        elif number > self.offset and not self.block_is_open(number) and self.measured(number, u):
             self.correct_late(command, number, u, total)
         else:
             done = self.carry_out(command)
-            assert done.answer["status"] == self.status(total)
-            self.reports[number, u], self.statuses[number, u] = total, self.status(total)
+            assert done.answer["status"] == self.status(total, number)
+            self.reports[number, u], self.statuses[number, u] = total, self.status(total, number)
             self.amended += 1
             if not self.block_is_open(number) and not self.piloting:
                 assert done.answer["learned"] is False
@@ -343,6 +342,7 @@ class Machine(RuleBasedStateMachine):
             self.refuse(command, "conflict")
         elif self.last:
             self.carry_out(command)
+            self.pilot_range = self.least, self.most
             self.piloting, self.offset, self.state = False, self.last, "running"
             self.learn_with(max_delay, **({} if prior is None else {"prior": ae.Prior(**prior)}))
 

@@ -513,6 +513,7 @@ def corrected(known: Mapping[str, Any], changes: Mapping[str, Any]) -> Experimen
     """Return the settings of an experiment with some of them changed. known: as in its view.
 
     The seed stays the same. Unless a name is given, the new one is that of the old experiment and "(corrected)".
+    What a pilot has shown is kept as the prior, unless the arms or max_delay change.
 
     >>> old = {"name": "Mail", "arms": ["A", "B"], "high": 1.0, "max_delay": 3, "seed": 7}
     >>> corrected(old, {"high": 50}).high, corrected(old, {"high": 50}).name
@@ -533,7 +534,23 @@ def corrected(known: Mapping[str, Any], changes: Mapping[str, Any]) -> Experimen
     if "round_length" in changes and kept.get("carry_over"):
         kept["carry_over"] = {key: value for key, value in kept["carry_over"].items() if key != "round_length"}
     name = known["name"].removesuffix(" (corrected)")
-    return checked_settings({**kept, "name": f"{name[:180]} (corrected)", **changes})
+    found = checked_settings({**kept, "name": f"{name[:180]} (corrected)", **changes})
+    means, updates = _prior(known) if "pilot" in replaced and "max_delay" not in replaced else ({}, 0.0)
+    if means.keys() != {*found.arms} or found.prior is not None or found.player == "paper":
+        return found
+    # The means of a pilot lie around the middle of the range; only their differences are measured.
+    lo, hi = min(found.low, 0.0), max(found.high, 0.0)
+    step = (lo + hi - min(known["low"], 0.0) - max(known["high"], 0.0)) / 2.0
+    means = {arm: min(max(mean + step, lo), hi) for arm, mean in means.items()}
+    return found.model_copy(update={"prior": PriorMeans(means=means, updates=updates, experiment=known.get("id"))})
+
+
+def _prior(known: Mapping[str, Any]) -> tuple[dict[str, float], float]:
+    """Return the means by arm and the updates of the prior that an experiment began with; no means without one."""
+    accepted, prior = (known.get("accepted") or {}).get("prior"), known.get("prior")
+    if accepted is not None:
+        return dict(zip(known["arms"], accepted["means"], strict=True)), float(min(accepted["updates"], MOST_PRIOR))
+    return ({}, 0.0) if prior is None else (prior["means"], prior["updates"])
 
 
 def continued(
@@ -579,10 +596,16 @@ def continued(
 def warmed(settings: ExperimentSettings, known: Mapping[str, Any], *, required: bool) -> ExperimentSettings:
     """Return settings with `prior` in place of `warm_start`: what an experiment has measured. known: its view.
 
-    Arms are matched by name. An arm that was not measured twice gets the best mean of the others, so that it is tried.
-    required: refuse if none was measured twice; otherwise there is no prior then.
+    Arms are matched by name. An arm that was not measured twice gets its mean in the prior of the old experiment, if
+    that had one, or else the best mean of the others, so that it is tried. The prior counts by the differences of its
+    means alone: they are moved to the level of the arms measured.
+    required: refuse if none was measured twice, and there was no prior; otherwise there is no prior then.
     """
+    before, known_before = _prior(known)
     measured = {arm: found["mean"] for arm, found in known["measured"].items() if found["windows"] >= 2}
+    steps = [mean - before[arm] for arm, mean in measured.items() if arm in before]
+    step = sum(steps) / len(steps) if steps else 0.0
+    measured = {arm: mean + step for arm, mean in before.items()} | measured
     means = {arm: measured[arm] for arm in settings.arms if arm in measured}
     if not means and not required:
         return settings.model_copy(update={"warm_start": None})
@@ -594,7 +617,7 @@ def warmed(settings: ExperimentSettings, known: Mapping[str, Any], *, required: 
     worth = None if settings.warm_start is None else settings.warm_start.updates
     prior = PriorMeans(
         means={arm: min(max(means.get(arm, best), lo), hi) for arm in settings.arms},
-        updates=float(min(known["updates"], WARM_UPDATES)) if worth is None else float(worth),
+        updates=float(min(known["updates"] + known_before, WARM_UPDATES)) if worth is None else float(worth),
         experiment=known["id"],
     )
     return settings.model_copy(update={"prior": prior, "warm_start": None})

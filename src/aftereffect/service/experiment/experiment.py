@@ -12,7 +12,7 @@ open round, with units that have no report as missing. Corrections are accepted 
 end of its block is learned from too, if the total was. Repeating a command that has taken effect changes nothing.
 
 In a pilot, arms come from a random schedule, and the learner hears nothing. Accept may end it before its last round.
-All its rounds can be corrected until then. A pilot can be paused, too.
+All its rounds can be corrected; after it, in the record only. A pilot can be paused, too.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -289,8 +289,7 @@ class Experiment:
         if _reported(row, command.total):
             return Done(self._report(row, True), None, [])
         given = "missing" if command.total is None else repr(command.total)
-        closed = "its block is closed" if row["block"] else "the pilot is over"
-        then = "use amend to correct it" if self._correctable(row) else f"{closed}, so it cannot be changed"
+        then = "use amend to correct it" if self._correctable(row) else "its block is closed, so it cannot be changed"
         raise self._conflict(row, f"total must equal the earlier report, but {_told(row)} and now as {given}: {then}")
 
     def _conflict(self, row: Row, detail: str) -> Refused:
@@ -332,9 +331,8 @@ class Experiment:
         now, total, number = self._now, body["total"], row["round"]
         why = ""
         if not row["block"]:
-            detail = f"totals of the pilot cannot be amended after it has ended, but round {number} is one"
-            raise Refused("closed", f"{detail}: the learner has begun with what the pilot has shown", round=number)
-        if not row["measured"]:
+            why = "the pilot is over, and what was accepted from it stays"
+        elif not row["measured"]:
             why = "it had not been learned from"
         elif total is None:
             detail = f"total must be a number to correct round {number}, which was learned from, but it is missing"
@@ -370,7 +368,7 @@ class Experiment:
         now = self._now
         answer = {**row, "repeated": repeated, "state": now.phase, "open_round": now.open and now.open.number}
         if row["status"] in (VOID, CLIPPED):
-            answer["warning"] = warning(row, self.settings)
+            answer["warning"] = warning(row, self.settings if row["block"] else now.given)
         return answer
 
     def _start(self, at: str) -> Done:
@@ -526,9 +524,8 @@ class Experiment:
         return number >= self._now.block_start and not self._now.block_closed
 
     def _correctable(self, row: Row) -> bool:
-        """Return whether a total can be corrected: not of a pilot that is over, nor what "paper" has learned."""
-        late = row["block"] > 0 and (self.settings.player != "paper" or not row["measured"])
-        return self._amendable(row["round"]) or late
+        """Return whether a total can be corrected: the player "paper" cannot correct what it has learned."""
+        return self._amendable(row["round"]) or self.settings.player != "paper" or not row["measured"]
 
     def _unit(self, name: str | None) -> int:
         """Return the index of a unit; the name is optional if there is only one."""

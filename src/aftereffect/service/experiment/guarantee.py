@@ -45,13 +45,14 @@ def guarantee(state: State) -> dict[str, Any]:
                 )
         paragraphs = [_worst_case(state, value, trivial), *_so_far(so_far, void), _terms(state, so_far is not None)]
     sentence = _plainly(state, min(value, trivial), so_far, void, informative=value < trivial)
-    if warm := _warm(state):
+    if warm := "" if void else _warm(state):
         paragraphs.append(warm)
         sentence = f"{sentence} {warm}"
-    pilot = _pilot(state) if before else None
+    pilot = _pilot(state, void) if before else None
     if pilot is not None:
         paragraphs.insert(0, pilot["words"])
-        sentence = pilot["words"] if state.in_pilot else f"{sentence} {pilot['words']}"
+        said = pilot["words"] if state.in_pilot else f"{sentence} {pilot['words']}"
+        sentence = sentence if void else said
     return {
         "value": finite(value),
         "per_round": finite(value / (rounds * state.n_units)),
@@ -68,24 +69,24 @@ def guarantee(state: State) -> dict[str, Any]:
     }
 
 
-def _pilot(state: State) -> dict[str, Any]:
+def _pilot(state: State, void: bool) -> dict[str, Any]:
     """Return what the pilot costs: at most, on average over its schedule, and as estimated when it ended."""
     rounds, M, K = state.pilot_rounds, state.n_units, len(state.settings.arms)
     most = learner.trivial(state.panel, rounds)
     mean, cost = (1.0 - 1.0 / K) * most, None if state.accepted is None else state.accepted["cost"]
     over = f"The pilot of {counted(rounds, 'round')}{'' if M == 1 else f' in {M} units'}"
     if cost is None:
-        words = f"{over} plays every arm equally often. It loses at most {amount(most)} compared with the best arm, "
-        words += f"and at most {amount(mean)} on average over its random schedule."
+        words = f"{over} plays every arm about equally often. It loses at most {amount(most)} compared with the best "
+        words += f"arm, and at most {amount(mean)} on average over its random schedule."
     else:
         about, low, high = (amount(each, digits=3) for each in cost)
         words = f"{over} has cost about {about} compared with the best arm (95% band: {low} to {high})."
-    words += " The guarantee begins after it."
-    if state.in_pilot:
+    words += "" if void else " The guarantee begins after it."
+    if state.in_pilot and not void:
         assumed = counted(state.settings.max_delay, "round")
         words += f" Its figures assume a carry-over (max_delay) of {assumed} until one is accepted."
     price = 0.0 if state.in_pilot else learner.prior_price(state.panel)
-    if price:
+    if price and not void:
         words += f" Using the pilot's results as a prior adds at most {amount(price, digits=3)} to the guarantee."
     found = {"rounds": rounds, "most": finite(most), "mean": finite(mean), "cost": cost, "prior": finite(price)}
     return {**found, "words": words}

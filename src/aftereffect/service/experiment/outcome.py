@@ -66,11 +66,12 @@ def table(arms: Sequence[str], tallies: Sequence[Tally]) -> dict[str, dict[str, 
     }
 
 
-def leader(arms: Sequence[str], tallies: Sequence[Tally], direction: str) -> dict[str, Any]:
+def leader(arms: Sequence[str], tallies: Sequence[Tally], direction: str, prior: str | None = None) -> dict[str, Any]:
     """Return the arm with the best mean, its lead over the second, and an explanation.
 
     arm: None if several means are equal, or unless at least two arms were measured.
     sure: "clear", "likely", "open" (the lead is within two standard errors) or "unknown" (too few windows).
+    prior: what the learner has begun with, in words, if anything.
     """
     sign = 1.0 if direction == "maximize" else -1.0
     seen = [i for i, tally in enumerate(tallies) if tally.count]
@@ -86,15 +87,21 @@ def leader(arms: Sequence[str], tallies: Sequence[Tally], direction: str) -> dic
         "never_measured": [arm for i, arm in enumerate(arms) if not tallies[i].count],
     }
     found["words"] = _tie(found, first, arms, tallies) if len(first) > 1 else _lead(found, ranked, arms, tallies)
+    if prior is not None and not seen:
+        found["words"] = f"No window was measured: the probabilities of the arms come from {prior} alone."
     return found
 
 
 def winner(
-    arms: Sequence[str], tallies: Sequence[Tally], probabilities: Sequence[float], direction: str
+    arms: Sequence[str],
+    tallies: Sequence[Tally],
+    probabilities: Sequence[float],
+    direction: str,
+    prior: str | None = None,
 ) -> dict[str, Any]:
     """Return the leader at the end of an experiment. favourite: the arm with the highest probability; None if tied."""
     favourites = [arm for arm, p in zip(arms, probabilities, strict=True) if _equal(p, max(probabilities))]
-    found = leader(arms, tallies, direction) | {"favourite": favourites[0] if len(favourites) == 1 else None}
+    found = leader(arms, tallies, direction, prior) | {"favourite": favourites[0] if len(favourites) == 1 else None}
     found["words"] = " ".join([found["words"], *_caveats(found, favourites, len(arms), max(probabilities))])
     return found
 

@@ -61,8 +61,8 @@ def _pilot(design: Design) -> list[str]:
     n, longest = design.pilot.rounds, design.max_delay
     return [
         f"The experiment begins with a pilot of {n:,} rounds ({duration(n * design.round_length)}): a random schedule "
-        f"plays every arm equally often, so that effects up to {counted(longest, 'round')} later can be measured. Then "
-        "you accept a carry-over (max_delay), and the learner begins with what the pilot has shown.",
+        f"plays every arm about equally often, so that effects up to {counted(longest, 'round')} later can be measured."
+        " Then you accept a carry-over (max_delay), and the learner begins with what the pilot has shown.",
         f"The figures below assume a max_delay of {counted(longest, 'round')}; a shorter one gives shorter blocks.",
     ]
 

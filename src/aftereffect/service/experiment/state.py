@@ -155,6 +155,13 @@ class State:
         return 0 if pilot is None else self.offset if self.accepted is not None else pilot.rounds
 
     @property
+    def prior(self) -> str | None:
+        """What the learner has begun with, in words; None if with nothing."""
+        if self.accepted is not None and self.accepted["prior"] is not None:
+            return "the pilot"
+        return None if self.settings.prior is None else "the prior"
+
+    @property
     def gaps(self) -> int:
         """How many reports are missing, void or withheld; those of a pilot do not count once it is over."""
         before = 0 if self.accepted is None else self.accepted["gaps"]
@@ -288,7 +295,7 @@ class State:
                 if self.block_closed:
                     self.probabilities = self.panel.probabilities.tolist()
             self.tallies[arm].replace(heard / rounds, now / rounds)
-        status = self.recount(was, total)
+        status = self.recount(was, total) if row["block"] else self._recount_pilot(was, total)
         if row["round"] in self.recent.rounds:
             self.recent.rounds[row["round"]].reports[u] = Report(total, status, at)
         return status
@@ -301,6 +308,18 @@ class State:
         self._count(was, -1)
         self.counts["amended"] += 1
         return self._count(total, 1)
+
+    def _recount_pilot(self, was: float | None, total: float | None) -> str:
+        """As `recount`, after the end of the pilot: with the range of its totals, and for `gaps`."""
+        after = self.least, self.most
+        self.least, self.most = effects.stretch_bounds(self.panel.player.effects, self.given.max_delay, 1)
+        before = self.counts["missing"] + self.counts["void"]
+        status = self.recount(was, total)
+        self.least, self.most = after
+        if self.accepted is not None:
+            more = self.counts["missing"] + self.counts["void"] - before
+            self.accepted = {**self.accepted, "gaps": self.accepted["gaps"] + more}
+        return status
 
     def _count(self, total: float | None, sign: int) -> str:
         """Count a report (sign 1) or remove it from the counts (sign -1); return its status."""

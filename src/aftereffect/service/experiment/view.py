@@ -42,7 +42,9 @@ def view(state: State) -> dict[str, Any]:
         "alarms": alarms(state),
         "plan": state.plan.model_dump(),
         "guarantee": guarantee(state),
-        "winner": outcome.winner(arms, state.tallies, state.probabilities, settings.direction) if over else None,
+        "winner": outcome.winner(arms, state.tallies, state.probabilities, settings.direction, state.prior)
+        if over
+        else None,
         "started_at": state.started_at,
         "finished_at": state.finished_at,
         "due": due(state),
@@ -102,7 +104,7 @@ def standing(state: State) -> dict[str, Any]:
     measured, reports = outcome.table(settings.arms, state.tallies), counts["reports"] - counts["void"]
     found: dict[str, Any] = {
         "gain": outcome.gain(measured, state.sum, reports, settings.direction),
-        "leader": outcome.leader(settings.arms, state.tallies, settings.direction),
+        "leader": outcome.leader(settings.arms, state.tallies, settings.direction, state.prior),
         "next_decision": None,
         "known_by": None,
     }
