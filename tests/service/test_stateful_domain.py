@@ -353,7 +353,7 @@ class Machine(RuleBasedStateMachine):
         sums = []
         for totals in (self.reports, self.reports | {(number, u): total}):
             sums.append([totals[t, u] for t in range(first, (end or 0) + 1)])
-        if not row["substituted"] and (total is None or self.paper):
+        if total is None or (self.paper and not row["substituted"]):
             self.refuse(command, "closed")
             return
         m, (was, now) = len(sums[0]), sums
