@@ -2,7 +2,8 @@
 
 kernel         the kernel form: an algorithm as functions over flat state
 jit            compilation and its cache on disk         fingerprint    the hash that names the cache folder
-random         random streams                            effects        the range of one action's effect
+random         random streams                            real           logarithm, exponential, normal distribution
+effects        the range of one action's effect
 checks         checks of arguments                       errors         the errors they raise
 saved          saved states and canonical JSON           text           numbers in sentences
 """

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from aftereffect.core import checks
 from aftereffect.core.kernel import FloatState, WordState, helper
+from aftereffect.core.real import normal_quantile
 
 Drawn = TypeVar("Drawn")
 
@@ -117,6 +118,12 @@ def next_word(rng: WordState) -> np.uint64:
 def uniform(rng: WordState) -> float:
     """Return a uniform number in the open interval (0, 1): the midpoint of one of 2^52 equal cells."""
     return float(next_word(rng) >> _12) * 2.220446049250313e-16 + 1.1102230246251565e-16
+
+
+@helper
+def normal(rng: WordState) -> float:
+    """Return a standard normal number: the quantile of one uniform number."""
+    return normal_quantile(uniform(rng))
 
 
 @helper
