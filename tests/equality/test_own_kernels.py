@@ -9,8 +9,9 @@ import pytest
 import aftereffect as ae
 from aftereffect.bandits.kernel_bandit import KernelBandit
 from aftereffect.core import kernel
-from aftereffect.core.errors import InvalidArgument
+from aftereffect.core.errors import InvalidArgument, InvalidLosses
 from aftereffect.core.random import scan
+from aftereffect.players.rivals.naive import Naive
 
 
 class HedgeParams(NamedTuple):
@@ -114,6 +115,81 @@ def test_own_losses_in_every_engine(blocks_agree: Any) -> None:
     )
     blocks_agree(exact, blocks)
     blocks_agree(exact, rounds, fed=False)
+
+
+class FaultParams(NamedTuple):
+    """kind: what is wrong with arm 2 in rounds 300 to 302; "high" is 1.6 in two parts."""
+
+    kind: int
+
+
+HIGH, NEGATIVE, NOT_A_NUMBER, BEYOND, ASSIGNED, FINE = range(6)
+
+
+def fault(params: Any, t: int, arm: int, pending: kernel.FloatState, at: int) -> None:
+    pending[at] += 0.25
+    if params.kind == ASSIGNED:
+        pending[at] = 0.25
+    if arm == 2 and 300 <= t < 303:
+        if params.kind == HIGH:
+            pending[at] += 0.75
+            pending[at + 1] += 0.6
+        elif params.kind == NEGATIVE:
+            pending[at + 1] -= 1e-12
+        elif params.kind == NOT_A_NUMBER:
+            pending[at + 1] += np.nan
+        elif params.kind == BEYOND:
+            pending[at + 2] += 0.5
+
+
+kernel.register(FaultParams, kernel.LossKernel(fault))
+FAULTS = {
+    HIGH: r"a part of components\[300, :, 2\] sums to 1\.6; low= and high= set the range",
+    NEGATIVE: r"must not be negative .* but components\[300, 1, 2\] is -1e-12",
+    NOT_A_NUMBER: r"a part of components\[300, :, 2\] sums to nan",
+    BEYOND: r"spread must add to pending\[at\] to pending\[at \+ max_delay\] only, max_delay=1",
+    ASSIGNED: "spread must add to pending, .* but that of FaultParams called twice",
+}
+
+
+def faulty(kind: int, max_delay: int = 1) -> ae.Losses:
+    return ae.Losses(FaultParams(kind), horizon=1_000, max_delay=max_delay, n_arms=3)
+
+
+@pytest.mark.parametrize("kind", FAULTS)
+def test_wrong_losses_of_ones_own_have_one_outcome_for_every_player_and_engine(kind: int) -> None:
+    default, naive = ae.default_player(n_arms=3, max_delay=1), Naive(ae.UCB1(3))
+    for player, engines in ((default, ("auto", "loop", "rounds", "blocks")), (naive, ("auto", "loop", "rounds"))):
+        for engine in engines:
+            with pytest.raises(InvalidLosses, match=FAULTS[kind]):
+                ae.simulate(player, faulty(kind), runs=2, engine=engine)
+
+
+def test_a_sample_of_rounds_is_checked_on_request() -> None:
+    losses = faulty(HIGH)
+    # Rounds 0, 333, 666 and 999.
+    losses.check(rounds=4)
+    assert not losses.checked
+    with pytest.raises(InvalidLosses, match="sums to 1"):
+        losses.check(rounds=1_000)
+    with pytest.raises(InvalidArgument, match="rounds must be at most 1000, but got 1001"):
+        losses.check(rounds=1_001)
+
+
+def test_what_is_known_to_be_right() -> None:
+    own, known = faulty(FINE), ae.spreads.delayed(np.full((9, 2), 0.5), delays=1)
+    assert (own.checked, known.checked) == (False, True)
+    own.check()
+    assert own.checked
+
+
+def test_bounds_of_a_base_are_optional() -> None:
+    bandit = type("Plain", (KernelBandit,), {})(2, HedgeParams(0.5))
+    promised = r"bandit must have stability\(\) and regret_bound\(n\) for a bound, but got Plain"
+    player = ae.CompositeLossWrapper(bandit, max_delay=1)
+    for call in (bandit.stability, lambda: bandit.regret_bound(9), lambda: player.regret_bound(9)):
+        with pytest.raises(InvalidArgument, match=promised):
+            call()
 
 
 # A base that always plays the arm its source says, in a file of its own.

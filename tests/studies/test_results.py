@@ -42,14 +42,16 @@ def full(number: int) -> None:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-def test_what_was_put_comes_back_sorted(folder: Folder) -> None:
-    found = folder.results(CELLS)
-    assert found.rows["cell"].to_list() == sorted([A, A, B, B])
+@pytest.mark.parametrize("order", [(0, 1, 2), (1, 2, 0)])
+def test_what_was_put_comes_back_in_the_order_of_the_study(folder: Folder, order: tuple[int, ...]) -> None:
+    found = folder.results([CELLS[k] for k in order])
+    ids = [cell for cell in ((A, B, C)[k] for k in order) if cell != C]
+    assert found.rows["cell"].to_list() == [ids[0], ids[0], ids[1], ids[1]]
     assert found.rows["round"].to_list() == [10, 20, 10, 20]
     assert found.rows["value"].null_count() == 4
     assert found.rows.columns == list(ROWS)
     assert dict(found.times.select("cell", "seconds").iter_rows()) == {A: 2.0, B: 1.0}
-    assert found.times["cell"].is_sorted()
+    assert found.times["cell"].to_list() == ids
     assert (found.finished, found.missing, found.failures) == (2, [C], {})
     assert folder.finished() == {A, B}
 

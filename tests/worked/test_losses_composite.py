@@ -1,5 +1,7 @@
 """`CompositeLosses`: a case by hand, and the input that it refuses."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,7 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from aftereffect.core.errors import InvalidArgument, InvalidLosses
-from aftereffect.losses.composite import STRETCH, CompositeLosses
+from aftereffect.losses.composite import CompositeLosses
+from aftereffect.losses.protocol import STRETCH
 
 # Multiples of 1/8 add exactly, so that brute force and the check cannot differ by rounding.
 eighths = st.integers(-12, 12).map(lambda n: n / 8.0)
@@ -125,3 +128,17 @@ def test_a_late_error_is_found_behind_the_first_stretch():
     components[-3, :, 1] = 0.75
     with pytest.raises(InvalidLosses, match=rf"components\[{len(components) - 3}, :, 1\] sums to 1\.5"):
         CompositeLosses(components)
+
+
+def test_single_precision_is_kept_and_not_copied_as_a_whole():
+    components = np.full((40_000, 9, 4), 0.0625, dtype=np.float32)
+    tracemalloc.start()
+    losses = CompositeLosses(components)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    # One copy, with the delay as the last axis, and a few chunks of rounds for the check.
+    assert components.nbytes < peak < 2 * components.nbytes + 40 * STRETCH
+    assert losses.params.values.dtype == np.float32
+    # All sums are of double precision: those of the same numbers as doubles.
+    arms = np.arange(40_000) % 4
+    assert losses.totals(arms).tolist() == CompositeLosses(components.astype(np.float64)).totals(arms).tolist()

@@ -39,7 +39,7 @@ def learn_sums(params: Any, n_arms: int, state: FloatState, arms: IntState, loss
 class KernelBandit:
     """A base algorithm whose kernel is identified by the type of its parameters, a NamedTuple.
 
-    Subclasses pass `params` to the constructor and define `stability` and `regret_bound`.
+    Subclasses pass `params` to the constructor and may define `stability` and `regret_bound`.
     """
 
     def __init__(self, n_arms: int, params: NamedTuple) -> None:
@@ -134,12 +134,15 @@ class KernelBandit:
         self._learn_sums(self.params, self.n_arms, self._state, *found, terms)
 
     def stability(self) -> float:
-        """Return ξ of Definition 3."""
-        raise NotImplementedError
+        """Return ξ of Definition 3; an error unless the subclass defines it."""
+        raise self._no_bound()
 
     def regret_bound(self, n: int) -> float:
-        """Return 𝓡_n: a bound on the expected regret after n rounds, for all losses."""
-        raise NotImplementedError
+        """Return 𝓡_n: a bound on the expected regret after n rounds, for all losses; an error unless defined."""
+        raise self._no_bound()
+
+    def _no_bound(self) -> InvalidArgument:
+        return InvalidArgument(f"bandit must have stability() and regret_bound(n) for a bound, but got {self!r}")
 
     def shared_regret_bound(self, n: int, n_units: int) -> float:
         """Return 𝓡_n if each round's estimate is an average over `n_units` units (`update_many`).

@@ -99,25 +99,27 @@ def array(
     *,
     shape: tuple[int | str, ...],
     unit: bool = False,
+    single: bool = False,
     error: type[InvalidArgument] = InvalidArgument,
 ) -> FloatArray:
     """Return `value` as a finite float64 array of the given shape; a string in `shape` allows any length.
 
-    unit: whether all numbers must lie in [0, 1].
+    unit: whether all numbers must lie in [0, 1]. single: keep float32 as it is.
     """
     wanted = "(" + ", ".join(map(str, shape)) + ("," if len(shape) == 1 else "") + ")"
     numbers = as_array(name, value, error)
     if numbers.dtype.kind not in "fiu":
         raise error(f"{name} must be an array of numbers of shape {wanted}, but got {shown(value)}")
-    numbers = numbers.astype(np.float64, copy=False)
+    if not (single and numbers.dtype == np.float32):
+        numbers = numbers.astype(np.float64, copy=False)
     fits = numbers.ndim == len(shape) and all(
         isinstance(n, str) or n == m for n, m in zip(shape, numbers.shape, strict=True)
     )
     if not fits:
         raise error(f"{name} must have shape {wanted}, but got shape {numbers.shape}")
-    finite = np.isfinite(numbers)
-    if not finite.all():
-        where = tuple(int(i) for i in np.argwhere(~finite)[0])
+    # Minimum and maximum need no memory, unlike a mask; both are NaN if one number is.
+    if numbers.size and not np.isfinite([numbers.min(), numbers.max()]).all():
+        where = tuple(int(i) for i in np.argwhere(~np.isfinite(numbers))[0])
         raise error(f"{name} must be finite, but {name}{list(where)} is {float(numbers[where])!r}")
     outside = numbers[(numbers < 0.0) | (numbers > 1.0)] if unit else numbers[:0]
     if outside.size:

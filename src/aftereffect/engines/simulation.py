@@ -225,7 +225,8 @@ def simulate(
     """Simulate `runs` independent runs of a player and return their regrets.
 
     player: an unplayed template; it is copied, never changed. It needs `fresh(seed, run)`.
-    losses: one loss sequence for all runs, as R_T averages over the player's randomness only.
+    losses: one loss sequence for all runs, as R_T averages over the player's randomness only. Losses of your own are
+        checked first (`Losses.check`).
     seed: run r uses the streams SeedSequence(seed, spawn_key=(r, stream)), so run 0 equals the run of a player that
         was created with this seed.
     engine: "blocks" (Algorithm 1, one step per block), "rounds" (any player in kernel form),
@@ -273,6 +274,8 @@ def simulate(
         for k in range(instances):
             # One instance at a time, because a table and its prefix sums may fill the memory.
             world = losses if instances == 1 else losses.redraw(int(seeds[k]))
+            if not world.checked:
+                world.check()
             known = known and world.means is not None
             share = runs // instances
             gaps = np.zeros(losses.n_arms)

@@ -2,24 +2,20 @@
 
 from typing import Any, NamedTuple
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from aftereffect.core import checks, kernel
 from aftereffect.core.checks import FloatArray
-from aftereffect.core.effects import Effects, effects, extreme_parts
+from aftereffect.core.effects import effects
 from aftereffect.core.errors import InvalidLosses
-from aftereffect.losses.protocol import Losses
-
-TOLERANCE = 1e-9
-"""The sum of a play's components may exceed the range by this fraction of it, to allow for rounding."""
-
-# Components are checked in chunks of rounds with about this many numbers, to save memory.
-STRETCH = 1 << 18
+from aftereffect.losses.protocol import Losses, check_parts
 
 
 class Dense(NamedTuple):
-    """values[t, i, s] = ℓ_t^(s)(i): the delay is the last axis, so that one play's components are contiguous."""
+    """values[t, i, s] = ℓ_t^(s)(i): the delay is the last axis, so that one play's components are contiguous.
+
+    They may be of single precision; sums are of double precision.
+    """
 
     values: FloatArray
 
@@ -40,6 +36,7 @@ class CompositeLosses(Losses):
     components[t, :, i], which is ℓ_t(i), is at most 1. In general every contiguous part of components[t, :, i] must
     sum to a number in [min(low, 0), max(high, 0)] (`core/effects.py`).
 
+    >>> import numpy as np
     >>> components = np.zeros((3, 2, 2))
     >>> components[:, 0, 0] = 0.5               # arm 0 costs 1/2 at once
     >>> components[:, 1, 1] = 0.25              # arm 1 costs 1/4 one round later
@@ -53,7 +50,7 @@ class CompositeLosses(Losses):
     def __init__(
         self, components: ArrayLike, *, direction: str = "minimize", low: float = 0.0, high: float = 1.0
     ) -> None:
-        numbers = checks.array("components", components, shape=("T", "d+1", "K"), error=InvalidLosses)
+        numbers = checks.array("components", components, shape=("T", "d+1", "K"), error=InvalidLosses, single=True)
         horizon, delays, n_arms = numbers.shape
         if horizon < 1 or delays < 1 or n_arms < 2:
             raise InvalidLosses(
@@ -69,30 +66,4 @@ class CompositeLosses(Losses):
             low=low,
             high=high,
         )
-
-
-def check_parts(components: FloatArray, span: Effects) -> None:
-    """Raise an error that names the first play with a contiguous part whose sum is outside [lo, hi]."""
-    stretch = max(1, STRETCH // (components.shape[1] * components.shape[2]))
-    margin = TOLERANCE * (span.hi - span.lo)
-    for first in range(0, len(components), stretch):
-        part = components[first : first + stretch]
-        # If one sign is not allowed, it is refused without a margin for rounding.
-        wrong = (part < 0.0) if span.lo == 0.0 else (part > 0.0) if span.hi == 0.0 else None
-        if wrong is not None and wrong.any():
-            t, s, i = (int(n) for n in np.argwhere(wrong)[0])
-            sign = "negative" if span.lo == 0.0 else "positive"
-            raise InvalidLosses(
-                f"components must not be {sign} where [low, high] spans [{span.lo:g}, {span.hi:g}], "
-                f"but components[{first + t}, {s}, {i}] is {float(part[t, s, i])!r}"
-            )
-        least, most = extreme_parts(part)
-        outside = (most > span.hi + margin) | (least < span.lo - margin)
-        if outside.any():
-            t, i = (int(n) for n in np.argwhere(outside)[0])
-            value = most[t, i] if most[t, i] > span.hi + margin else least[t, i]
-            raise InvalidLosses(
-                "every contiguous part of components[t, :, i] must sum to a number "
-                f"in [{span.lo:g}, {span.hi:g}], "
-                f"but a part of components[{first + t}, :, {i}] sums to {float(value)!r}; low= and high= set the range"
-            )
+        self.checked = True

@@ -129,4 +129,5 @@ def hard(
         ),
     )
     losses.best, losses.linear, losses.gap, losses.scale = best, losses.params.linear, mu, scale
+    losses.checked = True
     return losses

@@ -120,7 +120,7 @@ def system_rewards(system: LinearSystem, *, max_delay: int, horizon: int, seed: 
     bounds = np.repeat(values[np.newaxis], 2, axis=0)
     bounds[:, 0] += np.array([[-limit], [limit]])
     least, most = extreme_parts(bounds)
-    return Losses(
+    losses = Losses(
         Responses(checks.owned(values.T), checks.owned(noise)),
         horizon=horizon,
         max_delay=max_delay,
@@ -131,6 +131,8 @@ def system_rewards(system: LinearSystem, *, max_delay: int, horizon: int, seed: 
         means=values.sum(axis=0),
         recipe=recipe(system_rewards, system, max_delay=max_delay, horizon=horizon),
     )
+    losses.checked = True
+    return losses
 
 
 ADVERTISING = LinearSystem(

@@ -21,11 +21,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from aftereffect.core import checks, kernel
 from aftereffect.core.checks import FloatArray
-from aftereffect.core.effects import effects
+from aftereffect.core.effects import Effects, effects, extreme_parts
 from aftereffect.core.errors import AftereffectWarning, InvalidArgument, InvalidLosses, OutOfTurn
 
 # Rounds per call of compiled code: enough that the call itself costs little, few enough for the first-level cache.
 CHUNK = 2048
+TOLERANCE = 1e-9
+"""The sum of a play's components may exceed the range by this fraction of it, to allow for rounding."""
+STRETCH = 1 << 18
+"""Components are checked in chunks of rounds with about this many numbers, to save memory."""
+GUARD = 8
+"""How many places beyond the d+1 of a play must stay empty when losses are checked."""
 
 
 @kernel.helper
@@ -48,11 +54,43 @@ def play_rounds(
     carry_over(pending, max_delay, rounds)
 
 
-def write_components(params: Any, horizon: int, n_arms: int, max_delay: int, flat: FloatArray) -> None:
-    """Write all components, ordered by round, arm and delay, into `flat`, which must be zeros."""
-    for t in range(horizon):
+def write_components(params: Any, rounds: NDArray[np.int64], n_arms: int, width: int, flat: FloatArray) -> None:
+    """Add the components of these rounds to `flat`, ordered by round, arm and delay, `width` numbers for each play."""
+    for k in range(len(rounds)):
         for arm in range(n_arms):
-            kernel.spread(params, t, arm, flat, (t * n_arms + arm) * (max_delay + 1))
+            kernel.spread(params, rounds[k], arm, flat, (k * n_arms + arm) * width)
+
+
+def check_parts(components: FloatArray, span: Effects, rounds: NDArray[np.int64] | None = None) -> None:
+    """Raise an error that names the first play with a contiguous part whose sum is outside [lo, hi].
+
+    components: of shape (rounds, d+1, K). rounds: their numbers; by default 0, 1, ...
+    """
+    stretch = max(1, STRETCH // (components.shape[1] * components.shape[2]))
+    margin = TOLERANCE * (span.hi - span.lo)
+    rounds = np.arange(len(components)) if rounds is None else rounds
+    for first in range(0, len(components), stretch):
+        part = components[first : first + stretch]
+        # If one sign is not allowed, it is refused without a margin for rounding.
+        wrong = (part < 0.0) if span.lo == 0.0 else (part > 0.0) if span.hi == 0.0 else None
+        if wrong is not None and wrong.any():
+            t, s, i = (int(n) for n in np.argwhere(wrong)[0])
+            sign = "negative" if span.lo == 0.0 else "positive"
+            raise InvalidLosses(
+                f"components must not be {sign} where [low, high] spans [{span.lo:g}, {span.hi:g}], "
+                f"but components[{rounds[first + t]}, {s}, {i}] is {float(part[t, s, i])!r}"
+            )
+        least, most = extreme_parts(part)
+        # A sum that is not a number is not inside either.
+        inside = (most <= span.hi + margin) & (least >= span.lo - margin)
+        if not inside.all():
+            t, i = (int(n) for n in np.argwhere(~inside)[0])
+            value = least[t, i] if most[t, i] <= span.hi + margin else most[t, i]
+            raise InvalidLosses(
+                "every contiguous part of components[t, :, i] must sum to a number "
+                f"in [{span.lo:g}, {span.hi:g}], but a part of components[{rounds[first + t]}, :, {i}] "
+                f"sums to {float(value)!r}; low= and high= set the range"
+            )
 
 
 class Losses:
@@ -62,6 +100,7 @@ class Losses:
     direction, low, high: whether effects are losses or rewards, and the range of the whole effect of one play.
     means: the expected whole effect of a play of each arm, if known and the same in every round; else None.
     recipe: a function from a seed to a fresh draw, for random losses; None for fixed ones.
+    checked: whether all effects are known to lie in the range: after `check()`, and if this library made the losses.
 
     To build one, use `CompositeLosses`, the functions of `spreads.py` and `tables.py`, or `hard`.
     """
@@ -79,7 +118,7 @@ class Losses:
         means: ArrayLike | None = None,
         recipe: "Callable[[int], Losses] | None" = None,
     ) -> None:
-        """Check the sizes; the kernel's own parameters must be checked by the function that builds them."""
+        """Check the sizes; `check()` checks what the kernel makes of its parameters."""
         if type(params) not in kernel.LOSSES:
             raise InvalidArgument(
                 f"params must be of a type registered with a LossKernel, but got {checks.shown(type(params))}"
@@ -102,6 +141,7 @@ class Losses:
         self.params = params
         self._recipe = recipe
         self._arm_sums: FloatArray | None = None
+        self.checked = False
 
     @property
     def stochastic(self) -> bool:
@@ -117,11 +157,43 @@ class Losses:
 
     def components(self) -> FloatArray:
         """Return all components, shape (T, d+1, K). The array is large: use it for small problems only."""
-        flat = np.zeros(self.horizon * self.n_arms * (self.max_delay + 1))
+        return np.ascontiguousarray(self._written(np.arange(self.horizon)))
+
+    def _written(self, rounds: NDArray[np.int64], guard: int = 0, times: int = 1) -> FloatArray:
+        """Return the components of these rounds, added `times` times, shape (rounds, d+1+guard, K)."""
+        width = self.max_delay + 1 + guard
+        flat = np.zeros(len(rounds) * self.n_arms * width)
         write = kernel.compiled(write_components, self.params)
-        write(self.params, self.horizon, self.n_arms, self.max_delay, flat)
-        by_arm = flat.reshape(self.horizon, self.n_arms, self.max_delay + 1)
-        return np.ascontiguousarray(by_arm.transpose(0, 2, 1))
+        for _ in range(times):
+            write(self.params, rounds, self.n_arms, width, flat)
+        return flat.reshape(len(rounds), self.n_arms, width).transpose(0, 2, 1)
+
+    def check(self, rounds: int | None = None) -> None:
+        """Raise `InvalidLosses` if an effect leaves the range, or if the kernel does not do what engines rely on.
+
+        rounds: check only so many, evenly spread over the horizon; by default all. The kernel must add to d+1 places
+        only, and the same numbers whenever it is called, which is tested on some rounds. `simulate` and studies call
+        this for all losses that they do not know to be right.
+        """
+        count = self.horizon if rounds is None else checks.integer("rounds", rounds, low=1, high=self.horizon)
+        numbers = np.linspace(0, self.horizon - 1, count).round().astype(np.int64)
+        step = max(1, STRETCH // ((self.max_delay + 1 + GUARD) * self.n_arms))
+        for first in range(0, count, step):
+            some = numbers[first : first + step]
+            once = self._written(some, GUARD)
+            if once[:, self.max_delay + 1 :].any():
+                raise InvalidLosses(
+                    f"spread must add to pending[at] to pending[at + max_delay] only, max_delay={self.max_delay}, "
+                    f"but that of {type(self.params).__name__} adds to other places"
+                )
+            check_parts(once[:, : self.max_delay + 1], self.effects, some)
+            margin = TOLERANCE * (self.effects.hi - self.effects.lo)
+            if first == 0 and (abs(self._written(some, GUARD, times=2) - 2.0 * once) > margin).any():
+                raise InvalidLosses(
+                    "spread must add to pending, and the same numbers whenever it is called, "
+                    f"but that of {type(self.params).__name__} called twice does not add up to twice the effect"
+                )
+        self.checked = self.checked or count == self.horizon
 
     def totals(self, arms: ArrayLike) -> FloatArray:
         """Return the T totals observed if `arms` are played, one per round."""

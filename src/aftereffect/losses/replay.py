@@ -25,8 +25,8 @@ from aftereffect.core.effects import Effects, extreme_parts
 from aftereffect.core.effects import effects as checked_range
 from aftereffect.core.errors import InvalidLosses
 from aftereffect.core.random import RECORDS, recipe, sequence
-from aftereffect.losses.composite import TOLERANCE, CompositeLosses, Dense, check_parts
-from aftereffect.losses.protocol import Losses
+from aftereffect.losses.composite import CompositeLosses, Dense
+from aftereffect.losses.protocol import TOLERANCE, Losses, check_parts
 from aftereffect.losses.spreads import hashed_uniform, kernels, linear_composite
 
 MARGIN = 0.1
@@ -197,6 +197,7 @@ class History:
             check_parts(losses.params.values.transpose(0, 2, 1), losses.effects)
         else:
             self._check_records(losses.effects)
+        losses.checked = True
         return losses
 
     def _drawn(self, horizon: int, batch: int, key: np.uint64) -> Dense | Resampled:

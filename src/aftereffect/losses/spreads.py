@@ -34,9 +34,8 @@ from aftereffect.core.checks import FloatArray, by_keyword
 from aftereffect.core.effects import extreme_parts
 from aftereffect.core.errors import InvalidLosses
 from aftereffect.core.random import DELAYS, SPLIT, children, sequence
-from aftereffect.losses.composite import TOLERANCE
 from aftereffect.losses.delay_laws import draw_delays, largest_delay
-from aftereffect.losses.protocol import Losses
+from aftereffect.losses.protocol import TOLERANCE, Losses
 from aftereffect.losses.tables import Bound, Table, TableLike, as_table, iid
 
 Law = str | tuple[str | float, ...]
@@ -347,7 +346,7 @@ def _losses(
 ) -> Losses:
     """Return the losses of a table in kernel form; `shares`: the fraction of an arm's effect that arrives, if not 1."""
     horizon, n_arms = table.values.shape
-    return Losses(
+    losses = Losses(
         params,
         horizon=horizon,
         max_delay=max_delay,
@@ -358,6 +357,8 @@ def _losses(
         means=table.means if table.means is None or shares is None else table.means * shares,
         recipe=recipe,
     )
+    losses.checked = True
+    return losses
 
 
 def _with_fresh_table(build: Callable[[Table], Losses], table: Table, seed: int) -> Losses:

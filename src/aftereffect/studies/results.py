@@ -57,8 +57,9 @@ class Finished(NamedTuple):
 class Results:
     """The results of a study's cells; other cells in its folder are ignored.
 
-    rows: one per cell and checkpoint, sorted by (cell, round); see `measure.py` for the columns. times: one row per
-    cell. failures: errors by cell id: "error", "message", "traceback". missing: ids of cells not run yet.
+    rows: one per cell and checkpoint, in the order of the study (players, instances, sizes), then by round; see
+    `measure.py` for the columns. times: one row per cell, in the same order. failures: errors by cell id: "error",
+    "message", "traceback". missing: ids of cells not run yet.
     """
 
     rows: pl.DataFrame
@@ -137,9 +138,9 @@ class Folder:
 
     def results(self, cells: Iterable[Cell]) -> Results:
         """Return the stored results of these cells."""
-        ids = [cell_id(cell) for cell in cells]
+        ids = list(dict.fromkeys(cell_id(cell) for cell in cells))
         done = self.finished()
-        paths = [self.path / "cells" / f"{cell}.parquet" for cell in sorted(set(ids) & done)]
+        paths = [self.path / "cells" / f"{cell}.parquet" for cell in ids if cell in done]
         frame = pl.DataFrame(schema=CELL)
         if paths:
             try:
@@ -152,7 +153,7 @@ class Folder:
         if frame.schema != CELL:
             rule = "must hold cells with the columns of this version (use another folder)"
             raise FolderUnusable(f"{paths[0].parent} {rule}, but they have {frame.columns}")
-        rows = frame.drop("time").sort("cell", "round")
+        rows = frame.drop("time").sort(pl.col("cell").replace_strict(ids, range(len(ids))), "round")
         times = [json.loads(text) for text in frame["time"].unique(maintain_order=True)]
         failures = {
             cell: json.loads(path.read_text(encoding="utf-8"))
@@ -160,7 +161,7 @@ class Folder:
             if cell not in done and (path := self.path / "failures" / f"{cell}.json").exists()
         }
         missing = [cell for cell in ids if cell not in done and cell not in failures]
-        return Results(rows, pl.DataFrame(times, schema=TIMES).sort("cell"), failures, missing)
+        return Results(rows, pl.DataFrame(times, schema=TIMES), failures, missing)
 
 
 def _read(path: Path) -> pl.DataFrame:

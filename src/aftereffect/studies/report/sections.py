@@ -22,7 +22,6 @@ import polars as pl
 from aftereffect.core import checks
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.studies import promotions
-from aftereffect.studies.cells import cell_id
 from aftereffect.studies.report import curves, default_player, frames, growth, price, ratios, theorems, wrong_delay
 from aftereffect.studies.report.page import Page, large
 from aftereffect.studies.results import VERSIONS, Results
@@ -52,9 +51,7 @@ def write_report(study: Study, results: Results, folder: str | Path) -> Path:
     sections = planned(study)
     if results.rows.is_empty():
         raise InvalidArgument(f"results must hold rows of a finished cell to report on, but {study!r} has none yet")
-    # In the order of the study's file.
-    ids = [cell_id(cell) for cell in study.cells()]
-    rows = results.rows.sort(pl.col("cell").replace_strict(ids, range(len(ids)), default=len(ids)), "round")
+    rows = results.rows
     home = Path(folder)
     kind = f"study {study.name}" + ", quick setting" * study.quick
     footer = "Made by aftereffect: nonstochastic bandits with composite anonymous feedback."
@@ -63,7 +60,8 @@ def write_report(study: Study, results: Results, folder: str | Path) -> Path:
         page.section("How to read it")
         page.text(study.report["reading"])
     finals = frames.finals(rows)
-    rounds, cells = large(float((finals["runs"] * finals["horizon"]).sum())), f"{finals.height:,} of {len(ids):,} cells"
+    rounds = large(float((finals["runs"] * finals["horizon"]).sum()))
+    cells = f"{finals.height:,} of {len(study.cells()):,} cells"
     page.findings = [f"{cells} are finished: {rounds} simulated rounds."]
     if results.failures:
         page.findings.append(f"{len(results.failures):,} cells failed and are missing here.")
