@@ -81,6 +81,7 @@ def test_the_learner_hears_only_totals_of_the_arm_it_would_have_played() -> None
     settings = made(max_delay=0).settings
     arm = made(max_delay=0).do(Ask(), AT).answer["arm"]
     row = {"unit": "1", "arm": arm, "total": 0.5, "date": None, "asked_at": AT, "told_at": AT, "probability": 1.0}
+    row["note"] = None
     rows = [{**row, "round": t} for t in range(1, 40)]
     experiment = made(max_delay=0)
     found = experiment.do(inherit("x", settings, rows, []), AT).rows

@@ -14,7 +14,6 @@ from aftereffect.service.experiment.round import ROW
     ("kind", "make", "tuning"),
     [
         ("matched", ae.default_player, {}),
-        ("default", lambda n_arms, **given: ae.CoinCleanWrapper(ae.AdaptiveTsallis(n_arms), **given), {}),
         ("paper", ae.CompositeLossWrapper.tuned, {}),
         ("paper", ae.CompositeLossWrapper.tuned, {"base": "exp3", "form": "sharp"}),
     ],
@@ -45,7 +44,9 @@ def test_ask_is_the_same_until_told_and_a_row_has_every_field() -> None:
     shown = ("round", "unit", "status", "total", "draw", "block", "block_start", "washin", "measured", "date")
     assert [row[name] for name in shown] == [1, "1", "open", None, True, 1, 1, True, False, "2026-03-01"]
     assert row["probability"] == pytest.approx(1 / 3)
-    assert row["why"] == f"{row['arm']} was drawn with probability 0.333 for block 1 and stays for at least 2 rounds."
+    assert (row["reason"], row["drawn"], row["withheld"]) == ("learner", row["arm"], False)
+    shown = done.answer["why"]
+    assert shown == f"{row['arm']} was drawn with probability 0.333 for block 1 and stays for at least 2 rounds."
     assert done.event == {
         "kind": "ask",
         "round": 1,
@@ -188,7 +189,7 @@ def test_units_share_rounds_and_blocks_and_each_has_its_arm() -> None:
     experiment = made(units=["north", "south"])
     done = experiment.do(Ask("south"), AT)
     assert [row["unit"] for row in done.rows] == ["north", "south"]
-    assert done.answer == {**done.rows[1], "warmup": False, "state": "running"}
+    assert done.answer == {**done.rows[1], "why": done.answer["why"], "warmup": False, "state": "running"}
     arms = {row["unit"]: row["arm"] for row in done.rows}
     assert repeated(experiment, Ask())["arms"] == arms
     assert repeated(experiment, Ask())["unit"] == "north"

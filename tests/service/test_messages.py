@@ -99,8 +99,8 @@ def test_whatever_an_experiment_answers_fits_its_model(changes: dict[str, Any]) 
         if type(command) in kinds:
             fits(kinds[type(command)], {"experiment": "x", **done.answer})
         for row in done.rows:
-            fits(messages.Row, row)
-            assert tuple(row) == tuple(messages.Row.model_fields)
+            fits(messages.StoredRow, row)
+            assert tuple(row) == tuple(messages.StoredRow.model_fields)
         fits(messages.Overview, {"id": "x", **experiment.view(), "created_at": AT})
         assert experiment.view()["name"] == experiment.settings.name
 

@@ -55,7 +55,7 @@ def piloted(**changes: Any) -> Experiment:
         ({"pilot": {"max_lag": 2, "rounds": 99_999}, "units": 9}, "pilot must have at most 10416 rounds with these"),
         ({"pilot": {"max_lag": 2, "rounds": 40.0}}, "pilot.rounds must be an int, but got 40.0"),
         ({"horizon": 40}, "horizon must be more than the 40 rounds of the pilot, but got 40"),
-        ({"player": "default"}, "player must be 'matched' after a pilot, but got 'default'"),
+        ({"player": "paper", "horizon": 999}, "player must be 'matched' after a pilot, but got 'paper'"),
     ],
 )
 def test_a_pilot_that_breaks_a_rule_is_refused(changes: dict[str, Any], words: str) -> None:
@@ -314,7 +314,8 @@ def test_a_pilot_that_shows_nothing_comes_to_an_end(store: Store, monkeypatch: p
             store.accept(id)
         with pytest.raises(Refused, match="max_delay must be 0 to 2"):
             store.accept(id, -1)
-        assert store.accept(id, 1)["accepted"] == {"max_delay": 1, "prior": None, "cost": None, "gaps": 0}
+        nothing = {"prior": None, "cost": None, "gaps": 0, "attention": []}
+        assert store.accept(id, 1)["accepted"] == {"max_delay": 1, **nothing}
         monkeypatch.setattr(lag_estimates, "estimate", broken)
         tried.append(0)
     assert tried == [0, 1, 0]
@@ -387,8 +388,7 @@ def test_what_speaks_against_the_accepted_settings_is_an_alarm(store: Store) -> 
     assert view["accepted"]["prior"] is None
     id = played(store)
     assert store.accept(id)["alarms"] == []
-    # As it was before there were such alarms.
-    assert "attention" not in next(e for e in store.events(id, 100)["items"] if e["kind"] == "accept")["body"]
+    assert next(e for e in store.events(id, 100)["items"] if e["kind"] == "accept")["body"]["attention"] == []
 
 
 def test_settings_of_a_pilot_are_corrected_in_one_that_inherits_its_rounds(store: Store) -> None:

@@ -91,7 +91,7 @@ def test_null_stands_for_the_default() -> None:
         ({"units": []}, "units must have 1 or more items, but got 0"),
         ({"units": ["x", "x"]}, "units must be distinct, but got 'x' twice"),
         ({"units": 1000, "max_delay": 100}, "units times (max_delay + 1) must be at most 100000"),
-        ({"player": "best"}, "player must be one of 'matched', 'default', 'paper', but got 'best'"),
+        ({"player": "best"}, "player must be one of 'matched', 'paper', but got 'best'"),
         ({"player": "paper"}, "horizon must be given for player 'paper'"),
         ({"tuning": {"base": "exp3"}}, "tuning must be empty for player 'matched', but got {'base': 'exp3'}"),
         (

@@ -74,8 +74,8 @@ ALTERATIONS = [
     ("DELETE FROM rounds WHERE round >= 59", "round 59 in unit 'north' is missing"),
     (
         "INSERT INTO rounds SELECT experiment, 99, unit_index, unit, arm, total, status, draw, block, block_start, "
-        "probability, washin, measured, \"update\", fed, date, substituted, why, asked_at, told_at, note FROM rounds "
-        "WHERE round = 1",
+        "probability, washin, measured, \"update\", fed, date, substituted, reason, drawn, withheld, "
+        "asked_at, told_at, note FROM rounds WHERE round = 1",
         "number of round rows must be 120",
     ),
     ("UPDATE checkpoints SET state = replace(state, '\"running\"', '\"paused\"')", "checkpoint at event"),

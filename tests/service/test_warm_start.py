@@ -33,20 +33,19 @@ def played(store: Store, identity: str, rounds: int = 40) -> dict[str, Any]:
 
 def test_a_prior_of_the_settings_is_that_of_the_player(store: Store) -> None:
     prior = {"means": {"c": 8.0, "a": 2.0, "b": 5.0}, "updates": 4}
-    for player, base in (("matched", ae.MatchedTsallis), ("default", ae.AdaptiveTsallis)):
-        view = store.create({**SETTINGS, "player": player, "prior": prior})
-        twin = base(3, prior=[4 * 0.6, 4 * 0.3, 0.0])
-        assert list(view["probabilities"].values()) == pytest.approx(twin.probabilities.tolist())
-        assert view["prior"]["means"] == {"c": 8.0, "a": 2.0, "b": 5.0}
-        plain = store.create({**SETTINGS, "player": player, "horizon": 5000})
-        warm = store.create({**SETTINGS, "player": player, "horizon": 5000, "prior": prior})
-        price = warm["guarantee"]["value"] - plain["guarantee"]["value"]
-        assert price == pytest.approx(10.0 * twin.prior_price)
-        assert "It begins with what was known, worth 4 updates." in warm["guarantee"]["sentence"]
-        assert f"at most {price:.1f}" in warm["guarantee"]["words"]
-        view = played(store, warm["id"], 3)
-        assert view["guarantee"]["certificate"]["terms"]["prior"] == pytest.approx(price)
-        assert not view["guarantee"]["void"]
+    view = store.create({**SETTINGS, "prior": prior})
+    twin = ae.MatchedTsallis(3, prior=[4 * 0.6, 4 * 0.3, 0.0])
+    assert list(view["probabilities"].values()) == pytest.approx(twin.probabilities.tolist())
+    assert view["prior"]["means"] == {"c": 8.0, "a": 2.0, "b": 5.0}
+    plain = store.create({**SETTINGS, "horizon": 5000})
+    warm = store.create({**SETTINGS, "horizon": 5000, "prior": prior})
+    price = warm["guarantee"]["value"] - plain["guarantee"]["value"]
+    assert price == pytest.approx(10.0 * twin.prior_price)
+    assert "It begins with what was known, worth 4 updates." in warm["guarantee"]["sentence"]
+    assert f"at most {price:.1f}" in warm["guarantee"]["words"]
+    view = played(store, warm["id"], 3)
+    assert view["guarantee"]["certificate"]["terms"]["prior"] == pytest.approx(price)
+    assert not view["guarantee"]["void"]
     assert all(each["ok"] for each in store.verify())
 
 

@@ -9,6 +9,7 @@ of arm, and the test of `aftereffect.carryover.watch`, whose error rate holds ho
 on demand: a report does not wait for it.
 """
 
+import dataclasses
 import functools
 import logging
 import math
@@ -29,6 +30,7 @@ from aftereffect.core.checks import FloatArray
 from aftereffect.core.errors import AftereffectWarning, InvalidArgument
 from aftereffect.core.text import amount, counted
 from aftereffect.players.wrapper.wrapper import BlockWrapper
+from aftereffect.service import words
 from aftereffect.service.errors import Refused
 from aftereffect.service.experiment.round import COUNTED, VOID
 from aftereffect.service.messages import EffectsByLag, Watched, finite
@@ -173,39 +175,37 @@ def _said(view: View, record: Record, curves: Curves) -> dict[str, Any]:
     d = told["proposed"]["max_delay"] if asked else view["max_delay"]
     test, where = _longer(curves, d), "In the pilot" if record.pilot else "In the latest rounds"
     if test is not None:
-        told["sentences"].append(_in(where, test.sentence))
+        told["sentences"].append(words.within(where, test.sentence))
     if test is not None and test.verdict == "longer" and asked:
         told["sentences"].append(
             "A carry-over shorter than effects last is proposed because a longer one makes blocks longer, so that less "
             "is learned; what arrives later is part of the prices."
         )
-    if asked and (words := level(curves, view["low"], view["high"])):
-        told["sentences"].append(f"Attention: {words} before you accept.")
+    if asked and impossible_level(curves, view["low"], view["high"]):
+        level = words.level(curves.base, view["low"], view["high"])
+        told["sentences"].append(f"Attention: {level} before you accept.")
     if record.pilot:
         told["cost"] = cost(curves, record, view["direction"])
     if asked:
         parts = d + 1
         least, most = parts * min(view["low"], 0.0), parts * max(view["high"], 0.0)
         if outside := int(((record.totals < least) | (record.totals > most)).sum()):
-            words = f"{counted(outside, 'total')} of the pilot would be outside [{amount(least)}, {amount(most)}]"
+            many = f"{counted(outside, 'total')} of the pilot would be outside [{amount(least)}, {amount(most)}]"
             told["sentences"].append(
-                f"Attention: {words}, the range of a total with this carry-over. Correct low and high, or accept a "
+                f"Attention: {many}, the range of a total with this carry-over. Correct low and high, or accept a "
                 "longer carry-over (max_delay)."
             )
     return told
 
 
-def attention(view: View, curves: Curves, max_delay: int) -> list[str]:
-    """Return what in a pilot speaks against playing on with this max_delay."""
-    test, words = _longer(curves, max_delay), level(curves, view["low"], view["high"])
-    lines = [] if words is None else [f"{words}."]
+def attention(view: View, curves: Curves, max_delay: int) -> list[dict[str, Any]]:
+    """Return what in a pilot speaks against playing on with this max_delay, for `words.against_delay`."""
+    test, found = _longer(curves, max_delay), list[dict[str, Any]]()
+    if impossible_level(curves, view["low"], view["high"]):
+        found.append({"finding": "level", "mean": curves.base, "low": view["low"], "high": view["high"]})
     if test is not None and test.verdict == "longer":
-        lines.append(test.sentence)
-    return [_in("In the pilot", line) for line in lines]
-
-
-def _in(where: str, sentence: str) -> str:
-    return f"{where}: {sentence[0].lower()}{sentence[1:]}"
+        found.append({"finding": "longer", **dataclasses.asdict(test)})
+    return found
 
 
 def _longer(curves: Curves, max_delay: int) -> Longer | None:
@@ -216,16 +216,10 @@ def _longer(curves: Curves, max_delay: int) -> Longer | None:
         return None
 
 
-def level(curves: Curves, low: float, high: float) -> str | None:
-    """Return words, without a full stop, if the mean total is no possible effect of one action; else None."""
+def impossible_level(curves: Curves, low: float, high: float) -> bool:
+    """Return whether the mean total is no possible effect of one action."""
     margin = 2.0 * curves.noise / math.sqrt(curves.rounds)
-    if low - margin <= curves.base <= high + margin:
-        return None
-    return (
-        f"The mean total is {amount(curves.base, digits=3)}, but one action's effect is said to lie between "
-        f"{amount(low)} and {amount(high)}. What comes whatever is played, such as base sales, counts as part of the "
-        "effect: correct low and high"
-    )
+    return not low - margin <= curves.base <= high + margin
 
 
 def described(
@@ -310,23 +304,23 @@ def _findings(curves: Curves) -> list[str]:
 def _prices(chosen: Mapping[str, Any], horizon: int | None, accepted: int | None) -> list[str]:
     """Return the proposal, or the max_delay in force, and its prices in words."""
     d, which = (chosen["max_delay"], "Proposed") if accepted is None else (accepted, "In force")
-    words = f"{which}: a carry-over (max_delay) of {counted(d, 'round')}."
+    line = f"{which}: a carry-over (max_delay) of {counted(d, 'round')}."
     problem = [] if chosen["problem"] is None else [f"Attention: {chosen['problem']}."]
     price = next((each for each in chosen["prices"] if each["max_delay"] == d), None)
     if price is None:
-        return [*problem, words]
+        return [*problem, line]
     numbers = (math.inf if price[name] is None else price[name] for name in ("left", "bound", "worst"))
     left, bound, worst = (amount(number, digits=3) for number in numbers)
-    words += f" By the 95% bands, what arrives later may differ between two arms by up to {left}."
+    line += f" By the 95% bands, what arrives later may differ between two arms by up to {left}."
     if horizon is None and price["since"] is not None:
-        words += " If the estimate is right, the guarantee is below half of the largest loss from its round "
-        words += f"{price['since']:,} on."
+        line += " If the estimate is right, the guarantee is below half of the largest loss from its round "
+        line += f"{price['since']:,} on."
     if horizon is not None:
-        words += f" Over the {counted(horizon, 'round')} that follow you then lose at most {bound} compared with the "
-        words += f"best arm if the estimate is right, {worst} at the worst end of the bands."
+        line += f" Over the {counted(horizon, 'round')} that follow you then lose at most {bound} compared with the "
+        line += f"best arm if the estimate is right, {worst} at the worst end of the bands."
         if all(each["since"] is None or each["since"] > horizon for each in chosen["prices"]):
-            words += " So few rounds have no guarantee below half of the largest loss, whatever the carry-over."
-    return [*problem, words]
+            line += " So few rounds have no guarantee below half of the largest loss, whatever the carry-over."
+    return [*problem, line]
 
 
 def _named(bands: Bands, arms: Sequence[str]) -> dict[str, dict[str, list[float | None]]]:

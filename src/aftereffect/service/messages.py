@@ -60,8 +60,9 @@ ID = "pZk2Yt0nQ9vLr8sXw1aBcA"
 ROW = {
     "round": 17, "unit": "1", "arm": "email", "total": 31.5, "status": "reported", "draw": False, "block": 3,
     "block_start": 14, "probability": 0.41, "washin": False, "measured": None, "update": False, "fed": None,
-    "date": "2026-01-17", "substituted": False, "why": "email stays: round 4 of block 3.",
-    "asked_at": "2026-01-17T08:00:00Z", "told_at": "2026-01-17T20:00:00Z",
+    "date": "2026-01-17", "substituted": False, "reason": "learner", "drawn": "email", "withheld": False,
+    "asked_at": "2026-01-17T08:00:00Z", "told_at": "2026-01-17T20:00:00Z", "note": None,
+    "why": "email stays: round 4 of block 3.",
 }  # fmt: skip
 
 
@@ -259,16 +260,20 @@ class NewToken(Request):
     scopes: Annotated[list[Scope], Field(min_length=1), AfterValidator(_in_order)]
 
 
-class Row(Reply):
-    """One round of one unit in the record.
+Reason = Literal["pilot", "inherited", "substitute", "warm_up", "mixed", "learner"]
+"""Why a round plays its arm or its total is withheld: the schedule of a pilot, a round of the experiment before, the
+arm drawn is away, the warm-up after a pause, effects of a substitute that still arrive; or as the learner has drawn."""
+
+
+class StoredRow(Reply):
+    """One round of one unit as it is stored.
 
     draw: the arm was drawn in this round. washin: effects of the previous arm may still arrive. measured: whether the
     total was learned from, None until the block has ended. fed: the loss passed to the learner, if this round ended a
     block. substituted: the arm that was drawn is away, and this one is played in its place. The rounds of a pilot have
-    block 0; washin: effects of actions before it, or in a pause, may still arrive.
+    block 0; washin: effects of actions before it, or in a pause, may still arrive. drawn: the arm that the learner
+    drew. withheld: the total is recorded, but not learned from.
     """
-
-    model_config = example(**ROW)
 
     round: RoundNumber
     unit: str
@@ -285,10 +290,20 @@ class Row(Reply):
     fed: float | None
     date: str | None
     substituted: bool
-    why: str
+    reason: Reason
+    drawn: str
+    withheld: bool
     asked_at: str | None
     told_at: str | None
-    note: str | None = None
+    note: str | None
+
+
+class Row(StoredRow):
+    """One round of one unit in the record. why: why its arm is played, and how its total is used, in words."""
+
+    model_config = example(**ROW)
+
+    why: str
 
 
 class Turn(Row):
@@ -381,14 +396,14 @@ class Accepted(Reply):
     """What ended the pilot. prior: None if the pilot has shown nothing. gaps: its reports that are missing or withheld.
 
     cost: what the pilot has cost compared with the best arm, [estimate, low, high]. attention: what in the pilot speaks
-    against this max_delay, absent if nothing does; also among the alarms.
+    against this max_delay, in words; also among the alarms.
     """
 
     max_delay: int
     prior: AcceptedPrior | None
     cost: list[float] | None
     gaps: int
-    attention: list[str] | None = None
+    attention: list[str]
 
 
 class Overview(Summary):

@@ -348,10 +348,8 @@ class Design(BaseModel):
     max_delay: int = Field(
         0, strict=True, ge=0, le=MOST_DELAY, description="d, in rounds.", json_schema_extra={"default": None}
     )
-    player: Literal["matched", "default", "paper"] = Field(
-        "matched",
-        description='"matched" unless you say otherwise; "paper" needs a horizon; "default" is that of experiments '
-        "begun before version 0.2.",
+    player: Literal["matched", "paper"] = Field(
+        "matched", description='"matched" unless you say otherwise; "paper" needs a horizon.'
     )
     tuning: Tuning = Tuning()
     prior: PriorMeans | None = Field(None, description="What is known about the arms before round 1.")
@@ -405,6 +403,12 @@ class Design(BaseModel):
         """The share of an effect with a half-life that arrives more than max_delay rounds after the action."""
         half_life = None if self.carry_over is None else self.carry_over.half_life
         return 0.0 if half_life is None else 2.0 ** (-(self.max_delay + 1) * self.round_length / days(half_life))
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """The smallest and the largest possible total: one effect of each of the latest max_delay + 1 actions."""
+        parts = self.max_delay + 1
+        return parts * min(self.low, 0.0), parts * max(self.high, 0.0)
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

@@ -104,7 +104,7 @@ VALUES = [
     ("rounds", "total", BLOB),
     ("rounds", "arm", BLOB),
     ("rounds", "arm", UNDECODABLE),
-    ("rounds", "why", BLOB),
+    ("rounds", "reason", BLOB),
     ("rounds", "block", "'first'"),
     ("rounds", "probability", "'likely'"),
     ("rounds", "asked_at", BLOB),

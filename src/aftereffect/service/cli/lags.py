@@ -121,7 +121,7 @@ def _from_history(
 ) -> dict[str, Any]:
     """Return the findings from the text of a CSV file, as those of an experiment."""
     from aftereffect.carryover import estimate
-    from aftereffect.service import lag_estimates
+    from aftereffect.service import lag_estimates, words
 
     names, played, told = _history(text)
     lag_estimates.check_size(len(names), max_lag, *played.shape)
@@ -138,8 +138,8 @@ def _from_history(
     lines = [*attention, *described["sentences"]]
     if high is None:
         lines.append("To propose a carry-over, the range of one action's effect is needed: give --low and --high.")
-    elif words := lag_estimates.level(found, low, high):
-        lines.append(f"Attention: {words}.")
+    elif lag_estimates.impossible_level(found, low, high):
+        lines.append(f"Attention: {words.level(found.base, low, high)}.")
     return {"reason": None, "source": "history", "max_lag": max_lag, **described, "sentences": lines}
 
 

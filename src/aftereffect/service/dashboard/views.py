@@ -19,11 +19,11 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from aftereffect.core.text import amount, counted
+from aftereffect.service import words
 from aftereffect.service.api import problems
 from aftereffect.service.dashboard import charts
 from aftereffect.service.dashboard.charts import COLOURS, Json, View, colour_of
 from aftereffect.service.errors import Corrupt, Refused, checked
-from aftereffect.service.experiment.round import warning
 from aftereffect.service.settings import Design
 from aftereffect.service.store.store import Store
 
@@ -388,24 +388,24 @@ def report_words(store: Store, view: View, first: int, last: int) -> tuple[str, 
     settings = checked(Design, {name: view[name] for name in ("arms", "low", "high", "max_delay")})
     rows, several = _between(store, view, first, last), len(view["units"]) > 1
     outside = [row for row in rows if row["status"] in ("void", "clipped")]
-    words = []
+    lines = []
     for row in outside[:MOST_WARNINGS]:
         where = f"{row['round']:,} ({row['unit']})" if several else f"{row['round']:,}"
-        words.append(f"Round {where}: {warning(row, settings)}")
+        lines.append(f"Round {where}: {words.out_of_range(row, settings)}")
     if len(outside) > MOST_WARNINGS:
-        words.append(f"The same holds for {counted(len(outside) - MOST_WARNINGS, 'other total')}.")
+        lines.append(f"The same holds for {counted(len(outside) - MOST_WARNINGS, 'other total')}.")
     told = [row for row in rows if row["status"] == "reported"]
     if len(rows) == 1 and told:
-        words.append(f"Round {last:,}: {exact(told[0]['total'])} is recorded for {told[0]['arm']}.")
+        lines.append(f"Round {last:,}: {exact(told[0]['total'])} is recorded for {told[0]['arm']}.")
     elif told and first == last:
-        words.append(f"Round {last:,}: {len(told)} of {counted(len(rows), 'total')} recorded.")
+        lines.append(f"Round {last:,}: {len(told)} of {counted(len(rows), 'total')} recorded.")
     elif told:
-        words.append(f"Rounds {first:,} to {last:,}: {counted(len(told), 'total')} recorded.")
+        lines.append(f"Rounds {first:,} to {last:,}: {counted(len(told), 'total')} recorded.")
     if view["open_round"] is not None and view["open_round"] > last and not several:
         (row,) = open_rows(store, view)
         when = f" on {row['date']}" if row["date"] else ""
-        words.append(f"Next, round {row['round']:,}{when}: play {row['arm']}.")
-    return " ".join(words), bool(outside)
+        lines.append(f"Next, round {row['round']:,}{when}: play {row['arm']}.")
+    return " ".join(lines), bool(outside)
 
 
 def outcome_words(view: View) -> str:

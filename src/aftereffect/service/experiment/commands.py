@@ -71,15 +71,15 @@ class Accept(NamedTuple):
     prior: what the pilot has shown, as the arguments of `Prior`; None to begin without it. cost: what the pilot has
     cost compared with the best arm, [estimate, low, high], None if unknown. Both are estimates, which another machine
     might round differently: so they are part of the command, and are never computed again. So is attention: what in
-    the pilot speaks against this max_delay, sentence by sentence, None if nothing does. last: the latest round of the
-    estimate; a conflict if others have been opened since.
+    the pilot speaks against this max_delay, each with its numbers (`lag_estimates.attention`). last: the latest round
+    of the estimate; a conflict if others have been opened since.
     """
 
     max_delay: int
     prior: dict[str, Any] | None = None
     cost: list[float] | None = None
     last: int | None = None
-    attention: list[str] | None = None
+    attention: Sequence[Mapping[str, Any]] = ()
 
 
 class Pause(NamedTuple):
@@ -144,8 +144,7 @@ def from_event(event: Mapping[str, Any]) -> Command:
     kind = KINDS.get(event["kind"])
     if kind is None:
         raise Corrupt(f"kind must be one of {', '.join(KINDS)}, but got {event['kind']!r}")
-    left_out = {"was", "ahead", *({"attention"} - event["body"].keys())}
-    names = [name for name in kind._fields if name not in left_out]
+    names = [name for name in kind._fields if name not in ("was", "ahead")]
     command: Command = kind(*(event[name] if name in ("round", "unit") else event["body"][name] for name in names))
     return command
 
@@ -170,7 +169,7 @@ def inherit(
     for _, units_of in groupby(rows, key=lambda row: row["round"]):
         told = list(units_of)
         fields = ("probability", "total", "told_at", "note")
-        reports = [[arms[row["arm"]], *(row.get(name) for name in fields)] for row in told]
+        reports = [[arms[row["arm"]], *(row[name] for name in fields)] for row in told]
         rounds.append([told[0]["date"], told[0]["asked_at"], reports])
     if settings.pilot is not None and settings.pilot.rounds < len(rounds):
         rule = f"pilot must have at least the {len(rounds)} rounds inherited"

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 from aftereffect.core.checks import shown
 from aftereffect.core.errors import AftereffectError, InvalidTotal
 from aftereffect.players.wrapper.wrapper import BlockWrapper
+from aftereffect.service import words
 from aftereffect.service.errors import Corrupt, Refused
 from aftereffect.service.experiment import commands
 from aftereffect.service.experiment.commands import (
@@ -50,8 +51,6 @@ from aftereffect.service.experiment.round import (
     Row,
     date_of,
     days_between,
-    possible,
-    warning,
 )
 from aftereffect.service.experiment.state import State, fingerprint
 from aftereffect.service.experiment.view import view
@@ -260,7 +259,7 @@ class Experiment:
         return Done(self._turn(played, rows[named or 0], named is None), event, rows)
 
     def _turn(self, played: Round, row: Row, everybody: bool) -> dict[str, Any]:
-        answer = {**row, "warmup": played.warm, "state": self.phase}
+        answer = {**row, "why": words.why(row, self.settings), "warmup": played.warm, "state": self.phase}
         if everybody and len(self._units) > 1:
             answer["arms"] = {unit: self.settings.arms[i] for unit, i in zip(self._units, played.arms, strict=True)}
         return answer
@@ -309,66 +308,64 @@ class Experiment:
             detail = f"was must be the total to be corrected, but got {command.was!r}, and {_told(before)}"
             raise self._conflict(before, detail)
         body: dict[str, Any] = {"total": total, "was": before["total"], "was_status": before["status"]}
-        words = {}
+        late = {}
         if not self._amendable(number):
-            words = self._correct_late(body, u, before, recalled or {}, at)
-            row = {"note": None, **before, "total": total, "status": body["status"], "told_at": at}
+            late = self._correct_late(body, u, before, recalled or {}, at)
+            row = {**before, "total": total, "status": body["status"], "told_at": at}
         elif played is None:
             body["recalled"] = before
             status = self._now.recount(before["total"], total)
-            row = {"note": None, **before, "total": total, "status": status, "told_at": at}
+            row = {**before, "total": total, "status": status, "told_at": at}
         else:
             self._now.correct(played, u, total, at)
             row = played.row(self.settings, u)
         body["status"] = row["status"]
         event = {"kind": "amend", "round": number, "unit": row["unit"], "body": body, "at": at}
-        return Done(self._report(row, False) | words, event, [row])
+        return Done(self._report(row, False) | late, event, [row])
 
     def _correct_late(
         self, body: dict[str, Any], u: int, row: Row, recalled: Mapping[str, Any], at: str
     ) -> dict[str, Any]:
         """Correct a total whose block has ended; add to the body of the event, and return what to add to the answer."""
         now, total, number = self._now, body["total"], row["round"]
-        why = ""
+        unlearned = None
         if not row["block"]:
-            why = "the pilot is over, and what was accepted from it stays"
+            unlearned = "pilot"
         elif not row["measured"]:
-            why = "it had not been learned from"
+            unlearned = "not_measured"
         elif total is None:
             detail = f"total must be a number to correct round {number}, which was learned from, but it is missing"
             raise Refused("closed", f"{detail}: what was learned can be corrected, but not withdrawn", round=number)
         elif row["substituted"]:
-            why = "it was attributed to the arm that was away"
+            unlearned = "substitute"
         elif now.inherited is not None and number <= now.inherited["rounds"]:
-            why = "it was learned from as a round of the experiment before"
+            unlearned = "inherited"
         elif not self._correctable(row):
             detail = f"round must be in the open block for player 'paper', but the block of round {number} is closed"
             raise Refused("closed", f"{detail} and was learned from, which this player cannot correct", round=number)
         elif not now.least <= total <= now.most and self.settings.out_of_range == "void":
-            rule = f"total must lie in {possible(self.settings)} to correct round {number}, which was learned from"
-            raise Refused("invalid", f"{rule}, but got {total!r}", round=number)
+            rule = f"total must lie in {words.possible(self.settings)} to correct round {number}"
+            raise Refused("invalid", f"{rule}, which was learned from, but got {total!r}", round=number)
         if row["measured"]:
             if "totals" not in recalled:
                 detail = f"round must be in the open block unless its block is recalled, but round {number} is not"
                 raise Refused("closed", detail, round=number)
             row = row | {name: recalled[name] for name in ("totals", "units")}
         try:
-            body["status"] = now.correct_late(u, row, total, at, not why)
+            body["status"] = now.correct_late(u, row, total, at, unlearned is None)
         except InvalidTotal as error:
             raise Refused("invalid", f"total: {error}", round=number) from None
-        body |= {"recalled": row, "learned": not why}
-        if why:
-            return {"learned": False, "correction": f"The total is corrected in the record only, because {why}."}
-        body |= {"probabilities": fingerprint(now.probabilities)} if now.block_closed else {}
-        when = "at once" if now.block_closed else "when the open block ends"
-        words = f"The total had been learned from; what was learned is corrected {when}, and the certificate says what "
-        return {"learned": True, "correction": f"{words}the late correction cost."}
+        learned = unlearned is None
+        body |= {"recalled": row, "learned": learned}
+        body |= {"probabilities": fingerprint(now.probabilities)} if learned and now.block_closed else {}
+        return {"learned": learned, "correction": words.late_correction(unlearned, now.block_closed)}
 
     def _report(self, row: Row, repeated: bool) -> dict[str, Any]:
         now = self._now
         answer = {**row, "repeated": repeated, "state": now.phase, "open_round": now.open and now.open.number}
+        answer["why"] = words.why(row, self.settings)
         if row["status"] in (VOID, CLIPPED):
-            answer["warning"] = warning(row, self.settings if row["block"] else now.given)
+            answer["warning"] = words.out_of_range(row, self.settings if row["block"] else now.given)
         return answer
 
     def _start(self, at: str) -> Done:
@@ -402,8 +399,7 @@ class Experiment:
         now.accept(d, command.prior, command.cost, command.attention)
         self.settings = now.settings
         body = {**command._asdict(), "last": now.last, "probabilities": fingerprint(now.probabilities)}
-        if command.attention is None:
-            del body["attention"]
+        body["attention"] = list(command.attention)
         return self._change("accept", at, body)
 
     def _pause(self, at: str) -> Done:
@@ -471,7 +467,7 @@ class Experiment:
         u = self._unit(command.unit)
         played = self._opened(command.round)
         row = self._row(command.round, u, recalled)
-        if row.get("note") == command.note:
+        if row["note"] == command.note:
             return Done(self._report(row, True), None, [])
         body: dict[str, Any] = {"note": command.note}
         if played is None:
@@ -517,7 +513,7 @@ class Experiment:
         if recalled is None:
             detail = f"round must be a recent one, but round {number} is no longer in memory"
             raise Refused("closed", detail, round=number)
-        return {name: recalled[name] for name in ROW if name in recalled}
+        return {name: recalled[name] for name in ROW}
 
     def _amendable(self, number: int) -> bool:
         """Return whether the block of a round is still open."""

@@ -1,7 +1,6 @@
 """The learner of an experiment: a panel of units around one player, built from the settings, and its block lengths.
 
     matched   `default_player`: MatchedTsallis, fed all coin-clean rounds of its blocks. Nothing to tune, no horizon.
-    default   the same with AdaptiveTsallis, the default player of versions before 0.2.
     paper     `CompositeLossWrapper.tuned`: Algorithm 1 with the rates of Corollary 7 for the horizon (required);
               tuning may select another base ("exp3") or the rates of the sharper bounds (form "sharp").
 
@@ -13,9 +12,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from aftereffect import theory
-from aftereffect.bandits.adaptive_tsallis import AdaptiveTsallis
 from aftereffect.core.errors import AftereffectError, InvalidArgument
-from aftereffect.players.default import Prior, default_player, stretch_player
+from aftereffect.players.default import Prior, default_player
 from aftereffect.players.wrapper import certificate
 from aftereffect.players.wrapper.coin_clean import CoinCleanWrapper
 from aftereffect.players.wrapper.panel import Panel
@@ -40,8 +38,6 @@ def build(design: Design, seed: int, prior: Mapping[str, Any] | None = None) -> 
     player: BlockWrapper
     if design.player == "matched":
         player = default_player(**given, prior=known)
-    elif design.player == "default":
-        player = stretch_player(AdaptiveTsallis, given.pop("n_arms"), known, **given)
     else:
         given |= {"horizon": design.horizon, **design.tuning.given()}
         player = CompositeLossWrapper.tuned(**given)

@@ -12,17 +12,16 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from aftereffect.core.text import amount
 from aftereffect.service import messages
-from aftereffect.service.settings import Design, ExperimentSettings
+from aftereffect.service.settings import ExperimentSettings
 
 OPEN, REPORTED, MISSING, VOID, CLIPPED = "open", "reported", "missing", "void", "clipped"
 COUNTED = (REPORTED, CLIPPED)
 """The status of totals that count in the sum."""
 
 Row = dict[str, Any]
-"""A row as plain data, with the fields of `messages.Row`, in their order."""
-ROW = tuple(messages.Row.model_fields)
+"""A row as plain data, with the fields of `messages.StoredRow`, in their order."""
+ROW = tuple(messages.StoredRow.model_fields)
 
 
 class Report(NamedTuple):
@@ -83,7 +82,9 @@ class Round:
             "fed": self.fed[u],
             "date": self.date,
             "substituted": self.arms[u] != self.drawn[u] and not self.inherited,
-            "why": self._why(settings, u),
+            "reason": self._reason(u),
+            "drawn": settings.arms[self.drawn[u]],
+            "withheld": self.withheld[u],
             "asked_at": self.asked_at,
             "told_at": told_at,
             "note": self.notes[u] if self.notes else None,
@@ -93,45 +94,17 @@ class Round:
         """Return the rows of all units."""
         return [self.row(settings, u) for u in range(len(settings.units))]
 
-    def _why(self, settings: ExperimentSettings, u: int) -> str:
-        """Return why unit u plays its arm in this round, and how its total is used; the text is stored with the row."""
-        d, arm = settings.max_delay, settings.arms[self.arms[u]]
-        place, block = self.number - self.block_start + 1, self.block
-        if not block:
-            rounds = 0 if settings.pilot is None else settings.pilot.rounds
-            still = "; effects of earlier actions still arrive, so this total is not used" if self.warm else ""
-            return f"Pilot round {self.number:,} of {rounds:,}: the random schedule plays {arm}{still}."
+    def _reason(self, u: int) -> messages.Reason:
+        """Return why unit u plays its arm, or its total is withheld."""
+        if not self.block:
+            return "pilot"
         if self.inherited:
-            used = "recorded but not learned from" if self.withheld[u] else "learned from like any other"
-            return f"{arm} was played in the experiment whose rounds this one inherits; this total is {used}."
+            return "inherited"
         if self.arms[u] != self.drawn[u]:
-            gone = settings.arms[self.drawn[u]]
-            then = f"{gone} is credited with what {arm} brings"
-            if self.withheld[u]:
-                then = "earlier effects still arrive, so this total is recorded but not learned from"
-            return f"{gone} is away, so {arm} is played in its place; {then}."
+            return "substitute"
         if self.warm:
-            return f"{arm}, round {place} of block {block}: warm-up after a pause, recorded but not learned from."
-        if self.withheld[u]:
-            return (
-                f"{arm}, round {place} of block {block}: effects of a substitute still arrive, so this total is "
-                "recorded but not learned from."
-            )
-        drawn = f"{arm} was drawn with probability {self.probabilities[u]:.3f}"
-        if d == 0:
-            return f"{drawn}; effects do not linger, so every round counts."
-        # An update needs d zeros before its coin; for the player "paper" it needs 2d.
-        shortest = (1 if settings.player != "paper" else 2) * d + 1
-        if place == 1:
-            return f"{drawn} for block {block} and stays for at least {shortest} rounds."
-        if place <= d:
-            first = block == 1 and settings.pilot is None
-            still = "effects are still building up" if first else "effects of earlier rounds still arrive"
-            return f"{arm} stays: wash-in, round {place} of block {block}; {still}, so this total is not measured."
-        if place < shortest:
-            return f"{arm} stays: round {place} of block {block}, which lasts at least {shortest} rounds."
-        last = "rounds" if settings.player != "paper" else f"{d + 1} rounds"
-        return f"{arm} stays: round {place} of block {block}, which may end any round now; its last {last} count."
+            return "warm_up"
+        return "mixed" if self.withheld[u] else "learner"
 
     def state(self) -> list[Any]:
         """Return the round as a list of plain JSON values."""
@@ -192,35 +165,6 @@ def with_block(row: Row, block: Iterable[Row]) -> Row:
     block = list(block)
     totals = [each["total"] for each in block if each["unit"] == row["unit"] and each["measured"]]
     return {**row, "totals": totals, "units": sum(each["fed"] is not None for each in block)}
-
-
-def limits(settings: Design) -> tuple[float, float]:
-    """Return the smallest and the largest possible total: one effect of each of the latest max_delay + 1 actions."""
-    parts = settings.max_delay + 1
-    return parts * min(settings.low, 0.0), parts * max(settings.high, 0.0)
-
-
-def possible(settings: Design) -> str:
-    """Return the range of a total as text.
-
-    >>> from aftereffect.service.settings import PlanQuestion
-    >>> possible(PlanQuestion(arms=2, high=50, max_delay=2))
-    '[0, 150]'
-    """
-    low, high = limits(settings)
-    return f"[{amount(low)}, {amount(high)}]"
-
-
-def warning(row: Row, settings: Design) -> str:
-    """Return what is done with a total out of range."""
-    then = (
-        "it is recorded, but nothing is learned from it. If the total is right, low, high or max_delay is wrong: "
-        "correct the settings. If it is a typing error, correct the total."
-    )
-    if row["status"] == CLIPPED:
-        low, high = limits(settings)
-        then = f"it is recorded, and learned from as {amount(min(max(row['total'], low), high))}."
-    return f"{amount(row['total'])} is outside {possible(settings)}, the range of a total with these settings: {then}"
 
 
 def date_of(settings: ExperimentSettings, number: int, at: str, shift: int) -> str | None:

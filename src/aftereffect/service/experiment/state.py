@@ -14,7 +14,8 @@ from typing import Any
 import orjson
 
 from aftereffect.core import effects, saved
-from aftereffect.core.errors import AftereffectError, InvalidArgument
+from aftereffect.core.checks import shown
+from aftereffect.core.errors import AftereffectError, InvalidArgument, InvalidState
 from aftereffect.players.registry import restore
 from aftereffect.players.wrapper.panel import Panel
 from aftereffect.service.errors import Corrupt
@@ -45,8 +46,6 @@ PLAIN = (
 """The attributes of `State` that are plain JSON values."""
 COPIED = ("mixed_until", "away", "plays", "counts")
 """Those of them that are lists or dicts."""
-OPTIONAL_SAVED = ("inherited", "offset", "accepted")
-"""Those that a state written by an earlier version may lack."""
 
 
 def substitute(
@@ -369,13 +368,13 @@ class State:
         max_delay: int,
         prior: Mapping[str, Any] | None,
         cost: Sequence[float] | None,
-        attention: Sequence[str] | None,
+        attention: Sequence[Mapping[str, Any]],
     ) -> None:
         """End the pilot: build the learner with this max_delay, which plays from the next round on."""
         settings = self.given.model_copy(update={"max_delay": max_delay})
         self._learn_with(settings, learner.build(settings, self.seed, prior))
-        self.accepted = {"max_delay": max_delay, "prior": prior, "cost": cost, "gaps": self.gaps}
-        self.accepted |= {} if attention is None else {"attention": attention}
+        found = {"max_delay": max_delay, "prior": prior, "cost": cost, "attention": list(attention)}
+        self.accepted = {**found, "gaps": self.gaps}
         self.offset, self.block_start, self.phase = self.last, self.last + 1, "running"
 
     def end_round(self, u: int, at: str) -> tuple[dict[str, Any], list[Row]]:
@@ -446,15 +445,13 @@ class State:
         """Restore a state from the result of `to_json`."""
         try:
             fields = {**state}
-            if fields.pop("digest") != digest(fields):
-                # It must then have the digest of a player's state, as written by earlier versions.
-                fields = {**state}
-            plain = [name for name in PLAIN if name in fields or name not in OPTIONAL_SAVED]
-            fields = saved.unseal(fields, "Experiment", ("settings", "panel", "rounds", "tallies", *plain))
+            if (sealed := fields.pop("digest")) != digest(fields):
+                raise InvalidState(f"digest must match the fields (an altered state?), but got {shown(sealed)}")
+            fields = saved.unseal(fields, "Experiment", ("settings", "panel", "rounds", "tallies", *PLAIN))
             settings = ExperimentSettings.from_json(fields["settings"])
             found = cls(settings, restore(fields["panel"], sealed=False))
             fields |= {name: fields[name].copy() for name in COPIED}
-            for name in plain:
+            for name in PLAIN:
                 setattr(found, name, fields[name])
             found.tallies = [Tally(*numbers) for numbers in fields["tallies"]]
             rounds = [Round.from_state(each) for each in fields["rounds"]]

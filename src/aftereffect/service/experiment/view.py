@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from aftereffect.core.text import counted
+from aftereffect.service import words
 from aftereffect.service.experiment import outcome
 from aftereffect.service.experiment.guarantee import guarantee
-from aftereffect.service.experiment.round import possible
 from aftereffect.service.experiment.state import State
 from aftereffect.service.messages import ACTIVE
 
@@ -22,7 +22,7 @@ def view(state: State) -> dict[str, Any]:
     return {
         **settings.model_dump(mode="json", exclude={"draft", "warm_start"}),
         "carry_over": settings.carry_over and settings.carry_over.given(),
-        "accepted": state.accepted,
+        "accepted": _accepted(state),
         "inherited": state.inherited,
         "tuning": settings.tuning.given(),
         "state": state.phase,
@@ -49,6 +49,12 @@ def view(state: State) -> dict[str, Any]:
         "finished_at": state.finished_at,
         "due": due(state),
     }
+
+
+def _accepted(state: State) -> dict[str, Any] | None:
+    if state.accepted is None:
+        return None
+    return {**state.accepted, "attention": [words.against_delay(each) for each in state.accepted["attention"]]}
 
 
 def due(state: State) -> dict[str, Any] | None:
@@ -108,7 +114,7 @@ def standing(state: State) -> dict[str, Any]:
         "next_decision": None,
         "known_by": None,
     }
-    words = [found["gain"]["words"], found["leader"]["words"]]
+    lines = [found["gain"]["words"], found["leader"]["words"]]
     if state.in_pilot:
         told = state.last - (state.open is not None)
         left = "Accept a carry-over (max_delay) to go on." if state.phase == "piloted" else "The arms are random."
@@ -120,23 +126,23 @@ def standing(state: State) -> dict[str, Any]:
             **{"earliest_round": earliest, "earliest_date": state.date_ahead(earliest)},
         }
         around = f"around {_when(state, likely)}, at the earliest {_when(state, earliest)}"
-        words.append(f"The next decision falls {f'on {_when(state, likely)}' if likely == earliest else around}.")
+        lines.append(f"The next decision falls {f'on {_when(state, likely)}' if likely == earliest else around}.")
         measured_twice = min(tally.count for tally in state.tallies) >= 2
         if found["leader"]["sure"] in ("likely", "clear") or not measured_twice:
-            return {**found, "sentences": words}
+            return {**found, "sentences": lines}
         most = math.ceil(outcome.LONGEST / (state.plan.mean_block * settings.round_length))
         given = state.tallies, state.probabilities, state.n_units, state.seed + state.updates
         blocks = outcome.blocks_to_know(*given, min(most, 4096))
         if blocks is None:
-            words.append("The best arm is not likely to be known within ten years: the arms are too much alike.")
+            lines.append("The best arm is not likely to be known within ten years: the arms are too much alike.")
         else:
             by = likely + math.ceil((blocks - 1) * state.plan.mean_block)
             found["known_by"] = {"round": by, "date": state.date_ahead(by)}
-            words.append(
+            lines.append(
                 f"Likely to know the best arm by {_when(state, by)}: in half of the simulated continuations of what "
                 "was measured, one arm is then ahead by two standard errors."
             )
-    return {**found, "sentences": words}
+    return {**found, "sentences": lines}
 
 
 def next_decision(state: State) -> tuple[int, int]:
@@ -170,7 +176,7 @@ def alarms(state: State) -> list[str]:
         found.append(
             f"{outside:,} of {counted(counts['reports'], 'total')} "
             f"({outside / counts['reports']:.1%}) {'is' if outside == 1 else 'are'} outside "
-            f"{possible(settings)}, the range of a total with effects of "
+            f"{words.possible(settings)}, the range of a total with effects of "
             f"{counted(settings.max_delay + 1, 'round')}. Such totals {used}: check low, high and max_delay. Settings "
             "that are wrong can be corrected; a new experiment then inherits the rounds."
         )
@@ -183,7 +189,8 @@ def alarms(state: State) -> list[str]:
     if state.away:
         gone = ", ".join(settings.arms[i] for i in state.away)
         found.append(f"Away: {gone}. Other arms are played instead, and the guarantee is void.")
-    found += (state.accepted or {}).get("attention", [])
+    if state.accepted is not None:
+        found += [words.against_delay(each) for each in state.accepted["attention"]]
     mean, length, voids = state.plan.mean_block, state.last - state.block_start + 1, state.panel.counts.void_windows
     # Block lengths have a geometric tail, about e^(-n/mean): one block in 160,000 is longer than 12 times the mean.
     if not state.block_closed and length > 12 * mean and voids:

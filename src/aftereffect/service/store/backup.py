@@ -95,7 +95,7 @@ def _check_backup(file: Path) -> None:
             tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     except sqlite3.Error as error:
         raise Corrupt(f"source must be a backup file, but {str(file)!r} cannot be read: {error}") from None
-    if whole != ("ok",) or not {table.name for table in schema.FIRST_TABLES} <= tables:
+    if whole != ("ok",) or not {table.name for table in schema.TABLES} <= tables:
         raise Corrupt(f"source must be an intact backup file, but {str(file)!r} is not")
 
 

@@ -12,6 +12,7 @@ from typing import IO, Any
 from sqlalchemy import Engine
 
 from aftereffect.core.checks import shown
+from aftereffect.service import words
 from aftereffect.service.errors import Refused
 from aftereffect.service.store import reads, schema
 from aftereffect.service.store.event_log import find
@@ -21,7 +22,8 @@ CHUNK = 2**18
 # A spreadsheet reads a cell that begins with one of these as a formula (the last four are full-width characters, as of
 # Japanese keyboards); a leading apostrophe makes it text.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\uff1d", "\uff0b", "\uff0d", "\uff20")
-_NAMES = tuple(reads.ITEM_FIELDS.index(name) for name in ("unit", "arm", "why", "note"))
+COLUMNS = (*reads.ITEM_FIELDS, "why")
+_NAMES = tuple(COLUMNS.index(name) for name in ("unit", "arm", "drawn", "why", "note"))
 _rounds = schema.rounds.c
 
 
@@ -44,11 +46,14 @@ def pieces(file: IO[bytes]) -> Iterator[bytes]:
 
 def _write_csv(engine: Engine, identity: str, file: Path, *, for_people: bool) -> None:
     with engine.connect() as connection, file.open("w", encoding="utf-8", newline="") as out:
-        query = reads.items.where(_rounds.experiment == find(connection, identity, reads.NUMBER).number)
+        row = find(connection, identity)
+        settings = reads.settings_of(connection, row)
+        query = reads.items.where(_rounds.experiment == row.number)
         query = query.order_by(_rounds.round, _rounds.unit_index).execution_options(yield_per=1000)
-        out.write(",".join(reads.ITEM_FIELDS) + "\r\n")
+        out.write(",".join(COLUMNS) + "\r\n")
         with connection.execute(query) as found:
             for _, *cells in reads.sound_rows(found):
+                cells.append(words.why(dict(zip(reads.ITEM_FIELDS, cells, strict=True)), settings))
                 for i in _NAMES:
                     if for_people and (cells[i] or "").startswith(_FORMULA):
                         cells[i] = "'" + cells[i]
@@ -66,10 +71,10 @@ def _as_parquet(file: Path) -> Path:
     # Imported here because it is slow.
     import polars as pl
 
-    kinds: dict[str, Any] = dict.fromkeys(reads.ITEM_FIELDS, pl.String)
+    kinds: dict[str, Any] = dict.fromkeys(COLUMNS, pl.String)
     kinds |= dict.fromkeys(("round", "block", "block_start"), pl.Int64)
     kinds |= dict.fromkeys(("total", "probability", "fed"), pl.Float64)
-    kinds |= dict.fromkeys(("draw", "washin", "measured", "update", "substituted"), pl.Boolean)
+    kinds |= dict.fromkeys(("draw", "washin", "measured", "update", "substituted", "withheld"), pl.Boolean)
     made = file.with_suffix(".parquet")
     pl.scan_csv(file, schema=kinds).sink_parquet(made)
     return made

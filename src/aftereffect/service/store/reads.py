@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, Engine, bindparam, func, select, tuple_
@@ -10,18 +10,20 @@ from sqlalchemy import Connection, Engine, bindparam, func, select, tuple_
 from aftereffect.core import checks
 from aftereffect.core.errors import AftereffectError
 from aftereffect.players.wrapper.wrapper import BlockWrapper
+from aftereffect.service import words
 from aftereffect.service.errors import Refused
-from aftereffect.service.messages import MOST_ITEMS, MOST_SERIES, STATES, Event, Overview, Reply, Row, Summary
+from aftereffect.service.messages import MOST_ITEMS, MOST_SERIES, STATES, Event, Overview, Reply, StoredRow, Summary
 from aftereffect.service.settings import LARGEST, ExperimentSettings
 from aftereffect.service.store import event_log, schema
 from aftereffect.service.store.database import UNREADABLE, of_one_experiment
 from aftereffect.service.store.event_log import find
 
 LARGEST_INDEX = 2**31 - 1
+UNCHARTED = ("reason", "drawn", "withheld", "asked_at", "told_at", "note")
 _CURSOR = re.compile(r"([0-9]{1,19})(?:\.([0-9]{1,10})?)?")
-ITEM_FIELDS = tuple(Row.model_fields)
+ITEM_FIELDS = tuple(StoredRow.model_fields)
 # The fields of a row that the charts need.
-SERIES_FIELDS = tuple(name for name in ITEM_FIELDS if name not in ("why", "asked_at", "told_at", "note"))
+SERIES_FIELDS = tuple(name for name in ITEM_FIELDS if name not in UNCHARTED)
 _SETTINGS = set(Summary.model_fields) & set(ExperimentSettings.model_fields)
 _experiments, _rounds, _events = schema.experiments.c, schema.rounds.c, schema.events.c
 items = select(_rounds.unit_index, *(_rounds[name] for name in ITEM_FIELDS))
@@ -101,11 +103,7 @@ def _read_summaries(connection: Connection, numbers: Sequence[int]) -> list[dict
         for row in connection.execute(_summaries.where(_experiments.number.in_(numbers))):
             settings = json.loads(row.settings)
             shown = {name: settings.get(name) for name in _SETTINGS}
-            if shown["pilot"] is not None:
-                # Soon after the pilot, if at all: only the beginning of the log is searched.
-                query = _accepted.where(_events.experiment == row.number)
-                body = connection.execute(query).scalar_one_or_none()
-                shown["max_delay"] = shown["max_delay"] if body is None else json.loads(body)["max_delay"]
+            shown["max_delay"] = _max_delay(connection, row.number, shown)
             state = {"state": row.status, "round": row.last or 0, "events": int(row.seq), "created_at": row.created_at}
             items.append(sound(Summary, {"id": row.id, **state, **shown}))
     except UNREADABLE as error:
@@ -115,6 +113,23 @@ def _read_summaries(connection: Connection, numbers: Sequence[int]) -> list[dict
         # At least one of them is damaged: read each separately.
         return [item for each in numbers if len(numbers) > 1 for item in _read_summaries(connection, [each])]
     return items
+
+
+def _max_delay(connection: Connection, number: int, settings: Mapping[str, Any]) -> int:
+    """Return the max_delay in force: that of the settings, or the one that ended the pilot."""
+    body = None
+    if settings.get("pilot") is not None:
+        # Soon after the pilot, if at all: only the beginning of the log is searched.
+        body = connection.execute(_accepted.where(_events.experiment == number)).scalar_one_or_none()
+    found: int = settings["max_delay"] if body is None else json.loads(body)["max_delay"]
+    return found
+
+
+def settings_of(connection: Connection, row: Any) -> ExperimentSettings:
+    """Return the settings of an experiment, with the max_delay in force. row: of the table of experiments."""
+    given = json.loads(row.settings)
+    settings = ExperimentSettings.from_json(given)
+    return settings.model_copy(update={"max_delay": _max_delay(connection, row.number, given)})
 
 
 def sound(model: type[Reply], item: dict[str, Any]) -> dict[str, Any]:
@@ -128,7 +143,7 @@ def sound_rows(rows: Iterable[Any]) -> Iterator[Any]:
     known = set()
     for row in rows:
         if (types := tuple(map(type, row))) not in known:
-            sound(Row, dict(zip(ITEM_FIELDS, row[1:], strict=True)))
+            sound(StoredRow, dict(zip(ITEM_FIELDS, row[1:], strict=True)))
         known.add(types)
         yield row
 
@@ -138,13 +153,16 @@ def rounds(engine: Engine, identity: str, after: str | int | None, limit: int) -
     limit, start = whole("limit", limit, 1, MOST_ITEMS), read_cursor(after)
     with engine.connect() as connection:
         row = find(connection, identity)
-        n_units = len(json.loads(row.settings)["units"])
+        settings = settings_of(connection, row)
         query = items.where(_rounds.experiment == row.number, _place > start)
         query = query.order_by(_rounds.round, _rounds.unit_index).limit(limit + 1)
         found = list(sound_rows(connection.execute(query)))
     page = [dict(zip(ITEM_FIELDS, row[1:], strict=True)) for row in found[:limit]]
-    more = len(found) > limit
-    return {"items": page, "next": write_cursor(page[-1]["round"], found[limit - 1][0], n_units) if more else None}
+    more, n_units = len(found) > limit, len(settings.units)
+    return {
+        "items": [{**row, "why": words.why(row, settings)} for row in page],
+        "next": write_cursor(page[-1]["round"], found[limit - 1][0], n_units) if more else None,
+    }
 
 
 def latest_rows(engine: Engine, identity: str, pilot: bool, most: int) -> tuple[list[dict[str, Any]], list[int]]:

@@ -79,7 +79,9 @@ rounds = sa.Table(
     sa.Column("fed", sa.Double),
     sa.Column("date", sa.String(32)),
     sa.Column("substituted", sa.Boolean, nullable=False),
-    sa.Column("why", sa.Text, nullable=False),
+    sa.Column("reason", sa.String(16), nullable=False),
+    sa.Column("drawn", sa.Text, nullable=False),
+    sa.Column("withheld", sa.Boolean, nullable=False),
     sa.Column("asked_at", sa.String(32)),
     sa.Column("told_at", sa.String(32)),
     sa.Column("note", sa.Text),
@@ -123,16 +125,12 @@ tokens = sa.Table(
 
 # In an order that satisfies the foreign keys; tokens last.
 TABLES = (experiments, events, rounds, checkpoints, reminders, tokens)
-FIRST_TABLES = (experiments, events, rounds, checkpoints, tokens)
-"""Those that a store of every supported version has."""
 
 # Alembic's table, with one row: the version of the tables.
 versions = sa.Table("alembic_version", metadata, sa.Column("version_num", sa.String(32), primary_key=True))
 
-VERSION = "0003"
+VERSION = "0001"
 """The version of the tables that this code reads and writes: the last step in `migrations/versions`."""
-UNSUPPORTED = ("0001",)
-"""Versions from before the first release, which cannot be upgraded."""
 STEPS = Path(__file__).parent / "migrations"
 # Every version of a store has all of these tables; a single one could belong to another program.
 _MARKS = frozenset({"alembic_version", "experiments", "events"})
@@ -195,9 +193,6 @@ def _run_steps(connection: sa.Connection, found: str) -> None:
     from alembic.runtime.environment import EnvironmentContext
     from alembic.script import ScriptDirectory
 
-    if found in UNSUPPORTED:
-        why = "which is from before the first release and cannot be upgraded: create a new store"
-        raise Refused("invalid", f"store must be of version {VERSION}, but it is of {found}, {why}")
     config = Config()
     config.set_main_option("script_location", str(STEPS).replace("%", "%%"))
     config.set_main_option("path_separator", "os")

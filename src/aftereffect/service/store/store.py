@@ -167,7 +167,7 @@ class Store:
                 # A mean total out of range is no prior; a pilot ends all the same, with an alarm.
                 with contextlib.suppress(InvalidArgument):
                     known = prior(curves, rounds=last, max_delay=d, **span)._asdict()
-                return Accept(d, known, found["cost"], last, lag_estimates.attention(view, curves, d) or None)
+                return Accept(d, known, found["cost"], last, lag_estimates.attention(view, curves, d))
         if max_delay is None:
             rule = "max_delay must be given, because none can be proposed"
             raise Refused("wrong_state", f"{rule}: {found['reason']}", state=view["state"])

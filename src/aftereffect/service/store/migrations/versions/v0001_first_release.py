@@ -4,7 +4,7 @@ An empty database gets its tables from `schema.metadata`, not from these steps. 
 after this one, which upgrades a store from this version.
 """
 
-revision = "0002"
+revision = "0001"
 down_revision = None
 
 

@@ -1,0 +1,93 @@
+"""Words at the edge: what is stored are facts, so a sentence can be reworded without a change to any store."""
+
+import inspect
+import json
+from typing import Any
+
+import pytest
+from tests.service.playing import AT, made
+
+from aftereffect.service import words
+from aftereffect.service.experiment.commands import (
+    Accept,
+    Amend,
+    Ask,
+    Away,
+    Back,
+    Command,
+    Finish,
+    Inherit,
+    Note,
+    Pause,
+    Resume,
+    Tell,
+)
+from aftereffect.service.experiment.experiment import Experiment
+
+ATTENTION = [
+    {"finding": "level", "mean": 7.5, "low": 0.0, "high": 1.0},
+    {"finding": "longer", "max_delay": 1, "max_lag": 2, "level": 0.95, "p_value": 0.001, "verdict": "longer"},
+]
+
+
+def reworded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Replace every sentence by another."""
+
+    def other(said: Any) -> Any:
+        return [other(each) for each in said] if isinstance(said, list) else f"<{said}>"
+
+    for name, function in inspect.getmembers(words, inspect.isfunction):
+        if function.__module__ == words.__name__:
+            monkeypatch.setattr(words, name, lambda *given, _say=function, **named: other(_say(*given, **named)))
+
+
+def rounds(numbers: range, total: float = 0.5) -> list[Command]:
+    return [each for t in numbers for each in (Ask(), Tell(t, total))]
+
+
+def stored(experiment: Experiment, script: list[Command]) -> list[str]:
+    """Return all that is stored of an experiment, as text: the events, the rows and the state."""
+    found, rows = [], {}
+    for command in script:
+        needed = experiment.forgotten(command)
+        # Rows with no block to learn from again.
+        done = experiment.do(command, AT, None if needed is None else rows[needed] | {"measured": False})
+        rows |= {(row["round"], row["unit"]): row for row in done.rows}
+        found += [json.dumps(done.event), json.dumps(done.rows)]
+    return [*found, json.dumps(experiment.state())]
+
+
+def scripts() -> list[tuple[dict[str, Any], list[Command]]]:
+    """Return settings and commands of experiments with each kind of round, report and event."""
+    arm = made().do(Ask(), AT).answer["arm"]
+    common = [*rounds(range(1, 30)), Ask(), Tell(30, 7.0), Amend(30, 0.25), Amend(2, 0.75), Note(3, "fair"), Away(arm)]
+    common += [*rounds(range(31, 50)), Back(arm), Ask(), Pause(), Resume(), Tell(50, 0.5), *rounds(range(51, 60))]
+    past = [["2026-01-01", AT, [[t % 3, 0.5, 0.25, AT, None]]] for t in range(20)]
+    pilot = {"pilot": {"max_lag": 2, "rounds": 40}, "max_delay": None}
+    accept = Accept(1, {"means": [0.1, 0.2, 0.3], "updates": 3.0}, [1.0, 0.5, 2.0], 40, ATTENTION)
+    return [
+        ({}, [*common, Finish()]),
+        ({"player": "paper", "horizon": 1000, "out_of_range": "clip"}, [*common, Finish()]),
+        (pilot, [*rounds(range(1, 41)), accept, Amend(3, 0.1), *rounds(range(41, 60))]),
+        ({"max_delay": 2}, [Inherit("other", past, [[5, 4]]), *rounds(range(21, 40))]),
+    ]
+
+
+@pytest.mark.parametrize("which", range(4))
+def test_rewording_every_sentence_changes_nothing_that_is_stored(monkeypatch: pytest.MonkeyPatch, which: int) -> None:
+    settings, script = scripts()[which]
+    before, shown = stored(made(**settings), script), made(**settings).do(Ask(), AT).answer
+    reworded(monkeypatch)
+    assert stored(made(**settings), script) == before
+    assert made(**settings).do(Ask(), AT).answer["why"] != shown["why"]
+
+
+def test_the_findings_of_a_pilot_are_stored_with_their_numbers_and_shown_in_words() -> None:
+    settings, script = scripts()[2]
+    experiment = made(**settings)
+    assert '"p_value": 0.001' in "".join(stored(experiment, script))
+    view = experiment.view()
+    level, longer = view["accepted"]["attention"]
+    assert level.startswith("In the pilot: the mean total is 7.5, but one action's effect is said to lie between 0 and")
+    assert longer == "In the pilot: effects last longer than 1 round (p = 0.001; the level of the test is 0.05)."
+    assert view["alarms"][-2:] == [level, longer]
