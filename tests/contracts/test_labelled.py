@@ -19,6 +19,7 @@ from aftereffect.losses.spreads import random_split, randomly_delayed
 from aftereffect.losses.tables import Table, iid
 from aftereffect.players.labelled.delayed_exp3 import DelayedExp3
 from aftereffect.players.labelled.joulani2013 import BOLD, QPMD, DelayedUCB1
+from aftereffect.players.labelled.successive_elimination import SuccessiveElimination
 from aftereffect.players.labelled.zimmert_seldin import ZimmertSeldin2020
 from aftereffect.players.protocol import LabelledPlayer
 
@@ -29,10 +30,11 @@ MAKERS: dict[str, Make] = {
     "BOLD": lambda **more: BOLD(Exp3(K, learning_rate=0.2), max_delay=D, **more),
     "QPMD": lambda **more: QPMD(Exp3(K, learning_rate=0.1), max_delay=D, **more),
     "DelayedUCB1": lambda **more: DelayedUCB1(K, **more),
+    "SuccessiveElimination": lambda **more: SuccessiveElimination(K, horizon=T, **more),
     "ZimmertSeldin2020": lambda **more: ZimmertSeldin2020(K, max_delay=D, **more),
     "ZimmertSeldin2020, advanced": lambda **more: ZimmertSeldin2020(K, max_delay=D, tuning="advanced", **more),
 }
-BOUNDED = [name for name in MAKERS if name != "DelayedUCB1"]
+BOUNDED = [name for name in MAKERS if name not in ("DelayedUCB1", "SuccessiveElimination")]
 REWARDS = {"direction": "maximize", "low": -0.5, "high": 1.5}
 
 

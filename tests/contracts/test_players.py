@@ -102,6 +102,12 @@ ROWS |= {
         ),
         random=False,
     ),
+    "ARUCB": PlayerRow(
+        lambda seed: ae.rivals.ARUCB(3, horizon=100, order=2, seed=seed), random=False, redraws=True
+    ),
+    "ARUCB, rewards": PlayerRow(
+        lambda seed: ae.rivals.ARUCB(3, horizon=100, order=0, seed=seed, **REWARDS), random=False, redraws=True
+    ),
     "ARSUCB": PlayerRow(lambda seed: ae.rivals.ARSUCB(3, seed=seed), random=False, learns_late=True),
     "ARSExp3": PlayerRow(lambda seed: ae.rivals.ARSExp3(3, seed=seed), learns_late=True),
     "ARSExp3, blocks of 1": PlayerRow(lambda seed: ae.rivals.ARSExp3(3, growth=0.0, seed=seed), redraws=True),

@@ -35,7 +35,9 @@ from aftereffect.players.base import OUT_OF_RANGE, BasePlayer, LabelledKernelPla
 from aftereffect.players.default import default_player
 from aftereffect.players.labelled.delayed_exp3 import DelayedExp3
 from aftereffect.players.labelled.joulani2013 import BOLD, QPMD, DelayedUCB1
+from aftereffect.players.labelled.successive_elimination import SuccessiveElimination
 from aftereffect.players.labelled.zimmert_seldin import TUNINGS, ZimmertSeldin2020
+from aftereffect.players.rivals.ar_ucb import ARUCB
 from aftereffect.players.rivals.ars import ARSUCB, ARSExp3
 from aftereffect.players.rivals.blinded import Blinded
 from aftereffect.players.rivals.block_ucb import BlockUCB
@@ -240,6 +242,7 @@ _NAIVE = {"exp3": _HORIZON, "ucb1": _IID, "tsallis_inf": ()}
 _MEAN, _MIX = ("horizon", "mean_delay"), ("horizon", "coefficients")
 _OFFSET: dict[str, Check] = {"mean_delay_offset": partial(checks.integer, low=0)}
 _TUNING = {"tuning": _choice(*TUNINGS)}
+_ORDER: dict[str, Check] = {"order": partial(checks.integer, low=0), "noise": partial(checks.real, low=0.0)}
 _SYSTEM: dict[str, Check] = {"system": _choice(*SYSTEMS), "ridge": partial(checks.real, above=0.0)}
 
 _ENTRIES = (
@@ -259,12 +262,14 @@ _ENTRIES = (
     Entry(ODAAFV, "ODAAF-V", (*_MEAN, "delay_variance"), ("horizon", "mean delay", "delay variance", *_IID)),
     Entry(GargAkash, "Garg-Akash", _SIZES, (*_SIZES, *_IID)),
     Entry(DynLinUCB, "DynLin-UCB", _SIZES, (*_SIZES, *_IID), _SYSTEM, make=_dyn_lin_ucb),
+    Entry(ARUCB, "AR-UCB", _SIZES, (*_HORIZON, *_IID), _ORDER, make=ARUCB.tuned),
     Entry(LinearComposite, "linear composite", _MIX, _MIX, make=LinearComposite.tuned),
     Entry(Naive, "naive {base}", _SIZES, (), {"base": _choice(*_NAIVE)}, {"base": "exp3"}, _NAIVE, _naive),
     Entry(DelayedExp3, "delayed Exp3", _SIZES, _SIZES, make=DelayedExp3.tuned),
     Entry(BOLD, "BOLD, Exp3", _SIZES, _DELAY, make=_bold),
     Entry(QPMD, "QPM-D, UCB1", _DELAY, _IID, make=lambda n_arms, **others: QPMD(UCB1(n_arms), **others)),
     Entry(DelayedUCB1, "delayed UCB1", (), _IID),
+    Entry(SuccessiveElimination, "successive elimination", _HORIZON, (*_HORIZON, *_IID)),
     Entry(ZimmertSeldin2020, "Zimmert-Seldin, {tuning}", _DELAY, (), _TUNING, {"tuning": "simple"}),
 )
 # Every player under anonymous feedback takes the setting out_of_range.

@@ -9,12 +9,14 @@ GargAkash                       phased elimination for stochastic losses that ar
 ARSUCB, ARSExp3                 growing blocks for an unknown delay (2021)
 LinearComposite                 for known coefficients (2014)
 DynLinUCB                       for linear dynamical systems (2023)
+ARUCB                           for totals that depend on the totals before them (2024)
 DoublingWrapper                 the wrapper without a horizon
 UnknownDelayWrapper             the wrapper without a delay bound
 
 The last two are defined in `players/wrapper/`. `Naive` is exported as `aftereffect.Naive`.
 """
 
+from aftereffect.players.rivals.ar_ucb import ARUCB
 from aftereffect.players.rivals.ars import ARSUCB, ARSExp3
 from aftereffect.players.rivals.blinded import Blinded
 from aftereffect.players.rivals.block_ucb import BlockUCB
@@ -29,6 +31,6 @@ from aftereffect.players.wrapper.doubling import DoublingWrapper
 from aftereffect.players.wrapper.unknown_delay import UnknownDelayWrapper
 
 __all__ = [
-    "ARSUCB", "CLW2018", "ODAAF", "ODAAFB", "ODAAFV", "ARSExp3", "Blinded", "BlockUCB", "DoublingWrapper",
+    "ARSUCB", "ARUCB", "CLW2018", "ODAAF", "ODAAFB", "ODAAFV", "ARSExp3", "Blinded", "BlockUCB", "DoublingWrapper",
     "DynLinUCB", "FixedBlock", "GargAkash", "LinearComposite", "MiniBatch", "UnknownDelayWrapper"
 ]

@@ -132,8 +132,11 @@ def largest_index(params: DynLinUCBParams, n_arms: int, t: float, parts: FloatSt
 
 
 @helper
-def regress(u: FloatState, reward: float, parts: FloatState) -> None:
-    """Add u uᵀ to V and u·reward to the sums; V⁻¹ changes by the formula of Sherman and Morrison."""
+def regress(u: FloatState, reward: float, parts: FloatState) -> float:
+    """Add u uᵀ to V and u·reward to the sums; V⁻¹ changes by the formula of Sherman and Morrison.
+
+    Returned is 1 + uᵀV⁻¹u, by which the determinant of V has grown.
+    """
     p = u.shape[0]
     scale = 1.0
     for j in range(p):
@@ -143,6 +146,7 @@ def regress(u: FloatState, reward: float, parts: FloatState) -> None:
     for j in range(p):
         for k in range(p):
             parts[2 * p + j * p + k] -= parts[p + j] * parts[p + k] / scale
+    return scale
 
 
 kernel.register(DynLinUCBParams, kernel.PlayerKernel(size, begin, ask, tell))

@@ -1,0 +1,109 @@
+"""Successive elimination under delays of any law (Lancewicki, Segal, Koren and Mansour 2021).
+
+The active arms are played in turn. After each turn an arm is dropped if its mean, over the losses reported so far, is
+too large to be the least: with n(i) reported losses of arm i and the radius r(i) = √(2 ln T / max(n(i), 1)),
+
+    arm i is dropped if mean(i) − r(i) > mean(j) + r(j) for an active arm j
+
+Arms are compared only by what has been reported and are played alike until one is dropped, so that a delay costs what
+the plays of its length cost, once, and of losses that are never reported only the share matters: if the share q of the
+losses is reported within d(q) rounds, the regret is of the order of Σ ln T/(qΔ_i) plus d(q). Delays must not depend on
+the losses.
+
+The rate is that of the published table. Of the paper's text only the opening was at hand; radius and order of the steps
+are those of the usual algorithm, of which a public program for this paper has the same.
+"""
+
+import math
+from typing import NamedTuple, Unpack
+
+from aftereffect.core import checks, effects, kernel
+from aftereffect.core.kernel import FED, OWN, FloatState, WordState, helper
+from aftereffect.players.base import LabelledKernelPlayer, Range, begin_ask, zero_begin
+
+
+class EliminationParams(NamedTuple):
+    """width: 2 ln T. span: the range of a loss."""
+
+    width: float
+    span: effects.Effects
+
+
+# state, after what every player has: the round, the arm played last plus 1; for each arm the number of its reported
+# losses, their sum, and 1 if it was dropped.
+LAST, COUNTS = OWN + 1, OWN + 2
+
+
+def size(params: EliminationParams, n_arms: int) -> int:
+    """Two scalars and three numbers per arm."""
+    return COUNTS + 3 * n_arms
+
+
+def ask(params: EliminationParams, n_arms: int, state: FloatState, rng: WordState) -> int:
+    """Play the next active arm; when all had their turn, drop arms first."""
+    begin_ask(state)
+    dropped = state[COUNTS + 2 * n_arms :]
+    arm = int(state[LAST])
+    while arm < n_arms and dropped[arm] == 1.0:
+        arm += 1
+    if arm == n_arms:
+        drop(params, n_arms, state)
+        arm = 0
+        while dropped[arm] == 1.0:
+            arm += 1
+    state[LAST] = arm + 1
+    return arm
+
+
+@helper
+def drop(params: EliminationParams, n_arms: int, state: FloatState) -> None:
+    """Drop the arms whose lower bound is above the least upper bound; an arm that has this bound stays."""
+    least = math.inf
+    for i in range(n_arms):
+        n = max(state[COUNTS + i], 1.0)
+        if state[COUNTS + 2 * n_arms + i] == 0.0:
+            least = min(least, state[COUNTS + n_arms + i] / n + math.sqrt(params.width / n))
+    for i in range(n_arms):
+        n = max(state[COUNTS + i], 1.0)
+        if state[COUNTS + n_arms + i] / n - math.sqrt(params.width / n) > least:
+            state[COUNTS + 2 * n_arms + i] = 1.0
+
+
+def tell_one(
+    params: EliminationParams, n_arms: int, state: FloatState, rng: WordState, played: int, arm: int, loss: float
+) -> int:
+    """Add a loss to the count and sum of its arm."""
+    if loss != loss:
+        return 0
+    state[FED] = effects.fed_loss(params.span, 0, loss)
+    state[COUNTS + arm] += 1.0
+    state[COUNTS + n_arms + arm] += state[FED]
+    return 1
+
+
+kernel.register(EliminationParams, kernel.LabelledKernel(size, zero_begin, ask, tell_one))
+
+
+class SuccessiveElimination(LabelledKernelPlayer):
+    """Plays the active arms in turn, and drops those that cannot be best by the losses reported so far.
+
+    n_arms: K. horizon: T, in the radius √(2 ln T / n). No bound on the delay is needed, and losses may be lost.
+    direction, low, high, seed: as for every player; the range is that of the whole effect of one play. The algorithm
+    is deterministic.
+
+    >>> player = SuccessiveElimination(2, horizon=10)
+    >>> arms = []
+    >>> for t in range(1, 60):                      # arm 0 loses nothing, arm 1 loses 1 in every play
+    ...     arms.append(player.ask())
+    ...     told = player.tell([(t, float(arms[-1]))])
+    >>> arms.count(1)                               # the least n with 2 √(2 ln 10 / n) < 1
+    19
+
+    Reference: Lancewicki, Segal, Koren and Mansour, "Stochastic multi-armed bandits with unrestricted delay
+    distributions", ICML 2021.
+    """
+
+    def __init__(self, n_arms: int, *, horizon: int, **common: Unpack[Range]) -> None:
+        T = checks.integer("horizon", horizon, low=1)
+        params = EliminationParams(2.0 * math.log(T), self.span(**common))
+        super().__init__(n_arms, params, horizon=T)
