@@ -17,7 +17,7 @@ Totals before round 1 are 0. This is no composite loss unless the coefficients a
 import math
 from typing import Any, NamedTuple, Self, Unpack
 
-from aftereffect.core import checks, effects, kernel
+from aftereffect.core import checks, effects, kernel, real
 from aftereffect.core.kernel import DREW, FED, OWN, FloatState, WordState
 from aftereffect.players import base as shared
 from aftereffect.players.base import REFUSED, Common, KernelPlayer, Limits
@@ -90,7 +90,7 @@ def tell(params: ARUCBParams, n_arms: int, state: FloatState, rng: WordState, ar
     if learned:
         state[FED] = effects.fed_loss(params.limits.span, 0, total)
         at = Z + p + arm * (1 + 2 * p + p * p)
-        state[at] += math.log(regress(state[Z : Z + p], reward, state[at + 1 :]))
+        state[at] += real.log(regress(state[Z : Z + p], reward, state[at + 1 :]))
     state[GAP] = params.order if missing else max(state[GAP] - 1.0, 0.0)
     for j in range(p - 1, 1, -1):
         state[Z + j] = state[Z + j - 1]
