@@ -18,7 +18,7 @@ COEFFICIENTS = np.array([[1.0, 0.5, 0.0], [1.0, 0.0, 0.48]])
 
 
 def largest_index(seen: list[tuple[int, FloatArray, float]], z: FloatArray, K: int, T: int) -> int:
-    """Return the arm of Algorithm 1, from all (arm, z, reward) so far: m = 2, sigma = 0.5, lambda = 3, delta = 1/(2T)."""
+    """Return the arm of Algorithm 1 after these (arm, z, reward); m = 2, sigma = 0.5, lambda = 3, delta = 1/(2T)."""
     p, lam, indices = len(z), 3.0, []
     for arm in range(K):
         rows = np.array([row for played, row, _ in seen if played == arm]).reshape(-1, p)

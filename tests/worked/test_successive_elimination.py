@@ -5,9 +5,9 @@ import math
 import numpy as np
 
 import aftereffect as ae
-from aftereffect.players.labelled import SuccessiveElimination
 from aftereffect.losses.spreads import delayed
 from aftereffect.losses.tables import iid
+from aftereffect.players.labelled import SuccessiveElimination
 
 
 def test_arms_are_those_of_the_rule() -> None:
@@ -66,7 +66,8 @@ def test_the_cost_of_a_delay_does_not_grow_with_what_is_to_be_learned() -> None:
     found = {}
     for d in (0, 300):
         losses = delayed(iid(20_000, means=[0.3, 0.5, 0.5, 0.5], seed=1), delays=np.full((20_000, 4), d))
-        sim = ae.simulate(SuccessiveElimination(4, horizon=20_000), losses, runs=24, instances=24, seed=3, progress=False)
+        player = SuccessiveElimination(4, horizon=20_000)
+        sim = ae.simulate(player, losses, runs=24, instances=24, seed=3, progress=False)
         found[d] = sim.pseudo_regret.mean(), sim.pseudo_regret.std() / math.sqrt(24.0)
     (none, error_none), (late, error_late) = found.values()
     error = 4.0 * math.hypot(error_none, error_late)

@@ -35,8 +35,8 @@ class ARUCBParams(NamedTuple):
     limits: Limits
 
 
-# state, after what every player has: rounds told; in how many rounds z is known again; z, k+1 numbers; then for each arm
-# ln det V − (k+1) ln λ, Σ z x, room for V⁻¹z, and V⁻¹ by rows.
+# state, after what every player has: rounds told; in how many rounds z is known again; z, k+1 numbers; then for each
+# arm ln det V − (k+1) ln λ, Σ z x, room for V⁻¹z, and V⁻¹ by rows.
 ROUND, GAP, Z = (OWN + k for k in range(3))
 
 
