@@ -18,6 +18,7 @@ DESCRIBED = [name for page in PAGES for name in DIRECTIVE.findall(page)]
 
 NAMESPACES = {
     "aftereffect": ae,
+    "aftereffect.advisers": ae.advisers,
     "aftereffect.carryover": ae.carryover,
     "aftereffect.labelled": ae.labelled,
     "aftereffect.rivals": ae.rivals,

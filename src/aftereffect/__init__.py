@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from aftereffect.losses.protocol import Losses as Losses
     from aftereffect.losses.replay import History as History
     from aftereffect.losses.replay import replay_series as replay_series
+    from aftereffect.players import advisers as advisers
     from aftereffect.players import labelled as labelled
     from aftereffect.players import rivals as rivals
     from aftereffect.players.default import Prior as Prior
@@ -107,6 +108,7 @@ _HOMES = {
     "TsallisINF": "bandits.tsallis_inf",
     "UCB1": "bandits.ucb1",
     "Uniform": "bandits.uniform",
+    "advisers": "players",
     "carryover": "",
     "choose_delay": "carryover.delay",
     "compare": "engines.simulation",

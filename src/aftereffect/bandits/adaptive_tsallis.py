@@ -35,8 +35,6 @@ an update needs few divisions apart from two per arm.
 """
 
 import math
-from collections.abc import Callable
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -532,17 +530,12 @@ class AdaptiveTsallis(FTRLBandit):
         """Σ v², where v is the greatest possible loss of an update."""
         return self._number(SQUARES)
 
-    @cached_property
-    def _insert(self) -> Callable[..., Any]:
-        return self._compiled(insert_step, np.zeros(self.n_arms))
-
     def insert(self, step: ArrayLike) -> None:
         """Add a step, one number per arm, to the estimated losses outside an update, at an unchanged rate.
 
         What this does to the bounds on the regret is in docs/theory/inserted_steps.md.
         """
-        g = np.array(checks.array("step", step, shape=(self.n_arms,)))
-        self._insert(self.params, self.n_arms, self._state, g)
+        self.run(insert_step, np.array(checks.array("step", step, shape=(self.n_arms,))))
 
     def realised_bound(self) -> float:
         """Return hη₁ + Σ penalty + Σ cost, and the price of a prior; its mean bounds the mean regret so far."""

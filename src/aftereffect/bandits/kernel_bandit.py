@@ -56,6 +56,10 @@ class KernelBandit:
         """
         return kernel.entry(function, self.params, self.n_arms, self._state, *arguments)
 
+    def run(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Call a kernel function of (params, n_arms, state, *arguments), compiled; it may change the state."""
+        return self._compiled(function, *arguments)(self.params, self.n_arms, self._state, *arguments)
+
     @cached_property
     def _update(self) -> Callable[..., Any]:
         return self._compiled(kernel.bandit_update, 0, 0.0)

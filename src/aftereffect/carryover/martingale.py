@@ -29,6 +29,7 @@ from aftereffect.core.checks import FloatArray
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.core.kernel import Terms
 from aftereffect.core.text import counted
+from aftereffect.players.wrapper.advised import AdvisedWrapper
 from aftereffect.players.wrapper.coin_clean import CoinCleanWrapper
 from aftereffect.players.wrapper.wrapper import BlockWrapper
 
@@ -311,6 +312,11 @@ def unplayed(player: BlockWrapper) -> BlockWrapper:
     """Return an unplayed player with the same settings, coins and seed."""
     if player.n_units != 1:
         raise InvalidArgument(f"player must be of a single unit to be watched, but has {player.n_units} units")
+    if isinstance(player, AdvisedWrapper):
+        raise InvalidArgument(
+            "player must not be advised to be watched, since its next probabilities cannot be bounded in advance, "
+            f"but got {checks.shown(player)}"
+        )
     base: Any = player.bandit
     coins: Any = player.coins
     bias = player.update_probability

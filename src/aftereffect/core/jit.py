@@ -64,6 +64,7 @@ for _table, _prefix, _names in (
     (kernel.PLAYERS, "player_", ("begin", "ask", "tell")),
     (kernel.BLOCKS, "block_", ("quiet", "loss", "learn")),
     (kernel.LABELLED, "labelled_", ("begin", "ask", "tell_one")),
+    (kernel.ADVISERS, "adviser_", ("begin", "hear", "advise")),
 ):
     for _name in _names:
         _dispatch(getattr(kernel, _prefix + _name), _table, _name)

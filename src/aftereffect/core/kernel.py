@@ -52,6 +52,14 @@ A player under labelled feedback (`LabelledKernel`), which is told each play's w
     ask(params, n_arms, state, rng) -> int
     tell_one(params, n_arms, state, rng, played, arm, loss) -> int    the number of updates; `played`: a round from 1
 
+An adviser (`AdviserKernel`), which proposes probabilities to an advised player (`players/wrapper/advised.py`), has:
+
+    size(params, n_arms) -> int
+    begin(params, n_arms, state)
+    hear(params, n_arms, state, unit, arm, total)    every unit's arm and total in every round, units in order from 0;
+                                                     a total of NaN means missing
+    advise(params, n_arms, state, p) -> int          write the probabilities it proposes into p; 0 if it has no advice
+
 Two numbers of a player's state are for observers: state[DREW] is 1 if the latest `ask` drew a new arm, and
 state[FED] is the loss that the latest `tell` fed to a base (NaN: none). Its own state begins at OWN.
 
@@ -123,6 +131,15 @@ class LabelledKernel(NamedTuple):
     tell_one: Callable[..., int]
 
 
+class AdviserKernel(NamedTuple):
+    """The functions of an adviser in kernel form."""
+
+    size: Callable[[Any, int], int]
+    begin: Callable[..., None]
+    hear: Callable[..., None]
+    advise: Callable[..., int]
+
+
 class Registered(dict[type, Form]):
     """Kernels of one kind by the type of their parameters."""
 
@@ -135,12 +152,14 @@ LOSSES: dict[type, LossKernel] = Registered()
 PLAYERS: dict[type, PlayerKernel] = Registered()
 BLOCKS: dict[type, BlockKernel] = Registered()
 LABELLED: dict[type, LabelledKernel] = Registered()
+ADVISERS: dict[type, AdviserKernel] = Registered()
 FORMS: dict[type, dict[type, Any]] = {
     BanditKernel: BANDITS,
     LossKernel: LOSSES,
     PlayerKernel: PLAYERS,
     BlockKernel: BLOCKS,
     LabelledKernel: LABELLED,
+    AdviserKernel: ADVISERS,
 }
 HELPERS: list[Callable[..., Any]] = []
 
@@ -157,7 +176,9 @@ def quotient(a: float, b: float) -> float:
     return a / b
 
 
-def register(params: type, kernel: BanditKernel | LossKernel | PlayerKernel | BlockKernel | LabelledKernel) -> None:
+def register(
+    params: type, kernel: BanditKernel | LossKernel | PlayerKernel | BlockKernel | LabelledKernel | AdviserKernel
+) -> None:
     """Register the kernel of an algorithm under the type of its parameters."""
     FORMS[type(kernel)][params] = kernel
 
@@ -282,3 +303,18 @@ def labelled_tell_one(
 ) -> int:
     """Tell a labelled player the whole loss of the arm it played in round `played`."""
     return LABELLED[type(params)].tell_one(params, n_arms, state, rng, played, arm, loss)
+
+
+def adviser_begin(params: Any, n_arms: int, state: FloatState) -> None:
+    """Write an adviser's initial state."""
+    ADVISERS[type(params)].begin(params, n_arms, state)
+
+
+def adviser_hear(params: Any, n_arms: int, state: FloatState, unit: int, arm: int, total: float) -> None:
+    """Tell an adviser the arm and the total of a unit in this round."""
+    ADVISERS[type(params)].hear(params, n_arms, state, unit, arm, total)
+
+
+def adviser_advise(params: Any, n_arms: int, state: FloatState, p: FloatState) -> int:
+    """Write the probabilities that an adviser proposes into p; return 0 if it has no advice."""
+    return ADVISERS[type(params)].advise(params, n_arms, state, p)

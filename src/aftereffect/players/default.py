@@ -7,6 +7,7 @@ from aftereffect.bandits.adaptive_tsallis import AdaptiveTsallis, MatchedTsallis
 from aftereffect.core import checks
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.players.base import Common
+from aftereffect.players.wrapper.advised import AdvisedWrapper
 from aftereffect.players.wrapper.coin_clean import CoinCleanWrapper
 
 
@@ -23,7 +24,7 @@ class Prior(NamedTuple):
 
 
 def default_player(
-    n_arms: int, *, max_delay: int, prior: Prior | None = None, **common: Unpack[Common]
+    n_arms: int, *, max_delay: int, prior: Prior | None = None, adviser: Any = None, **common: Unpack[Common]
 ) -> CoinCleanWrapper:
     """Return the recommended player: MatchedTsallis, fed with coin-clean rounds.
 
@@ -33,6 +34,8 @@ def default_player(
     n_arms: K, the number of arms, at least 2.
     max_delay: d, how many rounds after its own an action's effect can still arrive.
     prior: what is known about the arms; the player begins with these estimates.
+    adviser: whose advice to follow within a budget (`aftereffect.advisers`); None for none. Whatever it says, the bound
+        is at most 1.5 times that without advice, plus 8 times `factor`.
 
     The other arguments are those of `CoinCleanWrapper`.
 
@@ -47,14 +50,19 @@ def default_player(
     True
     """
     if others := common.keys() - Common.__annotations__.keys():
-        accepted = ", ".join(["n_arms", "max_delay", "prior", *Common.__annotations__])
+        accepted = ", ".join(["n_arms", "max_delay", "prior", "adviser", *Common.__annotations__])
         raise TypeError(f"default_player has no argument {min(others)!r}; it accepts {accepted}")
-    return stretch_player(MatchedTsallis, n_arms, prior, max_delay=max_delay, **common)
+    return stretch_player(MatchedTsallis, n_arms, prior, adviser=adviser, max_delay=max_delay, **common)
 
 
-def stretch_player(base: type[AdaptiveTsallis], n_arms: int, prior: Prior | None, **given: Any) -> CoinCleanWrapper:
+def stretch_player(
+    base: type[AdaptiveTsallis], n_arms: int, prior: Prior | None, *, adviser: Any = None, **given: Any
+) -> CoinCleanWrapper:
     """Return a CoinCleanWrapper around a base that begins with a prior; given: the wrapper's arguments."""
-    player = CoinCleanWrapper(base(n_arms), **given)
+    kind: Any = CoinCleanWrapper
+    if adviser is not None:
+        kind, given = AdvisedWrapper, {**given, "adviser": adviser}
+    player: CoinCleanWrapper = kind(base(n_arms), **given)
     if prior is None:
         return player
     if not isinstance(prior, Prior):
@@ -67,4 +75,5 @@ def stretch_player(base: type[AdaptiveTsallis], n_arms: int, prior: Prior | None
     # An update is fed 1/β rounds on average, divided by C.
     _, beta = player.certified_base()
     losses = (-means if span.maximize else means) * (updates / (beta * player.scale * (span.hi - span.lo)))
-    return CoinCleanWrapper(base(n_arms, prior=losses), **{**given, "seed": player.seed})
+    warm: CoinCleanWrapper = kind(base(n_arms, prior=losses), **{**given, "seed": player.seed})
+    return warm

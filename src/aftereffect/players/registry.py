@@ -31,6 +31,7 @@ from aftereffect.bandits.uniform import Uniform
 from aftereffect.core import checks, saved
 from aftereffect.core.errors import AftereffectError, InvalidArgument, InvalidState
 from aftereffect.losses.linear_system import SYSTEMS
+from aftereffect.players import advisers
 from aftereffect.players.base import OUT_OF_RANGE, BasePlayer, LabelledKernelPlayer, tuned_base
 from aftereffect.players.default import default_player
 from aftereffect.players.labelled.delayed_exp3 import DelayedExp3
@@ -49,6 +50,7 @@ from aftereffect.players.rivals.linear_composite import LinearComposite
 from aftereffect.players.rivals.minibatch import MiniBatch
 from aftereffect.players.rivals.naive import Naive
 from aftereffect.players.rivals.odaaf import ODAAF, ODAAFB, ODAAFV
+from aftereffect.players.wrapper.advised import AdvisedWrapper
 from aftereffect.players.wrapper.coin_clean import CoinCleanWrapper
 from aftereffect.players.wrapper.doubling import DoublingWrapper
 from aftereffect.players.wrapper.panel import Panel
@@ -243,11 +245,12 @@ _MEAN, _MIX = ("horizon", "mean_delay"), ("horizon", "coefficients")
 _OFFSET: dict[str, Check] = {"mean_delay_offset": partial(checks.integer, low=0)}
 _TUNING = {"tuning": _choice(*TUNINGS)}
 _ORDER: dict[str, Check] = {"order": partial(checks.integer, low=0), "noise": partial(checks.real, low=0.0)}
+_ADVISER: dict[str, Check] = {"adviser": _choice(*advisers.NAMED)}
 _SYSTEM: dict[str, Check] = {"system": _choice(*SYSTEMS), "ridge": partial(checks.real, above=0.0)}
 
 _ENTRIES = (
     Entry(CompositeLossWrapper, "wrapper, {base}", _SIZES, (), _WRAPPER, {"base": "tsallis"}, _WRAPPED, _wrapper),
-    Entry(CoinCleanWrapper, "default player", _DELAY, _DELAY, make=default_player, name="default_player"),
+    Entry(CoinCleanWrapper, "default player", _DELAY, _DELAY, _ADVISER, make=default_player, name="default_player"),
     Entry(DoublingWrapper, "wrapper, doubling T", _DELAY, _DELAY),
     Entry(UnknownDelayWrapper, "wrapper, unknown d", _HORIZON, (*_HORIZON, *_IID)),
     Entry(CLW2018, "CLW 2018", _SIZES, _SIZES, make=CLW2018.tuned),
@@ -301,6 +304,8 @@ def label_of(player: Any) -> str:
     >>> label_of(CompositeLossWrapper(Exp3(2, learning_rate=0.1), max_delay=1, coins=0.3)), label_of(object())
     ('wrapper, Exp3', 'object')
     """
+    if isinstance(player, AdvisedWrapper):
+        return f"default player, adviser {type(player.adviser).__name__.lower()}"
     entry = next((entry for entry in PLAYERS.values() if entry.player is type(player)), None)
     base = type(getattr(player, "bandit", None))
     if entry is None or (entry.make is default_player and base is not MatchedTsallis):
@@ -319,15 +324,19 @@ def find(name: Any) -> Entry:
 BANDITS: tuple[type, ...] = (
     TsallisFTRL, AdaptiveTsallis, MatchedTsallis, LogBarrier, Exp3, Uniform, TsallisINF, Exp3IX, UCB1
 )  # fmt: skip
-_SAVED = {cls.__name__: cls for cls in (*(entry.player for entry in PLAYERS.values()), Panel, *BANDITS)}
+_SAVED = {cls.__name__: cls for cls in (*(entry.player for entry in PLAYERS.values()), AdvisedWrapper, Panel, *BANDITS)}
 
 
-def restore(state: Mapping[str, Any], classes: Iterable[type] = (), sealed: bool = True) -> Any:
+def restore(
+    state: Mapping[str, Any], classes: Iterable[type] = (), sealed: bool = True, *, adviser: Any = None
+) -> Any:
     """Return the player or bandit whose `state()` was saved; it continues bit for bit, also in another process.
 
     classes: user-defined classes that may occur in the state: bandits, each with `state()`, whose field "kind" is the
         name of the class, and a class method `from_state(state)`; players derived from a class in `players/base.py`.
     sealed: whether the state must have a digest; False for a state saved as a part of another.
+    adviser: the adviser of an advised player, new or as it was; needed unless it is one of `aftereffect.advisers` that
+        is made from plain values.
 
     >>> from aftereffect import CompositeLossWrapper, restore
     >>> player = CompositeLossWrapper.tuned(n_arms=3, max_delay=2, horizon=1000, seed=1)
@@ -336,14 +345,14 @@ def restore(state: Mapping[str, Any], classes: Iterable[type] = (), sealed: bool
     True
     """
     try:
-        return _restored(state, _SAVED | {cls.__name__: cls for cls in classes}, sealed)
+        return _restored(state, _SAVED | {cls.__name__: cls for cls in classes}, sealed, adviser)
     except InvalidState:
         raise
     except AftereffectError as error:
         raise InvalidState(f"state must hold what state() saved, but {error}") from None
 
 
-def _restored(state: Mapping[str, Any], known: Mapping[str, Any], sealed: bool = False) -> Any:
+def _restored(state: Mapping[str, Any], known: Mapping[str, Any], sealed: bool = False, adviser: Any = None) -> Any:
     """Return the player or base algorithm that a state describes; its inside is restored first."""
     kind = saved.kind_of(state)
     if kind not in known:
@@ -354,4 +363,8 @@ def _restored(state: Mapping[str, Any], known: Mapping[str, Any], sealed: bool =
         return known[kind].from_state(state)
     # The state of a base algorithm or player, or a number of arms.
     inside = state.get("inside")
-    return known[kind].from_state(state, _restored(inside, known) if isinstance(inside, Mapping) else inside)
+    within = _restored(inside, known, adviser=adviser) if isinstance(inside, Mapping) else inside
+    made = known[kind].from_state(state, within)
+    if isinstance(made, AdvisedWrapper):
+        made.take_up(adviser, state)
+    return made

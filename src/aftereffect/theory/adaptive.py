@@ -24,6 +24,7 @@ ADAPTIVE_GROWTH = 2.5
 """ϱ of AdaptiveTsallis: an update increases the rate by ϱ/h times its cost."""
 MATCHED_SQUARES = 4100.0
 """With a matched rate, E[η²] <= η₁² + 4100·V."""
+NO_ADVICE = (0.0, 0.0)
 
 
 def entropy_range(n_arms: int) -> float:
@@ -201,12 +202,16 @@ def stretch_worst_case(
     update_probability: float,
     first_rate: float,
     growth: float | None = None,
+    advice: tuple[float, float] = NO_ADVICE,
 ) -> float:
     """Return a bound on R_T of Algorithm 1 fed stretches, for all losses; not clipped at T = `horizon`.
 
     It is `stretch_certificate` with the bounds for V = (1−β)^d (1 + β(T−d−1)), the mean number of stretches begun by
     round T, and N = β(1−β)^d (T−d−1), the mean number ended before round T. For large d and T and β = b/(d+1) it is
     about 4√((2/b + 2 + b)e^b)·√(K(d+1)T); the constant is 14.7 for b = 1 and 13.1 for b = 0.55.
+
+    advice: (B₀, c) if advice is followed within a budget, which multiplies the base's bound by 1 + c and adds B₀ to it
+    (docs/theory/advice.md).
 
     >>> round(stretch_worst_case(n_arms=4, max_delay=0, horizon=10_000, update_probability=1.0, first_rate=0.5), 1)
     801.0
@@ -219,7 +224,8 @@ def stretch_worst_case(
         return float(d)
     V = clean * (1.0 + beta * later)
     moved = adaptive_mass_moved(K, beta * clean * later, V, first_rate, growth)
-    return stretch_certificate(d, beta, moved, adaptive_regret_bound(K, V, first_rate, growth))
+    base = (1.0 + advice[1]) * adaptive_regret_bound(K, V, first_rate, growth) + advice[0]
+    return stretch_certificate(d, beta, moved, base)
 
 
 def stochastic_regret_bound(gaps: ArrayLike, updates: float, first_rate: float, matching: float) -> float:
@@ -240,7 +246,13 @@ def stochastic_regret_bound(gaps: ArrayLike, updates: float, first_rate: float, 
 
 
 def stretch_stochastic_bound(
-    gaps: ArrayLike, max_delay: int, horizon: int, update_probability: float, first_rate: float, matching: float
+    gaps: ArrayLike,
+    max_delay: int,
+    horizon: int,
+    update_probability: float,
+    first_rate: float,
+    matching: float,
+    advice: tuple[float, float] = NO_ADVICE,
 ) -> float:
     """Return a bound on R_T of Algorithm 1 fed stretches, with base MatchedTsallis; logarithmic in T = `horizon`.
 
@@ -248,7 +260,8 @@ def stretch_stochastic_bound(
     arm by at least Δ_i if arm i is played throughout; for losses of one law Δ_i is the difference of their means. The
     arguments are those of `stochastic_regret_bound` and `stretch_worst_case`. The base adds at most
     (1−β)^{−d}(4βC²ΛΓ + 2Cc), with Λ and c for stretches, and the mass moved d(1 + E[S]); infinite if β = 1 and d >= 1.
-    See docs/theory/both_worlds.md.
+    See docs/theory/both_worlds.md. advice: as in `stretch_worst_case`; the adviser must not know more of the losses to
+    come than the player does.
 
     >>> bound = stretch_stochastic_bound([0.5], 0, 10**6, update_probability=1.0, first_rate=0.3, matching=0.5)
     >>> bound == stochastic_regret_bound([0.5], 10**6, first_rate=0.3, matching=0.5)
@@ -267,7 +280,7 @@ def stretch_stochastic_bound(
     V = clean * (1.0 + beta * (T - d - 1))
     x = max(1, math.ceil(math.log(max(V, 1.0)) / -math.log1p(-beta))) if beta < 1.0 else 1
     top = (d + x + V * (1.0 - beta) ** x / beta) / C
-    X, late = _self_bounded(terms, beta * C, V, (1.0 + d) / C, top, first_rate)
+    X, late = _self_bounded(terms, beta * C, V, (1.0 + d) / C, top, first_rate, advice)
     early = math.log1p(32.0 * top / first_rate)
     moved = 1.0 + (2.0 + 3.37 * h) * (early + late)
     moved += 2.0 * math.sqrt(2.7 * late * X / matching * math.sqrt(every / least))
@@ -287,12 +300,20 @@ def _gap_terms(gaps: ArrayLike, matching: float) -> tuple[int, float, float, flo
 
 
 def _self_bounded(
-    terms: tuple[int, float, float, float], scale: float, squares: float, low: float, top: float, first_rate: float
+    terms: tuple[int, float, float, float],
+    scale: float,
+    squares: float,
+    low: float,
+    top: float,
+    first_rate: float,
+    advice: tuple[float, float] = NO_ADVICE,
 ) -> tuple[float, float]:
     """Return the largest X with X <= scale·(c + 2√(ΛΓX)), c = hη₁ + (64h + 3)·top, and Λ = ½ ln(1 + V/(16·low)²)."""
     h = entropy_range(terms[0])
     late = 0.5 * math.log1p(squares / (16.0 * low) ** 2)
     first = h * checks.real("first_rate", first_rate, above=0.0) + (64.0 * h + 3.0) * top
+    first += advice[0] / (1.0 + advice[1])
+    scale *= 1.0 + advice[1]
     root = scale * math.sqrt(late * terms[3])
     both = root + math.sqrt(root * root + scale * first)
     return both * both, late

@@ -35,7 +35,8 @@ class Certificate(NamedTuple):
         were arriving), first rate, penalty (increases of the rate), cost (variance of the estimates), open stretch
         (rounds observed but not yet fed), missing (windows and stretches that are void because a report is missing;
         a report that arrives before its block ends costs nothing). If there is a prior: prior. If totals were corrected
-        after their block had ended: corrections, which may be negative.
+        after their block had ended: corrections, which may be negative. If advice is followed: advice, its price if it
+        were withdrawn now, which may be negative too.
     worst_case: a bound for all losses, which does not depend on the run; it requires that no report is missing, and
         that none is corrected after its block has ended.
     trivial: the largest possible regret.
@@ -130,6 +131,8 @@ def make(player: Any, prices: Prices, counts: Sequence[Counts]) -> Certificate:
         terms["prior"] = factor * bandit.prior_price
     if player.corrections is not None:
         terms["corrections"] = factor * player.corrections
+    if player.advice_prices is not None:
+        terms["advice"] = factor * player.advice_prices[0]
     terms = {name: M * width * term for name, term in terms.items()}
     value, most = sum(terms.values()), M * width * T
     any_time = None
@@ -137,6 +140,9 @@ def make(player: Any, prices: Prices, counts: Sequence[Counts]) -> Certificate:
     if lost == player.unheard and player.corrections is None:
         kept = [term for name, term in terms.items() if name not in ("ends", "open stretch")]
         any_time = sum(kept) + M * width * prices.stopping
+        if player.advice_prices is not None:
+            # The unfinished update may make the advice worse: its greatest price counts.
+            any_time += M * width * factor * player.advice_prices[1] - terms["advice"]
     since = informative_from(player.worst_case)
     worst = M * width * prices.worst_case
     return Certificate(T, bandit.updates, value, any_time, terms, worst, most, value < most, since, impossible)

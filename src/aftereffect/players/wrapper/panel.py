@@ -22,10 +22,14 @@ from aftereffect.bandits.kernel_bandit import KernelBandit
 from aftereffect.core import checks, saved
 from aftereffect.core.errors import InvalidArgument, InvalidState, InvalidTotal
 from aftereffect.players.protocol import PanelRound
+from aftereffect.players.wrapper.advised import AdvisedWrapper
 from aftereffect.players.wrapper.certificate import Certificate
 from aftereffect.players.wrapper.coin_clean import CoinCleanWrapper
 from aftereffect.players.wrapper.windows import Counts
 from aftereffect.players.wrapper.wrapper import BlockWrapper, CompositeLossWrapper
+
+# Not isinstance: another subclass may feed its base differently, and `tell_units` would not do so.
+SHARED = (CompositeLossWrapper, CoinCleanWrapper, AdvisedWrapper)
 
 
 class Panel:
@@ -55,8 +59,7 @@ class Panel:
     __slots__ = ("player",)
 
     def __init__(self, player: BlockWrapper, *, n_units: int) -> None:
-        # Not isinstance: a subclass may feed its base differently, and `tell_units` would not do so.
-        if type(player) not in (CompositeLossWrapper, CoinCleanWrapper):
+        if type(player) not in SHARED:
             raise InvalidArgument(
                 f"player must be a CompositeLossWrapper or a CoinCleanWrapper, but got {checks.shown(player)}"
             )
@@ -190,7 +193,7 @@ class Panel:
     def from_state(cls, state: Mapping[str, Any], player: BlockWrapper) -> Self:
         """Return the panel saved by `state()`; player: its player, already restored."""
         saved.unseal(state, cls.__name__, ("inside",))
-        if type(player) not in (CompositeLossWrapper, CoinCleanWrapper):
+        if type(player) not in SHARED:
             raise InvalidState(f"inside must be the state of a wrapper, but got that of {checks.shown(player)}")
         panel = cls.__new__(cls)
         panel.player = player

@@ -44,7 +44,9 @@ class BlockWrapper(BanditPlayer):
         *("_arms", "_block_start", "_corrections", "_draw_next", "_drawn", "_measured", "_windows"),
         *("coins", "max_delay"),
     )
-    OWN_SAVED = ("arm_stream", "coins", "arms", "windows", "draw_next", "drawn", "measured", "block_start")
+    OWN_SAVED: tuple[str, ...] = (
+        *("arm_stream", "coins", "arms", "windows", "draw_next", "drawn", "measured", "block_start"),
+    )
     LATER_SAVED = ("corrections",)
     # The settings, except the coins, which are saved with their state.
     COMMON = ("max_delay", *BanditPlayer.COMMON)
@@ -112,6 +114,11 @@ class BlockWrapper(BanditPlayer):
             return None
         twin: Any = copy.copy(self.bandit) if self._corrections[1:].any() else None
         return self._priced(twin) if twin is not None else float(self._corrections[0])
+
+    @property
+    def advice_prices(self) -> tuple[float, float] | None:
+        """What advice adds to the base's regret as far as this run shows, and at most; None without an adviser."""
+        return None
 
     def share(self, n_units: int) -> None:
         """Let `n_units` units share this player, which must be unplayed.

@@ -1,0 +1,284 @@
+"""Advisers: they hear every round, and say which arms they would play.
+
+The default player follows an adviser within a budget, and keeps its guarantee whatever the adviser does
+(`players/wrapper/advised.py`). An adviser may use everything that has been heard, and anything known from elsewhere.
+It must not know the player's future randomness: its coins, the length of the open block, its stream of arms.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from aftereffect.bandits.kernel_bandit import KernelBandit
+from aftereffect.bandits.protocol import Bandit
+from aftereffect.core import checks, effects, kernel, saved
+from aftereffect.core.errors import InvalidArgument, InvalidState
+from aftereffect.core.kernel import FloatState, IntState
+
+__all__ = ["Adviser", "KernelAdviser", "Learner", "Opinion", "Setting"]
+
+
+class Setting(NamedTuple):
+    """What an adviser is told before round 1: the player's arguments of these names, and its number of units."""
+
+    n_arms: int
+    n_units: int
+    max_delay: int
+    direction: str
+    low: float
+    high: float
+
+    @property
+    def effects(self) -> effects.Effects:
+        """The range of one action's effect."""
+        return effects.effects(self.direction, self.low, self.high)
+
+
+@runtime_checkable
+class Adviser(Protocol):
+    """Anything that proposes probabilities of the arms. A subclass needs `advise`, and `hear` unless it is deaf.
+
+    If a method raises an error, or what it advises is no distribution, the player goes on without it, and counts it.
+
+    >>> class Person(Adviser):
+    ...     def advise(self):
+    ...         return [0.7, 0.2, 0.1]
+    >>> from aftereffect import default_player
+    >>> player = default_player(n_arms=3, max_delay=2, adviser=Person(), seed=7)
+    >>> player.ask() in (0, 1, 2)
+    True
+    """
+
+    def begin(self, setting: Setting) -> None:
+        """Begin before round 1. Called once for every player or, if units share it, once more with their number."""
+        return None
+
+    def hear(self, arms: Sequence[int], totals: Sequence[float | None]) -> None:
+        """Hear the arm and the total of each unit in a round; None: missing, or out of range and void."""
+        return None
+
+    def correct(self, round: int, total: float | None, unit: int = 0) -> None:
+        """Hear that the total of an earlier round is another one, or known only now."""
+        return None
+
+    def advise(self) -> ArrayLike | None:
+        """Return the probabilities of the arms for the next block, up to a factor; None: no advice."""
+        return None
+
+    def state(self) -> Any:
+        """Return what has been learned, as plain JSON values; an adviser with nothing to save need not define it."""
+        return None
+
+    def resume(self, state: Any) -> None:
+        """Continue from what `state` returned; called after `begin`."""
+        return None
+
+    def kernel(self) -> Any:
+        """Return the parameters of its kernel (`core.kernel.AdviserKernel`); None: it plays in the engine `loop`."""
+        return None
+
+
+class KernelAdviser(Adviser):
+    """An adviser in kernel form. A subclass defines `form`, which returns the parameters for a setting."""
+
+    def form(self, setting: Setting) -> Any:
+        """Return the parameters of the kernel."""
+        raise NotImplementedError
+
+    def begin(self, setting: Setting) -> None:
+        """Begin before round 1."""
+        self._n_arms, self._params = setting.n_arms, self.form(setting)
+        self._numbers = np.zeros(kernel.ADVISERS[type(self._params)].size(self._params, setting.n_arms))
+        self._run(kernel.adviser_begin)
+
+    def _run(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        compiled = kernel.entry(function, self._params, self._n_arms, self._numbers, *arguments)
+        return compiled(self._params, self._n_arms, self._numbers, *arguments)
+
+    def hear(self, arms: Sequence[int], totals: Sequence[float | None]) -> None:
+        """Hear the arm and the total of each unit in a round."""
+        self._run(hear_units, np.array(arms, np.int64), np.array(totals, np.float64))
+
+    def advise(self) -> ArrayLike | None:
+        """Return the probabilities of the arms for the next block; None: no advice."""
+        p = np.zeros(self._n_arms)
+        return p if self._run(kernel.adviser_advise, p) else None
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The constructor's arguments, as plain JSON values."""
+        return {}
+
+    def state(self) -> Any:
+        """Return the settings and the numbers of the kernel."""
+        return {"settings": self.settings, "numbers": self._numbers.tolist()}
+
+    def resume(self, state: Any) -> None:
+        """Load the numbers of the kernel."""
+        self._numbers[:] = saved.numbers("adviser.numbers", state["numbers"], len(self._numbers))
+
+    def kernel(self) -> Any:
+        """Return the parameters of the kernel."""
+        return self._params
+
+
+def hear_units(params: Any, n_arms: int, state: FloatState, arms: IntState, totals: FloatState) -> None:
+    """Tell an adviser the arms and totals of all units in a round."""
+    for unit in range(arms.shape[0]):
+        kernel.adviser_hear(params, n_arms, state, unit, arms[unit], totals[unit])
+
+
+class OpinionParams(NamedTuple):
+    """weights: the probabilities of the arms."""
+
+    weights: FloatState
+
+
+def opinion_size(params: OpinionParams, n_arms: int) -> int:
+    """Return the length of the state: there is none."""
+    return 0
+
+
+def opinion_begin(params: OpinionParams, n_arms: int, state: FloatState) -> None:
+    """Begin: nothing to write."""
+
+
+def opinion_hear(params: OpinionParams, n_arms: int, state: FloatState, unit: int, arm: int, total: float) -> None:
+    """Hear nothing."""
+
+
+def opinion_advise(params: OpinionParams, n_arms: int, state: FloatState, p: FloatState) -> int:
+    """Propose the same probabilities always."""
+    for i in range(n_arms):
+        p[i] = params.weights[i]
+    return 1
+
+
+kernel.register(OpinionParams, kernel.AdviserKernel(opinion_size, opinion_begin, opinion_hear, opinion_advise))
+
+
+class Opinion(KernelAdviser):
+    """A fixed opinion: of a person, or the posterior of another tool.
+
+    probabilities: how probable it is that each arm is the best one, up to a factor. For an opinion that changes, write
+        a subclass of Adviser whose `advise` returns the present one.
+    """
+
+    def __init__(self, probabilities: ArrayLike) -> None:
+        self.probabilities = checks.array("probabilities", probabilities, shape=("any",)).tolist()
+
+    def form(self, setting: Setting) -> OpinionParams:
+        """Return the parameters of the kernel."""
+        weights = checks.array("probabilities", self.probabilities, shape=(setting.n_arms,))
+        return OpinionParams(np.array(weights))
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The constructor's arguments, as plain JSON values."""
+        return {"probabilities": self.probabilities}
+
+
+class LearnerParams(NamedTuple):
+    """base: the parameters of the bandit. span, max_delay: how totals become losses in [0, 1]."""
+
+    base: Any
+    span: effects.Effects
+    max_delay: int
+
+
+def learner_size(params: LearnerParams, n_arms: int) -> int:
+    """Return the length of the bandit's state."""
+    return kernel.BANDITS[type(params.base)].size(n_arms)
+
+
+def learner_begin(params: LearnerParams, n_arms: int, state: FloatState) -> None:
+    """Write the bandit's initial state."""
+    kernel.bandit_start(params.base, n_arms, state)
+
+
+def learner_hear(params: LearnerParams, n_arms: int, state: FloatState, unit: int, arm: int, total: float) -> None:
+    """Feed the bandit the total as a loss of the arm played in the same round."""
+    if total == total:
+        loss = effects.average_loss(params.span, params.max_delay + 1, total)
+        kernel.bandit_update(params.base, n_arms, state, arm, loss)
+
+
+def learner_advise(params: LearnerParams, n_arms: int, state: FloatState, p: FloatState) -> int:
+    """Propose the bandit's own probabilities."""
+    kernel.bandit_probabilities(params.base, n_arms, state, p)
+    return 1
+
+
+kernel.register(LearnerParams, kernel.AdviserKernel(learner_size, learner_begin, learner_hear, learner_advise))
+
+
+class Learner(Adviser):
+    """Any Bandit as an adviser: it is fed every total as a loss of that round's arm, and proposes what it would play.
+
+    bandit: an unplayed bandit. It ignores that effects arrive late, which is right only for d = 0.
+    """
+
+    def __init__(self, bandit: Bandit) -> None:
+        if not isinstance(bandit, Bandit):
+            raise InvalidArgument(f"bandit must be a Bandit, but got {checks.shown(bandit)}")
+        self.bandit = bandit
+
+    def begin(self, setting: Setting) -> None:
+        """Begin before round 1."""
+        if self.bandit.n_arms != setting.n_arms:
+            raise InvalidArgument(f"adviser must have n_arms = {setting.n_arms}, but got {self.bandit.n_arms}")
+        self._span, self._max_delay = setting.effects, setting.max_delay
+
+    def hear(self, arms: Sequence[int], totals: Sequence[float | None]) -> None:
+        """Feed the bandit the totals of a round."""
+        for arm, total in zip(arms, totals, strict=True):
+            if total is not None:
+                loss = effects.average_loss(self._span, self._max_delay + 1, total)
+                (self.bandit.learn if isinstance(self.bandit, KernelBandit) else self.bandit.update)(arm, loss)
+
+    def advise(self) -> ArrayLike | None:
+        """Return the bandit's probabilities."""
+        return self.bandit.probabilities
+
+    def state(self) -> Any:
+        """Return the bandit's state."""
+        bandit: Any = self.bandit
+        return bandit.state()
+
+    def resume(self, state: Any) -> None:
+        """Load the bandit's state."""
+        bandit: Any = self.bandit
+        self.bandit = bandit.from_state(state)
+
+    def kernel(self) -> Any:
+        """Return the parameters of the kernel; None if the bandit has none."""
+        if not isinstance(self.bandit, KernelBandit):
+            return None
+        return LearnerParams(self.bandit.params, self._span, self._max_delay)
+
+
+NAMED: Mapping[str, Callable[[], Adviser]] = {}
+"""The advisers that have a name in `default_player` and in study files."""
+SAVED: Mapping[str, Callable[..., Adviser]] = {kind.__name__: kind for kind in (Opinion,)}
+"""The advisers that can be restored from their settings."""
+
+
+def make(adviser: Any) -> Adviser:
+    """Return the adviser of this name, or a copy of an adviser that is given as an object."""
+    if isinstance(adviser, str):
+        return NAMED[checks.choice("adviser", adviser, NAMED)]()
+    if not isinstance(adviser, Adviser):
+        raise InvalidArgument(
+            f"adviser must be None, one of {', '.join(NAMED)} or an object with the methods of "
+            f"aftereffect.advisers.Adviser, but got {checks.shown(adviser)}"
+        )
+    return adviser
+
+
+def restored(kind: str, state: Any) -> Adviser:
+    """Return the unplayed adviser of a saved player."""
+    if kind not in SAVED:
+        raise InvalidState(f"adviser must be given for a player advised by a {kind}, but got None")
+    return SAVED[kind](**state["settings"])

@@ -1,0 +1,345 @@
+"""Algorithm 1 fed coin-clean rounds (`coin_clean.py`), which follows an adviser within a budget.
+
+    round        U D S S S S S U D          D draw, S stay, U update
+    adviser      h h h h h h h h h          hears every round
+                 a             a            advises after an update, before the next arm is drawn
+
+Whatever the adviser says, the worst case grows by the budget alone: with b = B₀ + c·R, where R bounds the base's
+regret, to (1 + c) times the base's part plus B₀ (docs/theory/advice.md).
+"""
+
+import copy
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Never, Self, Unpack
+
+import numpy as np
+
+from aftereffect import theory
+from aftereffect.bandits import advice
+from aftereffect.bandits.adaptive_tsallis import MOST, AdaptiveTsallis
+from aftereffect.bandits.advice import Budget
+from aftereffect.bandits.protocol import Bandit
+from aftereffect.core import checks, kernel, saved
+from aftereffect.core.errors import InvalidArgument
+from aftereffect.core.kernel import FloatState, WordState, helper
+from aftereffect.core.text import amount, counted
+from aftereffect.players import advisers
+from aftereffect.players import base as shared
+from aftereffect.players.advisers import Adviser, Setting
+from aftereffect.players.base import Common
+from aftereffect.players.protocol import PanelRound, Round
+from aftereffect.players.wrapper.coin_clean import CoinCleanWrapper
+from aftereffect.players.wrapper.kernels import CoinCleanParams
+
+BUDGET = (8.0, 0.5)
+FLOOR = 0.01
+
+
+class AdvisedParams(NamedTuple):
+    """player: the player in kernel form. memory_at, adviser_at: where the states of the steps and the adviser begin."""
+
+    player: CoinCleanParams
+    adviser: Any
+    budget: Budget
+    memory_at: int
+    adviser_at: int
+
+
+def advised_size(params: AdvisedParams, n_arms: int) -> int:
+    """Return the length of the state."""
+    return int(params.adviser_at + kernel.ADVISERS[type(params.adviser)].size(params.adviser, n_arms))
+
+
+def advised_begin(params: AdvisedParams, n_arms: int, state: FloatState) -> None:
+    """Write the state before round 1."""
+    kernel.player_begin(params.player, n_arms, state)
+    for i in range(params.memory_at, params.adviser_at):
+        state[i] = 0.0
+    kernel.adviser_begin(params.adviser, n_arms, state[params.adviser_at :])
+    consult(params, n_arms, state)
+
+
+def advised_ask(params: AdvisedParams, n_arms: int, state: FloatState, rng: WordState) -> int:
+    """Begin a round."""
+    return kernel.player_ask(params.player, n_arms, state, rng)
+
+
+def advised_tell(params: AdvisedParams, n_arms: int, state: FloatState, rng: WordState, arm: int, total: float) -> int:
+    """End a round: the player learns, the adviser hears and, if it was an update round, advises."""
+    told = kernel.player_tell(params.player, n_arms, state, rng, arm, total)
+    if told >= 0:
+        used = shared.admitted(params.player.limits, 1.0, total)
+        kernel.adviser_hear(params.adviser, n_arms, state[params.adviser_at :], 0, arm, used)
+    if told > 0:
+        consult(params, n_arms, state)
+    return told
+
+
+@helper
+def consult(params: AdvisedParams, n_arms: int, state: FloatState) -> None:
+    """Ask the adviser, and follow it within the budget."""
+    memory = state[params.memory_at :]
+    if kernel.adviser_advise(params.adviser, n_arms, state[params.adviser_at :], memory[3 * n_arms :]) == 0:
+        memory[4 * n_arms + advice.SILENT] += 1.0
+        return
+    advice.follow(params.player.base, n_arms, state[params.player.base_at :], memory, params.budget)
+
+
+kernel.register(AdvisedParams, kernel.PlayerKernel(advised_size, advised_begin, advised_ask, advised_tell))
+
+
+class Advice(NamedTuple):
+    """What an adviser has said, and what was made of it.
+
+    adviser: its name. advised: the probabilities it proposed last, raised to the floor; None if there are none yet.
+    followed: the part of the way to them that the player went, from 0 to 1. budget, spent: how much the bound on the
+    expected regret may grow by following advice, and has grown, in the units of effects, summed over units, if the
+    advice is wrong. price: the same as far as this run shows, which may be negative (term "advice" of a certificate).
+    given, cut, silent, failed: how often advice was followed wholly or in part, followed in part only, not given, and
+    not usable. error: the latest reason for that. slowest: the longest time that the adviser took, in seconds.
+    """
+
+    adviser: str
+    advised: list[float] | None
+    followed: float
+    budget: float
+    spent: float
+    price: float
+    given: int
+    cut: int
+    silent: int
+    failed: int
+    error: str
+    slowest: float
+
+    def __str__(self) -> str:
+        """Return the advice in words."""
+        if self.advised is None:
+            text = f"{self.adviser} has given no advice yet."
+        else:
+            shares = ", ".join(f"{p:.0%}" for p in self.advised)
+            text = f"{self.adviser} advises {shares}; the player went {self.followed:.0%} of the way to that."
+        text += (
+            f" If all of it is wrong, that adds {amount(self.spent)} to the bound on the expected regret, of at most "
+            f"{amount(self.budget)} by now."
+        )
+        if self.cut:
+            text += f" The budget cut advice short {self.cut:,} of {counted(self.given, 'time')}."
+        if self.failed:
+            text += f" Advice failed {counted(self.failed, 'time')} and was ignored; the latest reason: {self.error}."
+        if self.slowest > 1.0:
+            text += f" The adviser took up to {self.slowest:.1f} seconds."
+        return text
+
+
+class AdvisedWrapper(CoinCleanWrapper):
+    """A CoinCleanWrapper that follows an adviser, and keeps a guarantee whatever the adviser says.
+
+    bandit: an AdaptiveTsallis or MatchedTsallis.
+    adviser: an object with the methods of `aftereffect.advisers.Adviser`. The player owns it; do not use it elsewhere.
+    budget: (B₀, c). The worst case is (1 + c) times the base's part of that without advice, plus B₀ times `factor`.
+    floor: no arm is advised less than that, unless the base alone would play it less.
+    The other arguments are those of CoinCleanWrapper.
+
+    >>> from aftereffect import MatchedTsallis, advisers
+    >>> player = AdvisedWrapper(MatchedTsallis(3), adviser=advisers.Opinion([8, 1, 1]), max_delay=1, seed=7)
+    >>> for total in (0.5, 0.2, 0.4, 0.3):
+    ...     arm = player.ask()
+    ...     played = player.tell(total)
+    >>> bool(player.probabilities[0] > 0.7)
+    True
+    >>> print(player.advice)
+    Opinion advises 80%, 10%, 10%; the player went 100% of the way to that. If all of it is wrong, that adds 2.77 to \
+the bound on the expected regret, of at most 51.6 by now.
+
+    Reference: docs/theory/advice.md.
+    """
+
+    __slots__ = ("_error", "_memory", "_slowest", "adviser", "budget", "floor")
+    OWN_SAVED: tuple[str, ...] = (*CoinCleanWrapper.OWN_SAVED, "adviser", "advice")
+    COMMON = (*CoinCleanWrapper.COMMON, "budget", "floor")
+
+    def __init__(
+        self,
+        bandit: Bandit,
+        *,
+        adviser: Any,
+        max_delay: int,
+        coins: Any = None,
+        budget: Sequence[float] = BUDGET,
+        floor: float = FLOOR,
+        **common: Unpack[Common],
+    ) -> None:
+        super().__init__(bandit, max_delay=max_delay, coins=coins, **common)
+        if not isinstance(bandit, AdaptiveTsallis):
+            raise InvalidArgument(f"bandit must be an AdaptiveTsallis to be advised, but got {checks.shown(bandit)}")
+        first, share = checks.array("budget", budget, shape=(2,)).tolist()
+        self.budget = [checks.real("budget[0]", first, low=0.0), checks.real("budget[1]", share, low=0.0)]
+        self.floor = checks.real("floor", floor, low=0.0, high=1.0)
+        self._memory = np.zeros(advice.memory_size(self.n_arms))
+        self._error, self._slowest = "", 0.0
+        self.adviser: Adviser = advisers.make(adviser)
+        self.adviser.begin(self._setting())
+
+    def _setting(self) -> Setting:
+        return Setting(self.n_arms, self.n_units, self.max_delay, self.direction, self.low, self.high)
+
+    def _limits(self) -> Budget:
+        # Given coins have no bound, and no charge for the drift.
+        drift = 0.0 if self.update_probability is None else self.max_delay / self.factor
+        return Budget(self.budget[0], self.budget[1], drift, self.floor)
+
+    def share(self, n_units: int) -> None:
+        """Let `n_units` units share this player, which must be unplayed."""
+        super().share(n_units)
+        self.adviser.begin(self._setting())
+
+    def ask(self) -> int:
+        """Return the arm to play in this round; the same until `tell`."""
+        if not self._round:
+            self._consult()
+        return super().ask()
+
+    def tell(self, total: float | None, *extra: Never) -> Round:
+        """Report the total of the open round (None: missing) and end the round."""
+        used = self._windows[0].read(total)[0] if self._open and not extra else None
+        played = super().tell(total, *extra)
+        self._listen([used], played.update)
+        return played
+
+    def tell_units(self, totals: Sequence[float | None]) -> PanelRound:
+        """Report the total of each unit (None: missing) and end the round."""
+        played = super().tell_units(totals)
+        used = [window.read(total)[0] for window, total in zip(self._windows, totals, strict=True)]
+        self._listen(used, played.update)
+        return played
+
+    def amend(self, round: int, total: float | None, unit: int = 0) -> None:
+        """Correct the total of an earlier round of the open block, or report it late; the adviser hears it too."""
+        super().amend(round, total, unit)
+        self._guarded(self.adviser.correct, round, self._windows[unit].read(total)[0], unit)
+
+    def _listen(self, totals: Sequence[float | None], update: bool) -> None:
+        """Let the adviser hear a round and, after an update, follow it."""
+        self._guarded(self.adviser.hear, self._arms, totals)
+        if update:
+            self._consult()
+
+    def _consult(self) -> None:
+        """Ask the adviser, and follow it within the budget."""
+        failed = self._count(advice.FAILED)
+        target = self._guarded(self._target)
+        if target is not None:
+            self._memory[3 * self.n_arms : 4 * self.n_arms] = target
+            bandit: Any = self.bandit
+            bandit.run(advice.follow, self._memory, self._limits())
+        elif self._count(advice.FAILED) == failed:
+            self._memory[4 * self.n_arms + advice.SILENT] += 1.0
+
+    def _target(self) -> checks.FloatArray | None:
+        """Return what the adviser proposes; None: nothing."""
+        given = self.adviser.advise()
+        if given is None:
+            return None
+        target = checks.array("advice", given, shape=(self.n_arms,))
+        if target.min() < 0.0 or not 0.0 < target.max() < MOST:
+            raise InvalidArgument(f"advice must be nonnegative and not all 0, but got {checks.shown(given)}")
+        return target
+
+    def _guarded(self, call: Callable[..., Any], *arguments: Any) -> Any:
+        """Call the adviser; an error is counted, and the player goes on without its answer."""
+        began = time.perf_counter()
+        try:
+            return call(*arguments)
+        except Exception as error:
+            self._memory[4 * self.n_arms + advice.FAILED] += 1.0
+            self._error = f"{type(error).__name__}: {error}"
+            return None
+        finally:
+            self._slowest = max(self._slowest, time.perf_counter() - began)
+
+    def _count(self, which: int) -> int:
+        return int(self._memory[4 * self.n_arms + which])
+
+    @property
+    def advice_prices(self) -> tuple[float, float]:
+        """What advice adds to the base's regret as far as this run shows, and Π, what it adds at most."""
+        twin: Any = copy.copy(self.bandit)
+        most = advice.price(self.n_arms, self._memory)
+        return float(twin.run(advice.withdrawn, self._memory.copy())), most
+
+    @property
+    def advice(self) -> Advice:
+        """What the adviser said last, what was followed, the budget and what is spent of it."""
+        K, numbers = self.n_arms, self._memory[4 * self.n_arms :]
+        bandit: Any = self.bandit
+        price, most = self.advice_prices
+        unit = self.n_units * (self.effects.hi - self.effects.lo) * self.factor
+        first, share = self.budget
+        limit = first + share * (bandit.realised_bound() - bandit.prior_price)
+        spent = most + self._limits().drift * float(numbers[advice.MOVED])
+        target = self._memory[3 * K : 4 * K].tolist() if numbers[advice.FOLLOWED] else None
+        return Advice(
+            adviser=type(self.adviser).__name__,
+            advised=target,
+            followed=float(numbers[advice.TAKEN]),
+            budget=unit * limit,
+            spent=unit * spent,
+            price=unit * price,
+            given=self._count(advice.FOLLOWED),
+            cut=self._count(advice.CUT),
+            silent=self._count(advice.SILENT),
+            failed=self._count(advice.FAILED),
+            error=self._error,
+            slowest=self._slowest,
+        )
+
+    def worst_case(self, horizon: int) -> float:
+        """Return a bound on R_T in units of hi − lo, which may exceed T, whatever the adviser says."""
+        bandit, beta = self.certified_base()
+        sizes = self.n_arms, self.max_delay, horizon
+        first, share = self.budget
+        bound = theory.stretch_worst_case(*sizes, beta, bandit.first_rate, bandit.growth, advice=(first, share))
+        return bound + self.factor * bandit.prior_price if bandit.prior_price else bound
+
+    def kernel(self) -> Any:
+        """Return the player in kernel form; None if its adviser has none."""
+        adviser = self.adviser.kernel()
+        if adviser is None:
+            return None
+        player = super().kernel()
+        memory_at = shared.block_size(player, self.n_arms)
+        return AdvisedParams(player, adviser, self._limits(), memory_at, memory_at + len(self._memory))
+
+    @classmethod
+    def _made(cls, inside: Any, settings: Mapping[str, Any], seed: int) -> Self:
+        # The caller replaces the adviser, as it does the coins.
+        return cls(inside, **settings, adviser=Silent(), coins=(), seed=seed)
+
+    def _begin_run(self, template: Self, seed: int, run: int) -> None:
+        super()._begin_run(template, seed, run)
+        self.adviser = copy.deepcopy(template.adviser)
+        self.adviser.begin(self._setting())
+
+    def _saved(self) -> dict[str, Any]:
+        return super()._saved() | {
+            "adviser": {"kind": type(self.adviser).__name__, "state": self.adviser.state()},
+            "advice": self._memory.tolist(),
+        }
+
+    def _resume(self, fields: Mapping[str, Any]) -> None:
+        super()._resume(fields)
+        self._memory[:] = saved.numbers("advice", fields["advice"], len(self._memory))
+
+    def take_up(self, adviser: Any, state: Mapping[str, Any]) -> None:
+        """Go on with this adviser, None for one of the library's, from its part of the player's saved state."""
+        own = state["adviser"]
+        self.adviser = advisers.restored(own["kind"], own["state"]) if adviser is None else advisers.make(adviser)
+        self.adviser.begin(self._setting())
+        self.adviser.resume(own["state"])
+
+
+class Silent(Adviser):
+    """An adviser that never says anything."""
+

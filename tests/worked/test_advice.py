@@ -1,0 +1,280 @@
+"""A player that follows an adviser: its steps against plain Python, engines, saved states, units, and bad advisers."""
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.theory.test_advice import Advice, added, potential
+
+import aftereffect as ae
+from aftereffect.bandits import advice as steps
+from aftereffect.players.wrapper.advised import AdvisedWrapper
+
+TINY = 1e-9
+
+
+def losses(K: int, d: int, T: int, **more: Any) -> ae.Losses:
+    return ae.spreads.random_split(
+        ae.tables.iid(T, means=np.linspace(0.3, 0.7, K), seed=1), max_delay=d, seed=2, **more
+    )
+
+
+def play(player: Any, rounds: int, seed: int = 5) -> list[int]:
+    rng = np.random.default_rng(seed)
+    arms = []
+    for _ in range(rounds):
+        arms.append(player.ask())
+        player.tell(float(rng.random()))
+    return arms
+
+
+@pytest.mark.parametrize("K", [2, 3, 6])
+@pytest.mark.parametrize("drift", [0.0, 0.4])
+def test_steps_are_those_of_the_page(K: int, drift: float) -> None:
+    """L̂, A, Z, the mass moved and Π, after every step, against bisection in plain Python."""
+    rng = np.random.default_rng(K)
+    bandit: Any = ae.MatchedTsallis(K)
+    memory = np.zeros(steps.memory_size(K))
+    first, share, floor = 1.5, 0.5, 0.02
+    budget = steps.Budget(first, share, drift, floor)
+    known, h = Advice((0.0,) * K), 2.0 * (math.sqrt(K) - 1.0)
+    cut = 0
+    for _ in range(120):
+        bandit.update(int(rng.choice(K, p=bandit.probabilities)), float(rng.random()))
+        own = tuple((bandit.estimated_losses - memory[:K]).tolist())
+        rate, p = bandit.learning_rate, rng.dirichlet(np.full(K, 0.4))
+        alone = ae.MatchedTsallis(K, first_rate=rate, prior=own).probabilities
+        p = np.maximum(p, np.minimum(floor, alone))
+        memory[3 * K : 4 * K] = p / p.sum()
+        bandit.run(steps.follow, memory, budget)
+        # The target is raised to its floor again, which changes it little; the reference takes it as it was used.
+        limit = first + share * (h * bandit.first_rate + bandit.cost + bandit.penalty)
+        known = known.towards(own, rate, memory[3 * K : 4 * K].tolist(), limit, drift)
+        numbers = memory[4 * K :]
+        spread = np.array(known.A) - min(known.A)
+        assert memory[:K] == pytest.approx(spread, abs=1e-4 * max(1.0, spread.max()))
+        # From the same A on, so that what bisection leaves open does not add up.
+        known = Advice(tuple(memory[:K].tolist()), float(numbers[steps.SHIFT]), float(numbers[steps.MOVED]))
+        assert known.price() + drift * known.moved <= limit + TINY
+        assert steps.price(K, memory) == known.price()
+        q = np.array(bandit.probabilities)
+        whole = added(own, known.A)
+        assert q == pytest.approx(np.array(ae.MatchedTsallis(K, first_rate=rate, prior=whole).probabilities), rel=1e-6)
+        cut += numbers[steps.TAKEN] < 1.0
+        if numbers[steps.TAKEN] == 1.0:
+            assert q == pytest.approx(memory[3 * K : 4 * K], rel=1e-6)
+    assert 0 < cut < 120
+    twin: Any = ae.restore(bandit.state())
+    expected = potential(whole, rate) - potential(own, rate) - known.Z
+    assert twin.run(steps.withdrawn, memory) == pytest.approx(expected, abs=1e-7)
+
+
+def advisers(K: int) -> dict[str, Any]:
+    return {
+        "right": ae.advisers.Opinion(np.eye(K)[0]),
+        "wrong": ae.advisers.Opinion(np.eye(K)[K - 1]),
+        "ucb": ae.advisers.Learner(ae.UCB1(K)),
+        "learner": ae.advisers.Learner(ae.MatchedTsallis(K)),
+    }
+
+
+@pytest.mark.parametrize("which", ["wrong", "ucb", "learner"])
+@pytest.mark.parametrize(("K", "d"), [(2, 0), (3, 2)])
+def test_rounds_equals_loop(which: str, K: int, d: int) -> None:
+    player = ae.default_player(n_arms=K, max_delay=d, adviser=advisers(K)[which], seed=3)
+    loop, rounds = (ae.simulate(player, losses(K, d, 600), runs=2, seed=4, engine=e) for e in ("loop", "auto"))
+    assert rounds.engine == "rounds"
+    np.testing.assert_array_equal(loop.regrets, rounds.regrets)
+    np.testing.assert_array_equal(loop.updates, rounds.updates)
+
+
+def test_no_adviser_is_the_player_of_before() -> None:
+    plain = ae.default_player(n_arms=3, max_delay=2, seed=3)
+    assert type(plain) is ae.CoinCleanWrapper
+    assert type(ae.default_player(n_arms=3, max_delay=2, adviser=None, seed=3)) is ae.CoinCleanWrapper
+    with pytest.raises(ae.InvalidArgument, match="adviser must be"):
+        ae.default_player(n_arms=3, max_delay=2, adviser=object())
+
+
+def test_right_advice_helps_and_wrong_advice_is_given_up() -> None:
+    world, means = losses(3, 2, 6000), {}
+    for name, adviser in {"none": None, **advisers(3)}.items():
+        player = ae.default_player(n_arms=3, max_delay=2, adviser=adviser)
+        sim = ae.simulate(player, world, runs=60, seed=5, checkpoints=2)
+        means[name] = sim.curve.mean
+    assert means["right"][1] < 0.8 * means["none"][1]
+    # Following the worst arm costs 0.4 a round; after the budget is spent, hardly anything.
+    assert 100.0 < means["wrong"][0] < 0.25 * 0.4 * 3000
+    assert means["wrong"][1] - means["wrong"][0] < 60.0
+
+
+class Bad(ae.advisers.Adviser):
+    """Raises, or advises nonsense."""
+
+    def __init__(self, advice: Any, deaf: bool = False) -> None:
+        self.says, self.deaf = advice, deaf
+
+    def hear(self, arms: Any, totals: Any) -> None:
+        if self.deaf:
+            raise RuntimeError("no ears")
+
+    def advise(self) -> Any:
+        if isinstance(self.says, Exception):
+            raise self.says
+        return self.says
+
+
+@pytest.mark.parametrize(
+    ("says", "why"),
+    [
+        (ValueError("no data"), "ValueError: no data"),
+        ([0.5, math.nan, 0.5], "must be finite"),
+        ([0.5, -0.1, 0.6], "nonnegative"),
+        ([0.0, 0.0, 0.0], "not all 0"),
+        ([0.5, 0.5], "shape"),
+        ("arm 2", "array of numbers"),
+    ],
+)
+def test_bad_advice_is_counted_and_ignored(says: Any, why: str) -> None:
+    alone = ae.default_player(n_arms=3, max_delay=1, seed=8)
+    advised: Any = ae.default_player(n_arms=3, max_delay=1, adviser=Bad(says), seed=8)
+    assert play(alone, 300) == play(advised, 300)
+    np.testing.assert_array_equal(alone.probabilities, advised.probabilities)
+    assert advised.advice.failed == advised.bandit.updates + 1
+    assert why in advised.advice.error
+    assert "was ignored" in str(advised.advice)
+    assert advised.certificate().terms["advice"] == pytest.approx(0.0, abs=TINY)
+
+
+def test_an_adviser_that_cannot_hear_still_advises() -> None:
+    advised: Any = ae.default_player(n_arms=2, max_delay=0, adviser=Bad([0.9, 0.1], deaf=True), seed=8)
+    play(advised, 20)
+    assert advised.advice.failed == 20
+    assert advised.advice.given == 21
+    assert "no ears" in advised.advice.error
+
+
+def test_no_advice_changes_nothing() -> None:
+    advised: Any = ae.default_player(n_arms=3, max_delay=1, adviser=Bad(None), seed=8)
+    assert play(ae.default_player(n_arms=3, max_delay=1, seed=8), 200) == play(advised, 200)
+    assert advised.advice.silent == advised.bandit.updates + 1
+    assert "no advice yet" in str(advised.advice)
+
+
+class Counter(ae.advisers.Adviser):
+    """Advises the arm heard least, and remembers what it heard."""
+
+    def begin(self, setting: Any) -> None:
+        self.setting, self.heard, self.corrected = setting, [0] * setting.n_arms, []
+
+    def hear(self, arms: Any, totals: Any) -> None:
+        for arm, total in zip(arms, totals, strict=True):
+            self.heard[arm] += total is not None
+
+    def correct(self, round: int, total: float | None, unit: int = 0) -> None:
+        self.corrected.append((round, total, unit))
+
+    def advise(self) -> Any:
+        return [1.0 / (1.0 + n) for n in self.heard]
+
+    def state(self) -> Any:
+        return self.heard
+
+    def resume(self, state: Any) -> None:
+        self.heard = list(state)
+
+
+@pytest.mark.parametrize("adviser", [Counter(), ae.advisers.Opinion([3, 1, 1])])
+@pytest.mark.parametrize("n_units", [1, 3])
+def test_restored_players_go_on_bit_for_bit(adviser: Any, n_units: int) -> None:
+    own = adviser if isinstance(adviser, Counter) else None
+    panel = ae.Panel(ae.default_player(n_arms=3, max_delay=1, adviser=adviser, seed=8), n_units=n_units)
+    rng = np.random.default_rng(1)
+    for t in range(150):
+        arms, totals = panel.ask(), rng.random(n_units).tolist()
+        if t in (0, 40, 97):
+            again = None if own is None else Counter()
+            panel = ae.restore(json.loads(json.dumps(panel.state())), adviser=again)
+            assert panel.ask() == arms
+        panel.tell(totals)
+    assert panel.state() == ae.restore(panel.state(), adviser=None if own is None else Counter()).state()
+    if own is not None:
+        with pytest.raises(ae.InvalidState, match="adviser must be given"):
+            ae.restore(panel.state())
+        assert sum(panel.player.adviser.heard) == 150 * n_units
+
+
+def test_a_panel_of_one_is_the_player_alone() -> None:
+    adviser = ae.advisers.Opinion([1, 5, 1])
+    alone: Any = ae.default_player(n_arms=3, max_delay=2, adviser=adviser, seed=8)
+    panel = ae.Panel(ae.default_player(n_arms=3, max_delay=2, adviser=adviser, seed=8), n_units=1)
+    rng = np.random.default_rng(1)
+    for total in rng.random(200).tolist():
+        assert [alone.ask()] == panel.ask()
+        alone.tell(total)
+        panel.tell([total])
+    assert alone.advice._replace(slowest=0.0) == panel.player.advice._replace(slowest=0.0)
+    assert alone.certificate() == panel.certificate()
+
+
+def test_missing_void_and_amended_totals_are_heard_as_they_are_used() -> None:
+    adviser = Counter()
+    player: Any = ae.default_player(n_arms=2, max_delay=1, adviser=adviser, out_of_range="void", seed=8)
+    for total in (0.5, None, 7.0, 0.25):
+        player.ask()
+        player.tell(total)
+    assert sum(adviser.heard) == 2
+    assert adviser.setting == (2, 1, 1, "minimize", 0.0, 1.0)
+    player.ask()
+    while player.tell(0.5).update:
+        player.ask()
+    player.amend(player.block_start, 0.75)
+    assert adviser.corrected == [(player.block_start, 0.75, 0)]
+
+
+def test_certificates_hold_the_price() -> None:
+    player: Any = ae.default_player(n_arms=3, max_delay=2, adviser=ae.advisers.Opinion([0, 0, 1]), seed=3)
+    stream = losses(3, 2, 500).stream()
+    for _ in range(500):
+        player.tell(stream.play(player.ask()))
+    certificate, told = player.certificate(), player.advice
+    assert certificate.terms["advice"] == pytest.approx(told.price)
+    assert told.price <= told.spent <= told.budget + TINY
+    rest = sum(certificate.terms.values()) - certificate.terms["advice"]
+    price, most = player.advice_prices
+    stop = ae.theory.stopping_price(2, player.update_probability, player.open_rounds)
+    # Theorem 4 with the greatest price: ends + open stretch are replaced by d and the price of stopping.
+    gone = certificate.terms["ends"] + certificate.terms["open stretch"]
+    assert certificate.any_time == pytest.approx(rest - gone + 2.0 + stop + player.factor * most)
+    plain = ae.default_player(n_arms=3, max_delay=2)
+    d, F = 2, player.factor
+    moved = ae.theory.stretch_worst_case(3, 2, 10**5, 1 / 3, 0.3) - plain.factor * ae.theory.adaptive_regret_bound(
+        3, (2 / 3) ** 2 * (1.0 + (10**5 - d - 1) / 3), 0.3
+    )
+    base = plain.worst_case(10**5) - moved
+    assert player.worst_case(10**5) == pytest.approx(moved + 1.5 * base + 8.0 * F)
+
+
+def test_an_advised_player_is_not_watched() -> None:
+    player: Any = ae.default_player(n_arms=2, max_delay=0, adviser=Counter(), seed=8)
+    play(player, 5)
+    with pytest.raises(ae.InvalidArgument, match="must not be advised to be watched"):
+        ae.carryover.watch(player, [])
+
+
+def test_bad_arguments_are_refused() -> None:
+    def make(**more: Any) -> Any:
+        return AdvisedWrapper(ae.MatchedTsallis(3), max_delay=1, **{"adviser": Counter(), **more})
+
+    with pytest.raises(ae.InvalidArgument, match="budget must have shape"):
+        make(budget=3.0)
+    with pytest.raises(ae.InvalidArgument, match=r"budget\[1\] must be at least 0"):
+        make(budget=(1.0, -0.5))
+    with pytest.raises(ae.InvalidArgument, match="floor must be at most 1"):
+        make(floor=2.0)
+    with pytest.raises(ae.InvalidArgument, match="probabilities must have shape"):
+        make(adviser=ae.advisers.Opinion([0.5, 0.5]))
+    with pytest.raises(ae.InvalidArgument, match="n_arms = 3"):
+        make(adviser=ae.advisers.Learner(ae.UCB1(2)))
