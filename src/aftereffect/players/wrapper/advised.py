@@ -150,8 +150,8 @@ class AdvisedWrapper(CoinCleanWrapper):
     >>> bool(player.probabilities[0] > 0.7)
     True
     >>> print(player.advice)
-    Opinion advises 80%, 10%, 10%; the player went 100% of the way to that. If all of it is wrong, that adds 2.77 to \
-the bound on the expected regret, of at most 51.6 by now.
+    Opinion advises 80%, 10%, 10%; the player went 100% of the way to that. If all of it is wrong, that adds 3.339 to \
+the bound on the expected regret, of at most 54.53 by now.
 
     Reference: docs/theory/advice.md.
     """
