@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from aftereffect.players.wrapper.panel import Panel as Panel
     from aftereffect.players.wrapper.wrapper import CompositeLossWrapper as CompositeLossWrapper
     from aftereffect.service.client import Client as Client
-    from aftereffect.service.client import ProblemError as ProblemError
+    from aftereffect.service.errors import Refused as Refused
     from aftereffect.service.local import Local as Local
     from aftereffect.studies.histories import read_history as read_history
     from aftereffect.studies.study import Study as Study
@@ -100,7 +100,7 @@ _HOMES = {
     "PanelRound": "players.protocol",
     "Player": "players.protocol",
     "Prior": "players.default",
-    "ProblemError": "service.client",
+    "Refused": "service.errors",
     "Round": "players.protocol",
     "Simulation": "engines.simulation",
     "Study": "studies.study",

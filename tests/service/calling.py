@@ -2,38 +2,28 @@
 
 import asyncio
 import contextlib
+import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import httpx
-from fastapi.routing import APIRoute
 
 from aftereffect.service.api.app import create_app
-from aftereffect.service.api.routes import ROUTERS
 from aftereffect.service.config import Config
+from aftereffect.service.operations import Operation
 from aftereffect.service.store.store import Store
 
 BASE = "http://127.0.0.1:8000"
 SETTINGS = {"name": "Mailings", "arms": ["letter", "email", "nothing"], "low": 0, "high": 50, "max_delay": 1, "seed": 7}
 
 
-class Operation(NamedTuple):
-    """One method of one path; scope is None where anybody may come in."""
-
-    name: str
-    method: str
-    path: str
-    scope: str | None
-    reply: Any
+PATHS = {"id": "nobody", "round": "1", "arm:path": "email", "token": "nobody"}
 
 
-OPERATIONS = [
-    Operation(
-        route.name, method, route.path, None if route.tags == ["open"] else str(route.tags[0]), route.response_model
-    )
-    for router in ROUTERS for route in router.routes if isinstance(route, APIRoute) for method in route.methods or ()
-]
+def path_of(operation: Operation[Any], **given: str) -> str:
+    """Return the path of an operation, with these parameters or others."""
+    return re.sub(r"{([\w:]+)}", lambda found: {**PATHS, **given}[found[1]], operation.path)
 
 
 class Api:

@@ -3,7 +3,9 @@
 import asyncio
 
 import pytest
-from tests.service.calling import OPERATIONS, SETTINGS, Api, api, problem
+from tests.service.calling import SETTINGS, Api, api, path_of, problem
+
+from aftereffect.service.operations import OPERATIONS
 
 
 @pytest.fixture
@@ -233,13 +235,16 @@ def test_bulk_items_are_answered_one_by_one(call: Api):
     assert call("POST", "/v1/bulk/ask", json={"items": []}).json() == {"items": []}
 
 
-@pytest.mark.parametrize("operation", [each for each in OPERATIONS if "{id}" in each.path], ids=lambda each: each.name)
+OF_ONE = [name for name, each in OPERATIONS.items() if "id" in each.names]
+
+
+@pytest.mark.parametrize("operation", [OPERATIONS[name] for name in OF_ONE], ids=OF_ONE)
 def test_unknown_experiments_are_not_found(call: Api, operation):
     body = {"json": {"total": 1.0}} if operation.name in ("tell", "amend", "correct", "continue_with") else {}
     others = {"reports": {"csv": "1"}, "note": {"note": None}, "remind": {"webhook": "sales"}}
     body |= {"json": others[operation.name]} if operation.name in others else {}
     for name in ("abcdefghijklmnop", "..%2f..%2fetc", "%00", "x" * 300, "%F0%9F%A6%8A"):
-        path = operation.path.replace("{id}", name).replace("{round}", "1").replace("{arm:path}", "email")
+        path = path_of(operation, id=name)
         answer = call(operation.method, path, **body)
         assert answer.status_code == 404, (path, answer.text)
         problem(answer, 404, "not_found")

@@ -18,7 +18,6 @@ from tests.service.shell import ROOT
 
 from aftereffect.service.cli import VERBS
 from aftereffect.service.cli.output import exit_status
-from aftereffect.service.client import ProblemError
 from aftereffect.service.errors import CODES, Refused
 
 INIT = ("init", "mailings", "--arm", "letter", "--arm", "email", "--high", "50", "--window", "2 days", "--seed", "7")
@@ -139,13 +138,13 @@ EXITS = {
     "corrupt": 6,
     **dict.fromkeys(("bad_request", "not_allowed", "timeout", "unsupported"), 2),
     "internal": 1,
+    **dict.fromkeys(("unreachable", "unreadable"), 5),
 }
 
 
 def test_every_refusal_has_its_exit_status() -> None:
     assert {code: exit_status(Refused(code, "no")) for code in CODES} == EXITS
-    assert exit_status(ProblemError(503, "unreachable", "no")) == 5
-    assert exit_status(ProblemError(500, "internal", "no")) == 1
+    assert exit_status(Refused.from_problem(503, {"code": "of_a_newer_server"})) == 5
 
 
 def test_asking_in_the_wrong_folder_makes_no_store(store: str) -> None:

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from tests.service.server import server
 
-from aftereffect.service.client import Client, ProblemError
+from aftereffect.service.client import Client
 from aftereffect.service.errors import Refused
 from aftereffect.service.local import Local, open_local
-from aftereffect.service.messages import Overview, Page, Report, Row, Turn, UnreadableAnswer, Verdict
+from aftereffect.service.messages import Overview, Page, Report, Row, Turn, Verdict
 from aftereffect.service.protocol import Service
 
 SETTINGS: dict[str, Any] = {"name": "mailings", "arms": ["letter", "email"], "high": 50.0, "max_delay": 2, "seed": 7}
@@ -203,7 +203,7 @@ def test_a_token_opens_the_door_it_is_for(tmp_path: Path) -> None:
         made = local.create(**SETTINGS)
         play = local.create_token("till", ["play"]).token
     with server(store, access="required") as address:
-        with Client(address) as client, pytest.raises(ProblemError) as caught:
+        with Client(address) as client, pytest.raises(Refused) as caught:
             client.ask(made.id)
         assert caught.value.status == 401
         with Client(address, play) as client:
@@ -213,13 +213,13 @@ def test_a_token_opens_the_door_it_is_for(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("data", [None, [], "text", {}, {"round": 1}])
 def test_an_answer_that_lacks_what_it_must_have_is_an_error(data: Any) -> None:
-    with pytest.raises(UnreadableAnswer, match="must"):
+    with pytest.raises(Refused, match="must"):
         Turn.read(data)
 
 
 @pytest.mark.parametrize("data", [None, {}, {"items": None}, {"items": [{}]}])
 def test_a_page_that_is_none_is_an_error(data: Any) -> None:
-    with pytest.raises(UnreadableAnswer, match="must"):
+    with pytest.raises(Refused, match="must"):
         Page[Row].read(data)
 
 

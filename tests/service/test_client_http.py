@@ -7,7 +7,8 @@ import httpx
 import pytest
 
 from aftereffect import InvalidArgument
-from aftereffect.service.client import LONGEST_WAIT, Client, ProblemError
+from aftereffect.service.client import LONGEST_WAIT, Client
+from aftereffect.service.errors import Refused
 from aftereffect.service.messages import ROW
 
 Handler = Callable[[httpx.Request], httpx.Response]
@@ -58,7 +59,7 @@ def refusal(status: int, code: str, detail: str = "no", **extra: object) -> http
 
 def test_a_problem_document_becomes_an_error_with_its_parts() -> None:
     script = Script(refusal(409, "conflict", "round 3 was reported with 4.0", round=3))
-    with pytest.raises(ProblemError, match=r"round 3 was reported with 4\.0") as caught:
+    with pytest.raises(Refused, match=r"round 3 was reported with 4\.0") as caught:
         script.client().tell("x", 3, 5.0)
     assert (caught.value.status, caught.value.code, caught.value.extra) == (409, "conflict", {"round": 3})
     assert caught.value.problem()["type"] == "urn:aftereffect:conflict"
@@ -74,14 +75,14 @@ def test_a_problem_document_becomes_an_error_with_its_parts() -> None:
     ],
 )
 def test_refusals_of_unknown_kinds_are_errors_too(answer: httpx.Response, code: str) -> None:
-    with pytest.raises(ProblemError) as caught:
+    with pytest.raises(Refused) as caught:
         Script(answer).client().experiment("x")
     assert (caught.value.code, caught.value.status) == (code, answer.status_code)
     assert caught.value.problem()["status"] == answer.status_code
 
 
 def test_success_that_is_not_json_is_an_error() -> None:
-    with pytest.raises(ProblemError, match="must answer in JSON, but answered 'hello'"):
+    with pytest.raises(Refused, match="must answer in JSON, but answered 'hello'"):
         Script(httpx.Response(200, text="hello")).client().experiment("x")
 
 
@@ -102,7 +103,7 @@ def test_a_tell_is_repeated_with_the_same_bytes() -> None:
 def test_an_amend_reads_what_it_corrects_and_is_then_repeated() -> None:
     rows = {"items": [{**ROW, "round": 4, "unit": "1", "total": 3.0}, {**ROW, "round": 4, "unit": "2", "total": 5.0}]}
     script = Script(httpx.Response(200, json=rows), httpx.ReadError("lost"), refusal(409, "conflict"))
-    with pytest.raises(ProblemError) as caught:
+    with pytest.raises(Refused) as caught:
         script.client().amend("x", 4, 6.0, unit=2)
     assert caught.value.code == "conflict"
     read, first, second = script.asked
@@ -110,11 +111,12 @@ def test_an_amend_reads_what_it_corrects_and_is_then_repeated() -> None:
     assert first.content == second.content == b'{"total":6.0,"was":5.0,"unit":"2"}'
 
 
-def test_an_amend_of_a_round_that_is_not_there_is_sent_once() -> None:
-    script = Script(httpx.Response(200, json={"items": []}), httpx.ReadError("lost"))
-    with pytest.raises(ProblemError) as caught:
+def test_an_amend_of_a_round_that_is_not_there_corrects_no_other_total() -> None:
+    script = Script(httpx.Response(200, json={"items": []}), httpx.ReadError("lost"), refusal(409, "conflict"))
+    with pytest.raises(Refused) as caught:
         script.client().amend("x", 4, 6.0)
-    assert (caught.value.code, len(script.asked)) == ("unreachable", 2)
+    assert caught.value.code == "conflict"
+    assert [json.loads(sent.content) for sent in script.asked[1:]] == [{"total": 6.0, "was": None}] * 2
 
 
 def test_an_amend_with_a_precondition_needs_no_reading() -> None:
@@ -123,18 +125,19 @@ def test_an_amend_with_a_precondition_needs_no_reading() -> None:
     assert [json.loads(sent.content) for sent in script.asked] == [{"total": 6.0, "was": None}]
 
 
-def test_what_would_count_twice_is_not_repeated_when_the_answer_was_lost() -> None:
-    script = Script(httpx.ReadError("lost"), turn())
-    with pytest.raises(ProblemError) as caught:
-        script.client().create(name="a", arms=["A", "B"], max_delay=1)
-    assert caught.value.code == "unreachable"
-    assert len(script.asked) == 1
-
-
-def test_nothing_was_sent_so_anything_may_be_sent_again() -> None:
-    made = httpx.Response(201, json=VIEW)
-    script = Script(httpx.ConnectError("refused"), made)
-    assert script.client().create(name="a", arms=["A", "B"], max_delay=1).id == "x"
+def test_what_creates_is_sent_with_a_key_that_its_repeats_have_and_others_do_not() -> None:
+    lost = httpx.ReadError("lost")
+    script = Script(lost, httpx.Response(201, json=VIEW), lost, lost, httpx.Response(201, json=VIEW), turn())
+    client = script.client()
+    for _ in range(2):
+        assert client.create(name="a", arms=["A", "B"], max_delay=1).id == "x"
+    client.ask("x")
+    *keys, without = [sent.headers.get("Idempotency-Key") for sent in script.asked]
+    assert without is None
+    assert len({*keys[:2]}) == len({*keys[2:]}) == 1
+    assert keys[0] != keys[2]
+    # 43 letters of base 64 hold 256 bits.
+    assert len(keys[0]) >= 43
 
 
 @pytest.mark.parametrize(
@@ -151,7 +154,7 @@ def test_a_busy_server_is_given_the_time_it_asks_for(header: str | None, wait: f
 
 def test_patience_ends() -> None:
     script = Script(*[refusal(503, "busy", "the store is busy")] * 3)
-    with pytest.raises(ProblemError, match="the store is busy"):
+    with pytest.raises(Refused, match="the store is busy"):
         script.client(retries=2).ask("x")
     assert len(script.asked) == 3
 
@@ -181,7 +184,7 @@ def test_the_token_is_sent_and_never_shown() -> None:
     client = script.client("s3cret")
     client.ask("x")
     assert script.asked[0].headers["Authorization"] == "Bearer s3cret"
-    with pytest.raises(ProblemError) as caught:
+    with pytest.raises(Refused) as caught:
         client.ask("x")
     assert "s3cret" not in repr(client) + str(caught.value) + json.dumps(caught.value.problem())
 
@@ -204,9 +207,9 @@ def test_bulk_answers_come_one_by_one() -> None:
     items = [TURN, {"experiment": "y", "error": problem}]
     script = Script(httpx.Response(200, json={"items": items}))
     first, second = script.client().bulk_ask(["x", {"experiment": "y", "unit": "2"}])
-    assert not isinstance(first, ProblemError)
+    assert not isinstance(first, Refused)
     assert first.arm == "A"
-    assert isinstance(second, ProblemError)
+    assert isinstance(second, Refused)
     assert (second.status, second.code) == (404, "not_found")
     assert json.loads(script.asked[0].content) == {"items": [{"experiment": "x"}, {"experiment": "y", "unit": "2"}]}
 

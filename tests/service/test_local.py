@@ -1,9 +1,7 @@
 """The database without a server: who has the file, waiting for it, damage found, backups, the demonstration."""
 
-import contextlib
 import datetime
 import os
-import re
 import socket
 import sqlite3
 import threading
@@ -13,11 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.service.calling import OPERATIONS
 from tests.service.server import command, server
 
 from aftereffect.service import local
-from aftereffect.service.client import REQUESTS, Client, ProblemError
+from aftereffect.service.client import Client
 from aftereffect.service.demo import CORRECTED_DAY, EFFECTS, MOST, NAME, REGIONS, World, ensure
 from aftereffect.service.errors import Refused
 from aftereffect.service.local import Local, open_local
@@ -152,7 +149,7 @@ def test_a_command_waits_half_a_minute_for_a_server_that_is_stopped(monkeypatch:
     # Connections are accepted by the system; nobody reads from them.
     with socket.create_server(("127.0.0.1", 0)) as stopped:
         address = f"http://127.0.0.1:{stopped.getsockname()[1]}"
-        with local.open_service(address) as service, pytest.raises(ProblemError, match="timed out"):
+        with local.open_service(address) as service, pytest.raises(Refused, match="timed out"):
             service.experiments()
     assert time.monotonic() - began < 10.0
 
@@ -187,12 +184,3 @@ def test_the_demonstration_has_orders_that_arrive_late_and_are_within_its_range(
     changed = [total for total in emails[0].values() if total is not None]
     assert min(changed) > 60.0
     assert max(total for day in (*letters, *emails) for total in day.values() if total is not None) <= 3 * MOST
-
-
-@pytest.mark.parametrize("operation", [each for each in OPERATIONS if each.scope and each.name != "metrics"])
-def test_every_operation_of_the_api_is_one_of_client_and_local(operation: Any, tmp_path: Path) -> None:
-    assert REQUESTS[operation.name] == f"{operation.method} {re.sub(r'{[^}]*}', '{}', operation.path)}"
-    # Without arguments that make sense it may refuse in any way, but it must know the operation.
-    sorts = (Refused, LookupError, TypeError, AttributeError)
-    with Local.open(str(tmp_path / "shop.db")) as local, contextlib.suppress(*sorts):
-        local._call(operation.name, "unknown")

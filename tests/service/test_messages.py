@@ -70,7 +70,7 @@ def test_scopes_come_in_order_and_once() -> None:
 def test_a_reply_keeps_what_a_newer_server_adds_and_misses_what_is_not_there() -> None:
     data = {"experiment": "x", "ok": True, "rounds": 3, "finding": None, "mood": "sunny"}
     assert messages.Verdict.read(data).data == data
-    with pytest.raises(messages.UnreadableAnswer, match="must be a Verdict, but ok must be given, but it is missing"):
+    with pytest.raises(Refused, match="must be a Verdict, but ok must be given, but it is missing"):
         messages.Verdict.read({"experiment": "x"})
 
 

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -16,19 +17,19 @@ from schemathesis.specs.openapi.checks import (
     response_schema_conformance,
     status_code_conformance,
 )
-from tests.service.calling import OPERATIONS, SETTINGS, Api, api
+from tests.service.calling import SETTINGS, Api, api, path_of
 from tests.service.server import server
 
 from aftereffect.service import messages, settings
 from aftereffect.service.api.app import create_app
+from aftereffect.service.operations import OPERATIONS
 
-DOCUMENT = create_app(None).openapi()
+DOCUMENT = create_app(SimpleNamespace()).openapi()
 MODELS = [
     model for model in (*vars(messages).values(), settings.CarryOver, settings.PilotPhase, settings.ExperimentSettings)
     if isinstance(model, type) and issubclass(model, BaseModel) and "json_schema_extra" in model.model_config
 ]
-BODIES = {"ask", "tell", "amend", "bulk_ask", "bulk_tell", "create", "plan", "create_token", "start", "pause", "resume",
-          "finish", "away", "back", "correct", "continue_with", "reports", "note", "remind", "accept"}
+CREATING = {"create", "correct", "continue_with", "create_token", "reports"}
 SOAK = bool(os.environ.get("AFTEREFFECT_SOAK"))
 EXAMPLES = 500 if SOAK else 6
 schema = schemathesis.openapi.from_dict(DOCUMENT)
@@ -63,18 +64,23 @@ def walk(part: Any):
 
 
 def test_every_operation_is_described():
-    for operation in OPERATIONS:
+    described_paths = 0
+    for name, operation in OPERATIONS.items():
         path = operation.path.replace(":path", "")
         described = DOCUMENT["paths"][path][operation.method.lower()]
-        assert described["operationId"] == operation.name
+        assert described["operationId"] == name
         assert described["description"]
-        names = {parameter["name"] for parameter in described.get("parameters", ()) if parameter["in"] == "path"}
-        assert names == set(re.findall(r"{(\w+)}", path))
-        assert ("requestBody" in described) == (operation.name in BODIES)
-        assert bool(described.get("security")) == (operation.scope is not None)
+        assert described["tags"] == [operation.scope]
+        parameters = {(parameter["in"], parameter["name"]) for parameter in described.get("parameters", ())}
+        assert {each for where, each in parameters if where == "path"} == set(re.findall(r"{(\w+)}", path))
+        assert (("header", "Idempotency-Key") in parameters) == (name in CREATING)
+        assert all(parameter["description"] for parameter in described.get("parameters", ()))
+        assert ("requestBody" in described) == (operation.method in ("POST", "PUT"))
+        assert described["security"]
         assert {"4XX", "5XX"} < set(described["responses"])
-    names = [operation.name for operation in OPERATIONS]
-    assert len(set(names)) == len(names)
+        described_paths += 1
+    # And what is about the service itself: health, reference, metrics.
+    assert sum(len(each) for each in DOCUMENT["paths"].values()) == described_paths + 3
 
 
 def test_every_reference_leads_somewhere():
@@ -110,14 +116,14 @@ LAST = {"note": {"note": "holiday", "unit": 1}, "correct": {"high": 60}, "contin
 
 def test_every_reply_is_as_described(call: Api):
     one = call.create(units=2).rpartition("/")[2]
-    described = {operation.name: operation for operation in OPERATIONS if operation.reply is not None}
+    described = {name: operation for name, operation in OPERATIONS.items() if operation.reply not in (None, bytes)}
     others = {name: {} for name in sorted(described.keys() - BODIES_IN_ORDER - LAST.keys())}
     others |= {"remind": {"webhook": "sales"}, "accept": {"max_delay": 1}}
     pilot = call.create(max_delay=None, pilot={"max_lag": 2}).rpartition("/")[2]
     for name, given in (BODIES_IN_ORDER | others | LAST).items():
         operation = described[name]
         id = pilot if name == "accept" else one
-        path = operation.path.replace("{id}", id).replace("{round}", "1").replace("{arm:path}", "email")
+        path = path_of(operation, id=id)
         body = json.loads(json.dumps(given).replace("ID", one))
         path += f"?ids={one}" if name == "compare" else ""
         answer = call(operation.method, path, **({} if operation.method == "GET" else {"json": body}))

@@ -9,7 +9,7 @@ from tests.service.calling import api, problem
 from tests.service.pages import OWN, Page, get, identity, made, post
 from tests.service.server import command, server
 
-from aftereffect.service.client import Client, ProblemError
+from aftereffect.service.client import Client
 from aftereffect.service.errors import Refused
 from aftereffect.service.experiment.commands import Ask, Tell
 from aftereffect.service.local import Local
@@ -337,16 +337,18 @@ def test_reports_that_name_no_rounds_are_numbered_for_each_unit():
     assert numbered(dated, 7) == dated
 
 
-def test_reports_are_repeated_only_if_they_name_their_rounds():
+def test_reports_are_sent_again_with_their_key():
     sent = []
 
     def lose(request):
         sent.append(request)
         raise httpx.ReadError("lost")
 
-    for items, times in (([{"total": 5}], 1), ([{"total": 5, "round": 2}], 3), (None, 1)):
+    for items in ([{"total": 5}], [{"total": 5, "round": 2}], None):
         sent.clear()
         client = Client("http://x", retries=2, transport=httpx.MockTransport(lose), sleep=lambda _: None)
-        with client, pytest.raises(ProblemError):
+        with client, pytest.raises(Refused):
             client.tell_many("a", items, csv=None if items else "5")
-        assert len(sent) == times
+        assert len(sent) == 3
+        assert len({request.headers["Idempotency-Key"] for request in sent}) == 1
+

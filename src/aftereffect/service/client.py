@@ -5,17 +5,18 @@
         turn = client.ask(experiment.id)                        # turn.arm is the arm to play today
         client.tell(experiment.id, turn.round, total=31.5)      # when the total is known
 
-A refused request raises `ProblemError` (RFC 9457). `Local` has the same methods on a file without a server.
+A refused request raises `Refused`, as with `Local`, which has the same methods on a file without a server.
 
-A request is retried only if it cannot take effect twice: when no connection was made or the server answered 429, and,
-if the request is idempotent, also after a 503 or a connection lost before the answer. An amend is idempotent if it
-names the total it corrects.
+A request is repeated if the server answers 429 or 503, or if the connection is lost before the answer. That is safe:
+what creates something is sent with an idempotency key, an amend names the total it corrects, and all other operations
+may be repeated.
 """
 
 import json
 import math
+import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import quote
 
@@ -23,41 +24,13 @@ import httpx
 
 from aftereffect.core.checks import choice, integer, real, shown
 from aftereffect.core.errors import InvalidArgument
-from aftereffect.service.protocol import ProblemError, Service, is_loopback
-
-__all__ = ["Client", "ProblemError"]
+from aftereffect.service.errors import Refused
+from aftereffect.service.operations import Operation
+from aftereffect.service.protocol import Service, is_loopback
 
 LONGEST_WAIT = 10.0
 PATIENCE = 600.0
 """Timeout in seconds for exports, verifications and estimates, whose time grows with the log."""
-SLOW = ("export", "verify", "verify_all", "carryover", "accept")
-REQUESTS = {
-    "create": "POST /v1/experiments",
-    "correct": "POST /v1/experiments/{}/correct",
-    "continue_with": "POST /v1/experiments/{}/continue",
-    "experiments": "GET /v1/experiments",
-    "compare": "GET /v1/compare",
-    "note": "PUT /v1/experiments/{}/rounds/{}/note",
-    "reminder": "GET /v1/experiments/{}/reminder",
-    "remind": "PUT /v1/experiments/{}/reminder",
-    "forget_reminder": "DELETE /v1/experiments/{}/reminder",
-    "experiment": "GET /v1/experiments/{}",
-    "ask": "POST /v1/experiments/{}/ask",
-    "tell": "PUT /v1/experiments/{}/rounds/{}",
-    "amend": "POST /v1/experiments/{}/rounds/{}/amend",
-    "reports": "POST /v1/experiments/{}/reports",
-    **{verb: f"POST /v1/experiments/{{}}/{verb}" for verb in ("start", "accept", "pause", "resume", "finish")},
-    **{verb: f"POST /v1/experiments/{{}}/arms/{{}}/{verb}" for verb in ("away", "back")},
-    **{word: f"GET /v1/experiments/{{}}/{word}" for word in ("rounds", "events", "series", "export", "verify")},
-    "carryover": "GET /v1/experiments/{}/carryover",
-    "verify_all": "GET /v1/verify",
-    "bulk_ask": "POST /v1/bulk/ask",
-    "bulk_tell": "POST /v1/bulk/tell",
-    "plan": "POST /v1/plan",
-    "create_token": "POST /v1/tokens",
-    "tokens": "GET /v1/tokens",
-    "revoke_token": "DELETE /v1/tokens/{}",
-}
 
 
 class Client(Service):
@@ -109,44 +82,45 @@ class Client(Service):
         """Close the connections."""
         self._http.close()
 
-    def _call(self, operation: str, *path: Any, body: Any = None, again: bool = True, **query: Any) -> Any:
-        method, _, template = REQUESTS[operation].partition(" ")
+    def _answer(self, operation: Operation[Any], path: Mapping[str, Any], body: Any, query: Mapping[str, Any]) -> Any:
+        headers = {} if body is None else {"Content-Type": "application/json"}
+        if "key" in operation.parameters:
+            headers["Idempotency-Key"] = secrets.token_urlsafe(32)
         try:
             request = self._http.build_request(
-                method,
-                template.format(*(_segment(str(part)) for part in path)),
+                operation.method,
+                operation.path.replace(":path", "").format(**{name: _segment(str(path[name])) for name in path}),
                 content=None if body is None else _encoded(body),
-                headers={} if body is None else {"Content-Type": "application/json"},
-                params={name: value for name, value in query.items() if value is not None},
-                timeout=PATIENCE if operation in SLOW else httpx.USE_CLIENT_DEFAULT,
+                headers=headers,
+                params=query,
+                timeout=PATIENCE if operation.pool == "long_reads" else httpx.USE_CLIENT_DEFAULT,
             )
         except httpx.InvalidURL as error:
-            raise InvalidArgument(f"a request must fit into an address, but {error}: {shown(path)}") from None
-        answer = self._send(request, again)
-        if operation == "export" or not answer.content:
+            raise InvalidArgument(f"a request must fit into an address, but {error}: {shown(dict(path))}") from None
+        answer = self._send(request)
+        if operation.reply is bytes or not answer.content:
             return answer.content
         found = _document(answer)
         if found is None:
             told = shown(answer.text)
-            raise ProblemError(502, "unreadable", f"{self.url} must answer in JSON, but answered {told}")
+            raise Refused("unreadable", f"{self.url} must answer in JSON, but answered {told}")
         return found
 
-    def _send(self, request: httpx.Request, again: bool) -> httpx.Response:
-        """Send a request, with retries where they are safe, and return the answer; raise `ProblemError` on failure."""
+    def _send(self, request: httpx.Request) -> httpx.Response:
+        """Send a request, again if need be, and return the answer; raise `Refused` on failure."""
         for attempt in range(self.retries + 1):
             wait = None
             try:
                 answer = self._http.send(request)
                 if answer.is_success:
                     return answer
-                # After a 503 the change may have been committed.
-                repeat = answer.status_code == 429 or (answer.status_code == 503 and again)
+                repeat = answer.status_code in (429, 503)
                 wait = answer.headers.get("Retry-After")
-                problem = ProblemError.of(answer.status_code, _document(answer))
+                problem = Refused.from_problem(answer.status_code, _document(answer))
             except httpx.TransportError as error:
-                repeat = again or isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout)
+                repeat = True
                 told = str(error) or type(error).__name__
-                problem = ProblemError(503, "unreachable", f"{self.url} must be a running server, but: {told}")
+                problem = Refused("unreachable", f"{self.url} must be a running server, but: {told}")
             if not repeat or attempt == self.retries:
                 break
             self._sleep(_pause(attempt, wait))

@@ -1,6 +1,7 @@
 """Errors of the service: each has a code, an HTTP status and a sentence (RFC 9457, problem details)."""
 
 from collections.abc import Iterable, Mapping
+from http.client import responses
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -28,14 +29,17 @@ CODES: dict[str, tuple[int, str]] = {
     "timeout": (408, "The body did not arrive in time"),
     "unsupported": (415, "The body is not JSON"),
     "internal": (500, "Internal error"),
+    "unreachable": (503, "The server cannot be reached"),
+    "unreadable": (502, "The answer cannot be read"),
 }
 """Every code with its HTTP status and its title."""
 
 
 class Refused(AftereffectError):
-    """A command was not carried out; nothing has changed.
+    """A request was not carried out; with status below 500, nothing has changed. `Local` and `Client` raise it alike.
 
-    code: one of CODES. detail: a sentence that names argument, rule and value. extra: further fields of the answer.
+    code: one of CODES, or that of a newer server. status: the HTTP status. detail: a sentence that names argument, rule
+    and value. extra: further fields of the answer.
 
     >>> Refused("not_open", "round must be open to be reported, but got 7").problem()["status"]
     409
@@ -43,10 +47,24 @@ class Refused(AftereffectError):
 
     def __init__(self, code: str, detail: str, **extra: Any) -> None:
         super().__init__(detail)
-        self.code = code
-        self.status, self.title = CODES[code]
-        self.detail = detail
-        self.extra = extra
+        self.code, self.detail, self.extra = code, detail, extra
+        self.status, self.title = CODES.get(code, (500, code))
+
+    @classmethod
+    def from_problem(cls, status: int, body: Any) -> "Refused":
+        """Return the refusal that a problem document describes; `status` is used if the document has none.
+
+        >>> Refused.from_problem(404, {"code": "not_found", "detail": "there is no experiment 'x'"}).status
+        404
+        """
+        found = dict(body) if isinstance(body, Mapping) else {}
+        title, code, detail, told, _ = (found.pop(name, None) for name in ("title", "code", "detail", "status", "type"))
+        words = detail or title or f"the server answered with status {status}"
+        refused = Refused(str(code or f"status_{status}"), str(words), **found)
+        refused.status = told if isinstance(told, int) else status
+        if code not in CODES:
+            refused.title = responses.get(refused.status, f"Status {refused.status}")
+        return refused
 
     def problem(self) -> dict[str, Any]:
         """Return the fields of a problem+json answer."""

@@ -6,21 +6,15 @@ locked it, the server is used (its address is in a file beside the database); if
 """
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from aftereffect.core.checks import shown
-from aftereffect.service.errors import Refused, checked
-from aftereffect.service.experiment.commands import KINDS, Amend, Ask, Command, Note, Tell
-from aftereffect.service.messages import ACTIVE, AskItem, Continuation, NewReminder, Reports, TellItem, is_id
-from aftereffect.service.messages import Accept as AcceptBody
-from aftereffect.service.messages import Amend as AmendBody
-from aftereffect.service.messages import Note as NoteBody
+from aftereffect.service.errors import Refused
+from aftereffect.service.operations import Operation
 from aftereffect.service.protocol import Service
-from aftereffect.service.settings import days
-from aftereffect.service.totals import reports
 
 if TYPE_CHECKING:
     from aftereffect.service.store.store import Store
@@ -49,101 +43,12 @@ class Local(Service):
         """Close the database and release its lock."""
         self.store.close()
 
-    def _call(self, operation: str, *path: Any, body: Any = None, again: bool = True, **query: Any) -> Any:
-        store, id = self.store, _id(path[0]) if path else ""
-        match operation:
-            case "ask" | "tell" | "amend":
-                item = {key: value for key, value in body.items() if key not in ("ahead", "next")}
-                item |= {"experiment": id} | ({"round": path[1]} if operation != "ask" else {})
-                where, command = _order(operation, item)
-                if isinstance(command, Tell):
-                    command = command._replace(ahead=body.get("ahead", True))
-                answer = {"experiment": id, **store.perform(where, command)}
-                if body.get("next") and answer["state"] in ACTIVE and answer["open_round"] != path[1]:
-                    answer["next"] = {"experiment": id, **store.perform(id, Ask())}
-                return answer
-            case "note":
-                note = checked(NoteBody, body)
-                return {"experiment": id, **store.perform(id, Note(path[1], note.note, note.unit))}
-            case "remind" | "forget_reminder" | "reminder":
-                if operation != "reminder":
-                    new = None if body is None else checked(NewReminder, body)
-                    store.remind(id, None if new is None else new.webhook, 0.0 if new is None else days(new.after))
-                return {"experiment": id, **next(iter(store.reminders(id)), {})}
-            case "compare":
-                return {"items": store.compare(query["ids"].split(","))}
-            case "reports":
-                return store.perform(id, reports(checked(Reports, body)))
-            case "start" | "pause" | "resume" | "finish" | "away" | "back":
-                store.perform(id, KINDS[operation](*path[1:]))
-                return store.experiment(id)
-            case "bulk_ask" | "bulk_tell":
-                return {"items": self._perform_many(operation.removeprefix("bulk_"), body["items"])}
-            case "create":
-                return store.create(body)
-            case "correct":
-                return store.correct(id, body)
-            case "continue_with":
-                arms = checked(Continuation, body)
-                return store.continue_with(id, arms.add, arms.retire, arms.model_extra or {})
-            case "accept":
-                return store.accept(id, checked(AcceptBody, body).max_delay)
-            case "experiments":
-                return store.experiments(**query)
-            case "experiment" | "rounds" | "events" | "series" | "carryover":
-                return getattr(store, operation)(id, **query)
-            case "export":
-                return b"".join(store.export(id, query["format"]))
-            case "verify":
-                return store.verify(id)[0]
-            case "verify_all":
-                return {"items": store.verify()}
-            case "plan":
-                from aftereffect.service.experiment.plan import planned
-
-                return planned(body)
-            case "create_token":
-                return {**body, "token": store.create_token(**body)}
-            case "tokens":
-                return {"items": store.tokens()}
-            case "revoke_token":
-                return store.revoke_token(id)
-        raise AssertionError(f"there is no operation {operation!r}")
-
-    def _perform_many(self, verb: str, items: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        """Carry out the valid items as one job, and return answers and errors in the order of the items."""
-        orders: list[tuple[str, Command] | Refused] = []
-        for item in items:
-            try:
-                orders.append(_order(verb, item))
-            except Refused as refusal:
-                orders.append(refusal)
-        answers = iter(self.store.perform_many([each for each in orders if not isinstance(each, Refused)]))
-        found = []
-        for each in orders:
-            id, answer = (None, each) if isinstance(each, Refused) else (each[0], next(answers))
-            found.append({"experiment": id, **({"error": answer.problem()} if isinstance(answer, Refused) else answer)})
-        return found
-
-
-def _id(given: Any) -> str:
-    """Return an id, or refuse what does not have the form of one."""
-    if not is_id(given):
-        raise Refused("not_found", f"there is nothing with the id {shown(given)}")
-    return str(given)
-
-
-def _order(verb: str, item: Mapping[str, Any]) -> tuple[str, Command]:
-    """Return the experiment and the command of a request item."""
-    if verb == "ask":
-        ask = checked(AskItem, item, "an item")
-        return _id(ask.experiment), Ask(ask.unit)
-    told = {key: value for key, value in item.items() if key != "was"}
-    tell = checked(TellItem, told, "an item")
-    if verb == "tell":
-        return _id(tell.experiment), Tell(tell.round, tell.total, tell.unit)
-    was = checked(AmendBody, {"total": None, "was": item["was"]}).was if "was" in item else ...
-    return _id(tell.experiment), Amend(tell.round, tell.total, tell.unit, was)
+    def _answer(self, operation: Operation[Any], path: Mapping[str, Any], body: Any, query: Mapping[str, Any]) -> Any:
+        given = {**path, **query}
+        if operation.body is not None:
+            given["body"] = operation.read({} if body is None and operation.optional else body)
+        found = operation.run(self.store, **given)
+        return b"".join(found) if operation.reply is bytes else found
 
 
 def is_server(store: str) -> bool:

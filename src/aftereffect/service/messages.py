@@ -11,8 +11,7 @@ from typing import Annotated, Any, Generic, Literal, Self, TypeVar, get_args
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from aftereffect.core.checks import shown
-from aftereffect.core.errors import AftereffectError
-from aftereffect.service.errors import sentence
+from aftereffect.service.errors import Refused, sentence
 from aftereffect.service.settings import LARGEST, MOST_DELAY, WIDEST, Date, Duration, Name, Number, Text, unit_name
 
 MOST_ITEMS = 1_000
@@ -93,11 +92,8 @@ class Reply(BaseModel):
             return cls.model_validate(data)
         except ValidationError as error:
             reason = sentence(error.errors()[0], cls.model_fields, "it")
-            raise UnreadableAnswer(f"an answer must be a {cls.__name__}, but {reason}: {shown(data)}") from None
-
-
-class UnreadableAnswer(AftereffectError):
-    """An answer lacks a required field: the server is another service, or an incompatible version of this one."""
+            # The server is another service, or an incompatible version of this one.
+            raise Refused("unreadable", f"an answer must be a {cls.__name__}, but {reason}: {shown(data)}") from None
 
 
 def example(**fields: Any) -> ConfigDict:

@@ -9,7 +9,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from aftereffect.core import VERSION
 from aftereffect.service.api import openapi, problems, routes
 from aftereffect.service.api.auth import Auth
-from aftereffect.service.api.limits import RateLimit, ThreadPools
+from aftereffect.service.api.limits import RateLimit, thread_pools
 from aftereffect.service.api.telemetry import LOGGER, Telemetry, route_of
 from aftereffect.service.config import Config
 from aftereffect.service.dashboard.routes import router as dashboard
@@ -101,7 +101,7 @@ class App(FastAPI):
     def openapi(self) -> dict[str, Any]:
         """Return the OpenAPI document; it is built once."""
         if self.openapi_schema is None:
-            openapi.add_bodies(super().openapi(), routes.ROUTERS)
+            openapi.add_bodies(super().openapi())
         return super().openapi()
 
 
@@ -120,7 +120,8 @@ def create_app(store: Store, config: Config | None = None) -> FastAPI:
     )
     auth, telemetry = Auth(store, config), Telemetry(store, config.log_requests)
     app.state.store, app.state.config, app.state.auth, app.state.telemetry = store, config, auth, telemetry
-    app.state.pools = ThreadPools()
+    app.state.pools = thread_pools()
+    store.webhooks = tuple(config.webhooks)
     for router in routes.ROUTERS:
         app.include_router(router)
     app.include_router(dashboard)

@@ -111,7 +111,7 @@ class Scope(SecurityBase):
         if token is None:
             raise Refused("unauthorized", "a token must be sent as `Authorization: Bearer …`, but none was sent")
         pools: ThreadPools = request.app.state.pools
-        scopes = await pools.checks.run(auth.scopes, token)
+        scopes = await pools["checks"].run(auth.scopes, token)
         if not scopes:
             raise Refused("unauthorized", "the token must be valid, but it is unknown or revoked")
         if self.scope not in scopes:

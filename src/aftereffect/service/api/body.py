@@ -1,4 +1,4 @@
-"""Request bodies: `JsonBody(Model)` is a dependency that reads strict JSON and validates it into a pydantic model.
+"""Request bodies: `JsonBody(operation)` is a dependency that reads strict JSON and validates it.
 
 Python's JSON parser also accepts NaN and Infinity, 1e400 (as infinity), duplicate keys (the last one is kept), integers
 of any length, lone surrogates (which no database stores), NUL (which PostgreSQL does not store), and nesting up to the
@@ -13,14 +13,13 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any, NoReturn
 
-from pydantic import BaseModel
 from starlette.requests import ClientDisconnect, Request
 
 from aftereffect.core.checks import shown
 from aftereffect.service.api.limits import ThreadPools
 from aftereffect.service.config import Config
-from aftereffect.service.errors import Refused, checked
-from aftereffect.service.messages import MOST_BULK
+from aftereffect.service.errors import Refused
+from aftereffect.service.operations import BulkOperation, Operation
 
 JSON_TYPE = re.compile(r"\s*(application/(json|[^;]*\+json)\s*(;.*)?)?", re.IGNORECASE)
 """Content-Type values accepted as JSON, including an empty one."""
@@ -32,66 +31,25 @@ LONG_BODY = 1 << 16
 
 
 class JsonBody:
-    """A FastAPI dependency that returns the body of a request as a model.
+    """A FastAPI dependency that returns the body of a request, validated as its operation declares."""
 
-    model: also used for the OpenAPI document. optional: an empty body is read as {}.
-    """
-
-    bulk = False
-
-    def __init__(self, model: type[BaseModel], *, optional: bool = False) -> None:
-        self.model, self.optional = model, optional
+    def __init__(self, operation: Operation[Any]) -> None:
+        self.operation = operation
 
     async def __call__(self, request: Request) -> Any:
         """Read and validate the body of a request."""
         config: Config = request.app.state.config
-        limit = config.bulk_body_limit if self.bulk else config.body_limit
+        limit = config.bulk_body_limit if isinstance(self.operation, BulkOperation) else config.body_limit
         raw = await read_body(request, limit, config.body_seconds)
-        if self.optional and not raw.strip():
-            return self.read(b"{}")
+        if self.operation.optional and not raw.strip():
+            return self.operation.read({})
         kind = request.headers.get("content-type", "")
         if not JSON_TYPE.fullmatch(kind):
             raise Refused("unsupported", f"Content-Type must be application/json, but got {shown(kind)}")
         if len(raw) < LONG_BODY:
-            return self.read(raw)
+            return self.operation.read(parse(raw))
         pools: ThreadPools = request.app.state.pools
-        return await pools.reads.run(self.read, raw)
-
-    def read(self, raw: bytes) -> Any:
-        """Parse a JSON text and validate it."""
-        return checked(self.model, parse(raw))
-
-
-class BulkBody(JsonBody):
-    """A FastAPI dependency that returns the items of a bulk request as pairs (experiment id, item model).
-
-    If an item is invalid, its pair has a `Refused` in place of the model; the other items are not affected.
-    model: the whole body, for the OpenAPI document. item: the model of one item.
-    """
-
-    bulk = True
-
-    def __init__(self, model: type[BaseModel], item: type[BaseModel]) -> None:
-        super().__init__(model)
-        self.item = item
-
-    def read(self, raw: bytes) -> list[tuple[str | None, Any]]:
-        """Parse a JSON text and validate each item."""
-        items = checked(_Items, parse(raw)).items
-        if len(items) > MOST_BULK:
-            raise Refused("too_large", f"items must be at most {MOST_BULK} long, but got {len(items)}", limit=MOST_BULK)
-        return [self._pair(item) for item in items]
-
-    def _pair(self, item: Any) -> tuple[str | None, Any]:
-        named = item.get("experiment") if isinstance(item, dict) else None
-        try:
-            return named, checked(self.item, item, "an item")
-        except Refused as refused:
-            return named[:100] if isinstance(named, str) else None, refused
-
-
-class _Items(BaseModel, extra="forbid"):
-    items: list[Any]
+        return await pools["reads"].run(lambda: self.operation.read(parse(raw)))
 
 
 async def read_body(request: Request, limit: int, seconds: float) -> bytes:

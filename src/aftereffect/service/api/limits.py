@@ -65,11 +65,10 @@ class ThreadPool:
             self._callers -= 1
 
 
-class ThreadPools:
-    """A pool for each kind of call, so that slow calls do not delay others."""
+ThreadPools = dict[str, ThreadPool]
 
-    def __init__(self) -> None:
-        self.reads = ThreadPool(16, 512)
-        # Exports and replays; their time grows with the number of rounds.
-        self.long_reads = ThreadPool(2, 16)
-        self.checks = ThreadPool(4, 1024)
+
+def thread_pools() -> ThreadPools:
+    """Return a pool for each kind of call, so that slow calls do not delay others."""
+    # Long reads are exports and replays; their time grows with the number of rounds.
+    return {"reads": ThreadPool(16, 512), "long_reads": ThreadPool(2, 16), "checks": ThreadPool(4, 1024)}

@@ -1,16 +1,13 @@
 """Additions to FastAPI's OpenAPI document: the description, error responses and request bodies."""
 
-from collections.abc import Iterable
 from typing import Any
 
-from fastapi import APIRouter
-from fastapi.routing import APIRoute
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from aftereffect.service.api import problems
-from aftereffect.service.api.body import JsonBody
 from aftereffect.service.messages import Problem
+from aftereffect.service.operations import OPERATIONS
 
 ABOUT = (
     "Ask for the arm to play in a round, then report the round's total: the sum of all effects observed in that round, "
@@ -26,15 +23,14 @@ _PROBLEM = {
 PROBLEMS: dict[int | str, dict[str, Any]] = {"4XX": _PROBLEM, "5XX": _PROBLEM}
 
 
-def add_bodies(document: dict[str, Any], routers: Iterable[APIRouter]) -> None:
-    """Add the request bodies of routes with a `JsonBody` dependency to an OpenAPI document."""
+def add_bodies(document: dict[str, Any]) -> None:
+    """Add the bodies of all operations to an OpenAPI document."""
     models: list[type[BaseModel]] = [Problem]
-    for route in (route for router in routers for route in router.routes if isinstance(route, APIRoute)):
-        for body in (each.call for each in route.dependant.dependencies if isinstance(each.call, JsonBody)):
-            models.append(body.model)
-            content = {"application/json": {"schema": {"$ref": REFERENCE.format(model=body.model.__name__)}}}
-            for method in route.methods or ():
-                described = document["paths"][route.path_format][method.lower()]
-                described["requestBody"] = {"required": not body.optional, "content": content}
+    for operation in OPERATIONS.values():
+        if operation.body is not None:
+            models.append(operation.body)
+            content = {"application/json": {"schema": {"$ref": REFERENCE.format(model=operation.body.__name__)}}}
+            described = document["paths"][operation.path.replace(":path", "")][operation.method.lower()]
+            described["requestBody"] = {"required": not operation.optional, "content": content}
     _, schemas = models_json_schema([(model, "validation") for model in models], ref_template=REFERENCE)
     document["components"]["schemas"] |= schemas["$defs"]

@@ -5,11 +5,9 @@ refused, the page is shown again with the reason and the values entered.
 """
 
 import secrets
-import threading
 import urllib.parse
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any
 
 from fastapi import APIRouter, Depends, Response
@@ -18,7 +16,7 @@ from aftereffect.core.errors import InvalidArgument
 from aftereffect.core.text import amount
 from aftereffect.service import totals
 from aftereffect.service.dashboard import forms
-from aftereffect.service.dashboard.auth import Anyone, Manager, May, Open, PageRoute, Reader, manager, player, see_other
+from aftereffect.service.dashboard.auth import Anyone, Manager, May, Open, PageRoute, Reader, player, see_other, sender
 from aftereffect.service.dashboard.charts import View
 from aftereffect.service.dashboard.forms import Fields
 from aftereffect.service.dashboard.views import experiment_page, open_rows, page, path_of, problem_of
@@ -37,14 +35,13 @@ from aftereffect.service.experiment.commands import (
     Tell,
 )
 from aftereffect.service.experiment.plan import plan
+from aftereffect.service.messages import NewReminder, Plan, Reports, TellItem
 from aftereffect.service.messages import Note as NoteBody
-from aftereffect.service.messages import Plan, Reports, TellItem
-from aftereffect.service.settings import ExperimentSettings, checked_settings, days
+from aftereffect.service.operations import OPERATIONS, forget_reminder, remind
+from aftereffect.service.settings import ExperimentSettings, checked_settings
 from aftereffect.service.store.store import Store
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
-REMEMBERED = 1_000
-"""The number of submitted forms remembered, so that a form sent twice creates only one experiment."""
 
 Form = Mapping[str, str]
 # Pairs of a form field and the command made from it.
@@ -66,9 +63,9 @@ def _round(form: Form) -> int:
         return forms.whole("round", form.get("round", ""))
 
 
-def _told(view: View, number: int, total: float | None, unit: str | None) -> Tell:
-    item = checked(TellItem, {"experiment": view["id"], "round": number, "total": total, "unit": unit}, "the form")
-    return Tell(item.round, item.total, item.unit)
+def _told(view: View, number: int, total: float | None, unit: str | None) -> TellItem:
+    given = {"experiment": view["id"], "round": number, "total": total, "unit": unit}
+    return checked(TellItem, given, "the form")
 
 
 def tell(store: Store, view: View, form: Form) -> Orders:
@@ -84,7 +81,7 @@ def tell(store: Store, view: View, form: Form) -> Orders:
         if text.strip() or field == "total":
             with _about(field):
                 told = _told(view, number, totals.number("total", text), unit)
-                found.append((field, told._replace(ahead=ahead)))
+                found.append((field, Tell(told.round, told.total, told.unit, ahead, next=True)))
     if not found:
         waiting = {f"total-{i}": row for i, row in enumerate(open_rows(store, view)) if row["status"] == "open"}
         forms.require(form, {name: f"Total of unit {row['unit']}" for name, row in waiting.items()})
@@ -97,7 +94,8 @@ def missing(store: Store, view: View, form: Form) -> Orders:
     if view["open_round"] != number:
         raise Refused("not_open", f"round must be the open one to be closed as missing, but got {number}")
     ahead = form.get("ahead") == "yes"
-    return [("", Tell(number, None, row["unit"], ahead)) for row in open_rows(store, view) if row["status"] == "open"]
+    waiting = [row["unit"] for row in open_rows(store, view) if row["status"] == "open"]
+    return [("", Tell(number, None, unit, ahead, next=True)) for unit in waiting]
 
 
 def amend(store: Store, view: View, form: Form) -> Orders:
@@ -105,7 +103,8 @@ def amend(store: Store, view: View, form: Form) -> Orders:
     with _about("corrected"):
         forms.require(form, {"corrected": "Correct total"})
         total = totals.number("total", form["corrected"])
-    return [("", Amend(*_told(view, _round(form), total, form.get("unit") or None)[:3]))]
+    told = _told(view, _round(form), total, form.get("unit") or None)
+    return [("", Amend(told.round, told.total, told.unit))]
 
 
 def note(store: Store, view: View, form: Form) -> Orders:
@@ -123,15 +122,12 @@ def arms(store: Store, view: View, form: Form) -> Orders:
     return [("", Back(arm) if form.get("move") == "back" else Away(arm))]
 
 
-def accept(store: Store, view: View, form: Form) -> Orders:
-    """End the pilot with the max_delay in the form."""
-    with _about("max_delay"):
-        forms.require(form, {"max_delay": "Carry-over in rounds"})
-        return [("max_delay", store.acceptance(view, forms.whole("max_delay", form["max_delay"])))]
+def add_action(name: str, operation: str, orders: Command | Callable[[Store, View, Form], Orders]) -> None:
+    """Add the route of a button, which needs the scope of this operation.
 
-
-def add_action(name: str, guard: Callable[..., May], orders: Command | Callable[[Store, View, Form], Orders]) -> None:
-    """Add the route of a button. orders: a command, or a function that makes the commands from the form."""
+    orders: a command, or a function that makes the commands from the form.
+    """
+    guard = sender(OPERATIONS[operation].scope)
 
     @router.post(f"/experiments/{{experiment_id}}/{name}", name=name, dependencies=[Depends(guard)])
     def answer(store: Open, experiment_id: str, allowed: Anyone, form: Fields) -> Response:
@@ -142,36 +138,48 @@ def add_action(name: str, guard: Callable[..., May], orders: Command | Callable[
                 if isinstance(done, Refused):
                     with _about(field):
                         raise done
-            last = answers[-1] if answers else {}
-            if name in ("tell", "missing") and not isinstance(last, Refused) and last.get("open_round") is None:
-                # The report closed the round: show the next one at once.
-                with suppress(Refused):
-                    store.perform(experiment_id, Ask())
         except Refused as refusal:
-            field = refusal.extra.get("field", "")
-            return experiment_page(store, experiment_id, allowed, refusal=refusal, field=field, kept=form)
+            return _refused(store, experiment_id, allowed, refusal, form)
         reported = [command.round for _, command in given if isinstance(command, Tell | Amend) and name != "missing"]
         query: dict[str, Any] = {"told": reported[-1]} if reported else {"done": name}
+        last = answers[-1] if answers else {}
         if not isinstance(last, Refused) and last.get("correction"):
             query = {"done": "corrected_late" if last["learned"] else "corrected_record"}
         query |= {"unit": form["unit"]} if form.get("unit") else {}
         return see_other(path_of(experiment_id) + ("" if name == "ask" else f"?{urllib.parse.urlencode(query)}"))
 
 
+def _refused(store: Store, experiment_id: str, allowed: May, refusal: Refused, form: Form) -> Response:
+    """Return the page with what is wrong with a form."""
+    field = refusal.extra.get("field", "")
+    return experiment_page(store, experiment_id, allowed, refusal=refusal, field=field, kept=form)
+
+
+@router.post("/experiments/{experiment_id}/accept")
+def accept(store: Open, experiment_id: str, allowed: Manager, form: Fields) -> Response:
+    """End the pilot with the max_delay in the form."""
+    try:
+        with _about("max_delay"):
+            forms.require(form, {"max_delay": "Carry-over in rounds"})
+            store.accept(experiment_id, forms.whole("max_delay", form["max_delay"]))
+    except Refused as refusal:
+        return _refused(store, experiment_id, allowed, refusal, form)
+    return see_other(f"{path_of(experiment_id)}?done=accept")
+
+
 @router.post("/experiments/{experiment_id}/reminder")
 def reminder(store: Open, experiment_id: str, allowed: Manager, form: Fields) -> Response:
     """Set or remove the reminder of an experiment."""
     try:
-        webhook = form.get("webhook", "")
-        if webhook and webhook not in allowed.webhooks:
-            raise Refused("invalid", f"webhook must be one that the operator allows, but got {webhook[:40]!r}")
-        with _about("after"):
-            after = days(forms.duration("after", form.get("after", "").strip() or "12 hours")) if webhook else 0.0
-        store.remind(experiment_id, webhook or None, after)
-    except (Refused, ValueError) as error:
-        refusal = error if isinstance(error, Refused) else Refused("invalid", f"after {error}", field="after")
-        field = refusal.extra.get("field", "")
-        return experiment_page(store, experiment_id, allowed, refusal=refusal, field=field, kept=form)
+        if form.get("webhook"):
+            with _about("after"):
+                after = forms.duration("after", form.get("after", "").strip() or "12 hours")
+                new = checked(NewReminder, {"webhook": form["webhook"], "after": after}, "the form")
+            remind.run(store, id=experiment_id, body=new)
+        else:
+            forget_reminder.run(store, id=experiment_id)
+    except Refused as refusal:
+        return _refused(store, experiment_id, allowed, refusal, form)
     return see_other(f"{path_of(experiment_id)}?done=reminder")
 
 
@@ -195,45 +203,16 @@ def reports(store: Open, experiment_id: str, allowed: Anyone, form: Fields) -> R
     return see_other(f"{path_of(experiment_id)}?{urllib.parse.urlencode(query)}")
 
 
-# The required scopes are those of the REST API.
-add_action("ask", player, Ask())
-add_action("tell", player, tell)
-add_action("missing", player, missing)
-add_action("amend", player, amend)
-add_action("note", player, note)
-add_action("arms", manager, arms)
-add_action("start", manager, Start())
-add_action("accept", manager, accept)
-add_action("pause", manager, Pause())
-add_action("resume", manager, Resume())
-add_action("finish", manager, Finish())
-
-
-class Once:
-    """Remembers submitted forms, so that a form sent twice (a double click, a reload) creates only one experiment."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._made: OrderedDict[tuple[Store, str], str] = OrderedDict()
-
-    def create(self, store: Store, key: str, settings: Mapping[str, Any], source: str = "") -> str:
-        """Create an experiment unless a form with this key has already created one; return its id.
-
-        source: the id of an experiment that is corrected, and whose rounds the new one inherits.
-        """
-        with self._lock:
-            known = self._made.get((store, key))
-            if known is not None:
-                return known
-            made: str = (store.correct(source, checked_settings(settings)) if source else store.create(settings))["id"]
-            if key:
-                self._made[store, key] = made
-                if len(self._made) > REMEMBERED:
-                    self._made.popitem(last=False)
-            return made
-
-
-once = Once()
+add_action("ask", "ask", Ask())
+add_action("tell", "tell", tell)
+add_action("missing", "tell", missing)
+add_action("amend", "amend", amend)
+add_action("note", "note", note)
+add_action("arms", "away", arms)
+add_action("start", "start", Start())
+add_action("pause", "pause", Pause())
+add_action("resume", "resume", Resume())
+add_action("finish", "finish", Finish())
 
 
 def expected_width(settings: ExperimentSettings, noise: str) -> str | None:
@@ -253,7 +232,10 @@ def new_page(
     allowed: May, form: Form, found: Plan | None = None, refusal: Refused | None = None, width: str | None = None
 ) -> Response:
     """Return the form for a new experiment, with the values entered so far."""
-    kept: dict[str, Any] = {**forms.BLANK, **form, "once": form.get("once") or secrets.token_urlsafe(16)}
+    kept: dict[str, Any] = {**forms.BLANK, **form}
+    if not form.get("once") or (refusal is not None and refusal.code == "conflict"):
+        # An idempotency key: the form sent twice (a double click, a reload) creates one experiment.
+        kept["once"] = secrets.token_urlsafe(16)
     more = ("units", "horizon", "start_date", "player", "seed")
     kept["more"] = any(kept[name] != forms.BLANK[name] for name in more)
     problem = None if refusal is None else problem_of(refusal, forms.field_of(refusal))
@@ -284,11 +266,13 @@ def preview(allowed: Manager, form: Fields) -> Response:
 def create(store: Open, allowed: Manager, form: Fields) -> Response:
     """Create an experiment."""
     try:
-        made = once.create(store, form.get("once", ""), forms.settings(form), form.get("source", ""))
+        settings, key = checked_settings(forms.settings(form)), form.get("once") or None
+        source = form.get("source")
+        made = store.correct(source, settings, key=key) if source else store.create(settings, key=key)
     except Refused as refusal:
         return new_page(allowed, form, None, refusal)
     done = "corrected" if form.get("source") else "drafted" if form.get("draft") else "created"
-    return see_other(f"{path_of(made)}?done={done}")
+    return see_other(f"{path_of(made['id'])}?done={done}")
 
 
 @router.get("/experiments/{experiment_id}/correct")

@@ -26,12 +26,16 @@ class Ask(NamedTuple):
 
 
 class Tell(NamedTuple):
-    """Report the total of a round; None closes it as missing. ahead: even before the date of the round."""
+    """Report the total of a round; None closes it as missing. ahead: even before the date of the round.
+
+    next: then open the next round, if this report closes the round. The writer makes that an Ask of its own.
+    """
 
     round: int
     total: float | None
     unit: str | None = None
     ahead: bool = True
+    next: bool = False
 
 
 class Reported(NamedTuple):
@@ -139,12 +143,12 @@ def from_event(event: Mapping[str, Any]) -> Command:
     """Return the command that produced a stored event.
 
     >>> from_event({"kind": "tell", "round": 3, "unit": "1", "body": {"total": 0.5, "status": "reported"}})
-    Tell(round=3, total=0.5, unit='1', ahead=True)
+    Tell(round=3, total=0.5, unit='1', ahead=True, next=False)
     """
     kind = KINDS.get(event["kind"])
     if kind is None:
         raise Corrupt(f"kind must be one of {', '.join(KINDS)}, but got {event['kind']!r}")
-    names = [name for name in kind._fields if name not in ("was", "ahead")]
+    names = [name for name in kind._fields if name not in ("was", "ahead", "next")]
     command: Command = kind(*(event[name] if name in ("round", "unit") else event["body"][name] for name in names))
     return command
 

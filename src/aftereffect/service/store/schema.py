@@ -5,6 +5,7 @@
     rounds        one row per round and unit; derived from the log
     checkpoints   the latest saved state of an experiment, with its place in the log
     reminders     the webhook to call when a round of an experiment waits
+    keys          idempotency keys of requests, as hashes, with their answers
     tokens        access tokens; only their hashes are stored
 
 The API identifies an experiment by its id, which cannot be guessed; rows refer to it by a short number. Bodies and
@@ -112,6 +113,16 @@ reminders = sa.Table(
     sa.Column("outcome_at", sa.String(32)),
 )
 
+keys = sa.Table(
+    "keys",
+    metadata,
+    sa.Column("key", sa.String(64), primary_key=True),
+    # A hash of what was asked for.
+    sa.Column("request", sa.String(64), nullable=False),
+    sa.Column("answer", sa.Text, nullable=False),
+    sa.Column("at", sa.String(32), nullable=False),
+)
+
 tokens = sa.Table(
     "tokens",
     metadata,
@@ -124,7 +135,7 @@ tokens = sa.Table(
 )
 
 # In an order that satisfies the foreign keys; tokens last.
-TABLES = (experiments, events, rounds, checkpoints, reminders, tokens)
+TABLES = (experiments, events, rounds, checkpoints, reminders, keys, tokens)
 
 # Alembic's table, with one row: the version of the tables.
 versions = sa.Table("alembic_version", metadata, sa.Column("version_num", sa.String(32), primary_key=True))

@@ -10,6 +10,7 @@ import contextlib
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Self
@@ -18,14 +19,14 @@ from aftereffect.carryover import prior
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.service import lag_estimates
 from aftereffect.service.errors import Refused, checked
-from aftereffect.service.experiment.commands import Accept
+from aftereffect.service.experiment.commands import Accept, Command, Reports
 from aftereffect.service.experiment.view import comparison
 from aftereffect.service.messages import MOST_COMPARED, NewToken
 from aftereffect.service.settings import MOST_CELLS, ExperimentSettings, checked_settings, continued, corrected
-from aftereffect.service.store import backup, export, reads, schema, tokens, verify, webhooks
+from aftereffect.service.store import backup, export, keys, reads, schema, tokens, verify, webhooks
 from aftereffect.service.store.database import Database, refusing
 from aftereffect.service.store.health import Health, trial
-from aftereffect.service.store.writer import Action, Answer, Creation, Item, Job, Work, Writer
+from aftereffect.service.store.writer import Action, Answer, Creation, Item, Job, Once, Work, Writer
 
 # Without l, o, 0 and 1, which are easily misread. Twenty of these 32 characters are 100 random bits.
 _CHARACTERS = "abcdefghijkmnpqrstuvwxyz23456789"
@@ -58,6 +59,14 @@ class Store:
         self._writer = Writer(database, lambda: self.now())
         self._token_cache = tokens.TokenCache(database.internal)
         self._health = Health(lambda: self._writer.submit(Job([("", Work(trial))])), lambda: database.kept_at)
+
+    @cached_property
+    def webhooks(self) -> tuple[str, ...]:
+        """The names of the webhooks that the operator allows for reminders, from the configuration."""
+        # Imported here because it is rarely needed.
+        from aftereffect.service.config import Config
+
+        return tuple(Config().webhooks)
 
     @classmethod
     def open(cls, url: str = "sqlite:///aftereffect.db", *, wait: float = 10.0, address: str | None = None) -> Self:
@@ -97,11 +106,17 @@ class Store:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def create(self, settings: Mapping[str, Any]) -> dict[str, Any]:
-        """Create an experiment, running unless `draft` is set; return its view with its id."""
-        return self.perform(*_creation(settings))
+    def create(
+        self, settings: Mapping[str, Any] | ExperimentSettings, *, key: str | None = None
+    ) -> dict[str, Any]:
+        """Create an experiment, running unless `draft` is set; return its view with its id.
 
-    def perform(self, id: str, command: Action) -> dict[str, Any]:
+        key: an idempotency key (`keys.py`), here and in other methods.
+        """
+        new = checked_settings(settings)
+        return self._once(key, lambda: _creation(new), "create", new.to_json())
+
+    def perform(self, id: str, command: Action | Once) -> dict[str, Any]:
         """Carry out one command and return its answer, or raise Refused."""
         return _only(self.perform_many([(id, command)]))
 
@@ -110,14 +125,30 @@ class Store:
         answers: list[Answer] = self._writer.submit(Job(list(items))).result()
         return answers
 
-    def correct(self, id: str, changes: Mapping[str, Any] | ExperimentSettings) -> dict[str, Any]:
+    def change(self, id: str, command: Command) -> dict[str, Any]:
+        """Carry out a command on the whole experiment and return its view."""
+        self.perform(id, command)
+        return self.experiment(id)
+
+    def report(self, id: str, reports: Reports, *, key: str | None = None) -> dict[str, Any]:
+        """Report several rounds, all or none."""
+        return self._once(key, lambda: (id, reports), "report", id, reports)
+
+    def correct(
+        self, id: str, changes: Mapping[str, Any] | ExperimentSettings, *, key: str | None = None
+    ) -> dict[str, Any]:
         """Create an experiment that inherits the rounds and the reminder of another, and finish the other one.
 
         changes: the settings that differ from those of the other, or all settings.
         """
-        if not isinstance(changes, ExperimentSettings):
-            changes = corrected(self.experiment(id), changes)
-        return self._succeed(id, changes)
+
+        def item() -> tuple[str, Action]:
+            if isinstance(changes, ExperimentSettings):
+                return _creation(changes, id)
+            return _creation(corrected(self.experiment(id), changes), id)
+
+        given = changes.to_json() if isinstance(changes, ExperimentSettings) else dict(changes)
+        return self._once(key, item, "correct", id, given)
 
     def continue_with(
         self,
@@ -125,15 +156,27 @@ class Store:
         add: Sequence[str] = (),
         retire: Sequence[str] = (),
         changes: Mapping[str, Any] = MappingProxyType({}),
+        *,
+        key: str | None = None,
     ) -> dict[str, Any]:
         """Create an experiment with other arms that begins with what this one has measured, and finish this one."""
-        return self._succeed(id, continued(self.experiment(id), add, retire, changes))
 
-    def _succeed(self, id: str, settings: ExperimentSettings) -> dict[str, Any]:
-        made = self.perform(*_creation(settings, id))
-        for reminder in self.reminders(id):
-            self.remind(made["id"], reminder["webhook"], reminder["after"])
-        return made
+        def item() -> tuple[str, Action]:
+            return _creation(continued(self.experiment(id), add, retire, changes), id)
+
+        return self._once(key, item, "continue", id, list(add), list(retire), dict(changes))
+
+    def _once(self, key: str | None, item: Callable[[], tuple[str, Action]], *request: Any) -> dict[str, Any]:
+        """Carry out an item unless a request with this key has been; then answer as it was answered."""
+        if key is None:
+            return self.perform(*item())
+        hashed = keys.hashed(key, *request)
+        with refusing(), self._database.internal.connect() as connection:
+            known = keys.known(connection, hashed)
+        if known is not None:
+            return known
+        id, action = item()
+        return self.perform(id, Once(hashed, action))
 
     def accept(self, id: str, max_delay: int | None = None) -> dict[str, Any]:
         """End the pilot of an experiment with this max_delay, or the one proposed; return its view."""
@@ -172,10 +215,6 @@ class Store:
             rule = "max_delay must be given, because none can be proposed"
             raise Refused("wrong_state", f"{rule}: {found['reason']}", state=view["state"])
         return Accept(max_delay, last=last)
-
-    async def acreate(self, settings: Mapping[str, Any] | ExperimentSettings) -> dict[str, Any]:
-        """As `create`, for an event loop."""
-        return await self.aperform(*_creation(settings))
 
     async def aperform(self, id: str, command: Action) -> dict[str, Any]:
         """As `perform`, for an event loop."""
@@ -264,12 +303,13 @@ class Store:
         """Write the current contents of the store to a new SQLite file."""
         backup.backup(self._database, path)
 
-    def create_token(self, name: str, scopes: Iterable[str]) -> str:
+    def create_token(self, name: str, scopes: Iterable[str], *, key: str | None = None) -> str:
         """Create a token with these scopes and return it; it cannot be read again."""
         new = checked(NewToken, {"name": name, "scopes": scopes}, "a token")
-        token, act = tokens.creation(new.name, list(new.scopes), self.now())
-        self.perform("", Work(act))
-        return token
+        secret = key or secrets.token_urlsafe(32)
+        act = tokens.creation(new.name, list(new.scopes), secret, self.now())
+        made = self._once(key, lambda: ("", Work(act)), "create_token", new.name, new.scopes)
+        return tokens.derived(secret, made["salt"])
 
     def tokens(self) -> list[dict[str, Any]]:
         """Return all tokens: id, name, scopes, created_at, revoked_at."""
@@ -323,7 +363,7 @@ def _only(answers: list[Answer]) -> dict[str, Any]:
     return answer
 
 
-def _creation(settings: Mapping[str, Any] | ExperimentSettings, source: str | None = None) -> Item:
+def _creation(settings: Mapping[str, Any] | ExperimentSettings, source: str | None = None) -> tuple[str, Creation]:
     """Return the item that creates an experiment. source: one that it takes the place of."""
     seeded, finish = checked_settings(settings).seeded(secrets.randbits(53)), source is not None
     if source is None and seeded.warm_start is not None:

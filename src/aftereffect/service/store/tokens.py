@@ -3,7 +3,9 @@
 A fast hash is sufficient: a token has 256 random bits and cannot be guessed from its hash.
 """
 
+import base64
 import hashlib
+import hmac
 import secrets
 import time
 from collections.abc import Callable
@@ -11,6 +13,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, insert, select, update
 
+from aftereffect.core.checks import shown
 from aftereffect.service.errors import Refused
 from aftereffect.service.store import schema
 
@@ -26,28 +29,43 @@ def hashed(token: str) -> str:
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def creation(name: str, scopes: list[str], now: str) -> tuple[str, Callable[[Connection], dict[str, Any]]]:
-    """Return a new token, and the function that stores it."""
-    token = PREFIX + secrets.token_urlsafe(32)
-    values = {"id": secrets.token_hex(8), "name": name, "scopes": " ".join(scopes), "hash": hashed(token)}
+def derived(key: str, salt: str) -> str:
+    """Return the token that is made for a key and a random salt; without either it cannot be guessed.
+
+    The salt is stored, and of the key only a hash: a request repeated with its key gets the same token again.
+    """
+    digest = hmac.digest(salt.encode(), key.encode(), "sha256")
+    return PREFIX + base64.urlsafe_b64encode(digest).decode().rstrip("=")
+
+
+def creation(name: str, scopes: list[str], key: str, now: str) -> Callable[[Connection], dict[str, Any]]:
+    """Return the function that stores a token derived from a key, and returns its salt."""
+    salt = secrets.token_urlsafe(32)
+    values = {"id": secrets.token_hex(8), "name": name, "scopes": " ".join(scopes), "hash": hashed(derived(key, salt))}
 
     def act(connection: Connection) -> dict[str, Any]:
         connection.execute(insert(schema.tokens).values(**values, created_at=now))
-        return {"id": values["id"]}
+        return {"salt": salt}
 
-    return token, act
+    return act
 
 
 def revocation(identity: str, now: str) -> Callable[[Connection], dict[str, Any]]:
     """Return the function that revokes a token; revoking it again keeps the first date."""
 
     def act(connection: Connection) -> dict[str, Any]:
-        found = connection.execute(select(_tokens.revoked_at).where(_tokens.id == identity)).one_or_none()
-        if found is None:
-            raise Refused("not_found", f"there is no token {identity[:40]!r}")
-        if found.revoked_at is None:
-            connection.execute(update(schema.tokens).where(_tokens.id == identity).values(revoked_at=now))
-        return {"id": identity}
+        # Locked on PostgreSQL, so that two servers do not revoke the last two at once.
+        query = select(_tokens.id, _tokens.scopes, _tokens.revoked_at).order_by(_tokens.id).with_for_update()
+        found = {row.id: row for row in connection.execute(query)}
+        if identity not in found:
+            raise Refused("not_found", f"token must be the id of a token, but got {shown(identity)}")
+        if found[identity].revoked_at is not None:
+            return {}
+        if [id for id, row in found.items() if row.revoked_at is None and "admin" in row.scopes.split()] == [identity]:
+            rule = "the last token with the scope 'admin' cannot be revoked"
+            raise Refused("forbidden", f"{rule}; create another one first")
+        connection.execute(update(schema.tokens).where(_tokens.id == identity).values(revoked_at=now))
+        return {}
 
     return act
 

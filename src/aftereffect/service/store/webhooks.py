@@ -6,7 +6,7 @@ Reminders are no part of the log, because nothing that is decided or recorded de
 from collections.abc import Callable
 from typing import Any
 
-from sqlalchemy import Connection, Engine, delete, insert, select, update
+from sqlalchemy import Connection, Engine, delete, insert, literal, select, update
 
 from aftereffect.service.store import schema
 from aftereffect.service.store.event_log import find
@@ -38,6 +38,13 @@ def change(identity: str, webhook: str | None, after: float) -> Callable[[Connec
         return {}
 
     return act
+
+
+def inherit(connection: Connection, source: int, number: int) -> None:
+    """Give an experiment the reminder of another one, by their numbers, if that has one."""
+    query = select(literal(number), _reminders.webhook, _reminders.after, literal(0), literal(0))
+    names = ("experiment", "webhook", "after", "round", "attempts")
+    connection.execute(insert(schema.reminders).from_select(names, query.where(_reminders.experiment == source)))
 
 
 def attempt(known: dict[str, Any], **fields: Any) -> Callable[[Connection], dict[str, Any]]:

@@ -20,23 +20,24 @@ import queue
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Engine, select
+from sqlalchemy import Connection, Engine, func, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from aftereffect.service.errors import Corrupt, Refused
-from aftereffect.service.experiment.commands import Amend, Command, Finish, Reports, inherit
+from aftereffect.service.experiment.commands import Amend, Ask, Command, Finish, Reports, Tell, inherit
 from aftereffect.service.experiment.experiment import Experiment
-from aftereffect.service.messages import is_id
+from aftereffect.service.messages import ACTIVE, is_id
 from aftereffect.service.settings import ExperimentSettings, warmed
-from aftereffect.service.store import event_log, schema
+from aftereffect.service.store import event_log, keys, schema, webhooks
 from aftereffect.service.store.database import UNREADABLE, Database, of_one_experiment, refusal, worth_another_try
 from aftereffect.service.store.event_log import Changes, Loaded
+from aftereffect.service.store.keys import Key
 from aftereffect.service.store.sqlite_file import Unwritable
 
 SHORT = 64
@@ -75,7 +76,16 @@ class Work(NamedTuple):
 
 
 Action = Command | Reports | Creation | Work
-Item = tuple[str, Action]
+
+
+class Once(NamedTuple):
+    """An action that has a key: if it was carried out before, it is answered as it was then."""
+
+    key: Key
+    action: Action
+
+
+Item = tuple[str, Action | Once]
 
 
 @dataclass(eq=False)
@@ -248,8 +258,7 @@ class Writer:
         try:
             with self._database.transaction() as transaction, contextlib.ExitStack() as stack:
                 if self._database.file is None:
-                    sources = {command.source for _, command in items if isinstance(command, Creation)}
-                    self._lock(transaction.connection, {identity for identity, _ in items} | sources)
+                    self._lock(transaction.connection, items)
                 batch = _Batch(transaction.connection, self._database.internal, stack, changes, self._now())
                 answers.extend(self._do(batch, identity, command) for identity, command in items)
                 transaction.rows = max(changes.write(transaction.connection), len(changes.touched))
@@ -286,12 +295,15 @@ class Writer:
             for index, (identity, _) in enumerate(items)
         ]
 
-    def _lock(self, connection: Connection, identities: Iterable[str | None]) -> None:
-        """Lock the experiments of a batch, in the same order in all processes; drop those changed by another process.
+    def _lock(self, connection: Connection, items: Sequence[Item]) -> None:
+        """Lock the experiments and then the keys of a batch, in the same order in all processes.
 
-        The hash is compared too: after a restored backup or a failover, a different log may have the same length.
+        Experiments changed by another process are dropped. The hash is compared too: after a restored backup or a
+        failover, a different log may have the same length.
         """
-        wanted = [identity for identity in identities if identity is not None and is_id(identity)]
+        actions = [command.action if isinstance(command, Once) else command for _, command in items]
+        sources = {action.source for action in actions if isinstance(action, Creation)}
+        wanted = [each for each in {identity for identity, _ in items} | sources if each is not None and is_id(each)]
         columns = schema.experiments.c
         query = select(columns.id, columns.seq, columns.head).where(columns.id.in_(wanted)).order_by(columns.id)
         heads = {found.id: (found.seq, found.head) for found in connection.execute(query.with_for_update())}
@@ -299,31 +311,21 @@ class Writer:
             loaded = self._loaded.get(identity)
             if loaded is not None and (loaded.seq, loaded.head) != heads.get(identity):
                 del self._loaded[identity]
+        for number in sorted({command.key.number for _, command in items if isinstance(command, Once)}):
+            connection.execute(select(func.pg_advisory_xact_lock(number)))
 
-    def _do(self, batch: _Batch, identity: str, command: Action) -> Answer:
+    def _do(self, batch: _Batch, identity: str, command: Action | Once) -> Answer:
         """Carry out one item in memory."""
         changes = batch.changes
         try:
+            if isinstance(command, Once):
+                return self._do_once(batch, identity, command)
             if isinstance(command, Work):
                 answer = command.act(batch.writing)
                 changes.touched.add(identity)
                 return answer
             if isinstance(command, Creation):
-                source = None if command.source is None else self._get(batch, command.source)
-                # Refused, if at all, before anything changes.
-                settings, past = command.settings, None
-                if source is not None and settings.warm_start is not None:
-                    settings = warmed(settings, source.view(), required=not command.finish)
-                elif source is not None:
-                    past = inherit(source.id, settings, *changes.record(batch.reading, source))
-                loaded = self._loaded[identity] = changes.create(batch.writing, identity, settings, batch.at)
-                if past is not None:
-                    changes.add(loaded, loaded.experiment.do(past, batch.at))
-                    # To play the inherited rounds again at every load would be slow.
-                    loaded.checkpoint_at = loaded.seq
-                if source is not None and command.finish:
-                    changes.add(source, source.experiment.do(Finish(), batch.at))
-                return loaded.view()
+                return self._create(batch, identity, command)
             loaded = self._get(batch, identity)
             if isinstance(command, Reports):
                 return self._report(batch, loaded, command)
@@ -332,7 +334,11 @@ class Writer:
             recalled = None if forgotten is None else changes.row(batch.reading, loaded, *forgotten, late)
             done = loaded.experiment.do(command, batch.at, recalled)
             changes.add(loaded, done)
-            return done.answer
+            answer = {"experiment": identity, **done.answer}
+            wanted = isinstance(command, Tell) and command.next and answer["open_round"] != command.round
+            if wanted and answer["state"] in ACTIVE:
+                answer["next"] = self._do(batch, identity, Ask())
+            return answer
         except Refused as refused:
             return refused
         except SQLAlchemyError:
@@ -340,6 +346,36 @@ class Writer:
         except Exception as error:
             self._loaded.pop(identity, None)
             raise _Fault(f"the command failed: {type(error).__name__}") from error
+
+    def _do_once(self, batch: _Batch, identity: str, command: Once) -> Answer:
+        """Carry out an action unless its key is known, and store the answer."""
+        answer: Answer | None = keys.known(batch.writing, command.key)
+        if answer is None:
+            answer = self._do(batch, identity, command.action)
+            if not isinstance(answer, Refused):
+                keys.keep(batch.writing, command.key, answer, batch.at)
+        # Also a known answer may be of this transaction, and must not be given if that fails.
+        batch.changes.touched.add(identity)
+        return answer
+
+    def _create(self, batch: _Batch, identity: str, command: Creation) -> Answer:
+        """Create an experiment; one that takes the place of another takes over its reminder."""
+        changes, settings, past = batch.changes, command.settings, None
+        source = None if command.source is None else self._get(batch, command.source)
+        # Refused, if at all, before anything changes.
+        if source is not None and settings.warm_start is not None:
+            settings = warmed(settings, source.view(), required=not command.finish)
+        elif source is not None:
+            past = inherit(source.id, settings, *changes.record(batch.reading, source))
+        loaded = self._loaded[identity] = changes.create(batch.writing, identity, settings, batch.at)
+        if past is not None:
+            changes.add(loaded, loaded.experiment.do(past, batch.at))
+            # To play the inherited rounds again at every load would be slow.
+            loaded.checkpoint_at = loaded.seq
+        if source is not None and command.finish:
+            changes.add(source, source.experiment.do(Finish(), batch.at))
+            webhooks.inherit(batch.writing, source.number, loaded.number)
+        return loaded.view()
 
     def _report(self, batch: _Batch, loaded: Loaded, command: Reports) -> Answer:
         """Carry out several reports, after a trial on a copy; a refusal leaves everything as it was."""

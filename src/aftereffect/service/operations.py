@@ -1,0 +1,444 @@
+"""Every operation of the service, declared once: method and path, scope, fields, reply, and what it does to the store.
+
+The routes of the REST API (`api/routes.py`), the requests of `Client`, the calls of `Local` and the tests of access are
+derived from these declarations; `protocol.Service` has a method for each.
+
+An operation is a function with a decorator. Its parameters are those in the path, by name; `body`, a model of
+`messages.py`; `key`, the idempotency key, if it creates something; and those of the query, which have defaults. An
+operation on the store is a `call`, which may block. An operation that asks or reports is a `command`, which returns the
+command for the writer, so that no thread waits for it; a `bulk` operation returns the command for each of its items.
+"""
+
+import inspect
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, Field
+from pydantic_core import PydanticKnownError
+
+from aftereffect.core.checks import shown
+from aftereffect.service import messages, totals
+from aftereffect.service.errors import Refused, checked
+from aftereffect.service.experiment import commands
+from aftereffect.service.experiment.commands import Command
+from aftereffect.service.messages import (
+    MOST_BULK,
+    MOST_ITEMS,
+    MOST_SERIES,
+    NoFields,
+    Overview,
+    Page,
+    Reply,
+    Report,
+    Turn,
+)
+from aftereffect.service.settings import LARGEST, ExperimentSettings, PlanQuestion, days
+
+if TYPE_CHECKING:
+    from aftereffect.service.store.store import Store
+    from aftereffect.service.store.writer import Answer
+
+R = TypeVar("R")
+Answers = dict[str, Any]
+# (id, item or why it is refused); the id is None if it cannot be read.
+Items = list[tuple[str | None, Any]]
+ALL, ONE = "/v1/experiments", "/v1/experiments/{id}"
+_DIGITS = re.compile(r"[0-9]{1,19}", re.ASCII)
+
+
+def _whole(text: Any) -> Any:
+    """Accept only digits: pydantic would also accept '1.0', ' 1' and '1_000'."""
+    if isinstance(text, str) and not _DIGITS.fullmatch(text):
+        raise PydanticKnownError("int_parsing")
+    return text
+
+
+def _number(default: int) -> BeforeValidator:
+    """Return the validator of a query parameter with digits only; an empty value means the default."""
+    return BeforeValidator(lambda text: default if text == "" else _whole(text))
+
+
+PATH: dict[str, Any] = {
+    "id": Annotated[str, Field(description="The id of an experiment.", examples=[messages.ID])],
+    "round": Annotated[int, BeforeValidator(_whole), Field(ge=1, le=LARGEST, description="The number of a round.")],
+    "arm": Annotated[str, Field(description="The name of an arm.", examples=["email"])],
+    "token": Annotated[str, Field(description="The id of a token (not the token itself).")],
+}
+"""The parameters in paths."""
+After = Annotated[
+    str, Field(pattern=r"^[A-Za-z0-9._~:+-]{0,300}$", description="The `next` of the previous page; empty at first.")
+]
+AfterEvent = Annotated[int, _number(0), Field(ge=0, le=LARGEST, description="The `next` of the previous page.")]
+Format = Annotated[Literal["csv", "parquet", ""], Field(description="The file format.")]
+Ids = Annotated[
+    str, Field(pattern=r"^[A-Za-z0-9._~,-]{1,700}$", description="The ids of experiments, separated by commas.")
+]
+Last = Annotated[int, _number(2000), Field(ge=1, le=MOST_SERIES, description="The maximum number of rounds.")]
+Limit = Annotated[int, _number(100), Field(ge=1, le=MOST_ITEMS, description="The maximum number of items.")]
+Search = Annotated[str, Field(max_length=200, description="Only experiments whose names contain this.")]
+StateName = Annotated[messages.State | Literal[""], Field(description="Only experiments in this state.")]
+Key = Annotated[
+    str | None,
+    Field(
+        pattern=r"^[!-~]{8,100}$",
+        description="Chosen at random for each request; a request that is repeated with its key is answered as the "
+        "first time, and changes nothing. Answers are kept for 30 days.",
+    ),
+]
+
+
+class Operation(Generic[R]):
+    """An operation: a function of the store, and what is declared about it.
+
+    reply: a model, `bytes` for a file, or None. pool: the threads in which it runs in a server. parameters: those of
+    the query, and `key`. body: the model of the body, None if there is none; optional: it may be omitted.
+    """
+
+    def __init__(
+        self,
+        effect: Callable[..., Any],
+        method: str,
+        path: str,
+        reply: type[R] | None,
+        *,
+        scope: str,
+        pool: str = "reads",
+        status: int = 200,
+        optional: bool = False,
+    ) -> None:
+        self.effect, self.name, self.description = effect, effect.__name__, effect.__doc__ or ""
+        self.method, self.path, self.reply, self.scope = method, path, reply, scope
+        self.pool, self.status, self.optional = pool, status, optional
+        self.names: list[str] = re.findall(r"{(\w+)", path)
+        given = inspect.signature(effect).parameters
+        self.parameters = {name: given[name] for name in given if name not in ("store", "body", *self.names)}
+        self.body: type[BaseModel] | None = given["body"].annotation if "body" in given else None
+
+    def read(self, given: Any) -> Any:
+        """Validate a body."""
+        return given if self.body is None else checked(self.body, given)
+
+    def run(self, store: "Store", **given: Any) -> Any:
+        """Carry out the operation and return its answer."""
+        return self.effect(store, **given)
+
+    def replied(self, answer: Any) -> R:
+        """Return an answer as the reply that is declared."""
+        found: R = self.reply.read(answer) if isinstance(self.reply, type) and issubclass(self.reply, Reply) else answer
+        return found
+
+
+class CommandOperation(Operation[R]):
+    """An operation that is one command for the writer."""
+
+    def run(self, store: "Store", **given: Any) -> Any:
+        """Carry out the command."""
+        return store.perform(given.pop("id"), self.effect(**given))
+
+
+class BulkOperation(Operation[R]):
+    """An operation with many items, each with an answer or error of its own. body: for the OpenAPI document."""
+
+    def __init__(self, body: type[BaseModel], effect: Callable[..., Command], *declared: Any, **more: Any) -> None:
+        super().__init__(effect, *declared, **more)
+        self.body, self.item = body, self.parameters.pop("item").annotation
+
+    def read(self, given: Any) -> Items:
+        """Validate each item."""
+        items = checked(_Items, given).items
+        if len(items) > MOST_BULK:
+            raise Refused("too_large", f"items must be at most {MOST_BULK} long, but got {len(items)}", limit=MOST_BULK)
+        return [self._pair(item) for item in items]
+
+    def _pair(self, item: Any) -> tuple[str | None, Any]:
+        named = item.get("experiment") if isinstance(item, dict) else None
+        try:
+            return named, checked(self.item, item, "an item")
+        except Refused as refused:
+            return named[:100] if isinstance(named, str) else None, refused
+
+    def orders(self, body: Items) -> list[tuple[Any, Command]]:
+        """Return the commands of the valid items."""
+        return [(name, self.effect(item)) for name, item in body if not isinstance(item, Refused)]
+
+    def answers(self, body: Items, done: Sequence["Answer"]) -> list[tuple[str | None, "Answer"]]:
+        """Return the answer or the refusal of each item."""
+        left = iter(done)
+        return [(name, item if isinstance(item, Refused) else next(left)) for name, item in body]
+
+    def run(self, store: "Store", **given: Any) -> Answers:
+        """Carry out the valid items as one job."""
+        return listed(self.answers(given["body"], store.perform_many(self.orders(given["body"]))))
+
+
+class _Items(BaseModel, extra="forbid"):
+    items: list[Any]
+
+
+def listed(
+    answers: Sequence[tuple[str | None, "Answer"]], problem: Callable[[Refused], Answers] = Refused.problem
+) -> Answers:
+    """Return the answers of a bulk operation as one. problem: shows a refusal."""
+    return {
+        "items": [
+            {"experiment": name, "error": problem(each)} if isinstance(each, Refused) else each
+            for name, each in answers
+        ]
+    }
+
+
+OPERATIONS: dict[str, Operation[Any]] = {}
+"""All operations by name; asks and reports come first, because routes are tried in order."""
+
+
+def _added(operation: Operation[R]) -> Operation[R]:
+    OPERATIONS[operation.name] = operation
+    return operation
+
+
+def command(method: str, path: str, reply: type[R], **more: Any) -> Callable[[Callable[..., Command]], Operation[R]]:
+    """Declare an operation that is one command."""
+    return lambda effect: _added(CommandOperation(effect, method, path, reply, scope="play", **more))
+
+
+def bulk(
+    method: str, path: str, body: type[BaseModel], reply: type[R]
+) -> Callable[[Callable[..., Command]], Operation[R]]:
+    """Declare an operation that is a command for each of its items."""
+    return lambda effect: _added(BulkOperation(body, effect, method, path, reply, scope="play"))
+
+
+def call(
+    method: str, path: str, reply: type[R] | None, scope: str, **more: Any
+) -> Callable[[Callable[..., Any]], Operation[R]]:
+    """Declare an operation on the store."""
+    return lambda effect: _added(Operation(effect, method, path, reply, scope=scope, **more))
+
+
+# Playing
+
+
+@command("POST", ONE + "/ask", Turn, optional=True)
+def ask(body: messages.Ask) -> Command:
+    """Open the next round, or return the open one."""
+    return commands.Ask(body.unit)
+
+
+@command("PUT", ONE + "/rounds/{round}", Report)
+def tell(round: int, body: messages.Tell) -> Command:
+    """Report the total of a round, or that it is missing."""
+    return commands.Tell(round, body.total, body.unit, body.ahead, body.next)
+
+
+@command("POST", ONE + "/rounds/{round}/amend", Report)
+def amend(round: int, body: messages.Amend) -> Command:
+    """Correct a total, or report a late one; after the end of its block, what was learned is corrected too."""
+    was = body.was if "was" in body.model_fields_set else ...
+    return commands.Amend(round, body.total, body.unit, was)
+
+
+@command("PUT", ONE + "/rounds/{round}/note", Report)
+def note(round: int, body: messages.Note) -> Command:
+    """Write a note on a round, such as "holiday", or remove it."""
+    return commands.Note(round, body.note, body.unit)
+
+
+@bulk("POST", "/v1/bulk/ask", messages.BulkAsk, messages.BulkReply[Turn])
+def bulk_ask(item: messages.AskItem) -> Command:
+    """Ask for many experiments; each item has its own answer or error."""
+    return commands.Ask(item.unit)
+
+
+@bulk("POST", "/v1/bulk/tell", messages.BulkTell, messages.BulkReply[Report])
+def bulk_tell(item: messages.TellItem) -> Command:
+    """Report totals for many experiments; each item has its own answer or error."""
+    return commands.Tell(item.round, item.total, item.unit)
+
+
+@call("POST", ONE + "/reports", messages.ManyReports, "play")
+def reports(store: "Store", id: str, body: messages.Reports, key: Key = None) -> Answers:
+    """Report several rounds at once, all or none, from a list or from the text of a CSV file."""
+    return store.report(id, totals.reports(body), key=key)
+
+
+# Reading
+
+
+@call("GET", ALL, Page[messages.Summary], "read")
+def experiments(
+    store: "Store", after: After = "", limit: Limit = 100, state: StateName = "", search: Search = ""
+) -> Answers:
+    """List the experiments."""
+    return store.experiments(after or None, limit, state or None, search or None)
+
+
+@call("GET", "/v1/compare", messages.Comparisons, "read")
+def compare(store: "Store", ids: Ids) -> Answers:
+    """Compare experiments: gain over an equal split, leading arm, next decision."""
+    return {"items": store.compare(ids.split(","))}
+
+
+@call("GET", ONE, Overview, "read")
+def experiment(store: "Store", id: str) -> Answers:
+    """Return an experiment: state, probabilities, guarantee."""
+    return store.experiment(id)
+
+
+@call("GET", ONE + "/rounds", Page[messages.Row], "read")
+def rounds(store: "Store", id: str, after: After = "", limit: Limit = 100) -> Answers:
+    """List the rounds, one row per unit."""
+    return store.rounds(id, after or None, limit)
+
+
+@call("GET", ONE + "/events", Page[messages.Event], "read")
+def events(store: "Store", id: str, after: AfterEvent = 0, limit: Limit = 100) -> Answers:
+    """List the events of the log."""
+    return store.events(id, after, limit)
+
+
+@call("GET", ONE + "/series", messages.Series, "read")
+def series(store: "Store", id: str, last: Last = 2000) -> Answers:
+    """Return the data of the charts, column by column."""
+    return store.series(id, last)
+
+
+@call("GET", ONE + "/carryover", messages.EffectsByLag, "read", pool="long_reads")
+def carryover(store: "Store", id: str) -> Answers:
+    """Return how long effects last, estimated from the rounds of the pilot or else from the latest rounds."""
+    return store.carryover(id)
+
+
+@call("GET", ONE + "/export", bytes, "read", pool="long_reads")
+def export(store: "Store", id: str, format: Format = "csv") -> Iterator[bytes]:
+    """Return the record as a CSV or Parquet file."""
+    return store.export(id, format or "csv")
+
+
+@call("GET", ONE + "/reminder", messages.Reminder, "read", pool="checks")
+def reminder(store: "Store", id: str) -> Answers:
+    """Return the reminder of an experiment, and the names of the webhooks that the operator allows."""
+    return _reminder(store, id)
+
+
+def _reminder(store: "Store", id: str) -> Answers:
+    found = {"experiment": id, "webhook": None, "webhooks": list(store.webhooks)}
+    return found | next(iter(store.reminders(id)), {})
+
+
+@call("POST", "/v1/plan", messages.Plan, "read")
+def plan(store: "Store", body: PlanQuestion) -> Answers:
+    """Return what a choice of carry-over implies: blocks, decisions, the guarantee. Nothing is stored."""
+    from aftereffect.service.experiment.plan import planned
+
+    return planned(body)
+
+
+# Administration
+
+
+@call("POST", ALL, Overview, "admin", status=201)
+def create(store: "Store", body: ExperimentSettings, key: Key = None) -> Answers:
+    """Create an experiment; it runs at once unless it is a draft."""
+    return store.create(body, key=key)
+
+
+@call("POST", ONE + "/correct", Overview, "admin", status=201)
+def correct(store: "Store", id: str, body: messages.Correction, key: Key = None) -> Answers:
+    """Create an experiment with some settings of this one changed, and with its rounds; this one is finished."""
+    return store.correct(id, body.model_extra or {}, key=key)
+
+
+@call("POST", ONE + "/continue", Overview, "admin", status=201)
+def continue_with(store: "Store", id: str, body: messages.Continuation, key: Key = None) -> Answers:
+    """Create an experiment with arms added or retired, which begins with what this one has measured; this one ends."""
+    return store.continue_with(id, body.add, body.retire, body.model_extra or {}, key=key)
+
+
+@call("POST", ONE + "/start", Overview, "admin", optional=True)
+def start(store: "Store", id: str, body: NoFields) -> Answers:
+    """Start a draft."""
+    return store.change(id, commands.Start())
+
+
+@call("POST", ONE + "/accept", Overview, "admin", optional=True, pool="long_reads")
+def accept(store: "Store", id: str, body: messages.Accept) -> Answers:
+    """End the pilot and play on with a max_delay: this one or, if none is given, the one proposed."""
+    return store.accept(id, body.max_delay)
+
+
+@call("POST", ONE + "/pause", Overview, "admin", optional=True)
+def pause(store: "Store", id: str, body: NoFields) -> Answers:
+    """Pause an experiment: no round opens until it is resumed."""
+    return store.change(id, commands.Pause())
+
+
+@call("POST", ONE + "/resume", Overview, "admin", optional=True)
+def resume(store: "Store", id: str, body: NoFields) -> Answers:
+    """Resume after a pause, with max_delay rounds of warm-up."""
+    return store.change(id, commands.Resume())
+
+
+@call("POST", ONE + "/finish", Overview, "admin", optional=True)
+def finish(store: "Store", id: str, body: NoFields) -> Answers:
+    """End an experiment permanently."""
+    return store.change(id, commands.Finish())
+
+
+@call("POST", ONE + "/arms/{arm:path}/away", Overview, "admin", optional=True)
+def away(store: "Store", id: str, arm: str, body: NoFields) -> Answers:
+    """Mark an arm as unavailable; the guarantee is void from then on."""
+    return store.change(id, commands.Away(arm))
+
+
+@call("POST", ONE + "/arms/{arm:path}/back", Overview, "admin", optional=True)
+def back(store: "Store", id: str, arm: str, body: NoFields) -> Answers:
+    """Mark an arm as available again."""
+    return store.change(id, commands.Back(arm))
+
+
+@call("PUT", ONE + "/reminder", messages.Reminder, "admin", pool="checks")
+def remind(store: "Store", id: str, body: messages.NewReminder) -> Answers:
+    """Call a webhook when a round waits for its report."""
+    if body.webhook not in store.webhooks:
+        names = ", ".join(store.webhooks) or "none are"
+        raise Refused("invalid", f"webhook must be allowed by the operator ({names}), but got {shown(body.webhook)}")
+    store.remind(id, body.webhook, days(body.after))
+    return _reminder(store, id)
+
+
+@call("DELETE", ONE + "/reminder", None, "admin", pool="checks", status=204)
+def forget_reminder(store: "Store", id: str) -> None:
+    """Remove the reminder of an experiment."""
+    store.remind(id, None)
+
+
+# The time of a replay grows with the log, so it requires the scope `admin`.
+@call("GET", ONE + "/verify", messages.Verdict, "admin", pool="long_reads")
+def verify(store: "Store", id: str) -> Answers:
+    """Replay the log and compare the result with the stored data."""
+    return store.verify(id)[0]
+
+
+@call("GET", "/v1/verify", Page[messages.Verdict], "admin", pool="long_reads")
+def verify_all(store: "Store", after: After = "", limit: Limit = 100) -> Answers:
+    """Replay every log, including those of experiments that no longer exist."""
+    return store.verify_page(after or None, limit)
+
+
+@call("POST", "/v1/tokens", messages.Token, "admin", pool="checks", status=201)
+def create_token(store: "Store", body: messages.NewToken, key: Key = None) -> Answers:
+    """Create a token; only this response contains it."""
+    return {"name": body.name, "scopes": body.scopes, "token": store.create_token(body.name, body.scopes, key=key)}
+
+
+@call("GET", "/v1/tokens", messages.Tokens, "admin", pool="checks")
+def tokens(store: "Store") -> Answers:
+    """List the tokens: names, scopes and dates, not the tokens themselves."""
+    return {"items": store.tokens()}
+
+
+@call("DELETE", "/v1/tokens/{token}", None, "admin", pool="checks", status=204)
+def revoke_token(store: "Store", token: str) -> None:
+    """Revoke a token; the last one with the scope `admin` cannot be revoked."""
+    store.revoke_token(token)
