@@ -72,7 +72,7 @@ def test_null_stands_for_the_default() -> None:
         ({"max_delay": True}, "max_delay must be an int, but got True"),
         ({"max_delay": None}, "max_delay or carry_over or pilot must be given, but all are missing"),
         ({"carry_over": {"window": 7}}, "max_delay must be omitted if carry_over is given, but got 3"),
-        ({"max_delay": None, "carry_over": 7}, "carry_over must be a mapping, but got 7"),
+        ({"max_delay": None, "carry_over": 7}, "carry_over must be a mapping with keys among 'window', 'half_life', 'round_length', but got 7"),
         ({"max_delay": None, "carry_over": {}}, "carry_over must have exactly one of window and half_life"),
         ({"max_delay": None, "carry_over": {"window": 7, "half_life": 2}}, "exactly one of window and half_life"),
         ({"max_delay": None, "carry_over": {"window": "long"}}, "window must be a number of days or words like"),
@@ -96,13 +96,17 @@ def test_null_stands_for_the_default() -> None:
         ({"tuning": {"base": "exp3"}}, "tuning must be empty for player 'matched', but got {'base': 'exp3'}"),
         (
             {"tuning": {"speed": "high"}, "player": "paper", "horizon": 9},
-            "tuning must have no other keys than the documented ones, but got 'speed'",
+            "tuning must have no other keys than 'base', 'form', but got 'speed'",
         ),
         (
             {"tuning": {"base": "ucb"}, "player": "paper", "horizon": 9},
             "tuning.base must be one of 'tsallis', 'exp3', but got 'ucb'",
         ),
-        ({"tuning": 1}, "tuning must be a mapping, but got 1"),
+        ({"tuning": 1}, "tuning must be a mapping with keys among 'base', 'form', but got 1"),
+        (
+            {"max_delay": None, "pilot": {"maxlag": 3}},
+            "pilot must have no other keys than 'rounds', 'max_lag', but got 'maxlag'",
+        ),
         ({"seed": -1}, "seed must be at least 0, but got -1"),
         ({"seed": 2**64}, "seed must be at most 18446744073709551615"),
         ({"draft": 1}, "draft must be true or false, but got 1"),

@@ -1,8 +1,8 @@
 """Errors of the service: each has a code, an HTTP status and a sentence (RFC 9457, problem details)."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from http.client import responses
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 
@@ -123,11 +123,34 @@ def checked(kind: type[Model], given: Any, what: str = "the body") -> Model:
         missing = [str(each["loc"][0]) for each in found if each["type"] == "missing" and len(each["loc"]) == 1]
         if len(missing) > 1:
             raise Refused("invalid", f"{', '.join(missing)} must be given, but they are missing") from None
-        raise Refused("invalid", sentence(found[0], kind.model_fields, what)) from None
+        # A key that is wrong says more than that another one is missing.
+        wrong = (each for each in found if each["type"] == "extra_forbidden" and len(each["loc"]) > 1)
+        raise Refused("invalid", sentence(next(wrong, found[0]), kind, what)) from None
 
 
-def sentence(first: Mapping[str, Any], fields: Iterable[str] = (), what: str = "the body") -> str:
-    """Return a sentence with the argument, rule and value of a pydantic error. fields: those of the model.
+def _models(annotation: Any) -> Iterator[type[BaseModel]]:
+    """Yield the models in the type of a field."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for part in get_args(annotation):
+        yield from _models(part)
+
+
+def _keys(kind: type[BaseModel], place: Sequence[str | int]) -> list[str]:
+    """Return the keys that a model allows at a place inside it."""
+    for name in place:
+        if isinstance(name, str) and name in kind.model_fields:
+            kind = next(_models(kind.model_fields[name].annotation), kind)
+    return list(kind.model_fields)
+
+
+def _place(where: Sequence[str | int]) -> str:
+    """Return the name of a value inside others, such as "items[0].round"."""
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in where).removeprefix(".")
+
+
+def sentence(first: Mapping[str, Any], kind: type[BaseModel] = BaseModel, what: str = "the body") -> str:
+    """Return a sentence with the argument, rule and value of a pydantic error. kind: the model that was expected.
 
     >>> class Person(BaseModel):
     ...     age: int
@@ -138,7 +161,7 @@ def sentence(first: Mapping[str, Any], fields: Iterable[str] = (), what: str = "
     "age must be an integer, but got 'old'"
     """
     where, context, value = first["loc"], first.get("ctx", {}), first["input"]
-    name = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in where).removeprefix(".") or what
+    name = _place(where) or what
     if first["type"] == "value_error":
         # Raised by our validators: a field validator states the rule, a model validator the complete sentence.
         return f"{name} {context['error']}" if where else str(context["error"])
@@ -146,12 +169,14 @@ def sentence(first: Mapping[str, Any], fields: Iterable[str] = (), what: str = "
         return f"{name} must be given, but it is missing"
     if first["type"] == "extra_forbidden":
         *outer, key = where
-        known = "the documented ones" if outer else ", ".join(map(repr, fields))
-        return f"{'.'.join(map(str, outer)) or what} must have no other keys than {known}, but got {shown(key)}"
+        known = ", ".join(map(repr, _keys(kind, outer)))
+        return f"{_place(outer) or what} must have no other keys than {known}, but got {shown(key)}"
     if first["type"] == "literal_error":
         context["expected"] = context["expected"].replace(" or ", ", ")
     rule = first["msg"].replace("Input should", "must")
     if first["type"] in RULES:
         rule = RULES[first["type"]].format(**context)
+    if first["type"] == "model_type" and where:
+        rule += f" with keys among {', '.join(map(repr, _keys(kind, where)))}"
     length = context.get("actual_length", len(value) if first["type"].startswith("string_too") else None)
     return f"{name} {rule}, but got {shown(value) if length is None else length}"

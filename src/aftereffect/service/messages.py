@@ -91,7 +91,7 @@ class Reply(BaseModel):
         try:
             return cls.model_validate(data)
         except ValidationError as error:
-            reason = sentence(error.errors()[0], cls.model_fields, "it")
+            reason = sentence(error.errors()[0], cls, "it")
             # The server is another service, or an incompatible version of this one.
             raise Refused("unreadable", f"an answer must be a {cls.__name__}, but {reason}: {shown(data)}") from None
 
