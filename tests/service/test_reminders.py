@@ -246,7 +246,7 @@ def test_the_configuration_of_webhooks_is_checked(given, words):
     assert SECRET not in repr(config)
 
 
-def test_reminders_are_set_by_rest_page_and_command(tmp_path):
+def test_reminders_are_set_by_rest_page_and_command(tmp_path, monkeypatch):
     with api(tmp_path, webhooks="sales=https://chat.example/key", webhook_secret=SECRET) as call:
         path = call.create()
         refused = call("PUT", f"{path}/reminder", json={"webhook": "other"})
@@ -265,6 +265,12 @@ def test_reminders_are_set_by_rest_page_and_command(tmp_path):
         call.store.backup(tmp_path / "copy.db")
     store = ("--store", str(tmp_path / "copy.db"))
     assert command("remind", *store).out == "There is no reminder.\n"
+    refused = command("remind", "--to", "sales", *store)
+    assert (refused.code, refused.err) == (
+        2, "aftereffect: webhook must be allowed by the operator (none are), but got 'sales'\n"
+    )
+    monkeypatch.setenv("AFTEREFFECT_WEBHOOKS", "sales=https://chat.example/key")
+    monkeypatch.setenv("AFTEREFFECT_WEBHOOK_SECRET", SECRET)
     said = command("remind", "--to", "sales", "--after", "1 day", *store).out
     assert said == "The webhook sales is called 1 day after a round without a report.\n"
     assert command("remind", "--off", *store).out == "There is no reminder.\n"

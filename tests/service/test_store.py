@@ -419,7 +419,8 @@ def test_many_units_have_a_checkpoint_for_a_quarter_of_them(store):
         with store._database.reading.connect() as connection:
             seen.add(connection.exec_driver_sql("SELECT max(seq) FROM checkpoints").scalar())
             loaded = event_log.load(connection, identity).experiment
-        assert loaded.do(Tell(1, 0.5, str(unit + 1)), "later").answer == {**told, "repeated": True}
+        again = loaded.do(Tell(1, 0.5, str(unit + 1)), "later").answer
+        assert {"experiment": identity, **again} == {**told, "repeated": True}
     assert {after - before for before, after in pairwise(sorted(seen - {None}))} == {12}
 
 

@@ -53,7 +53,7 @@ import sys
 sys.modules["httpx"] = None
 import aftereffect as ae
 assert not hasattr(ae, "Client")
-assert getattr(ae, "Refused", None) is None
+assert getattr(ae, "Client", None) is None
 assert "Client" in dir(ae)
 try:
     ae.Client
