@@ -72,7 +72,10 @@ def test_null_stands_for_the_default() -> None:
         ({"max_delay": True}, "max_delay must be an int, but got True"),
         ({"max_delay": None}, "max_delay or carry_over or pilot must be given, but all are missing"),
         ({"carry_over": {"window": 7}}, "max_delay must be omitted if carry_over is given, but got 3"),
-        ({"max_delay": None, "carry_over": 7}, "carry_over must be a mapping with keys among 'window', 'half_life', 'round_length', but got 7"),
+        (
+            {"max_delay": None, "carry_over": 7},
+            "carry_over must be a mapping with keys among 'window', 'half_life', 'round_length', but got 7",
+        ),
         ({"max_delay": None, "carry_over": {}}, "carry_over must have exactly one of window and half_life"),
         ({"max_delay": None, "carry_over": {"window": 7, "half_life": 2}}, "exactly one of window and half_life"),
         ({"max_delay": None, "carry_over": {"window": "long"}}, "window must be a number of days or words like"),
