@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from aftereffect.carryover.effects_by_lag import Curves
-from aftereffect.carryover.regression import LARGEST, combinations, critical, degrees, design, estimate, whitened
+from aftereffect.carryover.regression import LARGEST, combinations, critical, degrees, estimate
+from aftereffect.carryover.rows import design, whitened
 from aftereffect.core import checks
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.core.random import PILOT, sequence

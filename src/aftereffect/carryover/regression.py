@@ -6,30 +6,27 @@ the arms. docs/theory/carryover.md has the mathematics.
 """
 
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from aftereffect.carryover.effects_by_lag import Alike, Bands, Curves, doubled_bins
+from aftereffect.carryover.rows import Units, common_columns, design, draw_weights, fit_units, known_arms, whitened
 from aftereffect.core import checks
 from aftereffect.core.checks import FloatArray
 from aftereffect.core.errors import AftereffectWarning, InvalidArgument
 
 EXPOSURES = ("randomised", "adaptive", "recorded")
+TRENDS, CLUSTERS = ("common", "unit"), ("rounds", "units")
 DRAWS = 20_000
 """Draws of a multivariate t for a critical value, whose standard error is then about 0.01."""
-CHUNK = 512
-"""Rounds that are whitened at once. The correlation across the borders of chunks is ignored."""
-HARMONICS = 3
-"""Sines and cosines per season; for a period of up to 7 rounds these are all there are."""
 MAX_ORDER = 10
 """The highest order of the autoregression of the noise."""
+NOISE_ROWS = 20_000
+"""With more totals than this, the noise is that of units, evenly chosen, that have so many."""
 FEWEST_DRAWS = 10
 """An arm that a player drew less often is not measured. Chosen here."""
-MOST_WEIGHT = 10.0
-"""The greatest weight of a row. Chosen here."""
 LARGEST = 1e70
 """The largest total: fourth powers must not overflow; nor may those of residuals underflow."""
 NO_NOISE = 1e-20
@@ -47,6 +44,8 @@ def estimate(
     level: float = 0.95,
     exposure: str = "randomised",
     probabilities: ArrayLike | None = None,
+    trend: str = "common",
+    clusters: str = "rounds",
 ) -> Curves:
     """Return the effect of every arm by lag, with simultaneous bands.
 
@@ -62,6 +61,9 @@ def estimate(
         unknown; a warning is given, because whatever moved both arms and totals is taken for an effect.
     probabilities: of the same shape; in a round in which an arm was drawn, the probability with which this arm was
         drawn; NaN in a round that kept the arm of the round before.
+    trend: with units, whether they have a linear trend in "common" or one per "unit".
+    clusters: with units, whether totals of different units are correlated in the same round ("rounds", of which there
+        must be many), or those of different rounds in the same unit ("units", of which there must be many).
     """
     D = checks.integer("max_lag", max_lag, low=0)
     played, observed = series(arms, totals)
@@ -99,40 +101,32 @@ def estimate(
     elif len(missing := np.setdiff1d(measured, played)):
         raise InvalidArgument(f"arms must contain every arm below n_arms = {K}, but arm {missing[0]} was never played")
     M = len(measured)
-    x, known = design(played, D, M, season)
-    y = observed[D:]
-    used = known & np.isfinite(y)
-    counts = used.sum(axis=0)
-    if counts.min() < 2:
-        # One total of a unit only determines the constant of the unit.
-        unit = int(counts.argmin())
-        raise InvalidArgument(
-            f"every unit must have totals of two rounds after the first {D}, with known arms up to {D} rounds before, "
-            f"but unit {unit} has {counts[unit] or 'none'}"
-        )
-    needed = x.shape[2] + 2 * MAX_ORDER
-    if used.sum() < needed:
-        raise InvalidArgument(f"totals must be at least {needed} after the first {D} rounds, but got {int(used.sum())}")
-    dof = degrees(used, x.shape[2])
-    # A covariance that is clustered by rounds has no higher rank than this; the tests invert that of so many sums.
-    if used.shape[1] > 1 and dof < (sums := (M - 1) * len(doubled_bins(D + 1))):
-        raise InvalidArgument(
-            f"rounds with totals must be more than {sums} after the first {D}, to measure {M} arms with units, "
-            f"but got {int(used.any(axis=1).sum())}"
-        )
-    if np.linalg.matrix_rank(x[used]) < x.shape[2]:
-        plain = x[used][:, : (M - 1) * (D + 1) + used.shape[1] + 1]
-        if np.linalg.matrix_rank(plain) == plain.shape[1]:
-            raise InvalidArgument(
-                f"season must be so short that its waves differ from the trend in {len(y)} rounds, but got {season!r}"
-            )
-        raise InvalidArgument("arms must be varied so that every arm at every lag can be told from the others")
+    y, single, by_round = observed[D:], played.shape[1] == 1, checks.choice("clusters", clusters, CLUSTERS) == "rounds"
+    used = known_arms(played, D) & np.isfinite(y)
     # Totals far from 0 would lose digits.
-    centre = np.array([y[rows, unit].mean() for unit, rows in enumerate(used.T)])
-    y = y - centre
-    fit, ar = _fit(x, y, used, lambda order: draw_weights(q, K, D + order)[D:])
-    size = (M - 1) * (D + 1)
-    params, covariance = fit.params[:size], fit.cov_params()[:size, :size]
+    counts = used.sum(axis=0)
+    centre = np.array([y[rows, unit].mean() if rows.any() else 0.0 for unit, rows in enumerate(used.T)])
+    own_trend = checks.choice("trend", trend, TRENDS) == "unit" and not single
+    straight = common_columns(len(y), None)
+    own = np.concatenate([np.ones_like(straight), straight[:, : int(own_trend)]], axis=1)
+    units = Units(played, y - centre, used, D, M, common_columns(len(y), season, not own_trend), own)
+    _check_counts(units, single, by_round)
+    dof = degrees(used, units.columns, by_round)
+    size = units.effects
+    if single:
+        x = design(played, D, M, season)[0]
+        _check_rank(x[used], size + 2, season, len(y))
+        fit, ar = _fit(x, units.totals, used, q, K)
+        params, covariance = fit.params[:size], fit.cov_params()[:size, :size]
+        clear = float(np.mean((units.totals - x[..., :size] @ params)[used]))
+        squares = float(np.sum((units.totals - x @ fit.params)[used] ** 2))
+    else:
+        ar = _noise_of_units(units)
+        found = fit_units(units, ar, draw_weights(q, K, D + len(ar))[D:], by_round)
+        _check_rank(found.triangle, size + 1 - own_trend, season, len(y))
+        params, covariance = found.params[:size], found.covariance[:size, :size]
+        clear, squares = found.clear / counts.sum(), found.squares
+    clear += float((centre * counts).sum() / counts.sum())
     relative = None if control is None else int(np.searchsorted(measured, control))
     contrast, running, later = combinations(M, D + 1, relative)
     alpha = 1.0 - level
@@ -152,69 +146,22 @@ def estimate(
         remaining=_placed(remaining, measured, K),
         alike=Alike(p_value, "apart" if p_value < alpha else "not refuted"),
         # Effects of arm 0 are the negative of what the others are relative to.
-        base=float(np.mean((y + centre - x[..., :size] @ params)[used]) - (running @ params)[D]),
+        base=clear - float((running @ params)[D]),
         rounds=int(used.sum()),
         order=len(ar),
-        noise=float(np.sqrt(np.sum((y - x @ fit.params)[used] ** 2) / (used.sum() - x.shape[2]))),
+        noise=float(np.sqrt(squares / (used.sum() - units.columns))),
         differences=params,
         covariance=covariance,
         dof=dof,
-        clustered=used.shape[1] > 1,
+        clustered=not single,
         unmeasured=tuple(np.setdiff1d(np.arange(K), measured).tolist()),
     )
 
 
-def design(
-    arms: NDArray[np.int64], max_lag: int, n_arms: int, season: float | None = None
-) -> tuple[FloatArray, NDArray[np.bool_]]:
-    """Return the regressors of every round from max_lag on, shape (rounds, units, columns), and whether they are known.
-
-    First come the indicators of arms 1 to K-1 at lags 0 to max_lag, arm by arm, then a constant per unit, a linear
-    trend, and the season.
-    """
-    lags = np.lib.stride_tricks.sliding_window_view(arms, max_lag + 1, axis=0)[..., ::-1]
-    rounds, units, _ = lags.shape
-    played = lags[:, :, np.newaxis, :] == np.arange(1, n_arms)[:, np.newaxis]
-    time = np.arange(rounds)
-    common = [time / max(1, rounds - 1) - 0.5]
-    if season is not None:
-        season = checks.real("season", season, low=2.0)
-        for h in range(1, min(HARMONICS, int(season // 2)) + 1):
-            angle = 2.0 * np.pi * h * time / season
-            # At half the period the sine is 0 in every round.
-            common += [np.cos(angle)] if 2 * h == season else [np.cos(angle), np.sin(angle)]
-    shared = np.broadcast_to(np.stack(common, axis=1)[:, np.newaxis], (rounds, units, len(common)))
-    own = np.broadcast_to(np.eye(units), (rounds, units, units))
-    x = np.concatenate([played.reshape(rounds, units, -1), own, shared], axis=2)
-    known: NDArray[np.bool_] = np.all(lags >= 0, axis=2)
-    return x, known
-
-
-def whitened(values: FloatArray, used: NDArray[np.bool_], ar: FloatArray) -> FloatArray:
-    """Return rows of `values`, shape (rounds, units, columns), decorrelated if the noise of a unit is this AR process.
-
-    Rows that are not used are left out. ar: the coefficients of the noise on its own past.
-    """
-    if not len(ar):
-        return np.concatenate([values[used[:, u], u] for u in range(used.shape[1])])
-    linalg = checks.optional("scipy.linalg", "estimate", "carryover")
-    process = checks.optional("statsmodels.tsa.arima_process", "estimate", "carryover")
-    covariance = linalg.toeplitz(process.ArmaProcess(np.append(1.0, -ar)).acovf(min(CHUNK, len(values))))
-    parts = []
-    for u in range(used.shape[1]):
-        for start in range(0, len(values), CHUNK):
-            rows = np.flatnonzero(used[start : start + CHUNK, u])
-            if not len(rows):
-                continue
-            root = linalg.cholesky(covariance[np.ix_(rows, rows)], lower=True)
-            parts.append(linalg.solve_triangular(root, values[start + rows, u], lower=True))
-    return np.concatenate(parts)
-
-
-def degrees(used: NDArray[np.bool_], columns: int) -> float:
-    """Return the degrees of freedom of the bands: with units, rounds are the clusters, and their number counts."""
+def degrees(used: NDArray[np.bool_], columns: int, by_round: bool = True) -> float:
+    """Return the degrees of freedom of the bands: with units, the number of clusters counts."""
     rows = int(used.sum()) - columns
-    return float(rows if used.shape[1] == 1 else min(rows, int(used.any(axis=1).sum()) - 1))
+    return float(rows if used.shape[1] == 1 else min(rows, int(used.any(axis=int(by_round)).sum()) - 1))
 
 
 def combinations(n_arms: int, lags: int, control: int | None) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -246,20 +193,6 @@ def critical(covariance: FloatArray, dof: float, alpha: float) -> tuple[float, F
         draws = rng.standard_normal((DRAWS, len(root))) @ root.T / np.sqrt(rng.chisquare(dof, (DRAWS, 1)) / dof)
     largest = np.sort(np.abs(draws.reshape(DRAWS, -1)).max(axis=1))
     return float(np.quantile(largest, 1.0 - alpha)), largest
-
-
-def draw_weights(q: FloatArray, n_arms: int, reach: int) -> FloatArray:
-    """Return the weight of every round: the square root of Π (1/K)/q over the draws that its last reach+1 rounds touch.
-
-    q: the probability of the arm drawn, shape (rounds, units), NaN where none was drawn. Weights are capped.
-    """
-    drawn = np.isfinite(q)
-    logs = np.cumsum(np.where(drawn, -np.log(n_arms * q), 0.0), axis=0)
-    time = np.arange(len(q))
-    in_force = np.maximum.accumulate(np.where(drawn, time[:, np.newaxis], 0))
-    first = in_force[np.maximum(time - reach, 0)]
-    before = np.take_along_axis(np.concatenate([np.zeros_like(logs[:1]), logs]), first, axis=0)
-    return np.asarray(np.minimum(np.exp(0.5 * (logs - before)), MOST_WEIGHT))
 
 
 def _checked_probabilities(exposure: str, probabilities: ArrayLike | None, arms: NDArray[np.int64]) -> FloatArray:
@@ -303,16 +236,67 @@ def series(arms: ArrayLike, totals: ArrayLike) -> tuple[NDArray[np.int64], Float
     return played.reshape(rounds, -1).astype(np.int64), observed.reshape(rounds, -1).astype(np.float64)
 
 
-def _fit(
-    x: FloatArray, y: FloatArray, used: NDArray[np.bool_], weights: Callable[[int], FloatArray]
-) -> tuple[Any, FloatArray]:
-    """Return the fit of statsmodels, and the coefficients of the noise.
+def _check_counts(units: Units, single: bool, by_round: bool) -> None:
+    """Raise an error if there are too few totals, rounds or units to estimate the effects and their covariance."""
+    used, D, M = units.used, units.max_lag, units.n_arms
+    counts, fewest = used.sum(axis=0), 1 + units.own.shape[1]
+    if counts.min() < fewest:
+        # The first totals of a unit only determine what is its own.
+        unit, words = int(counts.argmin()), {2: "two", 3: "three"}[fewest]
+        raise InvalidArgument(
+            f"every unit must have totals of {words} rounds after the first {D}, with known arms up to {D} rounds "
+            f"before, but unit {unit} has {counts[unit] or 'none'}"
+        )
+    needed = units.columns + 2 * (MAX_ORDER if single else _highest_order(used))
+    if used.sum() < needed:
+        raise InvalidArgument(f"totals must be at least {needed} after the first {D} rounds, but got {int(used.sum())}")
+    # A clustered covariance has no higher rank than this; the tests invert that of so many sums.
+    if not single and degrees(used, units.columns, by_round) < (sums := (M - 1) * len(doubled_bins(D + 1))):
+        what = "rounds with totals" if by_round else "units"
+        raise InvalidArgument(
+            f"{what} must be more than {sums} after the first {D}, to measure {M} arms with units, "
+            f"but got {int(used.any(axis=int(by_round)).sum())}"
+        )
 
-    weights: returns the weights of rows, given how many rows before it the whitening of a row uses.
-    """
+
+def _check_rank(x: FloatArray, plain: int, season: float | None, rounds: int) -> None:
+    """Raise an error if columns are dependent; the first `plain` ones are those without the season."""
+    if np.linalg.matrix_rank(x) == x.shape[1]:
+        return
+    if np.linalg.matrix_rank(x[:, :plain]) == plain:
+        raise InvalidArgument(
+            f"season must be so short that its waves differ from the trend in {rounds} rounds, but got {season!r}"
+        )
+    raise InvalidArgument("arms must be varied so that every arm at every lag can be told from the others")
+
+
+def _fit(x: FloatArray, y: FloatArray, used: NDArray[np.bool_], q: FloatArray, n_arms: int) -> tuple[Any, FloatArray]:
+    """Return the fit of statsmodels of one series, and the coefficients of the noise. q: see `draw_weights`."""
     api = checks.optional("statsmodels.api", "estimate", "carryover")
-    basis = np.zeros_like(x)
-    basis[used] = np.linalg.qr(x[used])[0]
+    ar = _noise(x, y, used)
+    rows = whitened(np.concatenate([np.where(used, y, 0.0)[..., np.newaxis], x], axis=2), used, ar)
+    weights = draw_weights(q, n_arms, len(q) - len(x) + len(ar))[len(q) - len(x) :]
+    return api.WLS(rows[:, 0], rows[:, 1:], weights=weights[used]).fit(cov_type="HC3"), ar
+
+
+def _noise_of_units(units: Units) -> FloatArray:
+    """Return the coefficients of the noise of units, from some of them if there are very many totals."""
+    n = units.used.shape[1]
+    many = max(2, NOISE_ROWS // len(units.used)) if units.used.sum() > NOISE_ROWS else n
+    some = np.unique(np.linspace(0, n - 1, min(many, n)).astype(np.int64))
+    few = units._replace(arms=units.arms[:, some], totals=units.totals[:, some], used=units.used[:, some])
+    own = np.kron(np.eye(few.used.shape[1])[np.newaxis], few.own[:, np.newaxis])
+    x = np.stack([np.concatenate([x, own[:, u]], axis=1) for u, x in few.each()], axis=1)
+    return _noise(x, few.totals, few.used)
+
+
+def _noise(x: FloatArray, y: FloatArray, used: NDArray[np.bool_]) -> FloatArray:
+    """Return the coefficients of an autoregression of the noise of y; columns of x may be dependent."""
+    linalg = checks.optional("scipy.linalg", "estimate", "carryover")
+    q, r, _ = linalg.qr(x[used], mode="economic", pivoting=True)
+    sizes = np.abs(np.diag(r))
+    basis = np.zeros((*used.shape, int((sizes > 1e-10 * sizes[0]).sum())))
+    basis[used] = q[:, : basis.shape[2]]
     if (basis**2).sum(axis=2).max() > 1.0 - 1e-9:
         raise InvalidArgument("arms must be varied so that no effect is seen in a single total only")
     observed = np.where(used, y, 0.0)
@@ -322,13 +306,12 @@ def _fit(
             "totals must vary by more than what arms, trend and season explain, since the bands are measured by the "
             f"rest, but got a sum of squares of {squares:.3g} with {rest:.3g} left"
         )
-    ar = _autoregression(autocovariances(observed, basis, used), int(used.sum()))
-    rows = whitened(np.concatenate([observed[..., np.newaxis], x], axis=2), used, ar)
-    model = api.WLS(rows[:, 0], rows[:, 1:], weights=weights(len(ar)).T[used.T])
-    if used.shape[1] == 1:
-        return model.fit(cov_type="HC3"), ar
-    groups = np.concatenate([np.flatnonzero(column) for column in used.T])
-    return model.fit(cov_type="cluster", cov_kwds={"groups": groups}), ar
+    return _autoregression(autocovariances(observed, basis, used), int(used.sum()))
+
+
+def _highest_order(used: NDArray[np.bool_]) -> int:
+    """Return the highest order of the autoregression of the noise for totals in these rounds."""
+    return int(max(0, min(MAX_ORDER, used.sum(axis=0).mean() // 10)))
 
 
 def autocovariances(y: FloatArray, basis: FloatArray, used: NDArray[np.bool_]) -> FloatArray:
@@ -338,7 +321,7 @@ def autocovariances(y: FloatArray, basis: FloatArray, used: NDArray[np.bool_]) -
     linear in the autocovariances; the linear equations are solved (Worsley and others 2002). y and the basis are 0 in
     rounds that are not used.
     """
-    order = int(max(0, min(MAX_ORDER, used.sum(axis=0).mean() // 10)))
+    order = _highest_order(used)
     residuals = y - basis @ np.einsum("tuk,tu->k", basis, y)
 
     def shifted(values: FloatArray, h: int) -> FloatArray:

@@ -1,0 +1,205 @@
+"""The rows of the regression of `regression.py`: regressors, weights and whitening, and the fit of many units.
+
+A unit has its own constant and, if asked for, its own trend. These are not columns: they are projected out of the rows
+of the unit, which gives the same effects and the same covariance (Frisch, Waugh and Lovell), so that time and memory
+grow with the number of rows alone.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aftereffect.core import checks
+from aftereffect.core.checks import FloatArray
+
+CHUNK, SHORT_CHUNK = 512, 128
+"""Rounds that are whitened at once; fewer for many units. The correlation across the borders of chunks is ignored."""
+HARMONICS = 3
+"""Sines and cosines per season; for a period of up to 7 rounds these are all there are."""
+MOST_WEIGHT = 10.0
+"""The greatest weight of a row. Chosen here."""
+BLOCK = 64
+"""Units whose rows are built at once."""
+
+
+def known_arms(arms: NDArray[np.int64], max_lag: int) -> NDArray[np.bool_]:
+    """Return for every round from max_lag on whether its arm and those of the max_lag rounds before it are known."""
+    lags = np.lib.stride_tricks.sliding_window_view(arms >= 0, max_lag + 1, axis=0)
+    return np.asarray(lags.all(axis=2))
+
+
+def common_columns(rounds: int, season: float | None, trend: bool = True) -> FloatArray:
+    """Return the columns that all units have in common, shape (rounds, columns): a linear trend, and the season."""
+    time = np.arange(rounds)
+    found = [time / max(1, rounds - 1) - 0.5] if trend else []
+    if season is not None:
+        season = checks.real("season", season, low=2.0)
+        for h in range(1, min(HARMONICS, int(season // 2)) + 1):
+            angle = 2.0 * np.pi * h * time / season
+            # At half the period the sine is 0 in every round.
+            found += [np.cos(angle)] if 2 * h == season else [np.cos(angle), np.sin(angle)]
+    return np.stack(found, axis=1) if found else np.empty((rounds, 0))
+
+
+def lagged(arms: NDArray[np.int64], max_lag: int, n_arms: int) -> FloatArray:
+    """Return the indicators of arms 1 to K-1 at lags 0 to max_lag, arm by arm, for every round from max_lag on."""
+    lags = np.lib.stride_tricks.sliding_window_view(arms, max_lag + 1, axis=0)[..., ::-1]
+    played = lags[:, :, np.newaxis, :] == np.arange(1, n_arms)[:, np.newaxis]
+    found: FloatArray = played.reshape(*lags.shape[:2], -1).astype(np.float64)
+    return found
+
+
+def design(
+    arms: NDArray[np.int64], max_lag: int, n_arms: int, season: float | None = None
+) -> tuple[FloatArray, NDArray[np.bool_]]:
+    """Return the regressors of every round from max_lag on, shape (rounds, units, columns), and whether they are known.
+
+    First come the indicators of arms 1 to K-1 at lags 0 to max_lag, arm by arm, then a constant per unit, a linear
+    trend, and the season.
+    """
+    effects = lagged(arms, max_lag, n_arms)
+    rounds, units, _ = effects.shape
+    common = common_columns(rounds, season)
+    shared = np.broadcast_to(common[:, np.newaxis], (rounds, units, common.shape[1]))
+    own = np.broadcast_to(np.eye(units), (rounds, units, units))
+    return np.concatenate([effects, own, shared], axis=2), known_arms(arms, max_lag)
+
+
+class Whitening:
+    """Decorrelates rows of a unit if its noise is this AR process; ar: the coefficients of the noise on its own past."""
+
+    def __init__(self, ar: FloatArray, rounds: int, chunk: int = CHUNK) -> None:
+        self._order, self._chunk = len(ar), chunk
+        if self._order:
+            self._linalg = checks.optional("scipy.linalg", "estimate", "carryover")
+            process = checks.optional("statsmodels.tsa.arima_process", "estimate", "carryover")
+            covariances = process.ArmaProcess(np.append(1.0, -ar)).acovf(min(chunk, rounds))
+            self._covariance = self._linalg.toeplitz(covariances)
+            # What a total adds to the order totals before it: the inverse of the root has so many bands below.
+            root = self._linalg.cholesky(self._covariance, lower=True)
+            inverse = self._linalg.solve_triangular(root, np.eye(len(root)), lower=True)
+            self._bands = [np.diag(inverse, -h)[:, np.newaxis] for h in range(self._order + 1)]
+
+    def rows(self, values: FloatArray, used: NDArray[np.bool_]) -> FloatArray:
+        """Return the rows of `values`, shape (rounds, columns), that are used, decorrelated."""
+        if not self._order:
+            return values[used]
+        parts = [values[:0]]
+        for start in range(0, len(values), self._chunk):
+            rows = np.flatnonzero(used[start : start + self._chunk])
+            if not len(rows):
+                continue
+            some = values[start + rows]
+            if rows[-1] - rows[0] + 1 == len(rows):
+                parts.append(self._bands[0][: len(some)] * some)
+                for h in range(1, min(self._order + 1, len(some))):
+                    parts[-1][h:] += self._bands[h][: len(some) - h] * some[:-h]
+            else:
+                root = self._linalg.cholesky(self._covariance[np.ix_(rows, rows)], lower=True)
+                parts.append(self._linalg.solve_triangular(root, some, lower=True))
+        return np.concatenate(parts)
+
+
+def whitened(values: FloatArray, used: NDArray[np.bool_], ar: FloatArray) -> FloatArray:
+    """Return rows of `values`, shape (rounds, units, columns), decorrelated; rows that are not used are left out."""
+    whitening = Whitening(ar, len(values))
+    return np.concatenate([whitening.rows(values[:, u], used[:, u]) for u in range(used.shape[1])])
+
+
+def draw_weights(q: FloatArray, n_arms: int, reach: int) -> FloatArray:
+    """Return the weight of every round: the square root of Π (1/K)/q over the draws that its last reach+1 rounds touch.
+
+    q: the probability of the arm drawn, shape (rounds, units), NaN where none was drawn. Weights are capped.
+    """
+    drawn = np.isfinite(q)
+    logs = np.cumsum(np.where(drawn, -np.log(n_arms * q), 0.0), axis=0)
+    time = np.arange(len(q))
+    in_force = np.maximum.accumulate(np.where(drawn, time[:, np.newaxis], 0))
+    first = in_force[np.maximum(time - reach, 0)]
+    before = np.take_along_axis(np.concatenate([np.zeros_like(logs[:1]), logs]), first, axis=0)
+    return np.asarray(np.minimum(np.exp(0.5 * (logs - before)), MOST_WEIGHT))
+
+
+class Units(NamedTuple):
+    """Rounds of units side by side, from round max_lag of the record on; arms: also those of the rounds before.
+
+    totals, used: shape (rounds, units). common: the columns of `common_columns`. own: what is projected out of each
+    unit, shape (rounds, 1 or 2): a constant, and a trend.
+    """
+
+    arms: NDArray[np.int64]
+    totals: FloatArray
+    used: NDArray[np.bool_]
+    max_lag: int
+    n_arms: int
+    common: FloatArray
+    own: FloatArray
+
+    @property
+    def columns(self) -> int:
+        """The number of columns, those of the units included."""
+        return int(self.effects + self.common.shape[1] + self.used.shape[1] * self.own.shape[1])
+
+    @property
+    def effects(self) -> int:
+        """The number of columns that are effects; they come first."""
+        return (self.n_arms - 1) * (self.max_lag + 1)
+
+    def each(self) -> Iterator[tuple[int, FloatArray]]:
+        """Yield the regressors of each unit, shape (rounds, columns), without those that are its own."""
+        for start in range(0, self.used.shape[1], BLOCK):
+            effects = lagged(self.arms[:, start : start + BLOCK], self.max_lag, self.n_arms)
+            for u in range(effects.shape[1]):
+                yield start + u, np.concatenate([effects[:, u], self.common], axis=1)
+
+
+class UnitsFit(NamedTuple):
+    """params: of the effects and the common columns. squares: the sum of squares of what is left of the totals.
+
+    clear: the sum of the totals without the effects. triangle: R of the QR decomposition of the rows.
+    """
+
+    params: FloatArray
+    covariance: FloatArray
+    squares: float
+    clear: float
+    triangle: FloatArray
+
+
+def fit_units(units: Units, ar: FloatArray, weights: FloatArray, by_round: bool) -> UnitsFit:
+    """Return the fit by weighted least squares of whitened rows; its covariance is clustered by rounds or by units."""
+    chunk = CHUNK if units.used.shape[1] <= BLOCK else SHORT_CHUNK
+    whitening, rows, kept, own = Whitening(ar, len(units.used), chunk), [], [], []
+    p = units.effects + units.common.shape[1]
+    triangle = np.zeros((0, p + 1))
+    for u, x in units.each():
+        use = units.used[:, u]
+        values = np.concatenate([x, units.totals[:, u, np.newaxis], units.own], axis=1)
+        row = whitening.rows(values, use) * np.sqrt(weights[use, u])[:, np.newaxis]
+        basis, corner = np.linalg.qr(row[:, p + 1 :])
+        inner = basis.T @ row[:, : p + 1]
+        row = row[:, : p + 1] - basis @ inner
+        own.append(np.linalg.solve(corner, inner))
+        rows.append(row)
+        kept.append(np.flatnonzero(use))
+        triangle = np.asarray(np.linalg.qr(np.concatenate([triangle, row]), mode="r"))
+    x_corner, y_corner = triangle[:p, :p], triangle[:p, p]
+    params = np.linalg.lstsq(x_corner, y_corner, rcond=None)[0]
+    scores = np.zeros((len(units.used) if by_round else len(rows), p))
+    for u, (row, when) in enumerate(zip(rows, kept, strict=True)):
+        score = row[:, :p] * (row[:, p] - row[:, :p] @ params)[:, np.newaxis]
+        scores[when if by_round else u] += score if by_round else score.sum(axis=0)
+    count = int(units.used.sum())
+    clusters = int(units.used.any(axis=1).sum()) if by_round else len(rows)
+    half = np.linalg.pinv(x_corner)
+    around = scores @ half @ half.T
+    correction = clusters / (clusters - 1.0) * (count - 1.0) / (count - units.columns)
+    squares = clear = 0.0
+    for u, x in units.each():
+        use, found = units.used[:, u], own[u]
+        constant = units.own @ (found[:, p] - found[:, :p] @ params)
+        squares += float(((units.totals[:, u] - x @ params - constant)[use] ** 2).sum())
+        clear += float((units.totals[:, u] - x[:, : units.effects] @ params[: units.effects])[use].sum())
+    return UnitsFit(params, correction * around.T @ around, squares, clear, x_corner)
