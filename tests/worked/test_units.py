@@ -1,4 +1,4 @@
-"""The regression of units side by side, against a regression with a column for everything that a unit has of its own."""
+"""The regression of units side by side, against one with a column for everything that a unit has of its own."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from aftereffect.carryover import regression
 
 
 def panel(rounds: int, units: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Two arms at random; arm 1 adds 2 at once and 1 a round later, and every unit has a level and a trend of its own."""
+    """Two arms at random; arm 1 adds 2 at once and 1 a round later; every unit has its own level and trend."""
     rng = np.random.default_rng(seed)
     arms = rng.integers(0, 2, size=(rounds, units))
     totals = rng.normal(size=(rounds, units)) + 10.0 * rng.normal(size=units)

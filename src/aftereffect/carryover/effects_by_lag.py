@@ -74,7 +74,7 @@ class Curves:
     played equally often. rounds: the totals used. order: of the autoregression of the noise. noise: its standard
     deviation. differences, covariance, dof: the effects relative to the first measured arm, arm by arm, their
     covariance and its degrees of freedom. clustered: whether this covariance is clustered by rounds. unmeasured: arms
-    that were drawn too seldom; their effects are NaN and their bands infinite.
+    that were drawn too seldom; their effects are NaN and their bands infinite. names: of the arms, if they have any.
     """
 
     relative_to: str
@@ -94,6 +94,7 @@ class Curves:
     dof: float = field(repr=False)
     clustered: bool = False
     unmeasured: tuple[int, ...] = ()
+    names: tuple[str, ...] = ()
 
     @property
     def n_arms(self) -> int:
@@ -127,7 +128,7 @@ class Curves:
         """Return one row per arm and lag, as a pandas frame (extra `frames`)."""
         lags = self.max_lag + 1
         columns: dict[str, Any] = {
-            "arm": np.repeat(np.arange(self.n_arms), lags),
+            "arm": np.repeat(np.array(self.names) if self.names else np.arange(self.n_arms), lags),
             "lag": np.tile(np.arange(lags), self.n_arms),
         }
         shown = {"effect": self.effects, "arrived": self.arrived, "share": self.shares, "remaining": self.remaining}
@@ -139,7 +140,7 @@ class Curves:
 
     def plot(self, ax: "Axes | None" = None, names: Sequence[str] | None = None) -> "Axes":
         """Plot the effect that has arrived by each lag, with its band, for every arm; return the axes."""
-        ax = axes_for(ax)
+        ax, names = axes_for(ax), names or self.names
         lags = np.arange(self.max_lag + 1)
         for i, (values, lower, upper) in enumerate(
             zip(self.arrived.values, self.arrived.lower, self.arrived.upper, strict=True)

@@ -16,6 +16,7 @@ from aftereffect.carryover.rows import Units, common_columns, design, draw_weigh
 from aftereffect.core import checks
 from aftereffect.core.checks import FloatArray
 from aftereffect.core.errors import AftereffectWarning, InvalidArgument
+from aftereffect.core.frames import round_table
 
 EXPOSURES = ("randomised", "adaptive", "recorded")
 TRENDS, CLUSTERS = ("common", "unit"), ("rounds", "units")
@@ -34,26 +35,32 @@ NO_NOISE = 1e-20
 
 
 def estimate(
-    arms: ArrayLike,
-    totals: ArrayLike,
+    arms: Any,
+    totals: ArrayLike | None = None,
     *,
     max_lag: int,
     n_arms: int | None = None,
-    control: int | None = None,
+    control: int | str | None = None,
     season: float | None = None,
     level: float = 0.95,
     exposure: str = "randomised",
     probabilities: ArrayLike | None = None,
     trend: str = "common",
     clusters: str = "rounds",
+    round_column: str | None = None,
+    arm_column: str | None = None,
+    total_column: str | None = None,
+    unit_column: str | None = None,
 ) -> Curves:
     """Return the effect of every arm by lag, with simultaneous bands.
 
     arms: the arm played in each round, shape (rounds,), or (rounds, units) for units that are played side by side; -1
-        where it is not known. totals: of the same shape; NaN where missing.
+        where it is not known. totals: of the same shape; NaN where missing. Or, instead of both, a table of pandas,
+        polars or Arrow with a row per round and unit (`core/frames.py`), in which the arms have names.
     max_lag: effects last at most so many rounds. What arrives later is noise that depends on the arms.
     n_arms: K; by default the greatest arm and those below it.
-    control: an arm that does nothing. Effects are relative to it; by default to the mean of the arms.
+    control: an arm that does nothing, with a table its name. Effects are relative to it; by default to the mean of the
+        arms.
     season: a period of the totals, in rounds: 7 for days of a week.
     level: of the bands.
     exposure: how the arms were chosen. "randomised": in advance, as in a pilot. "adaptive": drawn by a player that
@@ -64,7 +71,15 @@ def estimate(
     trend: with units, whether they have a linear trend in "common" or one per "unit".
     clusters: with units, whether totals of different units are correlated in the same round ("rounds", of which there
         must be many), or those of different rounds in the same unit ("units", of which there must be many).
+    round_column, arm_column, total_column, unit_column: the columns of a table; by default found by their names.
     """
+    names: tuple[str, ...] = ()
+    if totals is None:
+        columns = {"round_column": round_column, "arm_column": arm_column, "total_column": total_column}
+        table = round_table(arms, **columns, unit_column=unit_column)
+        names, arms, totals, n_arms = table.arms, table.played, table.totals, len(table.arms)
+        if control is not None:
+            control = names.index(checks.choice("control", control, names))
     D = checks.integer("max_lag", max_lag, low=0)
     played, observed = series(arms, totals)
     K = checks.integer("n_arms", int(played.max()) + 1 if n_arms is None else n_arms, low=2)
@@ -127,7 +142,7 @@ def estimate(
         params, covariance = found.params[:size], found.covariance[:size, :size]
         clear, squares = found.clear / counts.sum(), found.squares
     clear += float((centre * counts).sum() / counts.sum())
-    relative = None if control is None else int(np.searchsorted(measured, control))
+    relative = None if control is None else int(np.searchsorted(measured, int(control)))
     contrast, running, later = combinations(M, D + 1, relative)
     alpha = 1.0 - level
     effects, largest = _bands(contrast, params, covariance, dof, alpha, M)
@@ -135,9 +150,10 @@ def estimate(
     remaining, _ = _bands(later, params, covariance, dof, alpha, M)
     shares = _shares(running, params, covariance, dof, alpha, M)
     p_value = _alike(effects, largest, params, covariance, M, alpha, dof)
-    mean = "the mean of the arms" if M == K else f"the mean of arms {', '.join(map(str, measured))}"
+    labels = names or tuple(map(str, range(K)))
+    mean = "the mean of the arms" if M == K else f"the mean of arms {', '.join(labels[i] for i in measured)}"
     return Curves(
-        relative_to=mean if control is None else f"arm {control}",
+        relative_to=mean if control is None else f"arm {labels[int(control)]}",
         level=level,
         exposure=exposure,
         effects=_placed(effects, measured, K),
@@ -155,6 +171,7 @@ def estimate(
         dof=dof,
         clustered=not single,
         unmeasured=tuple(np.setdiff1d(np.arange(K), measured).tolist()),
+        names=names,
     )
 
 

@@ -68,7 +68,7 @@ def design(
 
 
 class Whitening:
-    """Decorrelates rows of a unit if its noise is this AR process; ar: the coefficients of the noise on its own past."""
+    """Decorrelates rows of a unit whose noise is an AR process; ar: the coefficients of the noise on its own past."""
 
     def __init__(self, ar: FloatArray, rounds: int, chunk: int = CHUNK) -> None:
         self._order, self._chunk = len(ar), chunk

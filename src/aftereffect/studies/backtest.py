@@ -23,7 +23,7 @@ from aftereffect.players import registry
 from aftereffect.players.base import Range
 from aftereffect.players.default import default_player
 from aftereffect.players.registry import Problem, checked_settings
-from aftereffect.studies.histories import Recording
+from aftereffect.studies.histories import Recording, read_history
 from aftereffect.studies.report.charts import Drawing, band, drawn, looks
 from aftereffect.studies.report.page import Page
 
@@ -145,7 +145,7 @@ class Backtest:
 
 
 def play(
-    recording: Recording,
+    recording: Any,
     *,
     players: Sequence[str] = PLAYERS,
     resample: int | None = None,
@@ -155,13 +155,14 @@ def play(
     runs: int = 200,
     seed: int = 0,
 ) -> Backtest:
-    """Simulate players on a recorded history.
+    """Simulate players on a recorded history: what `read_history` returns, or what it reads.
 
     players: names of `players/registry.py`, with a base after a colon ("CompositeLossWrapper:exp3"), or "all" for every
     player that needs no labels and supports the problem. resample: draw this many rounds from the recorded plays
     instead of replaying them. low, high: the range of one play's effect. seed: for the draws and the players' runs.
     """
     checks.integer("runs", runs, low=2)
+    recording = recording if isinstance(recording, Recording) else read_history(recording)
     losses = recording.losses(resample=resample, seed=seed, direction=direction, low=low, high=high)
     sizes = (losses.n_arms, losses.max_delay, losses.horizon)
     problem = Problem(*sizes, direction=direction, low=losses.low, high=losses.high)

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from aftereffect.core import checks
+from aftereffect.core import checks, frames
 from aftereffect.core.checks import FloatArray
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.losses.protocol import Losses
@@ -116,7 +116,7 @@ class Recording:
 
 
 def read_history(
-    path: str | os.PathLike[str],
+    path: Any,
     *,
     effects: str | Sequence[str] | None = None,
     kernel: Sequence[float] | None = None,
@@ -124,7 +124,7 @@ def read_history(
     arm_column: str = "arm",
     sum_rows: bool = False,
 ) -> Recording:
-    """Read a CSV file with the columns round, arm and effects.
+    """Read a CSV file, or a table of pandas, polars or Arrow, with the columns round, arm and effects.
 
     effects: the columns with effects, by default lag0, lag1, ... up to the last in the file; with a kernel, the one
     column with whole effects, by default "effect". kernel: the shares of an effect that arrive 0, 1, ... rounds later.
@@ -138,8 +138,9 @@ def read_history(
             raise InvalidArgument(f"kernel must sum to at most 1, the whole effect, but it sums to {weights.sum():g}")
         if effects is not None and len(effects) != 1:
             raise InvalidArgument(f"effects must be one column if a kernel is given, but got {checks.shown(effects)}")
-    name = Path(path).name
-    lines = _lines(path, name)
+    name, lines = "the table", _rows(path) if frames.is_frame(path) else None
+    if lines is None:
+        name, lines = Path(path).name, _lines(path, Path(path).name)
     header, columns = _columns(name, next(lines, None), (round_column, arm_column), effects, weights is not None)
     known: dict[str, int] = {}
     first: dict[tuple[int, int], int] = {}
@@ -170,6 +171,22 @@ def read_history(
     gap = next(gaps, None)
     missing = "" if gap is None else f"round {texts[gap[0]]} has none for arm {gap[1]!r}"
     return Recording(name, tuple(known), rounds, played, np.array(list(effects_of.values())), weights, missing)
+
+
+def _rows(frame: Any) -> Iterator[tuple[int, list[str]]]:
+    """Yield header and rows of a table as a CSV file would have them, the header as line 1."""
+    table = frames.opened(frame)
+    yield 1, list(map(str, table.columns))
+    for line, row in enumerate(table.iter_rows(), start=2):
+        yield line, [_text(value) for value in row]
+
+
+def _text(value: Any) -> str:
+    """Return a value as a CSV file has it: what is missing is empty, and midnight is a date."""
+    if isinstance(value, str):
+        return value
+    text = str(value).removesuffix(" 00:00:00")
+    return "" if text in ("None", "nan", "NaT", "<NA>") else text
 
 
 def _lines(path: str | os.PathLike[str], name: str) -> Iterator[tuple[int, list[str]]]:

@@ -1,0 +1,256 @@
+"""Tables of pandas, polars or Arrow, read through narwhals: one row per round and unit, with its arm and its total.
+
+    date        store   campaign   sales            columns are found by the names given, or else by usual names
+    2024-01-01  north   letter     8421
+    2024-01-01  south   none       7730             a total that is missing is null; an arm that is not known, too
+    2024-01-02  north   letter     8610
+
+Rounds are whole numbers, dates or times, in ascending order within a unit; a round that a unit lacks is one whose arm
+and total are not known. The same table gives the same arrays, whichever library it comes from.
+"""
+
+import math
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aftereffect.core import checks
+from aftereffect.core.checks import FloatArray
+from aftereffect.core.errors import AftereffectWarning, InvalidArgument
+
+USUAL = {
+    "round": ("round", "date", "day", "week", "month", "period", "time", "timestamp"),
+    "arm": ("arm", "action", "campaign", "treatment", "variant", "group"),
+    "total": ("total", "sales", "revenue", "reward", "outcome", "value", "y"),
+    "unit": ("unit", "store", "shop", "geo", "region", "market", "site", "city", "location"),
+}
+"""By what a column means: its usual names. The first one is not called a guess."""
+SPARSE = 10
+"""Rounds may be at most this many times the labels that occur; else the labels are not evenly spaced."""
+
+
+@dataclass(frozen=True, eq=False)
+class RoundTable:
+    """Rounds of units: unit u played arm arms[played[t, u]] in round rounds[t] and had totals[t, u].
+
+    rounds: the labels from the first to the last, evenly spaced; None where no row has it. played: −1 where the arm is
+    not known.
+    totals: NaN where missing. columns: the column of each meaning. guessed: those that were found by their names.
+    """
+
+    rounds: tuple[Any, ...]
+    units: tuple[str, ...]
+    arms: tuple[str, ...]
+    played: NDArray[np.int64]
+    totals: FloatArray
+    columns: dict[str, str]
+    guessed: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        sizes = f"{len(self.rounds)} rounds from {self.rounds[0]} to {self.rounds[-1]}, {len(self.units)} units"
+        return f"RoundTable({sizes}, arms={checks.shown(self.arms)}, {int(np.isfinite(self.totals).sum())} totals)"
+
+
+def is_frame(value: Any) -> bool:
+    """Whether `value` is a table that `round_table` reads; arrays and lists are not."""
+    if isinstance(value, np.ndarray | list | tuple | str | bytes):
+        return False
+    import narwhals
+
+    return isinstance(narwhals.from_native(value, pass_through=True), narwhals.DataFrame | narwhals.LazyFrame)
+
+
+def opened(frame: Any) -> Any:
+    """Return the frame of narwhals for a table; a lazy one is collected."""
+    import narwhals
+
+    if not is_frame(frame):
+        raise InvalidArgument(f"frame must be a table of pandas, polars or Arrow, but got {checks.shown(type(frame))}")
+    native = narwhals.from_native(frame)
+    return native.collect() if isinstance(native, narwhals.LazyFrame) else native
+
+
+def round_table(
+    frame: Any,
+    *,
+    round_column: str | None = None,
+    arm_column: str | None = None,
+    total_column: str | None = None,
+    unit_column: str | None = None,
+    arms: Sequence[str] | None = None,
+) -> RoundTable:
+    """Read a table with one row per round and, if there are several, per unit.
+
+    A column that is not named is found by a usual name (`USUAL`); a guess is said in a warning. arms: their names in
+    the order of their numbers; by default sorted.
+    """
+    table = opened(frame)
+    given = {"round": round_column, "arm": arm_column, "total": total_column, "unit": unit_column}
+    columns, guessed = _columns(table.columns, given)
+    if guessed:
+        said = ", ".join(f"{name}_column={columns[name]!r}" for name in guessed)
+        warnings.warn(f"columns were guessed by their names: {said}", AftereffectWarning, stacklevel=3)
+    labels, when = _rounds(columns["round"], table[columns["round"]])
+    units: tuple[str, ...] = ("",)
+    unit_of = np.zeros(len(when), dtype=np.int64)
+    if "unit" in columns:
+        units, unit_of = _names(columns["unit"], table[columns["unit"]], None, missing=False)
+    names, arm_of = _names(columns["arm"], table[columns["arm"]], arms, missing=True)
+    if len(names) < 2:
+        raise InvalidArgument(f"column {columns['arm']!r} must name at least 2 arms, but got {checks.shown(names)}")
+    _check_order(columns, labels, units, when, unit_of)
+    played = np.full((len(labels), len(units)), -1, dtype=np.int64)
+    totals = np.full(played.shape, np.nan)
+    played[when, unit_of] = arm_of
+    totals[when, unit_of] = numbers(columns["total"], table[columns["total"]])
+    return RoundTable(labels, units, names, played, totals, columns, guessed)
+
+
+def numbers(name: str, series: Any) -> FloatArray:
+    """Return a column of numbers, NaN where it is missing."""
+    import narwhals
+
+    if not series.dtype.is_numeric():
+        raise InvalidArgument(f"column {name!r} must hold numbers, but is of type {series.dtype}")
+    values = np.array(series.cast(narwhals.Float64).to_numpy(), dtype=np.float64)
+    values[series.is_null().to_numpy()] = np.nan
+    if np.isinf(values).any():
+        row = int(np.isinf(values).argmax())
+        raise InvalidArgument(f"column {name!r} must hold finite numbers, but row {row} is {float(values[row])!r}")
+    return values
+
+
+def _columns(header: list[str], given: dict[str, str | None]) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Return the column of each meaning, and which meanings were guessed; a unit is optional."""
+    found, guessed = {}, []
+    for name, wanted in given.items():
+        if wanted is not None:
+            if wanted not in header:
+                got = f"{wanted!r}, and the columns are {checks.shown(header)}"
+                raise InvalidArgument(f"{name}_column must be a column of the table, but got {got}")
+            found[name] = wanted
+            continue
+        usual = [column for column in header if str(column).lower() in USUAL[name] and column not in given.values()]
+        if len(usual) > 1 and name not in usual:
+            got = " and ".join(map(repr, usual))
+            raise InvalidArgument(f"{name}_column must be given if several columns may be meant, but got {got}")
+        if usual:
+            found[name] = name if name in usual else usual[0]
+            guessed += [name] * (name not in usual)
+        elif name != "unit":
+            got = f"columns {checks.shown(header)}"
+            raise InvalidArgument(f"{name}_column must be given if no column has a usual name for it, but got {got}")
+    for name, column in found.items():
+        if twice := [other for other in found if other != name and found[other] == column]:
+            raise InvalidArgument(f"{name}_column and {twice[0]}_column must be different columns, but got {column!r}")
+    return found, tuple(guessed)
+
+
+def _names(
+    column: str, series: Any, order: Sequence[str] | None, missing: bool
+) -> tuple[tuple[str, ...], NDArray[np.int64]]:
+    """Return the names in a column, and the number of each row's name; −1 where it is missing, if that is allowed."""
+    null = series.is_null().to_numpy()
+    if null.any() and not missing:
+        raise InvalidArgument(f"column {column!r} must be known in every row, but row {int(null.argmax())} is missing")
+    values = sorted(series.drop_nulls().unique().to_list(), key=lambda value: (isinstance(value, str), value))
+    if order is not None:
+        by_name = {_name(value): value for value in values}
+        if unknown := [name for name in by_name if name not in order]:
+            raise InvalidArgument(f"arms must have every name in column {column!r}, but {unknown[0]!r} is missing")
+        codes = {value: list(order).index(name) for name, value in by_name.items()}
+        return tuple(order), _codes(series, codes, null)
+    return tuple(map(_name, values)), _codes(series, {value: k for k, value in enumerate(values)}, null)
+
+
+def _name(value: Any) -> str:
+    """Return a value as a name; pandas has floats where whole numbers may be missing."""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def _codes(series: Any, codes: dict[Any, int], null: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Return the number of each row's value, −1 for null."""
+    import narwhals
+
+    found = np.full(len(null), -1, dtype=np.int64)
+    known = series.drop_nulls()
+    found[~null] = known.replace_strict(list(codes), list(codes.values()), return_dtype=narwhals.Int64).to_numpy()
+    return found
+
+
+def _rounds(column: str, series: Any) -> tuple[tuple[Any, ...], NDArray[np.int64]]:
+    """Return all labels from the first to the last, evenly spaced, and the position of each row's label among them."""
+    null = series.is_null().to_numpy()
+    if null.any() or not len(null):
+        got = f"row {int(null.argmax())} is missing" if null.any() else "there are none"
+        raise InvalidArgument(f"column {column!r} must be known in every row, but {got}")
+    values = series.unique().to_list()
+    places = {value: _place(column, value) for value in values}
+    kinds = {kind for kind, _ in places.values()}
+    if len(kinds) > 1:
+        raise InvalidArgument(f"column {column!r} must hold rounds of one kind, but got {' and '.join(sorted(kinds))}")
+    numbers = {value: number for value, (_, number) in places.items()}
+    first, last = min(numbers.values()), max(numbers.values())
+    if kinds == {"dates"} and len({value.day for value in map(_as_date, values)}) == 1 and last - first > 27:
+        # A date a month: months are the rounds, whatever their lengths.
+        numbers = {value: 12 * _as_date(value).year + _as_date(value).month for value in values}
+        first, last = min(numbers.values()), max(numbers.values())
+    step = math.gcd(*(number - first for number in numbers.values())) or 1
+    count = (last - first) // step + 1
+    if count > SPARSE * len(values):
+        got = f"{len(values)} labels in {count} steps"
+        raise InvalidArgument(f"column {column!r} must hold rounds that are evenly spaced but for gaps, but got {got}")
+    labels: list[Any] = [None] * count
+    for value, number in numbers.items():
+        labels[(number - first) // step] = _as_date(value) if kinds == {"dates"} else value
+    positions = {value: (number - first) // step for value, number in numbers.items()}
+    return tuple(labels), _codes(series, positions, null)
+
+
+def _as_date(value: Any) -> date:
+    """Return the date of a date, a midnight or a text like 2024-01-31."""
+    found = date.fromisoformat(value) if isinstance(value, str) else value
+    return found.date() if isinstance(found, datetime) else found
+
+
+def _place(column: str, value: Any) -> tuple[str, int]:
+    """Return what kind of label a round has, and a whole number by which labels are ordered."""
+    if (isinstance(value, int) and not isinstance(value, bool)) or (isinstance(value, float) and value.is_integer()):
+        return "whole numbers", int(value)
+    if isinstance(value, datetime) and (value.hour or value.minute or value.second):
+        return "times", round((value.replace(tzinfo=None) - datetime(1970, 1, 1)).total_seconds())
+    try:
+        return "dates", _as_date(value).toordinal()
+    except (ValueError, AttributeError):
+        rule = "must hold whole numbers, dates or times"
+        raise InvalidArgument(f"column {column!r} {rule}, but got {checks.shown(value)}") from None
+
+
+def _check_order(
+    columns: dict[str, str],
+    labels: tuple[Any, ...],
+    units: tuple[str, ...],
+    when: NDArray[np.int64],
+    unit_of: NDArray[np.int64],
+) -> None:
+    """Raise an error if, within a unit, a round repeats or comes before one of an earlier row."""
+    order = np.argsort(unit_of, kind="stable")
+    same = np.diff(unit_of[order]) == 0
+    steps = np.diff(when[order])
+    wrong = np.flatnonzero(same & (steps <= 0))
+    if not len(wrong):
+        return
+    k = int(wrong[0])
+    row = int(order[k + 1])
+    of = f" of unit {units[unit_of[row]]!r}" if "unit" in columns else ""
+    label = f"row {row}{of} is {labels[when[row]]}"
+    hint = "" if "unit" in columns else "; if the table has units, name their column (unit_column)"
+    if steps[k] == 0:
+        raise InvalidArgument(f"column {columns['round']!r} must not repeat a round, but {label} again{hint}")
+    after = labels[when[order[k]]]
+    raise InvalidArgument(f"column {columns['round']!r} must not go backwards, but {label}, after {after}{hint}")
