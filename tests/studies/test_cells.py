@@ -69,14 +69,25 @@ def test_draws_differ_and_are_kept() -> None:
     assert (draws[0].arm_totals() != draws[1].arm_totals()).any()
 
 
-def test_draws_without_room_are_built_again() -> None:
+def test_draws_come_in_waves_that_fit_and_the_first_stays() -> None:
     class Small(Draws):
-        ROOM = 1
+        ROOM = 2 * 24 * 3 * 400
 
-    draws = Small(cell(instances=2))
-    assert draws[0] is draws[0]
-    assert draws[1] is not draws[1]
-    assert (draws[1].arm_totals() == draws[1].arm_totals()).all()
+    draws = Small(cell(instances=5))
+    first, seen = draws[0], []
+    for wave in draws.waves():
+        assert all(draws[draw] is draws[draw] for draw in wave)
+        assert draws[0] is first
+        seen.append(list(wave))
+    assert seen == [[0, 1], [2, 3], [4]]
+
+
+def test_costly_losses_that_are_played_often_are_stored_and_play_alike() -> None:
+    few, many = Draws(cell(runs=8)), Draws(*(cell(runs=8, player={"name": str(k)}) for k in range(3)))
+    assert (type(few[0].params).__name__, type(many[0].params).__name__) == ("Split", "Dense")
+    assert many[0].components().tobytes() == few[0].components().tobytes()
+    arms = np.arange(400) % 3
+    assert many[0].totals(arms).tolist() == few[0].totals(arms).tolist()
 
 
 @pytest.mark.parametrize("name", sorted(set(SETTINGS) - {"campaigns"}))

@@ -11,13 +11,14 @@ import polars as pl
 import pytest
 
 import aftereffect as ae
+from aftereffect.core.errors import InvalidArgument
 from aftereffect.losses import spreads, tables
 from aftereffect.studies import InvalidStudy
 from aftereffect.studies.instances import SHAPES, build_losses, piecewise
-from aftereffect.studies.measure import certificates, open_stretch
 from aftereffect.studies.report.default_player import compared, nominal_gap
 from aftereffect.studies.report.sections import write_report
 from aftereffect.studies.study import Study
+from aftereffect.theory.adaptive import open_stretch
 
 OURS: dict[str, Any] = {"name": "default_player"}
 PAPER: dict[str, Any] = {"name": "CompositeLossWrapper", "base": "tsallis"}
@@ -87,19 +88,44 @@ def test_certificates_are_those_the_players_give(K: int, d: int, T: int, high: f
     table = tables.iid(T, means=np.linspace(0.2, 0.8, K), seed=1).values * high
     losses = spreads.randomly_delayed(tables.Table(table, low=0.0, high=high), max_delay=d, seed=2)
     player = ae.default_player(K, max_delay=d, seed=0, high=high)
-    runs = 5
-
-    states = ae.simulate(player, losses, runs=runs, seed=9, engine="blocks", states=True, progress=False).states
-    assert states is not None
-    beta = 1.0 / (d + 1.0)
-    waiting = high * open_stretch(d, T, beta) / (1.0 - beta) ** d
-    found = certificates(player, states, T)
+    runs, beta = 5, 1.0 / (d + 1.0)
+    # Every round is a checkpoint: those in which a block ends are among them.
+    sim = ae.simulate(player, losses, runs=runs, seed=9, checkpoints=T, states=True, progress=False)
+    found: Any = sim.certificates
+    assert (sim.engine, found.shape) == ("blocks", (runs, T))
     for run in range(runs):
         twin, stream = player.fresh(9, run), losses.stream()
-        for _ in range(T):
+        for t in range(1, T + 1):
             twin.tell(stream.play(twin.ask()))
-        one = twin.certificate()
-        assert found[run] == pytest.approx(one.value - one.terms["open stretch"] + waiting, rel=1e-12)
+            one = twin.certificate()
+            waiting = high * open_stretch(d, t, beta) / (1.0 - beta) ** d
+            assert found[run, t - 1] == pytest.approx(one.value - one.terms["open stretch"] + waiting, rel=1e-12)
+    assert sim.mean_certificate == pytest.approx(found[:, -1].mean(), rel=1e-15)
+    assert sim.to_polars()["certificate"].to_list() == found.ravel().tolist()
+    # From the last states, as engines that keep nothing at checkpoints have them.
+    states: Any = sim.states
+    assert (player.run_certificates(states[:, player.certificate_places()], T) == found[:, -1]).all()
+
+
+def test_a_prior_is_part_of_the_certificates_of_runs() -> None:
+    losses = spreads.at_once(tables.iid(60, means=[0.2, 0.8], seed=1), max_delay=1)
+    player = ae.default_player(2, max_delay=1, prior=ae.Prior([0.7, 0.1], updates=5))
+    found: Any = ae.simulate(player, losses, runs=1, seed=9).certificates
+    twin, stream = player.fresh(9, 0), losses.stream()
+    for _ in range(60):
+        twin.tell(stream.play(twin.ask()))
+    one = twin.certificate()
+    assert one.terms["prior"] > 0.0
+    waiting = open_stretch(1, 60, 0.5) / 0.5
+    assert found[0, -1] == pytest.approx(one.value - one.terms["open stretch"] + waiting, rel=1e-12)
+
+
+def test_other_players_have_no_certificates() -> None:
+    losses = spreads.at_once(tables.iid(60, means=[0.2, 0.8], seed=1))
+    sim = ae.simulate(ae.CompositeLossWrapper.tuned(2, max_delay=0, horizon=60), losses, runs=2)
+    assert sim.certificates is None
+    with pytest.raises(InvalidArgument, match="such as the default player, in engine 'blocks' for certificates"):
+        _ = sim.mean_certificate
 
 
 def frame(**columns: list[Any]) -> pl.DataFrame:

@@ -7,7 +7,10 @@ import polars as pl
 import pytest
 from scipy import stats
 
+import aftereffect as ae
 from aftereffect import theory
+from aftereffect.core.errors import InvalidArgument
+from aftereffect.studies.measure import ROWS
 from aftereffect.studies.report import growth
 from aftereffect.studies.report.growth import agreements, leading_term, local_slopes, power_law, section_one
 from aftereffect.studies.report.page import Page
@@ -198,3 +201,46 @@ def test_no_delay_is_fitted_by_itself() -> None:
     rows = worst(np.arange(1.0, len(SIZES) + 1.0)).with_columns(who=pl.lit("wrapper, Exp3"))
     at_once = rows.with_columns(max_delay=pl.lit(0, dtype=pl.Int64)).unique(["n_arms", "horizon"])
     assert list(growth.fitted(pl.concat([rows, at_once]))) == ["wrapper, Exp3, d > 0", "wrapper, Exp3, d = 0"]
+
+
+@pytest.mark.parametrize("freedom", [1, 2, 3, 4, 7, 30, 101])
+def test_quantiles_of_student_agree_with_scipy(freedom: int) -> None:
+    assert growth.student_quantile(freedom) == pytest.approx(stats.t.ppf(0.975, freedom), rel=1e-12)
+    assert growth.student_quantile(freedom, 0.9) == pytest.approx(stats.t.ppf(0.9, freedom), rel=1e-12)
+
+
+def final_rows(regret: dict[str, float]) -> pl.DataFrame:
+    """Return rows at the horizon: K = 2, d = 1, five horizons; c·T^power with some noise, for each instance's power."""
+    noise = [1.02, 0.97, 1.01, 1.03, 0.98]
+    found = []
+    for name, power in regret.items():
+        for k, T in enumerate((1_000, 2_000, 4_000, 8_000, 16_000)):
+            one: dict[str, object] = dict.fromkeys(ROWS)
+            one |= {"cell": f"{name}{T}", "measure": "regret", "instance": name, "instance_params": "{}"}
+            one |= {"player": "default_player", "player_params": "{}", "n_arms": 2, "max_delay": 1, "horizon": T}
+            one |= {"round": T, "regret": 0.5 * T**power * noise[k], "standard_error": 1.0}
+            one |= {"corollary_bound": theory.corollary_bound(2, 1, T), "uniform_regret": 0.1 * T}
+            found.append(one)
+    return pl.DataFrame(found, schema=ROWS, orient="row")
+
+
+def test_the_fit_of_rows_is_that_of_scipy_with_its_interval() -> None:
+    rows = final_rows({"split": 0.5, "fixed": 0.25})
+    found = ae.studies.fit(rows, each=True)
+    assert found.select("player", "instance", "variable", "sizes").rows() == [
+        ("default player", "random splits", "T", 5), ("default player", "longest delays", "T", 5)
+    ]
+    for name, row in zip(("split", "fixed"), found.iter_rows(named=True), strict=True):
+        part = rows.filter(instance=name)
+        other = stats.linregress(np.log(part["horizon"].to_numpy()), np.log(part["regret"].to_numpy()))
+        half = stats.t.ppf(0.975, 3) * other.stderr
+        wanted = [other.slope, other.stderr, other.slope - half, other.slope + half]
+        assert [row[key] for key in ("exponent", "standard_error", "low", "high")] == pytest.approx(wanted, rel=1e-9)
+    # The worst regret is that of random splits at every size.
+    (worst,) = ae.studies.fit(rows).iter_rows(named=True)
+    assert (worst["instance"], worst["exponent"]) == ("worst", found["exponent"][0])
+
+
+def test_rows_at_too_few_sizes_are_not_fitted() -> None:
+    with pytest.raises(InvalidArgument, match=r"rows must hold a player at three sizes .* none in 2 rows"):
+        ae.studies.fit(final_rows({"split": 0.5})[:2])

@@ -56,6 +56,20 @@ def test_what_was_put_comes_back_in_the_order_of_the_study(folder: Folder, order
     assert folder.finished() == {A, B}
 
 
+def test_the_time_left_follows_from_cells_of_the_same_player(tmp_path: Path) -> None:
+    sizes = {"runs": 10, "horizon": 100}
+    slow, quick, new = ({"player": {"name": name}} | sizes for name in "abc")
+    cells: list[Cell] = [one | {"seed": seed} for one in (slow, quick, new) for seed in range(2)]
+    made = Folder(tmp_path / "study")
+    # Nothing is known: 6 cells of 1,000 rounds.
+    assert made.results(cells).seconds_left(cells) == pytest.approx(6_000 * results.GUESS)
+    with made.locked():
+        made.put(finished(cell_id(cells[0]), 8.0))
+        made.put(finished(cell_id(cells[2]), 2.0))
+    # One of a player with 8 s, one of a player with 2 s, two of a player not seen yet: with the mean, 5 s.
+    assert made.results(cells).seconds_left(cells) == pytest.approx(8.0 + 2.0 + 2 * 5.0)
+
+
 def test_an_empty_folder_is_an_empty_study(tmp_path: Path) -> None:
     empty = Folder(tmp_path / "none").results(CELLS)
     assert (len(empty.rows), len(empty.times), empty.failures, empty.missing) == (0, 0, {}, [A, B, C])

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import aftereffect as ae
-from aftereffect.studies import FolderUnusable, Study, measure
+from aftereffect.studies import FolderUnusable, Study, instances, measure
 from aftereffect.studies import run as run_module
 from aftereffect.studies.cells import Cell, cell_id, cell_seed
 from aftereffect.studies.instances import build_losses
@@ -125,7 +125,11 @@ def test_rows_do_not_depend_on_order_company_or_threads(tmp_path: Path) -> None:
     whole = mine.run(tmp_path / "whole", threads=2).rows
     players, instances = [*UNIFORM, {"name": "CompositeLossWrapper"}], [{"name": "delays"}, {"name": "split"}]
     turned = study(player=players, instance=instances)
-    assert turned.run(tmp_path / "turned", threads=1).rows.equals(whole, null_equal=True)
+    found = turned.run(tmp_path / "turned", threads=1).rows
+    # Rows come in the order of their own study.
+    assert found["player_params"].unique(maintain_order=True).to_list() == ['{"base":"uniform"}', "{}"]
+    assert found["instance"].unique(maintain_order=True).to_list() == ["delays", "split"]
+    assert found.sort("cell", "round").equals(whole.sort("cell", "round"), null_equal=True)
     alone = study(player=[{"name": "CompositeLossWrapper"}], instance=[{"name": "delays"}])
     part = alone.run(tmp_path / "alone").rows
     assert part.equals(whole.filter(pl.col("cell") == part["cell"][0]), null_equal=True)
@@ -180,10 +184,65 @@ def test_a_failure_is_recorded_stops_nobody_and_is_tried_again(
     assert not list((tmp_path / "failures").iterdir())
 
 
+def test_draws_that_do_not_fit_together_give_the_same_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: dict[str, Any] = {"runs": 6, "instances": 3, "instance": [{"name": "split"}]}
+    whole = study(**given).run(tmp_path / "whole").rows
+    built: list[tuple[int, int]] = []
+    real = instances.build_losses
+
+    def counted(cell: Cell, draw: int) -> Any:
+        built.append((cell["max_delay"], draw))
+        return real(cell, draw)
+
+    monkeypatch.setattr(instances, "build_losses", counted)
+    # Room for one draw: three waves, each built once for both players.
+    monkeypatch.setattr(instances.Draws, "ROOM", 1)
+    assert study(**given).run(tmp_path / "waves").rows.equals(whole, null_equal=True)
+    assert len(built) == len(set(built)) == 3 * whole["max_delay"].n_unique() * whole["n_arms"].n_unique()
+
+
+def test_a_cell_that_fails_on_its_second_draw_stays_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = instances.build_losses
+
+    def failing(cell: Cell, draw: int) -> Any:
+        if draw == 1:
+            raise RuntimeError("no second draw")
+        return real(cell, draw)
+
+    monkeypatch.setattr(instances, "build_losses", failing)
+    monkeypatch.setattr(instances.Draws, "ROOM", 1)
+    results = study(runs=6, instances=3, instance=[{"name": "split"}]).run(tmp_path)
+    assert results.finished == 0
+    assert {failure["message"] for failure in results.failures.values()} == {"no second draw"}
+
+
 def test_losses_that_cannot_be_built_are_a_failure(tmp_path: Path) -> None:
     results = study(instance=[{"name": "hard", "gap_factor": 1000}, {"name": "split"}]).run(tmp_path)
     assert (results.finished, len(results.failures)) == (2, 2)
     assert {failure["error"] for failure in results.failures.values()} == {"InvalidArgument"}
+
+
+WRONG = """
+import numpy as np
+import aftereffect as ae
+from aftereffect.core import checks
+
+def losses(n_arms, max_delay, horizon, seed):
+    params = ae.spreads.delayed(np.full((horizon, n_arms), 0.8), delays=max_delay).params
+    double = params._replace(values=checks.owned(2.0 * params.values))
+    return ae.Losses(double, horizon=horizon, max_delay=max_delay, n_arms=n_arms)
+"""
+
+
+def test_losses_of_ones_own_are_checked_for_every_player(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "wrong_losses.py").write_text(WRONG)
+    monkeypatch.syspath_prepend(tmp_path)
+    players = [{"name": "default_player"}, {"name": "BlockUCB"}, {"name": "Naive", "base": "ucb1"}, {"name": "BOLD"}]
+    results = study(instance=[{"name": "wrong_losses:losses"}], player=players).run(tmp_path / "out")
+    assert (results.finished, len(results.failures)) == (0, 4)
+    told = "a part of components[0, :, 0] sums to 1.6; low= and high= set the range"
+    assert all(failure["message"].endswith(told) for failure in results.failures.values())
+    assert {failure["error"] for failure in results.failures.values()} == {"InvalidLosses"}
 
 
 def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:

@@ -7,9 +7,9 @@ import pytest
 from scipy import stats
 
 from aftereffect.core.jit import compiled
-from aftereffect.core.random import ARMS, COINS, children, sequence, stream
+from aftereffect.core.random import ARMS, COINS, children, hashed_uniform, sequence, stream
 from aftereffect.losses.delay_laws import draw_delays
-from aftereffect.losses.spreads import hashed_uniform, random_split
+from aftereffect.losses.spreads import random_split
 
 T, K = 23, 3
 VALUES = np.random.default_rng(0).random((T, K))

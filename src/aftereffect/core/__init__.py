@@ -13,4 +13,4 @@ from aftereffect.core import fingerprint
 
 __all__ = ["VERSION", "fingerprint"]
 
-VERSION = "0.2.0"
+VERSION = "0.3.0"

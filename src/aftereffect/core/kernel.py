@@ -99,9 +99,14 @@ class BanditKernel(NamedTuple):
 
 
 class LossKernel(NamedTuple):
-    """The function of a loss sequence in kernel form."""
+    """The function of a loss sequence in kernel form.
+
+    costly: whether to compute a play takes longer than to look up its d+1 components. Studies then compute each play
+    once for all players.
+    """
 
     spread: Callable[..., None]
+    costly: bool = False
 
 
 class PlayerKernel(NamedTuple):

@@ -8,7 +8,8 @@ NumPy takes about 15 µs to seed a stream, longer than a whole short run. `strea
 runs at once; a test compares the two.
 
 References: Blackman and Vigna, "Scrambled linear pseudorandom number generators", ACM TOMS 47 (2021); O'Neill,
-"Developing a seed_seq alternative" (2015), in the form that NumPy documents as stable.
+"Developing a seed_seq alternative" (2015), in the form that NumPy documents as stable; Steele, Lea and Flood, "Fast
+splittable pseudorandom number generators", OOPSLA 2014 (`hashed_uniform`).
 """
 
 from collections.abc import Callable
@@ -30,6 +31,8 @@ TABLE, DELAYS, SPLIT, HARD, CHILDREN, RECORDS, PILOT = range(7)
 """The purposes of a seed of losses or of a pilot, so that a table and a spread with the same seed are independent."""
 
 _12, _17, _19, _23, _41, _45 = (np.uint64(n) for n in (12, 17, 19, 23, 41, 45))
+_27, _30, _31 = (np.uint64(n) for n in (27, 30, 31))
+_GOLDEN, _MIX1, _MIX2 = (np.uint64(n) for n in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
 
 # SeedSequence: the words in its pool, the start and the factor of both its hashes, and the factors that mix two words.
 POOL = 4
@@ -124,6 +127,20 @@ def uniform(rng: WordState) -> float:
 def normal(rng: WordState) -> float:
     """Return a standard normal number: the quantile of one uniform number."""
     return normal_quantile(uniform(rng))
+
+
+@helper
+def hashed_uniform(key: np.uint64, count: int) -> float:
+    """Return number `count` of this key, uniform in (0, 1): word `count` of the splitmix64 sequence that starts there.
+
+    It can be computed in any order and as often as needed, as the losses of a round and an arm must be. A key is
+    `sequence(seed, purpose).generate_state(1, np.uint64)[0]`.
+    """
+    z = key + np.uint64(count + 1) * _GOLDEN
+    z = (z ^ (z >> _30)) * _MIX1
+    z = (z ^ (z >> _27)) * _MIX2
+    z ^= z >> _31
+    return float(z >> _12) * 2.220446049250313e-16 + 1.1102230246251565e-16
 
 
 @helper

@@ -43,6 +43,19 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
+def duration(seconds: float) -> str:
+    """Return a time that is known roughly.
+
+    >>> duration(0.2), duration(41.0), duration(200.0), duration(9_000.0)
+    ('under 2 seconds', 'about 41 seconds', 'about 3 minutes', 'about 2.5 hours')
+    """
+    if seconds < 2.0:
+        return "under 2 seconds"
+    if seconds < 100.0:
+        return f"about {seconds:.0f} seconds"
+    return f"about {seconds / 60.0:.0f} minutes" if seconds < 6000.0 else f"about {seconds / 3600.0:.1f} hours"
+
+
 def facts_table(facts: Mapping[str, str]) -> str:
     """Return names and values as a table in HTML, as notebooks show it.
 

@@ -65,6 +65,8 @@ def advance_blocks(
     losses: FloatArray,
     pseudo: FloatArray,
     trace: FloatArray,
+    watch: NDArray[np.int64],
+    watched: FloatArray,
 ) -> None:
     """Advance every run through the blocks that end by round `until`, and record the checkpoints up to there."""
     quiet = kernel.block_quiet(player)
@@ -79,8 +81,11 @@ def advance_blocks(
                 # end = 0: the block does not end within the horizon.
                 ends = 0 < end <= until
                 stop = end if ends else until
-                if lane[DUE] <= stop:
+                due = lane[DUE] <= stop
+                if due:
+                    passed = int(lane[CHECKPOINT])
                     record(lane, stop, rows, checkpoints, sums, owed, gaps, losses[run], pseudo[run])
+                    keep(states[run], watch, passed, int(lane[CHECKPOINT]), watched[run])
                     if trace.shape[1] > 0:
                         note(player, horizon, lane, until, rows, trace[run])
                 if not ends:
@@ -91,6 +96,10 @@ def advance_blocks(
                 following = next_update(player.coins, words[run, random.COINS], lane[PLACE:], quiet, horizon)
                 end_block(player, n_arms, end, gap, rows, gaps, states[run], words[run], lane)
                 lane[END] = following
+                # The state after a checkpoint contains the update of its own round.
+                k = int(lane[CHECKPOINT]) - 1
+                if due and k >= 0 and checkpoints[k] == end:
+                    keep(states[run], watch, k, k + 1, watched[run])
 
 
 @kernel.helper
@@ -162,6 +171,14 @@ def record(
 
 
 @kernel.helper
+def keep(state: FloatArray, watch: NDArray[np.int64], first: int, last: int, watched: FloatArray) -> None:
+    """Write the watched places of a base's state for the checkpoints first..last−1."""
+    for k in range(first, last):
+        for j in range(len(watch)):
+            watched[k, j] = state[watch[j]]
+
+
+@kernel.helper
 def note(player: Any, horizon: int, lane: FloatArray, until: int, rows: FloatArray, trace: FloatArray) -> None:
     """Write the first round, arm and fed loss of a block that ends now, or of the last block, for a trace."""
     start, end, arm, block = int(lane[START]), int(lane[END]), int(lane[ARM]), int(lane[UPDATES])
@@ -190,6 +207,8 @@ def simulate_blocks(plan: Plan, player: Any) -> Outcome:
     trace = np.zeros((plan.runs, longest, 3))
     size = kernel.BANDITS[type(player.base)].size(n_arms)
     kept = np.zeros((plan.runs, size)) if plan.states else None
+    watch = np.array(plan.watch, dtype=np.int64)
+    watched = np.zeros((plan.runs, len(plan.checkpoints), len(watch)))
 
     def work(first: int, count: int, advanced: Advanced) -> None:
         part = slice(first, first + count)
@@ -204,7 +223,7 @@ def simulate_blocks(plan: Plan, player: Any) -> Outcome:
             until = min(done + tile, horizon)
             advance(
                 *(player, n_arms, horizon, until, rows, plan.checkpoints, sums, owed, plan.gaps, states, words),
-                *(lanes[part], losses[part], pseudo[part], trace[part]),
+                *(lanes[part], losses[part], pseudo[part], trace[part], watch, watched[part]),
             )
             advanced(count * (until - done))
         if kept is not None:
@@ -216,4 +235,4 @@ def simulate_blocks(plan: Plan, player: Any) -> Outcome:
     if plan.trace:
         blocks = [trace[run, : updates[run] + (trace[run, updates[run], 0] > 0)] for run in range(plan.runs)]
         traces = [Blocks(b[:, 0].astype(np.int64), b[:, 1].astype(np.int64), b[:, 2].copy()) for b in blocks]
-    return Outcome(losses, pseudo, updates, sums, traces, kept)
+    return Outcome(losses, pseudo, updates, sums, traces, kept, watched)

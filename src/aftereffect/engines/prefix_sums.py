@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from aftereffect.core import kernel
+from aftereffect.core import checks, kernel
 from aftereffect.core.checks import FloatArray
 from aftereffect.engines.workload import Advanced, spread_over
 from aftereffect.losses.protocol import Losses, carry_over
@@ -33,6 +33,8 @@ CHUNK, PART = 2048, 1 << 16
 # checkpoints.
 _rows: "weakref.WeakKeyDictionary[Losses, tuple[int, FloatArray]]" = weakref.WeakKeyDictionary()
 _owed: "weakref.WeakKeyDictionary[Losses, tuple[bytes, FloatArray]]" = weakref.WeakKeyDictionary()
+# A by direct summation, with the checkpoints.
+_sums: "weakref.WeakKeyDictionary[Losses, tuple[bytes, FloatArray]]" = weakref.WeakKeyDictionary()
 
 
 @kernel.helper
@@ -180,8 +182,13 @@ def prepare_owed(losses: Losses, checkpoints: NDArray[np.int64], threads: int) -
 
 def arm_sums_at(losses: Losses, checkpoints: NDArray[np.int64]) -> FloatArray:
     """Return the sums of totals of always playing each arm, at the checkpoints, by direct summation."""
+    key = checkpoints.tobytes()
+    known = _sums.get(losses)
+    if known is not None and known[0] == key:
+        return known[1]
     sums = np.empty((len(checkpoints), losses.n_arms))
     for arm in range(losses.n_arms):
         totals = losses.totals(np.full(losses.horizon, arm))
         sums[:, arm] = totals.cumsum()[checkpoints - 1]
+    _sums[losses] = key, checks.owned(sums)
     return sums

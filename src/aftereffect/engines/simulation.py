@@ -24,6 +24,7 @@ from aftereffect.losses.protocol import Losses
 from aftereffect.players.base import PAST, BasePlayer
 from aftereffect.players.protocol import LabelledPlayer
 from aftereffect.players.registry import label_of
+from aftereffect.players.wrapper.wrapper import BlockWrapper
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -74,7 +75,9 @@ class Simulation:
     (runs, checkpoints), each against the best arm up to that checkpoint. pseudo_regrets: the same for Σ_t (μ(I_t) −
     μ*), None if the means are not known. updates: (runs,). arm_sums: (instances, K), the sums of totals of always
     playing each arm. uniform_regrets: (instances, checkpoints), the expected regret of uniform play. traces, states:
-    the blocks of every run, and the last state of its base in kernel form, if requested.
+    the blocks of every run, and the last state of its base in kernel form, if requested. certificates: (runs,
+    checkpoints), for players that have them (`default_player`) in the block engine; their mean over runs estimates a
+    bound on the mean regret.
     """
 
     engine: str
@@ -91,6 +94,7 @@ class Simulation:
     seed: int
     traces: list[Blocks] | None = field(default=None, repr=False)
     states: FloatArray | None = field(default=None, repr=False)
+    certificates: FloatArray | None = field(default=None, repr=False)
 
     @property
     def runs(self) -> int:
@@ -118,6 +122,16 @@ class Simulation:
     def mean_regret(self) -> float:
         """The mean regret over runs."""
         return float(self.regret.mean())
+
+    @property
+    def mean_certificate(self) -> float:
+        """The mean certificate after T rounds; raises an error if the simulation has none."""
+        if self.certificates is None:
+            raise InvalidArgument(
+                "player must be a CoinCleanWrapper around an AdaptiveTsallis, such as the default player, in engine "
+                f"'blocks' for certificates, but got {self.player} in {self.engine!r}"
+            )
+        return float(self.certificates[:, -1].mean())
 
     @property
     def standard_error(self) -> float:
@@ -163,6 +177,8 @@ class Simulation:
         }
         if self.pseudo_regrets is not None:
             columns["pseudo_regret"] = self.pseudo_regrets.ravel()
+        if self.certificates is not None:
+            columns["certificate"] = self.certificates.ravel()
         return columns
 
     def plot(self, ax: "Axes | None" = None, label: str | None = None, **style: Any) -> "Axes":
@@ -265,6 +281,7 @@ def simulate(
         raise InvalidArgument(f"runs must be a multiple of instances, but got {runs} runs and {instances} instances")
     threads = checks.integer("threads", cores() if threads is None else threads, low=1)
     chosen, form = choose(player, losses, engine)
+    watch = player.certificate_places() if chosen == "blocks" and isinstance(player, BlockWrapper) else []
     points = checkpoint_rounds(checkpoints, losses.horizon)
     # With this spawn key the seeds are independent of the players' streams.
     seeds = np.random.SeedSequence(seed, spawn_key=(0, 2)).generate_state(instances, np.uint64)
@@ -282,7 +299,7 @@ def simulate(
             if world.means is not None:
                 gaps = np.abs(world.means - (world.means.max() if losses.effects.maximize else world.means.min()))
             first = first_run + k * share
-            plan = Plan(player, world, seed, first, share, points, gaps, trace, threads, advanced, states)
+            plan = Plan(player, world, seed, first, share, points, gaps, trace, threads, advanced, states, watch)
             if chosen == "blocks":
                 outcomes.append(simulate_blocks(plan, form))
             elif chosen == "cuda":
@@ -312,6 +329,7 @@ def simulate(
         seed=seed,
         traces=[blocks for outcome in outcomes for blocks in outcome.traces or []] if trace else None,
         states=np.concatenate(kept) if kept else None,
+        certificates=np.concatenate([player.run_certificates(o.watched, points) for o in outcomes]) if watch else None,
     )
 
 

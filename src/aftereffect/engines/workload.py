@@ -9,7 +9,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -42,6 +42,7 @@ class Plan:
     gaps: the difference between each arm's mean and the best arm's; zeros if the means are not known.
     advanced: called with the number of simulated rounds since the last call; raises `Stopped` to stop.
     states: keep the last state of every run's base; only the block engine does.
+    watch: the places of that state to be kept at every checkpoint; only the block engine does.
     """
 
     player: Any
@@ -55,6 +56,7 @@ class Plan:
     threads: int
     advanced: Callable[[int], None]
     states: bool = False
+    watch: Sequence[int] = ()
 
 
 class Blocks(NamedTuple):
@@ -71,6 +73,7 @@ class Outcome(NamedTuple):
     losses, pseudo: cumulative composite losses and pseudo-regret, (runs, checkpoints). updates: (runs,).
     arm_sums: the sums of totals of always playing each arm, (checkpoints, K).
     states: the bases' states after the last round, in kernel form, (runs, size), if requested.
+    watched: the watched places of these states, (runs, checkpoints, places).
     """
 
     losses: FloatArray
@@ -79,6 +82,7 @@ class Outcome(NamedTuple):
     arm_sums: FloatArray
     traces: list[Blocks] | None
     states: FloatArray | None = None
+    watched: FloatArray | None = None
 
 
 def cores() -> int:

@@ -157,16 +157,16 @@ class Losses:
 
     def components(self) -> FloatArray:
         """Return all components, shape (T, d+1, K). The array is large: use it for small problems only."""
-        return np.ascontiguousarray(self._written(np.arange(self.horizon)))
+        return np.ascontiguousarray(self.plays(np.arange(self.horizon)).transpose(0, 2, 1))
 
-    def _written(self, rounds: NDArray[np.int64], guard: int = 0, times: int = 1) -> FloatArray:
-        """Return the components of these rounds, added `times` times, shape (rounds, d+1+guard, K)."""
+    def plays(self, rounds: NDArray[np.int64], guard: int = 0, times: int = 1) -> FloatArray:
+        """Return the components of all plays of these rounds, added `times` times, shape (rounds, K, d+1+guard)."""
         width = self.max_delay + 1 + guard
-        flat = np.zeros(len(rounds) * self.n_arms * width)
+        found = np.zeros((len(rounds), self.n_arms, width))
         write = kernel.compiled(write_components, self.params)
         for _ in range(times):
-            write(self.params, rounds, self.n_arms, width, flat)
-        return flat.reshape(len(rounds), self.n_arms, width).transpose(0, 2, 1)
+            write(self.params, rounds, self.n_arms, width, found.reshape(-1))
+        return found
 
     def check(self, rounds: int | None = None) -> None:
         """Raise `InvalidLosses` if an effect leaves the range, or if the kernel does not do what engines rely on.
@@ -180,15 +180,15 @@ class Losses:
         step = max(1, STRETCH // ((self.max_delay + 1 + GUARD) * self.n_arms))
         for first in range(0, count, step):
             some = numbers[first : first + step]
-            once = self._written(some, GUARD)
-            if once[:, self.max_delay + 1 :].any():
+            once = self.plays(some, GUARD)
+            if once[:, :, self.max_delay + 1 :].any():
                 raise InvalidLosses(
                     f"spread must add to pending[at] to pending[at + max_delay] only, max_delay={self.max_delay}, "
                     f"but that of {type(self.params).__name__} adds to other places"
                 )
-            check_parts(once[:, : self.max_delay + 1], self.effects, some)
+            check_parts(once[:, :, : self.max_delay + 1].transpose(0, 2, 1), self.effects, some)
             margin = TOLERANCE * (self.effects.hi - self.effects.lo)
-            if first == 0 and (abs(self._written(some, GUARD, times=2) - 2.0 * once) > margin).any():
+            if first == 0 and (abs(self.plays(some, GUARD, times=2) - 2.0 * once) > margin).any():
                 raise InvalidLosses(
                     "spread must add to pending, and the same numbers whenever it is called, "
                     f"but that of {type(self.params).__name__} called twice does not add up to twice the effect"

@@ -24,10 +24,10 @@ from aftereffect.core.checks import FloatArray, by_keyword
 from aftereffect.core.effects import Effects, extreme_parts
 from aftereffect.core.effects import effects as checked_range
 from aftereffect.core.errors import InvalidLosses
-from aftereffect.core.random import RECORDS, recipe, sequence
+from aftereffect.core.random import RECORDS, hashed_uniform, recipe, sequence
 from aftereffect.losses.composite import CompositeLosses, Dense
 from aftereffect.losses.protocol import TOLERANCE, Losses, check_parts
-from aftereffect.losses.spreads import hashed_uniform, kernels, linear_composite
+from aftereffect.losses.spreads import kernels, linear_composite
 
 MARGIN = 0.1
 """Each nonzero end of an inferred range is widened by this fraction, as future effects may exceed the recorded ones."""

@@ -15,10 +15,7 @@ which these may widen. Delays and splits are drawn with the losses, before play 
 There are three kernels. `Delayed` adds a whole effect in one round: the delayed anonymous feedback of Section 1.
 `Weighted` adds table[t, i] · weights[i, s] for s = 0..d, which includes the linear composite losses of Section 2.
 `Split` splits an effect into Dirichlet(1, ..., 1) parts: exponential numbers E_s = −ln U_s divided by their sum. They
-are not stored, since U_s is a hash of (key, t, i, s): word (tK + i)(d+1) + s of the splitmix64 sequence that starts
-at `key`.
-
-Reference: Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014.
+are not stored, since U_s is a hash of (key, t, i, s): number (tK + i)(d+1) + s of `core.random.hashed_uniform`.
 """
 
 import math
@@ -33,15 +30,12 @@ from aftereffect.core import checks, kernel
 from aftereffect.core.checks import FloatArray, by_keyword
 from aftereffect.core.effects import extreme_parts
 from aftereffect.core.errors import InvalidLosses
-from aftereffect.core.random import DELAYS, SPLIT, children, sequence
+from aftereffect.core.random import DELAYS, SPLIT, children, hashed_uniform, sequence
 from aftereffect.losses.delay_laws import draw_delays, largest_delay
 from aftereffect.losses.protocol import TOLERANCE, Losses
 from aftereffect.losses.tables import Bound, Table, TableLike, as_table, iid
 
 Law = str | tuple[str | float, ...]
-
-_GOLDEN, _MIX1, _MIX2 = (np.uint64(n) for n in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
-_12, _27, _30, _31 = (np.uint64(n) for n in (12, 27, 30, 31))
 
 # A product of 16 numbers of at least 2^-53 cannot underflow, so one logarithm is enough for all of them.
 GROUP = 16
@@ -82,19 +76,6 @@ def spread_weighted(params: Any, t: int, arm: int, pending: FloatArray, at: int)
         due[s] += value * weights[s]
 
 
-@kernel.helper
-def hashed_uniform(key: np.uint64, count: int) -> float:
-    """Return the uniform number with index `count` of this key: the midpoint of one of 2^52 equal cells of (0, 1).
-
-    For compiled code only: it relies on uint64 overflow, for which NumPy issues a warning.
-    """
-    z = key + np.uint64(count + 1) * _GOLDEN
-    z = (z ^ (z >> _30)) * _MIX1
-    z = (z ^ (z >> _27)) * _MIX2
-    z ^= z >> _31
-    return float(z >> _12) * 2.220446049250313e-16 + 1.1102230246251565e-16
-
-
 def spread_split(params: Any, t: int, arm: int, pending: FloatArray, at: int) -> None:
     """Add values[t, arm] · E_s / (E_0 + ... + E_d)."""
     parts = params.max_delay + 1
@@ -112,7 +93,7 @@ def spread_split(params: Any, t: int, arm: int, pending: FloatArray, at: int) ->
 
 kernel.register(Delayed, kernel.LossKernel(spread_delayed))
 kernel.register(Weighted, kernel.LossKernel(spread_weighted))
-kernel.register(Split, kernel.LossKernel(spread_split))
+kernel.register(Split, kernel.LossKernel(spread_split, costly=True))
 
 
 @by_keyword

@@ -16,15 +16,17 @@ from aftereffect.core import checks
 
 if TYPE_CHECKING:
     from aftereffect.core.errors import ExecutorBroken
+    from aftereffect.studies.report.growth import fit
     from aftereffect.studies.results import FolderUnusable, Results
     from aftereffect.studies.study import InvalidStudy, Study, builtin_names
 
-__all__ = ["ExecutorBroken", "FolderUnusable", "InvalidStudy", "Results", "Study", "builtin_names"]
+__all__ = ["ExecutorBroken", "FolderUnusable", "InvalidStudy", "Results", "Study", "builtin_names", "fit"]
 
 
 def __getattr__(name: str) -> Any:
     """Import a name on first access: the command line starts sooner, and results need polars (extra `studies`)."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    home = {"ExecutorBroken": "executors", "FolderUnusable": "results", "Results": "results"}.get(name, "study")
+    homes = {"ExecutorBroken": "executors", "FolderUnusable": "results", "Results": "results", "fit": "report.growth"}
+    home = homes.get(name, "study")
     return getattr(checks.optional(f"{__name__}.{home}", f"{__name__}.{name}", "studies"), name)

@@ -11,6 +11,7 @@ import typer
 
 from aftereffect.core import checks
 from aftereffect.core.errors import InvalidArgument
+from aftereffect.core.text import counted, duration
 
 if TYPE_CHECKING:
     from aftereffect.studies.results import Results
@@ -32,14 +33,21 @@ def _opened(source: str, quick: bool, out: Path | None) -> tuple[Any, Path]:
     return loaded, out if out is not None else Path("out/studies") / (loaded.name + "-quick" * loaded.quick)
 
 
-def _print_status(results: "Results", total: int, folder: Path) -> None:
+def _print_status(loaded: Any, results: "Results", folder: Path) -> None:
     """Print how many cells are finished, and the errors of failed cells; exit with 1 unless all are finished."""
     counts = f"{results.finished} finished, {len(results.failures)} failed, {len(results.missing)} to do"
-    typer.echo(f"{folder}: {counts} of {total} cells")
+    left = f", {_time_left(loaded, results)}" if results.missing else ""
+    typer.echo(f"{folder}: {counts} of {len(loaded.cells())} cells{left}")
     for cell, failure in results.failures.items():
         typer.echo(f"  {cell}: {failure.get('error')}: {failure.get('message')}")
     if results.failures or results.missing:
         raise typer.Exit(1)
+
+
+def _time_left(loaded: Any, results: "Results") -> str:
+    """Return an estimate of the time for the unfinished cells, and say if it is only a guess."""
+    guess = "" if results.finished else " (a guess until cells are finished)"
+    return duration(results.seconds_left(loaded.cells())) + guess
 
 
 @study.command()
@@ -64,6 +72,9 @@ def run(
 
     loaded, folder = _opened(source, quick, out)
     many = cores() if workers is None else workers
+    before = loaded.results(folder)
+    if count := len(before.missing) + len(before.failures):
+        typer.echo(f"{counted(count, 'cell')} to simulate, {_time_left(loaded, before)} in one process", err=True)
     try:
         with opened(executor, many, scheduler) as pool:
             # A scheduler's workers may be on other machines with an unknown number of cores: one thread per task.
@@ -74,14 +85,14 @@ def run(
         counts = f"{loaded.results(folder).finished} of {len(loaded.cells())} cells stored"
         typer.echo(f"Stopped: {counts}; run the same command again to continue.", err=True)
         raise typer.Exit(130) from None
-    _print_status(results, len(loaded.cells()), folder)
+    _print_status(loaded, results, folder)
 
 
 @study.command()
 def status(source: Source, quick: Quick = False, out: Out = None) -> None:
-    """Print how many cells are finished, failed and unfinished."""
+    """Print how many cells are finished, failed and unfinished, and about how long the latter take."""
     loaded, folder = _opened(source, quick, out)
-    _print_status(loaded.results(folder), len(loaded.cells()), folder)
+    _print_status(loaded, loaded.results(folder), folder)
 
 
 @study.command()

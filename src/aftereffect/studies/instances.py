@@ -19,19 +19,20 @@ import importlib
 import inspect
 import math
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from aftereffect.core import checks
+from aftereffect.core import checks, kernel
 from aftereffect.core.checks import FloatArray
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.core.random import TABLE, children, sequence
 from aftereffect.losses import spreads, tables
+from aftereffect.losses.composite import stored
 from aftereffect.losses.delay_laws import checked_law
 from aftereffect.losses.hard import NOISES, hard, noise_scale, published_gap
 from aftereffect.losses.linear_system import ADVERTISING, system_rewards
@@ -43,6 +44,8 @@ from aftereffect.studies.cells import Cell, cell_seed
 GAP = 0.2
 TOLD = ("n_arms", "max_delay", "horizon", "seed", "direction", "low", "high")
 """What a study gives the user's own losses (up to the seed) and players; their other parameters are settings."""
+OFTEN = 3
+"""How often each play must be needed, on average, to be stored."""
 CAMPAIGNS = "aftereffect.studies.campaigns:losses"
 SPREADS = ("split", "delays", "fixed", "geometric", "immediate")
 SHAPES: dict[str, dict[str, Any]] = tomllib.loads(Path(__file__).with_name("shapes.toml").read_text(encoding="utf-8"))
@@ -132,22 +135,37 @@ def gap_of(cell: Cell) -> float:
     return float(given.get("gap", GAP))
 
 
-@dataclass
 class Draws:
-    """The losses of a group by draw; the first draws stay in memory, as many as fit into ROOM bytes."""
+    """The losses of a group of cells, by draw, as many at a time as fit into ROOM bytes; the first one stays.
 
-    cell: Cell
-    _kept: dict[int, Losses] = field(default_factory=dict, init=False)
-    ROOM: ClassVar = 1 << 29
+    Losses that are costly to compute and played often are stored play by play, if all draws fit.
+    """
+
+    ROOM = 1 << 30
+
+    def __init__(self, *cells: Cell) -> None:
+        self._cell = one = cells[0]
+        self._kept: dict[int, Losses] = {}
+        self._most = max(cell["instances"] for cell in cells)
+        table = 8 * one["n_arms"] * one["horizon"]
+        played = sum(max(cell["runs"] // cell["instances"], one["n_arms"]) for cell in cells)
+        fits = (4 + one["max_delay"]) * table * self._most <= self.ROOM
+        self._stores = fits and played >= OFTEN * one["n_arms"]
+        # Without that three arrays (T, K) of doubles: the table, and D and W of the block engine.
+        self._step = self._most if self._stores else max(1, self.ROOM // (3 * table))
+
+    def waves(self) -> Iterator[range]:
+        """Yield the draws in waves; the losses of a wave are built once, and let go of at the next one."""
+        for first in range(0, self._most, self._step):
+            self._kept = {draw: losses for draw, losses in self._kept.items() if draw == 0}
+            yield range(first, min(first + self._step, self._most))
 
     def __getitem__(self, draw: int) -> Losses:
-        if draw in self._kept:
-            return self._kept[draw]
-        losses = build_losses(self.cell, draw)
-        # Three arrays (T, K) of doubles: the table, and D and W of the block engine, which are kept with the losses.
-        if draw < max(1, self.ROOM // (24 * self.cell["n_arms"] * self.cell["horizon"])):
-            self._kept[draw] = losses
-        return losses
+        if draw not in self._kept:
+            losses = build_losses(self._cell, draw)
+            costly = kernel.LOSSES[type(losses.params)].costly
+            self._kept[draw] = stored(losses) if costly and self._stores else losses
+        return self._kept[draw]
 
 
 def build_losses(cell: Cell, draw: int = 0) -> Losses:

@@ -21,14 +21,13 @@ import polars as pl
 from numpy.typing import NDArray
 
 from aftereffect import theory
-from aftereffect.bandits.adaptive_tsallis import COST, MOVED, PENALTY, AdaptiveTsallis
 from aftereffect.core import kernel
 from aftereffect.core.checks import FloatArray
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.core.saved import canonical
 from aftereffect.engines.simulation import Simulation, choose, simulate, standard_error
 from aftereffect.engines.workload import Blocks
-from aftereffect.players.wrapper.coin_clean import CoinCleanWrapper
+from aftereffect.losses.protocol import Losses
 from aftereffect.players.wrapper.wrapper import BlockWrapper, CompositeLossWrapper
 from aftereffect.studies.cells import Cell, cell_id, cell_seed
 from aftereffect.studies.instances import Draws
@@ -63,28 +62,39 @@ class Moves(NamedTuple):
 class Measured(NamedTuple):
     """The simulations of a cell, one or more for each draw of its losses.
 
-    uniform: the expected regret of uniform play at the checkpoints, averaged over draws. moves: for the measure
-    "stability". constants: the columns that are equal in all rows.
+    uniform: the expected regret of uniform play at the checkpoints, for each draw. moves: for the measure "stability".
+    certificates: of the runs, if the player has them. constants: the columns that are equal in all rows.
     """
 
     simulations: list[Simulation]
-    uniform: FloatArray
-    moves: Moves | None
+    uniform: list[FloatArray]
+    moves: list[Moves]
+    certificates: list[FloatArray]
     constants: dict[str, float | None]
 
+    def extended(self, more: "Measured") -> "Measured":
+        """Return these simulations and those of further draws."""
+        return Measured(
+            self.simulations + more.simulations,
+            self.uniform + more.uniform,
+            self.moves + more.moves,
+            self.certificates + more.certificates,
+            self.constants,
+        )
 
-def measure(cell: Cell, draws: Draws, threads: int | None, engine: str = "auto") -> Measured:
-    """Simulate a cell on the losses of its group. engine: "cuda" applies to players that the block engine can play."""
+
+def measure(
+    cell: Cell, draws: Draws, threads: int | None, engine: str = "auto", wave: range | None = None
+) -> Measured:
+    """Simulate a cell on the losses of its group. engine: "cuda" applies to players that the block engine can play.
+
+    wave: which draws; by default all.
+    """
     player = build_player(cell, draws[0])
     traced = cell["measure"] == "stability"
     # True if the player's certificate holds on these losses and can be computed from its base's last state.
-    certified = (
-        not traced
-        and isinstance(player, CoinCleanWrapper)
-        and isinstance(player.bandit, AdaptiveTsallis)
-        and player.update_probability is not None
-        and player.max_delay >= draws[0].max_delay
-    )
+    places = player.certificate_places() if isinstance(player, BlockWrapper) else []
+    certified = bool(places) and not traced and player.max_delay >= draws[0].max_delay
     share = cell["runs"] // cell["instances"]
     at_once = TRACE_BYTES // (24 * (cell["horizon"] // (2 * player.max_delay + 1) + 1)) if traced else share
     step = max(1, min(share, at_once))
@@ -92,34 +102,35 @@ def measure(cell: Cell, draws: Draws, threads: int | None, engine: str = "auto")
     if traced or (engine == "cuda" and choose(player, draws[0], "auto")[0] != "blocks"):
         engine = "blocks" if traced else "auto"
     options |= {"engine": engine, "trace": traced, "states": certified, "progress": False}
-    found: list[Simulation] = []
-    moved: list[Moves] = []
-    uniform = []
-    for draw in range(cell["instances"]):
+    measured = Measured([], [], [], [], bounds(player, draws[0]))
+    if traced:
+        with suppress(InvalidArgument):
+            measured.constants["theory"] = player.bandit.stability()
+    for draw in range(cell["instances"]) if wave is None else wave:
         end = (draw + 1) * share
         for first in range(draw * share, end, step):
             one = simulate(player, draws[draw], min(step, end - first), first_run=first, **options)
             if one.traces is not None:
-                moved.append(moves(player, one.traces, one.rounds))
-            found.append(dataclasses.replace(one, traces=None))
-        uniform.append(found[-1].uniform_regrets[0])
-    losses, constants = draws[0], dict[str, float | None]()
-    # The theoretical bounds at the horizon, in units of effects; none for effects below 0.
+                measured.moves.append(moves(player, one.traces, one.rounds))
+            if one.states is not None:
+                measured.certificates.append(player.run_certificates(one.states[:, places], cell["horizon"]))
+            measured.simulations.append(dataclasses.replace(one, traces=None, states=None))
+        measured.uniform.append(measured.simulations[-1].uniform_regrets[0])
+    return measured
+
+
+def bounds(player: Any, losses: Losses) -> dict[str, float | None]:
+    """Return the theoretical bounds at the horizon, in units of effects; none for effects below 0."""
+    found: dict[str, float | None] = {}
     if losses.effects.lo >= 0.0:
         if isinstance(player, BlockWrapper) and player.max_delay >= losses.max_delay:
             with suppress(InvalidArgument):
-                constants["bound"] = player.regret_bound(losses.horizon)
+                found["bound"] = player.regret_bound(losses.horizon)
         hi, sizes = losses.effects.hi, (losses.n_arms, losses.max_delay, losses.horizon)
-        constants["corollary_bound"] = hi * theory.corollary_bound(*sizes)
-        constants["tuned_bound"] = hi * theory.tuning(*sizes).bound
-        constants["lower_bound"] = hi * theory.lower_bound(*sizes)
-    constants["updates"] = float(np.concatenate([one.updates for one in found]).mean())
-    states = [one.states for one in found if one.states is not None]
-    if states:
-        constants["value"] = float(certificates(player, np.concatenate(states), cell["horizon"]).mean())
-    constants["theory"] = player.bandit.stability() if traced else None
-    together = Moves(*(np.concatenate(parts) for parts in zip(*moved, strict=True))) if moved else None
-    return Measured(found, sum(uniform[1:], uniform[0]) / cell["instances"], together, constants)
+        found["corollary_bound"] = hi * theory.corollary_bound(*sizes)
+        found["tuned_bound"] = hi * theory.tuning(*sizes).bound
+        found["lower_bound"] = hi * theory.lower_bound(*sizes)
+    return found
 
 
 def rows(cell: Cell, measured: Measured) -> pl.DataFrame:
@@ -127,52 +138,26 @@ def rows(cell: Cell, measured: Measured) -> pl.DataFrame:
     found, first = measured.simulations, measured.simulations[0]
     columns: dict[str, Any] = {name: cell[name] for name in ("measure", *COUNTS)} | measured.constants
     columns |= {"cell": cell_id(cell), "engine": first.engine, "round": first.rounds}
-    columns["uniform_regret"] = measured.uniform
+    columns["uniform_regret"] = sum(measured.uniform[1:], measured.uniform[0]) / cell["instances"]
+    columns["updates"] = float(np.concatenate([one.updates for one in found]).mean())
+    if measured.certificates:
+        columns["value"] = float(np.concatenate(measured.certificates).mean())
     # The d given to the player is one of its settings if it differs from that of the losses.
     told = {"max_delay": cell["player_max_delay"]} if "player_max_delay" in cell else {}
     for kind, settings in (("instance", dict(cell["instance"])), ("player", cell["player"] | told)):
         columns[kind] = settings.pop("name")
         columns[f"{kind}_params"] = canonical(settings)
-    if measured.moves is None:
+    if not measured.moves:
         regrets = np.concatenate([one.regrets for one in found])
         columns |= {"regret": regrets.mean(axis=0), "standard_error": standard_error(regrets)}
         columns |= zip(LEVELS, np.quantile(regrets, list(LEVELS.values()), axis=0), strict=True)
     else:
-        columns |= _of_moves(measured.moves)
+        columns |= _of_moves(Moves(*(np.concatenate(parts) for parts in zip(*measured.moves, strict=True))))
     pseudo = [one.pseudo_regrets for one in found if one.pseudo_regrets is not None]
     if len(pseudo) == len(found):
         columns["pseudo_regret"] = np.concatenate(pseudo).mean(axis=0)
     # A single run has no standard error: NaN becomes null.
     return pl.DataFrame({name: columns.get(name) for name in ROWS}, schema=ROWS).fill_nan(None)
-
-
-def certificates(player: Any, states: FloatArray, horizon: int) -> FloatArray:
-    """Return the certificate of each run after T = `horizon` rounds, in units of effects (docs/theory/adaptive.md).
-
-    states: the last states of the bases, (runs, size). They contain all terms but one, that of the stretch open at T;
-    as this depends on the coins only, its exact mean is used. The mean of the certificates bounds the mean regret.
-    """
-    K, d, beta, C = player.n_arms, player.max_delay, player.update_probability, player.scale
-    own = states[:, 4 * K :]
-    base = own[:, COST] + own[:, PENALTY]
-    base = base + theory.entropy_range(K) * player.bandit.first_rate + open_stretch(d, horizon, beta) / C
-    values = min(d, horizon) + d * own[:, MOVED] + C / (1.0 - beta) ** d * base
-    return np.asarray(values * (player.effects.hi - player.effects.lo))
-
-
-def open_stretch(max_delay: int, horizon: int, update_probability: float) -> float:
-    """Return the mean of (m + d)·1{m >= 1}, m = T − d − the latest coin: the rounds that no update has used at T.
-
-    The latest coin is a rounds old with probability β(1−β)^a, a < T; with probability (1−β)^T there is none.
-    Summed over a > d that is r^{d+1}(d + 1 + r/β) − r^{T+1}/β, r = 1 − β.
-
-    >>> open_stretch(max_delay=1, horizon=3, update_probability=0.5)      # 2 and 3, each with probability 1/8
-    0.625
-    """
-    d, T, r = max_delay, horizon, 1.0 - update_probability
-    if d >= T or r == 0.0:
-        return 0.0
-    return float(r ** (d + 1) * (d + 1 + r / update_probability) - r ** (T + 1) / update_probability)
 
 
 def moves(player: CompositeLossWrapper, traces: list[Blocks], checkpoints: NDArray[np.int64]) -> Moves:

@@ -1,6 +1,6 @@
 """The results of a study, and the folder in which they are stored.
 
-    cells/<id>.parquet     a finished cell: its rows and, in the column `time`, start, duration and versions
+    cells/<id>.parquet     a finished cell: its rows and, in the column `time`, start, duration and origin
     failures/<id>.json     the error of a failed cell; the next run tries it again
     lock                   held by the one run that may write
 
@@ -13,7 +13,7 @@ import io
 import json
 import os
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,16 +23,20 @@ import polars as pl
 
 from aftereffect.core import checks
 from aftereffect.core.errors import AftereffectError
+from aftereffect.core.saved import canonical
 from aftereffect.studies.cells import Cell, cell_id
 from aftereffect.studies.measure import ROWS
 
 if TYPE_CHECKING:
     import pandas as pd
 
-VERSIONS = ("aftereffect", "numpy", "numba", "python")
+ORIGIN = ("aftereffect", "commit", "numpy", "numba", "python", "machine")
+"""What the rows of a cell were made with: versions, the commit of the package if it is run from a repository."""
 TIMES = pl.Schema(
-    {"cell": pl.String(), "seconds": pl.Float64(), "started": pl.String(), **dict.fromkeys(VERSIONS, pl.String())}
+    {"cell": pl.String(), "seconds": pl.Float64(), "started": pl.String(), **dict.fromkeys(ORIGIN, pl.String())}
 )
+GUESS = 5e-8
+"""Seconds per simulated round as long as no cell is finished: right up to a factor of ten or so."""
 CELL = pl.Schema([*ROWS.items(), ("time", pl.String())])
 
 # A record lock does not exclude its own process, so the folders in use by this process are listed here.
@@ -71,6 +75,26 @@ class Results:
     def finished(self) -> int:
         """The number of finished cells."""
         return int(self.rows["cell"].n_unique())
+
+    def seconds_left(self, cells: Sequence[Cell]) -> float:
+        """Estimate how long the unfinished ones of these cells take, one after another.
+
+        A round takes as long as in the finished cells of the same player; if there are none, as in all finished cells.
+        """
+        taken = dict(self.times.select("cell", "seconds").iter_rows())
+        spent: dict[str, list[float]] = {}
+        left: list[tuple[str, int]] = []
+        for cell in cells:
+            name, rounds, seconds = canonical(cell["player"]), cell["runs"] * cell["horizon"], taken.get(cell_id(cell))
+            if seconds is None:
+                left.append((name, rounds))
+                continue
+            for key in (name, ""):
+                sums = spent.setdefault(key, [0.0, 0.0])
+                sums[0] += seconds
+                sums[1] += rounds
+        paces = {name: seconds / rounds for name, (seconds, rounds) in spent.items()}
+        return sum(paces.get(name, paces.get("", GUESS)) * rounds for name, rounds in left)
 
     def to_pandas(self) -> "pd.DataFrame":
         """Return the rows as a pandas frame (extra `frames`)."""

@@ -8,15 +8,18 @@ the cell being simulated and at most the one being written. The next run continu
 On a GPU several groups run at a time, each in a thread: some prepare their losses while the GPU plays others.
 """
 
+import platform
+import subprocess
+import sys
 import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import suppress
 from datetime import UTC, datetime
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
-from platform import python_version
 from typing import Any
 
 import numba
@@ -24,6 +27,7 @@ import numpy as np
 
 from aftereffect.core import VERSION, checks
 from aftereffect.core.errors import AftereffectWarning
+from aftereffect.core.text import counted, duration
 from aftereffect.engines.workload import cores, progress_bar
 from aftereffect.studies.cells import Cell, cell_id, groups
 from aftereffect.studies.executors import capacity, submitted, units
@@ -31,12 +35,12 @@ from aftereffect.studies.instances import Draws
 from aftereffect.studies.measure import Measured, measure, rows
 from aftereffect.studies.results import Finished, Folder, Results
 
-VERSIONS = {"aftereffect": VERSION, "numpy": np.__version__, "numba": numba.__version__, "python": python_version()}
-"""The versions that results may depend on."""
 GROUPS = 24
 """How many groups of cells run at a time on a GPU, at most; three to two workers, since they often wait for the GPU."""
 FRAMES = 5
 """How many of the last frames of a traceback are stored."""
+PAUSE = 30.0
+"""Seconds between two lines of progress where there is no terminal for a bar."""
 
 
 def run_cells(
@@ -55,8 +59,8 @@ def run_cells(
     of cores of this machine divided by the number of workers. workers: how many units of work the executor runs at
     once, by default its number of workers.
     engine: "auto", or "cuda": on an NVIDIA GPU, for players that the block engine can play.
-    progress: True shows a bar, False none, None shows one at a terminal after a second; or a function that is called
-    with the number of finished cells and the number of all cells.
+    progress: True shows a bar, False none, None shows one at a terminal after a second, and elsewhere a line of text
+    every half a minute; or a function that is called with the number of finished cells and the number of all cells.
 
     A run can be stopped at any time; run it again to continue. If a cell fails, the error is stored, the other cells
     continue, and the next run tries it again.
@@ -88,10 +92,14 @@ def run_cells(
                 task = partial(simulate_all, engine=engine)
                 batches = submitted(executor, units(groups(left), many), task, _failed, share)
                 stored = (home.put(finished) for batch in batches for finished in batch)
+            told = time.monotonic()
             for cell in stored:
                 bar(rounds.pop(cell))
                 if callable(progress):
                     progress(len(cells) - len(rounds), len(cells))
+                elif progress is None and rounds and not sys.stderr.isatty() and time.monotonic() - told > PAUSE:
+                    told, text = time.monotonic(), duration(home.results(cells).seconds_left(cells) / many)
+                    print(f"{len(cells) - len(rounds)} of {len(cells)} cells, {text} left", file=sys.stderr, flush=True)
         return home.results(cells)
 
 
@@ -111,18 +119,27 @@ def simulate_cells(
     cells: Sequence[Cell], threads: int | None, engine: str = "auto"
 ) -> Iterator[Callable[[], Finished]]:
     """Simulate cells of one group, which share their losses; yield for each cell a function that builds its rows."""
-    draws = Draws(cells[0])
-    for cell in cells:
-        taken = {"cell": cell_id(cell), "started": datetime.now(UTC).isoformat(timespec="seconds")} | VERSIONS
-        begun = time.perf_counter()
-        found: Measured | Exception
-        try:
-            # Again for the workers of an executor.
-            with warnings.catch_warnings(action="ignore", category=AftereffectWarning):
-                found = measure(cell, draws, threads, engine)
-        except Exception as error:
-            found = error
-        yield partial(_finished, cell, found, taken | {"seconds": time.perf_counter() - begun})
+    draws, left = Draws(*cells), list(cells)
+    so_far: dict[str, tuple[Measured, dict[str, Any]]] = {}
+    for wave in draws.waves():
+        for cell in left.copy():
+            name, begun = cell_id(cell), time.perf_counter()
+            fresh: dict[str, Any] = {"cell": name, "started": datetime.now(UTC).isoformat(timespec="seconds")}
+            before, taken = so_far[name] if name in so_far else (None, fresh | origin() | {"seconds": 0.0})
+            found: Measured | Exception
+            try:
+                # Again for the workers of an executor.
+                with warnings.catch_warnings(action="ignore", category=AftereffectWarning):
+                    found = measure(cell, draws, threads, engine, range(wave.start, min(wave.stop, cell["instances"])))
+                found = found if before is None else before.extended(found)
+            except Exception as error:
+                found = error
+            taken["seconds"] += time.perf_counter() - begun
+            if isinstance(found, Measured) and wave.stop < cell["instances"]:
+                so_far[name] = found, taken
+            else:
+                left.remove(cell)
+                yield partial(_finished, cell, found, taken)
 
 
 def _finished(cell: Cell, found: Measured | Exception, taken: dict[str, Any]) -> Finished:
@@ -138,6 +155,24 @@ def _finished(cell: Cell, found: Measured | Exception, taken: dict[str, Any]) ->
 def simulate_all(cells: Sequence[Cell], threads: int, engine: str = "auto") -> list[Finished]:
     """Simulate cells of one group: the task of an executor's worker, which writes nothing."""
     return [finish() for finish in simulate_cells(cells, threads, engine)]
+
+
+@cache
+def origin() -> dict[str, str | None]:
+    """Return what results are made with (`results.ORIGIN`)."""
+    home = Path(__file__).parents[1]
+    commit = None
+    with suppress(OSError, subprocess.SubprocessError):
+        # An error unless this file belongs to a repository, and not only its folder.
+        git = partial(subprocess.run, cwd=home, check=True, capture_output=True, text=True, timeout=10)
+        git(["git", "ls-files", "--error-unmatch", "__init__.py"])
+        commit = git(["git", "describe", "--always", "--dirty", "--abbrev=10", "--exclude=*"]).stdout.strip()
+    model = platform.processor() or platform.machine()
+    with suppress(OSError):
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        model = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), model)
+    versions = {"numpy": np.__version__, "numba": numba.__version__, "python": platform.python_version()}
+    return {"aftereffect": VERSION, "commit": commit, **versions, "machine": f"{model}, {counted(cores(), 'core')}"}
 
 
 def _failed(cells: Sequence[Cell], error: Exception) -> list[Finished]:

@@ -317,3 +317,18 @@ def _self_bounded(
     root = scale * math.sqrt(late * terms[3])
     both = root + math.sqrt(root * root + scale * first)
     return both * both, late
+
+
+def open_stretch(max_delay: int, horizon: int, update_probability: float) -> float:
+    """Return the mean of (m + d)·1{m >= 1}, m = T − d − the latest coin: the rounds that no update has used at T.
+
+    The latest coin is a rounds old with probability β(1−β)^a, a < T; with probability (1−β)^T there is none.
+    Summed over a > d that is r^{d+1}(d + 1 + r/β) − r^{T+1}/β, r = 1 − β.
+
+    >>> open_stretch(max_delay=1, horizon=3, update_probability=0.5)      # 2 and 3, each with probability 1/8
+    0.625
+    """
+    d, T, r = max_delay, horizon, 1.0 - update_probability
+    if d >= T or r == 0.0:
+        return 0.0
+    return float(r ** (d + 1) * (d + 1 + r / update_probability) - r ** (T + 1) / update_probability)

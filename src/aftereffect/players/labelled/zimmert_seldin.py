@@ -47,6 +47,12 @@ def wright_omega(y: float) -> float:
     >>> [abs(wright_omega(y) + math.log(wright_omega(y)) - y) < 1e-15 for y in (-1.5, 0.0, 0.5)]
     [True, True, True]
     """
+    return omega_step(y, omega_step(y, omega_start(y)))
+
+
+@helper
+def omega_start(y: float) -> float:
+    """Return an approximation of ω(y) from which two steps are enough; ω(y) itself where steps are not used."""
     if y < TINY:
         return math.exp(y)
     if y > HUGE:
@@ -59,13 +65,18 @@ def wright_omega(y: float) -> float:
             decayed = power * math.exp(-w)
             w -= (w - decayed) / (1.0 + decayed)
         return w
-    w = math.exp((y - 1.0) * (2.0 / 3.0)) if y < 1.0 else y - math.log(y) + math.log(y) / y
-    for _ in range(2):
-        r = y - w - math.log(w)
-        q = 1.0 + w
-        t = q * (q + r * (2.0 / 3.0))
-        w *= 1.0 + (r / q) * (t - 0.5 * r) / (t - r)
-    return w
+    return math.exp((y - 1.0) * (2.0 / 3.0)) if y < 1.0 else y - math.log(y) + math.log(y) / y
+
+
+@helper
+def omega_step(y: float, w: float) -> float:
+    """Return a better approximation of ω(y) than w."""
+    if y < -2.0 or y > HUGE:
+        return w
+    r = y - w - math.log(w)
+    q = 1.0 + w
+    t = q * (q + r * (2.0 / 3.0))
+    return w * (1.0 + (r / q) * (t - 0.5 * r) / (t - r))
 
 
 TUNINGS = ("simple", "advanced")
@@ -141,11 +152,16 @@ def solve(n_arms: int, a: float, b: float, arms: FloatState) -> None:
     shift = math.log(a / b) if b > 0.0 else 0.0
     multiplier = -a
     for _ in range(200):
+        # ω of all arms, a step for each in turn: the processor computes several at a time, as they do not depend on
+        # each other.
+        for step in range(3 if b > 0.0 else 0):
+            for i in range(n_arms):
+                y = (arms[n_arms + i] - least - multiplier) / b + shift
+                arms[i] = omega_start(y) if step == 0 else omega_step(y, arms[i])
         mass = 0.0
         slope = 0.0
         for i in range(n_arms):
-            rise = arms[n_arms + i] - least - multiplier
-            z = b / a * wright_omega(rise / b + shift) if b > 0.0 else rise / a
+            z = b / a * arms[i] if b > 0.0 else (arms[n_arms + i] - least - multiplier) / a
             x = 1.0 / (z * z)
             arms[i] = x
             mass += x

@@ -12,7 +12,10 @@ probability (1−β)^d, and all of them can be used, however many they are. docs
 import math
 from typing import Any, Unpack
 
+import numpy as np
+
 from aftereffect import theory
+from aftereffect.bandits.adaptive_tsallis import COST, MOVED, PENALTY, AdaptiveTsallis
 from aftereffect.bandits.kernel_bandit import KernelBandit
 from aftereffect.bandits.protocol import Bandit
 from aftereffect.core import checks, effects, kernel
@@ -22,6 +25,7 @@ from aftereffect.players.wrapper import certificate as certificates
 from aftereffect.players.wrapper.kernels import TOTALS, CoinCleanParams
 from aftereffect.players.wrapper.windows import CleanStretch
 from aftereffect.players.wrapper.wrapper import BlockWrapper
+from aftereffect.theory.adaptive import open_stretch
 from aftereffect.theory.tuning import FORMS
 
 
@@ -109,6 +113,27 @@ class CoinCleanWrapper(BlockWrapper):
         missing = (d + 2.0 / beta - 1.0) / clean if clean > 0.0 else math.inf
         stopping = d + theory.stopping_price(d, beta, self.open_rounds)
         return certificates.Prices(min(d, T), d, self.factor, waiting, missing, self.worst_case(max(T, 1)), stopping)
+
+    def certificate_places(self) -> list[int]:
+        """Return where the base's state has cost, penalty and the mass moved; empty if there is no certificate."""
+        if not isinstance(self.bandit, AdaptiveTsallis) or self.update_probability is None:
+            return []
+        return [4 * self.n_arms + place for place in (COST, PENALTY, MOVED)]
+
+    def run_certificates(self, numbers: checks.FloatArray, rounds: Any) -> checks.FloatArray:
+        """Return the certificates of runs after these rounds, in units of effects (docs/theory/adaptive.md).
+
+        numbers: cost, penalty and the mass moved, the last axis. All terms but that of the stretch which is open after
+        the last round follow from them; as this one depends on the coins only, its exact mean is used. The mean of the
+        certificates bounds the mean regret.
+        """
+        bandit, beta = self.certified_base()
+        d, T = self.max_delay, np.asarray(rounds)
+        waiting = np.array([open_stretch(d, int(t), beta) for t in T.ravel()]).reshape(T.shape)
+        base = numbers[..., 0] + numbers[..., 1]
+        base = base + theory.entropy_range(self.n_arms) * bandit.first_rate + waiting / self.scale
+        values = np.minimum(d, T) + d * numbers[..., 2] + self.factor * (base + bandit.prior_price)
+        return np.asarray(values * (self.effects.hi - self.effects.lo))
 
     def kernel(self) -> Any:
         """Return the player in kernel form."""

@@ -172,6 +172,15 @@ class BlockWrapper(BanditPlayer):
             )
         return bandit, self.update_probability
 
+    def certificate_places(self) -> list[int]:
+        """Return where the state of the base in kernel form has what `run_certificates` needs; empty if there is none.
+        """
+        return []
+
+    def run_certificates(self, numbers: checks.FloatArray, rounds: Any) -> checks.FloatArray:
+        """Return the certificates of simulated runs; numbers: of these places, the last axis."""
+        raise NotImplementedError
+
     def ask(self) -> int:
         """Return the arm to play in this round; the same until `tell`."""
         if self._open:

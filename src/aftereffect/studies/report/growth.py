@@ -26,6 +26,7 @@ import polars as pl
 
 from aftereffect import theory
 from aftereffect.core.checks import FloatArray
+from aftereffect.core.errors import InvalidArgument
 from aftereffect.engines.simulation import Z95
 from aftereffect.studies.report import frames
 from aftereffect.studies.report.charts import GREY, Drawing, drawn, looks, ticked
@@ -53,10 +54,17 @@ LABELS_APART = 0.055
 
 
 class Exponent(NamedTuple):
-    """A fitted exponent and its standard error; the latter is NaN if no degrees of freedom are left."""
+    """A fitted exponent and its standard error; the latter is NaN if no degrees of freedom (`freedom`) are left."""
 
     value: float
     standard_error: float
+    freedom: int = 0
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The 95% interval of Student's t, as least squares assume."""
+        half = student_quantile(self.freedom) * self.standard_error if self.freedom else math.nan
+        return self.value - half, self.value + half
 
 
 class Agreement(NamedTuple):
@@ -235,6 +243,64 @@ def growth(part: pl.DataFrame) -> Growth | None:
     return Growth(part.with_columns(term=pl.Series(values)), fit, agreements(rates, regret), term)
 
 
+def fit(rows: pl.DataFrame, *, each: bool = False) -> pl.DataFrame:
+    """Fit powers of d+1, K and T to the regret of every player at the horizon, as the report section "scaling" does.
+
+    rows: those of a study (`Results.rows`), with at least three sizes for one varying size, four for two, five for all
+    three. each: for every instance by itself; by default the greatest regret over all instances at each size. Regrets
+    that are not above 0 are left out, and sizes with d = 0 are fitted separately, since feedback is immediate there.
+
+    Returns a frame with one row for each player and size that varies: player and instance as in reports, variable,
+    exponent, standard_error, the 95% interval low to high, and sizes, the number of sizes fitted.
+    """
+    shown = frames.readable(rows.filter(measure="regret"))
+    parts = [("worst", shown)]
+    if each:
+        parts = [(where, shown.filter(where=where)) for where in frames.names(shown, "where")]
+    found = [
+        (who, where, name, power.value, power.standard_error, *power.interval, one.rows.height)
+        for where, part in parts
+        for who, one in fitted(frames.worst(part)).items()
+        for name, power in one.fit.items()
+    ]
+    if not found:
+        raise InvalidArgument(
+            "rows must hold a player at three sizes or more with a regret above 0, two more sizes than vary, "
+            f"but there is none in {rows.height} rows"
+        )
+    columns = ("player", "instance", "variable", "exponent", "standard_error", "low", "high", "sizes")
+    return pl.DataFrame(found, schema=columns, orient="row")
+
+
+def student_quantile(freedom: int, level: float = 0.975) -> float:
+    """Return the quantile of Student's t for a whole number of degrees of freedom, by bisection.
+
+    P(|t| ≤ x) is a finite sum of powers of cos θ, θ = arctan(x/√freedom).
+
+    Reference: Abramowitz and Stegun, 26.7.3 and 26.7.4.
+
+    >>> round(student_quantile(1), 3), round(student_quantile(10), 3)
+    (12.706, 2.228)
+    """
+
+    def within(x: float) -> float:
+        angle = math.atan(x / math.sqrt(freedom))
+        sine, square = math.sin(angle), math.cos(angle) ** 2
+        term, total = (1.0 if freedom % 2 == 0 else math.cos(angle)), 0.0
+        for k in range(freedom % 2, freedom - 1, 2):
+            total += term
+            term *= square * (k + 1) / (k + 2)
+        return sine * total if freedom % 2 == 0 else 2.0 / math.pi * (angle + sine * total)
+
+    low, high = 0.0, 1.0
+    while within(high) < 2.0 * level - 1.0:
+        high *= 2.0
+    for _ in range(80):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if within(middle) < 2.0 * level - 1.0 else (low, middle)
+    return high
+
+
 def _variables(part: pl.DataFrame) -> dict[str, FloatArray]:
     return {name: part[name].to_numpy() for name in VARIABLES}
 
@@ -285,7 +351,9 @@ def power_law(variables: Mapping[str, FloatArray], y: FloatArray) -> dict[str, E
     residuals = logs - matrix @ solution
     variance = float(residuals @ residuals) / left_over if left_over else math.nan
     spreads = np.sqrt(variance * np.diag(np.linalg.inv(matrix.T @ matrix)))
-    return {name: Exponent(float(solution[k]), float(spreads[k])) for k, name in enumerate(columns, start=1)}
+    return {
+        name: Exponent(float(solution[k]), float(spreads[k]), left_over) for k, name in enumerate(columns, start=1)
+    }
 
 
 def agreements(rates: Mapping[str, FloatArray], y: FloatArray) -> list[Agreement]:

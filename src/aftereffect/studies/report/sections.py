@@ -24,7 +24,7 @@ from aftereffect.core.errors import InvalidArgument
 from aftereffect.studies import promotions
 from aftereffect.studies.report import curves, default_player, frames, growth, price, ratios, theorems, wrong_delay
 from aftereffect.studies.report.page import Page, large
-from aftereffect.studies.results import VERSIONS, Results
+from aftereffect.studies.results import ORIGIN, Results
 from aftereffect.studies.study import Study
 
 Section = Callable[[Page, pl.DataFrame], list[str]]
@@ -154,7 +154,10 @@ def _origin(page: Page, study: Study, rows: pl.DataFrame, times: pl.DataFrame) -
         pairs = rows.select(kind, f"{kind}_params").unique(maintain_order=True).iter_rows()
         shown = [(name, ", ".join(f"{k} {v}" for k, v in json.loads(text).items())) for name, text in pairs]
         facts.append((f"{kind}s", "; ".join(f"{name} ({settings})" if settings else name for name, settings in shown)))
-    facts += [(name, ", ".join(sorted(set(times[name].to_list())))) for name in VERSIONS]
+    for name in ORIGIN:
+        facts.append((name, ", ".join(sorted(set(times[name].drop_nulls()))) or "not recorded"))
+    recorded = set(rows["cell"]) <= set(times["cell"])
+    facts.append(("run time", f"{times['seconds'].sum():,.0f} seconds, cells added up" if recorded else "not recorded"))
     paths = pl.col("instance", "player")
     mine = pl.any_horizontal(paths.str.contains(":") & ~paths.str.starts_with("aftereffect."))
     command = f"aftereffect study run {shlex.quote(study.source or '')}{' --quick' * study.quick}"
