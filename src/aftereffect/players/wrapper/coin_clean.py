@@ -116,7 +116,9 @@ class CoinCleanWrapper(BlockWrapper):
 
     def certificate_places(self) -> list[int]:
         """Return where the base's state has cost, penalty and the mass moved; empty if there is no certificate."""
-        if not isinstance(self.bandit, AdaptiveTsallis) or self.update_probability is None:
+        known = isinstance(self.bandit, AdaptiveTsallis) and self.update_probability is not None
+        # What advice costs is not in the base's state.
+        if not known or self.advice_prices is not None:
             return []
         return [4 * self.n_arms + place for place in (COST, PENALTY, MOVED)]
 
