@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from aftereffect.engines.simulation import compare as compare
     from aftereffect.engines.simulation import plot as plot
     from aftereffect.engines.simulation import simulate as simulate
+    from aftereffect.losses import environments as environments
     from aftereffect.losses import spreads as spreads
     from aftereffect.losses import tables as tables
     from aftereffect.losses.composite import CompositeLosses as CompositeLosses
@@ -113,6 +114,7 @@ _HOMES = {
     "choose_delay": "carryover.delay",
     "compare": "engines.simulation",
     "default_player": "players.default",
+    "environments": "losses",
     "hard": "losses.hard",
     "labelled": "players",
     "plot": "engines.simulation",
