@@ -241,7 +241,7 @@ OF_ONE = [name for name, each in OPERATIONS.items() if "id" in each.names]
 @pytest.mark.parametrize("operation", [OPERATIONS[name] for name in OF_ONE], ids=OF_ONE)
 def test_unknown_experiments_are_not_found(call: Api, operation):
     body = {"json": {"total": 1.0}} if operation.name in ("tell", "amend", "correct", "continue_with") else {}
-    others = {"reports": {"csv": "1"}, "note": {"note": None}, "remind": {"webhook": "sales"}}
+    others = {"reports": {"csv": "1", "first": 1}, "note": {"note": None}, "remind": {"webhook": "sales"}}
     body |= {"json": others[operation.name]} if operation.name in others else {}
     for name in ("abcdefghijklmnop", "..%2f..%2fetc", "%00", "x" * 300, "%F0%9F%A6%8A"):
         path = path_of(operation, id=name)

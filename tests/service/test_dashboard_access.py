@@ -1,9 +1,12 @@
 """Who sees which page and may send which form: tokens in a cookie, and forms of other sites."""
 
+import asyncio
+
 import pytest
 from tests.service.calling import BASE, api
 from tests.service.pages import FORM, get, identity, made, post
 
+from aftereffect.service.api.limits import SignIns
 from aftereffect.service.experiment.commands import Ask, Pause, Tell
 
 
@@ -102,3 +105,34 @@ def test_a_page_offers_and_takes_what_the_token_allows(guarded, scope, level):
         ), word
     assert guarded("GET", "/experiments/new", headers=headers).status_code == (200 if level == 2 else 403)
     assert post(guarded, "/experiments/new", FORM, headers=headers).status_code == (303 if level == 2 else 403)
+
+
+def test_refused_sign_ins_are_logged_with_the_address_but_not_without_end(guarded, caplog):
+    for i in range(30):
+        assert post(guarded, "/login", {"token": f"guess-{i}", "next": "/"}).status_code == 401
+    lines = [record.facts for record in caplog.records if record.message == "unauthorized"]
+    # Ten lines at once, then one a second.
+    assert 10 <= len(lines) <= 13
+    assert {(line["route"], line["client"]) for line in lines} == {("/login", "127.0.0.1")}
+    assert not any("guess" in str(line) for line in lines)
+
+
+def test_slow_sign_ins_leave_room_for_everybody_else(guarded, caplog, monkeypatch):
+    monkeypatch.setattr(SignIns, "SECONDS", 1.0)
+    token = guarded.store.create_token("reader", ["read"])
+    form = {"Content-Type": "application/x-www-form-urlencoded", "Origin": BASE}
+
+    async def attack():
+        async def slow():
+            yield b"token="
+            await asyncio.sleep(60.0)
+
+        many = [asyncio.create_task(guarded.sent("POST", "/login", content=slow(), headers=form)) for _ in range(40)]
+        while sum(each.done() for each in many) < 24:
+            await asyncio.sleep(0.01)
+        found = await guarded.sent("GET", "/v1/experiments", headers={"Authorization": f"Bearer {token}"})
+        return found.status_code, sorted(each.status_code for each in await asyncio.gather(*many))
+
+    assert guarded.runner.run(attack()) == (200, [408] * 16 + [429] * 24)
+    assert "at most 16 can sign in at a time" in caplog.records[0].facts["detail"]
+    assert post(guarded, "/login", {"token": token, "next": "/"}).status_code == 303

@@ -9,12 +9,14 @@ from tests.service.calling import api, problem
 from tests.service.pages import OWN, Page, get, identity, made, post
 from tests.service.server import command, server
 
+from aftereffect.service import totals
 from aftereffect.service.client import Client
 from aftereffect.service.errors import Refused
 from aftereffect.service.experiment.commands import Ask, Tell
 from aftereffect.service.local import Local
 from aftereffect.service.messages import MOST_ITEMS, ReportItem, Reports
-from aftereffect.service.totals import MOST_TEXT, number, numbered, read, reports
+from aftereffect.service.store.store import Store
+from aftereffect.service.totals import MOST_TEXT, number, reports
 
 
 @pytest.fixture
@@ -65,7 +67,7 @@ def test_every_way_of_writing_gives_the_same_number():
 
 
 def items(text):
-    return [tuple(each) for each in reports(Reports(csv=text)).items]
+    return [(each.total, each.round, each.date, each.unit, each.arm) for each in totals.items(text)]
 
 
 def test_files_in_all_their_forms():
@@ -76,7 +78,7 @@ def test_files_in_all_their_forms():
     assert items('date,total\n2026-03-02,"31,5"\n2026-03-03,"8.421,25"\n') == dated
     assert items("2026-03-02\t31.5\n2026-03-03\t8421.25") == dated
     assert items("round;total\n3;8,421\n4;1,5") == [(8.421, 3, None, None, None), (1.5, 4, None, None, None)]
-    full = "unit,arm,round,total,weather\nnorth,letter,3,1,rain\nsouth,email,3,2,sun\nnorth,,4,,\n"
+    full = "unit,arm,round,total,why,\nnorth,letter,3,1,rain,\nsouth,email,3,2,sun,\nnorth,,4,,,\n"
     assert items(full) == [(1.0, 3, None, "north", "letter"), (2.0, 3, None, "south", "email")]
     assert items("total\n12,5\n13") == [(12.5, *[None] * 4), (13.0, *[None] * 4)]
 
@@ -98,6 +100,16 @@ def test_files_in_all_their_forms():
         ("date,total\n02.03.2026,5", "date must be a date like 2026-01-31"),
         ("round,total\nfirst,5", "report 1: round must be a whole number, but got 'first'"),
         ("total,total\n1,2", "each column once"),
+        ("Datum,Region,total\n2026-03-02,Nord,5", "got 'Datum': it looks like a date: name it date, or remove it"),
+        ("date,Region,total\n2026-03-02,Nord,5", "got 'Region': it may be a unit or an arm: name it unit or arm, or"),
+        ("Woche;total\n1;5\n2;6", "got 'Woche': it may be the round: name it round, or remove it"),
+        ("date;Umsatz\n2026-03-02;5,5", "got 'Umsatz': it may be the total: name it total, or remove it"),
+        ("date;\n2026-03-02;5,5", "got '': it may be the total"),
+        ("date,arm\n2026-03-02,a", "the file must have a column total, but has date, arm"),
+        ("total\n5\n6", "a file must have the round or date of every total, or first must be given"),
+        ("round,total\n1,5\n,6", "but 1 of 2 have neither: the same file again would report further rounds"),
+        ("round,total\n1,5\n1,6", "report 2: a round and unit must be reported once in a file, but report 1 has them"),
+        ("date,unit,total\n2026-03-02,n,5\n2026-03-02,n,5", "report 2: a round and unit must be reported once"),
     ],
 )
 def test_a_file_that_cannot_be_understood_is_refused(text, words):
@@ -110,7 +122,6 @@ def test_items_and_csv_exclude_each_other():
     for given in ({}, {"csv": "1", "items": [{"total": 1}]}):
         with pytest.raises(Refused, match="exactly one of items and csv"):
             reports(Reports.model_validate(given))
-    assert read("a;total\nx;1")[0] == [{"total": "1"}]
 
 
 def told(call, path, **body):
@@ -227,8 +238,12 @@ def test_client_and_local_report_alike(tmp_path):
                     service.tell(one, 1, 2.0, ahead=False)
                 assert caught.value.code == "ahead"
                 assert [service.tell(one, 1, 2.0, next=True).next.round for _ in range(2)] == [2, 2]
-                done = service.tell_many(one, csv="3\n4", next=True)
-                assert ([each.total for each in done.items], done.next.round) == ([3.0, 4.0], 4)
+                with pytest.raises(Refused) as caught:
+                    service.tell_many(one, csv="3\n4")
+                assert (caught.value.code, caught.value.field) == ("invalid", "csv")
+                for _ in range(2):
+                    done = service.tell_many(one, csv="3\n4", first=2, next=True)
+                    assert ([each.total for each in done.items], done.next.round) == ([3.0, 4.0], 4)
                 assert service.tell_many(one, [{"total": 5}]).next is None
 
 
@@ -241,7 +256,8 @@ def test_the_command_line_uploads_a_file(tmp_path):
     assert done.startswith(f"Round 1: 31.5 is recorded for {arm}.\nRound 2 (")
     assert f"): play {arm}." in done
     file.write_text("total\n28\n400\n", encoding="utf-8")
-    done = command("upload", "mail", str(file), "--next", *store)
+    assert "or first must be given" in command("upload", "mail", str(file), *store).err
+    done = command("upload", "mail", str(file), "--first", "2", "--next", *store)
     assert "2 reports of rounds 2 to 3 are recorded." in done.out
     assert "Round 3 (1): 400 is outside [0, 200]" in done.out
     assert f"play {arm}." in done.out
@@ -331,10 +347,33 @@ def test_digits_that_are_no_round_are_refused(begun):
 
 
 def test_reports_that_name_no_rounds_are_numbered_for_each_unit():
-    given = reports(Reports(items=[ReportItem(total=1.0, unit=unit) for unit in ("n", "s", "n")]))
-    assert [item.round for item in numbered(given, 7).items] == [7, 7, 8]
-    dated = reports(Reports(csv="date,total\n2026-03-01,5"))
-    assert numbered(dated, 7) == dated
+    given = Reports(items=[ReportItem(total=1.0, unit=unit) for unit in ("n", "s", "n")], first=7)
+    assert [item.round for item in reports(given).items] == [7, 7, 8]
+    assert [item.round for item in reports(Reports(csv="5\n6", first=3)).items] == [3, 4]
+    dated = "date,total\n2026-03-01,5"
+    assert reports(Reports(csv=dated, first=7)) == reports(Reports(csv=dated))
+
+
+@pytest.mark.parametrize("named", [{"csv": "date,total\n{day},5\n"}, {"csv": "5\n", "first": 1}])
+def test_the_same_upload_twice_changes_nothing(call, named):
+    made = call("POST", "/v1/experiments", json={"name": "x", "arms": ["a", "b"], "high": 9, "max_delay": 2}).json()
+    path = f"/v1/experiments/{made['id']}"
+    day = call("POST", f"{path}/ask").json()["date"]
+    given = {**named, "csv": named["csv"].format(day=day)}
+    first = told(call, path, **given).json()
+    before = call("GET", f"{path}/events?limit=1000").json()
+    again = told(call, path, **given).json()
+    assert [one["repeated"] for done in (first, again) for one in done["items"]] == [False, True]
+    assert call("GET", f"{path}/events?limit=1000").json() == before
+
+
+def test_an_export_can_be_sent_back(sqlite_url):
+    with Store.open(sqlite_url) as store:
+        one = store.create({"name": "x", "arms": ["a", "b"], "high": 9, "max_delay": 2, "units": ["n", "s"]})["id"]
+        store.perform_many([(one, Ask()), (one, Tell(1, 3.0, "n")), (one, Tell(1, 4.0, "s"))])
+        text = b"".join(store.export(one, "csv")).decode()
+        done = store.perform(one, reports(Reports(csv=text, restate=True)))
+    assert [(item["total"], item["repeated"]) for item in done["items"]] == [(3.0, True), (4.0, True)]
 
 
 def test_reports_are_sent_again_with_their_key():

@@ -39,7 +39,7 @@ class Refused(AftereffectError):
     """A request was not carried out; with status below 500, nothing has changed. `Local` and `Client` raise it alike.
 
     code: one of CODES, or that of a newer server. status: the HTTP status. detail: a sentence that names argument, rule
-    and value. extra: further fields of the answer.
+    and value. extra: further fields of the answer, as `field`: the name of the argument.
 
     >>> Refused("not_open", "round must be open to be reported, but got 7").problem()["status"]
     409
@@ -66,6 +66,15 @@ class Refused(AftereffectError):
             refused.title = responses.get(refused.status, f"Status {refused.status}")
         return refused
 
+    @property
+    def field(self) -> str:
+        """The name of the argument that breaks a rule, with dots for parts of settings; "" if none does."""
+        return str(self.extra.get("field", ""))
+
+    def within(self, where: str, **extra: Any) -> "Refused":
+        """Return the same refusal of a part of a request. where: which part, such as "report 3"."""
+        return Refused(self.code, f"{where}: {self.detail}", **self.extra, **extra)
+
     def problem(self) -> dict[str, Any]:
         """Return the fields of a problem+json answer."""
         return {
@@ -83,6 +92,14 @@ class Corrupt(Refused):
 
     def __init__(self, detail: str, **extra: Any) -> None:
         super().__init__("corrupt", detail, **extra)
+
+
+class FieldError(ValueError):
+    """A field breaks a rule that depends on others; raised by validators of whole models."""
+
+    def __init__(self, field: str, rule: str) -> None:
+        super().__init__(f"{field} {rule}")
+        self.field = field
 
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -122,10 +139,20 @@ def checked(kind: type[Model], given: Any, what: str = "the body") -> Model:
         found = error.errors()
         missing = [str(each["loc"][0]) for each in found if each["type"] == "missing" and len(each["loc"]) == 1]
         if len(missing) > 1:
-            raise Refused("invalid", f"{', '.join(missing)} must be given, but they are missing") from None
+            detail = f"{', '.join(missing)} must be given, but they are missing"
+            raise Refused("invalid", detail, field=missing[0], fields=missing) from None
         # A key that is wrong says more than that another one is missing.
         wrong = (each for each in found if each["type"] == "extra_forbidden" and len(each["loc"]) > 1)
-        raise Refused("invalid", sentence(next(wrong, found[0]), kind, what)) from None
+        raise invalid(next(wrong, found[0]), kind, what) from None
+
+
+def invalid(first: Mapping[str, Any], kind: type[BaseModel] = BaseModel, what: str = "the body") -> Refused:
+    """Return the refusal of what broke a rule of pydantic or of a model, with the name of the field."""
+    names = [part for part in first["loc"] if isinstance(part, str)]
+    error = first.get("ctx", {}).get("error")
+    if isinstance(error, FieldError):
+        names.append(error.field)
+    return Refused("invalid", sentence(first, kind, what), **({"field": ".".join(names)} if names else {}))
 
 
 def _models(annotation: Any) -> Iterator[type[BaseModel]]:

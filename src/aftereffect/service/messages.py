@@ -156,6 +156,9 @@ class Reports(Request):
 
     items: Annotated[list[ReportItem], Field(min_length=1, max_length=MOST_ITEMS)] | None = None
     csv: Annotated[str, Field(strict=True)] | None = None
+    first: Annotated[
+        RoundNumber | None, Field(description="The round of the first report, if the reports name no rounds.")
+    ] = None
     ahead: Ahead = True
     next: Annotated[bool, Field(strict=True, description="Also open the next round, and return it.")] = False
     restate: Annotated[

@@ -126,6 +126,7 @@ class Service(ABC):
         items: Iterable[Mapping[str, Any]] | None = None,
         *,
         csv: str | None = None,
+        first: int | None = None,
         ahead: bool = True,
         next: bool = False,
         restate: bool = False,
@@ -133,11 +134,12 @@ class Service(ABC):
         """Report several rounds, all or none: {"total", "round"?, "date"?, "unit"?, "arm"?}, or the text of a CSV file.
 
         A round that is not open yet is opened first; its arm must be given unless it plays that of the latest round.
+        first: the round of the first report, if they name none; a file must name them, so that it can be sent twice.
         restate: another total for a round that has one is a correction (see `amend`), not a conflict.
         """
         told = None if items is None else [dict(item) for item in items]
-        body = {**({"csv": csv} if told is None else {"items": told}), "ahead": ahead, "next": next}
-        body |= {"restate": True} if restate else {}
+        body: dict[str, Any] = {"csv": csv} if told is None else {"items": told}
+        body |= {"first": first, "ahead": ahead, "next": next} | ({"restate": True} if restate else {})
         return self._call(operations.reports, experiment, body=body)
 
     def amend(

@@ -30,9 +30,8 @@ from pydantic_core import CoreSchema
 
 from aftereffect.carryover import Pilot
 from aftereffect.carryover.delay import choose_delay
-from aftereffect.core import checks, effects
 from aftereffect.core.checks import shown
-from aftereffect.service.errors import Corrupt, Refused, checked
+from aftereffect.service.errors import Corrupt, FieldError, Refused, checked
 
 MOST_ARMS = MOST_UNITS = 1_000
 MOST_PRIOR, WARM_UPDATES = 1_000, 10
@@ -49,8 +48,9 @@ MOST_NUMBERS = 1_500_000
 MOST_COEFFICIENTS = 400
 """Maximum of (arms - 1) × (max_lag + 1) in such an estimate."""
 LARGEST = 2**63 - 1
-WIDEST = 1e100
-"""The largest range of effects, and the largest total: sums of squares must not overflow, as JSON has no infinity."""
+NARROWEST, WIDEST = 1e-303, 1e100
+"""The smallest and the largest range of effects, and the largest total: fractions of the range must not underflow, nor
+sums of squares overflow, as JSON has no infinity."""
 SHORTEST, LONGEST = 1e-9, 36_525.0
 """Durations, in days: from a tenth of a millisecond to a century."""
 DAYS = {
@@ -67,6 +67,13 @@ def printable(text: str) -> str:
         not text.isprintable() and any(unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") for c in text)
     ):
         raise ValueError(f"must not be blank or contain control characters or lone surrogates, but got {shown(text)}")
+    return text
+
+
+def trimmed(text: str) -> str:
+    """Refuse a name that begins or ends with a space, which nobody sees and files of totals do not keep."""
+    if text != text.strip():
+        raise ValueError(f"must not begin or end with a space, but got {shown(text)}")
     return text
 
 
@@ -150,7 +157,9 @@ def nullable(schema: dict[str, Any]) -> None:
 
 
 Text = Annotated[str, Field(strict=True, min_length=1, max_length=200), AfterValidator(printable)]
-Name = Annotated[str, Field(strict=True, min_length=1, max_length=100), AfterValidator(printable)]
+Name = Annotated[
+    str, Field(strict=True, min_length=1, max_length=100), AfterValidator(printable), AfterValidator(trimmed)
+]
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 Date = Annotated[str, Field(strict=True), AfterValidator(_calendar_date)]
 Duration = Annotated[
@@ -412,31 +421,40 @@ class Design(BaseModel):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        span = effects.effects(self.direction, self.low, self.high)
-        checks.real("high - low", span.hi - span.lo, high=WIDEST)
+        if not self.low < self.high:
+            raise FieldError("low", f"must be less than high, but got low={self.low!r} and high={self.high!r}")
+        lo, hi = min(self.low, 0.0), max(self.high, 0.0)
+        if hi - lo > WIDEST or hi - lo < NARROWEST:
+            rule = f"most {WIDEST:g}" if hi - lo > WIDEST else f"least {NARROWEST:g}"
+            raise FieldError("high", f"- low must be at {rule}, but got {hi - lo!r}")
         if len(self.units) * (self.max_delay + 1) > MOST_CELLS:
             cells = f"{len(self.units)} * {self.max_delay + 1}"
-            raise ValueError(f"units times (max_delay + 1) must be at most {MOST_CELLS}, but got {cells}")
+            raise FieldError("units", f"times (max_delay + 1) must be at most {MOST_CELLS}, but got {cells}")
         if self.player == "paper" and self.horizon is None:
-            raise ValueError("horizon must be given for player 'paper', whose rates depend on it, but got None")
+            raise FieldError("horizon", "must be given for player 'paper', whose rates depend on it, but got None")
         if self.pilot is not None and self.player != "matched":
-            raise ValueError(f"player must be 'matched' after a pilot, but got {self.player!r}")
+            raise FieldError("player", f"must be 'matched' after a pilot, but got {self.player!r}")
         if self.pilot is not None and self.horizon is not None and self.horizon <= self.pilot.rounds:
-            rule = f"horizon must be more than the {self.pilot.rounds} rounds of the pilot"
-            raise ValueError(f"{rule}, but got {self.horizon}")
+            rule = f"must be more than the {self.pilot.rounds} rounds of the pilot"
+            raise FieldError("horizon", f"{rule}, but got {self.horizon}")
         if self.player != "paper" and self.tuning != Tuning():
             given = shown(self.tuning.given())
-            raise ValueError(f"tuning must be empty for player {self.player!r}, but got {given}")
+            raise FieldError("tuning", f"must be empty for player {self.player!r}, but got {given}")
         if self.prior is not None:
-            if self.player == "paper" or self.pilot is not None:
-                why = "a pilot, which gives one" if self.pilot is not None else "player 'paper', which cannot use it"
-                raise ValueError(f"prior must be omitted with {why}, but it is given")
-            if self.prior.means.keys() != {*self.arms}:
-                got = shown(list(self.prior.means))
-                raise ValueError(f"prior must have a mean for each of {shown(list(self.arms))}, but got {got}")
-            for mean in self.prior.means.values():
-                checks.real("prior", mean, low=span.lo, high=span.hi)
+            self._check_prior(self.prior, lo, hi)
         return self
+
+    def _check_prior(self, prior: PriorMeans, lo: float, hi: float) -> None:
+        if self.player == "paper" or self.pilot is not None:
+            why = "a pilot, which gives one" if self.pilot is not None else "player 'paper', which cannot use it"
+            raise FieldError("prior", f"must be omitted with {why}, but it is given")
+        if prior.means.keys() != {*self.arms}:
+            got = shown(list(prior.means))
+            raise FieldError("prior", f"must have a mean for each of {shown(list(self.arms))}, but got {got}")
+        for mean in prior.means.values():
+            if not lo <= mean <= hi:
+                rule = f"least {lo:g}" if mean < lo else f"most {hi:g}"
+                raise FieldError("prior", f"must be at {rule}, but got {mean!r}")
 
 
 class PlanQuestion(Design):
@@ -479,8 +497,8 @@ class ExperimentSettings(Design):
     @model_validator(mode="after")
     def _one_beginning(self) -> Self:
         if self.warm_start is not None and (self.prior is not None or self.pilot is not None or self.player == "paper"):
-            rule = "warm_start must be omitted with a prior, with a pilot and with player 'paper'"
-            raise ValueError(f"{rule}, but got {shown(self.warm_start.given())}")
+            rule = "must be omitted with a prior, with a pilot and with player 'paper'"
+            raise FieldError("warm_start", f"{rule}, but got {shown(self.warm_start.given())}")
         return self
 
     def to_json(self) -> dict[str, Any]:
@@ -525,7 +543,8 @@ def corrected(known: Mapping[str, Any], changes: Mapping[str, Any]) -> Experimen
     """
     changes = {name: value for name, value in changes.items() if value is not None}
     if "warm_start" in changes:
-        raise Refused("invalid", "warm_start must be omitted, because the rounds are inherited, but it is given")
+        detail = "warm_start must be omitted, because the rounds are inherited, but it is given"
+        raise Refused("invalid", detail, field="warm_start")
     replaced = {"draft", *(["prior"] if "arms" in changes else [])}
     if {"max_delay", "carry_over", "pilot"} & changes.keys():
         replaced |= {"max_delay", "carry_over", "pilot"}
@@ -577,14 +596,15 @@ def continued(
         detail = f"the experiment must have begun to learn to be continued, but it is {why}"
         raise Refused("wrong_state", detail, state=known["state"])
     if not add and not retire:
-        raise Refused("invalid", "add or retire must name an arm, but both are empty")
+        raise Refused("invalid", "add or retire must name an arm, but both are empty", field="add")
     if "warm_start" in changes:
-        raise Refused("invalid", "warm_start must be omitted, because it is this experiment, but it is given")
+        detail = "warm_start must be omitted, because it is this experiment, but it is given"
+        raise Refused("invalid", detail, field="warm_start")
     arms = list(known["arms"])
     for name, given, wrong in (("retire", retire, {*retire} - {*arms}), ("add", add, {*add} & {*arms})):
         if wrong:
             which = "arms of the experiment" if name == "retire" else "new arms"
-            raise Refused("invalid", f"{name} must be {which}, but got {shown(sorted(wrong)[0])}")
+            raise Refused("invalid", f"{name} must be {which}, but got {shown(sorted(wrong)[0])}", field=name)
         arms = [arm for arm in arms if arm not in given] if name == "retire" else [*arms, *given]
     dropped = {"draft", "seed", "pilot", "prior", "arms", "start_date", "horizon"}
     dropped |= {"max_delay"} if known.get("carry_over") is not None else set()
@@ -615,7 +635,7 @@ def warmed(settings: ExperimentSettings, known: Mapping[str, Any], *, required: 
         return settings.model_copy(update={"warm_start": None})
     if not means:
         rule = "warm_start must be an experiment that has measured one of the arms twice"
-        raise Refused("invalid", f"{rule}, but got {shown(known['id'])}, which has not")
+        raise Refused("invalid", f"{rule}, but got {shown(known['id'])}, which has not", field="warm_start")
     best = (max if settings.direction == "maximize" else min)(means.values())
     lo, hi = min(settings.low, 0.0), max(settings.high, 0.0)
     worth = None if settings.warm_start is None else settings.warm_start.updates

@@ -6,8 +6,7 @@ where it can mean two (8,421), the number is refused, unless other numbers of th
 
 import csv
 import re
-from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 
 from aftereffect.core.checks import shown
@@ -20,8 +19,12 @@ MISSING = "missing"
 MOST_TEXT = 1 << 20
 """The maximum number of characters of a file."""
 COLUMNS = {"round": "round", "date": "date", "day": "date", "unit": "unit", "arm": "arm", "total": "total"}
+EXPORTED = frozenset(messages.Row.model_fields) - COLUMNS.keys()
+"""The other columns of an export, which may be sent back with it; they are not read."""
+_DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}|\d{1,2}[./]\d{1,2}[./]\d{2,4}", re.ASCII)
 _PLAIN = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,4})?", re.ASCII)
 _SPACED = re.compile(r"([+-]?\d{1,3})((?:[ \u00a0\u202f'\u2019]\d{3})+)((?:[.,]\d*)?)", re.ASCII)
+_ROUND = re.compile(r"[0-9]{1,18}", re.ASCII)
 _TWICE = re.compile(r"([+-]?[1-9]\d{0,2})([.,])(\d{3})", re.ASCII)
 """A number whose separator can be that of thousands or that of decimals."""
 # The decimal separator that a number with a comma, or with several points, must have.
@@ -58,21 +61,25 @@ def number(name: str, text: str, decimal: str | None = None) -> float:
     elif twice := _TWICE.fullmatch(bare):
         if decimal is None and twice[2] == ",":
             both = f"{twice[1]}{twice[3]} or {twice[1]}.{twice[3]}"
-            raise Refused("invalid", f"{name} must be a number like 8421 or 0.5, but {shown(text)} can mean {both}")
+            raise _not_a_number(name, f"{shown(text)} can mean {both}")
         bare = twice[1] + ("." if twice[2] == (decimal or ".") else "") + twice[3]
     elif mark := decimal_of(bare):
         bare = bare.replace("," if mark == "." else ".", "").replace(",", ".")
     if not _PLAIN.fullmatch(bare) or abs(found := float(bare)) == float("inf"):
-        raise Refused("invalid", f"{name} must be a number like 8421 or 0.5, but got {shown(text)}")
+        raise _not_a_number(name, f"got {shown(text)}")
     return found
+
+
+def _not_a_number(name: str, what: str) -> Refused:
+    return Refused("invalid", f"{name} must be a number like 8421 or 0.5, but {what}", field=name)
 
 
 def read(text: str, most: int = MOST_ITEMS) -> tuple[list[dict[str, str]], str]:
     """Return the rows of a CSV file (the cells of the known columns, by name) and the mark that separates its cells.
 
-    The first line may have the names of columns: total, and round or date, unit, arm; others are ignored. Cells are
-    separated by semicolons, tabs or, if there are names, by commas. Without names, the last cell of a line is its
-    total, one before it the round or the date.
+    The first line may have the names of columns: total, and round or date, unit, arm; the other columns of an export
+    are not read, and any other name is refused. Cells are separated by semicolons, tabs or, if there are names, by
+    commas. Without names, the last cell of a line is its total, one before it the round or the date.
 
     >>> read("date;total\\n2026-03-02;31,5\\n")
     ([{'date': '2026-03-02', 'total': '31,5'}], ';')
@@ -84,11 +91,12 @@ def read(text: str, most: int = MOST_ITEMS) -> tuple[list[dict[str, str]], str]:
     raw = [line for line in text.lstrip("\ufeff").splitlines() if line.strip(" \t;,")]
     first = raw[0] if raw else ""
     mark = next((mark for mark in ";\t," if mark in first), "")
-    named = "total" in (cell.strip(' "').lower() for cell in first.split(mark or None))
+    begun = [cell.strip(' "').lower() for cell in first.split(mark or None)]
+    named = "total" in begun or bool(mark and not re.search(r"\d", first))
     if not named and mark == ",":
         mark = ""
         begun = [line.partition(",")[0].strip() for line in raw]
-        whole = all(re.fullmatch(r"[0-9]{1,18}", each, re.ASCII) for each in begun)
+        whole = all(_ROUND.fullmatch(each) for each in begun)
         if len(raw) > 1 and whole and int(begun[0]) + 1 == int(begun[1]):
             words = f"{shown(first.strip())} can be a number, or a round and its total"
             raise Refused("invalid", f"the first line must name the columns, such as round,total, because {words}")
@@ -96,7 +104,7 @@ def read(text: str, most: int = MOST_ITEMS) -> tuple[list[dict[str, str]], str]:
         lines = list(csv.reader(raw, delimiter=mark)) if mark else [[line] for line in raw]
     except csv.Error as error:
         raise Refused("invalid", f"the file must be CSV, but {error}") from None
-    names = [COLUMNS.get(cell.strip().lower(), "") for cell in lines[0]] if named else ["total"]
+    names = _columns(*lines) if named and lines else ["total"]
     if not named and mark:
         names = ["round" if lines[0][0].strip().isdigit() else "date", "total"]
     known = [name for name in names if name]
@@ -116,21 +124,48 @@ def read(text: str, most: int = MOST_ITEMS) -> tuple[list[dict[str, str]], str]:
     return rows, mark
 
 
+def _columns(header: Sequence[str], *lines: Sequence[str]) -> list[str]:
+    """Return the names of the columns, "" for those that are not read; refuse one that is not known."""
+    names = [COLUMNS.get(cell.strip().lower(), "") for cell in header]
+    for place, cell in enumerate(header):
+        cells = [line[place].strip() for line in lines if len(line) > place and line[place].strip()]
+        if names[place] or cell.strip().lower() in EXPORTED or not (cell.strip() or cells):
+            continue
+        rule = "columns must be total, and round or date, unit, arm"
+        raise Refused("invalid", f"{rule}, but got {shown(cell)}: {_meaning(cells, 'total' in names)}", field="csv")
+    if "total" not in names:
+        raise Refused("invalid", f"the file must have a column total, but has {', '.join(header)}", field="csv")
+    return names
+
+
+def _meaning(cells: Sequence[str], has_total: bool) -> str:
+    """Return what a column that is not known may be, from its cells."""
+    what = "it may be a unit or an arm: name it unit or arm"
+    if cells and all(_DATE.fullmatch(cell) for cell in cells):
+        what = "it looks like a date: name it date"
+    elif cells and all(re.search(r"\d", cell) and not re.search(r"[^\W\d]", cell) for cell in cells):
+        what = "it may be the round: name it round" if has_total else "it may be the total: name it total"
+    return f"{what}, or remove it"
+
+
 def reports(given: messages.Reports) -> Reports:
-    """Return the command for several reports, given as items or as the text of a CSV file."""
+    """Return the command for several reports, given as items or as the text of a CSV file.
+
+    Those that name no rounds get the rounds from `first` on; a file must name them, or it could be sent twice.
+    """
     if (given.items is None) == (given.csv is None):
         raise Refused("invalid", "exactly one of items and csv must be given, but got both or none")
     reported = list(items(given.csv)) if given.csv is not None else given.items or ()
     found = [Reported(item.total, item.round, item.date, item.unit, item.arm) for item in reported]
+    unnamed = sum(item.round is None and item.date is None for item in found)
+    if unnamed == len(found) and given.first is not None:
+        rounds = {item.unit: count(given.first) for item in found}
+        found = [item._replace(round=next(rounds[item.unit])) for item in found]
+    elif unnamed and given.csv is not None:
+        rule = "a file must have the round or date of every total, or first must be given, the round of its first total"
+        missing = f"but {unnamed:,} of {len(found):,} have neither: the same file again would report further rounds"
+        raise Refused("invalid", f"{rule}, {missing}", field="csv")
     return Reports(found, given.ahead, given.next, given.restate)
-
-
-def numbered(given: Reports, first: int) -> Reports:
-    """Return reports that name no rounds with those from `first` on; to repeat them then has no effect."""
-    if any(item.round is not None or item.date is not None for item in given.items):
-        return given
-    rounds: defaultdict[str | None, Iterator[int]] = defaultdict(lambda: count(first))
-    return given._replace(items=[item._replace(round=next(rounds[item.unit])) for item in given.items])
 
 
 def items(text: str, most: int = MOST_ITEMS) -> Iterator[messages.ReportItem]:
@@ -139,19 +174,32 @@ def items(text: str, most: int = MOST_ITEMS) -> Iterator[messages.ReportItem]:
     marks = {mark for mark in (decimal_of(row.get("total", "")) for row in rows) if mark}
     if len(marks) > 1:
         raise Refused("invalid", "the file must use one decimal separator, but has numbers with a point and a comma")
-    decimal = next(iter(marks), None)
+    seen: dict[tuple[str, ...], int] = {}
     for place, row in enumerate(rows, 1):
-        written, name = row.get("total", ""), f"report {place}: total"
-        if not written:
-            raise Refused("invalid", f"{name} must be a number or the word {MISSING}, but it is empty")
-        if decimal is None and separator == ";" and (twice := _TWICE.fullmatch(written)):
-            # Where semicolons separate cells, a point often separates thousands.
-            both = f"{twice[1]}{twice[3]} or {twice[1]}.{twice[3]}"
-            raise Refused("invalid", f"{name} must be a number like 8421 or 0.5, but {shown(written)} can mean {both}")
-        found: dict[str, object] = {key: cell for key, cell in row.items() if cell}
-        found["total"] = None if written.lower() == MISSING else number(name, written, decimal)
-        if "round" in found:
-            if not re.fullmatch(r"[0-9]{1,18}", row["round"], re.ASCII):
-                raise Refused("invalid", f"report {place}: round must be a whole number, but got {shown(row['round'])}")
-            found["round"] = int(row["round"])
-        yield checked(messages.ReportItem, found, f"report {place}")
+        try:
+            item = _item(row, next(iter(marks), None), separator)
+            which = tuple(row.get(name, "") for name in ("round", "date", "unit"))
+            if any(which[:2]) and (before := seen.setdefault(which, place)) != place:
+                detail = f"a round and unit must be reported once in a file, but report {before} has them too"
+                raise Refused("invalid", detail, field="csv")
+        except Refused as refusal:
+            raise refusal.within(f"report {place}", place=place) from None
+        yield item
+
+
+def _item(row: Mapping[str, str], decimal: str | None, separator: str) -> messages.ReportItem:
+    """Return the report of a row. decimal: the decimal separator, where it is known."""
+    written = row.get("total", "")
+    if not written:
+        raise Refused("invalid", f"total must be a number or the word {MISSING}, but it is empty", field="total")
+    if decimal is None and separator == ";" and (twice := _TWICE.fullmatch(written)):
+        # Where semicolons separate cells, a point often separates thousands.
+        raise _not_a_number("total", f"{shown(written)} can mean {twice[1]}{twice[3]} or {twice[1]}.{twice[3]}")
+    found: dict[str, object] = {key: cell for key, cell in row.items() if cell}
+    found["total"] = None if written.lower() == MISSING else number("total", written, decimal)
+    if "round" in found:
+        if not _ROUND.fullmatch(row["round"]):
+            detail = f"round must be a whole number, but got {shown(row['round'])}"
+            raise Refused("invalid", detail, field="round")
+        found["round"] = int(row["round"])
+    return checked(messages.ReportItem, found, "it")

@@ -9,7 +9,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from aftereffect.core import VERSION
 from aftereffect.service.api import openapi, problems, routes
 from aftereffect.service.api.auth import Auth
-from aftereffect.service.api.limits import RateLimit, thread_pools
+from aftereffect.service.api.limits import RateLimit, SignIns, thread_pools
 from aftereffect.service.api.telemetry import LOGGER, Telemetry, route_of
 from aftereffect.service.config import Config
 from aftereffect.service.dashboard.routes import router as dashboard
@@ -120,7 +120,7 @@ def create_app(store: Store, config: Config | None = None) -> FastAPI:
     )
     auth, telemetry = Auth(store, config), Telemetry(store, config.log_requests)
     app.state.store, app.state.config, app.state.auth, app.state.telemetry = store, config, auth, telemetry
-    app.state.pools = thread_pools()
+    app.state.pools, app.state.sign_ins = thread_pools(), SignIns()
     store.webhooks = tuple(config.webhooks)
     for router in routes.ROUTERS:
         app.include_router(router)

@@ -1,14 +1,16 @@
-"""Limits on load: the request rate of each client address, and the number of threads for blocking store calls."""
+"""Limits on load: requests of each client address, sign-ins, and threads for blocking store calls."""
 
 import math
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import ParamSpec, TypeVar
 
 import anyio
 
+from aftereffect.service.api.telemetry import LOGGER
 from aftereffect.service.errors import Refused
 
 P = ParamSpec("P")
@@ -46,6 +48,37 @@ class RateLimit:
         if len(self._buckets) > self.clients:
             self._buckets.popitem(last=False)
         return 0 if taken else max(1, math.ceil((1.0 - left) / self.rate))
+
+
+class SignIns:
+    """What requests that have not signed in may use: few bodies at a time, and few lines of the log.
+
+    Without this limit, slow bodies of strangers would take the places of all requests (`Config.concurrency`).
+    """
+
+    AT_ONCE, BYTES, SECONDS = 16, 8192, 5.0
+
+    def __init__(self) -> None:
+        self._reading = 0
+        self._lines = RateLimit(rate=1.0, burst=10.0)
+
+    @contextmanager
+    def place(self, client: str) -> Iterator[None]:
+        """Take a place for reading a body, or refuse."""
+        if self._reading >= self.AT_ONCE:
+            refusal = Refused("too_many", f"at most {self.AT_ONCE} can sign in at a time; try again", retry_after=1)
+            self.log(client, refusal.detail)
+            raise refusal
+        self._reading += 1
+        try:
+            yield
+        finally:
+            self._reading -= 1
+
+    def log(self, client: str, detail: str) -> None:
+        """Log a refused sign-in with its address; of one address one line a second, after the first ten."""
+        if not self._lines.wait(client):
+            LOGGER.warning("unauthorized", extra={"facts": {"route": "/login", "detail": detail, "client": client}})
 
 
 class ThreadPool:

@@ -16,7 +16,7 @@ from starlette.responses import Response
 
 from aftereffect.core.errors import AftereffectError
 from aftereffect.service.api.telemetry import LOGGER, route_of
-from aftereffect.service.errors import Refused, sentence
+from aftereffect.service.errors import Refused, invalid
 
 MEDIA_TYPE = "application/problem+json"
 # Paths, and the address of a database that cannot be reached, as its driver writes it.
@@ -36,7 +36,7 @@ def refusal(error: Exception) -> Refused:
     if isinstance(error, RequestValidationError):
         first = error.errors()[0]
         # Drop the first part of loc (path, query): it is not part of the argument's name.
-        return Refused("invalid", sentence({**first, "loc": first["loc"][1:]}))
+        return invalid({**first, "loc": first["loc"][1:]})
     if isinstance(error, HTTPException):
         detail = "the path must be one of this service, but is not" if error.status_code == 404 else error.detail
         return Refused({404: "not_found", 405: "not_allowed"}.get(error.status_code, "bad_request"), detail)

@@ -158,22 +158,23 @@ def tell(
 
 def upload(
     words: Annotated[list[str], typer.Argument(metavar="[EXPERIMENT] FILE", help="A CSV file; - is standard input.")],
+    first: Annotated[int | None, typer.Option(help="The round of the first total, if rounds are not named.")] = None,
     next_round: args.Next = False,
     ahead: args.Ahead = False,
     restate: args.Restate = False,
     store: Store = DEFAULT_STORE,
     form: Form = Format.TABLE,
 ) -> None:
-    """Report several rounds from a CSV file, all or none.
+    """Report several rounds from a CSV file, all or none. The same file again changes nothing.
 
-    Columns: total, and round or date, unit, arm where needed; without names, one total per line, from the open round
-    on. A round that is not open yet is opened; its arm must be given unless it plays that of the latest round.
+    Columns: total, and round or date, unit, arm where needed; without names, one total per line, from the round
+    --first on. A round that is not open yet is opened; its arm must be given unless it plays that of the latest round.
     """
     with exit_on_error(form):
         experiment, (name,) = args.split(words, "FILE")
         text = args.text_of(name)
     with opened(store, form) as service:
-        given: dict[str, Any] = {"ahead": ahead, "next": next_round, "restate": restate}
+        given: dict[str, Any] = {"ahead": ahead, "next": next_round, "restate": restate, "first": first}
         found = service.tell_many(chosen(service, experiment), csv=text, **given)
         show(form, found.data, output.reports(found, experiment))
 

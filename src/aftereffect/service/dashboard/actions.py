@@ -189,13 +189,10 @@ def reports(store: Open, experiment_id: str, allowed: Anyone, form: Fields) -> R
     text = form.get("file", "") or form.get("lines", "")
     try:
         forms.require({"lines": text}, {"lines": "Totals"})
-        given = {"csv": text, "ahead": form.get("ahead") == "yes", "next": True}
-        given["restate"] = form.get("restate") == "yes"
-        command = totals.reports(checked(Reports, given, "the form"))
-        if form.get("first"):
-            # The form may be sent twice.
-            command = totals.numbered(command, forms.whole("first", form["first"]))
-        done = store.perform(experiment_id, command)
+        given: dict[str, Any] = {"csv": text, "ahead": form.get("ahead") == "yes", "next": True}
+        given |= {"restate": form.get("restate") == "yes"}
+        given |= {"first": forms.whole("first", form["first"])} if form.get("first") else {}
+        done = store.perform(experiment_id, totals.reports(checked(Reports, given, "the form")))
     except Refused as refusal:
         kept = {**form, "lines": text}
         return experiment_page(store, experiment_id, allowed, refusal=refusal, field="lines", kept=kept)

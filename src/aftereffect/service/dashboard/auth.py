@@ -15,7 +15,7 @@ from fastapi.responses import RedirectResponse
 from fastapi.routing import APIRoute
 
 from aftereffect.service.api.auth import COOKIE, LONGEST_TOKEN, scopes_of_request
-from aftereffect.service.dashboard.forms import Fields
+from aftereffect.service.dashboard.forms import SignInFields, address
 from aftereffect.service.dashboard.views import HEADERS, page, problem_of
 from aftereffect.service.errors import Refused
 from aftereffect.service.store.store import Store
@@ -140,13 +140,14 @@ def sign_in_form(allowed: Anyone, next: Annotated[str, Query(max_length=LONGEST_
 
 
 @router.post("/login", dependencies=[Depends(check_browser)])
-def sign_in(request: Request, store: Open, given: Fields) -> Response:
+def sign_in(request: Request, store: Open, given: SignInFields) -> Response:
     """Sign in with a token: check it and set the cookie."""
     token, path = given.get("token", "").strip(), safe_path(given.get("next", "/"))
     fits = 0 < len(token) <= LONGEST_TOKEN and token.isascii() and token.isprintable()
     if not fits or store.scopes_of(token) is None:
-        problem = problem_of(Refused("unauthorized", "the token must be valid, but it is unknown or revoked"), "token")
-        return page("login.html", May(), status=401, here="login", next=path, problem=problem)
+        refusal = Refused("unauthorized", "the token must be valid, but it is unknown or revoked", field="token")
+        request.app.state.sign_ins.log(address(request), refusal.detail)
+        return page("login.html", May(), status=401, here="login", next=path, problem=problem_of(refusal, "token"))
     answer = see_other(path)
     # Behind a proxy that terminates TLS the request arrives by HTTP, but the browser's Origin header has https.
     secure = "https" in (request.url.scheme, request.headers.get("origin", "").partition("://")[0].lower())

@@ -12,6 +12,7 @@ from fastapi import Depends, Request
 
 from aftereffect.core.checks import shown
 from aftereffect.service.api.body import read_body
+from aftereffect.service.api.limits import SignIns
 from aftereffect.service.errors import Refused
 from aftereffect.service.totals import number
 
@@ -36,16 +37,33 @@ REQUIRED = {
 }
 """The fields that must not be empty, with their labels on the page."""
 
-_LENGTHS = ("max_delay", "window", "half_life", "carry_over", "exactly")
+_LENGTHS = ("max_delay", "window", "half_life", "carry_over")
 _FIELDS = {name: name for name in BLANK} | dict.fromkeys(_LENGTHS, "length") | {"pilot": "pilot_rounds"}
 
 
 async def fields(request: Request) -> dict[str, str]:
     """Return the fields of a form; refuse a body that is not UTF-8 or has a field twice."""
+    return await _read(request, MOST_BYTES, request.app.state.config.body_seconds)
+
+
+async def sign_in_fields(request: Request) -> dict[str, str]:
+    """Return the fields of a form of somebody who has not signed in: few such forms are read at a time."""
+    sign_ins: SignIns = request.app.state.sign_ins
+    seconds = min(sign_ins.SECONDS, request.app.state.config.body_seconds)
+    with sign_ins.place(address(request)):
+        return await _read(request, sign_ins.BYTES, seconds)
+
+
+def address(request: Request) -> str:
+    """Return the address of a client."""
+    return "" if request.client is None else request.client.host
+
+
+async def _read(request: Request, limit: int, seconds: float) -> dict[str, str]:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind not in ("application/x-www-form-urlencoded", "multipart/form-data"):
         raise Refused("invalid", f"Content-Type must be that of a form, but got {shown(kind)}")
-    body = await read_body(request, MOST_BYTES, request.app.state.config.body_seconds)
+    body = await read_body(request, limit, seconds)
     if kind == "multipart/form-data":
         return _parts(request.headers["content-type"], body)
     try:
@@ -86,6 +104,7 @@ def _parts(kind: str, body: bytes) -> dict[str, str]:
 
 
 Fields = Annotated[dict[str, str], Depends(fields)]
+SignInFields = Annotated[dict[str, str], Depends(sign_in_fields)]
 
 
 def whole(name: str, text: str) -> int:
@@ -95,7 +114,7 @@ def whole(name: str, text: str) -> int:
     17
     """
     if not _WHOLE.fullmatch(text.strip()):
-        raise Refused("invalid", f"{name} must be a whole number, but got {shown(text)}")
+        raise Refused("invalid", f"{name} must be a whole number, but got {shown(text)}", field=name)
     return int(text)
 
 
@@ -113,7 +132,7 @@ def require(given: Mapping[str, str], labels: Mapping[str, str]) -> None:
     empty = [name for name in labels if not given.get(name, "").strip()]
     if empty:
         words = " and ".join([", ".join(labels[name] for name in empty[:-1]), labels[empty[-1]]]).removeprefix(" and ")
-        raise Refused("invalid", f"Please fill in {words}", fields=empty)
+        raise Refused("invalid", f"Please fill in {words}", field=empty[0], fields=empty)
 
 
 def settings(form: Mapping[str, str]) -> dict[str, Any]:
@@ -141,7 +160,8 @@ def settings(form: Mapping[str, str]) -> dict[str, Any]:
     elif carry in ("window", "half_life"):
         found["carry_over"] = {carry: duration(carry, given["length"])}
     else:
-        raise Refused("invalid", f"carry must be window, half_life, rounds or pilot, but got {shown(carry)}")
+        detail = f"carry must be window, half_life, rounds or pilot, but got {shown(carry)}"
+        raise Refused("invalid", detail, field="carry")
     for name in ("horizon", "seed"):
         if given[name]:
             found[name] = whole(name, given[name])
@@ -177,5 +197,9 @@ def duration(name: str, text: str) -> float | str:
 
 
 def field_of(refusal: Refused) -> str:
-    """Return the form field that a refusal is about (the first word of its detail), or ""."""
-    return _FIELDS.get(re.split(r"\W", refusal.detail, maxsplit=1)[0], "")
+    """Return the field of the form for a new experiment that a refusal is about, or "".
+
+    >>> field_of(Refused("invalid", "must be longer", field="carry_over.window"))
+    'length'
+    """
+    return next((_FIELDS[part] for part in reversed(refusal.field.split(".")) if part in _FIELDS), "")

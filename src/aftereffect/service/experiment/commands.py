@@ -164,11 +164,14 @@ def inherit(
     if len(rows) > MOST_BULK:
         raise Refused("invalid", f"at most {MOST_BULK:,} reports can be inherited, but there are {len(rows):,}")
     if unknown := {row["arm"] for row in rows} - {*arms}:
-        raise Refused("invalid", f"arms must include all that were played, but {shown(min(unknown))} is missing")
+        detail = f"arms must include all that were played, but {shown(min(unknown))} is missing"
+        raise Refused("invalid", detail, field="arms")
     if units := {row["unit"] for row in rows} ^ {*settings.units} if rows else set():
-        raise Refused("invalid", f"units must be those of the rounds inherited, but {shown(min(units))} is not in both")
+        detail = f"units must be those of the rounds inherited, but {shown(min(units))} is not in both"
+        raise Refused("invalid", detail, field="units")
     if settings.pilot is not None and any(row["block"] for row in rows):
-        raise Refused("invalid", "pilot must be omitted if rounds are inherited that were not a pilot, but it is given")
+        detail = "pilot must be omitted if rounds are inherited that were not a pilot, but it is given"
+        raise Refused("invalid", detail, field="pilot")
     rounds: list[list[Any]] = []
     for _, units_of in groupby(rows, key=lambda row: row["round"]):
         told = list(units_of)
@@ -177,10 +180,10 @@ def inherit(
         rounds.append([told[0]["date"], told[0]["asked_at"], reports])
     if settings.pilot is not None and settings.pilot.rounds < len(rounds):
         rule = f"pilot must have at least the {len(rounds)} rounds inherited"
-        raise Refused("invalid", f"{rule}, but got {settings.pilot.rounds}")
+        raise Refused("invalid", f"{rule}, but got {settings.pilot.rounds}", field="pilot")
     if settings.horizon is not None and settings.horizon <= len(rounds):
         rule = f"horizon must be more than the {len(rounds)} rounds inherited"
-        raise Refused("invalid", f"{rule}, but got {settings.horizon}")
+        raise Refused("invalid", f"{rule}, but got {settings.horizon}", field="horizon")
     # A round that was open at the pause, or not reported since, may have been played after it.
     late = [any((report[3] or at) >= at for report in rounds[last - 1][2]) if last else False for last, at in pauses]
     return Inherit(source, rounds, [[last + (not open), last] for (last, _), open in zip(pauses, late, strict=True)])

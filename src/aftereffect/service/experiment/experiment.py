@@ -194,19 +194,21 @@ class Experiment:
                 arm = row["arm"] if row is not None else None if played is None else self.settings.arms[played.arms[u]]
                 if item.arm is not None and arm != item.arm:
                     rule = f"arm must be {arm!r}, which this round was to play"
-                    raise Refused("conflict", f"{rule}, but got {shown(item.arm)}: another arm cannot be reported")
+                    detail = f"{rule}, but got {shown(item.arm)}: another arm cannot be reported"
+                    raise Refused("conflict", detail, field="arm")
                 same = before is not None and played is not None and before.arms[u] == played.arms[u]
                 if item.arm is None and number > known and not same:
                     why = "no round had been opened" if before is None else f"round {known} played another arm"
                     detail = f"arm must be given if a report comes before its round is opened and {why}"
-                    raise Refused("conflict", f"{detail}, but it is missing: this round was to play {arm!r}")
+                    detail = f"{detail}, but it is missing: this round was to play {arm!r}"
+                    raise Refused("conflict", detail, field="arm")
                 told = reports.restate and (played is None or played.reports[u].status != OPEN)
                 if told and not _reported(self._row(number, u, row), item.total):
                     command = Amend(number, item.total, item.unit)
                     row = recall(command)
                 yield self.do(command, at, row)
             except Refused as refusal:
-                raise Refused(refusal.code, f"report {place}: {refusal.detail}", **refusal.extra, place=place) from None
+                raise refusal.within(f"report {place}", place=place) from None
         # The same reports again get the same answer, with the round that is open by now.
         if reports.next and self.phase in ACTIVE and (self._now.open is None or self.last > number):
             yield self._ask(Ask(), at)
@@ -228,7 +230,8 @@ class Experiment:
             found = [t for t, date in dated.items() if date == item.date]
             if len(found) != 1:
                 how = "none has it" if not found else f"{len(found)} have it"
-                raise Refused("invalid", f"date must be that of one round, but got {item.date} and {how}; give rounds")
+                detail = f"date must be that of one round, but got {item.date} and {how}; give rounds"
+                raise Refused("invalid", detail, field="date")
             number = found[0]
         if number > now.last + (now.open is None):
             latest = f"round {now.last} is open" if now.open is not None else f"the next is {now.last + 1}"
@@ -289,11 +292,12 @@ class Experiment:
             return Done(self._report(row, True), None, [])
         given = "missing" if command.total is None else repr(command.total)
         then = "use amend to correct it" if self._correctable(row) else "its block is closed, so it cannot be changed"
-        raise self._conflict(row, f"total must equal the earlier report, but {_told(row)} and now as {given}: {then}")
+        detail = f"total must equal the earlier report, but {_told(row)} and now as {given}: {then}"
+        raise self._conflict("total", row, detail)
 
-    def _conflict(self, row: Row, detail: str) -> Refused:
+    def _conflict(self, field: str, row: Row, detail: str) -> Refused:
         known = {"round": row["round"], "unit": row["unit"], "reported": row["total"]}
-        return Refused("conflict", detail, **known, amendable=self._correctable(row))
+        return Refused("conflict", detail, field=field, **known, amendable=self._correctable(row))
 
     def _amend(self, command: Amend, at: str, recalled: Mapping[str, Any] | None) -> Done:
         """Correct a report, or add a late one."""
@@ -306,7 +310,7 @@ class Experiment:
             return Done(self._report(before, True), None, [])
         if not isinstance(command.was, type(...)) and not _reported(before, command.was):
             detail = f"was must be the total to be corrected, but got {command.was!r}, and {_told(before)}"
-            raise self._conflict(before, detail)
+            raise self._conflict("was", before, detail)
         body: dict[str, Any] = {"total": total, "was": before["total"], "was_status": before["status"]}
         late = {}
         if not self._amendable(number):
@@ -335,7 +339,8 @@ class Experiment:
             unlearned = "not_measured"
         elif total is None:
             detail = f"total must be a number to correct round {number}, which was learned from, but it is missing"
-            raise Refused("closed", f"{detail}: what was learned can be corrected, but not withdrawn", round=number)
+            detail = f"{detail}: what was learned can be corrected, but not withdrawn"
+            raise Refused("closed", detail, field="total", round=number)
         elif row["substituted"]:
             unlearned = "substitute"
         elif now.inherited is not None and number <= now.inherited["rounds"]:
@@ -345,7 +350,7 @@ class Experiment:
             raise Refused("closed", f"{detail} and was learned from, which this player cannot correct", round=number)
         elif not now.least <= total <= now.most and self.settings.out_of_range == "void":
             rule = f"total must lie in {words.possible(self.settings)} to correct round {number}"
-            raise Refused("invalid", f"{rule}, which was learned from, but got {total!r}", round=number)
+            raise Refused("invalid", f"{rule}, which was learned from, but got {total!r}", field="total", round=number)
         if row["measured"]:
             if "totals" not in recalled:
                 detail = f"round must be in the open block unless its block is recalled, but round {number} is not"
@@ -354,7 +359,7 @@ class Experiment:
         try:
             body["status"] = now.correct_late(u, row, total, at, unlearned is None)
         except InvalidTotal as error:
-            raise Refused("invalid", f"total: {error}", round=number) from None
+            raise Refused("invalid", f"total: {error}", field="total", round=number) from None
         learned = unlearned is None
         body |= {"recalled": row, "learned": learned}
         body |= {"probabilities": fingerprint(now.probabilities)} if learned and now.block_closed else {}
@@ -382,14 +387,15 @@ class Experiment:
             return self._change()
         if now.accepted is not None:
             known = now.accepted["max_delay"]
-            raise Refused("conflict", f"max_delay must be {known}, which was accepted before, but got {d}")
+            detail = f"max_delay must be {known}, which was accepted before, but got {d}"
+            raise Refused("conflict", detail, field="max_delay")
         if self.settings.pilot is None:
             rule = "the experiment must have a pilot to accept a carry-over (max_delay)"
             raise Refused("wrong_state", f"{rule}, but it has none")
         self._require("accept a carry-over (max_delay)", "pilot", "piloted")
         if not 0 <= d <= self.settings.max_delay:
             rule = f"max_delay must be 0 to {self.settings.max_delay}, the longest lag of the pilot"
-            raise Refused("invalid", f"{rule}, but got {d}")
+            raise Refused("invalid", f"{rule}, but got {d}", field="max_delay")
         if now.open is not None:
             rule = "no round must be open to accept a carry-over (max_delay)"
             raise Refused("conflict", f"{rule}, but round {now.last} is: report it", round=now.last)
@@ -431,7 +437,8 @@ class Experiment:
         """Mark an arm as away, which voids the guarantee from then on, or as back."""
         now = self._now
         if name not in self._arms:
-            raise Refused("not_found", f"arm must be one of {shown(list(self._arms))}, but got {shown(name)}")
+            detail = f"arm must be one of {shown(list(self._arms))}, but got {shown(name)}"
+            raise Refused("not_found", detail, field="arm")
         if (self._arms[name] in now.away) == away:
             return self._change()
         if now.in_pilot:
@@ -499,10 +506,11 @@ class Experiment:
     def _opened(self, number: int) -> Round | None:
         """Return a round, or None if it is no longer in memory; refuse a number that has not been opened yet."""
         if number < 1:
-            raise Refused("invalid", f"round must be at least 1, but got {number}")
+            raise Refused("invalid", f"round must be at least 1, but got {number}", field="round")
         if number > (last := self._now.last):
             latest = f"the latest is {last}" if last else "none is"
-            raise Refused("not_open", f"round must be open to be reported, but got {number} and {latest}", round=number)
+            detail = f"round must be open to be reported, but got {number} and {latest}"
+            raise Refused("not_open", detail, field="round", round=number)
         return self._now.recent.rounds.get(number)
 
     def _row(self, number: int, u: int, recalled: Mapping[str, Any] | None) -> Row:
@@ -531,8 +539,8 @@ class Experiment:
             return self._units[name]
         units = shown(list(self._units))
         if name is None:
-            raise Refused("invalid", f"unit must be given, one of {units}, but it is missing")
-        raise Refused("invalid", f"unit must be one of {units}, but got {shown(name)}")
+            raise Refused("invalid", f"unit must be given, one of {units}, but it is missing", field="unit")
+        raise Refused("invalid", f"unit must be one of {units}, but got {shown(name)}", field="unit")
 
     def _require(self, verb: str, *phases: str) -> None:
         if self.phase not in phases:

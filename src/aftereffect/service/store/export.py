@@ -30,7 +30,7 @@ _rounds = schema.rounds.c
 def export(engine: Engine, identity: str, form: str) -> IO[bytes]:
     """Return all rounds of an experiment as an open file, which is already deleted from its folder."""
     if form not in FORMS:
-        raise Refused("invalid", f"form must be one of {', '.join(FORMS)}, but got {shown(form)}")
+        raise Refused("invalid", f"form must be one of {', '.join(FORMS)}, but got {shown(form)}", field="format")
     with tempfile.TemporaryDirectory(prefix="aftereffect-export-") as folder:
         file = Path(folder) / "rounds.csv"
         _write_csv(engine, identity, file, for_people=form == "csv")

@@ -40,7 +40,7 @@ def whole(name: str, value: Any, low: int, high: int = LARGEST) -> int:
     try:
         return checks.integer(name, value, low=low, high=high)
     except AftereffectError as error:
-        raise Refused("invalid", str(error)) from None
+        raise Refused("invalid", str(error), field=name) from None
 
 
 def read_cursor(after: Any) -> tuple[int, int]:
@@ -54,7 +54,7 @@ def read_cursor(after: Any) -> tuple[int, int]:
         round_, unit = int(found[1]), int(found[2] or LARGEST_INDEX)
         if round_ <= LARGEST and unit <= LARGEST_INDEX:
             return round_, unit
-    raise Refused("invalid", f"after must be ROUND or ROUND.UNIT, but got {checks.shown(after)}")
+    raise Refused("invalid", f"after must be ROUND or ROUND.UNIT, but got {checks.shown(after)}", field="after")
 
 
 def write_cursor(round_: int, unit_index: int, n_units: int) -> str:
@@ -78,12 +78,12 @@ def experiments(
     """Return a page of experiments, in order of creation, and the ids of those that cannot be read, if any."""
     limit = whole("limit", limit, 1, MOST_ITEMS)
     if state is not None and state not in STATES:
-        raise Refused("invalid", f"state must be one of {', '.join(STATES)}, but got {state!r}")
+        raise Refused("invalid", f"state must be one of {', '.join(STATES)}, but got {state!r}", field="state")
     query = _numbers.order_by(_experiments.number).limit(limit + 1)
     if state is not None:
         query = query.where(_experiments.status == state)
     if search and "\0" in search:
-        raise Refused("invalid", "search must not contain NUL, but does")
+        raise Refused("invalid", "search must not contain NUL, but does", field="search")
     if search:
         query = query.where(func.lower(_experiments.name).contains(search.lower(), autoescape=True))
     with engine.connect() as connection:
