@@ -8,7 +8,7 @@ the total of each day. Run it: python examples/service_tour.py. At a terminal: a
 ...     seen = season(folder + "/shop.db", days=120)
 >>> seen.round, seen.state, seen.counts["missing"]
 (120, 'finished', 2)
->>> seen.winner["arm"], seen.winner["sure"]      # although a letter brings little on its own day
+>>> seen.winner.arm, seen.winner.sure      # although a letter brings little on its own day
 ('letter', 'clear')
 """
 
@@ -55,5 +55,5 @@ if __name__ == "__main__":
     for arm in found.arms:
         print(f"{arm:8} played {found.plays[arm]:3} times, probability now {found.probabilities[arm]:.2f}")
     if found.winner is not None:
-        print(found.winner["words"])
-    print(found.guarantee["words"])
+        print(found.winner.words)
+    print(found.guarantee.words)

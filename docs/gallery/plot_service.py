@@ -44,7 +44,7 @@ with tempfile.TemporaryDirectory() as folder:
         with ae.Client(address) as service:
             name = season(service)
             rows = service.rounds(name, limit=days).items
-            print(service.finish(name).winner["words"])
+            print(service.finish(name).winner.words)
     finally:
         server.terminate()
         server.communicate(timeout=20)

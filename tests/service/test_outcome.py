@@ -29,7 +29,8 @@ def test_a_tally_is_mean_and_standard_error() -> None:
 
 
 def test_few_windows_have_no_standard_error() -> None:
-    assert table(["a", "b"], [tally(), tally(2.0)]) == {
+    found = table(["a", "b"], [tally(), tally(2.0)])
+    assert {arm: seen.model_dump() for arm, seen in found.items()} == {
         "a": {"windows": 0, "mean": None, "standard_error": None},
         "b": {"windows": 1, "mean": 2.0, "standard_error": None},
     }
@@ -49,23 +50,23 @@ def test_few_windows_have_no_standard_error() -> None:
 )
 def test_how_sure(first: tuple[float, ...], second: tuple[float, ...], sure: str, words: str) -> None:
     found = winner(["a", "b"], [tally(*first), tally(*second)], [0.4, 0.6], "maximize")
-    assert (found["arm"], found["runner_up"], found["favourite"], found["sure"]) == ("a", "b", "b", sure)
-    assert words in found["words"]
-    assert "probability 0.60 on b" in found["words"]
-    assert "not the result of a randomised trial" in found["words"]
+    assert (found.arm, found.runner_up, found.favourite, found.sure) == ("a", "b", "b", sure)
+    assert words in found.words
+    assert "probability 0.60 on b" in found.words
+    assert "not the result of a randomised trial" in found.words
 
 
 def test_less_is_better_when_minimizing_and_the_unmeasured_are_named() -> None:
     found = winner(["a", "b", "c"], [tally(3.0, 3.1), tally(1.0, 1.1), tally()], [0.2, 0.5, 0.3], "minimize")
-    assert (found["arm"], found["sure"], found["never_measured"]) == ("b", "clear", ["c"])
-    assert "Never measured: c." in found["words"]
+    assert (found.arm, found.sure, found.never_measured) == ("b", "clear", ["c"])
+    assert "Never measured: c." in found.words
 
 
 @pytest.mark.parametrize("windows", [(3.0,), (3.0, 4.0, 5.0)])
 def test_a_single_measured_arm_is_no_winner(windows: tuple[float, ...]) -> None:
     found = winner(["a", "b"], [tally(*windows), tally()], [0.1, 0.9], "maximize")
-    assert (found["arm"], found["runner_up"], found["sure"]) == (None, None, "unknown")
-    assert found["words"].startswith("No arm can be called best: only a was measured")
+    assert (found.arm, found.runner_up, found.sure) == (None, None, "unknown")
+    assert found.words.startswith("No arm can be called best: only a was measured")
 
 
 @pytest.mark.parametrize(
@@ -78,8 +79,8 @@ def test_a_single_measured_arm_is_no_winner(windows: tuple[float, ...]) -> None:
 )
 def test_a_tie_names_no_leader(probabilities: list[float], words: str) -> None:
     found = winner(["a", "b", "c"], [tally(), tally(), tally()], probabilities, "maximize")
-    assert words in found["words"]
-    assert found["favourite"] == ("c" if "0.60" in words else None)
+    assert words in found.words
+    assert found.favourite == ("c" if "0.60" in words else None)
 
 
 @pytest.mark.parametrize("direction", ["maximize", "minimize"])
@@ -96,14 +97,14 @@ def test_a_tie_names_no_leader(probabilities: list[float], words: str) -> None:
 )
 def test_equal_means_name_no_winner(windows: list[tuple[float, ...]], words: str, direction: str) -> None:
     found = winner(["a", "b", "c"], [tally(*each) for each in windows], [0.5, 0.25, 0.25], direction)
-    assert (found["arm"], found["runner_up"], found["sure"], found["difference"]) == (None, None, "open", 0.0)
-    assert found["words"].startswith(f"No difference yet: {words}")
-    assert found["favourite"] == "a"
+    assert (found.arm, found.runner_up, found.sure, found.difference) == (None, None, "open", 0.0)
+    assert found.words.startswith(f"No difference yet: {words}")
+    assert found.favourite == "a"
 
 
 def test_a_tie_behind_the_winner_is_no_tie() -> None:
     found = winner(["a", "b", "c"], [tally(3.0), tally(1.0), tally(1.0)], [0.5, 0.25, 0.25], "maximize")
-    assert (found["arm"], found["runner_up"], found["difference"]) == ("a", "b", 2.0)
+    assert (found.arm, found.runner_up, found.difference) == ("a", "b", 2.0)
 
 
 def test_substitutes_follow_the_probabilities_of_those_who_are_there() -> None:
@@ -142,25 +143,25 @@ def test_a_pause_counts_in_whole_days() -> None:
 
 
 def test_the_gain_over_an_equal_split_by_hand() -> None:
-    measured = table(["a", "b"], [tally(4.0, 6.0), tally(0.0, 2.0)])
+    measured = ["a", "b"], [tally(4.0, 6.0), tally(0.0, 2.0)]
     # Means 5 and 1, standard errors 1 and 1: the split is 3 with a standard error of √2/2.
-    found = gain(measured, 40.0, 10, "maximize")
+    found = gain(*measured, 40.0, 10, "maximize")
     margin = 1.96 * math.sqrt(2.0) / 2.0
-    assert found["per_report"] == pytest.approx([1.0, 1.0 - margin, 1.0 + margin])
-    assert found["in_total"] == pytest.approx([10.0, 10.0 * (1.0 - margin), 10.0 * (1.0 + margin)])
-    assert found["percent"] == pytest.approx([100 / 3, 100 / 3 * (1.0 - margin), 100 / 3 * (1.0 + margin)])
-    assert found["words"].startswith("So far 10 (33.3%) better than an equal split over the arms, which is within")
-    less = gain(measured, 10.0, 10, "minimize")
-    assert less["per_report"][0] == pytest.approx(2.0)
-    assert "20 (66.7%) better than an equal split over the arms: between" in less["words"]
-    assert "better" not in gain(measured, 10.0, 10, "maximize")["words"]
-    assert gain(table(["a", "b"], [tally(1.0, 1.0), tally(-1.0, -1.0)]), 5.0, 5, "maximize")["percent"] is None
-    few = gain(table(["a", "b"], [tally(4.0, 6.0), tally(0.0)]), 40.0, 10, "maximize")
-    assert (few["in_total"], few["words"]) == (
+    assert found.per_report == pytest.approx([1.0, 1.0 - margin, 1.0 + margin])
+    assert found.in_total == pytest.approx([10.0, 10.0 * (1.0 - margin), 10.0 * (1.0 + margin)])
+    assert found.percent == pytest.approx([100 / 3, 100 / 3 * (1.0 - margin), 100 / 3 * (1.0 + margin)])
+    assert found.words.startswith("So far 10 (33.3%) better than an equal split over the arms, which is within")
+    less = gain(*measured, 10.0, 10, "minimize")
+    assert less.per_report[0] == pytest.approx(2.0)
+    assert "20 (66.7%) better than an equal split over the arms: between" in less.words
+    assert "better" not in gain(*measured, 10.0, 10, "maximize").words
+    assert gain(["a", "b"], [tally(1.0, 1.0), tally(-1.0, -1.0)], 5.0, 5, "maximize").percent is None
+    few = gain(["a", "b"], [tally(4.0, 6.0), tally(0.0)], 40.0, 10, "maximize")
+    assert (few.in_total, few.words) == (
         None,
         "An equal split cannot be estimated yet: b has fewer than two measured windows.",
     )
-    assert gain(measured, 0.0, 0, "maximize")["words"] == "There is no usable report yet."
+    assert gain(*measured, 0.0, 0, "maximize").words == "There is no usable report yet."
 
 
 def test_the_time_to_know_is_that_of_a_plain_simulation() -> None:

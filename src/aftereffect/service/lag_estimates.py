@@ -28,7 +28,6 @@ from aftereffect.carryover.martingale import unplayed, window_rounds
 from aftereffect.carryover.regression import FEWEST_DRAWS
 from aftereffect.core.checks import FloatArray
 from aftereffect.core.errors import AftereffectWarning, InvalidArgument
-from aftereffect.core.text import amount, counted
 from aftereffect.players.wrapper.wrapper import BlockWrapper
 from aftereffect.service import words
 from aftereffect.service.errors import Refused
@@ -153,15 +152,12 @@ def estimated(view: View, record: Record) -> dict[str, Any]:
     except Refused:
         raise
     except InvalidArgument as error:
-        reason = f"Nothing can be estimated yet: {error}."
         often = [arm for arm, draws in zip(record.arms, record.draws(), strict=True) if draws >= FEWEST_DRAWS]
-        if not record.pilot and len(often) < 2:
-            which = f"only {often[0]} was" if often else "no arm was"
-            reason = f"Nothing can be estimated: two arms must have been drawn {FEWEST_DRAWS} times, but {which}."
+        reason = words.nothing_estimated(error, record.pilot, often)
     except Exception as error:
         # Whatever the totals are, a pilot must come to an end.
         _log.warning("no effects by lag can be estimated for experiment %s", view["id"], exc_info=error)
-        reason = f"Nothing can be estimated: the computation failed with these totals ({error})."
+        reason = words.not_computed(error)
     return {**told, "reason": reason}
 
 
@@ -177,10 +173,7 @@ def _said(view: View, record: Record, curves: Curves) -> dict[str, Any]:
     if test is not None:
         told["sentences"].append(words.within(where, test.sentence))
     if test is not None and test.verdict == "longer" and asked:
-        told["sentences"].append(
-            "A carry-over shorter than effects last is proposed because a longer one makes blocks longer, so that less "
-            "is learned; what arrives later is part of the prices."
-        )
+        told["sentences"].append(words.SHORTER)
     if asked and impossible_level(curves, view["low"], view["high"]):
         level = words.level(curves.base, view["low"], view["high"])
         told["sentences"].append(f"Attention: {level} before you accept.")
@@ -190,11 +183,7 @@ def _said(view: View, record: Record, curves: Curves) -> dict[str, Any]:
         parts = d + 1
         least, most = parts * min(view["low"], 0.0), parts * max(view["high"], 0.0)
         if outside := int(((record.totals < least) | (record.totals > most)).sum()):
-            many = f"{counted(outside, 'total')} of the pilot would be outside [{amount(least)}, {amount(most)}]"
-            told["sentences"].append(
-                f"Attention: {many}, the range of a total with this carry-over. Correct low and high, or accept a "
-                "longer carry-over (max_delay)."
-            )
+            told["sentences"].append(words.outside_range(outside, least, most))
     return told
 
 
@@ -247,7 +236,10 @@ def described(
         "alike": {"p_value": curves.alike.p_value, "verdict": curves.alike.verdict},
         "noise": curves.noise,
         "proposed": chosen,
-        "sentences": [*_findings(curves), *([] if chosen is None else _prices(chosen, horizon, accepted))],
+        "sentences": [
+            *words.curves_found(curves),
+            *([] if chosen is None else words.delay_prices(chosen, horizon, accepted)),
+        ],
     }
 
 
@@ -282,45 +274,6 @@ def proposed(curves: Curves, units: int, accepted: int | None, **given: Any) -> 
         price = {"left": left, "bound": bound, "worst": worst, "since": since and int(since)}
         prices.append({"max_delay": int(choice.delays[k]), **price})
     return {"max_delay": d, "prices": prices, "problem": problem}
-
-
-def _findings(curves: Curves) -> list[str]:
-    """Return what the curves show, in words."""
-    certain = ((curves.effects.lower > 0.0) | (curves.effects.upper < 0.0)).any(axis=0)
-    lines = ["No difference between the arms is certain at any lag."]
-    if certain.any():
-        last = int(np.flatnonzero(certain)[-1])
-        longest = "0, the round of the action" if last == 0 else counted(last, "round")
-        lines = [f"The longest lag at which the arms certainly differ is {longest}."]
-    if curves.unmeasured:
-        lines.append(f"{counted(len(curves.unmeasured), 'arm')} drawn too seldom cannot be compared.")
-    p, alike = curves.alike.p_value, "The arms fade differently"
-    if curves.alike.verdict != "apart":
-        alike = "That all arms fade alike is not refuted, nor is it proved"
-    shown, noise = "p < 0.001" if p < 0.001 else f"p = {p:.2g}", amount(curves.noise, digits=3)
-    return [*lines, f"{alike} ({shown}). The noise of a total has a standard deviation of {noise}."]
-
-
-def _prices(chosen: Mapping[str, Any], horizon: int | None, accepted: int | None) -> list[str]:
-    """Return the proposal, or the max_delay in force, and its prices in words."""
-    d, which = (chosen["max_delay"], "Proposed") if accepted is None else (accepted, "In force")
-    line = f"{which}: a carry-over (max_delay) of {counted(d, 'round')}."
-    problem = [] if chosen["problem"] is None else [f"Attention: {chosen['problem']}."]
-    price = next((each for each in chosen["prices"] if each["max_delay"] == d), None)
-    if price is None:
-        return [*problem, line]
-    numbers = (math.inf if price[name] is None else price[name] for name in ("left", "bound", "worst"))
-    left, bound, worst = (amount(number, digits=3) for number in numbers)
-    line += f" By the 95% bands, what arrives later may differ between two arms by up to {left}."
-    if horizon is None and price["since"] is not None:
-        line += " If the estimate is right, the guarantee is below half of the largest loss from its round "
-        line += f"{price['since']:,} on."
-    if horizon is not None:
-        line += f" Over the {counted(horizon, 'round')} that follow you then lose at most {bound} compared with the "
-        line += f"best arm if the estimate is right, {worst} at the worst end of the bands."
-        if all(each["since"] is None or each["since"] > horizon for each in chosen["prices"]):
-            line += " So few rounds have no guarantee below half of the largest loss, whatever the carry-over."
-    return [*problem, line]
 
 
 def _named(bands: Bands, arms: Sequence[str]) -> dict[str, dict[str, list[float | None]]]:
@@ -366,10 +319,10 @@ def watched(
     table = wash_in(played, np.array(totals, dtype=np.float64).reshape(shape), max_delay=d, n_arms=len(arms))
     told: dict[str, Any] = {**dict.fromkeys(Watched.model_fields), "rounds": len(played), **_tables(table, arms)}
     if player.n_units > 1:
-        return {**told, "sentence": "Experiments with several units are not tested for effects after max_delay."}
+        return {**told, "sentence": words.NOT_TESTED}
     result = watch(player, _blocks(used, place, player))
     numbers = {name: getattr(result, name) for name in ("blocks", "p_value", "alarm", "no_power")}
-    after = f" Only the {counted(len(played), 'round')} before a pause were used." if len(used) < len(rows) else ""
+    after = words.before_a_pause(len(played)) if len(used) < len(rows) else ""
     return {**told, **numbers, "sentence": result.sentence + after}
 
 

@@ -405,6 +405,139 @@ class Accepted(Reply):
     attention: list[str]
 
 
+Sure = Literal["clear", "likely", "open", "unknown"]
+Band = list[float]
+"""An estimate, and the ends of its 95% band."""
+
+
+class Measured(Reply):
+    """What was measured of an arm. mean: the mean total per round; None without a window. windows: how many."""
+
+    windows: int
+    mean: float | None
+    standard_error: float | None
+
+
+class Lead(Reply):
+    """The arm with the best mean, and its lead over the second.
+
+    arm: None if several means are equal, or unless at least two arms were measured. sure: "clear", "likely", "open"
+    (the lead is within two standard errors) or "unknown" (too few windows).
+    """
+
+    arm: str | None
+    runner_up: str | None
+    difference: float | None
+    standard_error: float | None
+    sure: Sure
+    never_measured: list[str]
+    words: str
+
+
+class Winner(Lead):
+    """The leader at the end of an experiment. favourite: the arm with the highest probability; None if tied."""
+
+    favourite: str | None
+
+
+class Gain(Reply):
+    """How much better the reports so far were than those of an equal split; positive is better.
+
+    None if the equal split cannot be estimated yet, or (percent) is 0.
+    """
+
+    per_report: Band | None
+    in_total: Band | None
+    percent: Band | None
+    equal_split: float | None
+    words: str
+
+
+class NextDecision(Reply):
+    """The expected round of the next draw and the earliest one, with their dates."""
+
+    round: int
+    date: str | None
+    earliest_round: int
+    earliest_date: str | None
+
+
+class KnownBy(Reply):
+    """The round by which the best arm is likely to be known, and its date."""
+
+    round: int
+    date: str | None
+
+
+class Standing(Reply):
+    """What a manager asks first: the gain so far, who leads, when the next decision falls, when the best arm is known.
+
+    next_decision: None unless running. known_by: None if that cannot be said. sentences: all this in words.
+    """
+
+    gain: Gain
+    leader: Lead
+    next_decision: NextDecision | None
+    known_by: KnownBy | None
+    sentences: list[str]
+
+
+class CertificateSoFar(Reply):
+    """The fields of `aftereffect.Certificate`; None for a number that is not finite."""
+
+    rounds: int
+    updates: int
+    value: float | None
+    any_time: float | None
+    terms: dict[str, float | None]
+    worst_case: float | None
+    trivial: float | None
+    informative: bool
+    worst_case_from: int | None
+    impossible: int
+
+
+class PilotCost(Reply):
+    """What a pilot costs: at most, on average over its schedule, and as estimated when it ended; prior: its price."""
+
+    rounds: int
+    most: float | None
+    mean: float | None
+    cost: Band | None
+    prior: float | None
+    words: str
+
+
+class Guarantee(Reply):
+    """The worst case over the horizon, or over the rounds so far, and the certificate so far.
+
+    trivial: the largest possible regret. informative_from: the round from which the worst case stays below it.
+    certificate: None before the first round has closed, and for the player "paper". All of these are about the rounds
+    after the pilot. sentence: the guarantee in plain words; words: the paragraphs as one string.
+    """
+
+    value: float | None
+    per_round: float | None
+    horizon: int
+    trivial: float | None
+    informative_from: int | None
+    informative: bool
+    void: bool
+    certificate: CertificateSoFar | None
+    pilot: PilotCost | None
+    sentence: str
+    words: str
+    paragraphs: list[str]
+
+
+class Due(Reply):
+    """The round to be reported next, its date, and the time when it is over."""
+
+    round: int
+    date: str | None
+    at: str
+
+
 class Overview(Summary):
     """An experiment in full: its settings, its state, what it has learned, and its guarantee."""
 
@@ -423,15 +556,15 @@ class Overview(Summary):
     away: list[str]
     counts: dict[str, int]
     sum_of_totals: float | None
-    measured: dict[str, dict[str, float | None]]
-    standing: dict[str, Any] | None = None
+    measured: dict[str, Measured]
+    standing: Standing
     alarms: list[str]
     plan: Plan
-    guarantee: dict[str, Any]
-    winner: dict[str, Any] | None
+    guarantee: Guarantee
+    winner: Winner | None
     started_at: str | None
     finished_at: str | None
-    due: dict[str, Any] | None = None
+    due: Due | None = None
 
 
 class Event(Reply):

@@ -4,12 +4,21 @@ What is stored are facts; the words for them are rendered here, when they are sh
 without a change to any store. Refusals state their rule where it is checked.
 """
 
-from collections.abc import Mapping
-from typing import Any
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from aftereffect.carryover import Longer
-from aftereffect.core.text import amount
-from aftereffect.service.settings import Design
+import numpy as np
+
+from aftereffect.carryover import Curves, Longer
+from aftereffect.carryover.regression import FEWEST_DRAWS
+from aftereffect.core.text import amount, counted
+from aftereffect.players.wrapper.certificate import Certificate
+from aftereffect.service.settings import Design, duration
+
+if TYPE_CHECKING:
+    from aftereffect.service.experiment.learner import Rhythm
+    from aftereffect.service.experiment.state import State
 
 
 def why(row: Mapping[str, Any], settings: Design) -> str:
@@ -127,3 +136,464 @@ def within(where: str, sentence: str) -> str:
     'In the pilot: no sign.'
     """
     return f"{where}: {sentence[0].lower()}{sentence[1:]}"
+
+
+def plan(design: Design, found: "Rhythm", per_quarter: float, ahead: bool) -> list[str]:
+    """Return what settings imply before the start. per_quarter: decisions. ahead: the pilot is still to come."""
+    pilot = _pilot_ahead(design) if ahead else []
+    return [*pilot, *_rhythm(design, found), *_pace(design, per_quarter), *_promise(design, found)]
+
+
+def _pilot_ahead(design: Design) -> list[str]:
+    """Return sentences on the pilot, if there is one."""
+    if design.pilot is None:
+        return []
+    n, longest = design.pilot.rounds, design.max_delay
+    return [
+        f"The experiment begins with a pilot of {n:,} rounds ({duration(n * design.round_length)}): a random schedule "
+        f"plays every arm about equally often, so that effects up to {counted(longest, 'round')} later can be measured."
+        " Then you accept a carry-over (max_delay), and the learner begins with what the pilot has shown.",
+        f"The figures below assume a max_delay of {counted(longest, 'round')}; a shorter one gives shorter blocks.",
+    ]
+
+
+def _rhythm(design: Design, found: "Rhythm") -> list[str]:
+    """Return sentences on the length of blocks and the reason for it."""
+    d, r, shortest, mean = design.max_delay, design.round_length, found.shortest_block, found.mean_block
+    late = design.late_share
+    rest = f"{late:.1%} of an effect arrives later than that. The guarantee includes this part; with a longer "
+    rest += "carry-over it would be smaller, but blocks would be longer."
+    if d == 0 and late:
+        return [f"Carry-over: effects count in the round of the action only. {rest}", "Every round is a decision."]
+    if d == 0:
+        return ["The whole effect of an action arrives in its own round, so every round is a separate decision."]
+    first = "total of a block still holds" if d == 1 else f"{d} totals of a block still hold"
+    learned = f"only the last {d + 1} are"
+    if design.player != "paper":
+        learned = f"the last ones are, {found.mean_measured:.1f} on average"
+    return [
+        f"Carry-over: effects arrive up to {counted(d, 'round')} ({duration(d * r)}) after the action. Other tools "
+        "call this the attribution window, conversion window, max_lag, lookback or washout.",
+        f"An arm stays for a block of at least {shortest} rounds ({duration(shortest * r)}), {mean:.1f} on average "
+        f"({_days(mean * r)}). The first {first} effects of the previous arm and are not learned from; {learned}.",
+        *([rest] if late else []),
+    ]
+
+
+def _days(length: float) -> str:
+    return f"{length:.1f} days" if length >= 1.0 else f"{24.0 * length:.1f} hours"
+
+
+def _pace(design: Design, per_quarter: float) -> list[str]:
+    """Return sentences on the number of decisions, with advice if it is low."""
+    K, d, M = len(design.arms), design.max_delay, len(design.units)
+    where = f" in each of {M} units" if M > 1 else ""
+    lines = [f"That makes about {amount(round(per_quarter, 1))} decisions per quarter{where}."]
+    # Learning needs at least five trials of each arm in a year.
+    if 4.0 * per_quarter * M < 5.0 * K:
+        advice = f"This is slow: in a year each of the {K} arms is tried about {4 * per_quarter * M / K:.1f} times. "
+        advice += "More units (regions, stores, segments) learn in parallel; "
+        advice += "fewer arms help too." if d == 0 else "fewer arms, shorter rounds or a shorter carry-over help too."
+        lines.append(advice)
+    return lines
+
+
+def _promise(design: Design, found: "Rhythm") -> list[str]:
+    """Return sentences on when the guarantee is informative, and whether the horizon is long enough."""
+    T, since = design.horizon, found.informative_from
+    lines = []
+    if since is None and design.low < 0.0 and design.player == "paper":
+        lines.append("No guarantee is known for this player if effects can be negative.")
+    elif since is None and found.needed is None:
+        lines.append("The guarantee is never informative: it is never below the largest possible loss.")
+    elif since is None:
+        lines.append(
+            "With rates for this horizon the guarantee is never informative: it is never below the largest possible "
+            f"loss. An informative one takes a horizon of {found.needed:,} rounds or more. Learning starts earlier."
+        )
+    else:
+        lines.append(
+            f"The guarantee, which holds whatever the effects are, is informative from round {since:,} on "
+            f"({since * design.round_length / 365.25:.1f} years); until then it is not below the largest possible "
+            "loss. Learning starts earlier."
+        )
+        if design.player != "paper":
+            lines.append(
+                "During the experiment, a certificate bounds the regret so far from the run itself; it is usually "
+                "informative sooner."
+            )
+    if T is not None and found.mean_block > T:
+        rounds = counted(T, "round")
+        lines.append(f"The horizon of {rounds} is shorter than one mean block: very little can be learned.")
+    elif T is not None and since is not None and since > T:
+        lines.append(f"The horizon of {counted(T, 'round')} ends before the guarantee is informative.")
+    return lines
+
+
+class Seen(NamedTuple):
+    """What was measured of an arm: the mean total per round of its measured windows, and how many there were."""
+
+    arm: str
+    mean: float
+    windows: int
+
+
+AHEAD = {"clear": "clearly ahead of", "likely": "probably ahead of", "open": "not clearly ahead of"}
+
+
+def lead(best: Sequence[Seen], second: Seen | None, error: float | None, sure: str, prior: str | None) -> str:
+    """Return which arm leads, and by how much.
+
+    best: the arms with the best mean. second: the one after a single best. error: the standard error of the difference.
+    prior: what the learner has begun with, "pilot" or "prior".
+    """
+    if not best and prior is not None:
+        return f"No window was measured: the probabilities of the arms come from the {prior} alone."
+    if not best:
+        return "No window was measured, so nothing can be said about which arm is best."
+    first = best[0]
+    if len(best) > 1:
+        names = ", ".join(each.arm for each in best[:-1]) + f" and {best[-1].arm}"
+        windows = ", ".join(f"{each.windows:,}" for each in best[:-1]) + f" and {best[-1].windows:,}"
+        equal = f"({amount(first.mean)} per round over {windows})"
+        return f"No difference yet: {names} had equally good measured windows {equal}."
+    measured = f"({amount(first.mean)} per round over {first.windows:,})"
+    if second is None:
+        return f"No arm can be called best: only {first.arm} was measured {measured}, with nothing to compare."
+    start = f"{first.arm} had the best measured windows {measured}"
+    against = f"{second.arm} ({amount(second.mean)} over {second.windows:,})"
+    if error is None:
+        return f"{start}, ahead of {against}; with a single window for one of them, the error is unknown."
+    gap = abs(first.mean - second.mean)
+    by = f"by {amount(gap)}, with a standard error of {amount(float(f'{error:.2g}'))}"
+    if error == 0.0:
+        by = f"by {amount(gap)}; all windows of an arm are equal"
+    return f"{start}, {AHEAD[sure]} {against}: {by}."
+
+
+def ending(favourites: Sequence[str], n_arms: int, most: float, never_measured: Sequence[str]) -> str:
+    """Return the final probabilities, the arms never measured, and the limits of the figures.
+
+    favourites: the arms with the highest probability, which is `most`.
+    """
+    on = favourites[0] if len(favourites) == 1 else f"each of {', '.join(favourites)}"
+    lines = [f"The learner ended with probability {most:.2f} on {on}."]
+    if len(favourites) == n_arms:
+        lines = [f"The learner ended with equal probabilities: {most:.2f} on each arm."]
+    if never_measured:
+        lines.append(f"Never measured: {', '.join(never_measured)}.")
+    lines.append(
+        "Arms that did badly early were tried less often, so the figures describe what was observed, but are "
+        "not the result of a randomised trial."
+    )
+    return " ".join(lines)
+
+
+def no_gain(reports: int, fewer: Sequence[str]) -> str:
+    """Return why there is no gain yet. fewer: the arms with fewer than two measured windows."""
+    if not reports:
+        return "There is no usable report yet."
+    who = f"{fewer[0]} has" if len(fewer) == 1 else f"{len(fewer)} arms have"
+    return f"An equal split cannot be estimated yet: {who} fewer than two measured windows."
+
+
+def gain(in_total: Sequence[float], percent: Sequence[float] | None, reports: int) -> str:
+    """Return how much better the reports were than those of an equal split. in_total, percent: with their bands."""
+    whole, low, high = in_total
+    better = "better" if whole >= 0.0 else "worse"
+    chance = "" if low > 0.0 or high < 0.0 else ", which is within the margin of error"
+    share = f" ({abs(percent[0]):.1f}%)" if percent else ""
+    return (
+        f"So far {amount(abs(whole))}{share} {better} than an equal split over the arms{chance}: between "
+        f"{amount(low)} and {amount(high)} with 95% confidence, over {counted(reports, 'report')}."
+    )
+
+
+def pilot_course(state: "State") -> str:
+    """Return how far a pilot is."""
+    told = state.last - (state.open is not None)
+    left = "Accept a carry-over (max_delay) to go on." if state.phase == "piloted" else "The arms are random."
+    return f"{told:,} of the {state.pilot_rounds:,} rounds of the pilot are over. {left}"
+
+
+def next_decision(state: "State", likely: int, earliest: int) -> str:
+    """Return when the next decision falls."""
+    around = f"around {_when(state, likely)}, at the earliest {_when(state, earliest)}"
+    return f"The next decision falls {f'on {_when(state, likely)}' if likely == earliest else around}."
+
+
+def known_by(state: "State", round_: int | None) -> str:
+    """Return by when the best arm is likely to be known; round_: None if not within ten years."""
+    if round_ is None:
+        return "The best arm is not likely to be known within ten years: the arms are too much alike."
+    return (
+        f"Likely to know the best arm by {_when(state, round_)}: in half of the simulated continuations of what "
+        "was measured, one arm is then ahead by two standard errors."
+    )
+
+
+def _when(state: "State", number: int) -> str:
+    date = state.date_ahead(number)
+    return f"round {number:,}" if date is None else f"{date} (round {number:,})"
+
+
+def alarms(state: "State") -> list[str]:
+    """Return sentences on what needs attention, the most serious first; empty if nothing does."""
+    settings, counts = state.settings, state.counts
+    found = []
+    told = counts["reports"] + counts["missing"]
+    outside, used = counts["void"], "are not learned from"
+    if settings.out_of_range == "clip":
+        outside, used = counts["out_of_range"], "count as the nearest possible one"
+    # With one report in a hundred out of range, the range is probably wrong.
+    if outside > 0.01 * counts["reports"]:
+        found.append(
+            f"{outside:,} of {counted(counts['reports'], 'total')} "
+            f"({outside / counts['reports']:.1%}) {'is' if outside == 1 else 'are'} outside "
+            f"{possible(settings)}, the range of a total with effects of "
+            f"{counted(settings.max_delay + 1, 'round')}. Such totals {used}: check low, high and max_delay. Settings "
+            "that are wrong can be corrected; a new experiment then inherits the rounds."
+        )
+    # With one report in ten missing, few windows are complete. Fewer than ten reports are too few to judge.
+    if told >= 10 and counts["missing"] > 0.1 * told:
+        then = "a window with a missing report is void, so learning is slow"
+        then = "the bands of the pilot will be wider" if state.in_pilot else then
+        share = f"{counts['missing'] / told:.1%}"
+        found.append(f"{counts['missing']:,} of {told:,} reports ({share}) are missing; {then}.")
+    if state.away:
+        gone = ", ".join(settings.arms[i] for i in state.away)
+        found.append(f"Away: {gone}. Other arms are played instead, and the guarantee is void.")
+    if state.accepted is not None:
+        found += [against_delay(each) for each in state.accepted["attention"]]
+    mean, length, voids = state.rhythm.mean_block, state.last - state.block_start + 1, state.panel.counts.void_windows
+    # Block lengths have a geometric tail, about e^(-n/mean): one block in 160,000 is longer than 12 times the mean.
+    if not state.block_closed and length > 12 * mean and voids:
+        gaps = counted(voids, "time")
+        found.append(
+            f"This block has lasted {length:,} rounds (mean {mean:.0f}): {gaps} a missing report kept it from ending."
+        )
+    if state.phase in ("pilot", "running") and state.last < state.warm_until:
+        left = state.warm_until - state.last
+        rounds = "round is" if left == 1 else f"{left:,} rounds are"
+        found.append(f"Warm-up after a pause: the next {rounds} recorded but not learned from.")
+    return found
+
+
+def guarantee(
+    state: "State", value: float, trivial: float, so_far: Certificate | None, unknown: str | None
+) -> tuple[str, list[str]]:
+    """Return the guarantee in one plain sentence, and in paragraphs with its conditions.
+
+    value: the worst case. trivial: the largest possible regret. unknown: why there is no worst case.
+    """
+    void = state.void
+    paragraphs = [f"No guarantee is known for these settings: {unknown}."]
+    if unknown is None:
+        paragraphs = [_worst_case(state, value, trivial), *_so_far(so_far, void), _terms(state, so_far is not None)]
+    return _plainly(state, min(value, trivial), so_far, void, informative=value < trivial), paragraphs
+
+
+def pilot_cost(state: "State", most: float, mean: float, cost: Sequence[float] | None, price: float) -> str:
+    """Return what a pilot costs: at most, on average over its schedule, and as estimated. price: that of its prior."""
+    rounds, M, void = state.pilot_rounds, state.n_units, state.void
+    over = f"The pilot of {counted(rounds, 'round')}{'' if M == 1 else f' in {M} units'}"
+    if cost is None:
+        words = f"{over} plays every arm about equally often. It loses at most {amount(most)} compared with the best "
+        words += f"arm, and at most {amount(mean)} on average over its random schedule."
+    else:
+        about, low, high = (amount(each, digits=3) for each in cost)
+        words = f"{over} has cost about {about} compared with the best arm (95% band: {low} to {high})."
+    if void:
+        return words
+    words += " The guarantee begins after it."
+    if state.in_pilot:
+        assumed = counted(state.settings.max_delay, "round")
+        words += f" Its figures assume a carry-over (max_delay) of {assumed} until one is accepted."
+    if price:
+        words += f" Using the pilot's results as a prior adds at most {amount(price, digits=3)} to the guarantee."
+    return words
+
+
+def warm_beginning(experiment: str | None, updates: float, price: float) -> str:
+    """Return what the guarantee includes for the prior of the settings. experiment: the one that has measured it."""
+    whose = "what was known" if experiment is None else f"what experiment {experiment} had measured"
+    includes = f"The guarantee includes what that costs if it is wrong: at most {amount(price, digits=3)}."
+    return f"It begins with {whose}, worth {updates:g} updates. {includes}"
+
+
+def _not_covered(state: "State") -> int:
+    """Return the number of totals out of range; 0 if late effects, which the guarantee includes, explain them."""
+    explained = state.settings.out_of_range == "clip" and state.settings.late_share > 0.0
+    return 0 if explained else state.panel.counts.out_of_range
+
+
+def _plainly(state: "State", most: float, so_far: Certificate | None, void: bool, *, informative: bool) -> str:
+    """Return the guarantee in plain words. most: the smaller one of the worst case and the largest possible loss."""
+    outside = _not_covered(state)
+    if void or outside:
+        why = "an arm has been away" if state.arm_was_away else "rounds were inherited from another experiment"
+        if not void:
+            why = f"totals were out of range ({outside:,}), which shows that low, high or max_delay is wrong"
+        return f"There is no guarantee, because {why}."
+    played, horizon, since = state.panel.rounds_played, state.settings.horizon, state.rhythm.informative_from
+    after = " after the pilot" if state.pilot_rounds else ""
+    past = f"over the {counted(played, 'round')} so far{after and ' since the pilot'}"
+    over, lines = past if horizon is None else f"over {counted(horizon - state.pilot_rounds, 'round')}{after}", []
+    proved = "" if so_far is None else amount(min(so_far.value, so_far.trivial))
+    complete = not state.gaps and (so_far is None or "corrections" not in so_far.terms)
+    if played and so_far is not None and not complete:
+        # Only the certificate takes gaps and late corrections into account.
+        lines = [f"Whatever happens, {past} you lose at most {proved} compared with the best arm, on average."]
+    elif played or horizon is not None:
+        now = f"; so far at most {proved}" if proved else ""
+        whole = "" if complete else ", if no report is missing"
+        lines = [f"Whatever happens, {over} you lose at most {amount(most)} compared with the best arm{now}{whole}"]
+        lines[0] += ", on average."
+    if not informative and not (so_far is not None and so_far.informative):
+        lines.append("This is no better than the largest possible loss." if lines else "Nothing is guaranteed yet.")
+        if since is not None and (horizon is None or since <= horizon):
+            date = state.date_ahead(since)
+            lines.append(f"The guarantee is informative from round {since:,} on{f' ({date})' if date else ''}.")
+    return " ".join(lines)
+
+
+def _worst_case(state: "State", value: float, trivial: float) -> str:
+    units, horizon, since = state.n_units, state.settings.horizon, state.rhythm.informative_from
+    whom = "the best fixed arm" if units == 1 else f"the best single arm for all {units} units, added up over them"
+    played = state.panel.rounds_played
+    if horizon is None and not played:
+        when = "is never informative" if since is None else f"is informative from round {since:,} on"
+        lines = [f"Before anything is played: the worst case against {whom} {when}."]
+    else:
+        rounds = played if horizon is None else horizon - state.pilot_rounds
+        over = counted(rounds, "round") + (" so far" if horizon is None else "")
+        over += " after the pilot" if state.pilot_rounds else ""
+        most = f"on average at most {amount(value)} worse than {whom}"
+        lines = [f"Whatever the effects, over {over} the outcome is {most}."]
+        if not (state.void):
+            lines += _worth(value, trivial, since, horizon)
+        if gaps := state.gaps:
+            reports = "1 report was" if gaps == 1 else f"{gaps:,} reports were"
+            lines.append(f"It assumes complete reports; {reports} missing, void or withheld.")
+    if state.void:
+        why = "an arm has been away" if state.arm_was_away else "rounds were inherited from another experiment"
+        lines.insert(0, f"Not valid: {why}, which the proofs do not cover. Otherwise this would hold:")
+    return " ".join(lines)
+
+
+def _worth(value: float, trivial: float, since: int | None, horizon: int | None) -> list[str]:
+    """Return sentences on whether a bound is below the largest possible regret, or when it will be."""
+    if value < trivial:
+        return [f"This is informative: the largest possible loss is {amount(trivial)}."]
+    when = "With these settings it never will be."
+    if since is not None:
+        when = f"It is informative from round {since:,} on."
+        if horizon is not None:
+            when = f"It takes {counted(since, 'round')} or more to be informative."
+    return ["This is not informative yet: it is not below the largest possible loss.", when]
+
+
+def _so_far(shown: Certificate | None, void: bool) -> list[str]:
+    if shown is None:
+        return []
+    missing = shown.terms["missing"]
+    price = f", {amount(missing)} of it for reports that were missing, void or withheld" if missing else ""
+    if (late := shown.terms.get("corrections")) is not None:
+        price += f", {amount(late)} of it for totals that were corrected after they had been learned from"
+    after = f"after {counted(shown.rounds, 'round')} and {counted(shown.updates, 'update')}"
+    figure = f"at most the mean of the certificate, which is {amount(shown.value)} in this run{price}."
+    if void:
+        return [f"Nor is the certificate so far. Otherwise, {after}, expected regret would be {figure}"]
+    says = "informative" if shown.informative else "not informative yet"
+    worth = f"This is {says}: regret can be at most {amount(shown.trivial)}."
+    instead = "it does not hold" if shown.any_time is None else f"the figure is {amount(shown.any_time)} instead"
+    stopped = f"If you stop the experiment because of what it shows, {instead}."
+    return [f"So far: {after}, expected regret is {figure} {worth} {stopped}"]
+
+
+def _terms(state: "State", certified: bool) -> str:
+    """Return the conditions under which the bounds hold."""
+    both = "Both bound" if certified else "This bounds"
+    d = state.settings.max_delay
+    last = f"last at most {counted(d, 'more round')}" if d else "arrive in their own round"
+    if late := state.settings.late_share:
+        last = f"fade as given, with at most {late:.1%} after {counted(d, 'more round')},"
+    words = f"{both} an average over the player's own randomness, not this single run; "
+    words += f"the assumption is that effects {last} and stay within the range given."
+    if impossible := _not_covered(state):
+        neither = "neither holds" if certified else "it does not hold"
+        words += f" Totals out of range: {impossible:,}. So the range or max_delay is wrong, and {neither}."
+    return words
+
+
+def nothing_estimated(error: Exception | None, pilot: bool, often: Sequence[str]) -> str:
+    """Return why no effects by lag can be estimated. often: the arms that were drawn often enough."""
+    if not pilot and len(often) < 2:
+        which = f"only {often[0]} was" if often else "no arm was"
+        return f"Nothing can be estimated: two arms must have been drawn {FEWEST_DRAWS} times, but {which}."
+    return f"Nothing can be estimated yet: {error}."
+
+
+def not_computed(error: Exception) -> str:
+    """Return that an estimate failed."""
+    return f"Nothing can be estimated: the computation failed with these totals ({error})."
+
+
+SHORTER = (
+    "A carry-over shorter than effects last is proposed because a longer one makes blocks longer, so that less is "
+    "learned; what arrives later is part of the prices."
+)
+NOT_TESTED = "Experiments with several units are not tested for effects after max_delay."
+
+
+def outside_range(outside: int, least: float, most: float) -> str:
+    """Return that totals of a pilot would be out of range with the max_delay proposed."""
+    many = f"{counted(outside, 'total')} of the pilot would be outside [{amount(least)}, {amount(most)}]"
+    return (
+        f"Attention: {many}, the range of a total with this carry-over. Correct low and high, or accept a longer "
+        "carry-over (max_delay)."
+    )
+
+
+def before_a_pause(rounds: int) -> str:
+    """Return that only rounds before a pause were used."""
+    return f" Only the {counted(rounds, 'round')} before a pause were used."
+
+
+def curves_found(curves: Curves) -> list[str]:
+    """Return what the curves show, in words."""
+    certain = ((curves.effects.lower > 0.0) | (curves.effects.upper < 0.0)).any(axis=0)
+    lines = ["No difference between the arms is certain at any lag."]
+    if certain.any():
+        last = int(np.flatnonzero(certain)[-1])
+        longest = "0, the round of the action" if last == 0 else counted(last, "round")
+        lines = [f"The longest lag at which the arms certainly differ is {longest}."]
+    if curves.unmeasured:
+        lines.append(f"{counted(len(curves.unmeasured), 'arm')} drawn too seldom cannot be compared.")
+    p, alike = curves.alike.p_value, "The arms fade differently"
+    if curves.alike.verdict != "apart":
+        alike = "That all arms fade alike is not refuted, nor is it proved"
+    shown, noise = "p < 0.001" if p < 0.001 else f"p = {p:.2g}", amount(curves.noise, digits=3)
+    return [*lines, f"{alike} ({shown}). The noise of a total has a standard deviation of {noise}."]
+
+
+def delay_prices(chosen: Mapping[str, Any], horizon: int | None, accepted: int | None) -> list[str]:
+    """Return the proposal, or the max_delay in force, and its prices in words."""
+    d, which = (chosen["max_delay"], "Proposed") if accepted is None else (accepted, "In force")
+    line = f"{which}: a carry-over (max_delay) of {counted(d, 'round')}."
+    problem = [] if chosen["problem"] is None else [f"Attention: {chosen['problem']}."]
+    price = next((each for each in chosen["prices"] if each["max_delay"] == d), None)
+    if price is None:
+        return [*problem, line]
+    numbers = (math.inf if price[name] is None else price[name] for name in ("left", "bound", "worst"))
+    left, bound, worst = (amount(number, digits=3) for number in numbers)
+    line += f" By the 95% bands, what arrives later may differ between two arms by up to {left}."
+    if horizon is None and price["since"] is not None:
+        line += " If the estimate is right, the guarantee is below half of the largest loss from its round "
+        line += f"{price['since']:,} on."
+    if horizon is not None:
+        line += f" Over the {counted(horizon, 'round')} that follow you then lose at most {bound} compared with the "
+        line += f"best arm if the estimate is right, {worst} at the worst end of the bands."
+        if all(each["since"] is None or each["since"] > horizon for each in chosen["prices"]):
+            line += " So few rounds have no guarantee below half of the largest loss, whatever the carry-over."
+    return [*problem, line]

@@ -128,7 +128,7 @@ def continue_(
     with opened(store, form) as service:
         changes = {} if name is None else {"name": name}
         made = service.continue_with(chosen(service, experiment), add or [], retire or [], **changes)
-        show(form, made.data, [*output.created(made), str(made.guarantee.get("sentence", ""))])
+        show(form, made.data, [*output.created(made), made.guarantee.sentence])
 
 
 def ask(

@@ -234,7 +234,7 @@ def changed(view: Overview) -> list[str]:
 
 
 def _winner(view: Overview) -> list[str]:
-    return [str(view.winner["words"])] if view.winner and view.winner.get("words") else []
+    return [] if view.winner is None else [view.winner.words]
 
 
 def status(view: Overview) -> list[str]:
@@ -248,8 +248,8 @@ def status(view: Overview) -> list[str]:
         f"Reports: {', '.join([str(view.counts['reports']), *others])}",
         *([f"Away: {', '.join(view.away)}"] if view.away else []),
         *(f"Attention: {alarm}" for alarm in view.alarms),
-        *((view.standing or {}).get("sentences", []) if view.winner is None else []),
-        f"Guarantee: {view.guarantee.get('sentence', view.guarantee['words'])}",
+        *(view.standing.sentences if view.winner is None else []),
+        f"Guarantee: {view.guarantee.sentence}",
         *_winner(view),
     ]
 
@@ -297,7 +297,7 @@ def accepted(view: Overview) -> list[str]:
     return [
         f"Experiment {view.name!r} plays on with max_delay {view.max_delay}.",
         *(f"Attention: {alarm}" for alarm in view.alarms),
-        str(view.guarantee["sentence"]),
+        view.guarantee.sentence,
     ]
 
 

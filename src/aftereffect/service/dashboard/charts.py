@@ -18,6 +18,7 @@ from typing import Any
 
 from aftereffect.service.experiment.outcome import NORMAL_95, equal_split
 from aftereffect.service.experiment.round import COUNTED
+from aftereffect.service.messages import Measured
 
 Json = dict[str, Any]
 View = Mapping[str, Any]
@@ -92,7 +93,7 @@ def outcome(rows: Rows, view: View) -> Json:
         if row["status"] != "open":
             after[row["round"]] = total, reports
     found: Json = {"rounds": list(after), "own": [level for level, _ in after.values()], "equal": None}
-    split = equal_split(view["measured"])
+    split = equal_split({arm: Measured(**seen) for arm, seen in view["measured"].items()})
     if split is not None:
         mean, margin = split[0], NORMAL_95 * split[1]
         for name, value in (("equal", mean), ("low", mean - margin), ("high", mean + margin)):

@@ -50,13 +50,15 @@ class Rhythm(NamedTuple):
     """Block lengths of a learner, in rounds.
 
     mean_measured: the mean number of rounds at the end of a block that are learned from. informative_from: the round
-    from which the worst case stays below the largest possible regret; None if never.
+    from which the worst case stays below the largest possible regret; None if never. needed: the smallest horizon for
+    which rates tuned to it give such a round, if this horizon has none.
     """
 
     shortest_block: int
     mean_block: float
     mean_measured: float
     informative_from: int | None
+    needed: int | None = None
 
 
 def late_price(design: Design) -> float:
@@ -67,11 +69,21 @@ def late_price(design: Design) -> float:
     return price * design.late_share
 
 
-def rhythm(panel: Panel, late: float = 0.0) -> Rhythm:
+def rhythm(panel: Panel, design: Design, before: int | None = None) -> Rhythm:
     """Return the block lengths of a learner made by `build`; they do not depend on the rounds played.
 
-    late: the `late_price` of its design.
+    before: how many rounds its pilot had, if it is over; by default those of the design.
     """
+    found = _own_rhythm(panel, late_price(design))
+    if found.informative_from is None and design.player == "paper" and design.low >= 0.0:
+        return found._replace(needed=tuned_from(design))
+    if found.informative_from is None or design.pilot is None:
+        return found
+    return found._replace(informative_from=found.informative_from + (design.pilot.rounds if before is None else before))
+
+
+def _own_rhythm(panel: Panel, late: float) -> Rhythm:
+    """Return the block lengths in rounds of the learner, which come after those of a pilot."""
     player, d = panel.player, panel.max_delay
     beta = player.update_probability
     if beta is None:

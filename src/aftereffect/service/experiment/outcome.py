@@ -8,18 +8,15 @@ arm alone. Each window contributes its mean total per round, whatever its length
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from aftereffect.core.text import amount, counted
+from aftereffect.service import words
+from aftereffect.service.messages import Gain, Lead, Measured, Sure, Winner
+from aftereffect.service.words import Seen
 
-LEADS = (
-    (3.0, "clear", "clearly ahead of"),
-    (2.0, "likely", "probably ahead of"),
-    (0.0, "open", "not clearly ahead of"),
-)
-"""The minimum lead in standard errors of the difference, the value of `sure`, and the words for it."""
+LEADS: tuple[tuple[float, Sure], ...] = ((3.0, "clear"), (2.0, "likely"), (0.0, "open"))
+"""The minimum lead in standard errors of the difference, and how sure it is."""
 NORMAL_95 = 1.96
 RUNS = 200
 """How many continuations of an experiment are simulated; fewer with more than ten arms."""
@@ -54,42 +51,41 @@ class Tally:
         return math.sqrt(self.squares / (self.count - 1) / self.count) if self.count > 1 else None
 
 
-def table(arms: Sequence[str], tallies: Sequence[Tally]) -> dict[str, dict[str, Any]]:
+def table(arms: Sequence[str], tallies: Sequence[Tally]) -> dict[str, Measured]:
     """Return windows, mean and standard error of every arm."""
     return {
-        arm: {
-            "windows": tally.count,
-            "mean": tally.mean if tally.count else None,
-            "standard_error": tally.standard_error,
-        }
+        arm: Measured(
+            windows=tally.count, mean=tally.mean if tally.count else None, standard_error=tally.standard_error
+        )
         for arm, tally in zip(arms, tallies, strict=True)
     }
 
 
-def leader(arms: Sequence[str], tallies: Sequence[Tally], direction: str, prior: str | None = None) -> dict[str, Any]:
-    """Return the arm with the best mean, its lead over the second, and an explanation.
-
-    arm: None if several means are equal, or unless at least two arms were measured.
-    sure: "clear", "likely", "open" (the lead is within two standard errors) or "unknown" (too few windows).
-    prior: what the learner has begun with, in words, if anything.
-    """
+def leader(arms: Sequence[str], tallies: Sequence[Tally], direction: str, prior: str | None = None) -> Lead:
+    """Return the arm with the best mean and its lead over the second. prior: what the learner has begun with."""
     sign = 1.0 if direction == "maximize" else -1.0
-    seen = [i for i, tally in enumerate(tallies) if tally.count]
-    ranked = sorted(seen, key=lambda i: (-sign * tallies[i].mean, i))
-    first = [i for i in ranked if _equal(tallies[i].mean, tallies[ranked[0]].mean)]
-    one = len(first) == 1 < len(ranked)
-    found: dict[str, Any] = {
-        "arm": arms[first[0]] if one else None,
-        "runner_up": arms[ranked[1]] if one else None,
-        "difference": None,
-        "standard_error": None,
-        "sure": "unknown",
-        "never_measured": [arm for i, arm in enumerate(arms) if not tallies[i].count],
-    }
-    found["words"] = _tie(found, first, arms, tallies) if len(first) > 1 else _lead(found, ranked, arms, tallies)
-    if prior is not None and not seen:
-        found["words"] = f"No window was measured: the probabilities of the arms come from {prior} alone."
-    return found
+    seen = [Seen(arm, tally.mean, tally.count) for arm, tally in zip(arms, tallies, strict=True) if tally.count]
+    ranked = sorted(seen, key=lambda each: -sign * each.mean)
+    best = [each for each in ranked if _equal(each.mean, ranked[0].mean)]
+    second, error, gap = None, None, None
+    sure: Sure = "unknown"
+    if len(best) > 1:
+        gap, sure = 0.0, "open"
+    elif len(ranked) > 1:
+        second, gap = ranked[1], abs(ranked[0].mean - ranked[1].mean)
+        errors = [tallies[arms.index(each.arm)].standard_error for each in ranked[:2]]
+        if errors[0] is not None and errors[1] is not None:
+            error = math.hypot(errors[0], errors[1])
+            sure = next(word for least, word in LEADS if gap >= least * error)
+    return Lead(
+        arm=None if second is None else best[0].arm,
+        runner_up=None if second is None else second.arm,
+        difference=gap,
+        standard_error=error,
+        sure=sure,
+        never_measured=[arm for arm, tally in zip(arms, tallies, strict=True) if not tally.count],
+        words=words.lead(best, second, error, sure, prior),
+    )
 
 
 def winner(
@@ -98,56 +94,46 @@ def winner(
     probabilities: Sequence[float],
     direction: str,
     prior: str | None = None,
-) -> dict[str, Any]:
-    """Return the leader at the end of an experiment. favourite: the arm with the highest probability; None if tied."""
-    favourites = [arm for arm, p in zip(arms, probabilities, strict=True) if _equal(p, max(probabilities))]
-    found = leader(arms, tallies, direction, prior) | {"favourite": favourites[0] if len(favourites) == 1 else None}
-    found["words"] = " ".join([found["words"], *_caveats(found, favourites, len(arms), max(probabilities))])
-    return found
+) -> Winner:
+    """Return the leader at the end of an experiment."""
+    most = max(probabilities)
+    favourites = [arm for arm, p in zip(arms, probabilities, strict=True) if _equal(p, most)]
+    found = leader(arms, tallies, direction, prior).model_dump()
+    found["words"] += " " + words.ending(favourites, len(arms), most, found["never_measured"])
+    return Winner(**found, favourite=favourites[0] if len(favourites) == 1 else None)
 
 
-def equal_split(measured: Mapping[str, Mapping[str, Any]]) -> tuple[float, float] | None:
+def equal_split(measured: Mapping[str, Measured]) -> tuple[float, float] | None:
     """Return the estimated mean report under an equal split, and its standard error. measured: as from `table`.
 
     None while an arm has fewer than two measured windows.
 
-    >>> equal_split({"A": {"windows": 2, "mean": 1.0, "standard_error": 0.3},
-    ...              "B": {"windows": 2, "mean": 2.0, "standard_error": 0.4}})
+    >>> equal_split(table(["A", "B"], [Tally(2, 1.0, 0.18), Tally(2, 2.0, 0.32)]))
     (1.5, 0.25)
     """
-    seen = measured.values()
-    if not all(arm["windows"] >= 2 for arm in seen):
+    if any(arm.windows < 2 for arm in measured.values()):
         return None
-    mean = sum(arm["mean"] for arm in seen) / len(seen)
-    return mean, math.sqrt(sum(arm["standard_error"] ** 2 for arm in seen)) / len(seen)
+    mean = sum(arm.mean or 0.0 for arm in measured.values()) / len(measured)
+    return mean, math.sqrt(sum((arm.standard_error or 0.0) ** 2 for arm in measured.values())) / len(measured)
 
 
-def gain(measured: Mapping[str, Mapping[str, Any]], total: float, reports: int, direction: str) -> dict[str, Any]:
+def gain(arms: Sequence[str], tallies: Sequence[Tally], total: float, reports: int, direction: str) -> Gain:
     """Return how much better the reports so far were than those of an equal split, with 95% confidence limits.
 
-    total, reports: the sum and the number of the totals. per_report, in_total, percent: each [estimate, low, high];
-    positive is better; None if the equal split cannot be estimated yet, or (percent) is 0.
+    total, reports: the sum and the number of the totals.
     """
-    split = equal_split(measured) if reports else None
+    split = equal_split(table(arms, tallies)) if reports else None
     if split is None:
-        fewer = [arm for arm, seen in measured.items() if seen["windows"] < 2]
-        who = f"{fewer[0]} has" if len(fewer) == 1 else f"{len(fewer)} arms have"
-        words = f"An equal split cannot be estimated yet: {who} fewer than two measured windows."
-        words = words if reports else "There is no usable report yet."
-        return {"per_report": None, "in_total": None, "percent": None, "equal_split": None, "words": words}
+        fewer = [arm for arm, tally in zip(arms, tallies, strict=True) if tally.count < 2]
+        said = words.no_gain(reports, fewer)
+        return Gain(per_report=None, in_total=None, percent=None, equal_split=None, words=said)
     gap = (total / reports - split[0]) * (1.0 if direction == "maximize" else -1.0)
     margin = NORMAL_95 * split[1]
     limits = [gap, gap - margin, gap + margin]
     percent = [100.0 * each / abs(split[0]) for each in limits] if split[0] else None
     sums = [reports * each for each in limits]
-    better = "better" if gap >= 0.0 else "worse"
-    chance = "" if abs(gap) > margin else ", which is within the margin of error"
-    share = f" ({abs(percent[0]):.1f}%)" if percent else ""
-    words = (
-        f"So far {amount(abs(sums[0]))}{share} {better} than an equal split over the arms{chance}: between "
-        f"{amount(sums[1])} and {amount(sums[2])} with 95% confidence, over {counted(reports, 'report')}."
-    )
-    return {"per_report": limits, "in_total": sums, "percent": percent, "equal_split": split[0], "words": words}
+    said = words.gain(sums, percent, reports)
+    return Gain(per_report=limits, in_total=sums, percent=percent, equal_split=split[0], words=said)
 
 
 def blocks_to_know(
@@ -187,51 +173,3 @@ def blocks_to_know(
 
 def _equal(one: float, other: float) -> bool:
     return math.isclose(one, other, rel_tol=1e-9)
-
-
-def _tie(found: dict[str, Any], first: Sequence[int], arms: Sequence[str], tallies: Sequence[Tally]) -> str:
-    """Return the words for several arms with the same best mean; set the difference to 0."""
-    found["difference"], found["sure"] = 0.0, "open"
-    names = ", ".join(arms[i] for i in first[:-1]) + f" and {arms[first[-1]]}"
-    windows = ", ".join(f"{tallies[i].count:,}" for i in first[:-1]) + f" and {tallies[first[-1]].count:,}"
-    mean = amount(tallies[first[0]].mean)
-    return f"No difference yet: {names} had equally good measured windows ({mean} per round over {windows})."
-
-
-def _lead(found: dict[str, Any], ranked: Sequence[int], arms: Sequence[str], tallies: Sequence[Tally]) -> str:
-    """Return the words on which arm leads and by how much; set `difference`, `standard_error` and `sure`."""
-    if not ranked:
-        return "No window was measured, so nothing can be said about which arm is best."
-    first = tallies[ranked[0]]
-    measured = f"({amount(first.mean)} per round over {first.count:,})"
-    if len(ranked) == 1:
-        return f"No arm can be called best: only {arms[ranked[0]]} was measured {measured}, with nothing to compare."
-    best = f"{arms[ranked[0]]} had the best measured windows {measured}"
-    second = tallies[ranked[1]]
-    gap = abs(first.mean - second.mean)
-    found["difference"] = gap
-    error_1, error_2 = first.standard_error, second.standard_error
-    against = f"{arms[ranked[1]]} ({amount(second.mean)} over {second.count:,})"
-    if error_1 is None or error_2 is None:
-        return f"{best}, ahead of {against}; with a single window for one of them, the error is unknown."
-    found["standard_error"] = error = math.hypot(error_1, error_2)
-    by = f"by {amount(gap)}, with a standard error of {amount(float(f'{error:.2g}'))}"
-    if error == 0.0:
-        by = f"by {amount(gap)}; all windows of an arm are equal"
-    found["sure"], words = next((sure, words) for least, sure, words in LEADS if gap >= least * error)
-    return f"{best}, {words} {against}: {by}."
-
-
-def _caveats(found: dict[str, Any], favourites: Sequence[str], n_arms: int, most: float) -> list[str]:
-    """Return the words on the learner's final probabilities, unmeasured arms, and the limits of the figures."""
-    on = favourites[0] if len(favourites) == 1 else f"each of {', '.join(favourites)}"
-    lines = [f"The learner ended with probability {most:.2f} on {on}."]
-    if len(favourites) == n_arms:
-        lines = [f"The learner ended with equal probabilities: {most:.2f} on each arm."]
-    if found["never_measured"]:
-        lines.append(f"Never measured: {', '.join(found['never_measured'])}.")
-    lines.append(
-        "Arms that did badly early were tried less often, so the figures describe what was observed, but are "
-        "not the result of a randomised trial."
-    )
-    return lines

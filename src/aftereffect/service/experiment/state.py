@@ -20,8 +20,8 @@ from aftereffect.players.registry import restore
 from aftereffect.players.wrapper.panel import Panel
 from aftereffect.service.errors import Corrupt
 from aftereffect.service.experiment import learner
+from aftereffect.service.experiment.learner import Rhythm
 from aftereffect.service.experiment.outcome import Tally
-from aftereffect.service.experiment.plan import plan
 from aftereffect.service.experiment.round import (
     CLIPPED,
     MISSING,
@@ -34,7 +34,6 @@ from aftereffect.service.experiment.round import (
     date_of,
     days_between,
 )
-from aftereffect.service.messages import Plan
 from aftereffect.service.settings import ExperimentSettings, PlannedPilot
 
 COUNTS = ("reports", "missing", "void", "out_of_range", "amended", "substituted", "withheld")
@@ -132,7 +131,7 @@ class State:
         self.settings, self.panel = settings, panel
         self.recent = RecentRounds(settings.max_delay, self.n_units, [*self.recent.rounds.values()])
         self.least, self.most = effects.stretch_bounds(panel.player.effects, settings.max_delay, 1)
-        for name in ("probabilities", "plan", "schedule"):
+        for name in ("probabilities", "rhythm", "schedule"):
             self.__dict__.pop(name, None)
 
     @property
@@ -155,10 +154,15 @@ class State:
 
     @property
     def prior(self) -> str | None:
-        """What the learner has begun with, in words; None if with nothing."""
+        """What the learner has begun with: "pilot" or "prior"; None if with nothing."""
         if self.accepted is not None and self.accepted["prior"] is not None:
-            return "the pilot"
-        return None if self.settings.prior is None else "the prior"
+            return "pilot"
+        return None if self.settings.prior is None else "prior"
+
+    @property
+    def void(self) -> bool:
+        """Whether there is no guarantee: an arm has been away, or rounds were inherited."""
+        return self.arm_was_away or self.inherited is not None
 
     @property
     def gaps(self) -> int:
@@ -181,9 +185,9 @@ class State:
         return found
 
     @cached_property
-    def plan(self) -> Plan:
-        """The plan of the settings, as shown before the start."""
-        return plan(self.settings, self.panel, None if self.in_pilot else self.offset)
+    def rhythm(self) -> Rhythm:
+        """The block lengths of the learner."""
+        return learner.rhythm(self.panel, self.settings, None if self.in_pilot else self.offset)
 
     def date_ahead(self, number: int) -> str | None:
         """Return the date of a round that is still to come, None if nothing is known about dates."""
