@@ -156,7 +156,7 @@ def test_exit_codes(tmp_path: Path) -> None:
     spec, out = tmp_path / "small.toml", tmp_path / "out"
     spec.write_text(SMALL.replace("GAP", "1"))
     before = invoke("status", spec, "--out", out)
-    time = "under 2 seconds (a guess until cells are finished)"
+    time = "under 2 seconds and compiling (a guess until cells are finished)"
     assert (before.exit_code, before.output) == (1, f"{out}: 0 finished, 0 failed, 2 to do of 2 cells, {time}\n")
     done = invoke("run", spec, "--out", out)
     assert (done.exit_code, done.stdout) == (0, f"{out}: 2 finished, 0 failed, 0 to do of 2 cells\n")

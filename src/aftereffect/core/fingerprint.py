@@ -52,7 +52,7 @@ def _outside_form(params: type) -> frozenset[str | None]:
     if params.__module__ == "__main__" or getattr(module, params.__name__, None) is not params:
         return frozenset([None])
     forms = kernel.FORMS.values()
-    functions = [function for form in forms for function in form.get(params, ()) if function is not None]
+    functions = [function for form in forms for function in form.get(params, ()) if callable(function)]
     seen: set[Any] = set()
     return frozenset([f"{params.__module__}.{params.__qualname__}", *(_text(function, seen) for function in functions)])
 

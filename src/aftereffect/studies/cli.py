@@ -38,15 +38,19 @@ def _print_status(loaded: Any, results: "Results", folder: Path) -> None:
     counts = f"{results.finished} finished, {len(results.failures)} failed, {len(results.missing)} to do"
     left = f", {_time_left(loaded, results)}" if results.missing else ""
     typer.echo(f"{folder}: {counts} of {len(loaded.cells())} cells{left}")
+    told: dict[str, list[str]] = {}
     for cell, failure in results.failures.items():
-        typer.echo(f"  {cell}: {failure.get('error')}: {failure.get('message')}")
+        told.setdefault(f"{failure.get('error')}: {failure.get('message')}", []).append(cell)
+    for text, failed in told.items():
+        more = f" and {len(failed) - 1} more" if len(failed) > 1 else ""
+        typer.echo(f"  {failed[0]}{more}: {text}")
     if results.failures or results.missing:
         raise typer.Exit(1)
 
 
 def _time_left(loaded: Any, results: "Results") -> str:
     """Return an estimate of the time for the unfinished cells, and say if it is only a guess."""
-    guess = "" if results.finished else " (a guess until cells are finished)"
+    guess = "" if results.finished else " and compiling (a guess until cells are finished)"
     return duration(results.seconds_left(loaded.cells())) + guess
 
 
