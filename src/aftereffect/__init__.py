@@ -14,8 +14,10 @@ if TYPE_CHECKING:
     from aftereffect import theory as theory
     from aftereffect.bandits.adaptive_tsallis import AdaptiveTsallis as AdaptiveTsallis
     from aftereffect.bandits.adaptive_tsallis import MatchedTsallis as MatchedTsallis
+    from aftereffect.bandits.epsilon_greedy import EpsilonGreedy as EpsilonGreedy
     from aftereffect.bandits.exp3 import Exp3 as Exp3
     from aftereffect.bandits.exp3_ix import Exp3IX as Exp3IX
+    from aftereffect.bandits.gaussian_thompson import GaussianThompson as GaussianThompson
     from aftereffect.bandits.log_barrier import LogBarrier as LogBarrier
     from aftereffect.bandits.protocol import Bandit as Bandit
     from aftereffect.bandits.tsallis import TsallisFTRL as TsallisFTRL
@@ -83,8 +85,10 @@ _HOMES = {
     "CompositeLossWrapper": "players.wrapper.wrapper",
     "CompositeLosses": "losses.composite",
     "DelayChoice": "carryover.delay",
+    "EpsilonGreedy": "bandits.epsilon_greedy",
     "Exp3": "bandits.exp3",
     "Exp3IX": "bandits.exp3_ix",
+    "GaussianThompson": "bandits.gaussian_thompson",
     "History": "losses.replay",
     "InvalidArgument": "core.errors",
     "InvalidLosses": "core.errors",

@@ -75,9 +75,17 @@ ROWS |= {
     # A base that learns nothing, and one that is deterministic.
     "wrapper, d=2, uniform": PlayerRow(around(AROUND_ANY_BASE["wrapper, d=2"], "uniform")),
     "naive, uniform": PlayerRow(around(AROUND_ANY_BASE["naive"], "uniform"), redraws=True),
+    "naive, Thompson": PlayerRow(around(AROUND_ANY_BASE["naive"], "thompson"), redraws=True),
+    "naive, ε-greedy": PlayerRow(around(AROUND_ANY_BASE["naive"], "epsilon-greedy"), redraws=True),
     "naive, UCB1": PlayerRow(around(AROUND_ANY_BASE["naive"], "ucb1"), random=False, redraws=True),
     "BlockUCB": PlayerRow(
         lambda seed: ae.rivals.BlockUCB(3, max_delay=2, seed=seed), random=False, redraws=True
+    ),
+    "ABTest": PlayerRow(
+        lambda seed: ae.rivals.ABTest(3, test_rounds=40, seed=seed), random=False, redraws=True
+    ),
+    "ABTest, random holds": PlayerRow(
+        lambda seed: ae.rivals.ABTest(3, test_rounds=100, hold=2, order="random", seed=seed, **REWARDS), redraws=True
     ),
     "ODAAF": PlayerRow(
         lambda seed: ae.rivals.ODAAF(2, horizon=40, mean_delay=1.0, seed=seed, **REWARDS), random=False

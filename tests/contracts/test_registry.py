@@ -83,7 +83,7 @@ def test_a_player_says_what_a_problem_lacks(name: str, problem: Problem, lacking
         ("wrapper", {}, r"player.name must be one of CompositeLossWrapper, .*, but got 'wrapper'"),
         ("BlockUCB", {"width": -1.0}, "player.width must be at least 0, but got -1.0"),
         ("ARSUCB", {"base": "exp3"}, r"player.base must be a setting of 'ARSUCB' \(it has .*\), but it is not"),
-        ("Naive", {"base": "tsallis"}, "player.base must be one of 'exp3', 'ucb1', 'tsallis_inf', but got 'tsallis'"),
+        ("Naive", {"base": "tsallis"}, "player.base must be one of 'exp3', 'ucb1', 'tsallis_inf', 'thompson', "),
         ("CompositeLossWrapper", {"update_probability_factor": 9.0}, "must keep β at most 1, but β would be 3"),
     ],
 )

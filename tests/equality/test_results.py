@@ -191,7 +191,8 @@ def test_how_results_are_shown(sim: ae.Simulation) -> None:
     assert not sim.deterministic
     large = dataclasses.replace(sim, regrets=sim.regrets * 1000.0)
     # No exponents: both numbers are written alike.
-    assert re.search(r"regret [\d,.]+ ± [\d,.]+, 40 runs", repr(large))
+    assert re.search(r"regret [\d,.]+ ± [\d,.]+, no better than uniform play \([\d.]+\), 40 runs", repr(large))
+    assert "uniform" not in repr(sim)
     assert f" ± {amount(sim.standard_error)}, " in repr(sim)
     assert "40 runs of 900 rounds" in vars(type(sim))["_repr_html_"](sim)
     table = ae.tables.iid(HORIZON, means=MEANS, seed=1)

@@ -10,6 +10,7 @@ import pytest
 
 from aftereffect.core.errors import InvalidArgument, MissingExtra
 from aftereffect.studies import InvalidStudy, Study
+from aftereffect.studies.cells import cell_id
 from aftereffect.studies.report.sections import write_report
 
 GOOD = """
@@ -97,7 +98,8 @@ def test_a_player_without_a_cell_is_told_its_sizes_and_those_of_the_study() -> N
         Study("a", **(SIMPLE | {"player": [player]}))
     assert str(caught.value) == (
         "player 'Naive' must be able to play in at least one cell, but there is none: its instances (on) are all of "
-        "['split'], its sizes (grid) {'horizon': [2000]} of {'n_arms': [2], 'max_delay': [1], 'horizon': [100]}"
+        "['split'], its sizes (grid) {'horizon': [2000]} of {'n_arms': [2], 'max_delay': [1], 'horizon': [100], "
+        "'n_units': [1]}"
     )
 
 
@@ -243,3 +245,21 @@ def test_own_losses_must_exist_know_their_settings_and_have_the_sizes(tmp_path: 
     failures = own_study(short=True).run(tmp_path / "out", progress=False).failures
     assert len(failures) == 2
     assert all("must return losses of the sizes it is given" in error["message"] for error in failures.values())
+
+
+def test_units_are_a_size_that_a_cell_of_one_unit_leaves_out(tmp_path: Path) -> None:
+    players = [{"name": "default_player"}, {"name": "ABTest"}, {"name": "ARSExp3"}]
+    grid = {"n_arms": 2, "max_delay": 1, "horizon": 60}
+    alone = Study("a", **(SIMPLE | {"player": players, "grid": grid}))
+    study = Study("a", **(SIMPLE | {"player": players, "grid": grid | {"n_units": [1, 3]}}))
+    found = {cell_id(cell): cell for cell in study.cells()}
+    assert {cell_id(cell) for cell in alone.cells()} < found.keys()
+    # Not everyone can be shared by units.
+    shared = [cell for cell in found.values() if "n_units" in cell]
+    assert [(cell["player"]["name"], cell["n_units"]) for cell in shared] == [("default_player", 3), ("ABTest", 3)]
+    rows = study.run(tmp_path, progress=False).rows
+    assert set(rows.filter(pl.col("cell").is_in([cell_id(cell) for cell in shared]))["instance_params"]) == {
+        '{"n_units":3}'
+    }
+    with pytest.raises(InvalidArgument, match=r"grid.n_units must be at least 1, but got 0"):
+        Study("a", **(SIMPLE | {"grid": grid | {"n_units": [0]}}))

@@ -13,6 +13,7 @@ from tests.contracts.test_bandits import BANDITS
 
 import aftereffect as ae
 from aftereffect.core import kernel, random
+from aftereffect.engines.simulation import unit_losses
 
 
 def can_be_shared(bandit: Any) -> bool:
@@ -213,3 +214,64 @@ def test_turns_are_kept() -> None:
         with pytest.raises(ae.CoinsExhausted):
             two.ask()
         assert two.state() == before
+
+
+def stochastic() -> ae.Losses:
+    table = ae.tables.iid(300, means=[0.3, 0.6, 0.5], seed=3)
+    return ae.spreads.random_split(table, max_delay=2, seed=4)
+
+
+def test_a_simulated_panel_of_one_unit_is_the_player_alone() -> None:
+    losses, player = stochastic(), ae.default_player(3, max_delay=2)
+    panel = ae.simulate(ae.Panel(ae.default_player(3, max_delay=2), n_units=1), losses, runs=3, seed=5)
+    alone = ae.simulate(player, losses, runs=3, seed=5, engine="loop")
+    assert panel.regrets == pytest.approx(alone.regrets, rel=1e-12)
+    assert (panel.updates == alone.updates).all()
+    assert panel.label == "default player, 1 units"
+    assert panel.engine == "loop"
+
+
+@pytest.mark.parametrize("learner", ["default", "A/B test"])
+def test_regret_of_a_simulated_panel_is_per_unit_against_the_best_arm_for_all(learner: str) -> None:
+    def made() -> ae.Panel:
+        player = ae.default_player(3, max_delay=2) if learner == "default" else ae.rivals.ABTest(3, test_rounds=30)
+        return ae.Panel(player, n_units=4)
+
+    losses = stochastic()
+    found = ae.simulate(made(), losses, runs=2, seed=5)
+    # The same by hand: every unit has its own draw, the first that was given.
+    units = unit_losses(losses, 4, 5, 0)
+    assert units[0] is losses
+    assert len({unit.arm_totals().tobytes() for unit in units}) == 4
+    panel = made().fresh(5, 1)
+    streams = [unit.stream() for unit in units]
+    played = 0.0
+    for _ in range(300):
+        totals = [stream.play(arm) for stream, arm in zip(streams, panel.ask(), strict=True)]
+        panel.tell(totals)
+        played += sum(totals) / 4
+    best = np.mean([unit.arm_sums() for unit in units], axis=0).min()
+    assert found.regret[1] == pytest.approx(played - best)
+    assert found.pseudo_regret[1] > 0.0
+
+
+def test_units_need_losses_that_can_be_redrawn_and_have_no_trace() -> None:
+    panel = ae.Panel(ae.default_player(2, max_delay=0), n_units=2)
+    with pytest.raises(ae.InvalidLosses, match="losses must have a stochastic recipe to be redrawn"):
+        ae.simulate(panel, ae.CompositeLosses(np.zeros((9, 1, 2))), runs=1)
+    with pytest.raises(ae.InvalidArgument, match="trace must be False for a panel"):
+        ae.simulate(ae.Panel(ae.default_player(3, max_delay=2), n_units=2), stochastic(), runs=1, trace=True)
+
+
+def test_the_first_rate_of_the_default_player_falls_with_the_number_of_units() -> None:
+    def panel(units: int, **given: float) -> Any:
+        return ae.Panel(ae.default_player(3, max_delay=2, seed=1), n_units=units, **given)
+
+    assert panel(1).player.bandit.first_rate == 0.3
+    assert panel(9).player.bandit.first_rate == pytest.approx(0.1)
+    assert panel(9, first_rate=0.3).player.bandit.first_rate == 0.3
+    assert panel(9).fresh(4).player.bandit.first_rate == pytest.approx(0.1)
+    assert ae.restore(panel(9).state()).player.bandit.first_rate == pytest.approx(0.1)
+    # hη₁, in units of the losses, is all of the bound that changes: M·F·h(η₁ − η₁').
+    wide, narrow = panel(9, first_rate=0.3), panel(9)
+    assert narrow.certificate().value < wide.certificate().value

@@ -3,6 +3,9 @@
 A labelled player is told instead the whole losses that are complete in the round (`labelled.py`).
 """
 
+import math
+from collections.abc import Sequence
+
 import numpy as np
 
 from aftereffect.core import kernel
@@ -29,6 +32,29 @@ class Labels:
         whole, last = self._whole_play(losses.params, t - 1, arm, losses.max_delay, self._scratch)
         self._due.setdefault(t + last, []).append((t, whole))
         return self._due.pop(t, [])
+
+
+def simulate_panel(plan: Plan, units: Sequence[Losses]) -> Outcome:
+    """Run a plan whose player is a panel, each unit on losses of its own; results are averages over the units."""
+    shape = (plan.runs, len(plan.checkpoints))
+    losses, pseudo = np.zeros(shape), np.zeros(shape)
+    updates = np.zeros(plan.runs, dtype=np.int64)
+    for run in range(plan.runs):
+        panel = plan.player.fresh(plan.seed, plan.first_run + run)
+        streams = [unit.stream() for unit in units]
+        loss, gap, checkpoint = 0.0, 0.0, 0
+        for t in range(1, plan.losses.horizon + 1):
+            arms = panel.ask()
+            totals = [stream.play(arm) for stream, arm in zip(streams, arms, strict=True)]
+            updates[run] += panel.tell(totals).update
+            loss += math.fsum(totals) / len(units)
+            gap += float(plan.gaps[arms].mean())
+            if t == plan.checkpoints[checkpoint]:
+                losses[run, checkpoint], pseudo[run, checkpoint] = loss, gap
+                checkpoint += 1
+        plan.advanced(plan.losses.horizon)
+    sums = np.mean([arm_sums_at(unit, plan.checkpoints) for unit in units], axis=0)
+    return Outcome(losses, pseudo, updates, sums, None)
 
 
 def simulate_loop(plan: Plan) -> Outcome:

@@ -17,13 +17,14 @@ from aftereffect.core.errors import AftereffectWarning, CoinsExhausted, InvalidA
 from aftereffect.core.text import amount, counted, facts_table
 from aftereffect.engines.blocks import simulate_blocks
 from aftereffect.engines.labelled import simulate_labelled
-from aftereffect.engines.loop import simulate_loop
+from aftereffect.engines.loop import simulate_loop, simulate_panel
 from aftereffect.engines.rounds import simulate_rounds
 from aftereffect.engines.workload import Blocks, Outcome, Plan, cores, progress_bar
 from aftereffect.losses.protocol import Losses
 from aftereffect.players.base import PAST, BasePlayer
 from aftereffect.players.protocol import LabelledPlayer
 from aftereffect.players.registry import label_of
+from aftereffect.players.wrapper.panel import Panel
 from aftereffect.players.wrapper.wrapper import BlockWrapper
 
 if TYPE_CHECKING:
@@ -198,7 +199,9 @@ class Simulation:
     def _facts(self) -> tuple[str, str]:
         error = " (deterministic)" if self.deterministic else f" ± {amount(self.standard_error)}"
         runs = f"{counted(self.runs, 'run')} of {counted(self.horizon, 'round')}, seed {self.seed}"
-        return f"{amount(self.mean_regret)}{error if self.runs > 1 else ''}", runs
+        control = float(self.uniform_regrets[:, -1].mean())
+        poor = f", no better than uniform play ({amount(control)})" if self.mean_regret >= control else ""
+        return f"{amount(self.mean_regret)}{error if self.runs > 1 else ''}{poor}", runs
 
     def __repr__(self) -> str:
         regret, runs = self._facts()
@@ -282,6 +285,8 @@ def simulate(
     threads = checks.integer("threads", cores() if threads is None else threads, low=1)
     chosen, form = choose(player, losses, engine)
     watch = player.certificate_places() if chosen == "blocks" and isinstance(player, BlockWrapper) else []
+    if trace and isinstance(player, Panel):
+        raise InvalidArgument(f"trace must be False for a panel, whose units have different arms, but got {trace!r}")
     points = checkpoint_rounds(checkpoints, losses.horizon)
     # With this spawn key the seeds are independent of the players' streams.
     seeds = np.random.SeedSequence(seed, spawn_key=(0, 2)).generate_state(instances, np.uint64)
@@ -306,6 +311,8 @@ def simulate(
                 from aftereffect.engines.cuda import simulate_cuda
 
                 outcomes.append(simulate_cuda(plan, form))
+            elif isinstance(player, Panel):
+                outcomes.append(simulate_panel(plan, unit_losses(world, player.n_units, seed, first)))
             elif chosen == "loop":
                 outcomes.append(simulate_loop(plan))
             else:
@@ -331,6 +338,12 @@ def simulate(
         states=np.concatenate(kept) if kept else None,
         certificates=np.concatenate([player.run_certificates(o.watched, points) for o in outcomes]) if watch else None,
     )
+
+
+def unit_losses(losses: Losses, n_units: int, seed: int, first_run: int) -> list[Losses]:
+    """Return the losses of each unit of a panel: those given, then draws of them with the same means."""
+    seeds = np.random.SeedSequence(seed, spawn_key=(first_run, 3)).generate_state(n_units - 1, np.uint64)
+    return [losses, *(losses.redraw(int(each)) for each in seeds)]
 
 
 def _regret(losses: Losses, outcome: Outcome, sums: FloatArray) -> FloatArray:
@@ -363,8 +376,9 @@ def choose(player: Any, losses: Losses, engine: str) -> tuple[str, Any]:
         raise InvalidArgument(
             f"player must have the direction of losses, {losses.direction!r}, but got {direction!r}{missing}"
         )
-    if isinstance(player, BasePlayer):
-        player.check_unplayed()
+    alone = player.player if isinstance(player, Panel) else player
+    if isinstance(alone, BasePlayer):
+        alone.check_unplayed()
     given = getattr(getattr(player, "coins", None), "sequence", None)
     if given is not None and len(given) < losses.horizon:
         raise CoinsExhausted(f"coins must have a value for every round, but ended before round {len(given) + 1}")

@@ -12,7 +12,7 @@ import copy
 import math
 import secrets
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from inspect import signature
 from typing import Any, NamedTuple, Never, Self, TypedDict, Unpack
@@ -27,7 +27,7 @@ from aftereffect.bandits.tsallis import TsallisFTRL
 from aftereffect.core import checks, effects, kernel, random, saved
 from aftereffect.core.errors import InvalidArgument, InvalidState, InvalidTotal, OutOfTurn
 from aftereffect.core.kernel import DREW, FED, OWN, FloatState, WordState, helper
-from aftereffect.players.protocol import Arrival, LabelledRound, Round
+from aftereffect.players.protocol import Arrival, LabelledRound, PanelRound, Round
 
 # A player warns if it plays more than this many times the rounds for which it was tuned.
 PAST = 4
@@ -388,9 +388,14 @@ class KernelPlayer(_InKernelForm):
 
     A subclass's constructor checks its own settings, calls `limits` with the arguments common to all players, and then
     `super().__init__` with the kernel's parameters and its own settings. A missing total is NaN in the kernel.
+
+    If the parameters have a field `n_units`, several units can share the player: in each round the kernel is asked once
+    for each of them, in their order, then told once for each.
     """
 
     COMMON = (*BasePlayer.COMMON, "out_of_range")
+    LATER_SAVED = ("arms",)
+    _arms: list[int] | None = None
     FORM = kernel.PLAYERS, kernel.player_begin, kernel.player_ask, kernel.player_tell, (0, 0.0)
 
     def limits(self, parts: int | None, *, out_of_range: str = "raise", **common: Unpack[Range]) -> Limits:
@@ -413,6 +418,63 @@ class KernelPlayer(_InKernelForm):
         fed = float(self._numbers[FED])
         drew = bool(self._numbers[DREW] == 1.0)
         return Round(self._round, self._arm, drew, told > 0, None if fed != fed else fed)
+
+    def share(self, n_units: int) -> None:
+        """Let `n_units` units share this player, which must be unplayed; then use `ask_units` and `tell_units`."""
+        n_units = checks.integer("n_units", n_units, low=1)
+        self.check_unplayed()
+        if "n_units" not in self._params._fields:
+            raise InvalidArgument(f"player must be one that units can share, such as an ABTest, but got {self!r}")
+        self._set_units([0] * n_units)
+
+    def _set_units(self, arms: list[int]) -> None:
+        self._arms = arms
+        self._params = self._params._replace(n_units=len(arms))
+        self._size = self.FORM[0][type(self._params)].size(self._params, self.n_arms)
+        for name in ("_numbers", "_ask", "_tell"):
+            self.__dict__.pop(name, None)
+
+    @property
+    def n_units(self) -> int:
+        """M, the number of units that share the player."""
+        return 1 if self._arms is None else len(self._arms)
+
+    def ask_units(self) -> list[int]:
+        """Return the arm of each unit in this round; the same until `tell_units`."""
+        if not self._open:
+            at = (self._params, self.n_arms, self._numbers, self._streams)
+            self._arms = [self._ask(*at) for _ in range(self.n_units)]
+            self._round += 1
+            self._open = True
+        return list(self._arms or ())
+
+    def tell_units(self, totals: Sequence[float | None]) -> PanelRound:
+        """Report the total of each unit (None: missing) and end the round."""
+        if not self._open or self._arms is None:
+            raise self._tell_error()
+        before, fed, told = self._numbers.copy(), list[float | None](), 0
+        try:
+            for arm, total in zip(self._arms, totals, strict=True):
+                value = math.nan if total is None else checked_total(total)
+                made = self._tell(self._params, self.n_arms, self._numbers, self._streams, arm, value)
+                if made < 0:
+                    raise InvalidTotal(f"{self.refusal()}, but got {value!r}")
+                told += made
+                fed.append(None if math.isnan(self._numbers[FED]) else float(self._numbers[FED]))
+        except InvalidTotal as error:
+            self._numbers[:] = before
+            raise InvalidTotal(f"totals[{len(fed)}]: {error}") from None
+        self._open = False
+        return PanelRound(self._round, self._arms.copy(), bool(self._numbers[DREW] == 1.0), told > 0, fed, told > 0)
+
+    def _saved(self) -> dict[str, Any]:
+        return super()._saved() | ({} if self._arms is None else {"arms": self._arms.copy()})
+
+    def _resume(self, fields: Mapping[str, Any]) -> None:
+        if "arms" in fields:
+            arms = fields["arms"] if isinstance(fields["arms"], list) else []
+            self._set_units([checks.integer("arms", arm, low=0, high=self.n_arms - 1) for arm in arms or [None]])
+        super()._resume(fields)
 
     def refusal(self) -> str:
         """Return the rule for a total, for error messages."""

@@ -20,8 +20,10 @@ from typing import Any, NamedTuple
 
 from aftereffect import theory
 from aftereffect.bandits.adaptive_tsallis import AdaptiveTsallis, MatchedTsallis
+from aftereffect.bandits.epsilon_greedy import EpsilonGreedy
 from aftereffect.bandits.exp3 import Exp3
 from aftereffect.bandits.exp3_ix import Exp3IX
+from aftereffect.bandits.gaussian_thompson import GaussianThompson
 from aftereffect.bandits.log_barrier import LogBarrier
 from aftereffect.bandits.protocol import Bandit
 from aftereffect.bandits.tsallis import TsallisFTRL
@@ -38,6 +40,7 @@ from aftereffect.players.labelled.delayed_exp3 import DelayedExp3
 from aftereffect.players.labelled.joulani2013 import BOLD, QPMD, DelayedUCB1
 from aftereffect.players.labelled.successive_elimination import SuccessiveElimination
 from aftereffect.players.labelled.zimmert_seldin import TUNINGS, ZimmertSeldin2020
+from aftereffect.players.rivals.ab_test import ORDERS, ABTest
 from aftereffect.players.rivals.ar_ucb import ARUCB
 from aftereffect.players.rivals.ars import ARSUCB, ARSExp3
 from aftereffect.players.rivals.blinded import Blinded
@@ -61,7 +64,10 @@ Check = Callable[[str, Any], Any]
 Settings = Mapping[str, Any]
 NONE: Mapping[str, Any] = MappingProxyType({})
 
-BASES = {"tsallis": "Tsallis FTRL", "exp3": "Exp3", "tsallis_inf": "Tsallis-INF", "ucb1": "UCB1", "uniform": "uniform"}
+BASES = {
+    "tsallis": "Tsallis FTRL", "exp3": "Exp3", "tsallis_inf": "Tsallis-INF", "ucb1": "UCB1", "thompson": "Thompson",
+    "epsilon_greedy": "ε-greedy", "uniform": "uniform"
+}  # fmt: skip
 """The names of base algorithms in settings, and their labels."""
 
 
@@ -171,6 +177,12 @@ def setting_words(settings: Settings) -> list[str]:
     return words
 
 
+SIMPLE: Mapping[str, Callable[[int], Bandit]] = {
+    "ucb1": UCB1, "thompson": GaussianThompson, "epsilon_greedy": EpsilonGreedy, "uniform": Uniform
+}  # fmt: skip
+"""The base algorithms without a rate."""
+
+
 def _choice(*options: str) -> Check:
     return lambda name, value: checks.choice(name, value, options)
 
@@ -202,7 +214,7 @@ def _wrapper(
     elif base == "tsallis_inf":
         bandit = TsallisINF(n_arms, estimator=estimator)
     else:
-        bandit = {"ucb1": UCB1, "uniform": Uniform}[base](n_arms)
+        bandit = SIMPLE[base](n_arms)
     return CompositeLossWrapper(bandit, max_delay=max_delay, coins=coins, **others)
 
 
@@ -210,7 +222,7 @@ def _naive(n_arms: int, horizon: int, base: str = "exp3", **others: Any) -> Naiv
     """Return a naive player whose base has its usual rate for immediate feedback."""
     bandit: Bandit = tuned_base("exp3", n_arms, horizon)
     if base != "exp3":
-        bandit = UCB1(n_arms) if base == "ucb1" else TsallisINF(n_arms, estimator="reduced_variance")
+        bandit = TsallisINF(n_arms, estimator="reduced_variance") if base == "tsallis_inf" else SIMPLE[base](n_arms)
     return Naive(bandit, **others)
 
 
@@ -239,14 +251,22 @@ _WRAPPER: dict[str, Check] = {
     "learning_rate_factor": partial(checks.real, above=0.0),
     "update_probability_factor": partial(checks.real, above=0.0),
 }
-_WRAPPED = {"tsallis": _SIZES, "exp3": _SIZES, "tsallis_inf": _DELAY, "ucb1": (*_DELAY, *_IID), "uniform": ()}
-_NAIVE = {"exp3": _HORIZON, "ucb1": _IID, "tsallis_inf": ()}
+_WRAPPED = {
+    "tsallis": _SIZES, "exp3": _SIZES, "tsallis_inf": _DELAY, "uniform": (),
+    **dict.fromkeys(("ucb1", "thompson", "epsilon_greedy"), (*_DELAY, *_IID)),
+}  # fmt: skip
+_NAIVE = {"exp3": _HORIZON, "ucb1": _IID, "tsallis_inf": (), "thompson": _IID, "epsilon_greedy": _IID}
 _MEAN, _MIX = ("horizon", "mean_delay"), ("horizon", "coefficients")
 _OFFSET: dict[str, Check] = {"mean_delay_offset": partial(checks.integer, low=0)}
 _TUNING = {"tuning": _choice(*TUNINGS)}
 _ORDER: dict[str, Check] = {"order": partial(checks.integer, low=0), "noise": partial(checks.real, low=0.0)}
 _ADVISER: dict[str, Check] = {"adviser": _choice(*advisers.NAMED)}
 _SYSTEM: dict[str, Check] = {"system": _choice(*SYSTEMS), "ridge": partial(checks.real, above=0.0)}
+_AB_TEST: dict[str, Check] = {
+    "share": partial(checks.real, above=0.0, high=1.0),
+    "hold": partial(checks.integer, low=1),
+    "order": _choice(*ORDERS),
+}
 
 _ENTRIES = (
     Entry(CompositeLossWrapper, "wrapper, {base}", _SIZES, (), _WRAPPER, {"base": "tsallis"}, _WRAPPED, _wrapper),
@@ -258,6 +278,7 @@ _ENTRIES = (
     Entry(MiniBatch, "mini-batches", _SIZES, _HORIZON, make=MiniBatch.tuned),
     Entry(Blinded, "blinded bandit", _SIZES, (*_SIZES, "short delay"), make=Blinded.tuned),
     Entry(BlockUCB, "UCB on clean windows", _DELAY, (*_DELAY, *_IID), {"width": partial(checks.real, low=0.0)}),
+    Entry(ABTest, "A/B test", _HORIZON, (*_HORIZON, *_IID), _AB_TEST, make=ABTest.tuned),
     Entry(ARSUCB, "ARS-UCB", (), _IID),
     Entry(ARSExp3, "ARS-Exp3"),
     Entry(ODAAF, "ODAAF", _MEAN, ("horizon", "mean delay", *_IID), _OFFSET),
@@ -285,7 +306,7 @@ PLAYERS: Mapping[str, Entry] = {
 COMPARED: tuple[tuple[str, dict[str, Any]], ...] = (
     *(("CompositeLossWrapper", {"base": base}) for base in ("tsallis", "exp3", "tsallis_inf", "ucb1")),
     *((name, {}) for name, entry in PLAYERS.items() if not entry.bases and not entry.labelled),
-    *(("Naive", {"base": base}) for base in ("exp3", "ucb1")),
+    *(("Naive", {"base": base}) for base in ("exp3", "ucb1", "thompson", "epsilon_greedy")),
     ("CompositeLossWrapper", {"base": "uniform"}),
     *((name, {}) for name, entry in PLAYERS.items() if entry.labelled),
     ("ZimmertSeldin2020", {"tuning": "advanced"}),
@@ -294,7 +315,8 @@ COMPARED: tuple[tuple[str, dict[str, Any]], ...] = (
 
 
 _BASE_OF: Mapping[type, str] = {
-    TsallisFTRL: "tsallis", Exp3: "exp3", TsallisINF: "tsallis_inf", UCB1: "ucb1", Uniform: "uniform"
+    TsallisFTRL: "tsallis", Exp3: "exp3", TsallisINF: "tsallis_inf", UCB1: "ucb1", GaussianThompson: "thompson",
+    EpsilonGreedy: "epsilon_greedy", Uniform: "uniform"
 }  # fmt: skip
 
 
@@ -306,6 +328,8 @@ def label_of(player: Any) -> str:
     """
     if isinstance(player, AdvisedWrapper):
         return f"default player, adviser {type(player.adviser).__name__.lower()}"
+    if isinstance(player, Panel):
+        return f"{label_of(player.player)}, {player.n_units} units"
     entry = next((entry for entry in PLAYERS.values() if entry.player is type(player)), None)
     base = type(getattr(player, "bandit", None))
     if entry is None or (entry.make is default_player and base is not MatchedTsallis):
@@ -322,7 +346,8 @@ def find(name: Any) -> Entry:
 
 
 BANDITS: tuple[type, ...] = (
-    TsallisFTRL, AdaptiveTsallis, MatchedTsallis, LogBarrier, Exp3, Uniform, TsallisINF, Exp3IX, UCB1
+    TsallisFTRL, AdaptiveTsallis, MatchedTsallis, LogBarrier, Exp3, Uniform, TsallisINF, Exp3IX, UCB1, EpsilonGreedy,
+    GaussianThompson
 )  # fmt: skip
 _SAVED = {cls.__name__: cls for cls in (*(entry.player for entry in PLAYERS.values()), AdvisedWrapper, Panel, *BANDITS)}
 

@@ -4,6 +4,7 @@
     instance     {"name": ..., settings...}: the losses (`instances.py`)
     player       {"name": ..., settings...}: the player (`players.py`)
     n_arms, max_delay, horizon     K, d, T of the losses
+    n_units                        the number of units of a panel, only if there are several
     runs, instances                the number of runs, divided evenly over this many draws of the losses
     seed, checkpoints
     player_max_delay               the d given to the player, only if it differs from that of the losses
@@ -21,7 +22,7 @@ from aftereffect.core.saved import canonical
 Cell = dict[str, Any]
 
 MEASURES = ("regret", "stability")
-SHARED = ("instance", "n_arms", "max_delay", "horizon", "seed")
+SHARED = ("instance", "n_arms", "max_delay", "horizon", "n_units", "seed")
 """The keys that the cells of a group have in common; the losses depend on these alone."""
 
 
@@ -36,7 +37,7 @@ def cell_seed(cell: Cell, purpose: str) -> int:
     All cells of a group have the same seed, and no other cell has it: players get the same losses, and run r of each
     player uses common random numbers. Sizes enter the seed, so that points of a grid are independent, as fits assume.
     """
-    text = f"{purpose} {canonical({key: cell[key] for key in SHARED})}"
+    text = f"{purpose} {canonical({key: cell[key] for key in SHARED if key in cell})}"
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:16], "big")
 
 
@@ -50,5 +51,5 @@ def groups(cells: Iterable[Cell]) -> list[list[Cell]]:
     """
     found: dict[str, list[Cell]] = {}
     for cell in cells:
-        found.setdefault(canonical({key: cell[key] for key in SHARED}), []).append(cell)
+        found.setdefault(canonical({key: cell[key] for key in SHARED if key in cell}), []).append(cell)
     return list(found.values())

@@ -142,9 +142,11 @@ def rows(cell: Cell, measured: Measured) -> pl.DataFrame:
     columns["updates"] = float(np.concatenate([one.updates for one in found]).mean())
     if measured.certificates:
         columns["value"] = float(np.concatenate(measured.certificates).mean())
-    # The d given to the player is one of its settings if it differs from that of the losses.
+    # The d given to the player is one of its settings if it differs from that of the losses; the number of units, if
+    # there are several, is a setting of the instance, as each unit has losses of its own.
     told = {"max_delay": cell["player_max_delay"]} if "player_max_delay" in cell else {}
-    for kind, settings in (("instance", dict(cell["instance"])), ("player", cell["player"] | told)):
+    units = {"n_units": cell["n_units"]} if "n_units" in cell else {}
+    for kind, settings in (("instance", cell["instance"] | units), ("player", cell["player"] | told)):
         columns[kind] = settings.pop("name")
         columns[f"{kind}_params"] = canonical(settings)
     if not measured.moves:

@@ -7,6 +7,7 @@ from typing import Any
 from aftereffect.losses.protocol import Losses
 from aftereffect.players import registry
 from aftereffect.players.registry import Problem
+from aftereffect.players.wrapper.panel import SHARED, Panel
 from aftereffect.studies.cells import Cell
 from aftereffect.studies.instances import known, own
 
@@ -27,9 +28,11 @@ def player_table(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def can_play(cell: Cell) -> bool:
-    """Whether the cell's player can play: some players need d <= 1, or must know the law of delays."""
+    """Whether the cell's player can play: some need d <= 1, or must know the law of delays; few can be shared."""
     if cell["measure"] == "stability":
         return bool(cell["player"]["name"] == "CompositeLossWrapper")
+    if "n_units" in cell and find(cell["player"]["name"]).player not in SHARED:
+        return False
     return not find(cell["player"]["name"]).lacks(_problem(cell), cell["player"])
 
 
@@ -50,7 +53,8 @@ def build_player(cell: Cell, losses: Losses) -> Any:
     if problem.max_delay < losses.max_delay and "out_of_range" in entry.settings:
         # Effects that last longer than the player's d lead to totals outside its range.
         settings = {"out_of_range": "clip"} | settings
-    return entry.build(problem, **settings)
+    player = entry.build(problem, **settings)
+    return Panel(player, n_units=cell["n_units"]) if "n_units" in cell else player
 
 
 def _problem(cell: Cell) -> Problem:

@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import polars as pl
 
+from aftereffect.bandits.adaptive_tsallis import MATCHED_FIRST_RATE
 from aftereffect.core import checks
 from aftereffect.core.checks import FloatArray
 from aftereffect.core.errors import InvalidArgument
@@ -183,7 +184,8 @@ class Stores:
         self._groups = []
         for _ in range(groups):
             player = CompositeLossWrapper.tuned(n_arms, horizon=weeks, **common) if paper else None
-            self._groups.append(Panel(player or default_player(n_arms, **common), n_units=stores // groups))
+            units, rate = stores // groups, MATCHED_FIRST_RATE
+            self._groups.append(Panel(player or default_player(n_arms, **common), n_units=units, first_rate=rate))
         self._begin()
 
     def _begin(self) -> None:

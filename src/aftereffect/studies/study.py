@@ -7,6 +7,7 @@
     n_arms = [2, 8]
     max_delay = [0, 3]
     horizon = [10_000]
+    n_units = [1]                       # optional: how many units share the player (`ae.Panel`)
     [[instance]]                        # names and settings: see `instances.py`
     name = "split"
     gap = 0.2
@@ -52,8 +53,8 @@ KEYS = QUICK | {"name", "quick"}
 INSTANCE_KEYS = ("label", "grid")
 PLAYER_KEYS = ("label", "grid", "on", "runs", "max_delay")
 """Keys of an instance's or a player's table that are not settings."""
-LEAST = {"n_arms": 2, "max_delay": 0, "horizon": 1}
-"""The lists of a grid, with the smallest value each may contain."""
+LEAST = {"n_arms": 2, "max_delay": 0, "horizon": 1, "n_units": 1}
+"""The lists of a grid, with the smallest value each may contain; the last one may be left out, and is then [1]."""
 
 
 class InvalidStudy(InvalidArgument):
@@ -141,7 +142,7 @@ class Study:
             cells = [cell for place in places for lists in grids for cell in self._expand(one, place, lists)]
             if not cells:
                 every = [{**lists, **place.grid} for lists in grids for place in places]
-                sizes = {name: sorted({size for lists in every for size in lists[name]}) for name in LEAST}
+                sizes = {name: sorted({size for lists in every for size in lists.get(name, [1])}) for name in LEAST}
                 raise InvalidStudy(
                     f"player {one.label!r} must be able to play in at least one cell, but there is none: its instances "
                     f"(on) are {one.on or 'all'} of {[place.label for place in places]}, its sizes (grid) "
@@ -218,11 +219,14 @@ class Study:
         """Yield the cells of one player on one instance and grid, at the sizes it is to play and can play."""
         if player.on is not None and not {instance.label, instance.settings["name"]} & set(player.on):
             return
-        for values in itertools.product(*({**grid, **instance.grid}[name] for name in LEAST)):
+        lists = {**grid, **instance.grid}
+        for values in itertools.product(*(lists.get(name, [1]) for name in LEAST)):
             sizes = dict(zip(LEAST, values, strict=True))
             if any(sizes[name] not in listed for name, listed in player.grid.items()):
                 continue
             runs = self.runs if player.runs is None else min(player.runs, self.runs)
+            if sizes["n_units"] == 1:
+                del sizes["n_units"]
             cell: Cell = {"measure": self.measure, "instance": instance.settings, "player": player.settings, **sizes}
             cell |= {"runs": runs, "instances": self.instances, "seed": self.seed, "checkpoints": self.checkpoints}
             told = sizes["max_delay"] if player.max_delay is None else player.max_delay
@@ -289,6 +293,6 @@ def _lists(name: str, value: Any, whole: bool = False) -> dict[str, list[int]]:
     for key in (*given, *(LEAST if whole else ())):
         if key not in LEAST:
             raise InvalidStudy(f"{name}.{key} must be one of {', '.join(LEAST)}, but it is not")
-        if key not in given:
+        if key not in given and key != "n_units":
             raise InvalidStudy(f"{name}.{key} must be given, but it is missing")
     return {key: _numbers(f"{name}.{key}", given[key], low) for key, low in LEAST.items() if key in given}

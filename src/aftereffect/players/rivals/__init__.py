@@ -4,6 +4,7 @@ CLW2018                         the wrapper of the 2018 version of the paper, wh
 MiniBatch, Blinded              its predecessors: fixed blocks (2012), random update rounds (2014)
 FixedBlock                      Algorithm 1 without coins
 BlockUCB                        UCB on clean windows
+ABTest                          a test of all arms, then its winner for good
 ODAAF, ODAAFB, ODAAFV           phased elimination for stochastic losses (2018)
 GargAkash                       phased elimination for stochastic losses that arrive in parts (2019)
 ARSUCB, ARSExp3                 growing blocks for an unknown delay (2021)
@@ -16,6 +17,7 @@ UnknownDelayWrapper             the wrapper without a delay bound
 The last two are defined in `players/wrapper/`. `Naive` is exported as `aftereffect.Naive`.
 """
 
+from aftereffect.players.rivals.ab_test import ABTest
 from aftereffect.players.rivals.ar_ucb import ARUCB
 from aftereffect.players.rivals.ars import ARSUCB, ARSExp3
 from aftereffect.players.rivals.blinded import Blinded
@@ -31,6 +33,6 @@ from aftereffect.players.wrapper.doubling import DoublingWrapper
 from aftereffect.players.wrapper.unknown_delay import UnknownDelayWrapper
 
 __all__ = [
-    "ARSUCB", "ARUCB", "CLW2018", "ODAAF", "ODAAFB", "ODAAFV", "ARSExp3", "Blinded", "BlockUCB", "DoublingWrapper",
-    "DynLinUCB", "FixedBlock", "GargAkash", "LinearComposite", "MiniBatch", "UnknownDelayWrapper"
+    "ARSUCB", "ARUCB", "CLW2018", "ODAAF", "ODAAFB", "ODAAFV", "ABTest", "ARSExp3", "Blinded", "BlockUCB",
+    "DoublingWrapper", "DynLinUCB", "FixedBlock", "GargAkash", "LinearComposite", "MiniBatch", "UnknownDelayWrapper"
 ]

@@ -10,6 +10,7 @@ Units are, for example, regions, shops or segments, for which the same arm shoul
 same rounds, so that every arm is drawn from the distribution by which its loss is weighted.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
@@ -17,11 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aftereffect import theory
-from aftereffect.bandits.adaptive_tsallis import AdaptiveTsallis
+from aftereffect.bandits.adaptive_tsallis import AdaptiveTsallis, MatchedTsallis
 from aftereffect.bandits.kernel_bandit import KernelBandit
 from aftereffect.core import checks, saved
+from aftereffect.core.effects import Effects
 from aftereffect.core.errors import InvalidArgument, InvalidState, InvalidTotal
 from aftereffect.players.protocol import PanelRound
+from aftereffect.players.rivals.ab_test import ABTest
 from aftereffect.players.wrapper.advised import AdvisedWrapper
 from aftereffect.players.wrapper.certificate import Certificate
 from aftereffect.players.wrapper.coin_clean import CoinCleanWrapper
@@ -29,16 +32,19 @@ from aftereffect.players.wrapper.windows import Counts
 from aftereffect.players.wrapper.wrapper import BlockWrapper, CompositeLossWrapper
 
 # Not isinstance: another subclass may feed its base differently, and `tell_units` would not do so.
-SHARED = (CompositeLossWrapper, CoinCleanWrapper, AdvisedWrapper)
+SHARED = (CompositeLossWrapper, CoinCleanWrapper, AdvisedWrapper, ABTest)
+"""The players that units can share."""
 
 
 class Panel:
     """`n_units` units that each play an arm and report a total every round, and share one learner.
 
-    player: an unplayed CompositeLossWrapper or CoinCleanWrapper (`default_player` returns one). The panel uses it as
-        its learner; do not use it elsewhere. Its base must have averaged updates (`update_many`), as AdaptiveTsallis,
-        TsallisFTRL and Exp3 have.
+    player: an unplayed CompositeLossWrapper or CoinCleanWrapper (`default_player` returns one), or an ABTest. The panel
+        uses it as its learner; do not use it elsewhere. The base of a wrapper must have averaged updates
+        (`update_many`), as AdaptiveTsallis, TsallisFTRL and Exp3 have.
     n_units: M ≥ 1. A panel of one unit gives the same results, bit for bit, as the player alone.
+    first_rate: η₁ of the base, if it is a MatchedTsallis, as that of the default player. By default it is that of the
+        player divided by √M, because an average over M units has a variance M times smaller.
 
     Arms are drawn from the player's stream in the order of the units. Each unit has its own clean window. At the end of
     a block the base is updated once, with the average of the importance-weighted losses of the units whose windows are
@@ -58,13 +64,14 @@ class Panel:
 
     __slots__ = ("player",)
 
-    def __init__(self, player: BlockWrapper, *, n_units: int) -> None:
+    def __init__(self, player: Any, *, n_units: int, first_rate: float | None = None) -> None:
         if type(player) not in SHARED:
-            raise InvalidArgument(
-                f"player must be a CompositeLossWrapper or a CoinCleanWrapper, but got {checks.shown(player)}"
-            )
+            names = ", ".join(each.__name__ for each in SHARED)
+            raise InvalidArgument(f"player must be one of {names}, but got {checks.shown(player)}")
         player.share(n_units)
-        self.player = player
+        self.player: BlockWrapper = player
+        if isinstance(player, BlockWrapper) and isinstance(player.bandit, MatchedTsallis):
+            player.set_first_rate(player.bandit.first_rate / math.sqrt(n_units) if first_rate is None else first_rate)
 
     @property
     def n_units(self) -> int:
@@ -75,6 +82,16 @@ class Panel:
     def n_arms(self) -> int:
         """K."""
         return self.player.n_arms
+
+    @property
+    def direction(self) -> str:
+        """Whether effects are losses or rewards."""
+        return self.player.direction
+
+    @property
+    def effects(self) -> Effects:
+        """The range of one action's effect."""
+        return self.player.effects
 
     @property
     def max_delay(self) -> int:
@@ -179,7 +196,8 @@ class Panel:
 
     def fresh(self, seed: int, run: int = 0) -> Self:
         """Return an unplayed copy with the streams of (seed, run); the panel itself must be unplayed."""
-        return type(self)(self.player.fresh(seed, run), n_units=self.n_units)
+        rate = getattr(getattr(self.player, "bandit", None), "first_rate", None)
+        return type(self)(self.player.fresh(seed, run), n_units=self.n_units, first_rate=rate)
 
     def state(self) -> dict[str, Any]:
         """Return the state in plain JSON types, from which `aftereffect.restore` continues bit for bit."""

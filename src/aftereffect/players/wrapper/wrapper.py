@@ -138,6 +138,13 @@ class BlockWrapper(BanditPlayer):
             )
         self._set_units(n_units)
 
+    def set_first_rate(self, first_rate: float) -> None:
+        """Give the base, an unplayed AdaptiveTsallis, another initial rate."""
+        bandit: Any = self.bandit
+        shared.OWNERS.pop(id(bandit), None)
+        self.bandit = self.inside = type(bandit)(bandit.n_arms, **(bandit.settings | {"first_rate": first_rate}))
+        shared.OWNERS[id(self.bandit)] = self
+
     def _set_units(self, n_units: int) -> None:
         """Create a window and an arm for each unit."""
         self._windows = [self._new_window() for _ in range(n_units)]

@@ -1,6 +1,7 @@
 """The learner of an experiment: a panel of units around one player, built from the settings, and its block lengths.
 
     matched   `default_player`: MatchedTsallis, fed all coin-clean rounds of its blocks. Nothing to tune, no horizon.
+              Its first rate is that of one unit, however many there are.
     paper     `CompositeLossWrapper.tuned`: Algorithm 1 with the rates of Corollary 7 for the horizon (required);
               tuning may select another base ("exp3") or the rates of the sharper bounds (form "sharp").
 
@@ -12,6 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from aftereffect import theory
+from aftereffect.bandits.adaptive_tsallis import MATCHED_FIRST_RATE
 from aftereffect.core.errors import AftereffectError, InvalidArgument
 from aftereffect.players.default import Prior, default_player
 from aftereffect.players.wrapper import certificate
@@ -43,7 +45,7 @@ def build(design: Design, seed: int, prior: Mapping[str, Any] | None = None) -> 
         player = CompositeLossWrapper.tuned(**given)
         # An experiment states its guarantee in every round: no warning after its horizon.
         player.tuned_horizon = None
-    return Panel(player, n_units=len(design.units))
+    return Panel(player, n_units=len(design.units), first_rate=MATCHED_FIRST_RATE)
 
 
 class Rhythm(NamedTuple):
