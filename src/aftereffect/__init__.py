@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from aftereffect.losses.protocol import Losses as Losses
     from aftereffect.losses.replay import History as History
     from aftereffect.losses.replay import replay_series as replay_series
+    from aftereffect.losses.year import year as year
     from aftereffect.players import advisers as advisers
     from aftereffect.players import labelled as labelled
     from aftereffect.players import rivals as rivals
@@ -130,6 +131,7 @@ _HOMES = {
     "spreads": "losses",
     "tables": "losses",
     "theory": "",
+    "year": "losses.year",
 }
 __all__ = sorted(_HOMES)
 

@@ -389,6 +389,10 @@ def choose(player: Any, losses: Losses, engine: str) -> tuple[str, Any]:
         and form.limits.span.lo <= losses.effects.lo
         and losses.effects.hi <= form.limits.span.hi
     )
+    if losses.reacts and engine not in ("auto", "loop"):
+        raise InvalidArgument(f"engine must be 'loop' for losses that react to what is played, but got {engine!r}")
+    if engine == "auto" and losses.reacts:
+        engine = "loop"
     if engine == "auto":
         engine = "blocks" if exact else "loop" if form is None else "rounds"
     if engine in ("blocks", "cuda") and not exact:

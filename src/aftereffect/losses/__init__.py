@@ -7,5 +7,6 @@ spreads        how the losses of a table arrive over time: delayed, split, fadin
 delay_laws     the laws of random delays
 hard           the instance of the lower bound
 linear_system  rewards of a linear dynamical system, such as a real advertising system
+year           worlds at human scale: a year of days, with noise, seasons and levels of the day
 replay         from recorded data
 """

@@ -143,6 +143,9 @@ class Losses:
         self._arm_sums: FloatArray | None = None
         self.checked = False
 
+    # Whether effects depend on what was played before, so that only the engine `loop` can play them.
+    reacts = False
+
     @property
     def stochastic(self) -> bool:
         """Whether `redraw` can return a fresh draw of these losses."""

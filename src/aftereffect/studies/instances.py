@@ -8,6 +8,7 @@
     anonymous                                      rewards with random delays, stochastic anonymous feedback
     late_bills                                     the worse an arm, the later its losses arrive
     advertising                                    an advertising system with carry-over (`losses/linear_system.py`)
+    year                                           a world at human scale (`losses/year.py`)
     campaigns                                      the recorded coupon campaigns (`campaigns.py`)
     module:function                                the user's own: a function of n_arms, max_delay, horizon and seed
 
@@ -38,6 +39,7 @@ from aftereffect.losses.hard import NOISES, hard, noise_scale, published_gap
 from aftereffect.losses.linear_system import ADVERTISING, system_rewards
 from aftereffect.losses.protocol import Losses
 from aftereffect.losses.tables import LAWS, Table
+from aftereffect.losses.year import CHANGES, CURVES, PATHS, year
 from aftereffect.players.registry import Check, checked_settings
 from aftereffect.studies.cells import Cell, cell_seed
 
@@ -93,6 +95,12 @@ SETTINGS: Mapping[str, Mapping[str, Check]] = {
     "anonymous": _GAP | {"delay_law": _delay_law, "best_arm": _INDEX, "late_zeros": _flag},
     "late_bills": _LAW | {"half_life": _POSITIVE},
     "advertising": {"noise": _NOT_NEGATIVE},
+    "year": {
+        **{"half_life": _POSITIVE, "gap": _TO_HALF, "noise": _NOT_NEGATIVE},
+        "curves": partial(checks.choice, options=CURVES),
+        "path": partial(checks.choice, options=PATHS),
+        "change": partial(checks.choice, options=CHANGES),
+    },
     "campaigns": {"campaigns": _whole_numbers, "households": _COUNT, "high": _POSITIVE},
 }
 """The settings of each instance, with their checks."""
@@ -234,6 +242,12 @@ def _advertising(cell: Cell, seed: int) -> Losses:
     return system_rewards(system, max_delay=cell["max_delay"], horizon=cell["horizon"], seed=seed)
 
 
+def _year(cell: Cell, seed: int) -> Losses:
+    """Return rewards of a world at human scale."""
+    settings = {key: value for key, value in cell["instance"].items() if key != "name"}
+    return year(**{name: cell[name] for name in ("n_arms", "max_delay", "horizon")}, seed=seed, **settings)
+
+
 def _late_bills(cell: Cell, seed: int) -> Losses:
     """Return immediate losses of mean 0.3 for arm 0; means of 0.5 to 0.7 for the others, later for larger means.
 
@@ -265,6 +279,7 @@ BUILDERS: dict[str, Callable[[Cell, int], Losses]] = {
     "late_bills": _late_bills,
     "advertising": _advertising,
     "campaigns": _called,
+    "year": _year,
 }
 
 
@@ -315,7 +330,7 @@ def known(cell: Cell) -> tuple[float | None, float | None, list[float] | None]:
     name = spread_of(given)
     if name == "anonymous":
         return *_moments(given.get("delay_law", "uniform"), d), None
-    if name in ("late_bills", "campaigns") or ":" in name:
+    if name in ("late_bills", "campaigns", "year") or ":" in name:
         return None, None, None
     lags = np.arange(d + 1)
     weights = np.full(d + 1, 1.0 / (d + 1))

@@ -47,6 +47,7 @@ PLACES = {
     "late_bills": "late bills",
     "advertising": "advertising",
     "campaigns": "coupon campaigns",
+    "year": "year",
 }
 
 
