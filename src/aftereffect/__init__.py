@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from aftereffect.core.errors import InvalidState as InvalidState
     from aftereffect.core.errors import InvalidTotal as InvalidTotal
     from aftereffect.core.errors import OutOfTurn as OutOfTurn
+    from aftereffect.core.examples import load_example as load_example
     from aftereffect.engines.simulation import Simulation as Simulation
     from aftereffect.engines.simulation import compare as compare
     from aftereffect.engines.simulation import plot as plot
@@ -121,6 +122,7 @@ _HOMES = {
     "default_player": "players.default",
     "environments": "losses",
     "hard": "losses.hard",
+    "load_example": "core.examples",
     "labelled": "players",
     "plot": "engines.simulation",
     "read_history": "studies.histories",

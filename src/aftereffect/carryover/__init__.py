@@ -4,6 +4,7 @@ pilot            `Pilot` plans the rounds and says how wide the bands will be; `
 regression       `estimate`: the effects by lag, from a pilot, a player's own rounds or a record
 effects_by_lag   `Curves`, the result of an estimate
 delay            `choose_delay`: which d to tell a player
+mix_models       curves of Meridian and PyMC-Marketing in, measured effects out
 martingale       `watch`: a test whether effects last longer than a running player was told
 wash_in          totals by the rounds since a change of arm
 
@@ -13,11 +14,19 @@ docs/theory/carryover.md has the model, the estimator and the coverage that was 
 
 from aftereffect.carryover.effects_by_lag import Alike, Bands, Curves, Longer
 from aftereffect.carryover.martingale import Block, Watch, blocks_of, watch
+from aftereffect.carryover.mix_models import (
+    AdstockCurves,
+    best_probabilities,
+    lift_rows,
+    meridian_curves,
+    pymc_curves,
+)
 from aftereffect.carryover.pilot import ExpectedWidth, Pilot, prior
 from aftereffect.carryover.regression import estimate
 from aftereffect.carryover.wash_in import WashIn, wash_in
 
 __all__ = [
+    "AdstockCurves",
     "Alike",
     "Bands",
     "Block",
@@ -27,9 +36,13 @@ __all__ = [
     "Pilot",
     "WashIn",
     "Watch",
+    "best_probabilities",
     "blocks_of",
     "estimate",
+    "lift_rows",
+    "meridian_curves",
     "prior",
+    "pymc_curves",
     "wash_in",
     "watch",
 ]

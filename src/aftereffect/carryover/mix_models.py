@@ -1,0 +1,149 @@
+"""To and from marketing-mix models: adstock curves in, probabilities for an adviser, measured effects out.
+
+    meridian_curves       the table of Meridian's `Analyzer.adstock_decay()`
+    pymc_curves           the array of PyMC-Marketing's `adstock.sample_curve(...)`
+    best_probabilities    how likely each arm is best, by draws of the arms' whole effects
+    lift_rows             measured effects as rows of a lift test, on which such a model can be calibrated
+
+Neither package is needed. A curve becomes the shares of an effect that arrive 0, 1, ... rounds later, for
+`choose_delay`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from aftereffect.carryover.effects_by_lag import Curves
+from aftereffect.core import checks
+from aftereffect.core.checks import FloatArray
+from aftereffect.core.errors import InvalidArgument
+from aftereffect.core.frames import numbers, opened
+
+MERIDIAN = ("channel", "time_units", "distribution", "mean")
+SAMPLES = ("sample", "chain", "draw")
+"""Dimensions of an array of PyMC-Marketing over which a curve is averaged."""
+
+
+@dataclass(frozen=True, eq=False)
+class AdstockCurves:
+    """weights[i, s]: the share of the effect of arm names[i] that arrives s rounds later; a row sums to 1.
+
+    For `ae.choose_delay(n_arms=len(curves.names), curves=curves.weights, ...)`.
+    """
+
+    names: tuple[str, ...]
+    weights: FloatArray
+
+    def half_lives(self) -> dict[str, int]:
+        """Return for each arm the first lag by which half of its effect has arrived."""
+        reached = (self.weights.cumsum(axis=1) >= 0.5 - 1e-12).argmax(axis=1)
+        return dict(zip(self.names, reached.tolist(), strict=True))
+
+
+def meridian_curves(
+    table: Any, *, arms: Sequence[str] | None = None, distribution: str = "posterior", rounds_per_unit: float = 1.0
+) -> AdstockCurves:
+    """Return the curves of a table of Meridian: channel, time_units, distribution, mean.
+
+    table: of pandas, polars or Arrow. arms: the channels, in the order of the arms; by default all, sorted.
+    rounds_per_unit: how many rounds a time unit has: 7 for a weekly model and daily rounds. Between the times of the
+    table a curve is interpolated.
+
+    >>> import polars
+    >>> rates = {"tv": 0.5, "search": 0.0}
+    >>> rows = [(name, s, "posterior", rate**s) for name, rate in rates.items() for s in range(4)]
+    >>> found = meridian_curves(polars.DataFrame(rows, schema=list(MERIDIAN), orient="row"))
+    >>> found.names, (found.weights * 15).round(6).tolist()
+    (('search', 'tv'), [[15.0, 0.0, 0.0, 0.0], [8.0, 4.0, 2.0, 1.0]])
+    """
+    frame = opened(table)
+    if missing := [name for name in MERIDIAN if name not in frame.columns]:
+        got = checks.shown(list(frame.columns))
+        raise InvalidArgument(f"table must have the columns {', '.join(MERIDIAN)}, but {missing[0]} is not in {got}")
+    kinds = frame["distribution"].to_list()
+    checks.choice("distribution", distribution, sorted(set(kinds)))
+    rate = checks.real("rounds_per_unit", rounds_per_unit, above=0.0)
+    chosen = np.array(kinds) == distribution
+    channels = np.array(frame["channel"].to_list())[chosen]
+    times, means = (numbers(name, frame[name])[chosen] for name in ("time_units", "mean"))
+    names = tuple(arms) if arms is not None else tuple(sorted(set(channels.tolist())))
+    rounds = np.arange(int(np.floor(times.max() * rate + 1e-9)) + 1)
+    rows = []
+    for name in names:
+        checks.choice("arms", name, sorted(set(channels.tolist())))
+        order = np.argsort(times[channels == name])
+        at, values = times[channels == name][order], means[channels == name][order]
+        if (np.diff(at) <= 0.0).any():
+            raise InvalidArgument(f"time_units must occur once for each channel, but do not for {name!r}")
+        rows.append(np.interp(rounds / rate, at, values, right=0.0))
+    return _shares(names, np.array(rows))
+
+
+def pymc_curves(curve: Any, *, arms: Sequence[str] | None = None, rounds_per_unit: float = 1.0) -> AdstockCurves:
+    """Return the curves of an array (xarray) of PyMC-Marketing, with a dimension for time and one for channels.
+
+    curve: of `adstock.sample_curve(parameters)`; samples are averaged. arms, rounds_per_unit: as for Meridian.
+    """
+    try:
+        dims, values, coords = tuple(map(str, curve.dims)), np.asarray(curve.values), curve.coords
+    except AttributeError:
+        raise InvalidArgument(f"curve must be an array of xarray, but got {checks.shown(type(curve))}") from None
+    time = [dim for dim in dims if "time" in dim]
+    others = [dim for dim in dims if dim not in (*SAMPLES, *time)]
+    if len(time) != 1 or len(others) != 1:
+        raise InvalidArgument(f"curve must have a dimension for time and one for channels, but got {', '.join(dims)}")
+    kept = [others[0], time[0]]
+    values = values.mean(axis=tuple(k for k, dim in enumerate(dims) if dim not in kept))
+    by_channel = values if dims.index(others[0]) < dims.index(time[0]) else values.T
+    channels = [str(name) for name in np.asarray(coords[others[0]])]
+    rate = checks.real("rounds_per_unit", rounds_per_unit, above=0.0)
+    at = np.asarray(coords[time[0]], dtype=np.float64)
+    rounds = np.arange(int(np.floor(at.max() * rate + 1e-9)) + 1)
+    names = tuple(channels if arms is None else arms)
+    rows = [by_channel[channels.index(checks.choice("arms", name, channels))] for name in names]
+    return _shares(names, np.array([np.interp(rounds / rate, at, row) for row in rows]))
+
+
+def _shares(names: tuple[str, ...], curves: FloatArray) -> AdstockCurves:
+    """Return curves whose values sum to 1; a negative one or one that sums to 0 is refused."""
+    for name, row in zip(names, curves, strict=True):
+        if not np.isfinite(row).all() or row.min() < 0.0 or not row.sum() > 0.0:
+            rule = f"the curve of {name!r} must not be negative, nor sum to 0"
+            raise InvalidArgument(f"{rule}, but got {checks.shown(row.round(4).tolist())}")
+    return AdstockCurves(names, checks.frozen(curves / curves.sum(axis=1, keepdims=True)))
+
+
+def best_probabilities(draws: ArrayLike, *, direction: str = "maximize") -> FloatArray:
+    """Return the share of draws in which each arm is best, for `ae.advisers.Opinion`.
+
+    draws: the whole effect of a play of each arm, shape (draws, K), from the posterior of a model.
+
+    >>> best_probabilities([[1.0, 2.0], [3.0, 1.0], [1.0, 4.0], [0.0, 1.0]]).tolist()
+    [0.25, 0.75]
+    """
+    values = checks.array("draws", draws, shape=("draws", "K"))
+    checks.integer("len(draws)", len(values), low=1)
+    sign = 1.0 if checks.choice("direction", direction, ("maximize", "minimize")) == "maximize" else -1.0
+    return np.bincount((sign * values).argmax(axis=1), minlength=values.shape[1]) / len(values)
+
+
+def lift_rows(curves: Curves, *, spend: Mapping[str, float], base: float = 0.0) -> list[dict[str, Any]]:
+    """Return measured whole effects as rows of a lift test: channel, x, delta_x, delta_y, sigma.
+
+    curves: of `estimate` with a table and a control. spend: what a play of an arm costs more than the control, by the
+    name of the arm. base: the spend of the control. PyMC-Marketing takes these rows in
+    `MMM.add_lift_test_measurements`; delta_y / delta_x is the return with which a prior for Meridian can be set.
+    """
+    if not curves.names or not curves.relative_to.startswith("arm "):
+        raise InvalidArgument(f"curves must be those of a table, relative to a control, but got {curves!r}")
+    rows = []
+    for name, cost in spend.items():
+        arm, whole = curves.names.index(checks.choice("spend", name, curves.names)), curves.arrived
+        error = float(whole.upper[arm, -1] - whole.lower[arm, -1]) / (2.0 * whole.factor) if whole.factor else 0.0
+        effect = float(whole.values[arm, -1])
+        more = checks.real(f"spend[{name!r}]", cost, above=0.0)
+        rows.append({"channel": name, "x": float(base), "delta_x": more, "delta_y": effect, "sigma": error})
+    return rows

@@ -1,0 +1,38 @@
+"""The example tables: the same from each library, and made as their page says."""
+
+from datetime import date
+
+import numpy as np
+import polars as pl
+import pytest
+
+import aftereffect as ae
+from aftereffect.core.examples import MAKERS, SHAPES
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_every_library_has_the_same_rows(name: str) -> None:
+    tables = [ae.load_example(name, library) for library in ("pandas", "polars", "pyarrow")]
+    rows = pl.DataFrame(tables[1]).rows()
+    assert pl.from_arrow(tables[2]).rows() == rows
+    assert list(tables[0].columns) == tables[1].columns
+    assert len(tables[0]) == len(rows)
+
+
+def test_the_estimate_on_the_stores_covers_what_they_were_made_of() -> None:
+    named = {"round_column": "date", "arm_column": "campaign", "total_column": "sales", "unit_column": "store"}
+    found = ae.carryover.estimate(ae.load_example("stores"), max_lag=10, control="none", season=7, **named)
+    for i, name in enumerate(found.names):
+        truth = np.append(np.cumsum(SHAPES[name]), [sum(SHAPES[name])] * 3)
+        assert (found.arrived.lower[i] - 1e-9 <= truth).all()
+        assert (truth <= found.arrived.upper[i] + 1e-9).all()
+    table = ae.load_example("stores", "polars")
+    assert (table["date"][0], table["sales"].null_count(), table["store"].n_unique()) == (date(2025, 3, 3), 16, 12)
+    assert {name: sum(shape) for name, shape in SHAPES.items()} == {"none": 0, "email": 30, "letter": 60, "visit": 45}
+
+
+def test_other_names_are_refused() -> None:
+    with pytest.raises(ae.InvalidArgument, match="name must be one of 'stores', 'mailings', 'adstock', but got 'shops'"):
+        ae.load_example("shops")
+    with pytest.raises(ae.InvalidArgument, match="library must be one of 'pandas', 'polars', 'pyarrow', but got 'R'"):
+        ae.load_example("stores", "R")
