@@ -1,0 +1,129 @@
+"""Write the golden store: `python -m tests.service.golden.write`, until the first release; from then on it is frozen.
+
+`store.db.gz` is a small store as this version writes it: every player, every kind of event and of round. `future.json`
+has what its experiments played next, when this version went on with a copy.
+"""
+
+import datetime
+import gzip
+import itertools
+import json
+import sqlite3
+import tempfile
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from aftereffect.service.experiment.commands import (
+    Amend,
+    Ask,
+    Away,
+    Back,
+    Command,
+    Finish,
+    Note,
+    Pause,
+    Resume,
+    Start,
+    Tell,
+)
+from aftereffect.service.store.store import Store
+
+HERE = Path(__file__).parent
+STORE, FUTURE = HERE / "store.db.gz", HERE / "future.json"
+ROUNDS = 25
+"""How many rounds are played after what is stored."""
+BASE: dict[str, Any] = {"arms": ["letter", "email", "nothing"], "high": 10, "max_delay": 2}
+
+
+def opened(file: Path) -> Store:
+    """Open a store whose clock advances by six hours with each command."""
+    store, ticks = Store.open(f"sqlite:///{file}"), itertools.count()
+    begun = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
+
+    def now() -> str:
+        return (begun + datetime.timedelta(hours=6 * next(ticks))).isoformat(timespec="milliseconds")[:-6] + "Z"
+
+    store.now = now
+    return store
+
+
+def play(store: Store, id: str, rounds: int) -> list[list[Any]]:
+    """Play rounds with totals that depend on arm and round; return unit, arm and probability of each."""
+    played = []
+    for _ in range(rounds):
+        asked = store.perform(id, Ask())
+        number, arms = asked["round"], asked.get("arms") or {asked["unit"]: asked["arm"]}
+        for unit, arm in arms.items():
+            told = store.perform(id, Tell(number, float(2 * len(arm) % 7 + number % 3), unit))
+            played.append([unit, arm, told["probability"]])
+    return played
+
+
+def do(store: Store, id: str, *commands: Command) -> None:
+    for command in commands:
+        store.perform(id, command)
+
+
+def write(store: Store) -> None:
+    """Fill a store."""
+    one = store.create({"name": "Mailings", "seed": 1, **BASE}, key="golden")["id"]
+    play(store, one, 30)
+    last = store.perform(one, Ask())["round"]
+    do(store, one, Tell(last, 99.0), Amend(last, 3.0), Amend(4, 9.0), Note(5, "holiday"), Note(last, "fair"))
+    do(store, one, Ask(), Tell(last + 1, None), Ask(), Tell(last + 2, -9.0), Away("letter"))
+    play(store, one, 25)
+    do(store, one, Back("letter"))
+    # An arm that goes away and comes back within its block.
+    while (row := store.perform(one, Ask()))["draw"]:
+        store.perform(one, Tell(row["round"], 1.0))
+    do(store, one, Tell(row["round"], 1.0), Away(row["arm"]))
+    play(store, one, 1)
+    do(store, one, Back(row["arm"]))
+    play(store, one, 5)
+    open_round = store.perform(one, Ask())["round"]
+    do(store, one, Pause(), Resume(), Tell(open_round, 2.0))
+    play(store, one, 10)
+    store.remind(one, "sales", 0.5)
+    store.correct(one, {"high": 20, "name": "Mailings, corrected"})
+    paper = {"player": "paper", "horizon": 500, "tuning": {"base": "exp3"}, "out_of_range": "clip"}
+    two = store.create({"name": "As published", "seed": 2, **BASE, **paper})["id"]
+    play(store, two, 40)
+    do(store, two, Ask(), Tell(41, 99.0))
+    three = {"units": ["north", "south"], "start_date": "2026-01-01", "direction": "minimize", "low": -1}
+    play(store, store.create({"name": "Regions", "seed": 3, **BASE, **three})["id"], 40)
+    four = store.create({"name": "Many arms", "seed": 4, **BASE, "arms": [f"arm {i}" for i in range(17)]})["id"]
+    play(store, four, 60)
+    store.continue_with(four, add=["arm 17"], retire=["arm 0"])
+    half_life = {"carry_over": {"half_life": "2 days"}, "max_delay": None, "draft": True}
+    five = store.create({"name": "Draft", "seed": 5, **BASE, **half_life})["id"]
+    do(store, five, Start(), Ask(), Finish())
+    six = store.create({"name": "Pilot", "seed": 6, **BASE, "max_delay": None, "pilot": {"max_lag": 2, "rounds": 60}})
+    play(store, six["id"], 60)
+    store.accept(six["id"], 1)
+    do(store, six["id"], Amend(7, 5.0))
+    play(store, six["id"], 30)
+    store.create_token("till", ["play"])
+
+
+def go_on(file: Path) -> dict[str, Any]:
+    """Return what the running experiments of a store play next."""
+    with opened(file) as store:
+        running = store.experiments(state="running")["items"]
+        return {one["name"]: play(store, one["id"], ROUNDS) for one in running}
+
+
+def main() -> None:
+    """Write both files."""
+    with tempfile.TemporaryDirectory() as folder:
+        file, compact = Path(folder) / "store.db", Path(folder) / "compact.db"
+        with opened(file) as store:
+            write(store)
+        with closing(sqlite3.connect(file)) as connection:
+            connection.execute("VACUUM INTO ?", (str(compact),))
+        STORE.write_bytes(gzip.compress(compact.read_bytes(), mtime=0))
+        FUTURE.write_text(json.dumps(go_on(compact), indent=None) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
