@@ -78,7 +78,7 @@ def run(
     many = cores() if workers is None else workers
     before = loaded.results(folder)
     if count := len(before.missing) + len(before.failures):
-        typer.echo(f"{counted(count, 'cell')} to simulate, {_time_left(loaded, before)} in one process", err=True)
+        typer.echo(f"{counted(count, 'cell')} to simulate, {_time_left(loaded, before)} in one process")
     try:
         with opened(executor, many, scheduler) as pool:
             # A scheduler's workers may be on other machines with an unknown number of cores: one thread per task.

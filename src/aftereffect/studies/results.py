@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
@@ -82,7 +83,7 @@ class Results:
         A round takes as long as in the finished cells of the same player; if there are none, as in all finished cells.
         """
         taken = dict(self.times.select("cell", "seconds").iter_rows())
-        spent: dict[str, list[float]] = {}
+        paces: dict[str, list[float]] = {}
         left: list[tuple[str, int]] = []
         for cell in cells:
             name, rounds, seconds = canonical(cell["player"]), cell["runs"] * cell["horizon"], taken.get(cell_id(cell))
@@ -90,11 +91,10 @@ class Results:
                 left.append((name, rounds))
                 continue
             for key in (name, ""):
-                sums = spent.setdefault(key, [0.0, 0.0])
-                sums[0] += seconds
-                sums[1] += rounds
-        paces = {name: seconds / rounds for name, (seconds, rounds) in spent.items()}
-        return sum(paces.get(name, paces.get("", GUESS)) * rounds for name, rounds in left)
+                paces.setdefault(key, []).append(seconds / rounds)
+        # The median, since the first cell of a player may include compiling.
+        usual = {name: median(each) for name, each in paces.items()}
+        return sum(usual.get(name, usual.get("", GUESS)) * rounds for name, rounds in left)
 
     def to_pandas(self) -> "pd.DataFrame":
         """Return the rows as a pandas frame (extra `frames`)."""

@@ -250,17 +250,19 @@ def fit(rows: pl.DataFrame, *, each: bool = False) -> pl.DataFrame:
     three. each: for every instance by itself; by default the greatest regret over all instances at each size. Regrets
     that are not above 0 are left out, and sizes with d = 0 are fitted separately, since feedback is immediate there.
 
-    Returns a frame with one row for each player and size that varies: player and instance as in reports, variable,
-    exponent, standard_error, the 95% interval low to high, and sizes, the number of sizes fitted.
+    Returns a frame with one row for each player, in the order of the rows, and each size that varies: player and
+    instance as in reports, variable, exponent, standard_error, the 95% interval low to high, and sizes, the number of
+    sizes fitted.
     """
     shown = frames.readable(rows.filter(measure="regret"))
     parts = [("worst", shown)]
     if each:
         parts = [(where, shown.filter(where=where)) for where in frames.names(shown, "where")]
     found = [
-        (who, where, name, power.value, power.standard_error, *power.interval, one.rows.height)
+        (label, where, name, power.value, power.standard_error, *power.interval, one.rows.height)
         for where, part in parts
-        for who, one in fitted(frames.worst(part)).items()
+        for who in frames.names(part, "who")
+        for label, one in fitted(frames.worst(part.filter(who=who))).items()
         for name, power in one.fit.items()
     ]
     if not found:
