@@ -49,18 +49,24 @@ class Advice:
         return Advice(A, Z, self.moved + moved)
 
     def towards(self, losses: Vector, rate: float, p: Any, budget: float, drift: float) -> "Advice":
-        goal = tuple(rate / math.sqrt(x) - y for x, y in zip(p, losses, strict=True))
-        low, high = 0.0, 1.0
-        for k in range(30):
-            part = 1.0 if k == 0 else 0.5 * (low + high)
-            tried = self.step(losses, rate, tuple((1.0 - part) * a + part * b for a, b in zip(self.A, goal, strict=True)))
-            if tried.price() + drift * tried.moved <= budget:
+        """The largest step, by bisection, to a mixture of the present distribution and p."""
+        q = distribution(added(losses, self.A), rate)
+
+        def tried(part: float) -> Advice:
+            mixed = [(1.0 - part) * x + part * y for x, y in zip(q, p, strict=True)]
+            return self.step(losses, rate, tuple(rate / math.sqrt(x) - y for x, y in zip(mixed, losses, strict=True)))
+
+        low, high, part = 0.0, 1.0, 1.0
+        while high - low > 1e-7:
+            found = tried(part)
+            if found.price() + drift * found.moved <= budget:
                 low = part
-                if k == 0:
-                    break
             else:
                 high = part
-        return self.step(losses, rate, tuple((1.0 - low) * a + low * b for a, b in zip(self.A, goal, strict=True)))
+            if low == 1.0:
+                break
+            part = 0.5 * (low + high)
+        return tried(low) if low else self
 
 
 class Advised(Play):
@@ -235,8 +241,7 @@ def test_a_price_by_the_gradient_is_larger() -> None:
 
 
 def test_against_the_best_arm_right_advice_has_no_price() -> None:
-    """A(u) − Z is at most 0 if A(u) = min A: for the first step from 0 by concavity, and at every later one of such steps
-    as the page shows."""
+    """A(u) − Z ≤ 0 if no step changes A(u) or lowers another entry."""
     rng = np.random.default_rng(2)
     for _ in range(100):
         K, rate, own, advice = 4, 0.5, (0.0,) * 4, Advice((0.0,) * 4)

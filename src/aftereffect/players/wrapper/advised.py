@@ -33,7 +33,7 @@ from aftereffect.players.wrapper.coin_clean import CoinCleanWrapper
 from aftereffect.players.wrapper.kernels import CoinCleanParams
 
 BUDGET = (8.0, 0.5)
-FLOOR = 0.01
+FLOOR = 0.02
 
 
 class AdvisedParams(NamedTuple):
@@ -140,6 +140,7 @@ class AdvisedWrapper(CoinCleanWrapper):
     adviser: an object with the methods of `aftereffect.advisers.Adviser`. The player owns it; do not use it elsewhere.
     budget: (B₀, c). The worst case is (1 + c) times the base's part of that without advice, plus B₀ times `factor`.
     floor: no arm is advised less than that, unless the base alone would play it less.
+    coins: as for CoinCleanWrapper, but by default β = 0.7/(d+1) if an effect of 0 is not a loss of 0.
     The other arguments are those of CoinCleanWrapper.
 
     >>> from aftereffect import MatchedTsallis, advisers
@@ -156,6 +157,8 @@ the bound on the expected regret, of at most 54.53 by now.
     Reference: docs/theory/advice.md.
     """
 
+    # Shorter blocks than without advice: the adviser learns from every round, and speaks once a block.
+    SURPLUS = 0.7
     __slots__ = ("_error", "_memory", "_slowest", "adviser", "budget", "floor")
     OWN_SAVED: tuple[str, ...] = (*CoinCleanWrapper.OWN_SAVED, "adviser", "advice")
     COMMON = (*CoinCleanWrapper.COMMON, "budget", "floor")

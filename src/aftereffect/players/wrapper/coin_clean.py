@@ -51,6 +51,8 @@ class CoinCleanWrapper(BlockWrapper):
 
     __slots__ = ()
     QUIET = 1
+    # β(d+1) by default if an effect of 0 is not a loss of 0.
+    SURPLUS = 0.4
 
     def __init__(self, bandit: Bandit, *, max_delay: int, coins: Any = None, **common: Unpack[Common]) -> None:
         if not isinstance(bandit, KernelBandit) or kernel.BANDITS[type(bandit.params)].update_sum is None:
@@ -63,7 +65,7 @@ class CoinCleanWrapper(BlockWrapper):
             ends = common.get("low", 0.0), common.get("high", 1.0)
             span = effects.effects(common.get("direction", "minimize"), *ends)
             surplus = d > 0 and (span.hi > 0.0 if span.maximize else span.lo < 0.0)
-            coins = (0.4 if surplus else 1.0) / (d + 1.0)
+            coins = (self.SURPLUS if surplus else 1.0) / (d + 1.0)
         super().__init__(bandit, max_delay=max_delay, coins=coins, **common)
         # The sum of a long stretch must not overflow.
         checks.real("high - low", self.effects.hi - self.effects.lo, high=1e290)
