@@ -37,8 +37,9 @@ from aftereffect.core.kernel import FloatState, helper
 LEAST_TARGET = 1e-12
 BISECTIONS = 20
 
-# memory: A in [0, K), the mixture in [K, 2K), L̂ in [2K, 3K), the target in [3K, 4K), then these numbers: Z, S, b and t of
-# the latest step; how often advice was followed, cut short by the budget, not given, and not usable.
+# memory: A in [0, K), the mixture in [K, 2K), L̂ in [2K, 3K), what is advised in [3K, 4K), the target in
+# [4K, 5K). Then these numbers: Z, S, b and t of the latest step; how often advice was followed, cut
+# short, not given, and not usable.
 SHIFT, MOVED, BUDGET, TAKEN, FOLLOWED, CUT, SILENT, FAILED, NUMBERS = range(9)
 
 
@@ -55,15 +56,15 @@ class Budget(NamedTuple):
 
 
 def memory_size(n_arms: int) -> int:
-    """Four numbers per arm, and the scalars."""
-    return 4 * n_arms + NUMBERS
+    """Five numbers per arm, and the scalars."""
+    return 5 * n_arms + NUMBERS
 
 
 @helper
 def follow(params: AdaptiveParams, n_arms: int, state: FloatState, memory: FloatState, budget: Budget) -> None:
-    """Step towards the target probabilities in the memory as far as the budget allows."""
+    """Step towards what is advised as far as the budget allows."""
     A, step, own = memory, memory[n_arms:], memory[2 * n_arms :]
-    mine, numbers = memory[4 * n_arms :], state[4 * n_arms :]
+    mine, numbers = memory[5 * n_arms :], state[4 * n_arms :]
     if not usable(n_arms, memory[3 * n_arms :]):
         mine[FAILED] += 1.0
         return
@@ -106,17 +107,17 @@ def follow(params: AdaptiveParams, n_arms: int, state: FloatState, memory: Float
 
 
 @helper
-def usable(n_arms: int, target: FloatState) -> bool:
-    """Make the target sum to 1; if that is impossible, make it zeros and return False."""
+def usable(n_arms: int, advised: FloatState) -> bool:
+    """Make what is advised sum to 1; if that is impossible, make it zeros and return False."""
     whole = 0.0
     fine = True
     for i in range(n_arms):
         # NaN compares false.
-        fine = fine and 0.0 <= target[i] <= MOST
-        whole += target[i]
+        fine = fine and 0.0 <= advised[i] <= MOST
+        whole += advised[i]
     fine = fine and 0.0 < whole <= MOST
     for i in range(n_arms):
-        target[i] = target[i] / whole if fine else 0.0
+        advised[i] = advised[i] / whole if fine else 0.0
     return fine
 
 
@@ -141,11 +142,11 @@ def without_advice(n_arms: int, state: FloatState, memory: FloatState) -> float:
 
 @helper
 def aim(n_arms: int, state: FloatState, memory: FloatState, budget: Budget) -> None:
-    """Weigh the target with q°, raise it to its floor and make it sum to 1."""
-    target, lone = memory[3 * n_arms :], state[3 * n_arms :]
+    """Write the target: what is advised times q°, not below the floor, with the sum 1."""
+    advised, target, lone = memory[3 * n_arms :], memory[4 * n_arms :], state[3 * n_arms :]
     whole = 0.0
     for i in range(n_arms):
-        target[i] *= lone[i] * lone[i]
+        target[i] = advised[i] * (lone[i] * lone[i])
         whole += target[i]
     raised = 0.0
     for i in range(n_arms):
@@ -159,7 +160,7 @@ def aim(n_arms: int, state: FloatState, memory: FloatState, budget: Budget) -> N
 @helper
 def mixture(n_arms: int, state: FloatState, memory: FloatState, part: float) -> tuple[float, float, float]:
     """Write the mixture of q and the target to the memory; return max A′, Σ√ and the mass moved."""
-    own, target, rate = memory[2 * n_arms :], memory[3 * n_arms :], state[4 * n_arms + RATE]
+    own, target, rate = memory[2 * n_arms :], memory[4 * n_arms :], state[4 * n_arms + RATE]
     most = -MOST
     roots = moved = 0.0
     for i in range(n_arms):
@@ -178,11 +179,11 @@ def price(n_arms: int, memory: FloatState) -> float:
     most = 0.0
     for i in range(n_arms):
         most = max(most, memory[i])
-    return float(most - memory[4 * n_arms + SHIFT])
+    return float(most - memory[5 * n_arms + SHIFT])
 
 
 def withdrawn(params: AdaptiveParams, n_arms: int, state: FloatState, memory: FloatState) -> float:
     """Return Φ(L̂ + A) − Φ(L̂) − Z, at most Π: the price if the advice were withdrawn now. Spoils the state."""
     numbers = state[4 * n_arms :]
     with_advice = -numbers[RATE] * (numbers[LEVEL] + added(n_arms, state[2 * n_arms :]))
-    return float(with_advice - without_advice(n_arms, state, memory) - memory[4 * n_arms + SHIFT])
+    return float(with_advice - without_advice(n_arms, state, memory) - memory[5 * n_arms + SHIFT])

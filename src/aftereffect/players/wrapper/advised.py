@@ -81,7 +81,7 @@ def consult(params: AdvisedParams, n_arms: int, state: FloatState) -> None:
     """Ask the adviser, and follow it within the budget."""
     memory = state[params.memory_at :]
     if kernel.adviser_advise(params.adviser, n_arms, state[params.adviser_at :], memory[3 * n_arms :]) == 0:
-        memory[4 * n_arms + advice.SILENT] += 1.0
+        memory[5 * n_arms + advice.SILENT] += 1.0
         return
     advice.follow(params.player.base, n_arms, state[params.player.base_at :], memory, params.budget)
 
@@ -92,16 +92,18 @@ kernel.register(AdvisedParams, kernel.PlayerKernel(advised_size, advised_begin, 
 class Advice(NamedTuple):
     """What an adviser has said, and what was made of it.
 
-    adviser: its name. advised: the probabilities it proposed last, raised to the floor; None if there are none yet.
-    followed: the part of the way to them that the player went, from 0 to 1. budget, spent: how much the bound on the
-    expected regret may grow by following advice, and has grown, in the units of effects, summed over units, if the
-    advice is wrong. price: the same as far as this run shows, which may be negative (term "advice" of a certificate).
+    adviser: its name. advised: the probabilities it proposed last; None if there are none yet. target: what they make
+        together with what the player has learned itself. followed: the part of the way to the target that it went.
+    budget, spent: how much the bound on the expected regret may grow by following advice, and has grown, if the advice
+        is wrong; in the units of effects, summed over units. price: the same as far as this run shows, which may be
+        negative (the term "advice" of a certificate).
     given, cut, silent, failed: how often advice was followed wholly or in part, followed in part only, not given, and
-    not usable. error: the latest reason for that. slowest: the longest time that the adviser took, in seconds.
+        not usable. error: the latest reason for that. slowest: the longest time that the adviser took, in seconds.
     """
 
     adviser: str
     advised: list[float] | None
+    target: list[float] | None
     followed: float
     budget: float
     spent: float
@@ -118,8 +120,10 @@ class Advice(NamedTuple):
         if self.advised is None:
             text = f"{self.adviser} has given no advice yet."
         else:
-            shares = ", ".join(f"{p:.0%}" for p in self.advised)
-            text = f"{self.adviser} advises {shares}; the player went {self.followed:.0%} of the way to that."
+            text = (
+                f"{self.adviser} advises {percentages(self.advised)}. With what the player has learned itself that is "
+                f"{percentages(self.target or [])}; it went {self.followed:.0%} of the way there."
+            )
         text += (
             f" If all of it is wrong, that adds {amount(self.spent)} to the bound on the expected regret, of at most "
             f"{amount(self.budget)} by now."
@@ -131,6 +135,11 @@ class Advice(NamedTuple):
         if self.slowest > 1.0:
             text += f" The adviser took up to {self.slowest:.1f} seconds."
         return text
+
+
+def percentages(shares: Sequence[float]) -> str:
+    """Return probabilities in words."""
+    return ", ".join(f"{share:.0%}" for share in shares)
 
 
 class AdvisedWrapper(CoinCleanWrapper):
@@ -151,8 +160,8 @@ class AdvisedWrapper(CoinCleanWrapper):
     >>> bool(player.probabilities[0] > 0.7)
     True
     >>> print(player.advice)
-    Opinion advises 80%, 10%, 10%; the player went 100% of the way to that. If all of it is wrong, that adds 3.339 to \
-the bound on the expected regret, of at most 54.53 by now.
+    Opinion advises 80%, 10%, 10%. With what the player has learned itself that is 75%, 12%, 12%; it went 100% of the \
+way there. If all of it is wrong, that adds 2.76 to the bound on the expected regret, of at most 54.53 by now.
 
     Reference: docs/theory/advice.md.
     """
@@ -238,7 +247,7 @@ the bound on the expected regret, of at most 54.53 by now.
             bandit: Any = self.bandit
             bandit.run(advice.follow, self._memory, self._limits())
         elif self._count(advice.FAILED) == failed:
-            self._memory[4 * self.n_arms + advice.SILENT] += 1.0
+            self._memory[5 * self.n_arms + advice.SILENT] += 1.0
 
     def _target(self) -> checks.FloatArray | None:
         """Return what the adviser proposes; None: nothing."""
@@ -256,14 +265,14 @@ the bound on the expected regret, of at most 54.53 by now.
         try:
             return call(*arguments)
         except Exception as error:
-            self._memory[4 * self.n_arms + advice.FAILED] += 1.0
+            self._memory[5 * self.n_arms + advice.FAILED] += 1.0
             self._error = f"{type(error).__name__}: {error}"
             return None
         finally:
             self._slowest = max(self._slowest, time.perf_counter() - began)
 
     def _count(self, which: int) -> int:
-        return int(self._memory[4 * self.n_arms + which])
+        return int(self._memory[5 * self.n_arms + which])
 
     @property
     def advice_prices(self) -> tuple[float, float]:
@@ -275,17 +284,18 @@ the bound on the expected regret, of at most 54.53 by now.
     @property
     def advice(self) -> Advice:
         """What the adviser said last, what was followed, the budget and what is spent of it."""
-        K, numbers = self.n_arms, self._memory[4 * self.n_arms :]
+        K, numbers = self.n_arms, self._memory[5 * self.n_arms :]
         bandit: Any = self.bandit
         price, most = self.advice_prices
         unit = self.n_units * (self.effects.hi - self.effects.lo) * self.factor
         first, share = self.budget
         limit = first + share * (bandit.realised_bound() - bandit.prior_price)
         spent = most + self._limits().drift * float(numbers[advice.MOVED])
-        target = self._memory[3 * K : 4 * K].tolist() if numbers[advice.FOLLOWED] else None
+        given = bool(numbers[advice.FOLLOWED])
         return Advice(
             adviser=type(self.adviser).__name__,
-            advised=target,
+            advised=self._memory[3 * K : 4 * K].tolist() if given else None,
+            target=self._memory[4 * K : 5 * K].tolist() if given else None,
             followed=float(numbers[advice.TAKEN]),
             budget=unit * limit,
             spent=unit * spent,
