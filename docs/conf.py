@@ -32,6 +32,7 @@ extensions = [
     "docstrings",
     "formulas",
     "links",
+    "player_pages",
     "study_page",
 ]
 # The gallery writes notebooks for download beside its pages.

@@ -10,10 +10,10 @@ from gymnasium.utils.env_checker import check_env
 from river import bandit
 
 import aftereffect as ae
-from aftereffect.losses.environments import LossesEnv, advertising, composite
+from aftereffect.losses.environments import LossesEnv, advertising, composite, days
 
 ae.environments.register()
-NAMES = ("aftereffect/Composite-v0", "aftereffect/Advertising-v0")
+NAMES = ("aftereffect/Composite-v0", "aftereffect/Advertising-v0", "aftereffect/Days-v0")
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -26,7 +26,7 @@ def test_gymnasium_finds_and_accepts_it(name: str) -> None:
     assert env.spec is not None
 
 
-@pytest.mark.parametrize(("make", "sign"), [(composite, -1.0), (advertising, 1.0)])
+@pytest.mark.parametrize(("make", "sign"), [(composite, -1.0), (advertising, 1.0), (days, 1.0)])
 def test_rewards_are_the_totals_of_the_arms_played(make, sign: float) -> None:
     env = make(horizon=60, max_delay=5)
     env.reset(seed=3)
@@ -54,6 +54,14 @@ def test_a_copy_goes_on_alone() -> None:
     env.step(1)
     twin = copy.deepcopy(env)
     assert [env.step(0)[1] for _ in range(39)] == [twin.step(0)[1] for _ in range(39)]
+
+
+def test_a_world_that_tires_reacts_to_what_is_played() -> None:
+    env = days(world=3, noise=0.0, change="fatigue", half_life=0.001, horizon=60)
+    env.reset(seed=1)
+    rewards = [env.step(0)[1] for _ in range(40)]
+    # Each play in a row is 7% weaker than the one before.
+    np.testing.assert_allclose(np.array(rewards[1:30]) / rewards[:29], 0.93, rtol=1e-6)
 
 
 def test_a_step_out_of_turn_is_refused() -> None:

@@ -2,6 +2,7 @@
 
     composite(...)       "aftereffect/Composite-v0": one arm is better by a gap; a loss is split over rounds at random
     advertising(...)     "aftereffect/Advertising-v0": a year of the advertising system of `linear_system.py`
+    days(...)            "aftereffect/Days-v0": a world of the study `year` (`year.py`); with change="fatigue" it reacts
     LossesEnv(losses)    any losses
 
 An episode is one play of the sequence. The action is the arm, the reward is the total of the round (of losses its
@@ -20,6 +21,7 @@ from aftereffect.losses.linear_system import ADVERTISING, system_rewards
 from aftereffect.losses.protocol import Losses, LossStream
 from aftereffect.losses.spreads import random_split
 from aftereffect.losses.tables import iid
+from aftereffect.losses.year import year
 
 try:
     import gymnasium
@@ -87,9 +89,17 @@ def advertising(max_delay: int = 40, horizon: int = 365) -> LossesEnv:
     return LossesEnv(system_rewards(ADVERTISING, max_delay=max_delay, horizon=horizon, seed=0))
 
 
+def days(world: int = 0, **settings: Any) -> LossesEnv:
+    """Return the environment `aftereffect/Days-v0`: a year of days, with the settings of `losses.year.year`.
+
+    world: the seed of the arms' effects, which stay the same in all episodes; noise, level and season are drawn anew.
+    """
+    return LossesEnv(year(seed=0, world=world, **settings))
+
+
 def register() -> None:
     """Make the environments known to `gymnasium.make`."""
-    for function in (composite, advertising):
+    for function in (composite, advertising, days):
         name = f"aftereffect/{function.__name__.capitalize()}-v0"
         if name not in gymnasium.registry:
             gymnasium.register(name, entry_point=f"{__name__}:{function.__name__}")
