@@ -33,7 +33,8 @@ How long effects last is measured with a pilot, rounds in which the arms are dra
 cover all arms and lags at once, and how often [the tests](../theory/watch.md) say that effects last longer than d,
 where they do and where they do not. It measures shares of repetitions, not regret, and so has no study file:
 `python benchmarks/pilot.py run {runs} 16` gives the same rows on any machine, up to rounding; `quick` takes seconds.
-The rows are in [rows.csv](pilot/rows.csv).
+The rows are in [rows.csv](pilot/rows.csv). They were published in commit b23de321b4 (version 0.2.0); the
+machine and the run time were not recorded.
 
 ## What was found
 

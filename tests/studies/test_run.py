@@ -322,9 +322,3 @@ def test_an_interrupt_keeps_the_cell_that_was_simulated(tmp_path: Path, monkeypa
         with pytest.raises(KeyboardInterrupt):
             mine.run(tmp_path)
     assert mine.results(tmp_path).finished == 1
-
-
-def test_a_folder_of_an_earlier_version_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "rows.parquet").write_bytes(b"")
-    with pytest.raises(FolderUnusable, match=r"must not hold results of an earlier version .* use another folder"):
-        study().run(tmp_path)

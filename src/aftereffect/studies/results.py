@@ -116,9 +116,6 @@ class Folder:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Lock the folder for this run and remove unfinished files; raise an error if another run holds the lock."""
-        if (self.path / "rows.parquet").exists():
-            rule = "folder must not hold results of an earlier version (rows.parquet)"
-            raise FolderUnusable(f"{rule}, but {str(self.path)!r} does: use another folder")
         with _writable(self.path):
             for name in ("cells", "failures"):
                 (self.path / name).mkdir(parents=True, exist_ok=True)
