@@ -44,7 +44,7 @@ def get(call: Api, path: str, **options) -> Page:
 
 
 def made(call: Api, **changes) -> str:
-    return "/experiments/" + call.store.create({**MAIL, **changes})["id"]
+    return "/experiments/" + call.store.create({**MAIL, **changes}).id
 
 
 def identity(path: str) -> str:
@@ -53,7 +53,7 @@ def identity(path: str) -> str:
 
 def played(call: Api, rounds: int, **changes) -> str:
     path = made(call, **changes)
-    units = call.store.experiment(identity(path))["units"]
+    units = call.store.experiment(identity(path)).units
     for number in range(1, rounds + 1):
         call.store.perform(identity(path), Ask())
         for unit in units:

@@ -24,7 +24,7 @@ def tokens(call: Api):
 
 @pytest.fixture(scope="module")
 def experiment(call: Api):
-    return call.store.create(SETTINGS)["id"]
+    return call.store.create(SETTINGS).id
 
 
 def bearer(token: str) -> dict[str, str]:

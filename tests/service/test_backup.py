@@ -25,7 +25,7 @@ def everything(store: Store) -> list[object]:
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
 def test_a_backup_restores_to_either_store_and_goes_on(store, kind, tmp_path, request):
-    first, second = store.create(MAIL)["id"], store.create({**MAIL, "seed": 8})["id"]
+    first, second = store.create(MAIL).id, store.create({**MAIL, "seed": 8}).id
     play(store, first, 1, 80)
     play(store, second, 1, 5)
     token = store.create_token("t", ["read"])
@@ -40,12 +40,12 @@ def test_a_backup_restores_to_either_store_and_goes_on(store, kind, tmp_path, re
         play(other, first, 81, 100)
         mine, theirs = (each.events(first, after=160, limit=1000)["items"] for each in (store, other))
         assert [event["body"] for event in mine] == [event["body"] for event in theirs]
-        assert other.create(MAIL)["id"] not in (first, second)
+        assert other.create(MAIL).id not in (first, second)
     assert sorted(path.name for path in tmp_path.iterdir() if path.name.startswith(".")) == []
 
 
 def test_a_backup_is_a_store_that_can_be_opened(store, tmp_path):
-    identity = store.create(MAIL)["id"]
+    identity = store.create(MAIL).id
     play(store, identity, 1, 20)
     store.backup(tmp_path / "copy.db")
     with Store.open(f"sqlite:///{tmp_path / 'copy.db'}") as copy:
@@ -53,7 +53,7 @@ def test_a_backup_is_a_store_that_can_be_opened(store, tmp_path):
 
 
 def test_a_backup_taken_under_load_is_a_moment(store, tmp_path):
-    identity = store.create(MAIL)["id"]
+    identity = store.create(MAIL).id
     play(store, identity, 1, 50)
     stop = threading.Event()
 
@@ -98,7 +98,7 @@ def test_nothing_is_overwritten(store, tmp_path):
     with pytest.raises(Refused, match="empty store, but it has experiments"):
         restore_backup(path, f"sqlite:///{taken}")
     with Store.open(f"sqlite:///{taken}") as other:
-        assert other.experiment(kept["id"]) == kept
+        assert other.experiment(kept.id) == kept
 
 
 def test_a_folder_that_is_not_there_is_named(store, tmp_path):

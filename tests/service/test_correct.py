@@ -25,8 +25,8 @@ def call(tmp_path):
 
 def played(store, rounds, total=lambda number, arm: 100.0 + number, **changes):
     """Play an experiment whose range is too small, and leave a round open."""
-    one = store.create({**WRONG, **changes})["id"]
-    units = store.experiment(one)["units"]
+    one = store.create({**WRONG, **changes}).id
+    units = store.experiment(one).units
     for number in range(1, rounds + 1):
         arms = [row["arm"] for row in (store.perform(one, Ask(unit)) for unit in units)]
         for unit, arm in zip(units, arms, strict=True):
@@ -38,24 +38,24 @@ def played(store, rounds, total=lambda number, arm: 100.0 + number, **changes):
 def test_the_new_experiment_has_the_rounds_and_learns_from_them(store):
     old = played(store, 30)
     before = store.experiment(old)
-    assert (before["counts"]["void"], before["updates"]) == (30, 0)
+    assert (before.counts["void"], before.updates) == (30, 0)
     new = store.correct(old, {"high": 500})
-    assert (new["name"], new["round"], new["open_round"], new["high"]) == ("Mail (corrected)", 31, 31, 500.0)
-    assert new["inherited"] == {"experiment": old, "rounds": 31}
-    assert (new["counts"]["void"], new["counts"]["reports"], new["sum_of_totals"]) == (0, 30, sum(range(101, 131)))
-    assert new["updates"] > 0
-    kept, had = (store.rounds(id, limit=1000)["items"] for id in (new["id"], old))
+    assert (new.name, new.round, new.open_round, new.high) == ("Mail (corrected)", 31, 31, 500.0)
+    assert new.inherited == {"experiment": old, "rounds": 31}
+    assert (new.counts["void"], new.counts["reports"], new.sum_of_totals) == (0, 30, sum(range(101, 131)))
+    assert new.updates > 0
+    kept, had = (store.rounds(id, limit=1000)["items"] for id in (new.id, old))
     for name in ("round", "unit", "arm", "total", "date", "asked_at", "told_at", "probability"):
         same = [(mine[name], theirs[name]) for mine, theirs in zip(kept[:30], had[:30], strict=True)]
         assert all(mine == theirs for mine, theirs in same), name
     assert (kept[30]["arm"], kept[30]["status"], had[30]["status"]) == (had[30]["arm"], "open", "missing")
-    assert store.experiment(old)["state"] == "finished"
+    assert store.experiment(old).state == "finished"
     # It goes on from there, and its record is that of its log.
-    assert store.perform(new["id"], Tell(31, 131.0))["status"] == "reported"
-    asked = store.perform(new["id"], Ask())
+    assert store.perform(new.id, Tell(31, 131.0))["status"] == "reported"
+    asked = store.perform(new.id, Ask())
     assert (asked["round"], asked["date"]) == (32, "2026-04-02")
     assert [verdict["ok"] for verdict in store.verify()] == [True, True]
-    assert "Not valid: rounds were inherited" in store.experiment(new["id"])["guarantee"]["words"]
+    assert "Not valid: rounds were inherited" in store.experiment(new.id).guarantee.words
 
 
 def test_the_same_settings_learn_the_same_from_inherited_rounds() -> None:
@@ -89,22 +89,22 @@ def test_the_learner_hears_only_totals_of_the_arm_it_would_have_played() -> None
     assert 0 < len(heard) < len(found)
     # Once another arm is drawn, nothing is heard until that one is played, which it never is.
     assert [row["round"] for row in heard] == list(range(1, len(heard) + 1))
-    assert [seen["windows"] for seen in experiment.view()["measured"].values() if seen["windows"]] == [len(heard)]
+    assert [seen.windows for seen in experiment.view().measured.values() if seen.windows] == [len(heard)]
     assert {row["block"] for row in found[len(heard) :]} == {len(heard) + 1}
 
 
 def test_rounds_after_a_pause_are_not_learned_from(store):
-    old = store.create({**WRONG, "high": 50, "max_delay": 2})["id"]
+    old = store.create({**WRONG, "high": 50, "max_delay": 2}).id
     for number in range(1, 4):
         store.perform_many([(old, Ask()), (old, Tell(number, 1.0))])
     store.perform_many([(old, Pause()), (old, Resume())])
     for number in range(4, 8):
         store.perform_many([(old, Ask()), (old, Tell(number, 1.0))])
     new = store.correct(old, {"max_delay": 3})
-    why = [row["why"] for row in store.rounds(new["id"])["items"]]
+    why = [row["why"] for row in store.rounds(new.id)["items"]]
     assert all("recorded but not learned from" in words for words in why[3:6])
     assert "learned from like any other" in why[0]
-    assert store.verify(new["id"])[0]["ok"]
+    assert store.verify(new.id)[0]["ok"]
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_a_correction_that_cannot_be_leaves_everything_as_it_was(call, changes, 
 def test_inherited_rounds_are_not_played_again_at_every_load(call, monkeypatch):
     new = call.store.correct(played(call.store, 3), {"high": 500})
     monkeypatch.setattr(Experiment, "replay", None)
-    assert call.store.experiment(new["id"]) == new
+    assert call.store.experiment(new.id) == new
 
 
 def test_an_arm_may_be_added(call):
@@ -162,20 +162,20 @@ def test_a_clipped_total_counts_and_is_learned_from_as_the_nearest_possible() ->
         return one.view(), told
 
     view, told = learned("clip", 7.0)
-    assert (told["status"], told["measured"], view["sum_of_totals"]) == ("clipped", True, pytest.approx(1.0))
+    assert (told["status"], told["measured"], view.sum_of_totals) == ("clipped", True, pytest.approx(1.0))
     assert "learned from as 1" in told["warning"]
-    assert (view["counts"]["void"], view["counts"]["out_of_range"]) == (0, 1)
-    assert "count as the nearest possible one" in view["alarms"][0]
-    assert view["probabilities"] == learned("clip", 1.0)[0]["probabilities"] != [0.5, 0.5]
+    assert (view.counts["void"], view.counts["out_of_range"]) == (0, 1)
+    assert "count as the nearest possible one" in view.alarms[0]
+    assert view.probabilities == learned("clip", 1.0)[0].probabilities != {"a": 0.5, "b": 0.5}
     view, told = learned("void", 7.0)
-    assert (told["status"], view["sum_of_totals"], view["counts"]["void"]) == ("void", 0.0, 1)
+    assert (told["status"], view.sum_of_totals, view.counts["void"]) == ("void", 0.0, 1)
 
 
 def test_a_correction_keeps_the_counts_of_a_clipped_total_right() -> None:
     one = made(max_delay=3, out_of_range="clip")
     play(one, 9.0)
     told = one.do(Amend(1, 0.5), AT).answer
-    assert (told["status"], one.view()["sum_of_totals"], one.view()["counts"]["out_of_range"]) == ("reported", 0.5, 1)
+    assert (told["status"], one.view().sum_of_totals, one.view().counts["out_of_range"]) == ("reported", 0.5, 1)
 
 
 def test_the_command_line_corrects_settings(tmp_path):
@@ -195,7 +195,7 @@ def test_the_command_line_corrects_settings(tmp_path):
 
 
 def test_the_page_says_that_a_total_is_void_and_offers_the_correction(call):
-    old = call.store.create({**WRONG, "name": "Mail"})["id"]
+    old = call.store.create({**WRONG, "name": "Mail"}).id
     path = f"/experiments/{old}"
     call.store.perform(old, Ask())
     sent = post(call, f"{path}/tell", {"round": "1", "total": "70"})
@@ -212,7 +212,7 @@ def test_the_page_says_that_a_total_is_void_and_offers_the_correction(call):
     given = {**fields, "arms": "letter\r\nemail", "units": "", "carry": "rounds", "high": "100", "draft": ""}
     sent = post(call, "/experiments/new", given)
     new = call.store.experiment(identity(sent.headers["location"].partition("?")[0]))
-    assert (new["high"], new["round"], new["counts"]["void"], new["seed"]) == (100.0, 2, 0, 7)
+    assert (new.high, new.round, new.counts["void"], new.seed) == (100.0, 2, 0, 7)
     assert "It has the rounds of the old one" in get(call, sent.headers["location"]).words
     refused = post(call, "/experiments/new", {**given, "once": "x", "arms": "a\r\nb"})
     assert "Arms must include all that were played" in Page(refused.text).words

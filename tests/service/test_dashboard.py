@@ -14,6 +14,7 @@ from aftereffect.service.dashboard import charts, views
 from aftereffect.service.dashboard.views import rounded
 from aftereffect.service.errors import Corrupt
 from aftereffect.service.experiment.commands import Amend, Ask, Pause
+from aftereffect.service.messages import Measured, Overview
 
 
 @pytest.fixture
@@ -212,20 +213,17 @@ def test_the_outcome_and_its_equal_split_are_those_of_hand_work():
         row(6, total=4.0),
     ]
     rows.append(row(7, status="open", total=None))
-    seen = {"windows": 4, "standard_error": 0.3}
-    view = {
-        "sum_of_totals": 9.0,
-        "counts": {"reports": 5, "void": 1},
-        "direction": "maximize",
-        "measured": {"A": {**seen, "mean": 3.0}, "B": {**seen, "mean": 1.0, "standard_error": 0.4}},
-    }
+    first = Measured(windows=4, mean=3.0, standard_error=0.3)
+    second = Measured(windows=4, mean=1.0, standard_error=0.4)
+    given = {"sum_of_totals": 9.0, "counts": {"reports": 5, "void": 1}, "direction": "maximize"}
+    view = Overview.model_construct(**given, measured={"A": first, "B": second})
     # Before round 3: two good reports with a sum of 3. An equal split brings 2 a report, ± 1.96 · 0.5/2.
     found = charts.outcome(rows, view)
     assert found["rounds"] == [3, 4, 5, 6]
     assert found["own"] == [5.0, 5.0, 5.0, 9.0]
     assert found["equal"] == [6.0, 6.0, 6.0, 8.0]
     assert found["high"][-1] == pytest.approx(4 * 2.49)
-    view["measured"]["B"]["windows"] = 1
+    view = Overview.model_construct(**given, measured={"A": first, "B": second.model_copy(update={"windows": 1})})
     assert charts.outcome(rows, view)["equal"] is None
 
 
@@ -233,18 +231,18 @@ def test_the_outcome_and_its_equal_split_are_those_of_hand_work():
 def test_the_first_screen_says_gain_leader_next_decision_and_guarantee(call, direction):
     path = played(call, 70, direction=direction, start_date="2026-01-01")
     view = call.store.experiment(identity(path))
-    standing, words = view["standing"], get(call, path).words
+    standing, words = view.standing, get(call, path).words
     first = words[: words.index("Probabilities at the")]
-    assert f"{views.signed(standing['gain']['percent'][0])}%" in first
-    low, high = (views.signed(standing["gain"]["in_total"][i]) for i in (1, 2))
+    assert f"{views.signed(standing.gain.percent[0])}%" in first
+    low, high = (views.signed(standing.gain.in_total[i]) for i in (1, 2))
     assert f"{low} to {high} with 95% confidence" in " ".join(first.split())
-    assert standing["leader"]["arm"] in first[first.index("Leads") :]
-    assert views.SURE[standing["leader"]["sure"]] in first
-    assert standing["next_decision"]["date"] in first
-    known = standing["leader"]["sure"] in ("likely", "clear") or "within ten years" in standing["sentences"][-1]
-    assert (standing["known_by"] is None) == known
-    assert ("not soon" in first) == ("within ten years" in standing["sentences"][-1])
-    assert view["guarantee"]["sentence"] in first
+    assert standing.leader.arm in first[first.index("Leads") :]
+    assert views.SURE[standing.leader.sure] in first
+    assert standing.next_decision.date in first
+    known = standing.leader.sure in ("likely", "clear") or "within ten years" in standing.sentences[-1]
+    assert (standing.known_by is None) == known
+    assert ("not soon" in first) == ("within ten years" in standing.sentences[-1])
+    assert view.guarantee.sentence in first
     assert "Whatever happens, over the 70 rounds so far you lose at most" in first
     # What was measured stands before the charts.
     assert words.index("Measured so far") < words.index("Arms played")
@@ -255,9 +253,9 @@ def test_the_page_shows_the_certificate_term_by_term(call):
     words = Page(call("GET", path).text).words
     view = call.store.experiment(identity(path))
     assert "Certificate so far" in words
-    for sentence in (*view["guarantee"]["paragraphs"], *view["plan"]["sentences"]):
+    for sentence in (*view.guarantee.paragraphs, *view.plan.sentences):
         assert sentence in words
-    for name, term in view["guarantee"]["certificate"]["terms"].items():
+    for name, term in view.guarantee.certificate.terms.items():
         assert (f"{views.TERMS[name]}{rounded(term)}" in words) == (term != 0.0), name
 
 
@@ -272,8 +270,8 @@ def test_the_charts_data_agrees_with_the_rounds(call):
     assert [number for number, _ in data["updates"]] == [one["round"] for one in rows if one["update"]]
     assert sum(last - first + 1 for *_, first, last in data["bars"]) == 50
     view = call.store.experiment(identity(path))
-    assert data["outcome"]["own"][-1] == pytest.approx(view["sum_of_totals"])
-    assert {arm["name"]: arm["values"][-1] for arm in data["probabilities"]["arms"]} == view["probabilities"]
+    assert data["outcome"]["own"][-1] == pytest.approx(view.sum_of_totals)
+    assert {arm["name"]: arm["values"][-1] for arm in data["probabilities"]["arms"]} == view.probabilities
     assert {len(arm["values"]) for arm in data["probabilities"]["arms"]} == {len(data["probabilities"]["rounds"])}
     assert call("GET", f"{path}/charts.json?unit=nowhere").status_code == 404
 
@@ -284,7 +282,7 @@ def test_a_clipped_total_counts_in_the_chart_as_in_the_sum(call):
     call.store.perform(identity(path), Amend(6, 1e90))
     after = call("GET", f"{path}/charts.json").json()["outcome"]["own"]
     assert after[:5] == pytest.approx(before[:5])
-    assert after[-1] == pytest.approx(call.store.experiment(identity(path))["sum_of_totals"])
+    assert after[-1] == pytest.approx(call.store.experiment(identity(path)).sum_of_totals)
 
 
 def test_the_table_of_rounds_has_pages_that_meet(call):

@@ -39,7 +39,7 @@ def test_only_own_pages_send_forms(call, headers, status):
     path = made(call)
     kind = {"Content-Type": "application/x-www-form-urlencoded"}
     assert call("POST", f"{path}/ask", content="", headers={**kind, **headers}).status_code == status
-    assert call.store.experiment(identity(path))["round"] == (1 if status == 303 else 0)
+    assert call.store.experiment(identity(path)).round == (1 if status == 303 else 0)
 
 
 def test_without_a_token_there_is_only_the_login(guarded):
@@ -52,7 +52,7 @@ def test_without_a_token_there_is_only_the_login(guarded):
         assert post(guarded, f"{path}/{word}", {"round": "1"}).headers["location"].startswith("/login")
     for place in ("/experiments/new", "/experiments/plan"):
         assert post(guarded, place, FORM).headers["location"].startswith("/login")
-    assert guarded.store.experiment(identity(path))["round"] == 0
+    assert guarded.store.experiment(identity(path)).round == 0
     assert len(guarded.store.experiments()["items"]) == 1
 
 

@@ -31,7 +31,7 @@ def test_a_round_is_opened_reported_and_shown_without_a_script(call):
     page = get(call, told.headers["location"])
     assert f"Round 1: 12.5 is recorded for {arm}." in page.words
     assert f"Next, round 2 on {call.store.now()[:10]}: play {arm}." in page.words
-    assert call.store.experiment(identity(path))["open_round"] == 2
+    assert call.store.experiment(identity(path)).open_round == 2
     row = call.store.rounds(identity(path))["items"][0]
     assert (row["total"], row["status"]) == (12.5, "reported")
 
@@ -44,7 +44,7 @@ def test_a_report_sent_twice_counts_once_and_another_value_is_a_conflict(call):
     refused = post(call, f"{path}/tell", {"round": "1", "total": "4"})
     assert refused.status_code == 409
     assert "round 1 was reported as 3.0 and now as 4.0" in Page(refused.text).words
-    assert call.store.experiment(identity(path))["sum_of_totals"] == 3.0
+    assert call.store.experiment(identity(path)).sum_of_totals == 3.0
 
 
 @pytest.mark.parametrize(
@@ -59,14 +59,14 @@ def test_a_total_that_is_no_plain_number_is_refused_and_kept_in_the_form(call, t
     assert "must be a number like 8421 or 0.5" in page.words
     (field,) = [field for field in page.all("input") if field.get("id") == "field-total"]
     assert (field["value"], field["aria-invalid"]) == (text, "true")
-    assert call.store.experiment(identity(path))["open_round"] == 1
+    assert call.store.experiment(identity(path)).open_round == 1
 
 
 def test_a_round_is_closed_as_missing(call):
     path = made(call)
     post(call, f"{path}/ask")
     assert post(call, f"{path}/missing", {"round": "1"}).headers["location"] == f"{path}?done=missing"
-    assert call.store.experiment(identity(path))["counts"]["missing"] == 1
+    assert call.store.experiment(identity(path)).counts["missing"] == 1
     assert post(call, f"{path}/missing", {"round": "1"}).status_code == 409
 
 
@@ -105,7 +105,7 @@ def test_a_round_is_corrected_also_after_its_block_has_ended(call):
     assert (
         post(call, f"{path}/amend", {"round": "1", "corrected": "4"}).headers["location"] == f"{path}?told=1"
     )
-    assert call.store.experiment(identity(path))["sum_of_totals"] == 5.0
+    assert call.store.experiment(identity(path)).sum_of_totals == 5.0
     old = played(call, 60)
     late = post(call, f"{old}/amend", {"round": "1", "corrected": "9"})
     done = late.headers["location"].removeprefix(f"{old}?done=")
@@ -125,7 +125,7 @@ def test_an_experiment_is_started_paused_resumed_and_finished(call):
         location = post(call, f"{path}/{word}").headers["location"]
         assert location.startswith(path)
         assert f"The experiment {done}" in get(call, location).words
-        assert call.store.experiment(identity(path))["state"] == state
+        assert call.store.experiment(identity(path)).state == state
     refused = post(call, f"{path}/ask")
     assert refused.status_code == 409
     assert "it is finished" in Page(refused.text).words
@@ -134,10 +134,10 @@ def test_an_experiment_is_started_paused_resumed_and_finished(call):
 def test_an_arm_goes_away_and_comes_back(call):
     path = made(call)
     assert post(call, f"{path}/arms", {"arm": "email", "move": "away"}).status_code == 303
-    assert call.store.experiment(identity(path))["away"] == ["email"]
+    assert call.store.experiment(identity(path)).away == ["email"]
     assert "(away)" in get(call, path).words
     assert post(call, f"{path}/arms", {"arm": "email", "move": "back"}).status_code == 303
-    assert call.store.experiment(identity(path))["away"] == []
+    assert call.store.experiment(identity(path)).away == []
 
 
 def test_the_plan_is_shown_before_anything_starts(call):
@@ -174,12 +174,12 @@ def test_a_form_makes_the_experiment_it_says(call):
         "direction": "minimize",
         "state": "running",
     }
-    assert {name: view[name] for name in expected} == expected
+    assert {name: view.data[name] for name in expected} == expected
     draft = post(
         call, "/experiments/new", {**FORM, "carry": "half_life", "length": "2", "draft": "yes", "units": "3"}
     )
     view = call.store.experiment(identity(draft.headers["location"].partition("?")[0]))
-    assert (view["state"], view["max_delay"], view["units"]) == ("draft", 6, ["1", "2", "3"])
+    assert (view.state, view.max_delay, view.units) == ("draft", 6, ["1", "2", "3"])
 
 
 def test_a_form_sent_twice_makes_one_experiment(call):
@@ -242,7 +242,7 @@ def test_a_body_that_is_no_sane_form_changes_nothing(call, kind, body, status):
     post(call, f"{path}/ask")
     found = call("POST", f"{path}/tell", content=body, headers={"Content-Type": kind, **OWN})
     assert found.status_code == status
-    assert call.store.experiment(identity(path))["counts"]["reports"] == 0
+    assert call.store.experiment(identity(path)).counts["reports"] == 0
 
 
 def test_a_form_means_what_it_says_and_nothing_is_guessed():
@@ -295,5 +295,5 @@ def test_a_carry_over_is_accepted_at_the_end_of_a_pilot(call):
     assert "begins with what was measured" in page.words
     assert "1 round, accepted after a pilot" in page.words
     view = call.store.experiment(one)
-    assert (view["state"], view["max_delay"], view["accepted"]["prior"] is None) == ("running", 1, False)
-    assert max(view["probabilities"], key=lambda arm: view["probabilities"][arm]) == "email"
+    assert (view.state, view.max_delay, view.accepted.prior is None) == ("running", 1, False)
+    assert max(view.probabilities, key=lambda arm: view.probabilities[arm]) == "email"

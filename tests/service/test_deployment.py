@@ -244,12 +244,12 @@ def test_backups_are_verified_and_the_oldest_removed(tmp_path: Path) -> None:
     assert back_up(folder, store) != 0
     assert sorted(folder.iterdir()) == older
     with Store.open(f"sqlite:///{store}") as opened:
-        identity = opened.create(MAIL)["id"]
+        identity = opened.create(MAIL).id
     assert back_up(folder, store) == 0
     kept, new = sorted(folder.iterdir())
     assert kept == older[1]
     with Store.open(f"sqlite:///{new}") as opened:
-        assert opened.experiment(identity)["round"] == 0
+        assert opened.experiment(identity).round == 0
 
 
 def test_a_backup_that_is_overdue_is_noticed(tmp_path: Path) -> None:

@@ -30,8 +30,8 @@ def test_one_unit_plays_as_the_plain_player(kind: str, make: Any, tuning: dict[s
         assert asked["probability"] == player.probabilities[arm]
         told, own = experiment.do(Tell(t, total), AT).answer, player.tell(total)
         assert (told["draw"], told["update"], told["fed"]) == (own.draw, own.update, own.fed_loss)
-    assert experiment.view()["state"] == "finished"
-    assert list(experiment.view()["probabilities"].values()) == player.probabilities.tolist()
+    assert experiment.view().state == "finished"
+    assert list(experiment.view().probabilities.values()) == player.probabilities.tolist()
 
 
 def test_ask_is_the_same_until_told_and_a_row_has_every_field() -> None:
@@ -54,7 +54,7 @@ def test_ask_is_the_same_until_told_and_a_row_has_every_field() -> None:
         "body": {
             "arms": [ARMS.index(row["arm"])],
             "block": 1,
-            "probabilities": list(experiment.view()["probabilities"].values()),
+            "probabilities": list(experiment.view().probabilities.values()),
         },
         "at": AT,
     }
@@ -81,12 +81,12 @@ def test_a_missing_round_stays_missing_until_it_is_amended() -> None:
     assert experiment.do(Tell(1, None), AT).answer["status"] == "missing"
     repeated(experiment, Tell(1, None))
     refused(experiment, Tell(1, 0.5), "conflict", "round 1 was closed as missing and now as 0.5: use amend")
-    assert experiment.view()["counts"]["missing"] == 1
+    assert experiment.view().counts["missing"] == 1
     amended = experiment.do(Amend(1, 0.5), AT)
     assert (amended.answer["status"], amended.answer["total"]) == ("reported", 0.5)
     assert amended.event is not None
     assert amended.event["body"] == {"total": 0.5, "was": None, "was_status": "missing", "status": "reported"}
-    counts = experiment.view()["counts"]
+    counts = experiment.view().counts
     assert (counts["missing"], counts["amended"], counts["reports"]) == (0, 1, 1)
     repeated(experiment, Amend(1, 0.5))
     repeated(experiment, Tell(1, 0.5))

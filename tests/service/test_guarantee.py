@@ -2,7 +2,6 @@
 
 import json
 import re
-from typing import Any
 
 import pytest
 from tests.service.playing import AT, learner, made, play, to_open_block
@@ -11,20 +10,21 @@ from aftereffect.core.text import amount
 from aftereffect.service.dashboard import views
 from aftereffect.service.experiment.commands import Amend, Ask, Away, Pause, Resume, Tell
 from aftereffect.service.experiment.experiment import Experiment
+from aftereffect.service.messages import Guarantee
 
 
-def given(experiment: Experiment) -> dict[str, Any]:
-    found: dict[str, Any] = experiment.view()["guarantee"]
-    assert found["words"] == " ".join(found["paragraphs"])
+def given(experiment: Experiment) -> Guarantee:
+    found = experiment.view().guarantee
+    assert found.words == " ".join(found.paragraphs)
     return found
 
 
 def test_plan_and_guarantee_name_the_same_round() -> None:
     for changes in ({}, {"direction": "minimize"}, {"units": 3}, {"player": "paper", "horizon": 10**5}):
         view = made(**changes).view()
-        since = view["plan"]["informative_from"]
-        assert view["guarantee"]["informative_from"] == since
-        assert f"from round {since:,} on" in " ".join(view["plan"]["sentences"])
+        since = view.plan.informative_from
+        assert view.guarantee.informative_from == since
+        assert f"from round {since:,} on" in " ".join(view.plan.sentences)
         panel = learner(made(**changes))
         assert panel.regret_bound(since) < panel.n_units * since
         assert panel.regret_bound(since - 1) == panel.n_units * (since - 1)
@@ -32,10 +32,10 @@ def test_plan_and_guarantee_name_the_same_round() -> None:
 
 def test_before_anything_is_played_there_is_no_certificate() -> None:
     found = given(made())
-    assert (found["certificate"], found["informative"]) == (None, False)
-    assert found["words"].startswith(
+    assert (found.certificate, found.informative) == (None, False)
+    assert found.words.startswith(
         f"Before anything is played: the worst case against the best fixed arm is informative from round "
-        f"{found['informative_from']:,} on. This bounds an average over the player's own randomness, "
+        f"{found.informative_from:,} on. This bounds an average over the player's own randomness, "
         "not this single run;"
     )
 
@@ -43,7 +43,7 @@ def test_before_anything_is_played_there_is_no_certificate() -> None:
 def test_after_one_round_it_is_said_in_the_singular() -> None:
     experiment = made()
     play(experiment)
-    words = given(experiment)["words"]
+    words = given(experiment).words
     assert words.startswith("Whatever the effects, over 1 round so far the outcome is on average at most 1 worse than")
     assert "So far: after 1 round and 0 updates, expected regret is at most the mean of the certificate" in words
     assert "effects last at most 1 more round and" in words
@@ -54,21 +54,21 @@ def test_the_certificate_is_the_panels_and_comes_to_say_something_before_the_wor
     experiment = made(max_delay=2, high=1e6)
     worth = {"red": 2e5, "green": 9e5, "blue": 2e5}
     arm, told = "red", 0
-    while not given(experiment)["certificate"] or not given(experiment)["certificate"]["informative"]:
+    while not given(experiment).certificate or not given(experiment).certificate.informative:
         arm = play(experiment, worth[arm])["arm"]
         told += 1
         assert told < 1000
     found = given(experiment)
-    shown, own = found["certificate"], learner(experiment).certificate()
-    assert (shown["value"], shown["terms"], shown["rounds"]) == (own.value, own.terms, told)
-    assert shown["any_time"] == own.any_time > own.value
+    shown, own = found.certificate, learner(experiment).certificate()
+    assert (shown.value, shown.terms, shown.rounds) == (own.value, own.terms, told)
+    assert shown.any_time == own.any_time > own.value
     stopped = "If you stop the experiment because of what it shows,"
-    assert f"{stopped} the figure is {amount(own.any_time)} instead." in found["words"]
-    assert shown["value"] == pytest.approx(sum(shown["terms"].values()))
-    assert shown["value"] < shown["trivial"] == told * 1e6
-    assert told < found["informative_from"] == own.worst_case_from
-    assert f"This is informative: regret can be at most {told},000,000." in found["words"]
-    assert re.search(r"\de[+-]\d", found["words"]) is None
+    assert f"{stopped} the figure is {amount(own.any_time)} instead." in found.words
+    assert shown.value == pytest.approx(sum(shown.terms.values()))
+    assert shown.value < shown.trivial == told * 1e6
+    assert told < found.informative_from == own.worst_case_from
+    assert f"This is informative: regret can be at most {told},000,000." in found.words
+    assert re.search(r"\de[+-]\d", found.words) is None
     page = views.certificate(found)
     assert page is not None
     assert (page["informative"], page["words"].startswith("Informative: it is below")) == (True, True)
@@ -78,19 +78,19 @@ def test_the_certificate_is_the_panels_and_comes_to_say_something_before_the_wor
 def test_effects_that_arrive_later_are_part_of_the_guarantee(direction: str, price: float) -> None:
     half_life = {"max_delay": None, "carry_over": {"half_life": 2}, "direction": direction, "high": 10.0}
     experiment = made(**half_life, horizon=50_000)
-    d = experiment.view()["max_delay"]
+    d = experiment.view().max_delay
     same = made(**half_life | {"carry_over": None, "max_delay": d}, horizon=50_000)
     for each in (experiment, same):
         play(each, 5.0)
     late = price * 2.0 ** (-(d + 1) / 2)
     found, plain = given(experiment), given(same)
-    assert found["value"] == pytest.approx(plain["value"] + late * 50_000 * 10.0)
-    assert found["certificate"]["terms"]["late effects"] == pytest.approx(late * 10.0)
+    assert found.value == pytest.approx(plain.value + late * 50_000 * 10.0)
+    assert found.certificate.terms["late effects"] == pytest.approx(late * 10.0)
     for name in ("value", "worst_case"):
-        assert found["certificate"][name] == pytest.approx(plain["certificate"][name] + late * 10.0)
-    assert (found["certificate"]["any_time"], plain["certificate"]["any_time"] is None) == (None, False)
-    assert "If you stop the experiment because of what it shows, it does not hold." in found["words"]
-    assert f"with at most {late / price:.1%} after {d} more rounds, and stay within" in found["words"]
+        assert dict(found.certificate)[name] == pytest.approx(dict(plain.certificate)[name] + late * 10.0)
+    assert (found.certificate.any_time, plain.certificate.any_time is None) == (None, False)
+    assert "If you stop the experiment because of what it shows, it does not hold." in found.words
+    assert f"with at most {late / price:.1%} after {d} more rounds, and stay within" in found.words
     page = views.certificate(found)
     assert page is not None
     assert "Effects that arrive later than the carry-over" in dict(page["terms"])
@@ -98,8 +98,8 @@ def test_effects_that_arrive_later_are_part_of_the_guarantee(direction: str, pri
     for policy, covered in (("clip", True), ("void", False)):
         experiment = made(**half_life, out_of_range=policy)
         play(experiment, 10.0 * (d + 2))
-        assert ("Totals out of range" not in given(experiment)["words"]) is covered
-        assert ("There is no guarantee" not in given(experiment)["sentence"]) is covered
+        assert ("Totals out of range" not in given(experiment).words) is covered
+        assert ("There is no guarantee" not in given(experiment).sentence) is covered
 
 
 def test_reports_that_are_missing_void_or_held_back_have_their_price() -> None:
@@ -108,49 +108,49 @@ def test_reports_that_are_missing_void_or_held_back_have_their_price() -> None:
     experiment.do(Pause(), AT)
     experiment.do(Resume(), AT)
     play(experiment)
-    assert "3 reports were missing, void or withheld" in given(experiment)["words"]
+    assert "3 reports were missing, void or withheld" in given(experiment).words
     # A report that is missing costs nothing until a stretch is void because of it.
-    assert learner(experiment).counts.void_windows == given(experiment)["certificate"]["terms"]["missing"] == 0
+    assert learner(experiment).counts.void_windows == given(experiment).certificate.terms["missing"] == 0
     rounds = 4
     while not learner(experiment).counts.void_windows:
         play(experiment, None)
         rounds += 1
     found = given(experiment)
     # β = 0.4/2: a void stretch costs d + 2/β − 1 = 10 rounds on average, divided by 1 − β.
-    assert found["certificate"]["terms"]["missing"] == pytest.approx(12.5)
-    assert ", 12.5 of it for reports that were missing, void or withheld." in found["words"]
-    assert "Totals out of range: 1. So the range or max_delay is wrong, and neither holds." in found["words"]
+    assert found.certificate.terms["missing"] == pytest.approx(12.5)
+    assert ", 12.5 of it for reports that were missing, void or withheld." in found.words
+    assert "Totals out of range: 1. So the range or max_delay is wrong, and neither holds." in found.words
     page = views.certificate(found)
     assert page is not None
     assert page["terms"][-1] == ("Reports missing, void or withheld", "12.5")
-    assert page["reached"] == pytest.approx(rounds / found["certificate"]["value"])
+    assert page["reached"] == pytest.approx(rounds / found.certificate.value)
 
 
 def test_a_report_that_comes_before_its_block_ends_costs_nothing() -> None:
     experiment = made(max_delay=2)
     start = to_open_block(experiment)
     experiment.do(Amend(start, None), AT)
-    assert experiment.view()["counts"]["missing"] == 1
+    assert experiment.view().counts["missing"] == 1
     experiment.do(Amend(start, 0.5), AT)
     updates = learner(experiment).player.bandit.updates
     while learner(experiment).player.bandit.updates == updates:
         play(experiment)
-    assert given(experiment)["certificate"]["terms"]["missing"] == 0.0
-    assert experiment.view()["counts"]["missing"] == 0
+    assert given(experiment).certificate.terms["missing"] == 0.0
+    assert experiment.view().counts["missing"] == 0
 
 
 def test_an_arm_away_makes_both_void() -> None:
     experiment = made(max_delay=0)
     for _ in range(300):
         play(experiment)
-    assert given(experiment)["informative"]
-    assert given(experiment)["certificate"]["informative"]
+    assert given(experiment).informative
+    assert given(experiment).certificate.informative
     experiment.do(Away("red"), AT)
     found = given(experiment)
-    assert (found["void"], found["informative"], found["certificate"]["informative"]) == (True, False, False)
-    assert found["words"].startswith("Not valid: an arm has been away, which the proofs do not cover.")
-    assert [words.startswith(("Not valid", "Nor is")) for words in found["paragraphs"]] == [True, True, False]
-    assert "This is" not in found["words"]
+    assert (found.void, found.informative, found.certificate.informative) == (True, False, False)
+    assert found.words.startswith("Not valid: an arm has been away, which the proofs do not cover.")
+    assert [words.startswith(("Not valid", "Nor is")) for words in found.paragraphs] == [True, True, False]
+    assert "This is" not in found.words
     page = views.certificate(found)
     assert page is not None
     assert page["words"].startswith("Void; it would be below")
@@ -159,20 +159,20 @@ def test_an_arm_away_makes_both_void() -> None:
 def test_for_several_units_it_is_the_sum_against_one_arm() -> None:
     found = given(made(units=3, horizon=50))
     assert "over 50 rounds the outcome is on average at most 150 worse than the best single arm for all 3 units" in (
-        found["words"]
+        found.words
     )
-    assert (found["value"], found["trivial"], found["per_round"]) == (150.0, 150.0, 1.0)
+    assert (found.value, found.trivial, found.per_round) == (150.0, 150.0, 1.0)
 
 
 def test_the_papers_player_keeps_no_certificate_and_says_so_where_it_knows_nothing() -> None:
     short = made(player="paper", horizon=100)
     play(short)
     found = given(short)
-    assert (found["certificate"], found["informative_from"]) == (None, None)
-    assert "With these settings it never will be." in found["words"]
-    assert "This bounds an average" in found["words"]
+    assert (found.certificate, found.informative_from) == (None, None)
+    assert "With these settings it never will be." in found.words
+    assert "This bounds an average" in found.words
     negative = given(made(player="paper", horizon=100, low=-1))
-    assert negative["words"].startswith("No guarantee is known for these settings: low must be at least 0")
+    assert negative.words.startswith("No guarantee is known for these settings: low must be at least 0")
 
 
 def test_the_widest_range_is_still_json() -> None:
@@ -181,36 +181,36 @@ def test_the_widest_range_is_still_json() -> None:
         asked = experiment.do(Ask(), AT).answer
         for unit in asked["arms"]:
             experiment.do(Tell(asked["round"], 1e97, unit), AT)
-    json.dumps(given(experiment), allow_nan=False)
+    json.dumps(given(experiment).data, allow_nan=False)
 
 
 def test_the_guarantee_in_a_sentence() -> None:
     experiment = made(max_delay=1, start_date="2026-01-01")
-    since = experiment.view()["plan"]["informative_from"]
-    found = experiment.view()["guarantee"]["sentence"]
+    since = experiment.view().plan.informative_from
+    found = experiment.view().guarantee.sentence
     assert found.startswith(f"Nothing is guaranteed yet. The guarantee is informative from round {since:,} on (20")
     for _ in range(30):
         play(experiment)
-    found = experiment.view()["guarantee"]
-    most, so_far = (amount(min(each["value"], each["trivial"])) for each in (found, found["certificate"]))
+    found = experiment.view().guarantee
+    most, so_far = (amount(min(each.value, each.trivial)) for each in (found, found.certificate))
     whole = f"over the 30 rounds so far you lose at most {most} compared with the best arm; so far at most {so_far}"
-    assert found["sentence"].startswith(f"Whatever happens, {whole}, on average. This is no better than")
+    assert found.sentence.startswith(f"Whatever happens, {whole}, on average. This is no better than")
     play(experiment, None)
-    found = experiment.view()["guarantee"]
-    so_far = amount(min(found["certificate"]["value"], found["certificate"]["trivial"]))
+    found = experiment.view().guarantee
+    so_far = amount(min(found.certificate.value, found.certificate.trivial))
     # The worst case assumes complete reports, the certificate does not.
-    assert f"over the 31 rounds so far you lose at most {so_far} compared" in found["sentence"]
+    assert f"over the 31 rounds so far you lose at most {so_far} compared" in found.sentence
     play(experiment, 99.0)
-    assert "There is no guarantee, because totals were out of range (1)" in experiment.view()["guarantee"]["sentence"]
+    assert "There is no guarantee, because totals were out of range (1)" in experiment.view().guarantee.sentence
     experiment.do(Away("red"), AT)
-    assert experiment.view()["guarantee"]["sentence"] == "There is no guarantee, because an arm has been away."
+    assert experiment.view().guarantee.sentence == "There is no guarantee, because an arm has been away."
 
 
 def test_the_sentence_over_a_horizon() -> None:
-    long = made(max_delay=0, horizon=10**6).view()["guarantee"]
-    assert long["sentence"] == (
-        f"Whatever happens, over 1,000,000 rounds you lose at most {amount(long['value'])} compared with the best arm, "
+    long = made(max_delay=0, horizon=10**6).view().guarantee
+    assert long.sentence == (
+        f"Whatever happens, over 1,000,000 rounds you lose at most {amount(long.value)} compared with the best arm, "
         "on average."
     )
-    unknown = made(low=-1.0, player="paper", horizon=99).view()["guarantee"]["sentence"]
+    unknown = made(low=-1.0, player="paper", horizon=99).view().guarantee.sentence
     assert "you lose at most 198 compared with the best arm, on average. This is no better than the largest" in unknown

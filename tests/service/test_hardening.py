@@ -194,7 +194,7 @@ def test_a_planted_link_is_not_written_through(sqlite_url, tmp_path, monkeypatch
 def test_names_in_a_csv_file_are_quoted_and_no_formulas(sqlite_url):
     with Store.open(sqlite_url) as store:
         made_of = {"name": "a", "arms": ["=1+1", '@x "y"'], "units": ["-2", "north"], "high": 1.0, "max_delay": 0}
-        identity = store.create(made_of)["id"]
+        identity = store.create(made_of).id
         store.perform_many([(identity, Ask()), (identity, Tell(1, 0.25, "-2")), (identity, Tell(1, None, "north"))])
         data = b"".join(store.export(identity, "csv"))
     rows = list(csv.DictReader(io.StringIO(data.decode())))

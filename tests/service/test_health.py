@@ -38,14 +38,14 @@ def break_disk(store: Store) -> Callable[[], None]:
 
 
 def test_a_store_that_can_only_be_read_is_not_well_until_it_can_be_written(store, at_once):
-    identity = store.create(MAIL)["id"]
+    identity = store.create(MAIL).id
     store.check_health()
     mend = break_disk(store)
     for _ in range(2):
         with pytest.raises(Refused, match="nothing was kept") as refused:
             store.check_health()
         assert refused.value.code == "full"
-    assert store.experiment(identity)["id"] == identity
+    assert store.experiment(identity).id == identity
     mend()
     store.check_health()
     assert store.perform(identity, Ask())["round"] == 1
@@ -61,7 +61,7 @@ def test_a_file_that_is_gone_is_not_well(tmp_path):
 
 
 def test_a_trial_changes_nothing(store, at_once):
-    identity = store.create(MAIL)["id"]
+    identity = store.create(MAIL).id
     before = store.events(identity), store.experiments(), store.verify()
     for _ in range(3):
         store.check_health()

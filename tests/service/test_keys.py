@@ -47,7 +47,7 @@ def test_what_creates_is_carried_out_once_and_answered_alike(call):
     call("POST", f"/v1/experiments/{made['id']}/ask")
     # The answer of the first request, not the state of today.
     assert call("POST", f"/v1/experiments/{corrected}/continue", json={"add": ["b"]}, headers=KEY).json() == made
-    assert call.store.experiment(one.rpartition("/")[2])["round"] == 4
+    assert call.store.experiment(one.rpartition("/")[2]).round == 4
     assert all(verdict["ok"] for verdict in call.store.verify())
 
 
@@ -97,7 +97,7 @@ def test_answers_are_kept_for_thirty_days(tmp_path):
         assert store.create(SETTINGS, key="january-key") == first
         store.now = lambda: "2026-02-01T00:00:00.000Z"
         store.create(SETTINGS, key="another-key")
-        assert store.create(SETTINGS, key="january-key")["id"] != first["id"]
+        assert store.create(SETTINGS, key="january-key").id != first.id
 
 
 def race(stores: list[Store], clients: int) -> set[str]:
@@ -107,7 +107,7 @@ def race(stores: list[Store], clients: int) -> set[str]:
 
     def send(store: Store) -> None:
         ready.wait()
-        made.add(store.create(SETTINGS, key="one-key-for-all")["id"])
+        made.add(store.create(SETTINGS, key="one-key-for-all").id)
 
     threads = [threading.Thread(target=send, args=(stores[i % len(stores)],)) for i in range(clients)]
     for thread in threads:
@@ -146,5 +146,5 @@ def test_a_repeat_in_a_transaction_that_fails_is_not_acknowledged(tmp_path, monk
         monkeypatch.setattr(keys, "keep", original)
         assert taken.is_set()
         assert names(store) == []
-        assert store.create(SETTINGS, key="one-key-for-all")["id"]
+        assert store.create(SETTINGS, key="one-key-for-all").id
         assert len(names(store)) == 1

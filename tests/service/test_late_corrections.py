@@ -47,7 +47,7 @@ def closed(rows: list[dict[str, Any]], measured: bool = True) -> list[dict[str, 
 def test_the_learner_and_the_means_follow(store: Store) -> None:
     """Against a panel that is played beside it and corrected from the table of rounds."""
     units = ["north", "south"]
-    identity = store.create({**SETTINGS, "units": units})["id"]
+    identity = store.create({**SETTINGS, "units": units}).id
     given: dict[str, Any] = {"direction": "maximize", "high": 10.0, "out_of_range": "void", "seed": 5}
     panel = ae.Panel(ae.default_player(3, max_delay=1, **given), n_units=2)
     rng, kept = np.random.default_rng(1), set()
@@ -74,11 +74,11 @@ def test_the_learner_and_the_means_follow(store: Store) -> None:
                 **{"was": sum(own), "now": sum(own) - row["total"] + 1.5},
             )
             view = store.experiment(identity)
-            assert list(view["probabilities"].values()) == pytest.approx(panel.probabilities.tolist(), rel=1e-12)
-            terms = view["guarantee"]["certificate"]["terms"]
+            assert list(view.probabilities.values()) == pytest.approx(panel.probabilities.tolist(), rel=1e-12)
+            terms = view.guarantee.certificate.terms
             assert terms["corrections"] == pytest.approx(panel.certificate().terms["corrections"], rel=1e-9)
-            assert view["guarantee"]["certificate"]["any_time"] is None
-            assert "corrected after they had been learned from" in view["guarantee"]["words"]
+            assert view.guarantee.certificate.any_time is None
+            assert "corrected after they had been learned from" in view.guarantee.words
     assert len(kept) > 5
     rows = rows_of(store, identity)
     tallies = {arm: Tally() for arm in SETTINGS["arms"]}
@@ -87,16 +87,16 @@ def test_the_learner_and_the_means_follow(store: Store) -> None:
             own = [row for row in closed(rows) if (row["block"], row["unit"]) == (block, unit)]
             tallies[own[0]["arm"]].add(sum(row["total"] for row in own) / len(own))
     for arm, tally in tallies.items():
-        found = store.experiment(identity)["measured"][arm]
-        assert found["windows"] == tally.count
-        assert found["mean"] == pytest.approx(tally.mean)
-        assert found["standard_error"] == pytest.approx(tally.standard_error)
+        found = store.experiment(identity).measured[arm]
+        assert found.windows == tally.count
+        assert found.mean == pytest.approx(tally.mean)
+        assert found.standard_error == pytest.approx(tally.standard_error)
     assert store.verify(identity)[0]["ok"]
 
 
 def test_corrections_survive_and_replay(sqlite_url: str) -> None:
     with Store.open(sqlite_url) as store:
-        identity = store.create(SETTINGS)["id"]
+        identity = store.create(SETTINGS).id
         played(store, identity, 30, ["1"])
         row = closed(rows_of(store, identity))[0]
         first = store.perform(identity, Amend(row["round"], 3.25))
@@ -118,7 +118,7 @@ def test_corrections_survive_and_replay(sqlite_url: str) -> None:
 
 
 def test_what_was_not_learned_from_is_recorded_only(store: Store) -> None:
-    identity = store.create({**SETTINGS, "max_delay": 2})["id"]
+    identity = store.create({**SETTINGS, "max_delay": 2}).id
     totals = [5.0] * 60
     totals[14] = None
     played(store, identity, 60, ["1"], totals)
@@ -129,20 +129,20 @@ def test_what_was_not_learned_from_is_recorded_only(store: Store) -> None:
         assert answer["learned"] is False
         assert answer["correction"].endswith("in the record only, because it had not been learned from.")
     after = store.experiment(identity)
-    assert after["probabilities"] == before["probabilities"]
-    assert "corrections" not in after["guarantee"]["certificate"]["terms"]
+    assert after.probabilities == before.probabilities
+    assert "corrections" not in after.guarantee.certificate.terms
     # A report that comes after its block has ended does not undo that the block was not learned from.
     assert rows[14]["measured"] is not True
     store.perform(identity, Amend(15, 6.0))
     view = store.experiment(identity)
-    assert view["counts"]["missing"] == 0
-    terms = [each["guarantee"]["certificate"]["terms"] for each in (before, view)]
+    assert view.counts["missing"] == 0
+    terms = [each.guarantee.certificate.terms for each in (before, view)]
     assert terms[0]["missing"] == terms[1]["missing"]
     assert store.verify(identity)[0]["ok"]
 
 
 def test_a_substitute_s_total_is_recorded_only(store: Store) -> None:
-    identity = store.create({**SETTINGS, "max_delay": 0})["id"]
+    identity = store.create({**SETTINGS, "max_delay": 0}).id
     for arm in ("a", "b"):
         store.perform(identity, Away(arm))
     played(store, identity, 12, ["1"])
@@ -153,7 +153,7 @@ def test_a_substitute_s_total_is_recorded_only(store: Store) -> None:
 
 
 def test_what_cannot_be_learned_is_refused(store: Store) -> None:
-    identity = store.create(SETTINGS)["id"]
+    identity = store.create(SETTINGS).id
     played(store, identity, 30, ["1"])
     rows = rows_of(store, identity)
     number = closed(rows)[0]["round"]
@@ -173,59 +173,59 @@ def test_what_cannot_be_learned_is_refused(store: Store) -> None:
     refusals = [answer for answer in answers if isinstance(answer, Refused)]
     assert all("the range of a sum of" in refusal.detail for refusal in refusals)
     assert 0 < len(refusals) < len(several)
-    assert store.experiment(identity)["counts"]["out_of_range"] == events["counts"]["out_of_range"] == 0
-    paper = store.create({**SETTINGS, "player": "paper", "horizon": 300})["id"]
+    assert store.experiment(identity).counts["out_of_range"] == events.counts["out_of_range"] == 0
+    paper = store.create({**SETTINGS, "player": "paper", "horizon": 300}).id
     played(store, paper, 60, ["1"])
     with pytest.raises(Refused, match="which this player cannot correct"):
         store.perform(paper, Amend(closed(rows_of(store, paper))[0]["round"], 1.0))
 
 
 def test_clipped_totals_are_corrected_as_the_learner_heard_them(store: Store) -> None:
-    identity = store.create({**SETTINGS, "max_delay": 0, "out_of_range": "clip"})["id"]
+    identity = store.create({**SETTINGS, "max_delay": 0, "out_of_range": "clip"}).id
     played(store, identity, 1, ["1"], [25.0])
     twin = ae.default_player(3, max_delay=0, direction="maximize", high=10.0, out_of_range="clip", seed=5)
     q = float(twin.probabilities[twin.ask()])
     twin.tell(25.0)
     row = rows_of(store, identity)[0]
     assert store.perform(identity, Amend(1, 12.0))["status"] == "clipped"
-    assert list(store.experiment(identity)["probabilities"].values()) == twin.probabilities.tolist()
+    assert list(store.experiment(identity).probabilities.values()) == twin.probabilities.tolist()
     store.perform(identity, Amend(1, 4.0))
     twin.correct(arm=SETTINGS["arms"].index(row["arm"]), probability=q, measured=1, was=10.0, now=4.0)
-    assert list(store.experiment(identity)["probabilities"].values()) == pytest.approx(twin.probabilities.tolist())
+    assert list(store.experiment(identity).probabilities.values()) == pytest.approx(twin.probabilities.tolist())
 
 
 def test_an_enormous_total_put_right_again_leaves_the_means_as_they_were(store: Store) -> None:
     """Clipped, or impossible in a round of the experiment before: sums must neither overflow nor lose digits."""
-    clips = store.create({**SETTINGS, "max_delay": 0, "out_of_range": "clip"})["id"]
+    clips = store.create({**SETTINGS, "max_delay": 0, "out_of_range": "clip"}).id
     played(store, clips, 20, ["1"])
-    source = store.create(SETTINGS)["id"]
+    source = store.create(SETTINGS).id
     played(store, source, 40, ["1"])
-    inherits = store.correct(source, {"high": 12.0})["id"]
+    inherits = store.correct(source, {"high": 12.0}).id
     for identity in (clips, inherits):
         row, before = closed(rows_of(store, identity))[0], store.experiment(identity)
         store.perform(identity, Amend(row["round"], 1.7e308))
-        most = (store.experiment(identity)["max_delay"] + 1) * store.experiment(identity)["high"]
-        found = store.experiment(identity)["measured"][row["arm"]]
-        assert before["measured"][row["arm"]]["mean"] < found["mean"] <= most
+        most = (store.experiment(identity).max_delay + 1) * store.experiment(identity).high
+        found = store.experiment(identity).measured[row["arm"]]
+        assert before.measured[row["arm"]].mean < found.mean <= most
         store.perform(identity, Amend(row["round"], row["total"]))
         after = store.experiment(identity)
-        assert after["sum_of_totals"] == pytest.approx(before["sum_of_totals"], rel=1e-12)
-        for arm, found in after["measured"].items():
-            known = {name: number for name, number in before["measured"][arm].items() if number is not None}
-            assert {name: found[name] for name in known} == pytest.approx(known, rel=1e-12)
+        assert after.sum_of_totals == pytest.approx(before.sum_of_totals, rel=1e-12)
+        for arm, found in after.measured.items():
+            known = {name: number for name, number in before.measured[arm] if number is not None}
+            assert {name: dict(found)[name] for name in known} == pytest.approx(known, rel=1e-12)
         played(store, identity, 8, ["1"])
         assert store.verify(identity)[0]["ok"]
     played(store, clips, 1, ["1"], {20 + 8: 1.7e308})
-    assert store.experiment(clips)["sum_of_totals"] < 300.0
+    assert store.experiment(clips).sum_of_totals < 300.0
     with pytest.raises(Refused, match=r"total must be at most 1e\+100, but got 1e\+160"):
         Local(store).tell(clips, 30, 1e160)
 
 
 def test_a_total_learned_from_cannot_be_withdrawn_in_an_inherited_or_substituted_round(store: Store) -> None:
-    source = store.create(SETTINGS)["id"]
+    source = store.create(SETTINGS).id
     played(store, source, 40, ["1"])
-    inherits = store.correct(source, {"high": 12.0})["id"]
-    away = store.create({**SETTINGS, "max_delay": 0})["id"]
+    inherits = store.correct(source, {"high": 12.0}).id
+    away = store.create({**SETTINGS, "max_delay": 0}).id
     for arm in ("a", "b"):
         store.perform(away, Away(arm))
     played(store, away, 12, ["1"])
@@ -243,28 +243,28 @@ def restated(rows: list[dict[str, Any]], change: float, **more: Any) -> Reports:
 
 def test_a_restatement_of_many_days_is_one_write(store_url: str) -> None:
     with Store.open(store_url) as store:
-        identity = store.create({**SETTINGS, "units": ["n", "s"]})["id"]
+        identity = store.create({**SETTINGS, "units": ["n", "s"]}).id
         played(store, identity, 22, ["n", "s"])
         rows = rows_of(store, identity)[10:]
         with pytest.raises(Refused, match=r"report 1: total must equal the earlier report, .* use amend to correct it"):
             store.perform(identity, restated(rows, 0.25)._replace(restate=False))
-        events = store.experiment(identity)["counts"]["amended"]
+        events = store.experiment(identity).counts["amended"]
         bad = restated(rows, 0.25)
         wrong = bad.items[-1]._replace(total=-90.0, round=closed(rows)[0]["round"], unit=closed(rows)[0]["unit"])
         with pytest.raises(Refused, match=f"report {len(rows) + 1}: total must lie in"):
             store.perform(identity, bad._replace(items=[*bad.items, wrong]))
-        assert store.experiment(identity)["counts"]["amended"] == events == 0
+        assert store.experiment(identity).counts["amended"] == events == 0
         answer = store.perform(identity, restated(rows, 0.25))
         assert [item["total"] for item in answer["items"]] == [round(row["total"] + 0.25, 3) for row in rows]
         assert {item.get("learned") for item in answer["items"]} >= {True, False}
         again = store.perform(identity, restated(rows, 0.25))
         assert all(item["repeated"] for item in again["items"])
         # One by one, in the same order, gives the same.
-        twin = store.create({**SETTINGS, "units": ["n", "s"]})["id"]
+        twin = store.create({**SETTINGS, "units": ["n", "s"]}).id
         played(store, twin, 22, ["n", "s"])
         for row in rows:
             store.perform(twin, Amend(row["round"], round(row["total"] + 0.25, 3), row["unit"]))
-        assert store.experiment(twin)["probabilities"] == store.experiment(identity)["probabilities"]
+        assert store.experiment(twin).probabilities == store.experiment(identity).probabilities
         # With the days that are new, as a platform sends them.
         new = Reports([*restated(rows, 0.5).items, Reported(5.0, 23, None, "n", None)], restate=True)
         store.perform(identity, Ask())

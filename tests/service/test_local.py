@@ -162,10 +162,10 @@ def test_the_demonstration_is_made_once_and_ends_today(store: str) -> None:
         assert ensure(opened, TODAY, days) == made
         assert opened.now is clock
         view = opened.experiment(made)
-        assert (view["name"], view["open_round"], view["state"]) == (NAME, days + 1, "running")
-        assert view["counts"]["amended"] == 1
-        assert 0 < view["counts"]["missing"] < 40
-        assert view["alarms"] == []
+        assert (view.name, view.open_round, view.state) == (NAME, days + 1, "running")
+        assert view.counts["amended"] == 1
+        assert 0 < view.counts["missing"] < 40
+        assert view.alarms == []
         rows = opened.rounds(made, after=str(days), limit=1000)["items"]
         assert [row["unit"] for row in rows] == list(REGIONS)
         assert {row["date"] for row in rows} == {TODAY.isoformat()}

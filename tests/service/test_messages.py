@@ -101,8 +101,8 @@ def test_whatever_an_experiment_answers_fits_its_model(changes: dict[str, Any]) 
         for row in done.rows:
             fits(messages.StoredRow, row)
             assert tuple(row) == tuple(messages.StoredRow.model_fields)
-        fits(messages.Overview, {"id": "x", **experiment.view(), "created_at": AT})
-        assert experiment.view()["name"] == experiment.settings.name
+        fits(messages.Overview, experiment.view("x", AT).data)
+        assert experiment.view().name == experiment.settings.name
 
 
 def test_an_amended_report_and_a_plan_fit_their_models() -> None:

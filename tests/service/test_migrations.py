@@ -28,7 +28,7 @@ def test_opening_again_changes_nothing(store_url):
     with Store.open(store_url) as store:
         made = store.create({"name": "n", "arms": ["a", "b"], "high": 1.0, "max_delay": 0})
     with Store.open(store_url) as store:
-        assert store.experiment(made["id"]) == made
+        assert store.experiment(made.id) == made
         with store._database.writing.connect() as connection:
             assert schema.version(connection) == schema.VERSION
 
@@ -43,7 +43,7 @@ def upgrade():
 
 def test_a_store_of_an_earlier_version_is_upgraded_step_by_step_and_keeps_its_record(store_url, monkeypatch, tmp_path):
     with Store.open(store_url) as store:
-        one = store.create({"name": "n", "arms": ["a", "b"], "high": 1.0, "max_delay": 1, "seed": 3})["id"]
+        one = store.create({"name": "n", "arms": ["a", "b"], "high": 1.0, "max_delay": 1, "seed": 3}).id
         for number in range(1, 20):
             store.perform_many([(one, Ask()), (one, Tell(number, 0.5))])
     steps = tmp_path / "migrations" / "versions"
@@ -57,7 +57,7 @@ def test_a_store_of_an_earlier_version_is_upgraded_step_by_step_and_keeps_its_re
         with store._database.writing.connect() as connection:
             assert connection.exec_driver_sql("SELECT name FROM pets").scalar() == "cat"
             assert schema.version(connection) == "third"
-        assert (store.verify()[0]["ok"], store.experiment(one)["round"]) == (True, 19)
+        assert (store.verify()[0]["ok"], store.experiment(one).round) == (True, 19)
 
 
 def test_the_newest_version_is_the_last_step():

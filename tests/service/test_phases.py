@@ -11,38 +11,38 @@ def test_out_of_range_is_void_counted_and_alarmed_above_one_percent() -> None:
     experiment = made(high=2.0)
     for _ in range(100):
         play(experiment, 3.0)
-    assert experiment.view()["alarms"] == []
+    assert experiment.view().alarms == []
     told = play(experiment, 4.1)
     assert (told["status"], told["total"], told["fed"]) == ("void", 4.1, None)
-    assert experiment.view()["alarms"] == []
+    assert experiment.view().alarms == []
     play(experiment, -0.1)
     view = experiment.view()
-    assert (view["counts"]["void"], view["counts"]["out_of_range"]) == (2, 2)
-    assert "2 of 102 totals (2.0%) are outside [0, 4], the range" in view["alarms"][0]
+    assert (view.counts["void"], view.counts["out_of_range"]) == (2, 2)
+    assert "2 of 102 totals (2.0%) are outside [0, 4], the range" in view.alarms[0]
 
 
 def test_many_missing_reports_and_a_block_without_end_are_alarming() -> None:
     experiment = made()
     for t in range(1, 10):
         play(experiment, None if t == 5 else 0.5)
-    assert experiment.view()["alarms"] == []
+    assert experiment.view().alarms == []
     play(experiment, None)
-    assert experiment.view()["alarms"] == [
+    assert experiment.view().alarms == [
         "2 of 10 reports (20.0%) are missing; a window with a missing report is void, so learning is slow."
     ]
     # A mean block is 1/(0.2·0.8) = 6.25 rounds; after 12 of them chance is no excuse.
     start = to_open_block(experiment, 1)
-    while experiment.view()["round"] < start + 73:
+    while experiment.view().round < start + 73:
         play(experiment, None)
-    assert not any("This block" in words for words in experiment.view()["alarms"])
+    assert not any("This block" in words for words in experiment.view().alarms)
     play(experiment, None)
     play(experiment, None)
-    assert any("This block has lasted 76 rounds (mean 6): " in words for words in experiment.view()["alarms"])
+    assert any("This block has lasted 76 rounds (mean 6): " in words for words in experiment.view().alarms)
 
 
 def test_states_and_who_may_do_what_in_them() -> None:
     experiment = made(draft=True)
-    assert experiment.view()["state"] == "draft"
+    assert experiment.view().state == "draft"
     refused(experiment, Ask(), "wrong_state", "it is a draft: start it first")
     refused(experiment, Tell(1, 0.5), "not_open", "got 1 and none is")
     refused(experiment, Pause(), "wrong_state", "must be running to pause it, but it is draft")
@@ -52,7 +52,7 @@ def test_states_and_who_may_do_what_in_them() -> None:
     assert repeated(experiment, Resume())["state"] == "running"
     experiment.do(Ask(), AT)
     assert experiment.do(Pause(), AT).answer == {"state": "paused", "repeated": False}
-    assert experiment.view()["open_round"] == 1
+    assert experiment.view().open_round == 1
     repeated(experiment, Pause())
     refused(experiment, Ask(), "wrong_state", "it is paused: resume it first")
     refused(experiment, Start(), "wrong_state", "must be draft to start it, but it is paused")
@@ -64,18 +64,18 @@ def test_states_and_who_may_do_what_in_them() -> None:
     repeated(experiment, Tell(1, 0.75))
     for command in (Ask(), Start(), Pause(), Resume(), Away("red")):
         refused(experiment, command, "wrong_state", "finished")
-    assert experiment.view()["winner"]["arm"] is None
-    assert "nothing can be said" in experiment.view()["winner"]["words"]
+    assert experiment.view().winner.arm is None
+    assert "nothing can be said" in experiment.view().winner.words
 
 
 def test_warm_up_after_a_pause_is_recorded_but_not_learned_from() -> None:
     experiment = made(max_delay=2)
     to_open_block(experiment, 3)
-    last = experiment.view()["round"]
+    last = experiment.view().round
     experiment.do(Pause(), AT)
     experiment.do(Resume(), AT)
-    assert experiment.view()["warm_until"] == last + 2
-    assert "Warm-up after a pause: the next 2 rounds" in experiment.view()["alarms"][0]
+    assert experiment.view().warm_until == last + 2
+    assert "Warm-up after a pause: the next 2 rounds" in experiment.view().alarms[0]
     for _ in range(2):
         asked = experiment.do(Ask(), AT).answer
         assert asked["warmup"] is True
@@ -98,8 +98,8 @@ def test_a_round_left_open_over_a_pause_is_warm_up_too_if_effects_linger() -> No
         assert len(resumed.rows) == (1 if d else 0)
         assert repeated(experiment, Ask())["warmup"] is (d > 0)
         experiment.do(Tell(1, 0.5), AT)
-        assert experiment.view()["counts"]["withheld"] == (1 if d else 0)
-        assert experiment.view()["warm_until"] == (1 + d if d else 0)
+        assert experiment.view().counts["withheld"] == (1 if d else 0)
+        assert experiment.view().warm_until == (1 + d if d else 0)
 
 
 def test_a_pause_moves_the_dates_of_later_rounds() -> None:
@@ -119,9 +119,9 @@ def test_an_arm_that_is_away_is_replaced_and_totals_of_both_are_not_learned_from
     experiment = made(max_delay=2, arms=["red", "green"])
     to_open_block(experiment, 3)
     arm = experiment.do(Ask(), AT).answer["arm"]
-    experiment.do(Tell(experiment.view()["round"], 0.5), AT)
+    experiment.do(Tell(experiment.view().round, 0.5), AT)
     gone = experiment.do(Away(arm), AT)
-    assert (experiment.view()["away"], gone.event and gone.event["body"]) == ([arm], {"arm": arm})
+    assert (experiment.view().away, gone.event and gone.event["body"]) == ([arm], {"arm": arm})
     repeated(experiment, Away(arm))
     missing = learner(experiment).counts.missing
     for learned in (False, False, True):
@@ -137,10 +137,10 @@ def test_an_arm_that_is_away_is_replaced_and_totals_of_both_are_not_learned_from
     # Of the rounds after the change the first d hold effects of both arms.
     assert learner(experiment).counts.missing == missing + 2
     view = experiment.view()
-    assert view["guarantee"]["void"] is True
-    assert view["guarantee"]["words"].startswith("Not valid: an arm has been away")
-    assert view["alarms"] == [f"Away: {arm}. Other arms are played instead, and the guarantee is void."]
-    assert view["counts"]["substituted"] == 3
+    assert view.guarantee.void is True
+    assert view.guarantee.words.startswith("Not valid: an arm has been away")
+    assert view.alarms == [f"Away: {arm}. Other arms are played instead, and the guarantee is void."]
+    assert view.counts["substituted"] == 3
     experiment.do(Back(arm), AT)
     repeated(experiment, Back(arm))
     for learned in (False, False, True):
@@ -148,7 +148,7 @@ def test_an_arm_that_is_away_is_replaced_and_totals_of_both_are_not_learned_from
         assert (after["arm"], after["substituted"]) == (arm, False)
         assert ("effects of a substitute still arrive" in after["why"]) is not learned
     assert learner(experiment).counts.missing == missing + 4
-    assert experiment.view()["guarantee"]["void"] is True
+    assert experiment.view().guarantee.void is True
 
 
 def test_blocks_end_while_an_arm_is_away_and_what_is_measured_is_the_stand_ins() -> None:
@@ -160,11 +160,11 @@ def test_blocks_end_while_an_arm_is_away_and_what_is_measured_is_the_stand_ins()
     assert len(updates) > 15
     assert any(told["substituted"] for told in updates)
     assert not all(told["substituted"] for told in updates)
-    measured = experiment.view()["measured"]
-    assert (measured["red"]["windows"], measured["green"]["windows"]) == (0, len(updates))
-    assert measured["green"]["mean"] == 0.5
+    measured = experiment.view().measured
+    assert (measured["red"].windows, measured["green"].windows) == (0, len(updates))
+    assert measured["green"].mean == 0.5
     # Charged with the same as the other, the arm that is away neither gains on it nor falls behind by much.
-    assert abs(experiment.view()["probabilities"]["red"] - 0.5) < 0.3
+    assert abs(experiment.view().probabilities["red"] - 0.5) < 0.3
     assert learner(experiment).counts.missing == 0
 
 
@@ -187,8 +187,8 @@ def test_the_horizon_ends_it_and_says_who_won() -> None:
     assert done.event is not None
     assert done.event["body"]["state"] == "finished"
     view = experiment.view()
-    assert (view["state"], view["open_round"], view["finished_at"]) == ("finished", None, "2026-04-29T00:00:00Z")
-    assert (view["winner"]["arm"], view["winner"]["sure"]) == ("green", "clear")
+    assert (view.state, view.open_round, view.finished_at) == ("finished", None, "2026-04-29T00:00:00Z")
+    assert (view.winner.arm, view.winner.sure) == ("green", "clear")
     refused(experiment, Ask(), "wrong_state", "it is finished: no more rounds can be opened")
 
 

@@ -94,9 +94,9 @@ def test_arms_come_from_the_random_schedule_and_the_learner_hears_nothing() -> N
     refused(experiment, Ask(), "wrong_state", "its pilot is over: accept a carry-over (max_delay) first")
     refused(experiment, Pause(), "wrong_state", "must be pilot or running to pause it, but it is piloted")
     view = experiment.view()
-    assert view["guarantee"]["pilot"]["most"] == 40 * 2 * 2.0
-    assert "at most 106.7 on average over its random schedule" in view["guarantee"]["sentence"]
-    (sentence,) = view["standing"]["sentences"]
+    assert view.guarantee.pilot.most == 40 * 2 * 2.0
+    assert "at most 106.7 on average over its random schedule" in view.guarantee.sentence
+    (sentence,) = view.standing.sentences
     assert sentence == "40 of the 40 rounds of the pilot are over. Accept a carry-over (max_delay) to go on."
 
 
@@ -126,7 +126,7 @@ def test_every_round_of_a_pilot_can_be_corrected_and_after_it_in_the_record_only
     experiment.do(Accept(0, PRIOR, last=21), AT)
     refused(experiment, Tell(21, 0.5), "conflict", "now as 0.5: use amend to correct it")
     before = experiment.view()
-    assert before["standing"]["leader"]["words"] == (
+    assert before.standing.leader.words == (
         "No window was measured: the probabilities of the arms come from the pilot alone."
     )
     twin = Experiment.from_state(experiment.state())
@@ -139,9 +139,9 @@ def test_every_round_of_a_pilot_can_be_corrected_and_after_it_in_the_record_only
     void = experiment.do(Amend(19, 7.0), AT)
     assert "7 is outside [0, 6], the range of a total" in void.answer["warning"]
     after = experiment.view()
-    assert (after["counts"]["missing"], after["counts"]["void"], after["sum_of_totals"]) == (18, 1, 5.0)
-    assert (before["counts"]["missing"], before["sum_of_totals"]) == (19, 1.75)
-    assert (after["probabilities"], after["guarantee"]) == (before["probabilities"], before["guarantee"])
+    assert (after.counts["missing"], after.counts["void"], after.sum_of_totals) == (18, 1, 5.0)
+    assert (before.counts["missing"], before.sum_of_totals) == (19, 1.75)
+    assert (after.probabilities, after.guarantee) == (before.probabilities, before.guarantee)
     for done in [*told, void]:
         twin.replay(json.loads(json.dumps(done.event)))
     assert twin.state() == experiment.state()
@@ -168,15 +168,15 @@ def test_the_learner_begins_after_the_pilot_with_what_was_accepted() -> None:
             experiment.do(Amend(t, 0.5), AT)
             own.amend(0, t - 40, 0.5)
     assert learner(experiment).state() == own.state()
-    assert (experiment.view()["max_delay"], experiment.state()["settings"]["max_delay"]) == (1, 2)
-    guarantee = experiment.view()["guarantee"]
-    assert (guarantee["horizon"], guarantee["certificate"]["rounds"]) == (160, 60)
-    assert guarantee["informative_from"] == own.certificate().worst_case_from + 40
-    assert guarantee["pilot"]["cost"] == [10.0, 5.0, 20.0]
-    assert guarantee["pilot"]["prior"] == pytest.approx(own.certificate().terms["prior"])
-    assert "has cost about 10 compared with the best arm (95% band: 5 to 20)" in guarantee["sentence"]
+    assert (experiment.view().max_delay, experiment.state()["settings"]["max_delay"]) == (1, 2)
+    guarantee = experiment.view().guarantee
+    assert (guarantee.horizon, guarantee.certificate.rounds) == (160, 60)
+    assert guarantee.informative_from == own.certificate().worst_case_from + 40
+    assert guarantee.pilot.cost == [10.0, 5.0, 20.0]
+    assert guarantee.pilot.prior == pytest.approx(own.certificate().terms["prior"])
+    assert "has cost about 10 compared with the best arm (95% band: 5 to 20)" in guarantee.sentence
     assert settings.pilot == experiment.settings.pilot
-    assert not any("pilot" in sentence for sentence in experiment.view()["plan"]["sentences"])
+    assert not any("pilot" in sentence for sentence in experiment.view().plan.sentences)
 
 
 def test_a_pilot_may_end_early_and_its_log_replays_to_the_same_state() -> None:
@@ -224,9 +224,9 @@ def store(tmp_path):
 
 def played(store: Store, **changes: Any) -> str:
     """Return an experiment whose pilot is over."""
-    id = store.create({**GIVEN, "pilot": {"rounds": 60, "max_lag": 3}, **changes})["id"]
+    id = store.create({**GIVEN, "pilot": {"rounds": 60, "max_lag": 3}, **changes}).id
     rng, arms = np.random.default_rng(3), []
-    while store.experiment(id)["state"] == "pilot":
+    while store.experiment(id).state == "pilot":
         asked = store.perform(id, Ask())
         arms.append(asked["arm"])
         store.perform(id, Tell(asked["round"], total(arms, 0.05 * rng.standard_normal())))
@@ -234,7 +234,7 @@ def played(store: Store, **changes: Any) -> str:
 
 
 def test_from_a_pilot_to_a_running_experiment(store: Store) -> None:
-    id = store.create({**GIVEN, "pilot": {"max_lag": 3}})["id"]
+    id = store.create({**GIVEN, "pilot": {"max_lag": 3}}).id
     assert "Nothing can be estimated yet" in store.carryover(id)["reason"]
     with pytest.raises(Refused, match="max_delay must be given, because none can be proposed: Nothing can be"):
         store.accept(id)
@@ -253,16 +253,16 @@ def test_from_a_pilot_to_a_running_experiment(store: Store) -> None:
     assert re.search(r"Attention: \d+ totals of the pilot would be outside \[0, 2\.7\], the range of a total", narrow)
     assert "Attention: high - low must be at least 1." in narrow
     # What each arm lacks of the best one's 1.5, for every time it was played.
-    plays = store.experiment(id)["plays"]
+    plays = store.experiment(id).plays
     lost = 1.0 * plays["red"] + 1.2 * plays["green"]
     assert found["cost"][1] < lost < found["cost"][2]
     view = store.accept(id)
-    known = view["accepted"]["prior"]
-    assert known["means"][2] - known["means"][0] == pytest.approx(1.0, abs=0.1)
+    known = view.accepted.prior
+    assert known.means[2] - known.means[0] == pytest.approx(1.0, abs=0.1)
     beta = ae.default_player(3, max_delay=2, direction="maximize").update_probability
-    assert known["updates"] == pytest.approx(60 * beta * (1 - beta) ** 2)
-    assert (view["state"], view["max_delay"], view["accepted"]["cost"]) == ("running", 2, found["cost"])
-    assert max(view["probabilities"], key=lambda arm: view["probabilities"][arm]) == "blue"
+    assert known.updates == pytest.approx(60 * beta * (1 - beta) ** 2)
+    assert (view.state, view.max_delay, view.accepted.cost) == ("running", 2, found["cost"])
+    assert max(view.probabilities, key=lambda arm: view.probabilities[arm]) == "blue"
     assert [item["max_delay"] for item in store.experiments()["items"]] == [3, 2, 3]
     assert store.accept(id) == store.accept(id, 2) == view
     asked = store.perform(id, Ask())
@@ -270,13 +270,13 @@ def test_from_a_pilot_to_a_running_experiment(store: Store) -> None:
     assert store.verify(id)[0]["ok"]
     assert store.carryover(id)["effects"] == found["effects"]
     # The range is another one, so the means are, but not their differences.
-    means = store.correct(id, {"high": 4})["prior"]["means"]
-    assert [means[arm] - means["red"] for arm in ARMS] == pytest.approx([m - known["means"][0] for m in known["means"]])
-    assert store.correct(id, {"max_delay": 1})["prior"] is None
+    means = store.correct(id, {"high": 4}).prior.means
+    assert [means[arm] - means["red"] for arm in ARMS] == pytest.approx([m - known.means[0] for m in known.means])
+    assert store.correct(id, {"max_delay": 1}).prior is None
     # Few windows were measured, so the successor begins with what the pilot has shown.
-    prior = store.continue_with(id, add=["pink"])["prior"]
-    assert prior["means"] == {**dict(zip(ARMS, known["means"], strict=True)), "pink": known["means"][2]}
-    assert prior["updates"] == min(known["updates"], 10.0)
+    prior = store.continue_with(id, add=["pink"]).prior
+    assert prior.means == {**dict(zip(ARMS, known.means, strict=True)), "pink": known.means[2]}
+    assert prior.updates == min(known.updates, 10.0)
 
 
 def test_a_successor_keeps_the_differences_of_a_pilot_for_arms_that_were_not_measured() -> None:
@@ -291,10 +291,10 @@ def test_a_successor_keeps_the_differences_of_a_pilot_for_arms_that_were_not_mea
 def test_a_corrected_pilot_has_no_guarantee_and_says_only_that(store: Store) -> None:
     view = store.correct(played(store), {"high": 2.5})
     none = "There is no guarantee, because rounds were inherited from another experiment."
-    assert view["guarantee"]["sentence"] == none
-    view = store.accept(view["id"])
-    assert view["guarantee"]["sentence"] == none
-    assert "guarantee" not in view["guarantee"]["pilot"]["words"]
+    assert view.guarantee.sentence == none
+    view = store.accept(view.id)
+    assert view.guarantee.sentence == none
+    assert "guarantee" not in view.guarantee.pilot.words
 
 
 def test_a_pilot_that_shows_nothing_comes_to_an_end(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -305,7 +305,7 @@ def test_a_pilot_that_shows_nothing_comes_to_an_end(store: Store, monkeypatch: p
 
     tried: list[int] = []
     for reason in ("totals must vary by more than what arms", "failed with these totals (SVD did not converge)"):
-        id = store.create({**GIVEN, "name": reason})["id"]
+        id = store.create({**GIVEN, "name": reason}).id
         rounds = range(1, 41)
         store.perform_many([each for t in rounds for each in ((id, Ask()), (id, Tell(t, 0.01 * len(tried))))])
         found = store.carryover(id)
@@ -315,14 +315,14 @@ def test_a_pilot_that_shows_nothing_comes_to_an_end(store: Store, monkeypatch: p
         with pytest.raises(Refused, match="max_delay must be 0 to 2"):
             store.accept(id, -1)
         nothing = {"prior": None, "cost": None, "gaps": 0, "attention": []}
-        assert store.accept(id, 1)["accepted"] == {"max_delay": 1, **nothing}
+        assert store.accept(id, 1).accepted.data == {"max_delay": 1, **nothing}
         monkeypatch.setattr(lag_estimates, "estimate", broken)
         tried.append(0)
     assert tried == [0, 1, 0]
 
 
 def test_an_estimate_is_made_again_if_rounds_were_played_since(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    id, rng = store.create({**GIVEN, "pilot": {"rounds": 60, "max_lag": 2}})["id"], np.random.default_rng(3)
+    id, rng = store.create({**GIVEN, "pilot": {"rounds": 60, "max_lag": 2}}).id, np.random.default_rng(3)
     noise = rng.random(50)
     store.perform_many([each for t in range(1, 51) for each in ((id, Ask()), (id, Tell(t, float(noise[t - 1]))))])
     rounds: list[int] = []
@@ -341,7 +341,7 @@ def test_an_estimate_is_made_again_if_rounds_were_played_since(store: Store, mon
 
 def test_estimates_are_refused_while_too_many_wait(tmp_path) -> None:
     with api(tmp_path) as call, ExitStack() as others:
-        id = call.store.create(GIVEN)["id"]
+        id = call.store.create(GIVEN).id
         call.store.perform_many([each for t in range(1, 41) for each in ((id, Ask()), (id, Tell(t, 0.0)))])
         for _ in range(lag_estimates.MOST_AT_ONCE):
             others.enter_context(lag_estimates.admitted())
@@ -354,7 +354,7 @@ def test_estimates_are_refused_while_too_many_wait(tmp_path) -> None:
 
 def test_a_pilot_must_be_accepted_to_be_continued(store: Store) -> None:
     for end in (Pause(), Finish()):
-        id = store.create(GIVEN)["id"]
+        id = store.create(GIVEN).id
         store.perform(id, end)
         with pytest.raises(Refused, match=r"begun to learn to be continued, but it is .*, and no max_delay was"):
             store.continue_with(id, add=["grey"])
@@ -376,41 +376,41 @@ def test_what_speaks_against_the_accepted_settings_is_an_alarm(store: Store) -> 
     assert level.endswith("correct low and high before you accept.")
     tested = next(line for line in told if line.startswith("In the pilot: no sign of effects later than 2 rounds"))
     view = store.accept(id, 1)
-    assert ["mean total" in alarm for alarm in view["alarms"]] == [True, False]
-    assert view["alarms"][1].startswith("In the pilot: effects last longer than 1 round (p = ")
+    assert ["mean total" in alarm for alarm in view.alarms] == [True, False]
+    assert view.alarms[1].startswith("In the pilot: effects last longer than 1 round (p = ")
     after = store.carryover(id)["sentences"]
-    assert view["alarms"][1] in after
+    assert view.alarms[1] in after
     assert tested not in after
     assert not any(line.startswith("Proposed") for line in after)
     assert any(line.startswith("In force: a carry-over (max_delay) of 1 round.") for line in after)
     assert store.verify(id)[0]["ok"]
     # Means far outside the range are no prior.
-    assert view["accepted"]["prior"] is None
+    assert view.accepted.prior is None
     id = played(store)
-    assert store.accept(id)["alarms"] == []
+    assert store.accept(id).alarms == []
     assert next(e for e in store.events(id, 100)["items"] if e["kind"] == "accept")["body"]["attention"] == []
 
 
 def test_settings_of_a_pilot_are_corrected_in_one_that_inherits_its_rounds(store: Store) -> None:
-    id = store.create(GIVEN)["id"]
+    id = store.create(GIVEN).id
     for _ in range(6):
         store.perform(id, Tell(store.perform(id, Ask())["round"], 0.5))
     view = store.correct(id, {"high": 5})
-    assert (view["state"], view["round"], view["max_delay"]) == ("pilot", 6, 2)
-    assert [row["arm"] for row in store.rounds(view["id"])["items"]] == [r["arm"] for r in store.rounds(id)["items"]]
+    assert (view.state, view.round, view.max_delay) == ("pilot", 6, 2)
+    assert [row["arm"] for row in store.rounds(view.id)["items"]] == [r["arm"] for r in store.rounds(id)["items"]]
     with pytest.raises(Refused, match="pilot must have at least"):
-        store.correct(view["id"], {"pilot": {"max_lag": 2, "rounds": 20}})
-    running = store.accept(view["id"], 1)
-    assert corrected(running, {"high": 6}).pilot is None
-    assert corrected(running, {"high": 6}).max_delay == 1
-    store.perform(view["id"], Tell(store.perform(view["id"], Ask())["round"], 0.5))
+        store.correct(view.id, {"pilot": {"max_lag": 2, "rounds": 20}})
+    running = store.accept(view.id, 1)
+    assert corrected(running.data, {"high": 6}).pilot is None
+    assert corrected(running.data, {"high": 6}).max_delay == 1
+    store.perform(view.id, Tell(store.perform(view.id, Ask())["round"], 0.5))
     with pytest.raises(Refused, match="pilot must be omitted if rounds are inherited that were not a pilot"):
-        store.correct(view["id"], {"pilot": {"max_lag": 2}})
-    assert store.correct(view["id"], {"high": 6})["state"] == "running"
+        store.correct(view.id, {"pilot": {"max_lag": 2}})
+    assert store.correct(view.id, {"high": 6}).state == "running"
 
 
 def test_a_running_experiment_is_estimated_from_its_own_rounds(store: Store) -> None:
-    id = store.create({**GIVEN, "pilot": None, "max_delay": 0, "arms": ARMS[:2]})["id"]
+    id = store.create({**GIVEN, "pilot": None, "max_delay": 0, "arms": ARMS[:2]}).id
     found = store.carryover(id)
     assert (found["source"], found["max_lag"], found["reason"] is None) == ("rounds", 1, False)
     rng = np.random.default_rng(3)

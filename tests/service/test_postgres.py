@@ -36,24 +36,24 @@ print(done)
 
 def test_several_processes_share_experiments(fresh_postgres_url):
     with Store.open(fresh_postgres_url) as store:
-        ids = [store.create({**MAIL, "seed": i})["id"] for i in range(3)]
+        ids = [store.create({**MAIL, "seed": i}).id for i in range(3)]
         orders = (ids, ids[::-1], [ids[1], ids[2], ids[0]])
         calls = [[sys.executable, "-c", CLIENT, fresh_postgres_url, ",".join(order), "40"] for order in orders]
         clients = [subprocess.Popen(call, stdout=subprocess.PIPE, text=True) for call in calls]
         told = [int(client.communicate(timeout=300)[0]) for client in clients]
         assert [client.returncode for client in clients] == [0, 0, 0]
         assert all(verdict["ok"] for verdict in store.verify())
-        assert sum(store.experiment(identity)["round"] for identity in ids) == sum(told)
+        assert sum(store.experiment(identity).round for identity in ids) == sum(told)
 
 
 def test_a_store_takes_up_what_another_has_moved(fresh_postgres_url):
     with Store.open(fresh_postgres_url) as one, Store.open(fresh_postgres_url) as two:
-        identity = one.create(MAIL)["id"]
+        identity = one.create(MAIL).id
         for t in range(1, 40):
             ask, tell = (one, two) if t % 2 else (two, one)
             assert ask.perform(identity, Ask())["round"] == t
             tell.perform(identity, Tell(t, 0.5))
-            assert one.experiment(identity)["round"] == two.experiment(identity)["round"] == t
+            assert one.experiment(identity).round == two.experiment(identity).round == t
         assert one.verify(identity)[0]["ok"]
 
 
@@ -61,22 +61,22 @@ def test_another_history_of_the_same_length_is_noticed(fresh_postgres_url):
     """As after a restore, or when a standby takes over that lacked the last commits."""
     tables = ("events", "rounds", "checkpoints")
     with Store.open(fresh_postgres_url) as store, psycopg.connect(fresh_postgres_url, autocommit=True) as admin:
-        identity = store.create(MAIL)["id"]
+        identity = store.create(MAIL).id
         store.perform(identity, Ask())
         for table in ("experiments", *tables):
             admin.execute(f"CREATE TABLE old_{table} AS SELECT * FROM {table}")
         store.perform(identity, Tell(1, 0.5))
-        assert store.experiment(identity)["open_round"] is None
+        assert store.experiment(identity).open_round is None
         with admin.transaction():
             for table in tables:
                 admin.execute(f"DELETE FROM {table}")
                 admin.execute(f"INSERT INTO {table} SELECT * FROM old_{table}")
             admin.execute("UPDATE experiments SET seq = old.seq, head = old.head FROM old_experiments AS old")
-        assert store.experiment(identity)["open_round"] == 1
+        assert store.experiment(identity).open_round == 1
         with Store.open(fresh_postgres_url) as other:
             assert other.perform(identity, Tell(1, 0.25))["status"] == "reported"
         # Both histories have two events; what this store has in memory is the one that is gone.
-        assert store.experiment(identity)["open_round"] is None
+        assert store.experiment(identity).open_round is None
         assert store.perform(identity, Tell(1, 0.25))["repeated"]
         with pytest.raises(Refused, match=r"reported as 0\.25"):
             store.perform(identity, Tell(1, 0.5))
@@ -86,7 +86,7 @@ def test_another_history_of_the_same_length_is_noticed(fresh_postgres_url):
 
 def test_batches_in_opposite_orders_do_not_block_each_other(fresh_postgres_url):
     with Store.open(fresh_postgres_url) as one, Store.open(fresh_postgres_url) as two:
-        ids = [one.create({**MAIL, "seed": i})["id"] for i in range(20)]
+        ids = [one.create({**MAIL, "seed": i}).id for i in range(20)]
 
         def client(store: Store, order: list[str]) -> list[str]:
             answers = [answer for _ in range(10) for answer in store.perform_many([(i, Ask()) for i in order])]
@@ -99,7 +99,7 @@ def test_batches_in_opposite_orders_do_not_block_each_other(fresh_postgres_url):
 
 def test_connections_that_were_cut_are_made_again(fresh_postgres_url):
     with Store.open(fresh_postgres_url) as store:
-        identity = store.create(MAIL)["id"]
+        identity = store.create(MAIL).id
         store.perform(identity, Ask())
         store.experiment(identity)
         with psycopg.connect(fresh_postgres_url, autocommit=True) as admin:
@@ -109,13 +109,13 @@ def test_connections_that_were_cut_are_made_again(fresh_postgres_url):
             ).rowcount
         assert cut >= 2
         assert store.perform(identity, Tell(1, 0.5))["status"] == "reported"
-        assert store.experiment(identity)["open_round"] is None
+        assert store.experiment(identity).open_round is None
         assert store.verify(identity)[0]["ok"]
 
 
 def test_a_commit_whose_answer_is_lost_may_have_been_kept_and_is_said_to(fresh_postgres_url, caplog):
     with Store.open(fresh_postgres_url) as store:
-        identity = store.create(MAIL)["id"]
+        identity = store.create(MAIL).id
         asked = store.perform(identity, Ask())
 
         def lose(connection):
@@ -138,7 +138,7 @@ def test_a_commit_whose_answer_is_lost_may_have_been_kept_and_is_said_to(fresh_p
 def test_a_row_locked_for_ever_is_not_waited_for_for_ever(fresh_postgres_url, monkeypatch):
     monkeypatch.setattr("aftereffect.service.store.database.POSTGRES_OPTIONS", "-c lock_timeout=300ms")
     with Store.open(fresh_postgres_url) as store:
-        identity = store.create(MAIL)["id"]
+        identity = store.create(MAIL).id
         with psycopg.connect(fresh_postgres_url) as other:
             other.execute("SELECT * FROM experiments FOR UPDATE")
             with pytest.raises(Refused, match="lock timeout") as refused:
@@ -170,7 +170,7 @@ def kill(pid: int) -> None:
 def test_a_server_killed_and_started_again_goes_on(own_postgres_server):
     server = own_postgres_server
     with Store.open(server.get_uri()) as store:
-        identity = store.create(MAIL)["id"]
+        identity = store.create(MAIL).id
         store.perform_many([(identity, Ask()), (identity, Tell(1, 0.5))])
         kill(server.get_pid())
         with pytest.raises(Refused) as refused:

@@ -60,7 +60,7 @@ def lock_up(folder: Path) -> dict[str, bytes]:
 
 def filled(folder: Path) -> str:
     with Store.open(f"sqlite:///{folder / 'store.db'}") as store:
-        identity = str(store.create(MAIL)["id"])
+        identity = str(store.create(MAIL).id)
         store.perform_many([(identity, Ask()), (identity, Tell(1, 0.5))])
     return identity
 

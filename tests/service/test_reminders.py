@@ -65,7 +65,7 @@ def made(store, **changes):
     """Make an experiment with a reminder 12 hours after a round, on the evening of 2026-03-02."""
     store.now = lambda: "2026-03-02T18:00:00.000Z"
     settings = {"name": "Mail", "arms": ["a", "b"], "high": 9, "max_delay": 3, "seed": 1, "start_date": "2026-03-02"}
-    one = store.create({**settings, **changes})["id"]
+    one = store.create({**settings, **changes}).id
     store.perform(one, Ask())
     store.remind(one, "sales", 0.5)
     return one
@@ -104,7 +104,7 @@ def test_a_round_that_waits_is_told_once_and_signed(sqlite_url, receiver, caplog
         at(store, "2026-03-09T12:00")
         assert reminders.look() == 0
         # A corrected experiment goes on reminding.
-        new = store.correct(one, {"high": 20})["id"]
+        new = store.correct(one, {"high": 20}).id
         assert [(each["webhook"], each["after"]) for each in store.reminders(new)] == [("sales", 0.5)]
 
 
@@ -201,9 +201,9 @@ def test_a_round_at_the_end_of_the_calendar_is_never_due(sqlite_url, receiver):
         for date in ("9999-12-31", "9999-12-30"):
             one = made(store, start_date=date)
             store.remind(one, "sales", 36525.0)
-        assert store.experiment(one)["due"]["at"] == "9999-12-31T00:00:00.000Z"
+        assert store.experiment(one).due.at == "9999-12-31T00:00:00.000Z"
         store.perform_many([(one, Tell(1, 1.0)), (one, Ask())])
-        assert store.experiment(one)["due"] is None
+        assert store.experiment(one).due is None
         assert Reminders(store, allowed(receiver)).look() == 0
 
 

@@ -41,7 +41,7 @@ def test_a_round_of_a_very_long_block_is_amended_from_its_row_and_replayed(monke
     done = experiment.do(Amend(2, 0.75), AT, {**table[2], "another": 1})
     events.append(done.event)
     assert done.rows == [{**table[2], "total": 0.75}]
-    assert experiment.view()["sum_of_totals"] == 39 * 0.5 + 0.25
+    assert experiment.view().sum_of_totals == 39 * 0.5 + 0.25
     twin = made(max_delay=20)
     for event in json.loads(json.dumps(events)):
         rows = twin.replay(event)

@@ -297,7 +297,7 @@ def test_the_page_takes_a_file_or_lines(call):
     page = Page(refused.text)
     assert "Report 2: total must be a number like 8421 or 0.5, but got 'viel'." in page.words
     assert "7\nviel" in page.words
-    assert call.store.experiment(identity(path))["open_round"] == 4
+    assert call.store.experiment(identity(path)).open_round == 4
     assert "Please fill in Totals." in Page(multipart(call, f"{path}/reports", lines=b"", file=b"").text).words
     assert multipart(call, f"{path}/reports", file=b"\xff\xfe1").status_code == 422
     assert multipart(call, f"{path}/reports", file=b"1" * (1 << 20)).status_code == 413
@@ -316,7 +316,7 @@ def test_the_page_asks_before_a_round_ahead_of_its_date(call):
         assert {"name": "ahead", "value": "yes", "class": "quiet"} in Page(asked.text).all("button")
     assert not [button for button in get(call, path).all("button") if button.get("name") == "ahead"]
     assert post(call, f"{path}/tell", {"round": "2", "total": "5", "ahead": "yes"}).status_code == 303
-    assert call.store.experiment(identity(path))["round"] == 3
+    assert call.store.experiment(identity(path)).round == 3
 
 
 def test_an_empty_form_names_every_missing_field_by_its_label(call):

@@ -42,7 +42,7 @@ def moved_away(path: Path) -> None:
 def test_what_goes_into_a_file_without_a_name_is_not_acknowledged(tmp_path, ending, change):
     file = tmp_path / "store.db"
     with Store.open(f"sqlite:///{file}") as store:
-        identity = store.create(MAIL)["id"]
+        identity = store.create(MAIL).id
         store.perform(identity, Ask())
         change(Path(f"{file}{ending}"))
         # Again and again: a new connection would be to another file.
@@ -59,7 +59,7 @@ def test_what_goes_into_a_file_without_a_name_is_not_acknowledged(tmp_path, endi
 def test_a_file_that_vanishes_during_the_commit_is_noticed_before_the_answer(tmp_path, monkeypatch):
     file = tmp_path / "store.db"
     with Store.open(f"sqlite:///{file}") as store:
-        identity = store.create(MAIL)["id"]
+        identity = store.create(MAIL).id
         check = store._database.file.check
 
         def late(*outcome, log_written=False):
@@ -75,7 +75,7 @@ def test_a_file_that_vanishes_during_the_commit_is_noticed_before_the_answer(tmp
 def test_a_write_that_failed_does_not_count_as_a_file_that_vanished(tmp_path, monkeypatch):
     """Its connection is closed, and if it was the last one the companions go with it."""
     with Store.open(f"sqlite:///{tmp_path / 'store.db'}") as store:
-        identity = store.create(MAIL)["id"]
+        identity = store.create(MAIL).id
         for engine in (store._database.reading, store._database.internal, store._database.writing):
             engine.dispose()
         assert not Path(tmp_path / "store.db-wal").exists()
@@ -128,7 +128,7 @@ def refuses(store: Store, identity: str) -> None:
 def test_a_store_that_is_written_over_in_its_place_acknowledges_nothing_more(tmp_path, change):
     file, backup = tmp_path / "store.db", tmp_path / "backup.db"
     with Store.open(f"sqlite:///{file}") as store:
-        identity = store.create(MAIL)["id"]
+        identity = store.create(MAIL).id
         store.backup(backup)
         played(store, identity, 1, 200)
         checkpoint(store)
@@ -140,7 +140,7 @@ def test_a_copy_that_is_one_round_old_is_noticed(tmp_path):
     """It has the same inode, size and header as the file that it is copied over."""
     file, copy = tmp_path / "store.db", tmp_path / "copy.db"
     with Store.open(f"sqlite:///{file}") as store:
-        identity = store.create(MAIL)["id"]
+        identity = store.create(MAIL).id
         played(store, identity, 1, 40)
         checkpoint(store)
         shutil.copyfile(file, copy)
@@ -159,7 +159,7 @@ def test_a_log_that_is_written_over_is_noticed_and_not_moved_into_the_file(tmp_p
     """What was moved before is there when the store is opened anew."""
     file, log, copy = tmp_path / "store.db", tmp_path / "store.db-wal", tmp_path / "copy"
     with Store.open(f"sqlite:///{file}") as store:
-        identity = store.create(MAIL)["id"]
+        identity = store.create(MAIL).id
         played(store, identity, 1, 10)
         shutil.copyfile(log, copy)
         checkpoint(store)
@@ -172,13 +172,13 @@ def test_a_log_that_is_written_over_is_noticed_and_not_moved_into_the_file(tmp_p
     assert (file.read_bytes(), log.read_bytes()) == (before, after)
     with Store.open(f"sqlite:///{file}") as store:
         assert store.verify(identity)[0]["ok"]
-        assert 9 <= store.experiment(identity)["round"] < 30
+        assert 9 <= store.experiment(identity).round < 30
 
 
 def test_a_log_that_is_cut_during_the_commit_is_noticed_before_the_answer(tmp_path, monkeypatch):
     file = tmp_path / "store.db"
     with Store.open(f"sqlite:///{file}") as store:
-        identity = store.create(MAIL)["id"]
+        identity = store.create(MAIL).id
         check = store._database.file.check
 
         def late(*outcome, log_written=False):
@@ -199,7 +199,7 @@ def test_what_only_looks_like_writing_over_is_none(tmp_path, monkeypatch):
     file, log = tmp_path / "store.db", tmp_path / "store.db-wal"
     sizes = []
     with Store.open(f"sqlite:///{file}") as store:
-        ids = [store.create(MAIL)["id"] for _ in range(200)]
+        ids = [store.create(MAIL).id for _ in range(200)]
         for t in range(1, 10):
             assert {answer["round"] for answer in store.perform_many([(each, Ask()) for each in ids])} == {t}
             if t % 3 == 0:
@@ -226,7 +226,7 @@ def moved_outside(file: Path, mode: str) -> None:
 def test_a_log_that_another_program_moves_into_the_file_does_no_harm(tmp_path, mode, caplog):
     file, copy = tmp_path / "store.db", tmp_path / "copy.db"
     with Store.open(f"sqlite:///{file}") as store:
-        identity = store.create(MAIL)["id"]
+        identity = store.create(MAIL).id
         for t in (1, 21, 41):
             played(store, identity, t, t + 20)
             before = file.stat().st_mtime_ns
@@ -257,7 +257,7 @@ def test_logs_may_be_moved_by_another_program_at_any_moment(tmp_path):
                 moves += 1
 
     with Store.open(f"sqlite:///{file}") as store:
-        identity = store.create(MAIL)["id"]
+        identity = store.create(MAIL).id
         thread = threading.Thread(target=others)
         thread.start()
         try:
@@ -278,7 +278,7 @@ def test_a_link_that_comes_to_point_elsewhere_is_not_followed(tmp_path):
     with Store.open(f"sqlite:///{link / 'store.db'}") as store:
         link.unlink()
         link.symlink_to("new")
-        identity = store.create(MAIL)["id"]
+        identity = store.create(MAIL).id
         for engine in (store._database.reading, store._database.internal, store._database.writing):
             engine.dispose()
         assert store.perform(identity, Ask())["round"] == 1
@@ -298,7 +298,7 @@ def test_somebody_who_looks_into_the_file_removes_nothing(sqlite_url):
     file = Path(sqlite_url.removeprefix("sqlite:///"))
     log = Path(f"{file}-wal")
     with Store.open(sqlite_url) as store:
-        mail = store.create(MAIL)["id"]
+        mail = store.create(MAIL).id
         for t in range(1, 4):
             store.perform(mail, Ask())
             before = log.stat()
@@ -386,7 +386,7 @@ def test_a_hard_link_is_the_same_store(tmp_path):
         other.kill()
     # The same within a process.
     with Store.open(f"sqlite:///{database}") as store:
-        identity = store.create(MAIL)["id"]
+        identity = store.create(MAIL).id
         for name in (database, link):
             with pytest.raises(Refused, match="in use by"):
                 Store.open(f"sqlite:///{name}", wait=0.0)
@@ -408,7 +408,7 @@ def test_the_second_try_in_a_process_costs_the_first_no_lock(sqlite_url):
     """To close a descriptor of a file drops SQLite's locks on it; then whoever looks into the file removes its log."""
     file = Path(sqlite_url.removeprefix("sqlite:///"))
     with Store.open(sqlite_url) as store:
-        mail = store.create(MAIL)["id"]
+        mail = store.create(MAIL).id
         with pytest.raises(Refused, match="in use"):
             Store.open(sqlite_url, wait=0.0)
         assert holder(file) == {"pid": os.getpid(), "address": None}

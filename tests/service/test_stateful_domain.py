@@ -476,25 +476,25 @@ class Machine(RuleBasedStateMachine):
     @invariant()
     def the_view_says_what_the_model_knows(self) -> None:
         view = self.experiment.view()
-        assert (view["state"], view["round"]) == (self.state, self.last)
-        assert view["open_round"] == (self.last if self.open else None)
-        assert list(view["probabilities"].values()) == self.panel.probabilities.tolist()
+        assert (view.state, view.round) == (self.state, self.last)
+        assert view.open_round == (self.last if self.open else None)
+        assert list(view.probabilities.values()) == self.panel.probabilities.tolist()
         ended = [end for _, end, *_ in self.blocks if end is not None]
-        assert (view["block"], view["updates"]) == (len(self.blocks), len(ended))
+        assert (view.block, view.updates) == (len(self.blocks), len(ended))
         statuses = list(self.statuses.values())
-        counts = view["counts"]
+        counts = view.counts
         assert (counts["missing"], counts["void"]) == (statuses.count("missing"), statuses.count("void"))
         assert (counts["amended"], counts["reports"]) == (self.amended, len(statuses) - statuses.count("missing"))
-        assert view["guarantee"]["void"] == self.ever_away
-        shown = view["guarantee"]["certificate"]
+        assert view.guarantee.void == self.ever_away
+        shown = view.guarantee.certificate
         assert (shown is None) == (self.paper or not self.panel.rounds_played)
         if shown is not None:
             own = self.panel.certificate()
-            assert (shown["value"], shown["terms"], shown["rounds"]) == (own.value, own.terms, own.rounds)
+            assert (shown.value, shown.terms, shown.rounds) == (own.value, own.terms, own.rounds)
             since = own.worst_case_from
-            assert view["plan"]["informative_from"] == (since and since + self.offset)
-        assert sum(view["plays"].values()) == self.last * len(self.units)
-        assert (view["winner"] is not None) == (self.state == "finished")
+            assert view.plan.informative_from == (since and since + self.offset)
+        assert sum(view.plays.values()) == self.last * len(self.units)
+        assert (view.winner is not None) == (self.state == "finished")
 
     def measured(self, number: int, u: int) -> bool | None:
         if self.piloting or number <= self.offset:

@@ -39,10 +39,10 @@ def play(store: Store, identity: str, rounds: int) -> list[str]:
 
 def test_a_new_experiment_runs_and_has_an_id(store):
     made = store.create(MAIL)
-    assert len(made["id"]) == 20
-    assert (made["state"], made["name"], made["round"]) == ("running", "Mail", 0)
-    assert store.experiment(made["id"]) == made
-    assert made["created_at"].endswith("Z")
+    assert len(made.id) == 20
+    assert (made.state, made.name, made.round) == ("running", "Mail", 0)
+    assert store.experiment(made.id) == made
+    assert made.created_at.endswith("Z")
 
 
 def test_settings_are_checked_before_anything_is_stored(store):
@@ -52,13 +52,13 @@ def test_settings_are_checked_before_anything_is_stored(store):
 
 
 def test_a_seed_is_drawn_where_none_is_given(store):
-    seeds = {store.create({**MAIL, "seed": None})["seed"] for _ in range(3)}
+    seeds = {store.create({**MAIL, "seed": None}).seed for _ in range(3)}
     assert len(seeds) == 3
 
 
 def test_the_same_seed_plays_the_same_on_a_store_that_is_closed_and_opened(store_url):
     with Store.open(store_url) as store:
-        one, two = store.create(MAIL)["id"], store.create(MAIL)["id"]
+        one, two = store.create(MAIL).id, store.create(MAIL).id
         straight = play(store, one, 90)
         broken = play(store, two, 31)
     with Store.open(store_url) as store:
@@ -73,23 +73,23 @@ def test_the_same_seed_plays_the_same_on_a_store_that_is_closed_and_opened(store
 
 def test_an_open_round_is_the_same_after_a_restart(store_url):
     with Store.open(store_url) as store:
-        identity = store.create(MAIL)["id"]
+        identity = store.create(MAIL).id
         play(store, identity, 3)
         asked = store.perform(identity, Ask())
     with Store.open(store_url) as store:
         assert store.perform(identity, Ask()) == asked
-        assert store.experiment(identity)["open_round"] == 4
+        assert store.experiment(identity).open_round == 4
 
 
 def test_the_clock_can_be_set(store):
     store.now = lambda: "2031-05-06T07:08:09.000Z"
-    identity = store.create(MAIL)["id"]
+    identity = store.create(MAIL).id
     assert store.perform(identity, Ask())["asked_at"] == "2031-05-06T07:08:09.000Z"
-    assert store.experiment(identity)["created_at"] == "2031-05-06T07:08:09.000Z"
+    assert store.experiment(identity).created_at == "2031-05-06T07:08:09.000Z"
 
 
 def test_repeats_store_nothing_and_conflicts_change_nothing(store):
-    identity = store.create(MAIL)["id"]
+    identity = store.create(MAIL).id
     store.perform(identity, Ask())
     store.perform(identity, Ask())
     store.perform(identity, Tell(1, 0.5))
@@ -101,7 +101,7 @@ def test_repeats_store_nothing_and_conflicts_change_nothing(store):
 
 
 def test_a_very_old_report_repeated_is_found_in_the_store(store):
-    identity = store.create({**MAIL, "max_delay": 0})["id"]
+    identity = store.create({**MAIL, "max_delay": 0}).id
     play(store, identity, 200)
     assert store.perform(identity, Tell(1, 0.25))["repeated"] is True
     with pytest.raises(Refused, match=r"round 1 was reported as 0\.25"):
@@ -109,7 +109,7 @@ def test_a_very_old_report_repeated_is_found_in_the_store(store):
 
 
 def test_an_old_round_is_found_even_if_it_is_still_to_be_written(store):
-    identity = store.create({**MAIL, "max_delay": 0})["id"]
+    identity = store.create({**MAIL, "max_delay": 0}).id
     commands = [command for t in range(1, 201) for command in (Ask(), Tell(t, 0.25))]
     answers = store.perform_many([(identity, command) for command in [*commands, Tell(1, 0.25), Tell(1, 0.5)]])
     assert answers[-2]["repeated"] is True
@@ -135,7 +135,7 @@ def test_an_unknown_experiment_is_not_found_anywhere(store, identity):
 
 
 def test_many_commands_are_answered_one_by_one(store):
-    one, two = store.create(MAIL)["id"], store.create({**MAIL, "draft": True})["id"]
+    one, two = store.create(MAIL).id, store.create({**MAIL, "draft": True}).id
     commands = [(one, Ask()), (two, Ask()), ("nobody", Ask()), (one, Tell(1, 0.5)), (one, Tell(9, 0.5))]
     answers = store.perform_many(commands)
     codes = [answer.code if isinstance(answer, Refused) else "done" for answer in answers]
@@ -145,24 +145,24 @@ def test_many_commands_are_answered_one_by_one(store):
 
 def test_lists_longer_than_a_transaction_are_answered_in_order(store, monkeypatch):
     monkeypatch.setattr("aftereffect.service.store.writer.SLICE", 7)
-    identity = store.create(MAIL)["id"]
+    identity = store.create(MAIL).id
     commands = [command for t in range(1, 31) for command in (Ask(), Tell(t, 0.5))]
     answers = store.perform_many([(identity, command) for command in commands])
     assert [answer["round"] for answer in answers] == [t for t in range(1, 31) for _ in range(2)]
 
 
 def test_states_follow_the_commands(store):
-    identity = store.create({**MAIL, "draft": True})["id"]
+    identity = store.create({**MAIL, "draft": True}).id
     for command, state in ((Start(), "running"), (Pause(), "paused"), (Resume(), "running"), (Finish(), "finished")):
         store.perform(identity, command)
-        assert store.experiment(identity)["state"] == state
+        assert store.experiment(identity).state == state
         assert [item["id"] for item in store.experiments(state=state)["items"]] == [identity]
     assert store.experiments(state="draft")["items"] == []
     assert store.verify(identity)[0]["ok"]
 
 
 def test_experiments_come_in_pages(store):
-    made = [store.create({**MAIL, "name": f"n{i}"})["id"] for i in range(5)]
+    made = [store.create({**MAIL, "name": f"n{i}"}).id for i in range(5)]
     first = store.experiments(limit=2)
     second = store.experiments(after=first["next"], limit=2)
     third = store.experiments(after=second["next"], limit=2)
@@ -172,7 +172,7 @@ def test_experiments_come_in_pages(store):
 
 
 def test_rounds_come_in_pages_by_round_and_unit(store):
-    identity = store.create({**MAIL, "units": ["b", "a", "c"]})["id"]
+    identity = store.create({**MAIL, "units": ["b", "a", "c"]}).id
     for t in range(1, 4):
         store.perform(identity, Ask())
         for unit in ("c", "a", "b"):
@@ -190,14 +190,14 @@ def test_rounds_come_in_pages_by_round_and_unit(store):
 
 @pytest.mark.parametrize("limit", [0, 1001, True, 1.0, "7"])
 def test_pages_have_a_limit(store, limit):
-    identity = store.create(MAIL)["id"]
+    identity = store.create(MAIL).id
     for call in (store.experiments, partial(store.rounds, identity), partial(store.events, identity)):
         with pytest.raises(Refused, match="limit must be"):
             call(limit=limit)
 
 
 def test_the_log_comes_in_pages(store):
-    identity = store.create(MAIL)["id"]
+    identity = store.create(MAIL).id
     play(store, identity, 3)
     first = store.events(identity, limit=4)
     second = store.events(identity, after=first["next"], limit=4)
@@ -207,7 +207,7 @@ def test_the_log_comes_in_pages(store):
 
 
 def test_a_row_is_what_the_answer_said(store):
-    identity = store.create(MAIL)["id"]
+    identity = store.create(MAIL).id
     asked = store.perform(identity, Ask())
     (row,) = store.rounds(identity)["items"]
     assert {name: asked[name] for name in row} == row
@@ -219,7 +219,7 @@ def test_a_row_is_what_the_answer_said(store):
 
 
 def test_series_are_the_columns_of_the_last_rows(store):
-    identity = store.create(MAIL)["id"]
+    identity = store.create(MAIL).id
     play(store, identity, 12)
     store.perform(identity, Ask())
     rows = store.rounds(identity)["items"]
@@ -236,7 +236,7 @@ def test_series_are_the_columns_of_the_last_rows(store):
 
 
 def test_exports_hold_every_row(store):
-    identity = store.create({**MAIL, "arms": ["=1+1", "long"]})["id"]
+    identity = store.create({**MAIL, "arms": ["=1+1", "long"]}).id
     play(store, identity, 20)
     rows = store.rounds(identity)["items"]
     table = pl.read_parquet(io.BytesIO(b"".join(store.export(identity, "parquet"))))
@@ -249,7 +249,7 @@ def test_exports_hold_every_row(store):
 
 
 def test_many_threads_on_one_experiment_leave_no_gap(store):
-    identity = store.create(MAIL)["id"]
+    identity = store.create(MAIL).id
     rounds: list[int] = []
     guard = threading.Lock()
 
@@ -277,11 +277,11 @@ def test_event_loops_get_the_same_answers(store):
         made = await asyncio.to_thread(store.create, {**MAIL, "seed": i})
         arms = []
         for t in range(1, 6):
-            arms.append((await store.aperform(made["id"], Ask()))["arm"])
-            await store.aperform(made["id"], Tell(t, t % 4 / 4))
+            arms.append((await store.aperform(made.id, Ask()))["arm"])
+            await store.aperform(made.id, Tell(t, t % 4 / 4))
         with pytest.raises(Refused, match="must be open"):
-            await store.aperform(made["id"], Tell(99, 0.5))
-        items = [(made["id"], Ask()), (made["id"], Tell(99, 0.5))]
+            await store.aperform(made.id, Tell(99, 0.5))
+        items = [(made.id, Ask()), (made.id, Tell(99, 0.5))]
         answer, refused = await store.aperform_many(items)
         assert isinstance(refused, Refused)
         assert await store.aperform_many([]) == []
@@ -292,12 +292,12 @@ def test_event_loops_get_the_same_answers(store):
 
     found = asyncio.run(crowd())
     assert {number for number, _ in found} == {6}
-    twin = store.create({**MAIL, "seed": 5})["id"]
+    twin = store.create({**MAIL, "seed": 5}).id
     assert play(store, twin, 5) == found[5][1]
 
 
 def test_a_request_given_up_holds_up_nobody(store):
-    identity = store.create(MAIL)["id"]
+    identity = store.create(MAIL).id
 
     async def hasty() -> None:
         task = asyncio.ensure_future(store.aperform(identity, Ask()))
@@ -312,7 +312,7 @@ def test_a_request_given_up_holds_up_nobody(store):
 
 def test_a_closed_store_refuses(store_url):
     store = Store.open(store_url)
-    identity = store.create(MAIL)["id"]
+    identity = store.create(MAIL).id
     store.close()
     with pytest.raises(Refused, match="closed"):
         store.perform(identity, Ask())
@@ -333,7 +333,7 @@ def _failing(monkeypatch: pytest.MonkeyPatch, failures: list[str]) -> None:
 
 
 def test_what_was_not_kept_is_not_acknowledged_and_is_taken_back(store, monkeypatch):
-    one, two = store.create(MAIL)["id"], store.create(MAIL)["id"]
+    one, two = store.create(MAIL).id, store.create(MAIL).id
     play(store, one, 3)
     asked = store.perform(two, Ask())
     before = store.experiment(one), store.events(one), store.rounds(one)
@@ -347,7 +347,7 @@ def test_what_was_not_kept_is_not_acknowledged_and_is_taken_back(store, monkeypa
 
 
 def test_views_never_show_what_is_not_committed(store, monkeypatch):
-    identity = store.create(MAIL)["id"]
+    identity = store.create(MAIL).id
     written, go_on = threading.Event(), threading.Event()
     write = Changes.write
 
@@ -362,17 +362,17 @@ def test_views_never_show_what_is_not_committed(store, monkeypatch):
         asking = other.submit(store.perform, identity, Ask())
         assert written.wait(60)
         # The command has been run in memory and written, not committed; reads do not wait for it.
-        assert store.experiment(identity)["round"] == 0
+        assert store.experiment(identity).round == 0
         assert store.rounds(identity)["items"] == []
         assert store.events(identity)["items"] == []
         assert store.series(identity)["round"] == []
         go_on.set()
         assert asking.result()["round"] == 1
-    assert store.experiment(identity)["round"] == 1
+    assert store.experiment(identity).round == 1
 
 
 def test_a_fault_in_one_command_spoils_no_other(store, monkeypatch, caplog):
-    one, two = store.create(MAIL)["id"], store.create(MAIL)["id"]
+    one, two = store.create(MAIL).id, store.create(MAIL).id
     whole = event_log.Experiment.do
 
     def faulty(self, command, at, recalled=None):
@@ -391,7 +391,7 @@ def test_a_fault_in_one_command_spoils_no_other(store, monkeypatch, caplog):
 
 
 def test_a_fault_of_the_writer_itself_does_not_end_it(store, monkeypatch, caplog):
-    identity = store.create(MAIL)["id"]
+    identity = store.create(MAIL).id
     monkeypatch.setattr("aftereffect.service.store.writer.Writer._commit", None)
     with pytest.raises(Refused, match="the service failed: TypeError"):
         store.perform(identity, Ask())
@@ -402,7 +402,7 @@ def test_a_fault_of_the_writer_itself_does_not_end_it(store, monkeypatch, caplog
 
 def test_experiments_beyond_what_fits_in_memory_are_taken_up_again(store):
     store._writer.most_loaded = 2
-    made = [store.create({**MAIL, "seed": i})["id"] for i in range(4)]
+    made = [store.create({**MAIL, "seed": i}).id for i in range(4)]
     for t in range(1, 6):
         answers = store.perform_many([(identity, Ask()) for identity in made])
         assert [answer["round"] for answer in answers] == [t] * 4
@@ -411,7 +411,7 @@ def test_experiments_beyond_what_fits_in_memory_are_taken_up_again(store):
 
 
 def test_many_units_have_a_checkpoint_for_a_quarter_of_them(store):
-    identity = store.create({**MAIL, "units": 48})["id"]
+    identity = store.create({**MAIL, "units": 48}).id
     store.perform(identity, Ask())
     seen = set()
     for unit in range(48):
@@ -426,7 +426,7 @@ def test_many_units_have_a_checkpoint_for_a_quarter_of_them(store):
 
 def test_checkpoints_are_never_older_than_they_may_be(store, monkeypatch):
     monkeypatch.setattr(event_log, "CHECKPOINT_EVERY", 16)
-    identity = store.create(MAIL)["id"]
+    identity = store.create(MAIL).id
     for t in range(1, 41):
         store.perform_many([(identity, Ask()), (identity, Tell(t, 0.5))])
         with store._database.reading.connect() as connection:
@@ -435,7 +435,7 @@ def test_checkpoints_are_never_older_than_they_may_be(store, monkeypatch):
 
 
 def test_an_amendment_moves_the_row(store):
-    identity = store.create(MAIL)["id"]
+    identity = store.create(MAIL).id
     play(store, identity, 1)
     store.perform(identity, Amend(1, 0.75))
     assert store.rounds(identity)["items"][0]["total"] == 0.75
@@ -489,7 +489,7 @@ def test_errors_of_the_database_in_reads_are_refusals(store, monkeypatch):
 
 def test_a_log_that_is_broken_is_not_gone_on_with(store_url):
     with Store.open(store_url) as store:
-        identity = store.create(MAIL)["id"]
+        identity = store.create(MAIL).id
         play(store, identity, 5)
     with Store.open(store_url) as store:
         with store._database.transaction() as transaction:

@@ -17,7 +17,7 @@ ROUNDS = 60
 
 def filled(store: Store) -> str:
     """Make an experiment with everything that can happen to one."""
-    identity: str = store.create(SHOP)["id"]
+    identity: str = store.create(SHOP).id
     for t in range(1, ROUNDS + 1):
         commands = [Ask(), Tell(t, None if t % 7 == 0 else 0.5, "north"), Tell(t, t % 4 / 4, "south")]
         if t == 20:
@@ -120,7 +120,7 @@ def _put_back(store: Store, saved: dict[str, list[tuple[object, ...]]]) -> None:
 
 
 def test_a_forged_event_with_a_right_hash_is_found_by_replaying(store):
-    identity = store.create({**SHOP, "units": None})["id"]
+    identity = store.create({**SHOP, "units": None}).id
     store.perform(identity, Ask())
     (event,) = store.events(identity)["items"]
     body = {**event["body"], "arms": [(event["body"]["arms"][0] + 1) % 3]}
@@ -138,7 +138,7 @@ def test_a_forged_event_with_a_right_hash_is_found_by_replaying(store):
 
 
 def test_verdicts_come_in_pages_that_end_after_a_while(store, monkeypatch):
-    made = [store.create({**SHOP, "seed": seed})["id"] for seed in range(5)]
+    made = [store.create({**SHOP, "seed": seed}).id for seed in range(5)]
     everything = store.verify()
     assert [verdict["experiment"] for verdict in everything] == made
     assert store.verify_page() == {"items": everything, "next": None}

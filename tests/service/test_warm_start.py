@@ -35,17 +35,17 @@ def test_a_prior_of_the_settings_is_that_of_the_player(store: Store) -> None:
     prior = {"means": {"c": 8.0, "a": 2.0, "b": 5.0}, "updates": 4}
     view = store.create({**SETTINGS, "prior": prior})
     twin = ae.MatchedTsallis(3, prior=[4 * 0.6, 4 * 0.3, 0.0])
-    assert list(view["probabilities"].values()) == pytest.approx(twin.probabilities.tolist())
-    assert view["prior"]["means"] == {"c": 8.0, "a": 2.0, "b": 5.0}
+    assert list(view.probabilities.values()) == pytest.approx(twin.probabilities.tolist())
+    assert view.prior.means == {"c": 8.0, "a": 2.0, "b": 5.0}
     plain = store.create({**SETTINGS, "horizon": 5000})
     warm = store.create({**SETTINGS, "horizon": 5000, "prior": prior})
-    price = warm["guarantee"]["value"] - plain["guarantee"]["value"]
+    price = warm.guarantee.value - plain.guarantee.value
     assert price == pytest.approx(10.0 * twin.prior_price)
-    assert "It begins with what was known, worth 4 updates." in warm["guarantee"]["sentence"]
-    assert f"at most {price:.1f}" in warm["guarantee"]["words"]
-    view = played(store, warm["id"], 3)
-    assert view["guarantee"]["certificate"]["terms"]["prior"] == pytest.approx(price)
-    assert not view["guarantee"]["void"]
+    assert "It begins with what was known, worth 4 updates." in warm.guarantee.sentence
+    assert f"at most {price:.1f}" in warm.guarantee.words
+    view = played(store, warm.id, 3)
+    assert view.guarantee.certificate.terms["prior"] == pytest.approx(price)
+    assert not view.guarantee.void
     assert all(each["ok"] for each in store.verify())
 
 
@@ -75,45 +75,45 @@ def test_what_is_no_beginning_is_refused(changes: dict[str, Any], rule: str) -> 
 
 
 def test_another_experiment_s_measurements_are_the_beginning(store: Store) -> None:
-    old = store.create(SETTINGS)["id"]
+    old = store.create(SETTINGS).id
     with pytest.raises(Refused, match="warm_start must be an experiment that has measured one of the arms twice"):
         store.create({**SETTINGS, "warm_start": {"experiment": old}})
     before = played(store, old)
     made = store.create({**SETTINGS, "arms": ["c", "a", "d"], "warm_start": {"experiment": old}})
     # Matched by name; an arm that nobody has measured gets the best mean, so that it is tried.
-    assert made["prior"] == {"means": {"c": 8.0, "a": 2.0, "d": 8.0}, "updates": 10.0, "experiment": old}
-    assert made["prior"]["updates"] == WARM_UPDATES < before["updates"]
-    assert made["probabilities"]["d"] == made["probabilities"]["c"] > 4 * made["probabilities"]["a"]
-    assert f"what experiment {old} had measured, worth 10 updates" in made["guarantee"]["sentence"]
-    assert store.experiment(old)["state"] == "running"
+    assert made.prior.data == {"means": {"c": 8.0, "a": 2.0, "d": 8.0}, "updates": 10.0, "experiment": old}
+    assert made.prior.updates == WARM_UPDATES < before.updates
+    assert made.probabilities["d"] == made.probabilities["c"] > 4 * made.probabilities["a"]
+    assert f"what experiment {old} had measured, worth 10 updates" in made.guarantee.sentence
+    assert store.experiment(old).state == "running"
     asked = {**SETTINGS, "warm_start": {"experiment": old, "updates": 3}}
-    assert store.create(asked)["prior"]["updates"] == 3.0
+    assert store.create(asked).prior.updates == 3.0
     # Means outside the new range are at its end; a setting that was resolved is stored, not looked up again.
     narrow = store.create({**SETTINGS, "high": 6.0, "warm_start": {"experiment": old}})
-    assert narrow["prior"]["means"] == {"a": 2.0, "b": 5.0, "c": 6.0}
+    assert narrow.prior.means == {"a": 2.0, "b": 5.0, "c": 6.0}
     with pytest.raises(Refused, match="there is no experiment 'nobody'"):
         store.create({**SETTINGS, "warm_start": {"experiment": "nobody"}})
-    played(store, made["id"], 10)
+    played(store, made.id, 10)
     assert all(each["ok"] for each in store.verify())
 
 
 def test_an_experiment_goes_on_with_other_arms_in_one_write(store: Store) -> None:
-    old = store.create({**SETTINGS, "horizon": 100, "start_date": "2026-01-01"})["id"]
+    old = store.create({**SETTINGS, "horizon": 100, "start_date": "2026-01-01"}).id
     played(store, old)
     store.remind(old, "sales", 0.5)
     store.perform(old, Ask())
     made = store.continue_with(old, add=["d"], retire=["a"])
     ended = store.experiment(old)
-    assert (ended["state"], ended["round"], ended["open_round"]) == ("finished", 41, None)
-    assert (made["arms"], made["horizon"], made["start_date"]) == (["b", "c", "d"], 59, "2026-02-10")
-    assert (made["name"], made["round"], made["state"]) == ("Ads (continued)", 0, "running")
-    assert made["prior"]["means"] == {"b": 5.0, "c": 8.0, "d": 8.0}
-    assert made["seed"] != ended["seed"]
-    assert not made["guarantee"]["void"]
-    assert [each["webhook"] for each in store.reminders(made["id"])] == ["sales"]
-    played(store, made["id"])
-    again = store.continue_with(made["id"], retire=["d"], changes={"name": "Last", "high": 20})
-    assert (again["name"], again["arms"], again["high"]) == ("Last", ["b", "c"], 20.0)
+    assert (ended.state, ended.round, ended.open_round) == ("finished", 41, None)
+    assert (made.arms, made.horizon, made.start_date) == (["b", "c", "d"], 59, "2026-02-10")
+    assert (made.name, made.round, made.state) == ("Ads (continued)", 0, "running")
+    assert made.prior.means == {"b": 5.0, "c": 8.0, "d": 8.0}
+    assert made.seed != ended.seed
+    assert not made.guarantee.void
+    assert [each["webhook"] for each in store.reminders(made.id)] == ["sales"]
+    played(store, made.id)
+    again = store.continue_with(made.id, retire=["d"], changes={"name": "Last", "high": 20})
+    assert (again.name, again.arms, again.high) == ("Last", ["b", "c"], 20.0)
     assert all(each["ok"] for each in store.verify())
 
 
@@ -129,18 +129,18 @@ def test_an_experiment_goes_on_with_other_arms_in_one_write(store: Store) -> Non
     ],
 )
 def test_a_continuation_that_cannot_be_is_refused_whole(store: Store, given: dict[str, Any], rule: str) -> None:
-    old = store.create(SETTINGS)["id"]
+    old = store.create(SETTINGS).id
     played(store, old, 12)
     with pytest.raises(Refused, match=rule):
         store.continue_with(old, **given)
     with pytest.raises(Refused, match="warm_start must be omitted, because the rounds are inherited"):
         store.correct(old, {"high": 20, "warm_start": {"experiment": old}})
-    assert store.experiment(old)["state"] == "running"
+    assert store.experiment(old).state == "running"
     assert len(store.experiments()["items"]) == 1
     # With nothing measured, there is nothing to begin with.
-    new = store.create(SETTINGS)["id"]
-    assert store.continue_with(new, add=["d"])["prior"] is None
-    draft = store.create({**SETTINGS, "draft": True})["id"]
+    new = store.create(SETTINGS).id
+    assert store.continue_with(new, add=["d"]).prior is None
+    draft = store.create({**SETTINGS, "draft": True}).id
     with pytest.raises(Refused, match="must have begun to learn to be continued, but it is draft"):
         store.continue_with(draft, add=["d"])
 
@@ -170,7 +170,7 @@ def test_command_line_and_local(tmp_path: Any) -> None:
     with Local.open(f"sqlite:///{file}") as local:
         old = local.create(**SETTINGS).id
         played(local.store, old)
-        assert local.create(**{**SETTINGS, "name": "Warm"}, warm_start={"experiment": old}).prior["experiment"] == old
+        assert local.create(**{**SETTINGS, "name": "Warm"}, warm_start={"experiment": old}).prior.experiment == old
     words = ["init", "New", "--arm", "c", "--arm", "d", "--high", "10", "--max-delay", "0", "--store", file]
     done = command(*words, "--warm-start", "Ads", "--format", "json")
     assert json.loads(done.out)["prior"]["means"] == {"c": 8.0, "d": 8.0}

@@ -42,7 +42,7 @@ def play(store: Store, id: str, rounds: int, seed: int) -> tuple[list[int], list
 
 
 def test_the_store_says_what_the_library_says(store: Store) -> None:
-    id = store.create(GIVEN)["id"]
+    id = store.create(GIVEN).id
     assert store.carryover(id)["watch"] is None
     arms, totals = play(store, id, 80, 2)
     whole = store.carryover(id)
@@ -63,7 +63,7 @@ def test_the_store_says_what_the_library_says(store: Store) -> None:
 
 
 def test_rounds_after_a_pause_or_a_substitute_are_not_used(store: Store) -> None:
-    id = store.create(GIVEN)["id"]
+    id = store.create(GIVEN).id
     play(store, id, 20, 2)
     before = store.carryover(id)["watch"]
     store.perform(id, Pause())
@@ -72,7 +72,7 @@ def test_rounds_after_a_pause_or_a_substitute_are_not_used(store: Store) -> None
     after = store.carryover(id)["watch"]
     assert {**after, "sentence": ""} == {**before, "sentence": ""}
     assert after["sentence"] == f"{before['sentence']} Only the 20 rounds before a pause were used."
-    id = store.create(GIVEN)["id"]
+    id = store.create(GIVEN).id
     play(store, id, 10, 2)
     store.perform(id, Away("late"))
     play(store, id, 20, 5)
@@ -82,7 +82,7 @@ def test_rounds_after_a_pause_or_a_substitute_are_not_used(store: Store) -> None
 
 @pytest.mark.parametrize("corrected", [False, True])
 def test_the_test_stops_at_the_first_void_total(store: Store, corrected: bool) -> None:
-    id = store.create(GIVEN)["id"]
+    id = store.create(GIVEN).id
     play(store, id, 10, 2)
     asked = store.perform(id, Ask())
     store.perform(id, Tell(asked["round"], 7.0))
@@ -96,7 +96,7 @@ def test_the_test_stops_at_the_first_void_total(store: Store, corrected: bool) -
 
 
 def test_the_test_stops_at_a_void_sum_and_after_a_late_correction(store: Store) -> None:
-    id = store.create({**GIVEN, "max_delay": 1})["id"]
+    id = store.create({**GIVEN, "max_delay": 1}).id
     for t in range(1, 21):
         store.perform(id, Ask())
         # Possible as a total of two actions, but not twice in a row.
@@ -104,7 +104,7 @@ def test_the_test_stops_at_a_void_sum_and_after_a_late_correction(store: Store) 
     found = store.carryover(id)["watch"]
     assert 0 < found["blocks"] < 8
     assert "in which reported totals were out of range" in found["sentence"]
-    id = store.create(GIVEN)["id"]
+    id = store.create(GIVEN).id
     _, totals = play(store, id, 10, 2)
     store.perform(id, Amend(3, 1.0 - totals[2]))
     play(store, id, 10, 5)
@@ -114,7 +114,7 @@ def test_the_test_stops_at_a_void_sum_and_after_a_late_correction(store: Store) 
 
 
 def test_several_units_have_a_table_but_no_test(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    id = store.create({**GIVEN, "units": ["north", "south"]})["id"]
+    id = store.create({**GIVEN, "units": ["north", "south"]}).id
     for t in range(1, 13):
         store.perform(id, Ask())
         for unit in ("north", "south"):
@@ -128,7 +128,7 @@ def test_several_units_have_a_table_but_no_test(store: Store, monkeypatch: pytes
 
 
 def test_a_total_too_large_to_compute_with_does_not_hide_the_rest(store: Store) -> None:
-    id = store.create({**GIVEN, "out_of_range": "clip"})["id"]
+    id = store.create({**GIVEN, "out_of_range": "clip"}).id
     play(store, id, 30, 1)
     store.perform(id, Amend(29, 1e90))
     found = store.carryover(id)

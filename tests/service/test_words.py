@@ -97,7 +97,7 @@ def test_the_findings_of_a_pilot_are_stored_with_their_numbers_and_shown_in_word
     experiment = made(**settings)
     assert '"p_value": 0.001' in "".join(stored(experiment, script))
     view = experiment.view()
-    level, longer = view["accepted"]["attention"]
+    level, longer = view.accepted.attention
     assert level.startswith("In the pilot: the mean total is 7.5, but one action's effect is said to lie between 0 and")
     assert longer == "In the pilot: effects last longer than 1 round (p = 0.001; the level of the test is 0.05)."
-    assert view["alarms"][-2:] == [level, longer]
+    assert view.alarms[-2:] == [level, longer]

@@ -66,7 +66,7 @@ def transactions(monkeypatch):
 
 
 def test_a_long_list_gives_what_single_commands_give(store, monkeypatch):
-    one, two = store.create(MAIL)["id"], store.create(MAIL)["id"]
+    one, two = store.create(MAIL).id, store.create(MAIL).id
     commands = [command for t in range(1, 601) for command in (Ask(), Tell(t, t % 4 / 4))]
     seen = transactions(monkeypatch)
     answers = store.perform_many([(one, command) for command in commands])
@@ -75,11 +75,11 @@ def test_a_long_list_gives_what_single_commands_give(store, monkeypatch):
     singly = [store.perform(two, command) for command in commands[:100]]
     assert [answer["arm"] for answer in singly] == [answer["arm"] for answer in answers[:100]]
     assert [verdict["ok"] for verdict in store.verify()] == [True, True]
-    assert store.experiment(one)["round"] == 600
+    assert store.experiment(one).round == 600
 
 
 def test_single_commands_go_before_the_rest_of_a_long_list(store, slices, monkeypatch):
-    one, two = store.create(MAIL)["id"], store.create(MAIL)["id"]
+    one, two = store.create(MAIL).id, store.create(MAIL).id
     seen, going = holding_commits(store)
     served = transactions(monkeypatch)
     long = Job([(one, command) for t in range(1, 11) for command in (Ask(), Tell(t, 0.5))])
@@ -103,7 +103,7 @@ def test_a_slice_loads_few_experiments(store_url, monkeypatch):
     monkeypatch.setattr(writer, "SHORT", 2)
     monkeypatch.setattr(writer, "SLICE_LOADS", 3)
     with Store.open(store_url) as store:
-        ids = [store.create({**MAIL, "seed": seed})["id"] for seed in range(10)]
+        ids = [store.create({**MAIL, "seed": seed}).id for seed in range(10)]
     with Store.open(store_url) as store:
         seen = transactions(monkeypatch)
         assert codes(store.perform_many([(i, Ask()) for i in ids])) == [1] * 10
@@ -115,7 +115,7 @@ def test_a_slice_loads_few_experiments(store_url, monkeypatch):
 
 def test_loading_replays_less_than_the_interval_between_checkpoints(store_url, monkeypatch):
     with Store.open(store_url) as store:
-        ids = [store.create({**MAIL, "seed": seed})["id"] for seed in range(4)]
+        ids = [store.create({**MAIL, "seed": seed}).id for seed in range(4)]
         for t in range(1, 151):
             store.perform_many([(i, c) for i in ids for c in (Ask(), Tell(t, 0.5))])
     replayed: dict[str, int] = {}
@@ -133,20 +133,20 @@ def test_loading_replays_less_than_the_interval_between_checkpoints(store_url, m
 
 
 def test_a_slice_is_answered_only_when_it_is_on_the_disk(store, slices):
-    identity = store.create(MAIL)["id"]
+    identity = store.create(MAIL).id
     seen, going = holding_commits(store)
     with ThreadPoolExecutor(1) as other:
         commands = [(identity, command) for t in range(1, 11) for command in (Ask(), Tell(t, 0.5))]
         asking = other.submit(store.perform_many, commands)
         assert seen.wait(60)
         assert not asking.done()
-        assert store.experiment(identity)["round"] == 0
+        assert store.experiment(identity).round == 0
         going.set()
         assert codes(asking.result()) == [t for t in range(1, 11) for _ in range(2)]
 
 
 def test_what_comes_after_a_slice_that_was_not_kept_builds_on_what_is_there(store, slices):
-    one, two = store.create(MAIL)["id"], store.create(MAIL)["id"]
+    one, two = store.create(MAIL).id, store.create(MAIL).id
     left = ["fail"]
     failing(store, lambda: bool(left and left.pop()))
     first = [(one, Ask()), (one, Tell(1, 0.5)), (one, Ask()), (one, Tell(2, 0.5))]
@@ -158,7 +158,7 @@ def test_what_comes_after_a_slice_that_was_not_kept_builds_on_what_is_there(stor
 
 
 def test_creations_and_tokens_may_come_between(store, slices):
-    identity = store.create(MAIL)["id"]
+    identity = store.create(MAIL).id
     stop = threading.Event()
 
     def tokens():
@@ -188,7 +188,7 @@ def test_clients_that_never_let_up_let_neither_log_nor_memory_grow(sqlite_url, s
     monkeypatch.setattr(writer, "LOG_ROWS", 20)
     moved = counting_checkpoints(monkeypatch)
     with Store.open(sqlite_url) as store:
-        ids = [store.create({**MAIL, "seed": seed})["id"] for seed in range(12)]
+        ids = [store.create({**MAIL, "seed": seed}).id for seed in range(12)]
         store._writer.most_loaded = 5
         held, commit = [], Writer._commit
         monkeypatch.setattr(
@@ -204,7 +204,7 @@ def test_clients_that_never_let_up_let_neither_log_nor_memory_grow(sqlite_url, s
 def test_a_full_disk_makes_the_writer_move_the_log_into_the_file(sqlite_url, monkeypatch):
     """Clients that retry leave it no idle moment, and the room may be in the log."""
     with Store.open(sqlite_url) as store:
-        identity = store.create(MAIL)["id"]
+        identity = store.create(MAIL).id
         moved = counting_checkpoints(monkeypatch)
 
         def full(_):
@@ -225,7 +225,7 @@ def test_whatever_fails_what_was_acknowledged_is_there(store, slices, seed):
     ids = []
     while len(ids) < 3:
         try:
-            ids.append(store.create({**MAIL, "seed": len(ids)})["id"])
+            ids.append(store.create({**MAIL, "seed": len(ids)}).id)
         except Refused:
             continue
     latest = dict.fromkeys(ids, 1)
@@ -270,7 +270,7 @@ def damage(store: Store, identity: str) -> None:
 def crowd(url: str, count: int = 8) -> list[str]:
     """Make experiments with an open round each; the fourth is damaged."""
     with Store.open(url) as store:
-        ids = [store.create({**MAIL, "seed": seed})["id"] for seed in range(count)]
+        ids = [store.create({**MAIL, "seed": seed}).id for seed in range(count)]
         store.perform_many([(i, Ask()) for i in ids])
         damage(store, ids[3])
     return ids
@@ -322,7 +322,7 @@ def test_what_cannot_be_loaded_is_looked_up_once_in_a_transaction(store, monkeyp
     monkeypatch.setattr(writer, "SHORT", 2)
     monkeypatch.setattr(writer, "SLICE", slice_of)
     monkeypatch.setattr(writer, "RETRY_S", 60.0)
-    known, broken = store.create(MAIL)["id"], store.create(MAIL)["id"]
+    known, broken = store.create(MAIL).id, store.create(MAIL).id
     del store._writer._loaded[broken]
     load, looked_up, sent = event_log.load, [], []
 
@@ -348,7 +348,7 @@ def test_what_cannot_be_loaded_is_looked_up_once_in_a_transaction(store, monkeyp
 
 
 def test_what_cannot_be_written_for_one_experiment_is_written_for_the_others(store, monkeypatch, caplog):
-    ids = [store.create({**MAIL, "seed": seed})["id"] for seed in range(6)]
+    ids = [store.create({**MAIL, "seed": seed}).id for seed in range(6)]
     write = Changes.write
 
     def broken(self, connection):
@@ -373,7 +373,7 @@ def test_what_cannot_be_written_for_one_experiment_is_written_for_the_others(sto
 
 
 def test_a_commit_that_failed_is_not_tried_again(store, monkeypatch):
-    identity = store.create(MAIL)["id"]
+    identity = store.create(MAIL).id
     seen = transactions(monkeypatch)
 
     def lost(_):
@@ -388,7 +388,7 @@ def test_a_commit_that_failed_is_not_tried_again(store, monkeypatch):
 def test_reads_that_are_held_up_hold_up_nobody_else(store_url):
     """All connections for reads are in use, as many long exports would have them."""
     with Store.open(store_url) as store:
-        identity = store.create(MAIL)["id"]
+        identity = store.create(MAIL).id
     with Store.open(store_url) as store:
         token = store.create_token("t", ["read"])
         connections = [store._database.reading.connect() for _ in range(store._database.reading.pool.size())]

@@ -69,7 +69,7 @@ def fill(store: Store, today: datetime.date, days: int = DAYS) -> str:
     }
     try:
         _set_clock(store, first)
-        made: str = store.create(settings)["id"]
+        made = store.create(settings).id
         turn = store.perform(made, Ask())
         for day in range(1, days + 1):
             totals = world.day(turn["arms"])

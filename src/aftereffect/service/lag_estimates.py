@@ -32,7 +32,7 @@ from aftereffect.players.wrapper.wrapper import BlockWrapper
 from aftereffect.service import words
 from aftereffect.service.errors import Refused
 from aftereffect.service.experiment.round import COUNTED, VOID
-from aftereffect.service.messages import EffectsByLag, Watched, finite
+from aftereffect.service.messages import EffectsByLag, Overview, Watched, finite
 from aftereffect.service.settings import MOST_COEFFICIENTS, MOST_NUMBERS, most_rounds
 
 WAIT = 30.0
@@ -68,13 +68,13 @@ def _alone() -> Iterator[None]:
         _one_at_a_time.release()
 
 
-def longest(view: View) -> tuple[int, int]:
+def longest(view: Overview) -> tuple[int, int]:
     """Return the longest lag to look for, and how many of the latest rounds can be used; 0 rounds if none."""
-    K, M = len(view["arms"]), len(view["units"])
-    if view["pilot"] is not None:
-        return view["pilot"]["max_lag"], view["pilot"]["rounds"]
+    K, M = len(view.arms), len(view.units)
+    if view.pilot is not None:
+        return view.pilot["max_lag"], view.pilot["rounds"]
     # Twice as long as assumed: to see whether effects end when they should.
-    D = min(2 * view["max_delay"] + 1, MOST_COEFFICIENTS // (K - 1) - 1)
+    D = min(2 * view.max_delay + 1, MOST_COEFFICIENTS // (K - 1) - 1)
     return D, 0 if D < 0 else min(MOST_ROUNDS, most_rounds(K, D, M))
 
 
@@ -85,12 +85,12 @@ class Record:
     or void, or hold effects of actions in a pause; so are the probabilities of arms that were not drawn in their round.
     """
 
-    def __init__(self, view: View, rows: Sequence[View], resumed: Sequence[int]) -> None:
-        self.arms, self.max_lag = view["arms"], longest(view)[0]
-        shape = -1, len(view["units"])
-        place = {arm: i for i, arm in enumerate(view["arms"])}
+    def __init__(self, view: Overview, rows: Sequence[View], resumed: Sequence[int]) -> None:
+        self.arms, self.max_lag = view.arms, longest(view)[0]
+        shape = -1, len(view.units)
+        place = {arm: i for i, arm in enumerate(view.arms)}
         self.played = np.array([place[row["arm"]] for row in rows], dtype=np.int64).reshape(shape)
-        self.pilot = view["pilot"] is not None
+        self.pilot = view.pilot is not None
         good = [row["status"] in COUNTED and not (self.pilot and row["washin"]) for row in rows]
         totals = [row["total"] if fine else np.nan for row, fine in zip(rows, good, strict=True)]
         self.totals = np.array(totals, dtype=np.float64).reshape(shape)
@@ -99,7 +99,7 @@ class Record:
         drawn[1:] |= self.played[1:] != self.played[:-1]
         odds = np.array([row["probability"] for row in rows], dtype=np.float64).reshape(shape)
         self.probabilities = np.where(drawn, odds, np.nan)
-        first, d = rows[0]["round"] if rows else 1, view["max_delay"]
+        first, d = rows[0]["round"] if rows else 1, view.max_delay
         for until in () if self.pilot else resumed:
             begin = until - d - first
             self.totals[max(begin, 0) : max(begin + 1 + self.max_lag, 0)] = np.nan
@@ -143,9 +143,9 @@ def check_size(n_arms: int, max_lag: int, rounds: int, units: int) -> None:
         raise InvalidArgument(f"{limits}, but got {n_arms - 1} * {max_lag + 1}, times {rounds * units:,}")
 
 
-def estimated(view: View, record: Record) -> dict[str, Any]:
+def estimated(view: Overview, record: Record) -> dict[str, Any]:
     """Return what can be said about the carry-over of an experiment; `messages.EffectsByLag`."""
-    told: dict[str, Any] = {**dict.fromkeys(EffectsByLag.model_fields), "experiment": view["id"], "sentences": []}
+    told: dict[str, Any] = {**dict.fromkeys(EffectsByLag.model_fields), "experiment": view.id, "sentences": []}
     told |= {"source": "pilot" if record.pilot else "rounds", "max_lag": record.max_lag, "unmeasured": []}
     try:
         return told | _said(view, record, record.curves())
@@ -156,42 +156,42 @@ def estimated(view: View, record: Record) -> dict[str, Any]:
         reason = words.nothing_estimated(error, record.pilot, often)
     except Exception as error:
         # Whatever the totals are, a pilot must come to an end.
-        _log.warning("no effects by lag can be estimated for experiment %s", view["id"], exc_info=error)
+        _log.warning("no effects by lag can be estimated for experiment %s", view.id, exc_info=error)
         reason = words.not_computed(error)
     return {**told, "reason": reason}
 
 
-def _said(view: View, record: Record, curves: Curves) -> dict[str, Any]:
+def _said(view: Overview, record: Record, curves: Curves) -> dict[str, Any]:
     """Return what the curves of an experiment say."""
-    left = None if view["horizon"] is None else view["horizon"] - (view["round"] if record.pilot else 0)
-    span = view["direction"], view["low"], view["high"]
-    accepted = view["accepted"] and view["max_delay"]
-    told = described(curves, view["arms"], left, *span, len(view["units"]), accepted)
+    left = None if view.horizon is None else view.horizon - (view.round if record.pilot else 0)
+    span = view.direction, view.low, view.high
+    accepted = None if view.accepted is None else view.max_delay
+    told = described(curves, view.arms, left, *span, len(view.units), accepted)
     asked = record.pilot and accepted is None
-    d = told["proposed"]["max_delay"] if asked else view["max_delay"]
+    d = told["proposed"]["max_delay"] if asked else view.max_delay
     test, where = _longer(curves, d), "In the pilot" if record.pilot else "In the latest rounds"
     if test is not None:
         told["sentences"].append(words.within(where, test.sentence))
     if test is not None and test.verdict == "longer" and asked:
         told["sentences"].append(words.SHORTER)
-    if asked and impossible_level(curves, view["low"], view["high"]):
-        level = words.level(curves.base, view["low"], view["high"])
+    if asked and impossible_level(curves, view.low, view.high):
+        level = words.level(curves.base, view.low, view.high)
         told["sentences"].append(f"Attention: {level} before you accept.")
     if record.pilot:
-        told["cost"] = cost(curves, record, view["direction"])
+        told["cost"] = cost(curves, record, view.direction)
     if asked:
         parts = d + 1
-        least, most = parts * min(view["low"], 0.0), parts * max(view["high"], 0.0)
+        least, most = parts * min(view.low, 0.0), parts * max(view.high, 0.0)
         if outside := int(((record.totals < least) | (record.totals > most)).sum()):
             told["sentences"].append(words.outside_range(outside, least, most))
     return told
 
 
-def attention(view: View, curves: Curves, max_delay: int) -> list[dict[str, Any]]:
+def attention(view: Overview, curves: Curves, max_delay: int) -> list[dict[str, Any]]:
     """Return what in a pilot speaks against playing on with this max_delay, for `words.against_delay`."""
     test, found = _longer(curves, max_delay), list[dict[str, Any]]()
-    if impossible_level(curves, view["low"], view["high"]):
-        found.append({"finding": "level", "mean": curves.base, "low": view["low"], "high": view["high"]})
+    if impossible_level(curves, view.low, view.high):
+        found.append({"finding": "level", "mean": curves.base, "low": view.low, "high": view.high})
     if test is not None and test.verdict == "longer":
         found.append({"finding": "longer", **dataclasses.asdict(test)})
     return found

@@ -405,6 +405,14 @@ class Accepted(Reply):
     attention: list[str]
 
 
+class BeginningPrior(Reply):
+    """What was known about the arms before round 1, worth so many updates. experiment: where it was measured."""
+
+    means: dict[str, float]
+    updates: float
+    experiment: str | None = None
+
+
 Sure = Literal["clear", "likely", "open", "unknown"]
 Band = list[float]
 """An estimate, and the ends of its 95% band."""
@@ -545,7 +553,7 @@ class Overview(Summary):
     out_of_range: Literal["void", "clip"] = "void"
     accepted: Accepted | None = None
     inherited: dict[str, str | int] | None = None
-    prior: dict[str, Any] | None = None
+    prior: BeginningPrior | None = None
     open_round: int | None
     updates: int
     block: int
@@ -555,7 +563,7 @@ class Overview(Summary):
     plays: dict[str, int]
     away: list[str]
     counts: dict[str, int]
-    sum_of_totals: float | None
+    sum_of_totals: float
     measured: dict[str, Measured]
     standing: Standing
     alarms: list[str]

@@ -280,7 +280,7 @@ def compare(store: "Store", ids: Ids) -> Answers:
 
 
 @call("GET", ONE, Overview, "read")
-def experiment(store: "Store", id: str) -> Answers:
+def experiment(store: "Store", id: str) -> Overview:
     """Return an experiment: state, probabilities, guarantee."""
     return store.experiment(id)
 
@@ -338,61 +338,61 @@ def plan(store: "Store", body: PlanQuestion) -> Answers:
 
 
 @call("POST", ALL, Overview, "admin", status=201)
-def create(store: "Store", body: ExperimentSettings, key: Key = None) -> Answers:
+def create(store: "Store", body: ExperimentSettings, key: Key = None) -> Overview:
     """Create an experiment; it runs at once unless it is a draft."""
     return store.create(body, key=key)
 
 
 @call("POST", ONE + "/correct", Overview, "admin", status=201)
-def correct(store: "Store", id: str, body: messages.Correction, key: Key = None) -> Answers:
+def correct(store: "Store", id: str, body: messages.Correction, key: Key = None) -> Overview:
     """Create an experiment with some settings of this one changed, and with its rounds; this one is finished."""
     return store.correct(id, body.model_extra or {}, key=key)
 
 
 @call("POST", ONE + "/continue", Overview, "admin", status=201)
-def continue_with(store: "Store", id: str, body: messages.Continuation, key: Key = None) -> Answers:
+def continue_with(store: "Store", id: str, body: messages.Continuation, key: Key = None) -> Overview:
     """Create an experiment with arms added or retired, which begins with what this one has measured; this one ends."""
     return store.continue_with(id, body.add, body.retire, body.model_extra or {}, key=key)
 
 
 @call("POST", ONE + "/start", Overview, "admin", optional=True)
-def start(store: "Store", id: str, body: NoFields) -> Answers:
+def start(store: "Store", id: str, body: NoFields) -> Overview:
     """Start a draft."""
     return store.change(id, commands.Start())
 
 
 @call("POST", ONE + "/accept", Overview, "admin", optional=True, pool="long_reads")
-def accept(store: "Store", id: str, body: messages.Accept) -> Answers:
+def accept(store: "Store", id: str, body: messages.Accept) -> Overview:
     """End the pilot and play on with a max_delay: this one or, if none is given, the one proposed."""
     return store.accept(id, body.max_delay)
 
 
 @call("POST", ONE + "/pause", Overview, "admin", optional=True)
-def pause(store: "Store", id: str, body: NoFields) -> Answers:
+def pause(store: "Store", id: str, body: NoFields) -> Overview:
     """Pause an experiment: no round opens until it is resumed."""
     return store.change(id, commands.Pause())
 
 
 @call("POST", ONE + "/resume", Overview, "admin", optional=True)
-def resume(store: "Store", id: str, body: NoFields) -> Answers:
+def resume(store: "Store", id: str, body: NoFields) -> Overview:
     """Resume after a pause, with max_delay rounds of warm-up."""
     return store.change(id, commands.Resume())
 
 
 @call("POST", ONE + "/finish", Overview, "admin", optional=True)
-def finish(store: "Store", id: str, body: NoFields) -> Answers:
+def finish(store: "Store", id: str, body: NoFields) -> Overview:
     """End an experiment permanently."""
     return store.change(id, commands.Finish())
 
 
 @call("POST", ONE + "/arms/{arm:path}/away", Overview, "admin", optional=True)
-def away(store: "Store", id: str, arm: str, body: NoFields) -> Answers:
+def away(store: "Store", id: str, arm: str, body: NoFields) -> Overview:
     """Mark an arm as unavailable; the guarantee is void from then on."""
     return store.change(id, commands.Away(arm))
 
 
 @call("POST", ONE + "/arms/{arm:path}/back", Overview, "admin", optional=True)
-def back(store: "Store", id: str, arm: str, body: NoFields) -> Answers:
+def back(store: "Store", id: str, arm: str, body: NoFields) -> Overview:
     """Mark an arm as available again."""
     return store.change(id, commands.Back(arm))
 

@@ -22,6 +22,7 @@ import httpx
 
 from aftereffect.service.config import Config
 from aftereffect.service.errors import Refused
+from aftereffect.service.messages import Due, Overview
 from aftereffect.service.store.store import Store
 
 LOGGER = logging.getLogger("aftereffect.service")
@@ -42,13 +43,12 @@ def signature(secret: str, identity: str, timestamp: str, body: bytes) -> str:
     return f"v1,{base64.b64encode(digest).decode()}"
 
 
-def words(view: dict[str, Any]) -> str:
+def words(view: Overview, due: Due) -> str:
     """Return the message for an experiment whose round waits."""
-    due = view["due"]
-    when = f" of {due['date']}" if due["date"] else ""
-    if view["open_round"] is None:
-        return f"{view['name']}: round {due['round']}{when} has not been opened. Ask for its arm, and report its total."
-    return f"{view['name']}: round {due['round']}{when} waits for its total."
+    when = f" of {due.date}" if due.date else ""
+    if view.open_round is None:
+        return f"{view.name}: round {due.round}{when} has not been opened. Ask for its arm, and report its total."
+    return f"{view.name}: round {due.round}{when} waits for its total."
 
 
 class Reminders:
@@ -97,31 +97,33 @@ class Reminders:
                 facts = {"experiment": reminder["experiment"], "outcome": refused.detail}
                 LOGGER.warning("reminder", extra={"facts": facts})
                 continue
-            due = view["due"]
-            done = due is not None and reminder["round"] == due["round"] and reminder["next_at"] is None
+            due = view.due
+            done = due is not None and reminder["round"] == due.round and reminder["next_at"] is None
             if due is None or done:
                 continue
-            if now - datetime.datetime.fromisoformat(due["at"]) >= datetime.timedelta(days=reminder["after"]):
-                outcome = self._remind(reminder, view, now)
+            if now - datetime.datetime.fromisoformat(due.at) >= datetime.timedelta(days=reminder["after"]):
+                outcome = self._remind(reminder, view, due, now)
                 calls += outcome is not None
                 if outcome is not None and outcome.endswith("Timeout"):
                     silent.add(reminder["webhook"])
         return calls
 
-    def _remind(self, reminder: dict[str, Any], view: dict[str, Any], now: datetime.datetime) -> str | None:
+    def _remind(
+        self, reminder: dict[str, Any], view: Overview, due: Due, now: datetime.datetime
+    ) -> str | None:
         """Call a webhook, and return the outcome; None if another server calls it."""
-        round_ = view["due"]["round"]
+        round_ = due.round
         attempts = 1 + (reminder["attempts"] if reminder["round"] == round_ else 0)
         # Written first: if this process ends now, the call is repeated later, and no other server makes it meanwhile.
         later = now + datetime.timedelta(seconds=FIRST_WAIT * 4.0 ** (attempts - 1))
         claim = {"round": round_, "attempts": attempts, "next_at": _text(later)}
         if not self._store.change_reminder(reminder, **claim):
             return None
-        outcome = self._call(reminder["webhook"], f"{view['id']}.{round_}", words(view), now)
+        outcome = self._call(reminder["webhook"], f"{view.id}.{round_}", words(view, due), now)
         over = outcome == "sent" or attempts >= ATTEMPTS
         fields = {"next_at": None if over else claim["next_at"], "outcome": outcome, "outcome_at": _text(now)}
         self._store.change_reminder(reminder | claim, **fields)
-        facts = {"experiment": view["id"], "round": round_, "webhook": reminder["webhook"], "attempt": attempts}
+        facts = {"experiment": view.id, "round": round_, "webhook": reminder["webhook"], "attempt": attempts}
         level = logging.INFO if outcome == "sent" else logging.WARNING
         LOGGER.log(level, "reminder", extra={"facts": facts | {"outcome": outcome}})
         return outcome

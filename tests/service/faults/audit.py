@@ -23,7 +23,23 @@ async def audit(port: int, ledger: Ledger) -> list[str]:
             return await audit_of_one(port, ledger, experiment)
 
     found = await asyncio.gather(*map(one, ledger.units))
-    return [*ledger.problems, *(finding for findings in found for finding in findings)]
+    made = made_against(ledger, await pages(port, "/v1/experiments", ""))
+    return [*ledger.problems, *made, *(finding for findings in found for finding in findings)]
+
+
+def made_against(ledger: Ledger, stored: Rows) -> list[str]:
+    """Compare the experiments that were created for keys, which have a name each, with those that are stored."""
+    found = []
+    ids: dict[str, list[str]] = {}
+    for each in stored:
+        ids.setdefault(each["name"], []).append(each["id"])
+    for name, identity in ledger.made.items():
+        known = ids.get(name, [])
+        if len(known) > 1:
+            found.append(f"doubled: {name!r} is stored {len(known)} times")
+        if identity is not None and identity not in known:
+            found.append(f"lost: {name!r} was acknowledged as {identity}, but is not stored")
+    return found
 
 
 async def audit_of_one(port: int, ledger: Ledger, experiment: str) -> list[str]:

@@ -1,10 +1,10 @@
-"""Clients that ask, tell, repeat, contradict, correct and send in bulk, all at once, through every fault.
+"""Clients that ask, tell, repeat, contradict, correct, create and send in bulk, all at once, through every fault.
 
-Three kinds. An *owner* has an experiment of its own, so that what it may be answered is exact, and repeats
+Four kinds. An *owner* has an experiment of its own, so that what it may be answered is exact, and repeats
 itself, contradicts itself and corrects itself. *Sharers* play one experiment together, each with its own
 totals: one wins a round, the others must be refused. *Bulk* clients play several experiments in one
-request. All of them send a request again, unchanged, until it is answered: that is what an idempotent
-service is for.
+request. *Makers* create experiments and correct their settings, each time with a key. All of them send a
+request again, unchanged, until it is answered: that is what an idempotent service is for.
 """
 
 import asyncio
@@ -46,7 +46,7 @@ class Crowd:
         return str(answer.body["id"])
 
     async def add(
-        self, owners: int = 0, sharers: int = 0, bulk: int = 0, wide: int = 0, units: int = 1
+        self, owners: int = 0, sharers: int = 0, bulk: int = 0, wide: int = 0, units: int = 1, makers: int = 0
     ) -> None:
         """Create what these clients play, and start them; they wait for `go`.
 
@@ -59,6 +59,8 @@ class Crowd:
             self._start(self._share(self._client(), shared, units))
         for _ in range(bulk):
             self._start(self._in_bulk(self._client(), [(await self.create({}), "1") for _ in range(3)]))
+        for _ in range(makers):
+            self._start(self._make(self._client()))
         for _ in range(wide):
             made = [await self.create({"units": WIDTH}) for _ in range(3)]
             places = [(experiment, str(unit + 1)) for experiment in made for unit in range(WIDTH)]
@@ -125,6 +127,17 @@ class Crowd:
             await client.tell_all({key: client.total() for key in keys})
 
 
+    async def _make(self, client: "Client") -> None:
+        while True:
+            name = f"made {client.rng.integers(2**62)}"
+            body = {"name": name, "arms": ARMS, "low": 0.0, "high": 1.0, "max_delay": 1}
+            made = await client.make("/v1/experiments", name, body)
+            after = f"{name}, corrected"
+            await client.make(f"/v1/experiments/{made}/correct", after, {"name": after, "high": 2.0})
+            # Every audit reads all of them.
+            await asyncio.sleep(0.2)
+
+
 class Client:
     """One connection, one generator; every method goes on until its request has an answer."""
 
@@ -141,12 +154,12 @@ class Client:
         """Drop the connection."""
         self._connection.close()
 
-    async def _answer(self, method: str, path: str, body: Any) -> Answer:
+    async def _answer(self, method: str, path: str, body: Any, key: str = "") -> Answer:
         while True:
             await self.crowd._open.wait()
             self.crowd._flying += 1
             try:
-                answer = await self._connection.call(method, path, body)
+                answer = await self._connection.call(method, path, body, key)
             except Lost:
                 answer = None
             finally:
@@ -156,6 +169,18 @@ class Client:
             if answer is not None:
                 self.ledger.refuse(answer.status)
             await asyncio.sleep(0.02)
+
+    async def make(self, path: str, name: str, body: Any) -> str:
+        """Create an experiment of this name, which is its key too; one in three is asked for once more."""
+        key = name.translate(str.maketrans(" ,", "--"))
+        self.ledger.made.setdefault(name, None)
+        for _ in range(1 + (self.rng.random() < 1 / 3)):
+            answer = await self._answer("POST", path, body, key)
+            if answer.status == 201:
+                self.ledger.make(name, answer.body["id"])
+            else:
+                self.ledger.unexpected(f"making {name}", answer.status, answer.body)
+        return str(self.ledger.made[name])
 
     async def ask(self, experiment: str, unit: str | None = None) -> Key | None:
         """Ask for the open round; None if the answer is no round."""

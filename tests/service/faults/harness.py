@@ -61,8 +61,8 @@ async def standstill(ledger: Ledger, seconds: float = 0.5, patience: float = 30.
 
 
 async def thirty_two(crowd: Crowd) -> None:
-    """Add 32 clients: 12 owners, 8 and 8 on two shared experiments (one with three units), 4 in bulk."""
-    await crowd.add(owners=12, sharers=8, bulk=4)
+    """Add 32 clients: 10 owners, 8 and 8 on two shared experiments (one with three units), 4 in bulk, 2 makers."""
+    await crowd.add(owners=10, sharers=8, bulk=4, makers=2)
     await crowd.add(sharers=8, units=3)
 
 

@@ -35,6 +35,8 @@ class Ledger:
         self.totals: dict[Key, Total] = {}
         self.amending: dict[Key, Total] = {}
         self.units: dict[str, int] = {}
+        # By name: the experiments asked for with a key, and their ids once they are acknowledged.
+        self.made: dict[str, str | None] = {}
         self.problems: list[str] = []
         self.acknowledged = 0
         self.refused: dict[int, int] = {}
@@ -44,6 +46,13 @@ class Ledger:
     def created(self, experiment: str, units: int = 1) -> None:
         """Note an experiment that the server said it has."""
         self.units[experiment] = units
+
+    def make(self, name: str, identity: str) -> None:
+        """Note an experiment that was created for a key; the same key again must give the same one."""
+        self.acknowledged += 1
+        known = self.made[name] = self.made[name] or identity
+        if known != identity:
+            self.problems.append(f"doubled: {name!r} was created as {known}, and then as {identity}")
 
     def closed(self, experiment: str) -> int:
         """Return the last round of which every unit's total was acknowledged, 0 before the first."""

@@ -114,12 +114,23 @@ class ForgetsArms(Broken):
     async def aperform(self, experiment: str, command: Command) -> dict[str, Any]:
         answer = await self._store.aperform(experiment, command)
         if isinstance(command, Ask):
-            arms = self._store.experiment(experiment)["arms"]
+            arms = self._store.experiment(experiment).arms
             answer = {**answer, "arm": str(self._rng.choice(arms))}
         return answer
 
 
+class ForgetsKeys(Broken):
+    """Creates an experiment for every request, whatever its key."""
+
+    def create(self, settings: Any, *, key: str | None = None) -> Any:
+        return self._store.create(settings)
+
+    async def aperform(self, experiment: str, command: Command) -> dict[str, Any]:
+        return await self._store.aperform(experiment, command)
+
+
 KINDS = {
+    "forgets_keys": ForgetsKeys,
     "counted_twice": CountedTwice,
     "last_wins": LastWins,
     "asks_anew": AsksAnew,

@@ -24,6 +24,8 @@ def test_nothing_acknowledged_is_lost_doubled_or_changed_by_kills(tmp_path: Path
     # The clients did what they are for: totals were taken, and contradictions refused.
     assert sum(len(ledger.totals) for ledger in ledgers) > 20 * KILLS
     assert all(ledger.refused[409] > 0 for ledger in ledgers)
+    # And experiments were created by key.
+    assert sum(identity is not None for ledger in ledgers for identity in ledger.made.values()) > KILLS
     assert "Traceback" not in server.log()
 
 
@@ -47,6 +49,7 @@ def test_a_server_that_answers_before_it_commits_is_caught(tmp_path: Path) -> No
     ("variant", "word"),
     [
         ("counted_twice", "invented"),
+        ("forgets_keys", "doubled"),
         ("last_wins", "changed"),
         ("asks_anew", "invented"),
         ("forgets_arms", "changed"),

@@ -25,7 +25,7 @@ def made(folder: Path) -> tuple[str, list[str]]:
     """Return a store's URL and the ids of its three experiments."""
     url = f"sqlite:///{folder / 'store.db'}"
     with Store.open(url) as store:
-        ids = [store.create(MAIL)["id"] for _ in range(3)]
+        ids = [store.create(MAIL).id for _ in range(3)]
         for t in range(1, ROUNDS + 1):
             store.perform_many([(each, Ask()) for each in ids])
             store.perform_many([(each, Tell(t, 0.5)) for each in ids])
@@ -82,7 +82,7 @@ def test_a_damaged_row_of_an_experiment_is_its_own_affair(tmp_path: Path, column
         answers = store.perform_many([(each, Ask()) for each in ids])
         assert [answer["round"] for answer in (answers[0], answers[2])] == [ROUNDS + 1] * 2
         for each in right:
-            assert store.experiment(each)["round"] == ROUNDS + 1
+            assert store.experiment(each).round == ROUNDS + 1
         if column in ("settings", "head", "seq"):
             assert isinstance(answers[1], Refused)
             assert answers[1].code == "corrupt"

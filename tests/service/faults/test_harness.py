@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from tests.service.faults.audit import events_against, gaps, rows_against
+from tests.service.faults.audit import events_against, gaps, made_against, rows_against
 from tests.service.faults.ledger import Key, Ledger
 
 ONE, TWO = Key("e", 1, "1"), Key("e", 2, "1")
@@ -104,3 +104,18 @@ def test_what_was_read_may_not_change_later() -> None:
     assert rows_against(ledger, "e", [FIRST, row(2, "blue", 0.25, "reported")]) == []
     assert ledger.closed("e") == 2
     assert rows_against(ledger, "e", [FIRST, OPEN]) == ["lost: " + f"{TWO} was told 0.25, and is open"]
+
+
+def test_what_was_made_for_a_key_is_stored_once() -> None:
+    ledger = Ledger()
+    ledger.made |= {"a": None, "b": None}
+    ledger.make("a", "1")
+    assert made_against(ledger, [{"name": "a", "id": "1"}]) == []
+    assert made_against(ledger, [{"name": "a", "id": "1"}, {"name": "b", "id": "2"}]) == []
+    assert [each.partition(":")[0] for each in made_against(ledger, [{"name": "a", "id": "3"}])] == ["lost"]
+    twice = [{"name": "b", "id": "2"}, {"name": "b", "id": "3"}, {"name": "a", "id": "1"}]
+    assert [each.partition(":")[0] for each in made_against(ledger, twice)] == ["doubled"]
+    ledger.make("a", "1")
+    assert ledger.problems == []
+    ledger.make("a", "2")
+    assert [problem.partition(":")[0] for problem in ledger.problems] == ["doubled"]

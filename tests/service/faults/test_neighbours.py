@@ -47,7 +47,7 @@ def spoil_a_page(file: Path, number: int) -> None:
 def test_one_damaged_page_is_the_fault_of_one_experiment(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     file = tmp_path / "store.db"
     with Store.open(f"sqlite:///{file}") as store:
-        ids = [store.create(MAIL)["id"] for _ in range(50)]
+        ids = [store.create(MAIL).id for _ in range(50)]
         store.perform_many([(each, Ask()) for each in ids])
         for t in range(1, 51):
             store.perform_many([(ids[20], Ask()), (ids[20], Tell(t, 0.5))])
@@ -71,7 +71,7 @@ def test_one_damaged_page_is_the_fault_of_one_experiment(tmp_path: Path, caplog:
 def test_single_asks_come_in_between_a_list_over_experiments_that_are_not_in_memory(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'store.db'}"
     with Store.open(url) as store, ThreadPoolExecutor(64) as threads:
-        single, *ids = threads.map(lambda _: store.create(MAIL)["id"], range(COLD + 1))
+        single, *ids = threads.map(lambda _: store.create(MAIL).id, range(COLD + 1))
     waits = []
     with Store.open(url) as store:
         store.perform(single, Ask())

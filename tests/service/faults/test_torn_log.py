@@ -46,7 +46,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Ledger, str]
     store = Store.open(url(live))
     ledger = Ledger()
     rng = np.random.default_rng(8)
-    experiment = store.create({"name": "torn", "arms": ARMS, "high": 1.0, "max_delay": 1, "seed": 1})["id"]
+    experiment = store.create({"name": "torn", "arms": ARMS, "high": 1.0, "max_delay": 1, "seed": 1}).id
     ledger.created(experiment)
     for _ in range(ROUNDS):
         key = ledger.asked(experiment, store.perform(experiment, Ask()), ledger.closed(experiment))
@@ -94,7 +94,7 @@ def test_a_torn_log_leaves_a_clean_beginning_and_the_loss_is_seen(
             file.write(bytes(min(2 * 8192, size - place)))
     store = Store.open(url(tmp_path))
     rows = rows_of(store, experiment)
-    last = store.experiment(experiment)["round"]
+    last = store.experiment(experiment).round
     findings = rows_against(ledger, experiment, rows)
     assert 0 < last < ROUNDS
     assert gaps(1, rows, last) == []

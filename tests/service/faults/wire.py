@@ -35,13 +35,14 @@ class Connection:
         self._reader: asyncio.StreamReader | None = None
         self._writer: asyncio.StreamWriter | None = None
 
-    async def call(self, method: str, path: str, body: Any = None) -> Answer:
-        """Send one request, once; return its answer, or raise Lost."""
+    async def call(self, method: str, path: str, body: Any = None, key: str = "") -> Answer:
+        """Send one request, once, with an idempotency key if one is given; return its answer, or raise Lost."""
         payload = b"" if body is None else json.dumps(body).encode()
         head = (
             f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\nContent-Type: application/json\r\n"
-            f"Content-Length: {len(payload)}\r\n\r\n"
+            f"Content-Length: {len(payload)}\r\n"
         )
+        head += f"Idempotency-Key: {key}\r\n\r\n" if key else "\r\n"
         try:
             async with asyncio.timeout(self.patience):
                 return await self._exchange(head.encode() + payload)
@@ -82,11 +83,10 @@ async def fetch(port: int, path: str, patience: float = 30.0) -> Answer:
         connection.close()
 
 
-async def pages(port: int, path: str) -> list[dict[str, Any]]:
-    """GET every page of a list, by its cursor."""
+async def pages(port: int, path: str, cursor: Any = 0) -> list[dict[str, Any]]:
+    """GET every page of a list, by its cursor, from this one on."""
     connection = Connection(port)
     items: list[dict[str, Any]] = []
-    cursor: Any = 0
     try:
         while cursor is not None:
             answer = await connection.call("GET", f"{path}?after={cursor}&limit=1000")

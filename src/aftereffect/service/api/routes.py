@@ -16,7 +16,6 @@ from pydantic.fields import FieldInfo
 from starlette.responses import HTMLResponse, PlainTextResponse, Response, StreamingResponse
 
 from aftereffect.core.checks import shown
-from aftereffect.service import messages
 from aftereffect.service.api.auth import Scope
 from aftereffect.service.api.body import JsonBody
 from aftereffect.service.api.limits import ThreadPools
@@ -25,6 +24,7 @@ from aftereffect.service.api.telemetry import LOGGER, Telemetry, route_of
 from aftereffect.service.dashboard.auth import May
 from aftereffect.service.dashboard.views import page
 from aftereffect.service.errors import CODES, Refused
+from aftereffect.service.messages import Health, Overview, Reply
 from aftereffect.service.operations import OPERATIONS, PATH, BulkOperation, CommandOperation, Operation, listed
 from aftereffect.service.store.store import Store
 
@@ -79,8 +79,8 @@ class Endpoint:
             return Response(status_code=operation.status)
         if operation.reply is bytes:
             return file_reply(found, given["id"], given["format"] or "csv")
-        place = {"Location": f"/v1/experiments/{found['id']}"} if operation.status == 201 and "id" in found else None
-        return reply(found, operation.status, place)
+        made = operation.status == 201 and isinstance(found, Overview)
+        return reply(found, operation.status, {"Location": f"/v1/experiments/{found.id}"} if made else None)
 
     async def _bulk(self, operation: BulkOperation[Any], request: Request, store: Store, body: Any) -> Response:
         answers = operation.answers(body, await store.aperform_many(operation.orders(body)))
@@ -106,11 +106,19 @@ def _in(place: Callable[..., Any], kind: Any, **more: Any) -> Any:
     return Annotated[kind, place(description=field.description, **more)]
 
 
-def reply(value: Mapping[str, Any], status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+def reply(
+    value: Mapping[str, Any] | Reply, status: int = 200, headers: Mapping[str, str] | None = None
+) -> Response:
     """Return a JSON response."""
     # Column names from SQLAlchemy are instances of a subclass of str.
-    content = orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS)
+    content = orjson.dumps(value, default=_plain, option=orjson.OPT_NON_STR_KEYS)
     return Response(content, status, headers, "application/json")
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Reply):
+        return value.data
+    raise TypeError(f"a reply must be JSON, but has a {type(value).__name__}")
 
 
 def file_reply(chunks: Iterator[bytes], name: str, form: str) -> Response:
@@ -146,7 +154,7 @@ def operations() -> APIRouter:
 about = APIRouter()
 
 
-@about.get("/healthz", tags=["open"], response_model=messages.Health)
+@about.get("/healthz", tags=["open"], response_model=Health)
 async def health(request: Request) -> Response:
     """Check that the store can be read and written."""
     store: Store = request.app.state.store

@@ -17,7 +17,6 @@ from aftereffect.core.text import amount
 from aftereffect.service import totals
 from aftereffect.service.dashboard import forms
 from aftereffect.service.dashboard.auth import Anyone, Manager, May, Open, PageRoute, Reader, player, see_other, sender
-from aftereffect.service.dashboard.charts import View
 from aftereffect.service.dashboard.forms import Fields
 from aftereffect.service.dashboard.views import experiment_page, open_rows, page, path_of, problem_of
 from aftereffect.service.errors import Refused, checked
@@ -35,7 +34,7 @@ from aftereffect.service.experiment.commands import (
     Tell,
 )
 from aftereffect.service.experiment.plan import plan
-from aftereffect.service.messages import NewReminder, Plan, Reports, TellItem
+from aftereffect.service.messages import NewReminder, Overview, Plan, Reports, TellItem
 from aftereffect.service.messages import Note as NoteBody
 from aftereffect.service.operations import OPERATIONS, forget_reminder, remind
 from aftereffect.service.settings import ExperimentSettings, checked_settings
@@ -63,14 +62,14 @@ def _round(form: Form) -> int:
         return forms.whole("round", form.get("round", ""))
 
 
-def _told(view: View, number: int, total: float | None, unit: str | None) -> TellItem:
-    given = {"experiment": view["id"], "round": number, "total": total, "unit": unit}
+def _told(view: Overview, number: int, total: float | None, unit: str | None) -> TellItem:
+    given = {"experiment": view.id, "round": number, "total": total, "unit": unit}
     return checked(TellItem, given, "the form")
 
 
-def tell(store: Store, view: View, form: Form) -> Orders:
+def tell(store: Store, view: Overview, form: Form) -> Orders:
     """Report the open round: field `total` if there is one unit, else `total-0`, `total-1` and so on."""
-    number, units = _round(form), view["units"]
+    number, units = _round(form), view.units
     if len(units) == 1:
         forms.require(form, {"total": f"Total of round {number:,}"})
     names = ["total"] if len(units) == 1 else [f"total-{i}" for i in range(len(units))]
@@ -88,17 +87,17 @@ def tell(store: Store, view: View, form: Form) -> Orders:
     return found
 
 
-def missing(store: Store, view: View, form: Form) -> Orders:
+def missing(store: Store, view: Overview, form: Form) -> Orders:
     """Close the open round; units without a report are missing."""
     number = _round(form)
-    if view["open_round"] != number:
+    if view.open_round != number:
         raise Refused("not_open", f"round must be the open one to be closed as missing, but got {number}")
     ahead = form.get("ahead") == "yes"
     waiting = [row["unit"] for row in open_rows(store, view) if row["status"] == "open"]
     return [("", Tell(number, None, unit, ahead, next=True)) for unit in waiting]
 
 
-def amend(store: Store, view: View, form: Form) -> Orders:
+def amend(store: Store, view: Overview, form: Form) -> Orders:
     """Correct a reported round."""
     with _about("corrected"):
         forms.require(form, {"corrected": "Correct total"})
@@ -107,22 +106,22 @@ def amend(store: Store, view: View, form: Form) -> Orders:
     return [("", Amend(told.round, told.total, told.unit))]
 
 
-def note(store: Store, view: View, form: Form) -> Orders:
+def note(store: Store, view: Overview, form: Form) -> Orders:
     """Write a note on a round, or remove it: for one unit or, if none is chosen, for all."""
     text = form.get("note", "").strip()
     with _about("note"):
         given = checked(NoteBody, {"note": text or None, "unit": form.get("unit") or None}, "the form")
-    units = view["units"] if given.unit is None else [given.unit]
+    units = view.units if given.unit is None else [given.unit]
     return [("note", Note(_round(form), given.note, unit)) for unit in units]
 
 
-def arms(store: Store, view: View, form: Form) -> Orders:
+def arms(store: Store, view: Overview, form: Form) -> Orders:
     """Mark an arm as away, or as back."""
     arm = form.get("arm", "")
     return [("", Back(arm) if form.get("move") == "back" else Away(arm))]
 
 
-def add_action(name: str, operation: str, orders: Command | Callable[[Store, View, Form], Orders]) -> None:
+def add_action(name: str, operation: str, orders: Command | Callable[[Store, Overview, Form], Orders]) -> None:
     """Add the route of a button, which needs the scope of this operation.
 
     orders: a command, or a function that makes the commands from the form.
@@ -269,7 +268,7 @@ def create(store: Open, allowed: Manager, form: Fields) -> Response:
     except Refused as refusal:
         return new_page(allowed, form, None, refusal)
     done = "corrected" if form.get("source") else "drafted" if form.get("draft") else "created"
-    return see_other(f"{path_of(made['id'])}?done={done}")
+    return see_other(f"{path_of(made.id)}?done={done}")
 
 
 @router.get("/experiments/{experiment_id}/correct")

@@ -18,10 +18,9 @@ from typing import Any
 
 from aftereffect.service.experiment.outcome import NORMAL_95, equal_split
 from aftereffect.service.experiment.round import COUNTED
-from aftereffect.service.messages import Measured
+from aftereffect.service.messages import Overview
 
 Json = dict[str, Any]
-View = Mapping[str, Any]
 Rows = Sequence[Mapping[str, Any]]
 
 COLOURS = 8
@@ -59,33 +58,33 @@ def _part(row: Mapping[str, Any]) -> str:
     return "measured" if row["measured"] else "wash-in" if row["washin"] else "played"
 
 
-def charts(view: View, rows: Rows, draws: View, unit: str) -> Json:
+def charts(view: Overview, rows: Rows, draws: Mapping[str, Any], unit: str) -> Json:
     """Return the data of all charts. rows: the latest, of all units; draws: rounds and probabilities of the draws."""
     own = [row for row in rows if row["unit"] == unit]
     # Without carry-over every round is an update, and marks would hide the bars.
-    drawn = timeline(own, view["arms"], MOST_LANES, marked=view["max_delay"] > 0)
+    drawn = timeline(own, view.arms, MOST_LANES, marked=view.max_delay > 0)
     lane_of = {lane["name"]: i for i, lane in enumerate(drawn["lanes"])}
     rest = len(lane_of) - 1
     totals = [[row["round"], lane_of.get(row["arm"], rest), row["total"], row["status"], row["date"]] for row in own]
     return {**drawn, "totals": totals, "probabilities": probabilities(view, draws), "outcome": outcome(rows, view)}
 
 
-def probabilities(view: View, draws: View) -> Json:
+def probabilities(view: Overview, draws: Mapping[str, Any]) -> Json:
     """Return the probability of each arm at each draw and now; at most the eight arms that are most likely now."""
-    now, arms = view["probabilities"], view["arms"]
+    now, arms = view.probabilities, view.arms
     likeliest = sorted(sorted(now, key=lambda arm: -now[arm])[:COLOURS], key=arms.index)
     lines = [
         {"name": arm, "colour": colour_of(arms, arm), "values": [*draws["probabilities"].get(arm, []), now[arm]]}
         for arm in likeliest
     ]
-    return {"rounds": [*draws["round"], view["round"] + 1], "arms": lines}
+    return {"rounds": [*draws["round"], view.round + 1], "arms": lines}
 
 
-def outcome(rows: Rows, view: View) -> Json:
+def outcome(rows: Rows, view: Overview) -> Json:
     """Return the sum of all totals after each round, and the estimate for an equal split with its 95% interval."""
     good = [row for row in rows if row["status"] in COUNTED]
-    total = view["sum_of_totals"] - sum(_counted(row, view) for row in good)
-    reports = view["counts"]["reports"] - view["counts"]["void"] - len(good)
+    total = view.sum_of_totals - sum(_counted(row, view) for row in good)
+    reports = view.counts["reports"] - view.counts["void"] - len(good)
     after: dict[int, tuple[float, int]] = {}
     for row in rows:
         if row["status"] in COUNTED:
@@ -93,7 +92,7 @@ def outcome(rows: Rows, view: View) -> Json:
         if row["status"] != "open":
             after[row["round"]] = total, reports
     found: Json = {"rounds": list(after), "own": [level for level, _ in after.values()], "equal": None}
-    split = equal_split({arm: Measured(**seen) for arm, seen in view["measured"].items()})
+    split = equal_split(view.measured)
     if split is not None:
         mean, margin = split[0], NORMAL_95 * split[1]
         for name, value in (("equal", mean), ("low", mean - margin), ("high", mean + margin)):
@@ -101,11 +100,11 @@ def outcome(rows: Rows, view: View) -> Json:
     return found
 
 
-def _counted(row: Mapping[str, Any], view: View) -> float:
+def _counted(row: Mapping[str, Any], view: Overview) -> float:
     """Return a total as it counts in the sum: a clipped one as the nearest possible one."""
     total: float = row["total"]
     if row["status"] != "clipped":
         return total
-    parts: int = 1 + (view["max_delay"] if row["block"] else view["pilot"]["max_lag"])
-    low, high = float(view["low"]), float(view["high"])
+    parts: int = 1 + (view.max_delay if row["block"] else (view.pilot or {}).get("max_lag", 0))
+    low, high = float(view.low), float(view.high)
     return min(max(total, parts * min(low, 0.0)), parts * max(high, 0.0))

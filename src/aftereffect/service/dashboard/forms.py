@@ -14,6 +14,7 @@ from aftereffect.core.checks import shown
 from aftereffect.service.api.body import read_body
 from aftereffect.service.api.limits import SignIns
 from aftereffect.service.errors import Refused
+from aftereffect.service.messages import Overview
 from aftereffect.service.totals import number
 
 MOST_BYTES = 1 << 20
@@ -174,20 +175,21 @@ def settings(form: Mapping[str, str]) -> dict[str, Any]:
     return found
 
 
-def filled(view: Mapping[str, Any]) -> dict[str, str]:
+def filled(view: Overview) -> dict[str, str]:
     """Return the form for a new experiment filled with the settings of another, whose rounds it is to inherit."""
-    words = view["carry_over"] or {}
+    words = view.carry_over or {}
     carry = next((key for key in ("window", "half_life") if key in words), "rounds")
-    pilot = {} if view["accepted"] else view["pilot"] or {}
-    numbers = {name: repr(view[name]).removesuffix(".0") for name in ("low", "high", "round_length")}
-    optional = {name: "" if view[name] is None else str(view[name]) for name in ("horizon", "start_date", "seed")}
+    pilot = {} if view.accepted else view.pilot or {}
+    known = dict(view)
+    numbers = {name: repr(known[name]).removesuffix(".0") for name in ("low", "high", "round_length")}
+    optional = {name: "" if known[name] is None else str(known[name]) for name in ("horizon", "start_date", "seed")}
     return {
-        **{key: view[key] for key in ("direction", "player", "out_of_range")} | numbers | optional,
-        **{"name": f"{view['name'].removesuffix(' (corrected)')} (corrected)", "arms": "\n".join(view["arms"])},
-        **{"carry": "pilot" if pilot else carry, "length": str(words.get(carry, view["max_delay"]))},
+        **{key: known[key] for key in ("direction", "player", "out_of_range")} | numbers | optional,
+        **{"name": f"{view.name.removesuffix(' (corrected)')} (corrected)", "arms": "\n".join(view.arms)},
+        **{"carry": "pilot" if pilot else carry, "length": str(words.get(carry, view.max_delay))},
         **{"max_lag": str(pilot.get("max_lag", "")), "pilot_rounds": str(pilot.get("rounds", ""))},
-        "source": view["id"],
-        "units": "" if view["units"] == ["1"] else "\n".join(view["units"]),
+        "source": view.id,
+        "units": "" if view.units == ["1"] else "\n".join(view.units),
     }
 
 

@@ -22,8 +22,9 @@ from aftereffect.core.text import amount, counted
 from aftereffect.service import words
 from aftereffect.service.api import problems
 from aftereffect.service.dashboard import charts
-from aftereffect.service.dashboard.charts import COLOURS, Json, View, colour_of
+from aftereffect.service.dashboard.charts import COLOURS, Json, colour_of
 from aftereffect.service.errors import Corrupt, Refused, checked
+from aftereffect.service.messages import Guarantee, Measured, Overview
 from aftereffect.service.settings import Design
 from aftereffect.service.store.store import Store
 
@@ -208,7 +209,7 @@ def compare_page(store: Store, may: Any, ids: Sequence[str]) -> HTMLResponse:
     """Return experiments side by side."""
     if not ids:
         raise Refused("invalid", "experiments must be chosen in the list to be compared, but none were")
-    items = [{**item, "path": path_of(item["id"])} for item in store.compare(ids)]
+    items = [{**dict(item), "path": path_of(item.id)} for item in store.compare(ids)]
     return page("compare.html", may, here="compare", items=items, sure=SURE)
 
 
@@ -223,10 +224,10 @@ def list_page(store: Store, may: Any, after: str, state: str, search: str = "") 
         except Corrupt:
             items.append({**item, "path": path_of(item["id"]), "damaged": True})
             continue
-        likeliest, share = max(view["probabilities"].items(), key=lambda pair: pair[1])
-        ahead = share > 1.0 / len(view["arms"]) + 1e-9
+        likeliest, share = max(view.probabilities.items(), key=lambda pair: pair[1])
+        ahead = share > 1.0 / len(view.arms) + 1e-9
         shown = {"likeliest": likeliest if ahead else None, "share": share, "damaged": False}
-        items.append({**view, "path": path_of(view["id"]), **shown})
+        items.append({**dict(view), "path": path_of(view.id), **shown})
     values = {"items": items, "next": found["next"], "after": after, "state": wanted, "states": STATES}
     values |= {"search": search, "query": urllib.parse.urlencode({"state": wanted, "search": search})}
     return page("list.html", may, here="list", **values)
@@ -256,26 +257,26 @@ def experiment_page(
     view, outside = store.experiment(experiment_id), False
     if told is not None:
         message, outside = report_words(store, view, told if since is None else since, told)
-    units = view["units"]
+    units = view.units
     shown_unit = unit if unit in units else units[0]
     rows, newer, older = table(store, view, before)
-    latest = _between(store, view, view["round"] - max(1, min(TIMELINE_ROUNDS, MOST_ROWS // len(units))) + 1)
+    latest = _between(store, view, view.round - max(1, min(TIMELINE_ROUNDS, MOST_ROWS // len(units))) + 1)
     own = [row for row in latest if row["unit"] == shown_unit]
     found = None
     # The page of a pilot is shown without the estimate if too many are waiting for theirs.
     with nullcontext() if curves else suppress(Refused):
-        found = store.carryover(experiment_id) if curves or view["state"] == "piloted" else None
+        found = store.carryover(experiment_id) if curves or view.state == "piloted" else None
     watched = [] if found is None or found["watch"] is None else [found["watch"]]
     it = {
-        **view,
-        "alarms": [*view["alarms"], *(each["sentence"] for each in watched if each["alarm"])],
-        "in_pilot": view["pilot"] is not None and view["accepted"] is None,
+        **dict(view),
+        "alarms": [*view.alarms, *(each["sentence"] for each in watched if each["alarm"])],
+        "in_pilot": view.pilot is not None and view.accepted is None,
         "carryover": found,
-        "path": path_of(view["id"]),
+        "path": path_of(view.id),
         "unit": shown_unit,
         "shares": shares(view),
         "open": open_rows(store, view),
-        "certificate": certificate(view["guarantee"]),
+        "certificate": certificate(view.guarantee),
     }
     return page(
         "experiment.html",
@@ -286,7 +287,7 @@ def experiment_page(
         rows=rows,
         newer=newer,
         older=older,
-        timeline=charts.timeline(own, view["arms"], TIMELINE_LANES, marked=view["max_delay"] > 0),
+        timeline=charts.timeline(own, view.arms, TIMELINE_LANES, marked=view.max_delay > 0),
         outcome_words=outcome_words(view),
         means=means(view),
         sure=SURE,
@@ -302,7 +303,7 @@ def experiment_page(
 def chart_data(store: Store, experiment_id: str, unit: str) -> Json:
     """Return the data of the charts for the latest rounds; the timeline and the totals are those of one unit."""
     view = store.experiment(experiment_id)
-    units = view["units"]
+    units = view.units
     if unit and unit not in units:
         raise Refused("not_found", f"unit must be one of the experiment's, but got {unit!r}")
     series = store.series(experiment_id, last=min(CHART_ROWS, CHART_ROUNDS * len(units)))
@@ -311,41 +312,41 @@ def chart_data(store: Store, experiment_id: str, unit: str) -> Json:
     return charts.charts(view, rows, series["odds"], unit or units[0])
 
 
-def open_rows(store: Store, view: View) -> list[Json]:
+def open_rows(store: Store, view: Overview) -> list[Json]:
     """Return the rows of the open round, one per unit."""
-    return [] if view["open_round"] is None else _between(store, view, view["open_round"])
+    return [] if view.open_round is None else _between(store, view, view.open_round)
 
 
-def table(store: Store, view: View, before: int | None) -> tuple[list[Json], int | None, int | None]:
+def table(store: Store, view: Overview, before: int | None) -> tuple[list[Json], int | None, int | None]:
     """Return the rounds before `before` (by default the latest), newest first, and `before` of the pages next to it.
 
     The second value is for the newer page, the third for the older one; None if there is no such page.
     """
-    step = max(1, TABLE_ROWS // len(view["units"]))
-    end = view["round"] if before is None else min(before - 1, view["round"])
+    step = max(1, TABLE_ROWS // len(view.units))
+    end = view.round if before is None else min(before - 1, view.round)
     start = max(1, end - step + 1)
     rows = _between(store, view, start, end)
-    units = {unit: i for i, unit in enumerate(view["units"])}
+    units = {unit: i for i, unit in enumerate(view.units)}
     rows.sort(key=lambda row: (-row["round"], units[row["unit"]]))
-    newer = min(end + step, view["round"]) + 1 if end < view["round"] else None
+    newer = min(end + step, view.round) + 1 if end < view.round else None
     return rows, newer, start if start > 1 else None
 
 
-def _between(store: Store, view: View, first: int, last: int | None = None) -> list[Json]:
+def _between(store: Store, view: Overview, first: int, last: int | None = None) -> list[Json]:
     """Return the rows of the rounds from `first` to `last`, by default to the latest."""
-    first, last = max(first, 1), view["round"] if last is None else last
+    first, last = max(first, 1), view.round if last is None else last
     if last < first:
         return []
-    limit = min(MOST_ROWS, (last - first + 1) * len(view["units"]))
-    return list(store.rounds(view["id"], after=first - 1, limit=limit)["items"])
+    limit = min(MOST_ROWS, (last - first + 1) * len(view.units))
+    return list(store.rounds(view.id, after=first - 1, limit=limit)["items"])
 
 
-def shares(view: View) -> list[Json]:
+def shares(view: Overview) -> list[Json]:
     """Return the arms' probabilities, the largest first; with ten or more arms, those after the eighth are summed."""
-    ranked = sorted(view["probabilities"].items(), key=lambda pair: -pair[1])
+    ranked = sorted(view.probabilities.items(), key=lambda pair: -pair[1])
     most = MOST_SHARES if len(ranked) > MOST_SHARES + 1 else len(ranked)
     entries = [
-        {"name": name, "share": share, "colour": colour_of(view["arms"], name), "away": name in view["away"]}
+        {"name": name, "share": share, "colour": colour_of(view.arms, name), "away": name in view.away}
         for name, share in ranked[:most]
     ]
     if ranked[most:]:
@@ -355,38 +356,38 @@ def shares(view: View) -> list[Json]:
     return entries
 
 
-def means(view: View) -> Sequence[tuple[str, int, Json]]:
+def means(view: Overview) -> Sequence[tuple[str, int, Measured]]:
     """Return name, plays and measured windows of the arms that were played, the best first."""
-    sign = -1.0 if view["direction"] == "maximize" else 1.0
-    played = [(arm, view["plays"][arm], seen) for arm, seen in view["measured"].items() if view["plays"][arm]]
-    played.sort(key=lambda entry: (entry[2]["mean"] is None, sign * (entry[2]["mean"] or 0.0)))
+    sign = -1.0 if view.direction == "maximize" else 1.0
+    played = [(arm, view.plays[arm], seen) for arm, seen in view.measured.items() if view.plays[arm]]
+    played.sort(key=lambda entry: (entry[2].mean is None, sign * (entry[2].mean or 0.0)))
     return played[:MOST_MEANS]
 
 
-def certificate(guarantee: View) -> Json | None:
+def certificate(guarantee: Guarantee) -> Json | None:
     """Return the certificate so far, term by term, and how close it is to being informative."""
-    found = guarantee["certificate"]
-    if found is None or found["value"] is None:
+    found = guarantee.certificate
+    if found is None or found.value is None:
         return None
-    most = found["trivial"] or 0.0
-    share = most / found["value"] if found["value"] > 0.0 else 1.0
-    words = "Informative: it is below" if found["informative"] else "Not informative yet: it is not below"
-    if guarantee["void"]:
-        words = "Void; it would be below" if found["value"] < most else "Void, and not below"
+    most = found.trivial or 0.0
+    share = most / found.value if found.value > 0.0 else 1.0
+    words = "Informative: it is below" if found.informative else "Not informative yet: it is not below"
+    if guarantee.void:
+        words = "Void; it would be below" if found.value < most else "Void, and not below"
     return {
-        "value": rounded(found["value"]),
-        "terms": [(TERMS.get(name, name), rounded(term)) for name, term in found["terms"].items() if term],
-        "informative": found["informative"],
+        "value": rounded(found.value),
+        "terms": [(TERMS.get(name, name), rounded(term)) for name, term in found.terms.items() if term],
+        "informative": found.informative,
         "reached": share,
-        "words": f"{words} {rounded(most)}, the largest possible regret after {counted(found['rounds'], 'round')}.",
+        "words": f"{words} {rounded(most)}, the largest possible regret after {counted(found.rounds, 'round')}.",
         "near": f"{percent(min(share, 1.0))} of the way to an informative certificate",
     }
 
 
-def report_words(store: Store, view: View, first: int, last: int) -> tuple[str, bool]:
+def report_words(store: Store, view: Overview, first: int, last: int) -> tuple[str, bool]:
     """Return how the reports of some rounds were recorded, the next arm, and whether a total is out of range."""
-    settings = checked(Design, {name: view[name] for name in ("arms", "low", "high", "max_delay")})
-    rows, several = _between(store, view, first, last), len(view["units"]) > 1
+    settings = checked(Design, {"arms": view.arms, "low": view.low, "high": view.high, "max_delay": view.max_delay})
+    rows, several = _between(store, view, first, last), len(view.units) > 1
     outside = [row for row in rows if row["status"] in ("void", "clipped")]
     lines = []
     for row in outside[:MOST_WARNINGS]:
@@ -401,18 +402,18 @@ def report_words(store: Store, view: View, first: int, last: int) -> tuple[str, 
         lines.append(f"Round {last:,}: {len(told)} of {counted(len(rows), 'total')} recorded.")
     elif told:
         lines.append(f"Rounds {first:,} to {last:,}: {counted(len(told), 'total')} recorded.")
-    if view["open_round"] is not None and view["open_round"] > last and not several:
+    if view.open_round is not None and view.open_round > last and not several:
         (row,) = open_rows(store, view)
         when = f" on {row['date']}" if row["date"] else ""
         lines.append(f"Next, round {row['round']:,}{when}: play {row['arm']}.")
     return " ".join(lines), bool(outside)
 
 
-def outcome_words(view: View) -> str:
+def outcome_words(view: Overview) -> str:
     """Return the sum and the mean of the totals, and how they compare with an equal split."""
-    reports = view["counts"]["reports"] - view["counts"]["void"]
+    reports = view.counts["reports"] - view.counts["void"]
     if not reports:
-        return "No total is within the possible range." if view["counts"]["void"] else "Nothing has been reported yet."
-    mean = view["sum_of_totals"] / reports
-    begin = f"{rounded(view['sum_of_totals'])} in total, {rounded(mean)} per report over {counted(reports, 'report')}."
-    return f"{begin} {view['standing']['gain']['words']}"
+        return "No total is within the possible range." if view.counts["void"] else "Nothing has been reported yet."
+    mean = view.sum_of_totals / reports
+    begin = f"{rounded(view.sum_of_totals)} in total, {rounded(mean)} per report over {counted(reports, 'report')}."
+    return f"{begin} {view.standing.gain.words}"

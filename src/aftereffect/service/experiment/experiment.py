@@ -54,7 +54,7 @@ from aftereffect.service.experiment.round import (
 )
 from aftereffect.service.experiment.state import State, fingerprint
 from aftereffect.service.experiment.view import view
-from aftereffect.service.messages import ACTIVE
+from aftereffect.service.messages import ACTIVE, Overview
 from aftereffect.service.settings import ExperimentSettings, checked_settings
 
 NOT_RUNNING = {
@@ -106,9 +106,9 @@ class Experiment:
         """The learner."""
         return self._now.panel.player
 
-    def view(self) -> dict[str, Any]:
+    def view(self, id: str = "", created_at: str = "") -> Overview:
         """Return the summary shown to users."""
-        return view(self._now)
+        return view(self._now, id, created_at)
 
     def state(self) -> dict[str, Any]:
         """Return the complete state as plain JSON; `from_state` restores it exactly."""

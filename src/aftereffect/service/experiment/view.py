@@ -2,7 +2,6 @@
 
 import datetime
 import math
-from collections.abc import Mapping
 from typing import Any
 
 from aftereffect.service import words
@@ -10,24 +9,19 @@ from aftereffect.service.experiment import outcome
 from aftereffect.service.experiment.guarantee import guarantee
 from aftereffect.service.experiment.plan import plan
 from aftereffect.service.experiment.state import State
-from aftereffect.service.messages import ACTIVE, Due, KnownBy, NextDecision, Reply, Standing
+from aftereffect.service.messages import ACTIVE, Comparison, Due, KnownBy, NextDecision, Overview, Standing
 
 COUNTS = ("missing", "void", "out_of_range", "amended", "substituted", "withheld", "reports")
 
 
-def view(state: State) -> dict[str, Any]:
-    """Return the summary of an experiment as JSON: `messages.Overview` but its id and its date."""
+def view(state: State, id: str, created_at: str) -> Overview:
+    """Return the summary of an experiment; raise ValueError if a value is not of its type."""
     settings, arms = state.settings, state.settings.arms
     given = arms, state.tallies, state.probabilities, settings.direction, state.prior
-    shown: dict[str, Reply | None] = {
-        "standing": standing(state),
-        "plan": plan(settings, state.rhythm, ahead=state.in_pilot),
-        "guarantee": guarantee(state),
-        "winner": outcome.winner(*given) if state.phase == "finished" else None,
-        "due": due(state),
-    }
-    return {
+    fields = {
         **settings.model_dump(mode="json", exclude={"draft", "warm_start"}),
+        "id": id,
+        "created_at": created_at,
         "carry_over": settings.carry_over and settings.carry_over.given(),
         "accepted": _accepted(state),
         "inherited": state.inherited,
@@ -44,12 +38,17 @@ def view(state: State) -> dict[str, Any]:
         "away": [arms[i] for i in state.away],
         "counts": {name: state.counts[name] for name in COUNTS} | {"void_windows": state.panel.counts.void_windows},
         "sum_of_totals": state.sum,
-        "measured": {arm: seen.model_dump() for arm, seen in outcome.table(arms, state.tallies).items()},
+        "measured": outcome.table(arms, state.tallies),
+        "standing": standing(state),
         "alarms": words.alarms(state),
+        "plan": plan(settings, state.rhythm, ahead=state.in_pilot),
+        "guarantee": guarantee(state),
+        "winner": outcome.winner(*given) if state.phase == "finished" else None,
         "started_at": state.started_at,
         "finished_at": state.finished_at,
-        **{name: None if part is None else part.model_dump() for name, part in shown.items()},
+        "due": due(state),
     }
+    return Overview.model_validate(fields, strict=True)
 
 
 def _accepted(state: State) -> dict[str, Any] | None:
@@ -79,25 +78,27 @@ def due(state: State) -> Due | None:
     return Due(round=number, date=date, at=end.isoformat(timespec="milliseconds").replace("+00:00", "Z"))
 
 
-def comparison(view: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the most important figures of an experiment from its view; `messages.Comparison`."""
-    standing, counts = view["standing"], view["counts"]
-    reports = counts["reports"] - counts["void"]
-    likeliest, probability = max(view["probabilities"].items(), key=lambda pair: pair[1])
-    decision = standing["next_decision"]
-    return {
-        **{name: view[name] for name in ("id", "name", "state", "round")},
-        "reports": reports,
-        "mean": view["sum_of_totals"] / reports if reports else None,
-        "leader": standing["leader"]["arm"],
-        "sure": standing["leader"]["sure"],
-        "gain": standing["gain"]["in_total"],
-        "percent": standing["gain"]["percent"],
-        "likeliest": likeliest,
-        "probability": probability,
-        "next_decision": decision and decision["date"],
-        "alarms": len(view["alarms"]),
-    }
+def comparison(view: Overview) -> Comparison:
+    """Return the most important figures of an experiment."""
+    gain, leader, decision = view.standing.gain, view.standing.leader, view.standing.next_decision
+    reports = view.counts["reports"] - view.counts["void"]
+    likeliest, probability = max(view.probabilities.items(), key=lambda pair: pair[1])
+    return Comparison(
+        id=view.id,
+        name=view.name,
+        state=view.state,
+        round=view.round,
+        reports=reports,
+        mean=view.sum_of_totals / reports if reports else None,
+        leader=leader.arm,
+        sure=leader.sure,
+        gain=gain.in_total,
+        percent=gain.percent,
+        likeliest=likeliest,
+        probability=probability,
+        next_decision=None if decision is None else decision.date,
+        alarms=len(view.alarms),
+    )
 
 
 def standing(state: State) -> Standing:

@@ -24,7 +24,7 @@ from aftereffect.core.errors import AftereffectError
 from aftereffect.service.errors import Corrupt, Refused
 from aftereffect.service.experiment.experiment import Done, Experiment
 from aftereffect.service.experiment.round import with_block
-from aftereffect.service.messages import is_id
+from aftereffect.service.messages import Overview, is_id
 from aftereffect.service.settings import ExperimentSettings
 from aftereffect.service.store import schema
 
@@ -99,9 +99,9 @@ class Loaded:
         every = max(CHECKPOINT_EVERY, len(self.unit_index) // 4)
         self.checkpoint_at = self.seq + every - (self.seq + zlib.crc32(self.id.encode())) % every
 
-    def view(self) -> dict[str, Any]:
+    def view(self) -> Overview:
         """Return the view of the experiment, with id and creation date."""
-        return {"id": self.id, **self.experiment.view(), "created_at": self.created_at}
+        return self.experiment.view(self.id, self.created_at)
 
     def replay(self, found: Sequence[Any]) -> list[dict[str, Any]]:
         """Check one stored event, a row of its table, against the chain, replay it, and return the rows it changes."""

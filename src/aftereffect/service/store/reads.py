@@ -66,10 +66,10 @@ def write_cursor(round_: int, unit_index: int, n_units: int) -> str:
     return str(round_) if unit_index == n_units - 1 else f"{round_}.{unit_index}"
 
 
-def experiment(engine: Engine, identity: str) -> dict[str, Any]:
+def experiment(engine: Engine, identity: str) -> Overview:
     """Return the view of an experiment after its last commit."""
     with engine.connect() as connection:
-        return sound(Overview, event_log.load(connection, identity).view())
+        return event_log.load(connection, identity).view()
 
 
 def experiments(

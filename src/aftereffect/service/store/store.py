@@ -21,7 +21,7 @@ from aftereffect.service import lag_estimates
 from aftereffect.service.errors import Refused, checked
 from aftereffect.service.experiment.commands import Accept, Command, Reports
 from aftereffect.service.experiment.view import comparison
-from aftereffect.service.messages import MOST_COMPARED, NewToken
+from aftereffect.service.messages import MOST_COMPARED, Comparison, NewToken, Overview
 from aftereffect.service.settings import MOST_CELLS, ExperimentSettings, checked_settings, continued, corrected
 from aftereffect.service.store import backup, export, keys, reads, schema, tokens, verify, webhooks
 from aftereffect.service.store.database import Database, refusing
@@ -45,7 +45,7 @@ class Store:
     >>> import tempfile
     >>> from aftereffect.service.experiment.commands import Ask, Tell
     >>> with tempfile.TemporaryDirectory() as folder, Store.open(f"sqlite:///{folder}/shop.db") as store:
-    ...     mail = store.create({"name": "Mail", "arms": ["short", "long"], "high": 1, "max_delay": 1})["id"]
+    ...     mail = store.create({"name": "Mail", "arms": ["short", "long"], "high": 1, "max_delay": 1}).id
     ...     asked = store.perform(mail, Ask())
     ...     told = store.perform(mail, Tell(asked["round"], 0.5))
     ...     store.rounds(mail)["items"][0]["total"], store.verify(mail)[0]["ok"]
@@ -108,13 +108,13 @@ class Store:
 
     def create(
         self, settings: Mapping[str, Any] | ExperimentSettings, *, key: str | None = None
-    ) -> dict[str, Any]:
+    ) -> Overview:
         """Create an experiment, running unless `draft` is set; return its view with its id.
 
         key: an idempotency key (`keys.py`), here and in other methods.
         """
         new = checked_settings(settings)
-        return self._once(key, lambda: _creation(new), "create", new.to_json())
+        return Overview.read(self._once(key, lambda: _creation(new), "create", new.to_json()))
 
     def perform(self, id: str, command: Action | Once) -> dict[str, Any]:
         """Carry out one command and return its answer, or raise Refused."""
@@ -125,7 +125,7 @@ class Store:
         answers: list[Answer] = self._writer.submit(Job(list(items))).result()
         return answers
 
-    def change(self, id: str, command: Command) -> dict[str, Any]:
+    def change(self, id: str, command: Command) -> Overview:
         """Carry out a command on the whole experiment and return its view."""
         self.perform(id, command)
         return self.experiment(id)
@@ -136,7 +136,7 @@ class Store:
 
     def correct(
         self, id: str, changes: Mapping[str, Any] | ExperimentSettings, *, key: str | None = None
-    ) -> dict[str, Any]:
+    ) -> Overview:
         """Create an experiment that inherits the rounds and the reminder of another, and finish the other one.
 
         changes: the settings that differ from those of the other, or all settings.
@@ -145,10 +145,10 @@ class Store:
         def item() -> tuple[str, Action]:
             if isinstance(changes, ExperimentSettings):
                 return _creation(changes, id)
-            return _creation(corrected(self.experiment(id), changes), id)
+            return _creation(corrected(self.experiment(id).data, changes), id)
 
         given = changes.to_json() if isinstance(changes, ExperimentSettings) else dict(changes)
-        return self._once(key, item, "correct", id, given)
+        return Overview.read(self._once(key, item, "correct", id, given))
 
     def continue_with(
         self,
@@ -158,13 +158,13 @@ class Store:
         changes: Mapping[str, Any] = MappingProxyType({}),
         *,
         key: str | None = None,
-    ) -> dict[str, Any]:
+    ) -> Overview:
         """Create an experiment with other arms that begins with what this one has measured, and finish this one."""
 
         def item() -> tuple[str, Action]:
-            return _creation(continued(self.experiment(id), add, retire, changes), id)
+            return _creation(continued(self.experiment(id).data, add, retire, changes), id)
 
-        return self._once(key, item, "continue", id, list(add), list(retire), dict(changes))
+        return Overview.read(self._once(key, item, "continue", id, list(add), list(retire), dict(changes)))
 
     def _once(self, key: str | None, item: Callable[[], tuple[str, Action]], *request: Any) -> dict[str, Any]:
         """Carry out an item unless a request with this key has been; then answer as it was answered."""
@@ -178,11 +178,11 @@ class Store:
         id, action = item()
         return self.perform(id, Once(hashed, action))
 
-    def accept(self, id: str, max_delay: int | None = None) -> dict[str, Any]:
+    def accept(self, id: str, max_delay: int | None = None) -> Overview:
         """End the pilot of an experiment with this max_delay, or the one proposed; return its view."""
         for again in (True, True, False):
             view = self.experiment(id)
-            if max_delay is None and view["accepted"] is not None:
+            if max_delay is None and view.accepted is not None:
                 return view
             try:
                 self.perform(id, self.acceptance(view, max_delay))
@@ -193,11 +193,11 @@ class Store:
                     raise
         return self.experiment(id)
 
-    def acceptance(self, view: Mapping[str, Any], max_delay: int | None) -> Accept:
+    def acceptance(self, view: Overview, max_delay: int | None) -> Accept:
         """Return the command that ends a pilot, with what it has shown of the arms, if anything, as a prior."""
-        if view["state"] not in ("pilot", "piloted"):
+        if view.state not in ("pilot", "piloted") or view.pilot is None:
             return Accept(max_delay or 0)
-        if max_delay is not None and not 0 <= max_delay <= view["pilot"]["max_lag"]:
+        if max_delay is not None and not 0 <= max_delay <= view.pilot["max_lag"]:
             # The experiment refuses it.
             return Accept(max_delay)
         with lag_estimates.admitted():
@@ -205,15 +205,16 @@ class Store:
             found, last = lag_estimates.estimated(view, record), len(record.played)
             if found["reason"] is None:
                 d = found["proposed"]["max_delay"] if max_delay is None else max_delay
-                span = {name: view[name] for name in ("direction", "low", "high")}
                 curves, known = record.curves(), None
                 # A mean total out of range is no prior; a pilot ends all the same, with an alarm.
                 with contextlib.suppress(InvalidArgument):
-                    known = prior(curves, rounds=last, max_delay=d, **span)._asdict()
+                    known = prior(
+                        curves, rounds=last, max_delay=d, direction=view.direction, low=view.low, high=view.high
+                    )._asdict()
                 return Accept(d, known, found["cost"], last, lag_estimates.attention(view, curves, d))
         if max_delay is None:
             rule = "max_delay must be given, because none can be proposed"
-            raise Refused("wrong_state", f"{rule}: {found['reason']}", state=view["state"])
+            raise Refused("wrong_state", f"{rule}: {found['reason']}", state=view.state)
         return Accept(max_delay, last=last)
 
     async def aperform(self, id: str, command: Action) -> dict[str, Any]:
@@ -226,7 +227,7 @@ class Store:
         answers: list[Answer] = await self._writer.submit(Job(list(items), future))
         return answers
 
-    def experiment(self, id: str) -> dict[str, Any]:
+    def experiment(self, id: str) -> Overview:
         """Return the committed view of an experiment, with id and created_at."""
         with refusing():
             return reads.experiment(self._database.reading, id)
@@ -241,7 +242,7 @@ class Store:
         with refusing():
             return reads.experiments(self._database.reading, after, limit, state, search)
 
-    def compare(self, ids: Sequence[str]) -> list[dict[str, Any]]:
+    def compare(self, ids: Sequence[str]) -> list[Comparison]:
         """Return the most important figures of some experiments, in order."""
         if not 1 <= len(ids) <= MOST_COMPARED:
             raise Refused("invalid", f"ids must be 1 to {MOST_COMPARED} experiments, but got {len(ids)}")
@@ -268,18 +269,18 @@ class Store:
             view = self.experiment(id)
             return {**lag_estimates.estimated(view, self._record(view)), "watch": self._watched(view)}
 
-    def _record(self, view: Mapping[str, Any]) -> lag_estimates.Record:
+    def _record(self, view: Overview) -> lag_estimates.Record:
         with refusing():
             most = lag_estimates.longest(view)[1]
-            rows = reads.latest_rows(self._database.reading, view["id"], view["pilot"] is not None, most)
+            rows = reads.latest_rows(self._database.reading, view.id, view.pilot is not None, most)
         return lag_estimates.Record(view, *rows)
 
-    def _watched(self, view: Mapping[str, Any]) -> dict[str, Any] | None:
-        most = min(lag_estimates.MOST_ROUNDS, MOST_CELLS // len(view["units"]))
+    def _watched(self, view: Overview) -> dict[str, Any] | None:
+        most = min(lag_estimates.MOST_ROUNDS, MOST_CELLS // len(view.units))
         with refusing():
-            rows = reads.first_rows(self._database.reading, view["id"], most)
+            rows = reads.first_rows(self._database.reading, view.id, most)
         try:
-            return lag_estimates.watched(view["arms"], *rows)
+            return lag_estimates.watched(view.arms, *rows)
         except InvalidArgument:
             # Of clipped totals, some are too large to compute with; the estimate gives the reason.
             return None

@@ -364,7 +364,7 @@ class Writer:
         source = None if command.source is None else self._get(batch, command.source)
         # Refused, if at all, before anything changes.
         if source is not None and settings.warm_start is not None:
-            settings = warmed(settings, source.view(), required=not command.finish)
+            settings = warmed(settings, source.view().data, required=not command.finish)
         elif source is not None:
             past = inherit(source.id, settings, *changes.record(batch.reading, source))
         loaded = self._loaded[identity] = changes.create(batch.writing, identity, settings, batch.at)
@@ -375,7 +375,7 @@ class Writer:
         if source is not None and command.finish:
             changes.add(source, source.experiment.do(Finish(), batch.at))
             webhooks.inherit(batch.writing, source.number, loaded.number)
-        return loaded.view()
+        return loaded.view().data
 
     def _report(self, batch: _Batch, loaded: Loaded, command: Reports) -> Answer:
         """Carry out several reports, after a trial on a copy; a refusal leaves everything as it was."""
