@@ -29,11 +29,11 @@ def test_it_is_verified_and_has_every_kind_of_event_and_round(file: Path) -> Non
         assert {event["kind"] for event in events} == KINDS.keys()
         assert {row["reason"] for row in rows} == {*Reason.__args__}
         assert {row["status"] for row in rows} == {"reported", "missing", "void", "clipped"}
-        assert {store.experiment(id)["player"] for id in ids} == {"matched", "paper"}
+        assert {store.experiment(id).player for id in ids} == {"matched", "paper"}
         assert store.perform(ids[1], KINDS["ask"]())["why"]
         assert [len(store.tokens()), len(store.reminders())] == [1, 2]
         # Asked again with its key, a creation is answered as it was.
-        assert store.create({"name": "Mailings", "seed": 1, **BASE}, key="golden")["id"] == ids[0]
+        assert store.create({"name": "Mailings", "seed": 1, **BASE}, key="golden").id == ids[0]
 
 
 def test_its_experiments_go_on_as_in_the_version_that_wrote_it(file: Path) -> None:

@@ -206,11 +206,11 @@ def test_the_next_decision_falls_where_it_was_expected_on_average(max_delay: int
             errors += [sum(asked["round"] - expected for expected in begun)] if begun else []
             rounds, draws, begun = rounds + len(begun), draws + 1, []
         experiment.do(Tell(asked["round"], 0.5), AT)
-        ahead = experiment.view()["standing"]["next_decision"]
-        assert ahead["earliest_round"] > asked["round"]
-        assert ahead["date"] == date_of(experiment.settings, ahead["round"], "", 0)
+        ahead = experiment.view().standing.next_decision
+        assert ahead.earliest_round > asked["round"]
+        assert ahead.date == date_of(experiment.settings, ahead.round, "", 0)
         if not experiment.state()["block_closed"]:
-            begun.append(ahead["round"])
+            begun.append(ahead.round)
     if max_delay:
         error = statistics.stdev(errors) * math.sqrt(len(errors)) / rounds
         assert abs(sum(errors) / rounds) < 4.5 * error + 1.0
@@ -220,6 +220,6 @@ def test_the_next_decision_falls_where_it_was_expected_on_average(max_delay: int
 
 def test_dates_ahead_follow_the_latest_round_without_a_start_date() -> None:
     experiment = made(max_delay=1, round_length=7)
-    assert experiment.view()["standing"]["next_decision"]["date"] is None
+    assert experiment.view().standing.next_decision.date is None
     experiment.do(Ask(), AT)
-    assert experiment.view()["standing"]["next_decision"]["earliest_date"] == "2026-03-15"
+    assert experiment.view().standing.next_decision.earliest_date == "2026-03-15"

@@ -369,7 +369,7 @@ def test_the_same_upload_twice_changes_nothing(call, named):
 
 def test_an_export_can_be_sent_back(sqlite_url):
     with Store.open(sqlite_url) as store:
-        one = store.create({"name": "x", "arms": ["a", "b"], "high": 9, "max_delay": 2, "units": ["n", "s"]})["id"]
+        one = store.create({"name": "x", "arms": ["a", "b"], "high": 9, "max_delay": 2, "units": ["n", "s"]}).id
         store.perform_many([(one, Ask()), (one, Tell(1, 3.0, "n")), (one, Tell(1, 4.0, "s"))])
         text = b"".join(store.export(one, "csv")).decode()
         done = store.perform(one, reports(Reports(csv=text, restate=True)))

@@ -61,9 +61,9 @@ def spoken(settings: dict[str, Any]) -> list[str]:
     """Return the sentences that are shown of an experiment in its first round."""
     experiment = made(**settings)
     asked, view = experiment.do(Ask(), AT).answer, experiment.view()
-    standing, guarantee = view["standing"], view["guarantee"]
-    lines = [asked["why"], standing["gain"]["words"], standing["leader"]["words"], *standing["sentences"]]
-    return [*lines, *view["plan"]["sentences"], *guarantee["paragraphs"], guarantee["sentence"], *view["alarms"]]
+    standing, guarantee = view.standing, view.guarantee
+    lines = [asked["why"], standing.gain.words, standing.leader.words, *standing.sentences]
+    return [*lines, *view.plan.sentences, *guarantee.paragraphs, guarantee.sentence, *view.alarms]
 
 
 def scripts() -> list[tuple[dict[str, Any], list[Command]]]:

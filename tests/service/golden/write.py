@@ -67,7 +67,7 @@ def do(store: Store, id: str, *commands: Command) -> None:
 
 def write(store: Store) -> None:
     """Fill a store."""
-    one = store.create({"name": "Mailings", "seed": 1, **BASE}, key="golden")["id"]
+    one = store.create({"name": "Mailings", "seed": 1, **BASE}, key="golden").id
     play(store, one, 30)
     last = store.perform(one, Ask())["round"]
     do(store, one, Tell(last, 99.0), Amend(last, 3.0), Amend(4, 9.0), Note(5, "holiday"), Note(last, "fair"))
@@ -87,22 +87,22 @@ def write(store: Store) -> None:
     store.remind(one, "sales", 0.5)
     store.correct(one, {"high": 20, "name": "Mailings, corrected"})
     paper = {"player": "paper", "horizon": 500, "tuning": {"base": "exp3"}, "out_of_range": "clip"}
-    two = store.create({"name": "As published", "seed": 2, **BASE, **paper})["id"]
+    two = store.create({"name": "As published", "seed": 2, **BASE, **paper}).id
     play(store, two, 40)
     do(store, two, Ask(), Tell(41, 99.0))
     three = {"units": ["north", "south"], "start_date": "2026-01-01", "direction": "minimize", "low": -1}
-    play(store, store.create({"name": "Regions", "seed": 3, **BASE, **three})["id"], 40)
-    four = store.create({"name": "Many arms", "seed": 4, **BASE, "arms": [f"arm {i}" for i in range(17)]})["id"]
+    play(store, store.create({"name": "Regions", "seed": 3, **BASE, **three}).id, 40)
+    four = store.create({"name": "Many arms", "seed": 4, **BASE, "arms": [f"arm {i}" for i in range(17)]}).id
     play(store, four, 60)
     store.continue_with(four, add=["arm 17"], retire=["arm 0"])
     half_life = {"carry_over": {"half_life": "2 days"}, "max_delay": None, "draft": True}
-    five = store.create({"name": "Draft", "seed": 5, **BASE, **half_life})["id"]
+    five = store.create({"name": "Draft", "seed": 5, **BASE, **half_life}).id
     do(store, five, Start(), Ask(), Finish())
     six = store.create({"name": "Pilot", "seed": 6, **BASE, "max_delay": None, "pilot": {"max_lag": 2, "rounds": 60}})
-    play(store, six["id"], 60)
-    store.accept(six["id"], 1)
-    do(store, six["id"], Amend(7, 5.0))
-    play(store, six["id"], 30)
+    play(store, six.id, 60)
+    store.accept(six.id, 1)
+    do(store, six.id, Amend(7, 5.0))
+    play(store, six.id, 30)
     store.create_token("till", ["play"])
 
 
