@@ -29,7 +29,8 @@ def why(row: Mapping[str, Any], settings: Design) -> str:
     >>> why({**row, "reason": "substitute"}, PlanQuestion(arms=2, max_delay=3))
     'B is away, so A is played in its place; B is credited with what A brings.'
     """
-    arm, place, block = row["arm"], row["round"] - row["block_start"] + 1, row["block"]
+    arm, place, d = row["arm"], row["round"] - row["block_start"] + 1, settings.max_delay
+    here = f"round {place} of block {row['block']}"
     match row["reason"]:
         case "pilot":
             rounds = 0 if settings.pilot is None else settings.pilot.rounds
@@ -44,31 +45,25 @@ def why(row: Mapping[str, Any], settings: Design) -> str:
                 then = "earlier effects still arrive, so this total is recorded but not learned from"
             return f"{row['drawn']} is away, so {arm} is played in its place; {then}."
         case "warm_up":
-            return f"{arm}, round {place} of block {block}: warm-up after a pause, recorded but not learned from."
+            return f"{arm}, {here}: warm-up after a pause, recorded but not learned from."
         case "mixed":
             still = "effects of a substitute still arrive, so this total is recorded but not learned from"
-            return f"{arm}, round {place} of block {block}: {still}."
-    return _place_in_block(row, place, settings)
-
-
-def _place_in_block(row: Mapping[str, Any], place: int, settings: Design) -> str:
-    """Return why a round that the learner has drawn plays its arm."""
-    d, arm, block = settings.max_delay, row["arm"], row["block"]
+            return f"{arm}, {here}: {still}."
     drawn = f"{arm} was drawn with probability {row['probability']:.3f}"
     if d == 0:
         return f"{drawn}; effects do not linger, so every round counts."
     # An update needs d zeros before its coin; for the player "paper" it needs 2d.
     shortest = (1 if settings.player != "paper" else 2) * d + 1
     if place == 1:
-        return f"{drawn} for block {block} and stays for at least {shortest} rounds."
+        return f"{drawn} for block {row['block']} and stays for at least {shortest} rounds."
     if place <= d:
-        first = block == 1 and settings.pilot is None
+        first = row["block"] == 1 and settings.pilot is None
         still = "effects are still building up" if first else "effects of earlier rounds still arrive"
-        return f"{arm} stays: wash-in, round {place} of block {block}; {still}, so this total is not measured."
+        return f"{arm} stays: wash-in, {here}; {still}, so this total is not measured."
     if place < shortest:
-        return f"{arm} stays: round {place} of block {block}, which lasts at least {shortest} rounds."
+        return f"{arm} stays: {here}, which lasts at least {shortest} rounds."
     last = "rounds" if settings.player != "paper" else f"{d + 1} rounds"
-    return f"{arm} stays: round {place} of block {block}, which may end any round now; its last {last} count."
+    return f"{arm} stays: {here}, which may end any round now; its last {last} count."
 
 
 def possible(settings: Design) -> str:

@@ -11,8 +11,8 @@ Identity. A file that is removed or replaced while it is open goes on taking wri
 database that is overwritten in place no longer fits its log, nor an overwritten log its database. So names, sizes and
 modification times of both are compared around every commit: only this process writes to them, commits to the log and
 checkpoints to the database. Once a file was found to be changed, nothing is acknowledged until the store is opened
-again, and the log of an overwritten store is left as it is. One change by others does no harm: another program may
-have SQLite move the log into the file (`PRAGMA wal_checkpoint`). The index of the log (`-shm`) tells the two apart.
+again, and the log of an overwritten store is left as it is. A log that another program has SQLite move into the file
+(`PRAGMA wal_checkpoint`) counts as a change too, although nothing is lost by it.
 
 Read-only files. SQLite creates files beside a database even to read it. If it cannot, the file is opened as
 `immutable`, which is correct while there is no log beside it and this process has a shared lock.
@@ -24,7 +24,6 @@ import json
 import logging
 import os
 import sqlite3
-import struct
 import threading
 import time
 from collections.abc import Iterator
@@ -42,9 +41,6 @@ NOTICE_S = 2.0
 LOG_LIMIT = 2**26
 """A longer log is truncated to this many bytes when it is overwritten from its start."""
 
-# The index of a log (sqlite.org/walformat.html): its frames, a number that changes when it begins anew, how many of the
-# frames are in the database, and how many will be when the checkpoint in progress is done.
-_INDEX = struct.Struct("=16xI12xI60xI28xI")
 _log = logging.getLogger(__name__)
 _EFFECTIVE = os.access in os.supports_effective_ids
 # The (device, inode) pairs that this process has locked.
@@ -70,9 +66,6 @@ class SqliteFile:
         )
         self._names = [str(path), f"{path}-wal", f"{path}-shm"]
         self._descriptor: int | None = None
-        # Kept open like that of the database, because SQLite has POSIX locks on the index too.
-        self._index_descriptor: int | None = None
-        self._index = 0, 0, 0, 0
         self._inode: tuple[int, int] | None = None
         self._seen: list[tuple[int, int, int, int]] = []
         self._connected = False
@@ -131,10 +124,9 @@ class SqliteFile:
                 _locked.discard(self._inode)
                 with contextlib.suppress(OSError):
                     holder_path(self.path).unlink()
-            for descriptor in (self._descriptor, self._index_descriptor):
-                if descriptor is not None:
-                    os.close(descriptor)
-            self._descriptor = self._inode = self._index_descriptor = None
+            if self._descriptor is not None:
+                os.close(self._descriptor)
+            self._descriptor = self._inode = None
 
     def read_only_uri(self) -> str:
         """Return the URI for reading the file; if it cannot be written to, also take a shared lock against writers."""
@@ -151,10 +143,6 @@ class SqliteFile:
 
     def connected(self) -> None:
         """Note the files: the writing connection has been opened, or has created or upgraded the tables."""
-        if self._index_descriptor is None:
-            with contextlib.suppress(OSError):
-                self._index_descriptor = _open(Path(self._names[2]), os.O_RDONLY)
-        self._index = self._read_index()
         self._seen, self._connected = [_stat(name) for name in self._names], True
 
     def closed(self) -> None:
@@ -167,18 +155,12 @@ class SqliteFile:
         outcome: what became of the transaction then. names_only: for other threads than the one that writes.
         log_written: this process may have written to the log since the last check.
         """
-        # Before the files: what the index says to be in the database was written before this.
-        index = self._index if names_only else self._read_index()
         for place, before in enumerate(self._seen if self._connected else self._seen[:1]):
             name, now = self._names[place], _stat(self._names[place])
             own = names_only or place == 2 or (log_written and place == 1 and now[2] >= min(before[2], LOG_LIMIT))
             if self._lost is None and now[:2] != before[:2]:
                 self._lost = f"{name!r} was removed or replaced"
             elif self._lost is None and self._connected and not own and now != before:
-                if self._moved_by_sqlite(place, now[2], log_written):
-                    self._seen[place] = now
-                    _log.warning("another program moved the log of %s into the file, which does no harm", self.path)
-                    continue
                 self._lost = f"{name!r} was written over or touched"
                 self.overwritten = True
         if self._lost is not None:
@@ -187,29 +169,8 @@ class SqliteFile:
                 f"the store's file {self._lost} while it was open: {outcome}; "
                 "stop what has it open, put the store in order (verify it), and start again"
             )
-        self._index = index
         if log_written:
             self._note(1)
-
-    def _read_index(self) -> tuple[int, int, int, int]:
-        """Return the numbers in the index of the log, zeros if there is none."""
-        read = b"" if self._index_descriptor is None else os.pread(self._index_descriptor, _INDEX.size, 0)
-        return _INDEX.unpack(read.ljust(_INDEX.size, b"\0"))
-
-    def _moved_by_sqlite(self, place: int, size: int, log_written: bool) -> bool:
-        """Return whether a checkpoint by another program explains the change of a file since the last check.
-
-        It writes to the database if not all of the log was there, and may empty the log afterwards.
-        """
-        frames, log, moved, _ = self._index
-        # Read after the files: SQLite writes to the index before it writes to them.
-        frames_now, log_now, _, moved_now = self._read_index()
-        emptied = log_now != log and frames_now == 0
-        if place == 1:
-            return emptied and size == 0
-        if log_now == log:
-            return moved_now > moved
-        return moved < frames or moved_now > 0 or (emptied and log_written)
 
     def _note(self, place: int) -> None:
         """Note the size and time of a file that this process has written to."""
@@ -235,7 +196,6 @@ class SqliteFile:
             try:
                 connection.cursor().execute("PRAGMA wal_checkpoint(PASSIVE)")
             finally:
-                self._index = self._read_index()
                 self._note(0)
                 connection.close()
         except (SQLAlchemyError, sqlite3.Error) as error:
