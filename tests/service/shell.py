@@ -1,7 +1,7 @@
 """A very small shell for the commands in the documentation: what it says must be what happens.
 
-Knows `aftereffect ...` (run in this process), `aftereffect serve ... &` and `kill %1` (a process of its own), `python`
-and `cat` with a file, `curl` with -s, -X, -H and -d, `NAME=$(command)`, `export NAME=value` and `$NAME`, and
+Knows `aftereffect ...` (run in this process), `aftereffect serve ... &` and `kill %1` (a process of its own), `python`,
+`sh` and `cat` with a file, `curl` with -s, -X, -H and -d, `NAME=$(command)`, `export NAME=value` and `$NAME`, and
 `aftereffect ... > FILE`. Port 8000 stands for a free one.
 """
 
@@ -58,7 +58,11 @@ class Shell:
         if words[0] == "cat":
             return 0, (self.folder / words[1]).read_text(encoding="utf-8")
         if words[0] == "python":
-            return self._python(words[1:])
+            return self._run_program([sys.executable, *words[1:]], {**os.environ, "PYTHONPATH": str(ROOT / "src")})
+        if words[0] == "sh":
+            # With nothing but what cron gives.
+            folders = os.pathsep.join([str(Path(sys.executable).parent), "/usr/bin", "/bin"])
+            return self._run_program(words, {"HOME": str(self.folder), "PATH": folders})
         if words[0] != "aftereffect":
             raise ValueError(f"the documentation's commands must be known here, but got {line!r}")
         words, file = (words[:-2], words[-1]) if words[-2] == ">" else (words, None)
@@ -76,8 +80,7 @@ class Shell:
         (self.folder / file).write_text(done.out, encoding="utf-8")
         return done.code, done.err
 
-    def _python(self, words: list[str]) -> tuple[int, str]:
-        command, environment = [sys.executable, *words], {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    def _run_program(self, command: list[str], environment: dict[str, str]) -> tuple[int, str]:
         done = subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=120)
         return done.returncode, done.stdout + done.stderr
 

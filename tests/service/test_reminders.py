@@ -81,11 +81,13 @@ def test_a_round_that_waits_is_told_once_and_signed(sqlite_url, receiver, caplog
         reminders = Reminders(store, allowed(receiver))
         at(store, "2026-03-03T11:59")
         assert (reminders.look(), receiver.got) == (0, [])
+        arm = store.perform(one, Ask())["arm"]
         at(store, "2026-03-03T12:00")
         with caplog.at_level(logging.INFO, "aftereffect.service"):
             assert (reminders.look(), reminders.look()) == (1, 0)
         [(path, headers, body)] = receiver.got
-        assert (path, json.loads(body)) == ("/hook", {"text": "Mail: round 1 of 2026-03-02 waits for its total."})
+        wanted = f"Mail: round 1 of 2026-03-02 waits for its total. It plays {arm}."
+        assert (path, json.loads(body)) == ("/hook", {"text": wanted})
         # The signature of Standard Webhooks, computed here by hand.
         signed = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + body
         wanted = base64.b64encode(hmac.digest(SECRET.encode(), signed, hashlib.sha256)).decode()
@@ -106,6 +108,50 @@ def test_a_round_that_waits_is_told_once_and_signed(sqlite_url, receiver, caplog
         # A corrected experiment goes on reminding.
         new = store.correct(one, {"high": 20}).id
         assert [(each["webhook"], each["after"]) for each in store.reminders(new)] == [("sales", 0.5)]
+
+
+def test_every_morning_says_what_to_play_and_what_is_overdue(sqlite_url, receiver):
+    with Store.open(sqlite_url) as store:
+        one = made(store)
+        store.remind(one, "sales", -16 / 24)
+        reminders = Reminders(store, allowed(receiver))
+
+        def told(moment):
+            at(store, moment)
+            before = len(receiver.got)
+            assert reminders.look() + reminders.look() == len(receiver.got) - before
+            return [json.loads(body)["text"] for _, _, body in receiver.got[before:]]
+
+        arm = store.perform(one, Ask())["arm"]
+        assert told("2026-03-02T07:59") == []
+        assert told("2026-03-02T08:00") == [f"Mail: play {arm} in round 1 of 2026-03-02."]
+        store.perform(one, Tell(1, 2.0))
+        assert store.experiment(one).open_round is None
+        assert told("2026-03-03T07:59") == []
+        # The round is opened, so that its arm is known; d = 3, so the block cannot end before round 4.
+        assert told("2026-03-03T08:00") == [f"Mail: play {arm} in round 2 of 2026-03-03."]
+        assert store.experiment(one).open_round == 2
+        assert told("2026-03-04T08:00") == [f"Mail: round 2 of 2026-03-03 waits for its total. It plays {arm}."]
+        late = f"Mail: round 2 of 2026-03-03 waits for its total. It plays {arm}. 2 rounds are overdue."
+        assert told("2026-03-05T12:00") == [late]
+        # Reported the same morning: the next message is that of the next day, with an alarm (9 (d + 1) = 36).
+        store.perform_many([(one, Tell(2, 400.0)), (one, Ask()), (one, Tell(3, 1.0)), (one, Ask())])
+        store.perform(one, Tell(4, 1.0))
+        assert told("2026-03-05T23:00") == []
+        [text] = told("2026-03-06T08:00")
+        assert text.startswith("Mail: play ")
+        assert " in round 5 of 2026-03-06. Attention: 1 of 4 totals (25.0%) is outside [0, 36]" in text
+
+
+def test_what_units_play_is_said_unit_by_unit(sqlite_url, receiver):
+    with Store.open(sqlite_url) as store:
+        one = made(store, units=["north", "south"])
+        store.remind(one, "sales", -0.5)
+        arms = store.perform(one, Ask())["arms"]
+        at(store, "2026-03-02T12:00")
+        assert Reminders(store, allowed(receiver)).look() == 1
+        wanted = f"Mail: play {arms['north']} in north, {arms['south']} in south in round 1 of 2026-03-02."
+        assert json.loads(receiver.got[0][2])["text"] == wanted
 
 
 def test_a_call_that_fails_is_repeated_and_then_given_up(sqlite_url, receiver):
@@ -260,6 +306,13 @@ def test_reminders_are_set_by_rest_page_and_command(tmp_path, monkeypatch):
         assert post(call, f"{page}/reminder", {"webhook": "sales", "after": "soon"}).status_code == 422
         assert post(call, f"{page}/reminder", {"webhook": "sales", "after": "2 days"}).status_code == 303
         assert call("GET", f"{path}/reminder").json()["after"] == 2.0
+        before = {"webhook": "sales", "after": "16 hours", "when": "before"}
+        assert post(call, f"{page}/reminder", before).status_code == 303
+        assert call("GET", f"{path}/reminder").json()["after"] == -16 / 24
+        assert "16 hours" in call("GET", page).text
+        assert call("PUT", f"{path}/reminder", json={"webhook": "sales", "before": 0.5}).json()["after"] == -0.5
+        both = {"webhook": "sales", "before": "soon"}
+        assert "before" in problem(call("PUT", f"{path}/reminder", json=both), 422, "invalid")
         assert call("DELETE", f"{path}/reminder").status_code == 204
         assert call("GET", f"{path}/reminder").json()["webhook"] is None
         call.store.backup(tmp_path / "copy.db")
@@ -273,6 +326,8 @@ def test_reminders_are_set_by_rest_page_and_command(tmp_path, monkeypatch):
     monkeypatch.setenv("AFTEREFFECT_WEBHOOK_SECRET", SECRET)
     said = command("remind", "--to", "sales", "--after", "1 day", *store).out
     assert said == "The webhook sales is called 1 day after a round without a report.\n"
+    said = command("remind", "--to", "sales", "--before", "16 hours", *store).out
+    assert said == "The webhook sales is called 16 hours before the end of every round.\n"
     assert command("remind", "--off", *store).out == "There is no reminder.\n"
 
 

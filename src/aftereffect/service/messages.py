@@ -192,12 +192,16 @@ class Accept(Request):
 
 
 class NewReminder(Request):
-    """The webhook to call, by its name in the server's configuration, so long after a round ended without a report."""
+    """The webhook to call, by its name in the server's configuration, so long after a round ended without a report.
+
+    before: instead, in every round, so long before its end, with what to play, what is overdue, and alarms; it opens.
+    """
 
     model_config = example(webhook="sales", after="12 hours")
 
     webhook: Name
     after: Duration = 0.5
+    before: Duration | None = None
 
 
 class AskItem(Ask):
@@ -704,7 +708,9 @@ class Verdict(Reply):
 
 
 class Reminder(Reply):
-    """The reminder of an experiment. after: in days. webhook: None if there is no reminder.
+    """The reminder of an experiment. webhook: None if there is no reminder.
+
+    after: in days after the end of a round; negative if it is called before the end of every round.
 
     round, outcome, outcome_at: the latest round of which the webhook was told, "sent" or why that failed, and when.
     webhooks: the names that the operator allows.

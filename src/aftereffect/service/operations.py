@@ -399,11 +399,11 @@ def back(store: "Store", id: str, arm: str, body: NoFields) -> Overview:
 
 @call("PUT", ONE + "/reminder", messages.Reminder, "admin", pool="checks")
 def remind(store: "Store", id: str, body: messages.NewReminder) -> Answers:
-    """Call a webhook when a round waits for its report."""
+    """Call a webhook when a round waits for its report, or in every round with what to play."""
     if body.webhook not in store.webhooks:
         names = ", ".join(store.webhooks) or "none are"
         raise Refused("invalid", f"webhook must be allowed by the operator ({names}), but got {shown(body.webhook)}")
-    store.remind(id, body.webhook, days(body.after))
+    store.remind(id, body.webhook, days(body.after) if body.before is None else -days(body.before))
     return _reminder(store, id)
 
 

@@ -91,12 +91,23 @@ class Service(ABC):
         """Return the reminder of an experiment, and how its latest call went."""
         return self._call(operations.reminder, experiment)
 
-    def remind(self, experiment: str, webhook: str | None, after: str | float = "12 hours") -> messages.Reminder:
-        """Have a webhook of the operator's list called so long after a round ended without a report; None for none."""
+    def remind(
+        self,
+        experiment: str,
+        webhook: str | None,
+        after: str | float = "12 hours",
+        *,
+        before: str | float | None = None,
+    ) -> messages.Reminder:
+        """Have a webhook of the operator's list called so long after a round ended without a report; None for none.
+
+        before: instead, so long before the end of every round, with what to play, what is overdue, and alarms.
+        """
         if webhook is None:
             self._call(operations.forget_reminder, experiment)
         else:
-            self._call(operations.remind, experiment, body={"webhook": webhook, "after": after})
+            when = {"after": after} if before is None else {"before": before}
+            self._call(operations.remind, experiment, body={"webhook": webhook, **when})
         return self.reminder(experiment)
 
     def ask(self, experiment: str, unit: Unit = None) -> Turn:

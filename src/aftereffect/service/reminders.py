@@ -1,4 +1,4 @@
-"""Reminders: a webhook is called when a round waits for its report.
+"""Reminders: a webhook is called when a round waits for its report, or in every round with what to play.
 
 The operator lists the addresses that may be called, each under a name; users choose among the names, so that no request
 can make the server call another address. The body is {"text": "..."}, which chat tools show as a message. It is signed
@@ -15,6 +15,7 @@ import hashlib
 import hmac
 import json
 import logging
+import math
 import threading
 from typing import Any
 
@@ -22,6 +23,7 @@ import httpx
 
 from aftereffect.service.config import Config
 from aftereffect.service.errors import Refused
+from aftereffect.service.experiment.commands import Ask
 from aftereffect.service.messages import Due, Overview
 from aftereffect.service.store.store import Store
 
@@ -43,12 +45,25 @@ def signature(secret: str, identity: str, timestamp: str, body: bytes) -> str:
     return f"v1,{base64.b64encode(digest).decode()}"
 
 
-def words(view: Overview, due: Due) -> str:
-    """Return the message for an experiment whose round waits."""
-    when = f" of {due.date}" if due.date else ""
-    if view.open_round is None:
-        return f"{view.name}: round {due.round}{when} has not been opened. Ask for its arm, and report its total."
-    return f"{view.name}: round {due.round}{when} waits for its total."
+def _lateness(view: Overview, due: Due, now: datetime.datetime) -> float:
+    """Return how many rounds ago the round to be reported next was over; negative if it is not over yet."""
+    return (now - datetime.datetime.fromisoformat(due.at)) / datetime.timedelta(days=view.round_length)
+
+
+def words(view: Overview, due: Due, now: datetime.datetime, turn: dict[str, Any] | None) -> str:
+    """Return the message for an experiment: what to play, what is overdue, and alarms. turn: the open round."""
+    round_ = f"round {due.round}" + (f" of {due.date}" if due.date else "")
+    late = _lateness(view, due, now)
+    if turn is None:
+        parts = [f"{view.name}: {round_} has not been opened. Ask for its arm, and report its total."]
+    else:
+        arms: dict[str, str] = turn.get("arms", {})
+        played = ", ".join(f"{arm} in {unit}" for unit, arm in arms.items()) or turn["arm"]
+        waits = f"{round_} waits for its total. It plays {played}."
+        parts = [f"{view.name}: {waits}" if late >= 0.0 else f"{view.name}: play {played} in {round_}."]
+    if late >= 1.0 and due.date:
+        parts.append(f"{math.floor(late) + 1:,} rounds are overdue.")
+    return " ".join([*parts, *(f"Attention: {alarm}" for alarm in view.alarms)])
 
 
 class Reminders:
@@ -98,28 +113,32 @@ class Reminders:
                 LOGGER.warning("reminder", extra={"facts": facts})
                 continue
             due = view.due
-            done = due is not None and reminder["round"] == due.round and reminder["next_at"] is None
-            if due is None or done:
+            late = -1.0 if due is None else _lateness(view, due, now) - reminder["after"] / view.round_length
+            if due is None or late < 0.0:
                 continue
-            if now - datetime.datetime.fromisoformat(due.at) >= datetime.timedelta(days=reminder["after"]):
-                outcome = self._remind(reminder, view, due, now)
+            # What to play is said in every round of the calendar, also while an earlier one waits.
+            round_ = due.round + (math.floor(late) if reminder["after"] < 0.0 and due.date else 0)
+            if reminder["round"] != round_ or reminder["next_at"] is not None:
+                outcome = self._remind(reminder, view, due, round_, now)
                 calls += outcome is not None
                 if outcome is not None and outcome.endswith("Timeout"):
                     silent.add(reminder["webhook"])
         return calls
 
     def _remind(
-        self, reminder: dict[str, Any], view: Overview, due: Due, now: datetime.datetime
+        self, reminder: dict[str, Any], view: Overview, due: Due, round_: int, now: datetime.datetime
     ) -> str | None:
         """Call a webhook, and return the outcome; None if another server calls it."""
-        round_ = due.round
         attempts = 1 + (reminder["attempts"] if reminder["round"] == round_ else 0)
         # Written first: if this process ends now, the call is repeated later, and no other server makes it meanwhile.
         later = now + datetime.timedelta(seconds=FIRST_WAIT * 4.0 ** (attempts - 1))
         claim = {"round": round_, "attempts": attempts, "next_at": _text(later)}
         if not self._store.change_reminder(reminder, **claim):
             return None
-        outcome = self._call(reminder["webhook"], f"{view.id}.{round_}", words(view, due), now)
+        # What to play is known once the round is open.
+        opened = reminder["after"] < 0.0 or view.open_round is not None
+        text = words(view, due, now, self._store.perform(view.id, Ask()) if opened else None)
+        outcome = self._call(reminder["webhook"], f"{view.id}.{round_}", text, now)
         over = outcome == "sent" or attempts >= ATTEMPTS
         fields = {"next_at": None if over else claim["next_at"], "outcome": outcome, "outcome_at": _text(now)}
         self._store.change_reminder(reminder | claim, **fields)

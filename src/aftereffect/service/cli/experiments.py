@@ -211,14 +211,18 @@ def remind(
     experiment: Experiment = None,
     to: Annotated[str | None, typer.Option(help="The name of a webhook in the server's configuration.")] = None,
     after: Annotated[str, typer.Option(help='How long after the end of a round: "12 hours".')] = "12 hours",
+    before: Annotated[
+        str | None, typer.Option(help="Instead: in every round, so long before its end, with what to play.")
+    ] = None,
     off: Annotated[bool, typer.Option("--off", help="Remove the reminder.")] = False,
     store: Store = DEFAULT_STORE,
     form: Form = Format.TABLE,
 ) -> None:
     """Have the server call a webhook when a round waits for its report; without --to, show the reminder."""
+    early = None if before is None else args.duration(before)
     with opened(store, form) as service:
         one = chosen(service, experiment)
-        found = service.remind(one, to, args.duration(after)) if to or off else service.reminder(one)
+        found = service.remind(one, to, args.duration(after), before=early) if to or off else service.reminder(one)
         show(form, found.data, output.reminder(found))
 
 

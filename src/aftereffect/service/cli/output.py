@@ -220,6 +220,8 @@ def reports(found: ManyReports, experiment: str | None = None) -> list[str]:
     """Return the lines for several reports: what was recorded, what is out of range, and the next round or command."""
     first, last = found.items[0], found.items[-1]
     many = f"{len(found.items)} reports of rounds {first.round} to {last.round} are recorded"
+    if len(found.items) == 1:
+        many = f"1 report of round {first.round} is recorded"
     again = sum(one.repeated for one in found.items)
     lines = [f"{many}{f', {again} of them repeat earlier ones' if again else ''}."]
     for one in found.items:
@@ -316,7 +318,9 @@ def reminder(found: Reminder) -> list[str]:
     """Return the lines on the reminder of an experiment."""
     if found.webhook is None:
         return ["There is no reminder."]
-    lines = [f"The webhook {found.webhook} is called {duration(found.after or 0.0)} after a round without a report."]
+    days = found.after or 0.0
+    when = "before the end of every round" if days < 0.0 else "after a round without a report"
+    lines = [f"The webhook {found.webhook} is called {duration(abs(days))} {when}."]
     if found.outcome is not None:
         lines.append(f"Latest call: round {found.round}, {found.outcome}, {found.outcome_at}.")
     return lines

@@ -173,7 +173,8 @@ def reminder(store: Open, experiment_id: str, allowed: Manager, form: Fields) ->
         if form.get("webhook"):
             with _about("after"):
                 after = forms.duration("after", form.get("after", "").strip() or "12 hours")
-                new = checked(NewReminder, {"webhook": form["webhook"], "after": after}, "the form")
+                when = "before" if form.get("when") == "before" else "after"
+                new = checked(NewReminder, {"webhook": form["webhook"], when: after}, "the form")
             remind.run(store, id=experiment_id, body=new)
         else:
             forget_reminder.run(store, id=experiment_id)
