@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from aftereffect.core.errors import InvalidTotal as InvalidTotal
     from aftereffect.core.errors import OutOfTurn as OutOfTurn
     from aftereffect.core.examples import load_example as load_example
+    from aftereffect.engines.planner import Verdict as Verdict
+    from aftereffect.engines.planner import plan as plan
     from aftereffect.engines.simulation import Simulation as Simulation
     from aftereffect.engines.simulation import compare as compare
     from aftereffect.engines.simulation import plot as plot
@@ -115,6 +117,7 @@ _HOMES = {
     "TsallisINF": "bandits.tsallis_inf",
     "UCB1": "bandits.ucb1",
     "Uniform": "bandits.uniform",
+    "Verdict": "engines.planner",
     "advisers": "players",
     "carryover": "",
     "choose_delay": "carryover.delay",
@@ -124,6 +127,7 @@ _HOMES = {
     "hard": "losses.hard",
     "load_example": "core.examples",
     "labelled": "players",
+    "plan": "engines.planner",
     "plot": "engines.simulation",
     "read_history": "studies.histories",
     "replay_series": "losses.replay",

@@ -1,0 +1,298 @@
+"""The planner: what to expect of your settings, simulated before the first round.
+
+`plan` plays a player, A/B tests of several lengths and an equal split on worlds like yours (`losses.year`), and says
+which one to take, what it is expected to bring, and how many rounds or units would make the player worth while.
+
+    gain over an equal split, in the units of the totals, summed over rounds and units
+    equal split      0            every arm equally often
+    A/B test         `test`       every arm equally often for some rounds, then the arm with the best mean for good
+    player           `player`     such as `default_player`
+    best arm         `most`       what would be gained by knowing the best arm from the start
+"""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from aftereffect.core import checks
+from aftereffect.core.checks import FloatArray, by_keyword
+from aftereffect.core.errors import InvalidArgument
+from aftereffect.core.text import amount, counted
+from aftereffect.engines.simulation import simulate, unit_losses
+from aftereffect.losses.protocol import Losses
+from aftereffect.losses.year import year
+from aftereffect.players.default import default_player
+from aftereffect.players.rivals.ab_test import ABTest
+from aftereffect.players.wrapper.panel import Panel
+from aftereffect.players.wrapper.wrapper import CompositeLossWrapper
+
+GAP = 0.2
+"""By how much the best arm is ahead in the worlds that are simulated; results are scaled to the gap that is given."""
+WORLDS, FEWEST = 16, 4
+"""How many worlds are simulated, fewer if they are large."""
+SHARES = (1 / 16, 1 / 8, 1 / 4, 1 / 2)
+"""The lengths of A/B tests, as shares of the rounds."""
+WORTH = 0.5
+"""A player is worth while if it brings this share of what knowing the best arm would, and not less than an A/B test."""
+LONGEST, LARGEST, MOST_ARMS = 10_000, 60_000, 50
+"""The most rounds, rounds × units, and arms that are simulated."""
+DOUBLINGS, EFFORT = 3, 15_000
+"""How far rounds and units are doubled to find out when a player is worth while, within so many rounds × units."""
+
+
+class Setting(NamedTuple):
+    """What is simulated; see `plan`."""
+
+    n_arms: int
+    rounds: int
+    n_units: int
+    max_delay: int
+    half_life: float
+    gap: float
+    noise: float
+
+    def worlds(self, most: int = WORLDS) -> list[list[Losses]]:
+        """Return worlds with arms of their own; each is a list with the losses of each unit."""
+        many = min(max(EFFORT // (self.rounds * self.n_units), FEWEST), most)
+        shape: dict[str, Any] = {"horizon": self.rounds, "n_arms": self.n_arms, "max_delay": self.max_delay}
+        shape |= {"half_life": self.half_life, "gap": GAP, "noise": GAP * self.noise / self.gap}
+        return [unit_losses(year(**shape, seed=i), self.n_units, i, 0) for i in range(many)]
+
+
+def with_guarantee(setting: Setting, losses: Losses) -> Any:
+    """Return the default player, told how long effects last."""
+    return default_player(setting.n_arms, max_delay=setting.max_delay, **_told(losses))
+
+
+def as_published(setting: Setting, losses: Losses) -> Any:
+    """Return the player of the paper, tuned for the rounds."""
+    given: dict[str, Any] = {"n_arms": setting.n_arms, "max_delay": setting.max_delay, "horizon": setting.rounds}
+    return CompositeLossWrapper.tuned(**given, **_told(losses))
+
+
+def _told(losses: Losses) -> dict[str, Any]:
+    span = losses.effects
+    return {"direction": losses.direction, "low": span.lo, "high": span.hi, "out_of_range": "clip"}
+
+
+PLAYERS: dict[str, tuple[str, Callable[[Setting, Losses], Any]]] = {
+    "matched": ("the default player", with_guarantee),
+    "paper": ("the player of the paper", as_published),
+}
+"""The players to plan with: what each is called, and how it is made for a setting and a world."""
+
+
+class Option(NamedTuple):
+    """A way to choose arms. gain: what it is expected to bring over an equal split; error: its standard error.
+
+    share: the gain over that of knowing the best arm. test_rounds: how long the A/B test lasts; None for a player.
+    """
+
+    name: str
+    gain: float
+    error: float
+    share: float
+    test_rounds: int | None = None
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What to expect of a setting.
+
+    most: what knowing the best arm would bring over an equal split. player, test: the option of the player, and that of
+    the A/B test of the best length. worlds: how many were simulated. enough_rounds, enough_units: how many of them
+    would make the player worth while, None if none of those simulated do; tried: the setting that was simulated last.
+    """
+
+    setting: Setting
+    most: float
+    player: Option
+    test: Option
+    worlds: int
+    enough_rounds: int | None = None
+    enough_units: int | None = None
+    tried: Setting | None = None
+
+    @property
+    def recommended(self) -> Option:
+        """The player, unless the A/B test is better by more than two standard errors."""
+        margin = 2.0 * math.hypot(self.player.error, self.test.error)
+        return self.test if self.test.gain > self.player.gain + margin else self.player
+
+    @property
+    def worthwhile(self) -> bool:
+        """Whether the player is recommended, and brings half of what knowing the best arm would."""
+        return self.recommended is self.player and self.player.share >= WORTH
+
+    def sentences(self, round: str = "round") -> list[str]:
+        """Return the verdict in words, the recommendation first. round: what a round is called.
+
+        >>> plan(n_arms=2, rounds=60, max_delay=1).sentences("day")[0].partition(":")[0]
+        'Run an A/B test of 8 days instead'
+        """
+        setting, player = self.setting, self.player
+        test = f"an A/B test of {counted(self.test.test_rounds or 0, round)}"
+        shares = f"{_percent(player.share)} of what knowing the best arm would, {test} {_percent(self.test.share)}"
+        first = f"{player.name.capitalize()} is worth while: it is expected to bring {shares}."
+        if self.recommended is self.test:
+            shares = f"{_percent(self.test.share)} of what knowing the best arm would, {player.name} "
+            first = f"Run {test} instead: it is expected to bring {shares}{_percent(player.share)}."
+        elif not self.worthwhile:
+            first = f"This is too short to learn much: {player.name} is expected to bring {shares}."
+        where = f" in {setting.n_units} units" if setting.n_units > 1 else ""
+        gains = [f"{name} {amount(one.gain, 3)} ± {amount(2.0 * one.error, 2)}" for name, one in self._named(test)]
+        half = f"{amount(setting.half_life, 2)} {round}" + ("" if setting.half_life == 1.0 else "s")
+        return [
+            first,
+            *self._enough(round),
+            f"Over {counted(setting.rounds, round)}{where}, knowing the best arm from the start would bring "
+            f"{amount(self.most, 3)} more than an equal split; {' and '.join(gains)}.",
+            f"Simulated in {self.worlds} worlds with these guesses: an action of the best arm brings "
+            f"{amount(setting.gap, 3)} more than one of the next, the noise of a total has a standard deviation of "
+            f"{amount(setting.noise, 3)}, and "
+            + (f"half of an effect has arrived after {half}." if setting.max_delay else "effects arrive at once."),
+        ]
+
+    def _named(self, test: str) -> list[tuple[str, Option]]:
+        return [(self.player.name, self.player), (test, self.test)]
+
+    def _enough(self, round: str) -> list[str]:
+        """Return how many rounds or units would make the player worth while, if it is not."""
+        enough = [] if self.enough_rounds is None else [counted(self.enough_rounds, round)]
+        enough += [] if self.enough_units is None else [counted(self.enough_units, "unit")]
+        if enough:
+            return [f"With about {' or '.join(enough)}, {self.player.name} would be worth while."]
+        if self.tried is None:
+            return []
+        most = f"{counted(self.tried.rounds, round)} or with {counted(self.tried.n_units, 'unit')}"
+        return [f"Even over {most}, {self.player.name} would not be worth while."]
+
+    def __str__(self) -> str:
+        return "\n".join(self.sentences())
+
+
+@by_keyword
+def plan(
+    *,
+    n_arms: int,
+    rounds: int,
+    n_units: int = 1,
+    max_delay: int = 7,
+    half_life: float | None = None,
+    gap: float = 0.2,
+    noise: float = 0.2,
+    player: str = "matched",
+) -> Verdict:
+    """Return what to expect of a player over so many rounds, against an equal split and the best A/B test.
+
+    n_arms: K. rounds: T. n_units: M, the units that play in parallel and learn together.
+    max_delay: d, how many rounds after its own an effect can still arrive.
+    half_life: after how many rounds half of an effect has arrived; by default a third of `max_delay`.
+    gap: a guess of how much more an action of the best arm brings than one of the next arm.
+    noise: a guess of the standard deviation of a unit's total if the arm never changes, in the units of `gap`.
+    player: "matched", the default player, or "paper".
+
+    >>> verdict = plan(n_arms=2, rounds=2_000, max_delay=0)
+    >>> verdict.worthwhile, verdict.test.test_rounds
+    (True, 125)
+    """
+    d = checks.integer("max_delay", max_delay, low=0)
+    setting = Setting(
+        n_arms=checks.integer("n_arms", n_arms, low=2, high=MOST_ARMS),
+        rounds=checks.integer("rounds", rounds, low=2 * n_arms, high=LONGEST),
+        n_units=checks.integer("n_units", n_units, low=1),
+        max_delay=d,
+        half_life=max(d / 3.0, 0.1) if half_life is None else checks.real("half_life", half_life, above=0.0),
+        gap=checks.real("gap", gap, above=0.0),
+        noise=checks.real("noise", noise, low=0.0),
+    )
+    checks.choice("player", player, tuple(PLAYERS))
+    if setting.rounds * setting.n_units > LARGEST:
+        got = f"{setting.rounds} * {setting.n_units}"
+        raise InvalidArgument(f"rounds * n_units must be at most {LARGEST}, but got {got}")
+    worlds = setting.worlds()
+    found = _compared(setting, worlds, player)
+    if found.worthwhile:
+        return found
+    longer, tried_longer = _first_worth(player, (setting._replace(rounds=rounds * 2**k) for k in _doublings()))
+    wider, tried_wider = _first_worth(player, (setting._replace(n_units=n_units * 2**k) for k in _doublings()))
+    return replace(
+        found,
+        enough_rounds=None if longer is None else longer.rounds,
+        enough_units=None if wider is None else wider.n_units,
+        tried=setting._replace(rounds=(tried_longer or setting).rounds, n_units=(tried_wider or setting).n_units),
+    )
+
+
+def _doublings() -> range:
+    return range(1, DOUBLINGS + 1)
+
+
+def _first_worth(player: str, settings: Iterable[Setting]) -> tuple[Setting | None, Setting | None]:
+    """Return the first setting in which a player is worth while, and the last one that was simulated."""
+    effort, last = 0, None
+    for setting in settings:
+        effort += setting.rounds * setting.n_units
+        if effort > EFFORT or setting.rounds > LONGEST:
+            break
+        last = setting
+        found = _compared(setting, setting.worlds(FEWEST), player)
+        if found.player.share >= WORTH and found.player.gain >= found.test.gain:
+            return setting, last
+    return None, last
+
+
+def _compared(setting: Setting, worlds: Sequence[Sequence[Losses]], player: str) -> Verdict:
+    """Return the verdict on a player, without what would make it worth while."""
+    name, build = PLAYERS[player]
+    most = np.array([setting.rounds * _ahead(setting, units).max() for units in worlds])
+    gains = np.array([_player_gain(setting, build, units, i) for i, units in enumerate(worlds)])
+    tests = []
+    for n in sorted({max(setting.n_arms, math.ceil(share * setting.rounds)) for share in SHARES}):
+        for hold in sorted({1, math.ceil(n / setting.n_arms)}):
+            tests.append((np.array([_test_gain(setting, units, n, hold) for units in worlds]), n))
+    best, n = max(tests, key=lambda pair: float(pair[0].mean()))
+    own, test = _option(name, gains, most), _option("an A/B test", best, most, n)
+    return Verdict(setting, float(most.mean()), own, test, len(worlds))
+
+
+def _ahead(setting: Setting, units: Sequence[Losses]) -> FloatArray:
+    """Return what an action of each arm brings more than the mean of the arms, in the units of totals, times M."""
+    means = units[0].means
+    if means is None:
+        raise RuntimeError("the worlds of a plan have known means")
+    return np.asarray((means - means.mean()) * (setting.n_units * setting.gap / GAP))
+
+
+def _player_gain(setting: Setting, build: Callable[[Setting, Losses], Any], units: Sequence[Losses], i: int) -> float:
+    """Return what a player gains over an equal split in one world."""
+    player = build(setting, units[0])
+    player = player if setting.n_units == 1 else Panel(player, n_units=setting.n_units)
+    found = simulate(player, units[0], runs=1, seed=i, checkpoints=1, threads=1, progress=False)
+    ahead = _ahead(setting, units)
+    lost = float(found.pseudo_regret[0]) * setting.n_units * setting.gap / GAP
+    return float(setting.rounds * ahead.max() - lost)
+
+
+def _test_gain(setting: Setting, units: Sequence[Losses], test_rounds: int, hold: int) -> float:
+    """Return what an A/B test gains over an equal split in one world: only the test itself is played."""
+    test = ABTest(setting.n_arms, test_rounds=test_rounds, hold=hold, **_told(units[0]))
+    panel, streams = Panel(test, n_units=len(units)), [each.stream() for each in units]
+    ahead, gain = _ahead(setting, units), 0.0
+    for _ in range(test_rounds):
+        arms = panel.ask()
+        gain += float(ahead[arms].mean())
+        panel.tell([stream.play(arm) for stream, arm in zip(streams, arms, strict=True)])
+    return gain + (setting.rounds - test_rounds) * float(ahead[panel.ask()[0]])
+
+
+def _option(name: str, gains: FloatArray, most: FloatArray, test_rounds: int | None = None) -> Option:
+    error = float(gains.std(ddof=1)) / math.sqrt(len(gains))
+    return Option(name, float(gains.mean()), error, float(gains.mean() / most.mean()), test_rounds)
+
+
+def _percent(share: float) -> str:
+    return f"{100.0 * max(share, 0.0):.0f}%"
