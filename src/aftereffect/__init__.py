@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from aftereffect.core.errors import InvalidTotal as InvalidTotal
     from aftereffect.core.errors import OutOfTurn as OutOfTurn
     from aftereffect.core.examples import load_example as load_example
-    from aftereffect.engines.planner import Verdict as Verdict
+    from aftereffect.engines.planner import Forecast as Forecast
     from aftereffect.engines.planner import plan as plan
     from aftereffect.engines.simulation import Simulation as Simulation
     from aftereffect.engines.simulation import compare as compare
@@ -92,6 +92,7 @@ _HOMES = {
     "EpsilonGreedy": "bandits.epsilon_greedy",
     "Exp3": "bandits.exp3",
     "Exp3IX": "bandits.exp3_ix",
+    "Forecast": "engines.planner",
     "GaussianThompson": "bandits.gaussian_thompson",
     "History": "losses.replay",
     "InvalidArgument": "core.errors",
@@ -117,7 +118,6 @@ _HOMES = {
     "TsallisINF": "bandits.tsallis_inf",
     "UCB1": "bandits.ucb1",
     "Uniform": "bandits.uniform",
-    "Verdict": "engines.planner",
     "advisers": "players",
     "carryover": "",
     "choose_delay": "carryover.delay",

@@ -6,12 +6,13 @@ import re
 
 import pytest
 
+import aftereffect as ae
 from aftereffect import CompositeLossWrapper, MatchedTsallis
 from aftereffect.carryover.delay import choose_delay
-from aftereffect.service.errors import Refused
-from aftereffect.service.experiment.plan import plan, planned
+from aftereffect.service.errors import Refused, checked
+from aftereffect.service.experiment.plan import forecast, plan, planned
 from aftereffect.service.messages import Plan
-from aftereffect.service.settings import checked_settings, days, duration
+from aftereffect.service.settings import PlanQuestion, checked_settings, days, duration
 
 
 def settled(n_arms: int, d: int, **changes: object) -> Plan:
@@ -219,6 +220,8 @@ def test_a_question_is_answered_by_number_or_by_name() -> None:
         ({"max_delay": -1}, "max_delay must be at least 0"),
         ({"horizon": 0}, "horizon must be at least 1"),
         ({"units": 0}, "units must be at least 1"),
+        ({"gap": 0}, "gap must be greater than 0"),
+        ({"noise": -1}, "noise must be at least 0"),
         ({"round_length": 0}, "round_length must be at least 1e-09"),
         ({"name": "x"}, "a plan must have no other keys than .*, but got 'name'"),
     ],
@@ -226,3 +229,34 @@ def test_a_question_is_answered_by_number_or_by_name() -> None:
 def test_bad_questions_are_refused(bad: dict, words: str) -> None:
     with pytest.raises(Refused, match=words):
         planned({"n_arms": 2, "max_delay": 1} | bad)
+
+
+def test_a_plan_begins_with_a_forecast_in_the_units_of_the_totals() -> None:
+    found = planned({"n_arms": 2, "max_delay": 1, "high": 500.0, "horizon": 60, "noise": 20.0})["forecast"]
+    # The guess of the gap is a tenth of the range: over 60 days the best of two arms brings half of that a day more.
+    assert (found["gap"], found["noise"], found["rounds"]) == (50.0, 20.0, 60)
+    assert found["most"] == pytest.approx(60 * 25.0)
+    assert found["recommended"] == "test"
+    assert found["sentences"][0].startswith(f"Run an A/B test of {found['test_rounds']} days instead: ")
+    same = ae.plan(n_arms=2, rounds=60, max_delay=1, gap=50.0, noise=20.0)
+    assert (found["player"], found["test"]) == (same.player.gain, same.test.gain)
+
+
+def test_without_a_horizon_the_forecast_is_that_of_a_year_and_speaks_of_weeks() -> None:
+    found = planned({"n_arms": 2, "carry_over": {"half_life": "1 week"}, "round_length": 7})["forecast"]
+    assert found["rounds"] == 52
+    assert "Over 52 weeks" in found["sentences"][2]
+    assert "half of an effect has arrived after 1 week." in found["sentences"][3]
+
+
+def test_settings_too_large_to_simulate_have_no_forecast() -> None:
+    for large in ({"arms": 51}, {"horizon": 10_001}, {"units": 1_000, "horizon": 61}, {"horizon": 3}):
+        design = checked(PlanQuestion, {"arms": 2, "max_delay": 1, **large}, "a plan")
+        assert forecast(design) is None
+
+
+def test_how_long_the_guarantee_says_nothing_comes_after_what_to_expect() -> None:
+    words = settled(2, 7).sentences
+    (place,) = [i for i, sentence in enumerate(words) if sentence.startswith("The guarantee, which")]
+    assert place > 1
+    assert "says nothing before round" in words[place]

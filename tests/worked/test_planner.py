@@ -7,7 +7,7 @@ import pytest
 
 import aftereffect as ae
 from aftereffect.engines import planner
-from aftereffect.engines.planner import Option, Setting, Verdict
+from aftereffect.engines.planner import Forecast, Option, Setting
 
 SETTING = Setting(n_arms=3, rounds=40, n_units=1, max_delay=4, half_life=1.5, gap=10.0, noise=5.0)
 
@@ -68,9 +68,9 @@ def test_without_carry_over_many_rounds_make_the_player_worth_while_and_the_plan
     assert f"With about {short.enough_rounds:,} rounds" in short.sentences()[1]
 
 
-def made(player: float, test: float, error: float = 0.0, most: float = 100.0, **more: object) -> Verdict:
+def made(player: float, test: float, error: float = 0.0, most: float = 100.0, **more: object) -> Forecast:
     own = Option("the player", player, error, player / most)
-    return Verdict(SETTING, most, own, Option("an A/B test", test, error, test / most, 12), 8, **more)
+    return Forecast(SETTING, most, own, Option("an A/B test", test, error, test / most, 12), 8, **more)
 
 
 def test_the_test_must_be_better_by_more_than_chance() -> None:

@@ -99,7 +99,7 @@ class Option(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Forecast:
     """What to expect of a setting.
 
     most: what knowing the best arm would bring over an equal split. player, test: the option of the player, and that of
@@ -185,7 +185,7 @@ def plan(
     gap: float = 0.2,
     noise: float = 0.2,
     player: str = "matched",
-) -> Verdict:
+) -> Forecast:
     """Return what to expect of a player over so many rounds, against an equal split and the best A/B test.
 
     n_arms: K. rounds: T. n_units: M, the units that play in parallel and learn together.
@@ -245,7 +245,7 @@ def _first_worth(player: str, settings: Iterable[Setting]) -> tuple[Setting | No
     return None, last
 
 
-def _compared(setting: Setting, worlds: Sequence[Sequence[Losses]], player: str) -> Verdict:
+def _compared(setting: Setting, worlds: Sequence[Sequence[Losses]], player: str) -> Forecast:
     """Return the verdict on a player, without what would make it worth while."""
     name, build = PLAYERS[player]
     most = np.array([setting.rounds * _ahead(setting, units).max() for units in worlds])
@@ -256,7 +256,7 @@ def _compared(setting: Setting, worlds: Sequence[Sequence[Losses]], player: str)
             tests.append((np.array([_test_gain(setting, units, n, hold) for units in worlds]), n))
     best, n = max(tests, key=lambda pair: float(pair[0].mean()))
     own, test = _option(name, gains, most), _option("an A/B test", best, most, n)
-    return Verdict(setting, float(most.mean()), own, test, len(worlds))
+    return Forecast(setting, float(most.mean()), own, test, len(worlds))
 
 
 def _ahead(setting: Setting, units: Sequence[Losses]) -> FloatArray:

@@ -351,10 +351,33 @@ class ManyReports(Reply):
     next: Turn | None = None
 
 
+class Forecast(Reply):
+    """What a simulation expects of settings: gains over an equal split, in the units of the totals.
+
+    most: what knowing the best arm would bring. player, test: what the player and the A/B test of the best length
+    would. enough_rounds, enough_units: how many would make the player worth while, None if it is, or if none of those
+    simulated do.
+    """
+
+    recommended: Literal["player", "test"]
+    worthwhile: bool
+    rounds: int
+    gap: float
+    noise: float
+    most: float
+    player: float
+    test: float
+    test_rounds: int
+    enough_rounds: int | None
+    enough_units: int | None
+    sentences: list[str]
+
+
 class Plan(Reply):
     """What the settings imply, before the start. Block lengths are in rounds; decisions are per unit.
 
     informative_from: the first round from which the worst case stays below the largest possible regret; None if never.
+    forecast: whether it is worth while; None if it was not asked for, or if settings of this size are not simulated.
     """
 
     max_delay: int
@@ -363,6 +386,7 @@ class Plan(Reply):
     decisions_per_quarter: float
     informative_from: int | None
     sentences: list[str]
+    forecast: Forecast | None = None
 
 
 class Summary(Reply):

@@ -326,9 +326,9 @@ def _reminder(store: "Store", id: str) -> Answers:
     return found | next(iter(store.reminders(id)), {})
 
 
-@call("POST", "/v1/plan", messages.Plan, "read")
+@call("POST", "/v1/plan", messages.Plan, "read", pool="long_reads")
 def plan(store: "Store", body: PlanQuestion) -> Answers:
-    """Return what a choice of carry-over implies: blocks, decisions, the guarantee. Nothing is stored."""
+    """Return what to expect of settings: a forecast against an A/B test, blocks, decisions. Nothing is stored."""
     from aftereffect.service.experiment.plan import planned
 
     return planned(body)

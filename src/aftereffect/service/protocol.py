@@ -246,7 +246,7 @@ class Service(ABC):
         return _answers(self._call(operations.bulk_tell, body={"items": told}))
 
     def plan(self, n_arms: int, **question: Any) -> messages.Plan:
-        """Return what a choice of carry-over implies; nothing is stored."""
+        """Return what to expect of settings; nothing is stored."""
         return self._call(operations.plan, body={**question, "n_arms": n_arms})
 
     def create_token(self, name: str, scopes: Sequence[str]) -> messages.Token:

@@ -464,6 +464,12 @@ class PlanQuestion(Design):
     # A plan does not depend on the unit of the totals.
     high: Number = Field(1.0, description="The largest effect of one action, over any consecutive rounds.")
     n_arms: Annotated[int | None, Field(ge=2, le=MOST_ARMS, description="The same as arms.")] = None
+    gap: Number | None = Field(
+        None, gt=0.0, description="A guess: how much more an action of the best arm brings than one of the next."
+    )
+    noise: Number | None = Field(
+        None, ge=0.0, description="A guess: the standard deviation of a total if the arm never changes."
+    )
 
     @model_validator(mode="before")
     @classmethod

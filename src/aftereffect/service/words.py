@@ -208,9 +208,8 @@ def _promise(design: Design, found: "Rhythm") -> list[str]:
         )
     else:
         lines.append(
-            f"The guarantee, which holds whatever the effects are, is informative from round {since:,} on "
-            f"({since * design.round_length / 365.25:.1f} years); until then it is not below the largest possible "
-            "loss. Learning starts earlier."
+            f"The guarantee, which holds whatever the effects are, says nothing before round {since:,} "
+            f"({since * design.round_length / 365.25:.1f} years). Learning starts earlier."
         )
         if design.player != "paper":
             lines.append(

@@ -71,6 +71,12 @@ OutOfRange = Annotated[
 ]
 _PLAYERS = "matched (unless you say otherwise), paper (needs a horizon), default (of experiments before version 0.2)."
 Player = Annotated[str, typer.Option(help=_PLAYERS)]
+Gap = Annotated[
+    float | None, typer.Option(help="A guess: how much more an action of the best arm brings than one of the next.")
+]
+Noise = Annotated[
+    float | None, typer.Option(help="A guess of the standard deviation of a total if the arm never changes.")
+]
 Horizon = Annotated[int | None, typer.Option(help="The number of rounds; open-ended by default.")]
 
 

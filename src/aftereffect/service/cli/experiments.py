@@ -23,16 +23,19 @@ def plan(
     horizon: args.Horizon = None,
     direction: args.Direction = "maximize",
     player: args.Player = "matched",
+    gap: args.Gap = None,
+    noise: args.Noise = None,
+    high: Annotated[float, typer.Option(help="The largest effect of one action; guesses are a tenth of it.")] = 1.0,
     form: Form = Format.TABLE,
 ) -> None:
-    """Show what a choice of carry-over implies: blocks, decisions per quarter, the guarantee. Nothing is stored."""
+    """Simulate your settings: whether an experiment is worth while or an A/B test is better. Nothing is stored."""
     with exit_on_error(form):
         from aftereffect.service.experiment.plan import planned
 
         carried = args.carry_over(window, half_life, max_delay, round_length, pilot, pilot_rounds)
         asked = {"n_arms": arms, "units": units, "horizon": horizon, "direction": direction, "player": player}
-        found = planned({**asked, **carried})
-        show(form, found, found["sentences"])
+        found = planned({**asked, **carried, "gap": gap, "noise": noise, "high": high})
+        show(form, found, output.plan(found))
 
 
 def init(

@@ -29,9 +29,7 @@ def pilot(
     rounds: Annotated[int | None, typer.Option(help="By default twelve totals for each arm and lag.")] = None,
     units: Annotated[int, typer.Option(help="The number of units that play in parallel.")] = 1,
     round_length: args.RoundLength = None,
-    noise: Annotated[
-        float | None, typer.Option(help="A guess of the standard deviation of a total if the arm never changes.")
-    ] = None,
+    noise: args.Noise = None,
     seed: Annotated[int, typer.Option(help="The random seed of the schedule.")] = 0,
     out: Annotated[Path | None, typer.Option(help="Write the schedule to this CSV file.")] = None,
     form: Form = Format.TABLE,

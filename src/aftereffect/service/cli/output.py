@@ -166,6 +166,13 @@ def command(*parts: str | None) -> str:
     return shlex.join(["aftereffect", *(part for part in parts if part is not None)])
 
 
+def plan(found: Mapping[str, Any]) -> list[str]:
+    """Return the lines of a plan: the verdict first, then how arms are played."""
+    if found["forecast"] is None:
+        return ["Settings of this size are not simulated, so there is no forecast.", "", *found["sentences"]]
+    return [*found["forecast"]["sentences"], "", *found["sentences"]]
+
+
 def created(view: Overview) -> list[str]:
     """Return the lines for a new experiment: id, plan and the next command."""
     draft = view.state == "draft"

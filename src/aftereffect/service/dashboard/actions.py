@@ -33,7 +33,7 @@ from aftereffect.service.experiment.commands import (
     Start,
     Tell,
 )
-from aftereffect.service.experiment.plan import plan
+from aftereffect.service.experiment.plan import forecast, plan
 from aftereffect.service.messages import NewReminder, Overview, Plan, Reports, TellItem
 from aftereffect.service.messages import Note as NoteBody
 from aftereffect.service.operations import OPERATIONS, forget_reminder, remind
@@ -254,7 +254,9 @@ def preview(allowed: Manager, form: Fields) -> Response:
     try:
         named = {**form, "name": form.get("name", "").strip() or "A plan"}
         settings = checked_settings(forms.settings(named))
-        return new_page(allowed, form, plan(settings), width=expected_width(settings, form.get("noise", "")))
+        guesses = {name: forms.guess(name, form.get(name, "")) for name in ("gap", "noise")}
+        expected = plan(settings).model_copy(update={"forecast": forecast(settings, **guesses)})
+        return new_page(allowed, form, expected, width=expected_width(settings, form.get("noise", "")))
     except Refused as refusal:
         return new_page(allowed, form, None, refusal)
 

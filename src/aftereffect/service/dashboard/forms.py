@@ -25,7 +25,7 @@ _WHOLE = re.compile(r"[+-]?\d{1,30}", re.ASCII)
 
 BLANK = {
     **{"name": "", "arms": "", "direction": "maximize", "low": "0", "high": ""},
-    **{"carry": "window", "length": "", "round_length": "1", "max_lag": "", "pilot_rounds": "", "noise": ""},
+    **{"carry": "window", "length": "", "round_length": "1", "max_lag": "", "pilot_rounds": "", "noise": "", "gap": ""},
     **{"units": "", "horizon": "", "start_date": "", "player": "matched", "seed": ""},
     **{"out_of_range": "void", "source": ""},
 }
@@ -134,6 +134,21 @@ def require(given: Mapping[str, str], labels: Mapping[str, str]) -> None:
     if empty:
         words = " and ".join([", ".join(labels[name] for name in empty[:-1]), labels[empty[-1]]]).removeprefix(" and ")
         raise Refused("invalid", f"Please fill in {words}", field=empty[0], fields=empty)
+
+
+def guess(name: str, text: str) -> float | None:
+    """Return a guess for the plan; None if it is empty.
+
+    >>> guess("gap", "0.5"), guess("gap", "")
+    (0.5, None)
+    """
+    if not text.strip():
+        return None
+    value = number(name, text)
+    if value < 0.0 or (name == "gap" and value == 0.0):
+        rule = "greater than 0" if name == "gap" else "at least 0"
+        raise Refused("invalid", f"{name} must be {rule}, but got {shown(text)}", field=name)
+    return value
 
 
 def settings(form: Mapping[str, str]) -> dict[str, Any]:
