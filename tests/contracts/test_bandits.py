@@ -73,7 +73,7 @@ BANDITS: dict[str, BanditRow] = {
     "ucb1": BanditRow(lambda: ae.UCB1(3), certain=True, fading=True),
     "ucb1, greedy": BanditRow(lambda: ae.UCB1(4, width=0.0), certain=True, fading=True),
     "epsilon-greedy": BanditRow(lambda: ae.EpsilonGreedy(4), fading=True),
-    "thompson": BanditRow(lambda: ae.GaussianThompson(3), fading=True),
+    "thompson": BanditRow(lambda: ae.GaussianThompson(3), fading=True, exact=1e-10),
     "uniform": BanditRow(lambda: ae.Uniform(5)),
     "plain Python": BanditRow(lambda: HedgedLeader(3)),
 }

@@ -1,4 +1,4 @@
-"""The studies that come with the package: all there, well formed, of the stated size, and able to run to a report."""
+"""The published studies, built in or in docs/studies: well formed, of the stated size, and able to run to a report."""
 
 import tomllib
 from pathlib import Path
@@ -13,8 +13,9 @@ from aftereffect.studies.report import page as page_module
 from aftereffect.studies.report.sections import planned, write_report
 from aftereffect.studies.study import BUILTIN, Study, builtin_names
 
-NAMES = ["adaptive", "advertising", "anonymity", "bounds", "campaigns", "hard", "odaaf", "promotions", "rates"]
-NAMES += ["rivals", "stability", "windows"]
+HOME = Path(__file__).parents[2] / "docs" / "studies"
+FILES = {path.stem: path for path in (*BUILTIN.glob("*.toml"), *HOME.glob("*.toml"))}
+NAMES = sorted(FILES)
 
 
 def rounds(study: Study) -> int:
@@ -22,13 +23,14 @@ def rounds(study: Study) -> int:
 
 
 def test_all_are_there() -> None:
-    assert builtin_names() == NAMES
+    assert builtin_names() == ["advertising", "bounds", "campaigns", "hard", "rates", "rivals", "stability"]
+    assert sorted(FILES.keys() - {*builtin_names()}) == ["adaptive", "anonymity", "odaaf", "promotions", "windows"]
 
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("quick", [True, False])
 def test_well_formed(name: str, quick: bool) -> None:
-    study = Study.load(name, quick=quick)
+    study = Study.load(FILES[name], quick=quick)
     assert study.name == name
     assert len(study.title) > 20
     assert len(study.about) > 200
@@ -38,7 +40,7 @@ def test_well_formed(name: str, quick: bool) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_quick_is_a_tenth_at_most(name: str) -> None:
-    assert rounds(Study.load(name, quick=True)) <= min(1.2e8, 0.1 * rounds(Study.load(name)))
+    assert rounds(Study.load(FILES[name], quick=True)) <= min(1.2e8, 0.1 * rounds(Study.load(FILES[name])))
 
 
 def test_rates_has_the_three_columns_of_the_table() -> None:
@@ -61,7 +63,7 @@ def test_rivals_has_everyone_everywhere() -> None:
 
 
 def test_windows_has_every_player_told_too_short_and_too_long_a_delay_beside_the_right_one() -> None:
-    study = Study.load("windows")
+    study = Study.load(FILES["windows"])
     (longest,) = {cell["max_delay"] for cell in study.cells()}
     told = [cell.get("player_max_delay") for cell in study.cells()]
     assert min(d for d in told if d is not None) < longest < max(d for d in told if d is not None)
@@ -70,7 +72,7 @@ def test_windows_has_every_player_told_too_short_and_too_long_a_delay_beside_the
 
 def small(name: str) -> Study:
     """Return a study cut down to one or two sizes and few runs, its own instances, players and report."""
-    given: dict[str, Any] = tomllib.loads((BUILTIN / f"{name}.toml").read_text(encoding="utf-8"))
+    given: dict[str, Any] = tomllib.loads(FILES[name].read_text(encoding="utf-8"))
     delays = {"rates": [4, 16], "windows": [40]}.get(name, [2])
     given["quick"] = {"runs": 2, "instances": 1, "checkpoints": "log"}
     given["quick"]["grid"] = {"n_arms": [2, 4], "max_delay": delays, "horizon": [2000, 4000]}
@@ -94,7 +96,7 @@ def test_runs_to_a_report(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert not results.failures
     page = write_report(study, results, tmp_path).read_text(encoding="utf-8")
     assert f"{len(study.cells())} of {len(study.cells())} cells are finished" in page
-    drawn = {"ratios": 0, "wrong_delay": 0, "scaling": 2}
+    drawn = {"ratios": 0, "wrong_delay:wrong_delay": 0, "scaling": 2}
     images = sum(drawn.get(figure, 1) for figure in study.report["figures"]) + len(study.report.get("against", []))
     assert page.count("<img ") == images
     assert ("How to read it" in page) == ("reading" in study.report)

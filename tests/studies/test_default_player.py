@@ -1,4 +1,4 @@
-"""The study of the default player: its cells, the accounts its certificates are made of, and the ratios on its page."""
+"""The study `adaptive`: its cells, the accounts its certificates are made of, and the ratios on its page."""
 
 import itertools
 import math
@@ -9,17 +9,18 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from paper_tuning import compared, nominal_gap
 
 import aftereffect as ae
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.losses import spreads, tables
 from aftereffect.studies import InvalidStudy
 from aftereffect.studies.instances import SHAPES, build_losses, piecewise
-from aftereffect.studies.report.default_player import compared, nominal_gap
 from aftereffect.studies.report.sections import write_report
 from aftereffect.studies.study import Study
 from aftereffect.theory.adaptive import open_stretch
 
+FILE = Path(__file__).parents[2] / "docs" / "studies" / "adaptive.toml"
 OURS: dict[str, Any] = {"name": "default_player"}
 PAPER: dict[str, Any] = {"name": "CompositeLossWrapper", "base": "tsallis"}
 UNIFORM: dict[str, Any] = {"name": "CompositeLossWrapper", "base": "uniform"}
@@ -30,13 +31,13 @@ def small(**given: Any) -> Study:
     grid = {"n_arms": [2], "max_delay": [2], "horizon": [3000]}
     instances = [{"name": "fixed", "gap": 0.4}]
     players = [OURS, PAPER, {"name": "BlockUCB", "width": 0.3, "runs": 2}]
-    report = {"figures": ["adaptive"]}
+    report = {"figures": ["paper_tuning:adaptive"]}
     settings: dict[str, Any] = {"grid": grid, "instance": instances, "player": players, "report": report, "runs": 6}
     return Study("small", **(settings | given))
 
 
 def test_the_suite_has_all_kinds_and_sizes() -> None:
-    cells = Study.load("adaptive").cells()
+    cells = Study.load(FILE).cells()
     names = {cell["instance"]["name"] for cell in cells}
     kinds = {"fixed", "split", "geometric", "stacked", "constrained", "switching", "drifting", "hard", "campaigns"}
     assert names == kinds | {"pieces"}
@@ -49,7 +50,7 @@ def test_the_suite_has_all_kinds_and_sizes() -> None:
 
 def test_the_suite_has_both_players_everywhere_and_rivals_on_shorter_horizons() -> None:
     by_player: dict[str, list[tuple[str, int, int, int]]] = {}
-    for cell in Study.load("adaptive").cells():
+    for cell in Study.load(FILE).cells():
         place = (str(cell["instance"]), cell["n_arms"], cell["max_delay"], cell["horizon"])
         by_player.setdefault(str(cell["player"]), []).append(place)
         rival = cell["player"] not in (OURS, PAPER)

@@ -9,12 +9,13 @@ from types import MappingProxyType
 
 import numpy as np
 import polars as pl
+import promotions
 import pytest
+from promotions import ARMS, Stores, effects, isolated, losses
 
 from aftereffect import CompositeLossWrapper, Panel, default_player
+from aftereffect.bandits.adaptive_tsallis import MATCHED_FIRST_RATE
 from aftereffect.core.errors import InvalidArgument, MissingExtra
-from aftereffect.studies import promotions
-from aftereffect.studies.promotions import ARMS, Stores, effects, isolated, losses
 
 PAGE = Path(__file__).parents[2] / "docs" / "studies" / "promotions.md"
 REWARDS = {"direction": "maximize", "low": -1.0, "high": 5.0}
@@ -104,7 +105,7 @@ def test_stores_play_as_their_panel(learner: str) -> None:
     player = Stores(2, max_delay=stores_, horizon=weeks * stores_, learner=learner, weeks=weeks, **REWARDS).fresh(4, 2)
     make = default_player if learner == "default player" else CompositeLossWrapper.tuned
     sizes = {"max_delay": 1} | ({} if make is default_player else {"horizon": weeks})
-    panel = Panel(make(2, **sizes, **REWARDS), n_units=stores_).fresh(4, 2)
+    panel = Panel(make(2, **sizes, **REWARDS), n_units=stores_, first_rate=MATCHED_FIRST_RATE).fresh(4, 2)
     random = np.random.default_rng(1)
     updates = 0
     for week in range(weeks):

@@ -11,17 +11,19 @@ from polars.testing import assert_frame_equal
 from typer.testing import CliRunner
 
 from aftereffect.core.errors import InvalidArgument
-from aftereffect.studies import Study, builtin_names, measure
+from aftereffect.studies import Study, measure
 from aftereffect.studies.cells import Cell, cell_id
 from aftereffect.studies.cli import study as command
 from aftereffect.studies.instances import Draws
 from aftereffect.studies.measure import ROWS
 from aftereffect.studies.report import sections as module
 from aftereffect.studies.report.sections import MOST, publish
+from aftereffect.studies.study import BUILTIN
 
 HOME = Path(__file__).parents[2] / "docs" / "studies"
 SOAK = bool(os.environ.get("AFTEREFFECT_SOAK"))
 NAMES = sorted(path.parent.name for path in HOME.glob("*/index.html"))
+FILES = {path.stem: path for path in (*BUILTIN.glob("*.toml"), *HOME.glob("*.toml"))}
 
 
 def little(**changes: Any) -> Study:
@@ -81,7 +83,7 @@ def test_the_command(tmp_path: Path) -> None:
 
 
 def test_every_study_is_published_and_in_the_index() -> None:
-    assert builtin_names() == NAMES
+    assert sorted(FILES) == NAMES
     index = (HOME / "README.md").read_text(encoding="utf-8")
     assert sorted(re.findall(r"\]\(([a-z]+)/index\.html\)", index)) == NAMES
 
@@ -91,8 +93,9 @@ def test_published_rows_are_those_of_the_study_as_it_is_now(name: str) -> None:
     """If this fails, the study was changed after it was published: run it again and publish it."""
     rows = pl.read_parquet(HOME / name / "rows.parquet")
     assert rows.columns == list(ROWS)
-    assert rows["cell"].unique(maintain_order=True).to_list() == [cell_id(cell) for cell in Study.load(name).cells()]
-    assert (rows["round"] == rows["horizon"]).sum() == len(Study.load(name).cells())
+    cells = [cell_id(cell) for cell in Study.load(FILES[name]).cells()]
+    assert rows["cell"].unique(maintain_order=True).to_list() == cells
+    assert (rows["round"] == rows["horizon"]).sum() == len(cells)
 
 
 @pytest.mark.filterwarnings("ignore:player has max_delay")
@@ -105,7 +108,7 @@ def test_published_rows_come_out_again_bit_for_bit(name: str) -> None:
         pytest.skip("each of its cells has 50 million rounds: for `make soak`")
     rows = pl.read_parquet(HOME / name / "rows.parquet")
     cells: dict[str, Cell] = {}
-    for cell in sorted(Study.load(name).cells(), key=lambda cell: cell["runs"] * cell["horizon"]):
+    for cell in sorted(Study.load(FILES[name]).cells(), key=lambda cell: cell["runs"] * cell["horizon"]):
         cells.setdefault(str(cell["player"]), cell)
     for cell in list(cells.values())[:3]:
         published = rows.filter(cell=cell_id(cell)).sort("round")
@@ -121,7 +124,7 @@ def test_published_files_are_small_and_pages_complete(name: str) -> None:
     for file in ("index.html", "rows.parquet"):
         assert (HOME / name / file).stat().st_size <= MOST
     page = (HOME / name / "index.html").read_text(encoding="utf-8")
-    loaded = Study.load(name)
+    loaded = Study.load(FILES[name])
     count = f"{len(loaded.cells()):,}"
     assert f"{count} of {count} cells are finished" in page
     assert "<script" not in page

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+import published_ratios
 import pytest
 
 from aftereffect.core.errors import InvalidArgument
@@ -15,7 +16,6 @@ from aftereffect.losses.linear_system import ADVERTISING, system_rewards
 from aftereffect.studies import Study
 from aftereffect.studies.cells import cell_seed
 from aftereffect.studies.instances import build_losses, instance_table, known
-from aftereffect.studies.report import price
 from aftereffect.studies.report.page import Page
 from aftereffect.studies.report.sections import write_report
 
@@ -74,7 +74,7 @@ def test_ratios_stand_beside_the_published_ones(tmp_path: Path, monkeypatch: pyt
         player=[{"name": "QPMD"}, {"name": "ODAAF", "mean_delay_offset": 1}, {"name": "ODAAFB"}],
         runs=2,
         checkpoints=1,
-        report={"figures": ["figure3"]},
+        report={"figures": ["published_ratios:figure3"]},
     )
     results = study.run(tmp_path, progress=False)
     regret = {row["player"]: row["pseudo_regret"] for row in results.rows.iter_rows(named=True)}
@@ -86,11 +86,11 @@ def test_ratios_stand_beside_the_published_ones(tmp_path: Path, monkeypatch: pyt
     text = page()
     assert re.search(rf"Unif\(0,50\) .* ODAAF {ratios[0]:.1f} ± .* 16\.6 ODAAF-B {ratios[1]:.1f} ± .* 8\.5", text)
     assert "of the published ones" not in text
-    monkeypatch.setattr(price, "ROUNDS", 3000)
+    monkeypatch.setattr(published_ratios, "ROUNDS", 3000)
     apart = [abs(ratios[0] / 16.6 - 1), abs(ratios[1] / 8.5 - 1)]
     near = sum(each <= 0.05 for each in apart)
     found = f"{near} of 2 ratios to QPM-D are within 5% of the published ones; the largest difference is"
     assert f"{found} {max(apart):.0%}." in page()
     other = results.rows.with_columns(instance_params=pl.lit(json.dumps({"delay_law": ["fixed", 3]})))
     with pytest.raises(InvalidArgument, match="it needs QPM-D, ODAAF and a variant with a published law of delays"):
-        price.figure3(Page("none", kind="none", lead="", footer="", figures=tmp_path), other)
+        published_ratios.figure3(Page("none", kind="none", lead="", footer="", figures=tmp_path), other)

@@ -4,9 +4,11 @@ import math
 import re
 
 import polars as pl
+import price_of_anonymity as price
 import pytest
+import wrong_delay
 
-from aftereffect.studies.report import frames, price, wrong_delay
+from aftereffect.studies.report import frames
 from aftereffect.studies.report.page import Page
 
 

@@ -154,7 +154,7 @@ def resealed(state: dict[str, Any], **changes: Any) -> dict[str, Any]:
 GOOD = player("drawn").state()
 EXP3 = ae.Exp3(2, learning_rate=0.5).state()
 LACKING = {k: v for k, v in GOOD.items() if k != "round"}
-PLAYERS = {entry.player.__name__ for entry in registry.PLAYERS.values()} | {"Panel"}
+PLAYERS = {entry.player.__name__ for entry in registry.PLAYERS.values()} | {"AdvisedWrapper", "Panel"}
 KINDS = sorted([*PLAYERS, *(cls.__name__ for cls in registry.BANDITS)])
 ALTERED = "digest must match the fields (an altered state?), but got "
 HELD = "state must hold what state() saved, but "

@@ -7,7 +7,6 @@
     measure     from a cell to its rows                         cli         `aftereffect study`, `aftereffect backtest`
 
     backtest    players on a recorded history (`histories`)     campaigns   recorded coupon campaigns as an instance
-    promotions  recorded promotions of stores, their panel and their section
 """
 
 from typing import TYPE_CHECKING, Any

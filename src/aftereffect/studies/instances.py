@@ -113,20 +113,21 @@ def instance_table(given: Mapping[str, Any]) -> dict[str, Any]:
         names = ", ".join(SETTINGS)
         raise InvalidArgument(f"instance.name must be one of {names} or module:function, but got {checks.shown(name)}")
     rest = {key: value for key, value in given.items() if key != "name"}
-    clean = {"name": name, **checked_settings("instance", name, SETTINGS.get(name) or own("instance", name)[1], rest)}
+    known = SETTINGS.get(name) or own("instance.name", name)[1]
+    clean = {"name": name, **checked_settings("instance", name, known, rest)}
     if "gap" in clean and "gap_scale" in clean:
         raise InvalidArgument(f"instance.gap must be left out where gap_scale is given, but got {clean['gap']!r}")
     return clean
 
 
-def own(kind: str, path: str) -> tuple[Any, dict[str, Check]]:
+def own(key: str, path: str) -> tuple[Any, dict[str, Check]]:
     """Return the user's class or function at an import path, module:name, and its settings, which it checks itself."""
     module, _, name = path.partition(":")
     try:
         found = getattr(importlib.import_module(module), name)
         parameters = [each for each in inspect.signature(found).parameters.values() if each.kind != each.VAR_KEYWORD]
     except (ImportError, AttributeError, ValueError, TypeError, SyntaxError) as error:
-        raise InvalidArgument(f"{kind}.name must be importable as module:name, but {path!r} is not: {error}") from error
+        raise InvalidArgument(f"{key} must be importable as module:name, but {path!r} is not: {error}") from error
     return found, {each.name: lambda name, value: value for each in parameters if each.name not in TOLD}
 
 
@@ -266,7 +267,7 @@ def _called(cell: Cell, seed: int) -> Losses:
     """Return the losses made by a function of sizes, seed and settings: the user's or that of `campaigns.py`."""
     settings, sizes = dict(cell["instance"]), {name: cell[name] for name in ("n_arms", "max_delay", "horizon")}
     path = settings.pop("name")
-    made: Losses = own("instance", CAMPAIGNS if path == "campaigns" else path)[0](**sizes, seed=seed, **settings)
+    made: Losses = own("instance.name", CAMPAIGNS if path == "campaigns" else path)[0](**sizes, seed=seed, **settings)
     if not isinstance(made, Losses) or any(getattr(made, name) != size for name, size in sizes.items()):
         raise InvalidArgument(f"{path} must return losses of the sizes it is given, {sizes}, but returned {made!r}")
     return made

@@ -16,7 +16,7 @@ def find(name: Any) -> registry.Entry:
     """Return the entry of a player in the registry, or one for the user's own at an import path, module:Class."""
     if not isinstance(name, str) or ":" not in name:
         return registry.find(name)
-    made, settings = own("player", name)
+    made, settings = own("player.name", name)
     told = tuple(key for key in ("max_delay", "horizon") if key in inspect.signature(made).parameters)
     return registry.Entry(made if isinstance(made, type) else object, name, told, (), settings, make=made, name=name)
 

@@ -30,6 +30,7 @@ Combinations that a player cannot play (some need a short delay, or the law of d
 
 import itertools
 import re
+import sys
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -152,12 +153,19 @@ class Study:
 
     @classmethod
     def load(cls, source: str | Path, quick: bool = False) -> "Study":
-        """Read a study from a TOML file, or a built-in study by its name."""
+        """Read a study from a TOML file, or a built-in study by its name.
+
+        The folder of the file is searched for modules that it names ("module:function").
+        """
         path = Path(source)
         if not path.is_file() and isinstance(source, str) and source in builtin_names():
             path = BUILTIN / f"{source}.toml"
         try:
-            study = cls.from_table(tomllib.loads(path.read_text(encoding="utf-8")), quick)
+            table = tomllib.loads(path.read_text(encoding="utf-8"))
+            if path.parent != BUILTIN and str(path.parent.resolve()) not in sys.path:
+                # Code of one's own may lie beside the file. The processes of an executor inherit the path.
+                sys.path.append(str(path.parent.resolve()))
+            study = cls.from_table(table, quick)
             study.source = str(source)
             return study
         except FileNotFoundError:

@@ -2,8 +2,7 @@
 
 The study's [report] table selects the sections:
 
-    figures = ["curves", "scaling", "bounds", "stability", "ratios", "price", "figure3", "wrong_delay", "adaptive",
-               "stores"]                                            in this order
+    figures = ["curves", "scaling", "bounds", "stability", "ratios", "module:function"]     in this order
     against = ["gap_factor", "max_delay", "player.max_delay"]       final regret against these settings
     reading = "..."                                                 an introduction for the reader
 
@@ -21,8 +20,8 @@ import polars as pl
 
 from aftereffect.core import checks
 from aftereffect.core.errors import InvalidArgument
-from aftereffect.studies import promotions
-from aftereffect.studies.report import curves, default_player, frames, growth, price, ratios, theorems, wrong_delay
+from aftereffect.studies.instances import own
+from aftereffect.studies.report import curves, frames, growth, ratios, theorems
 from aftereffect.studies.report.page import Page, large
 from aftereffect.studies.results import ORIGIN, Results
 from aftereffect.studies.study import Study
@@ -35,11 +34,6 @@ SECTIONS: Mapping[str, Section] = {
     "bounds": theorems.bounds,
     "stability": theorems.stability,
     "ratios": ratios.ratios,
-    "price": price.price,
-    "figure3": price.figure3,
-    "wrong_delay": wrong_delay.wrong_delay,
-    "adaptive": default_player.adaptive,
-    "stores": promotions.section,
 }
 DEFAULT = {"regret": ["curves", "ratios"], "stability": ["stability"]}
 MOST = 2_000_000
@@ -113,15 +107,21 @@ def planned(study: Study) -> list[tuple[str, Section]]:
     for name in ("figures", "against"):
         if not isinstance(given[name], list) or not all(isinstance(item, str) for item in given[name]):
             raise InvalidArgument(f"report.{name} must be a list of names, but got {checks.shown(given[name])}")
-    for item in given["figures"]:
-        checks.choice("report.figures", item, tuple(SECTIONS))
     for item in given["against"]:
         kind, _, key = item.rpartition(".")
         tables = [cell[kind or "instance"] if kind in ("", "player") else {} for cell in study.cells()]
         if item not in frames.SIZES and item != "player.max_delay" and not any(key in table for table in tables):
             raise InvalidArgument(f"report.against must hold sizes and settings of the study, but got {item!r}")
     against = [(f"against {name}", partial(curves.against, name=name)) for name in given["against"]]
-    return [*((item, SECTIONS[item]) for item in given["figures"]), *against]
+    return [*((item, _section(item)) for item in given["figures"]), *against]
+
+
+def _section(name: str) -> Section:
+    """Return a section: one of the library's, or the user's own at an import path, module:function."""
+    if ":" in name:
+        found: Section = own("report.figures", name)[0]
+        return found
+    return SECTIONS[checks.choice("report.figures", name, tuple(SECTIONS))]
 
 
 def _origin(page: Page, study: Study, rows: pl.DataFrame, times: pl.DataFrame) -> None:
@@ -158,10 +158,7 @@ def _origin(page: Page, study: Study, rows: pl.DataFrame, times: pl.DataFrame) -
         facts.append((name, ", ".join(sorted(set(times[name].drop_nulls()))) or "not recorded"))
     recorded = set(rows["cell"]) <= set(times["cell"])
     facts.append(("run time", f"{times['seconds'].sum():,.0f} seconds, cells added up" if recorded else "not recorded"))
-    paths = pl.col("instance", "player")
-    mine = pl.any_horizontal(paths.str.contains(":") & ~paths.str.starts_with("aftereffect."))
     command = f"aftereffect study run {shlex.quote(study.source or '')}{' --quick' * study.quick}"
-    command = f"PYTHONPATH=. {command}" if rows.select(mine.any()).item() else command
     facts.append(("made again by", command if study.source else "the program that defines the study"))
     page.facts(facts)
     page.text(

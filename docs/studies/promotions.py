@@ -12,7 +12,7 @@ Each of M stores plays an arm a week. This is written as one series, in which a 
     play in 0      s0                   s1                    of store 0, which sees both parts
 
 so the total of a round is the total of its store, and regret is the sum over stores against one common arm. `Stores`
-plays such a series with a panel; `section` reports on it.
+plays such a series with a panel; `stores` reports on it.
 
 The chain chose what to promote where, so promoted products are not comparable with others: data to replay, not evidence
 of what a promotion would do elsewhere. Data: 84.51°, "The Complete Journey 2.0", through the package
@@ -220,7 +220,7 @@ class Stores:
         return Round(self._round, arm, first, any(played.update for played in told), None)
 
 
-def section(page: Page, rows: pl.DataFrame) -> list[str]:
+def stores(page: Page, rows: pl.DataFrame) -> list[str]:
     """Show regret as a share of uniform play's, by player and number of stores."""
     finals = frames.readable(frames.finals(rows.filter(measure="regret")), apart=("player.max_delay",))
     shown = frames.some(by_store(finals), "players of promotions")
