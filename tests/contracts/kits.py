@@ -23,8 +23,8 @@ class BanditRow(NamedTuple):
     """A factory of unplayed bandits, and their properties. The cases check each flag, whether it is True or False.
 
     certain: the bandit is deterministic and breaks ties by the lowest number. fading: an update changes the weight of
-    older losses, or counts the play, so that even a loss of 0 changes the state. exact: how far probabilities may depend
-    on the order of the arms.
+    older losses, or counts the play, so that even a loss of 0 changes the state. exact: how far probabilities may
+    depend on the order of the arms.
     """
 
     make: Callable[[], Any]
