@@ -37,8 +37,13 @@ def test_effects_and_covariance_are_those_of_a_column_for_every_constant_and_tre
                 units.append(u)
     groups = np.array(rounds if clusters == "rounds" else units)
     fit = sm.OLS(np.array(y), np.array(rows)).fit(cov_type="cluster", cov_kwds={"groups": groups})
+    wanted = fit.cov_params()[:2, :2]
+    if clusters == "units":
+        # The jackknife: the regression again without each unit, whose own columns are then 0.
+        some = [np.linalg.lstsq(np.array(rows)[groups != u], np.array(y)[groups != u])[0][:2] for u in range(30)]
+        wanted = 29.0 / 30.0 * sum(np.outer(each - fit.params[:2], each - fit.params[:2]) for each in some)
     np.testing.assert_allclose(found.differences, fit.params[:2], rtol=1e-8)
-    np.testing.assert_allclose(found.covariance, fit.cov_params()[:2, :2], rtol=1e-6)
+    np.testing.assert_allclose(found.covariance, wanted, rtol=1e-6)
     assert found.noise == pytest.approx(float(np.sqrt(fit.ssr / fit.df_resid)))
     assert found.dof == min(fit.df_resid, len(set(groups.tolist())) - 1)
 
@@ -57,6 +62,13 @@ def test_many_units_take_their_noise_from_some_of_them(monkeypatch: pytest.Monke
     np.testing.assert_allclose(some.effects.values, whole.effects.values, atol=0.02)
     np.testing.assert_allclose(some.effects.upper - some.effects.lower, 0.25, atol=0.06)
     assert (np.abs(whole.arrived.values - [[-1.0, -1.5], [1.0, 1.5]]) < 0.3).all()
+
+
+def test_an_effect_seen_in_one_unit_only_has_no_error_by_units() -> None:
+    arms, totals = panel(30, 8, seed=2)
+    arms[5:9, 3] = 2
+    with pytest.raises(ae.InvalidArgument, match=r"told from the others without any one unit.*not without unit 3"):
+        ae.carryover.estimate(arms, totals, max_lag=0, clusters="units")
 
 
 @pytest.mark.parametrize(

@@ -267,12 +267,14 @@ def _check_counts(units: Units, single: bool, by_round: bool) -> None:
     needed = units.columns + 2 * (MAX_ORDER if single else _highest_order(used))
     if used.sum() < needed:
         raise InvalidArgument(f"totals must be at least {needed} after the first {D} rounds, but got {int(used.sum())}")
-    # A clustered covariance has no higher rank than this; the tests invert that of so many sums.
-    if not single and degrees(used, units.columns, by_round) < (sums := (M - 1) * len(doubled_bins(D + 1))):
-        what = "rounds with totals" if by_round else "units"
+    # A clustered covariance has no higher rank than this; the tests invert that of so many sums. With one round more
+    # than what is a unit's own, the rounds' scores would all be 0.
+    least = max((M - 1) * len(doubled_bins(D + 1)), fewest * by_round)
+    if not single and degrees(used, units.columns, by_round) < least:
+        what, other = ("rounds with totals", "; or say clusters='units'") if by_round else ("units", "")
         raise InvalidArgument(
-            f"{what} must be more than {sums} after the first {D}, to measure {M} arms with units, "
-            f"but got {int(used.any(axis=int(by_round)).sum())}"
+            f"{what} must be more than {least} after the first {D}, to measure {M} arms with units, "
+            f"but got {int(used.any(axis=int(by_round)).sum())}{other}"
         )
 
 

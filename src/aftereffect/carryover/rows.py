@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from aftereffect.core import checks
 from aftereffect.core.checks import FloatArray
+from aftereffect.core.errors import InvalidArgument
 
 CHUNK, SHORT_CHUNK = 512, 128
 """Rounds that are whitened at once; fewer for many units. The correlation across the borders of chunks is ignored."""
@@ -20,6 +21,8 @@ HARMONICS = 3
 """Sines and cosines per season; for a period of up to 7 rounds these are all there are."""
 MOST_WEIGHT = 10.0
 """The greatest weight of a row. Chosen here."""
+WORST_CONDITION = 1e9
+"""Equations without a unit that are worse conditioned than this leave an effect undetermined."""
 BLOCK = 64
 """Units whose rows are built at once."""
 
@@ -169,7 +172,10 @@ class UnitsFit(NamedTuple):
 
 
 def fit_units(units: Units, ar: FloatArray, weights: FloatArray, by_round: bool) -> UnitsFit:
-    """Return the fit by weighted least squares of whitened rows; its covariance is clustered by rounds or by units."""
+    """Return the fit by weighted least squares of whitened rows; its covariance is clustered by rounds or by units.
+
+    By units it is that of the jackknife, which takes each unit away once (CR3): right also with a dozen units.
+    """
     chunk = CHUNK if units.used.shape[1] <= BLOCK else SHORT_CHUNK
     whitening, rows, kept, own = Whitening(ar, len(units.used), chunk), [], [], []
     p = units.effects + units.common.shape[1]
@@ -187,15 +193,26 @@ def fit_units(units: Units, ar: FloatArray, weights: FloatArray, by_round: bool)
         triangle = np.asarray(np.linalg.qr(np.concatenate([triangle, row]), mode="r"))
     x_corner, y_corner = triangle[:p, :p], triangle[:p, p]
     params = np.linalg.lstsq(x_corner, y_corner, rcond=None)[0]
+    half = np.linalg.pinv(x_corner)
+    inverse = half @ half.T
     scores = np.zeros((len(units.used) if by_round else len(rows), p))
     for u, (row, when) in enumerate(zip(rows, kept, strict=True)):
-        score = row[:, :p] * (row[:, p] - row[:, :p] @ params)[:, np.newaxis]
-        scores[when if by_round else u] += score if by_round else score.sum(axis=0)
-    count = int(units.used.sum())
-    clusters = int(units.used.any(axis=1).sum()) if by_round else len(rows)
-    half = np.linalg.pinv(x_corner)
-    around = scores @ half @ half.T
-    correction = clusters / (clusters - 1.0) * (count - 1.0) / (count - units.columns)
+        x = row[:, :p]
+        score = x * (row[:, p] - x @ params)[:, np.newaxis]
+        if by_round:
+            scores[when] += score
+        else:
+            others = np.eye(p) - x.T @ x @ inverse
+            if np.linalg.cond(others) > WORST_CONDITION:
+                rule = "every arm at every lag must be told from the others without any one unit"
+                raise InvalidArgument(f"{rule}, to cluster by units, but got one that is not without unit {u}")
+            scores[u] = np.linalg.solve(others, score.sum(axis=0))
+    around = scores @ inverse
+    if by_round:
+        count, clusters = int(units.used.sum()), int(units.used.any(axis=1).sum())
+        correction = clusters / (clusters - 1.0) * (count - 1.0) / (count - units.columns)
+    else:
+        correction = (len(rows) - 1.0) / len(rows)
     squares = clear = 0.0
     for u, x in units.each():
         use, found = units.used[:, u], own[u]
