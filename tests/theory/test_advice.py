@@ -1,17 +1,21 @@
 """docs/theory/advice.md: the inequality in every run, and expectations over all coins and all arms, for advisers of
 every kind. Nothing is shared with the player but the formulas of the page."""
 
+import itertools
 import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
-from tests.theory.adaptive_reference import State, Vector, distribution, mass, step
+from tests.theory.adaptive_reference import State, Vector, distribution, estimates, mass, stability, step
 from tests.theory.enumeration import random_components
 from tests.theory.stretches import Block, Mean, Play, arms_played
+from tests.theory.test_stopping import arrives, fed
 
+import aftereffect as ae
 from aftereffect import theory
+from aftereffect.bandits.adaptive_tsallis import MEAN
 
 TINY = 1e-9
 # Called with the arms and totals of all rounds so far, and the ends of all blocks, which only one that peeks looks at.
@@ -186,6 +190,56 @@ def test_an_adviser_that_knows_coins_to_come_breaks_the_identity(d: int, T: int,
     assert mean.stale == pytest.approx(mean.fresh * honest.F, abs=TINY)
 
 
+def best_stop(game: Advised, u: int) -> float:
+    """The largest mean, over stopping rules, of the regret against u minus the certificate of stopped runs."""
+    d, beta, K = game.d, game.beta, game.K
+    always = np.cumsum(game.rho[:, u])
+
+    def after(t: int, z: int, arm: int | None, heard: Any, state: State, advice: Advice, seen: Any) -> float:
+        """z: rounds since the last coin. arm: None after an update. seen: costs, and the mass moved by updates."""
+        costs, moved = seen
+        arms, totals = heard
+        if arm is None:
+            budget = game.first + game.share * (game.h * game.first_rate + costs)
+            p = game.adviser(list(arms), np.array(totals), [])
+            if p is not None:
+                advice = advice.towards(state.losses, state.rate, p, budget, d / game.F)
+        here = -math.inf
+        if t:
+            extra = d + theory.stopping_price(d, beta, None if arm is None else max(z - d, 0))
+            base = game.h * game.first_rate + costs + advice.price()
+            here = sum(totals) - always[t - 1] - extra - d * (moved + advice.moved) - game.F * base
+        if t == game.T:
+            return here
+        whole = state._replace(losses=added(state.losses, advice.A))
+        onward, q = 0.0, distribution(whole.losses, state.rate)
+        for a, coin in itertools.product(range(K) if arm is None else (arm,), (0, 1)):
+            chance = (q[a] if arm is None else 1.0) * (beta if coin else 1.0 - beta)
+            played, gap = (*arms, a), z + 1
+            now = played, (*totals, arrives(game, played))
+            if coin and gap > d:
+                losses, weight, offset, top = game.feed(fed(game, t + 1, gap), [])
+                done = step(whole, a, float(losses[a]), weight, offset, top, game.exact)
+                own = done.after._replace(losses=added(state.losses, done.estimates))
+                told = costs + done.cost + done.penalty, moved + done.moved
+                onward += chance * after(t + 1, 0, None, now, own, advice, told)
+            else:
+                onward += chance * after(t + 1, 0 if coin else gap, a, now, state, advice, seen)
+        return max(here, onward)
+
+    return after(0, 0, None, ((), ()), State((0.0,) * K, game.first_rate), Advice((0.0,) * K), (0.0, 0.0))
+
+
+@pytest.mark.parametrize("adviser", [erratic, malicious])
+@pytest.mark.parametrize(("d", "T", "beta"), [(0, 5, 0.5), (1, 6, 0.5), (2, 6, 1 / 3)])
+def test_no_stopping_rule_exceeds_the_certificate(d: int, T: int, beta: float, adviser: Adviser) -> None:
+    """Theorem 4 of adaptive.md, with F·Π and the mass moved by steps, against the best rule by backward induction."""
+    parts = random_components(np.random.default_rng(T), T, d, 2)
+    parts[:, :, 0] *= 0.3
+    game = Advised(parts, beta, adviser, 8.0, 0.5)
+    assert max(best_stop(game, u) for u in range(2)) <= TINY
+
+
 def test_an_adviser_that_knows_the_next_arm_biases_the_estimates() -> None:
     """Arm 0 is drawn if u < q(0). Told u, it raises q(0) from 0.5 to 0.6 where that changes the arm, and only there:
     the loss of arm 1, which is 1, is then estimated as 0.8."""
@@ -196,13 +250,17 @@ def test_an_adviser_that_knows_the_next_arm_biases_the_estimates() -> None:
     assert np.mean(estimates) == pytest.approx(0.8)
 
 
+@pytest.mark.parametrize("prior", [0.0, 1.5])
 @pytest.mark.parametrize("K", [2, 3, 5])
-def test_withdrawn_advice_and_panels_in_every_run(K: int) -> None:
+def test_withdrawn_advice_panels_and_priors_in_every_run(K: int, prior: float) -> None:
     """Averages over three units, with corrections inserted in between: the inequality holds with both prices."""
     rng = np.random.default_rng(K)
-    state, advice = State((0.0,) * K, 0.3), Advice((0.0,) * K)
-    own: Vector = (0.0,) * K
-    h, gap, run = 2.0 * (math.sqrt(K) - 1.0), np.zeros(K), 0.6 * (math.sqrt(K) - 1.0)
+    G = tuple((prior * rng.random(K)).tolist())
+    own, state, advice = G, State((0.0,) * K, 0.3), Advice((0.0,) * K)
+    h, gap = 2.0 * (math.sqrt(K) - 1.0), -np.array(G)
+    # hη₁ + Σ(cost + penalty), and what a prior adds: −2η₁√K becomes the potential of G.
+    run = -potential(G, state.rate) - 2.0 * state.rate
+    assert run == pytest.approx(h * state.rate) if prior == 0.0 else run < h * state.rate
     for n in range(80):
         whole = added(own, advice.A)
         q = distribution(whole, state.rate)
@@ -264,3 +322,66 @@ def test_the_logarithmic_bound_with_advice() -> None:
     found = theory.stretch_stochastic_bound(gaps, 0, N, 1.0, 0.3, 0.5, advice=(first, share))
     assert found == pytest.approx(X)
     assert theory.stretch_stochastic_bound(gaps, 0, N, 1.0, 0.3, 0.5) < found
+
+
+def mean_costs(L: Any, rate: float, expected: float) -> tuple[Any, float, float]:
+    """q, and the means of cost and cost² of the learner's own update over its arm, each with its worst loss, v = 1."""
+    K = len(L)
+    bandit: Any = ae.MatchedTsallis(K, first_rate=rate, prior=L)
+    q, first, second = bandit.probabilities, 0.0, 0.0
+    for arm in range(K):
+        costs = []
+        for loss in (0.0, 1.0):
+            twin: Any = ae.MatchedTsallis(K, first_rate=rate, prior=L)
+            twin._state[4 * K + MEAN] = expected
+            twin.update(arm, loss)
+            costs.append(twin.cost)
+        first += q[arm] * max(costs)
+        second += q[arm] * max(costs) ** 2
+    return q, first, second
+
+
+@pytest.mark.parametrize("K", [2, 3, 4, 6, 12])
+def test_the_mean_cost_of_the_learner(K: int) -> None:
+    """Section 8: E[cost] is above (v²/η)Σ√q(1 − w/R) by less than 10⁻⁵ of it here; the constants of late updates."""
+    rng, largest = np.random.default_rng(K), 0.0
+    for n in range(250):
+        rate = float(10.0 ** rng.uniform(-2.0, 3.0)) if n % 2 else 32.0 + 10.0 * rng.random()
+        L = rng.exponential(size=K) * rate * 10.0 ** rng.uniform(-3.0, 2.0)
+        q = np.array(distribution(tuple(L), rate))
+        caps = 1.0 / (1.0 + 1.0 / (rate * np.sqrt(q)))
+        q, mean, square = mean_costs(L, rate, float(rng.choice([0.0, *caps])))
+        w = q**1.5
+        ratio = mean * rate / float(np.sqrt(q) @ (1.0 - w / w.sum()))
+        largest = max(largest, ratio)
+        assert ratio <= 1.0 + 1e-5
+        if rate >= 32.0:
+            assert mean <= 1.127 * (K - 1.0) / math.sqrt(K) / rate
+            assert square <= 1.14 * (1.0 - 1.0 / K)
+    assert largest > 0.95
+
+
+def test_the_charge_breaks_the_bound_on_stability() -> None:
+    """Section 8: K = 2, η = 423.4516, prediction 0: the learner's charge is above the bound, the stability below."""
+    rate, share = 423.4516414728111, 0.48665504
+    L = (rate * (share**-0.5 - (1.0 - share) ** -0.5), 0.0)
+    q, mean, _ = mean_costs(L, rate, 0.0)
+    w = q**1.5
+    bound = float(np.sqrt(q) @ (1.0 - w / w.sum())) / rate
+    assert mean / bound - 1.0 == pytest.approx(2.7e-6, abs=1e-7)
+    pairs = [(arm, estimates(tuple(q), (0.0, 0.0), arm, 1.0)) for arm in range(2)]
+    exact = math.fsum(q[arm] * stability(L, rate, z) for arm, z in pairs)
+    assert exact < bound * (1.0 - 5e-6)
+
+
+@pytest.mark.parametrize(
+    ("K", "N", "known", "found", "advised"), [(2, 10_000, 566, 281, 429), (4, 10_000, 801, 567, 859)]
+)
+def test_what_late_updates_pay_for(K: int, N: int, known: float, found: float, advised: float) -> None:
+    """The numbers of section 8."""
+    h, first = theory.entropy_range(K), 0.3
+    D = 2.0 * 1.127 * (K - 1.0) / (h * math.sqrt(K)) + 1.14 * (1.0 - 1.0 / K) / h**2
+    bound = 2.0 * h * math.sqrt(32.0**2 + 96.0 / h + 2.25 / h**2 + D * N) - h * first
+    assert theory.adaptive_regret_bound(K, N, first) == pytest.approx(known, abs=1.0)
+    assert bound == pytest.approx(found, abs=1.0)
+    assert 1.5 * bound + 8.0 == pytest.approx(advised, abs=1.5)
