@@ -69,9 +69,8 @@ def fill(address: str) -> None:
         plain = client.create(name="Plain", arms=["A", "B"], max_delay=3, start_date="2026-01-01", **common)
         done = client.create(name="Done", arms=["A", "B"], max_delay=0, horizon=30, **common)
         client.create(name="Draft", arms=["A", "B"], max_delay=2, draft=True, **common)
-        pilot = client.create(name="Pilot", arms=["A", "B"], pilot={"rounds": 30, "max_lag": 2}, **common)
         for number in range(1, 31):
-            for one in (several, plain, done, pilot):
+            for one in (several, plain, done):
                 client.ask(one.id)
                 for unit in one.units:
                     client.tell(one.id, number, 99999.0 if number == 9 else float(number % 4), unit)
@@ -85,8 +84,7 @@ def every_page(address: str) -> list[str]:
     with Client(address) as client:
         found = [f"/experiments/{one.id}" for one in client.experiments().items]
     compared = "&".join(f"id={path.rpartition('/')[2]}" for path in found)
-    further = [f"{path}?curves=yes" for path in found[:2]]
-    further += ["/docs", f"/compare?{compared}", f"{found[0]}/correct", "/?search=nothing"]
+    further = ["/docs", f"/compare?{compared}", f"{found[0]}/correct", "/?search=nothing"]
     return ["/", "/experiments/new", "/experiments/nosuchexperiment", *found, *further]
 
 

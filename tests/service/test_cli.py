@@ -234,7 +234,7 @@ def test_what_init_refuses_makes_no_store(store: str, changed: list[str], messag
 
 def test_carry_over_must_be_said(store: str) -> None:
     words = ["init", "a", "--arm", "x", "--arm", "y", "--high", "1", "--store", store]
-    rule = "carry-over must be given by one of --window, --half-life, --max-delay, --pilot, but got none"
+    rule = "carry-over must be given by one of --window, --half-life, --max-delay, but got none"
     assert rule in refused(2, *words).err
     assert told(*words, "--half-life", "2 days")["max_delay"] == 6
     assert told(*words, "--window", "3 weeks", "--round-length", "1 week")["max_delay"] == 3

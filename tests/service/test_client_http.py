@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import httpx
 import pytest
+from tests.service.playing import made
 
 from aftereffect import InvalidArgument
 from aftereffect.service.client import LONGEST_WAIT, Client
@@ -36,16 +37,7 @@ class Script:
 
 TURN = {**ROW, "experiment": "x", "arm": "A", "state": "running", "warmup": False}
 REPORT = {**ROW, "experiment": "x", "state": "running", "repeated": False, "open_round": None}
-PLAN = {"max_delay": 1, "shortest_block": 2, "mean_block": 6.3, "decisions_per_quarter": 14.4, "informative_from": None}
-VIEW = {
-    **{"id": "x", "name": "a", "state": "running", "arms": ["A", "B"], "units": ["1"], "direction": "maximize"},
-    **{"low": 0.0, "high": 1.0, "max_delay": 1, "carry_over": None, "horizon": None, "player": "matched", "seed": 7},
-    **{"start_date": None, "round_length": 1.0, "round": 0, "created_at": "2026-01-01T00:00:00Z", "tuning": {}},
-    **{"open_round": None, "updates": 0, "block": 0, "block_start": None, "warm_until": 0, "away": []},
-    **{"probabilities": {"A": 0.5, "B": 0.5}, "plays": {"A": 0, "B": 0}, "counts": {}, "sum_of_totals": 0.0},
-    **{"measured": {}, "alarms": [], "plan": {**PLAN, "sentences": []}, "guarantee": {}, "winner": None},
-    **{"started_at": None, "finished_at": None},
-}
+VIEW = made(arms=["A", "B"], max_delay=1).view("x", "2026-01-01T00:00:00Z").data
 
 
 def turn(round: int = 1) -> httpx.Response:

@@ -248,52 +248,8 @@ def test_a_body_that_is_no_sane_form_changes_nothing(call, kind, body, status):
 def test_a_form_means_what_it_says_and_nothing_is_guessed():
     assert forms.settings({**FORM, "carry": "rounds", "length": "3"})["max_delay"] == 3
     assert forms.settings({**FORM, "length": "1.5"})["carry_over"] == {"window": 1.5}
-    with pytest.raises(Refused, match="carry must be window, half_life, rounds or pilot, but got 'x'"):
+    with pytest.raises(Refused, match="carry must be window, half_life or rounds, but got 'x'"):
         forms.settings({**FORM, "carry": "x"})
     assert forms.settings({**FORM, "low": "-1,5", "high": "8 421,5"})["high"] == 8421.5
     with pytest.raises(Refused, match=r"low must be a number like 8421 or 0\.5, but '1,500' can mean 1500 or 1\.500"):
         forms.settings({**FORM, "low": "1,500"})
-
-
-def test_who_does_not_know_how_long_effects_last_begins_with_a_pilot(call):
-    form = {**FORM, "carry": "pilot", "length": "", "round_length": "1 day"}
-    refused = post(call, "/experiments/new", form)
-    assert (refused.status_code, "Please fill in Longest lag" in Page(refused.text).words) == (422, True)
-    form |= {"max_lag": "2 days", "pilot_rounds": "10"}
-    refused = post(call, "/experiments/new", form)
-    assert "Pilot must have at least 28 rounds to tell 2 arms at 3 lags apart, but got 10" in Page(refused.text).words
-    form |= {"pilot_rounds": "", "noise": "0,5"}
-    planned = Page(post(call, "/experiments/plan", form).text).words
-    assert "begins with a pilot of 74 rounds" in planned
-    assert re.search(r"the effect at a lag will be known to ±0\.\d+, the whole effect of an arm to ±0\.\d+", planned)
-    path = post(call, "/experiments/new", form).headers["location"].partition("?")[0]
-    page = get(call, path)
-    assert "0 of 74 rounds are over" in page.words
-    assert "pilot measures how long effects last" in page.words
-    assert get(call, f"{path}?curves=yes").words.count("Nothing can be estimated yet") == 1
-    (lag,) = [each for each in get(call, f"{path}/correct").all("input") if each.get("id") == "field-max_lag"]
-    assert lag["value"] == "2"
-
-
-def test_a_carry_over_is_accepted_at_the_end_of_a_pilot(call):
-    path = made(call, max_delay=None, pilot={"rounds": 30, "max_lag": 2})
-    one = identity(path)
-    post(call, f"{path}/ask")
-    for number in range(1, 31):
-        arm = call.store.rounds(one, after=number - 1)["items"][0]["arm"]
-        total = str((30 if arm == "email" else 20) + number % 3)
-        assert post(call, f"{path}/tell", {"round": str(number), "total": total}).status_code == 303
-    page = get(call, path)
-    assert "The pilot is over" in page.words
-    assert "The pilot has cost about" in page.words
-    assert any("data-lags" in attributes for attributes in page.all("div"))
-    refused = post(call, f"{path}/accept", {"max_delay": "9"})
-    assert (refused.status_code, "must be 0 to 2, the longest lag" in Page(refused.text).words) == (422, True)
-    accepted = post(call, f"{path}/accept", {"max_delay": "1"})
-    assert accepted.headers["location"] == f"{path}?done=accept"
-    page = get(call, accepted.headers["location"])
-    assert "begins with what was measured" in page.words
-    assert "1 round, accepted after a pilot" in page.words
-    view = call.store.experiment(one)
-    assert (view.state, view.max_delay, view.accepted.prior is None) == ("running", 1, False)
-    assert max(view.probabilities, key=lambda arm: view.probabilities[arm]) == "email"

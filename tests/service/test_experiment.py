@@ -13,7 +13,7 @@ from aftereffect.service.experiment.round import ROW
 @pytest.mark.parametrize(
     ("kind", "make", "tuning"),
     [
-        ("matched", ae.default_player, {}),
+        ("advised", ae.default_player, {}),
         ("paper", ae.CompositeLossWrapper.tuned, {}),
         ("paper", ae.CompositeLossWrapper.tuned, {"base": "exp3", "form": "sharp"}),
     ],

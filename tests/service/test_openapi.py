@@ -26,7 +26,7 @@ from aftereffect.service.operations import OPERATIONS
 
 DOCUMENT = create_app(SimpleNamespace()).openapi()
 MODELS = [
-    model for model in (*vars(messages).values(), settings.CarryOver, settings.PilotPhase, settings.ExperimentSettings)
+    model for model in (*vars(messages).values(), settings.CarryOver, settings.ExperimentSettings)
     if isinstance(model, type) and issubclass(model, BaseModel) and "json_schema_extra" in model.model_config
 ]
 CREATING = {"create", "correct", "continue_with", "create_token", "reports"}
@@ -118,12 +118,10 @@ def test_every_reply_is_as_described(call: Api):
     one = call.create(units=2).rpartition("/")[2]
     described = {name: operation for name, operation in OPERATIONS.items() if operation.reply not in (None, bytes)}
     others = {name: {} for name in sorted(described.keys() - BODIES_IN_ORDER - LAST.keys())}
-    others |= {"remind": {"webhook": "sales"}, "accept": {"max_delay": 1}}
-    pilot = call.create(max_delay=None, pilot={"max_lag": 2}).rpartition("/")[2]
+    others |= {"remind": {"webhook": "sales"}}
     for name, given in (BODIES_IN_ORDER | others | LAST).items():
         operation = described[name]
-        id = pilot if name == "accept" else one
-        path = path_of(operation, id=id)
+        path = path_of(operation, id=one)
         body = json.loads(json.dumps(given).replace("ID", one))
         path += f"?ids={one}" if name == "compare" else ""
         answer = call(operation.method, path, **({} if operation.method == "GET" else {"json": body}))
@@ -134,7 +132,7 @@ def test_every_reply_is_as_described(call: Api):
 
 @pytest.mark.parametrize("change", [
     {}, {"units": 3}, {"units": ["a"]}, {"max_delay": None, "carry_over": {"half_life": "2 days"}}, {"draft": True},
-    {"max_delay": None, "pilot": {"max_lag": "2 days"}}, {"pilot": {"max_lag": 2}}, {"max_delay": None, "pilot": {}},
+    {"max_delay": None}, {"pilot": {"max_lag": 2}},
     {"player": "paper", "horizon": 1000}, {"direction": "minimize"}, {"start_date": "2026-01-31"}, {"seed": None},
     {"prior": {"means": {"letter": 1, "email": 2, "nothing": 0}, "updates": 1}}, {"prior": {"means": {}, "updates": 1}},
     {"arms": ["one"]}, {"arms": "a"}, {"max_delay": -1}, {"max_delay": "2"}, {"horizon": 0}, {"units": 0}, {"typo": 1},

@@ -13,7 +13,7 @@ LEAST = {"name": "Mail", "arms": ["a", "b"], "high": 1.0, "max_delay": 3}
 def test_the_least_that_must_be_given_has_sound_defaults() -> None:
     settings = checked_settings(LEAST)
     assert (settings.low, settings.high, settings.direction, settings.horizon) == (0.0, 1.0, "maximize", None)
-    assert (settings.units, settings.player, settings.seed, settings.draft) == (("1",), "matched", None, False)
+    assert (settings.units, settings.player, settings.seed, settings.draft) == (("1",), "advised", None, False)
     assert (settings.start_date, settings.round_length, settings.carry_over) == (None, 1.0, None)
 
 
@@ -70,7 +70,7 @@ def test_null_stands_for_the_default() -> None:
         ({"max_delay": 10_001}, "max_delay must be at most 10000, but got 10001"),
         ({"max_delay": 2.0}, "max_delay must be an int, but got 2.0"),
         ({"max_delay": True}, "max_delay must be an int, but got True"),
-        ({"max_delay": None}, "max_delay or carry_over or pilot must be given, but all are missing"),
+        ({"max_delay": None}, "max_delay or carry_over must be given, but both are missing"),
         ({"carry_over": {"window": 7}}, "max_delay must be omitted if carry_over is given, but got 3"),
         (
             {"max_delay": None, "carry_over": 7},
@@ -94,9 +94,9 @@ def test_null_stands_for_the_default() -> None:
         ({"units": []}, "units must have 1 or more items, but got 0"),
         ({"units": ["x", "x"]}, "units must be distinct, but got 'x' twice"),
         ({"units": 1000, "max_delay": 100}, "units times (max_delay + 1) must be at most 100000"),
-        ({"player": "best"}, "player must be one of 'matched', 'paper', but got 'best'"),
+        ({"player": "best"}, "player must be one of 'advised', 'paper', but got 'best'"),
         ({"player": "paper"}, "horizon must be given for player 'paper'"),
-        ({"tuning": {"base": "exp3"}}, "tuning must be empty for player 'matched', but got {'base': 'exp3'}"),
+        ({"tuning": {"base": "exp3"}}, "tuning must be empty for player 'advised', but got {'base': 'exp3'}"),
         (
             {"tuning": {"speed": "high"}, "player": "paper", "horizon": 9},
             "tuning must have no other keys than 'base', 'form', but got 'speed'",
@@ -106,10 +106,6 @@ def test_null_stands_for_the_default() -> None:
             "tuning.base must be one of 'tsallis', 'exp3', but got 'ucb'",
         ),
         ({"tuning": 1}, "tuning must be a mapping with keys among 'base', 'form', but got 1"),
-        (
-            {"max_delay": None, "pilot": {"maxlag": 3}},
-            "pilot must have no other keys than 'rounds', 'max_lag', but got 'maxlag'",
-        ),
         ({"seed": -1}, "seed must be at least 0, but got -1"),
         ({"seed": 2**64}, "seed must be at most 18446744073709551615"),
         ({"draft": 1}, "draft must be true or false, but got 1"),

@@ -16,11 +16,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 import aftereffect as ae
-from aftereffect.carryover import Pilot
 from aftereffect.core.effects import effects, stretch_bounds
 from aftereffect.service.errors import Refused
 from aftereffect.service.experiment.commands import (
-    Accept,
     Amend,
     Ask,
     Away,
@@ -49,36 +47,32 @@ class Machine(RuleBasedStateMachine):
         units=st.integers(1, 3),
         horizon=st.sampled_from([None, None, 30, 60]),
         draft=st.booleans(),
-        kind=st.sampled_from(["matched", "paper", "pilot"]),
+        paper=st.booleans(),
         seed=st.integers(0, 2**64 - 1),
     )
     def begin(
-        self, n_arms: int, max_delay: int, units: int, horizon: int | None, draft: bool, kind: str, seed: int
+        self, n_arms: int, max_delay: int, units: int, horizon: int | None, draft: bool, paper: bool, seed: int
     ) -> None:
-        self.piloting = kind == "pilot"
-        if self.piloting:
-            # The shortest pilot of two arms, so that most of them come to an end.
-            n_arms, max_delay, horizon = 2, max(max_delay, 1), None if horizon == 30 else horizon
         self.arms = [f"arm {i}" for i in range(n_arms)]
         self.units = [str(u + 1) for u in range(units)]
         self.d, self.horizon = max_delay, horizon
         given = {"name": "m", "arms": self.arms, "high": 1.0, "max_delay": max_delay, "units": units}
-        self.paper = kind == "paper" and horizon is not None
-        if self.piloting:
-            self.schedule = Pilot(n_arms=2, rounds=22 + 3 * max_delay, max_lag=max_delay, units=units, seed=seed).arms
-            given |= {"max_delay": None, "pilot": {"rounds": len(self.schedule), "max_lag": max_delay}}
-        player = "paper" if self.paper else "matched"
+        self.paper = paper and horizon is not None
+        player = "paper" if self.paper else "advised"
         self.settings = checked_settings({**given, "horizon": horizon, "seed": seed, "draft": draft, "player": player})
         self.experiment = Experiment(self.settings)
-        self.seed, self.offset = seed, 0
+        self.seed = seed
         self.reports: dict[tuple[int, int], float | None] = {}
-        # As judged when it was reported: after a pilot the range is another one.
         self.statuses: dict[tuple[int, int], str] = {}
         self.withheld: set[tuple[int, int]] = set()
         self.drawn: dict[int, list[int]] = {}
         self.last, self.open = 0, False
-        self.learn_with(max_delay)
-        self.state = "draft" if draft else self.playing()
+        self.least, self.most = stretch_bounds(effects("maximize", 0.0, 1.0), max_delay, 1)
+        make = ae.CompositeLossWrapper.tuned if self.paper else ae.default_player
+        sizes: dict[str, Any] = {"n_arms": n_arms, "max_delay": max_delay, "seed": seed}
+        sizes |= {"horizon": horizon} if self.paper else {}
+        self.panel = ae.Panel(make(**sizes, direction="maximize", out_of_range="void"), n_units=units)
+        self.state = "draft" if draft else "running"
         # First round, last round, what was fed, first round that was learned from.
         self.blocks: list[tuple[int, int | None, list[float | None], int]] = []
         self.played: list[int] = []
@@ -90,20 +84,6 @@ class Machine(RuleBasedStateMachine):
         self.rows: dict[tuple[int, str], dict[str, Any]] = {}
         self.log: list[dict[str, Any]] = []
         self.clock = 0
-
-    def learn_with(self, max_delay: int, **prior: ae.Prior) -> None:
-        self.d = max_delay
-        self.least, self.most = stretch_bounds(effects("maximize", 0.0, 1.0), max_delay, 1)
-        make = ae.CompositeLossWrapper.tuned if self.paper else ae.default_player
-        sizes = {"n_arms": len(self.arms), "max_delay": max_delay, "seed": self.seed}
-        sizes |= {"horizon": self.horizon} if self.paper else {}
-        player = make(**sizes, **prior, direction="maximize", out_of_range="void")
-        self.panel = ae.Panel(player, n_units=len(self.units))
-
-    def playing(self) -> str:
-        if not self.piloting:
-            return "running"
-        return "piloted" if self.last == len(self.schedule) and not self.open else "pilot"
 
     # What the experiment is told, and what must come of it.
 
@@ -134,25 +114,18 @@ class Machine(RuleBasedStateMachine):
         assert self.experiment.state()["digest"] == before
         return done
 
-    def status(self, total: float | None, number: int | None = None) -> str:
+    def status(self, total: float | None) -> str:
         if total is None:
             return "missing"
-        least, most = self.pilot_range if number is not None and number <= self.offset else (self.least, self.most)
-        return "reported" if least <= total <= most else "void"
+        return "reported" if self.least <= total <= self.most else "void"
 
     def block_is_open(self, number: int) -> bool:
-        if self.piloting:
-            return True
         if not self.blocks:
             return number > self.last
         start, end, *_ = self.blocks[-1]
         return number >= start and end is None
 
     def close(self) -> None:
-        if self.piloting:
-            self.open = False
-            self.state = self.playing() if self.state == "pilot" else self.state
-            return
         heard = [
             None if (self.last, u) in self.withheld else self.reports[self.last, u] for u in range(len(self.units))
         ]
@@ -169,9 +142,9 @@ class Machine(RuleBasedStateMachine):
     @rule()
     def start(self) -> None:
         if self.state == "draft":
-            assert self.carry_out(Start()).answer["state"] == self.playing()
-            self.state = self.playing()
-        elif self.state == self.playing():
+            assert self.carry_out(Start()).answer["state"] == "running"
+            self.state = "running"
+        elif self.state == "running":
             self.repeat(Start())
         else:
             self.refuse(Start(), "wrong_state")
@@ -179,7 +152,7 @@ class Machine(RuleBasedStateMachine):
     @rule(u=st.none() | st.integers(0, 2))
     def ask(self, u: int | None) -> None:
         unit = None if u is None else self.units[u % len(self.units)]
-        if self.state not in ("pilot", "running"):
+        if self.state != "running":
             self.refuse(Ask(unit), "wrong_state")
             return
         if self.open:
@@ -194,16 +167,9 @@ class Machine(RuleBasedStateMachine):
     def check_opened(self, done: Done, unit: str | None) -> None:
         self.last += 1
         self.open = True
-        if self.piloting:
-            arms = [self.arms.index(row["arm"]) for row in done.rows]
-            assert arms == self.schedule[self.last - 1].tolist()
-            warm = self.last <= max(self.d, self.warm_until)
-            assert {(row["block"], row["probability"], row["washin"]) for row in done.rows} == {(0, 0.5, warm)}
-            self.drawn[self.last] = self.played = arms
-            return
         drawn = self.panel.ask()
         self.drawn[self.last] = drawn
-        fresh = self.panel.block_start + self.offset == self.last
+        fresh = self.panel.block_start == self.last
         if fresh:
             self.blocks.append((self.last, None, [], 0))
         assert [row["unit"] for row in done.rows] == self.units
@@ -264,7 +230,7 @@ class Machine(RuleBasedStateMachine):
     def play_on(self, rounds: int, total: float, stop: bool) -> None:
         """Get on, perhaps until a block is closed: most blocks are longer than most sequences of single steps."""
         for _ in range(rounds):
-            if self.state not in ("pilot", "running"):
+            if self.state != "running":
                 return
             if not self.open:
                 self.check_opened(self.carry_out(Ask()), None)
@@ -299,8 +265,7 @@ class Machine(RuleBasedStateMachine):
         """Play until a block ends, and perhaps further, and correct a total that was learned from."""
         self.play_on(10, 0.5, True)
         self.play_on(further, 0.5, False)
-        after = [(t, u) for t, u in self.reports if t > self.offset]
-        learned = [(t, u) for t, u in after if self.measured(t, u) and self.reports[t, u] != total]
+        learned = [(t, u) for t, u in self.reports if self.measured(t, u) and self.reports[t, u] != total]
         if learned:
             self.correct(*learned[-1 - pick % len(learned)], total)
 
@@ -314,37 +279,17 @@ class Machine(RuleBasedStateMachine):
             self.refuse(command, "conflict")
         elif self.reports[number, u] == total:
             self.repeat(command)
-        elif number > self.offset and not self.block_is_open(number) and self.measured(number, u):
+        elif not self.block_is_open(number) and self.measured(number, u):
             self.correct_late(command, number, u, total)
         else:
             done = self.carry_out(command)
-            assert done.answer["status"] == self.status(total, number)
-            self.reports[number, u], self.statuses[number, u] = total, self.status(total, number)
+            assert done.answer["status"] == self.status(total)
+            self.reports[number, u], self.statuses[number, u] = total, self.status(total)
             self.amended += 1
-            if not self.block_is_open(number) and not self.piloting:
+            if not self.block_is_open(number):
                 assert done.answer["learned"] is False
-            elif (number < self.last or not self.open) and (number, u) not in self.withheld and not self.piloting:
-                self.panel.amend(u, number - self.offset, total)
-
-    @rule(max_delay=st.integers(0, 2), gap=st.sampled_from([None, 0.0, 0.5]))
-    def accept(self, max_delay: int, gap: float | None) -> None:
-        prior = None if gap is None else {"means": [0.25, 0.25 + gap], "updates": 2.0}
-        command = Accept(max_delay, prior, [1.0, 0.5, 2.0])
-        if not self.piloting and self.offset and max_delay == self.d:
-            self.repeat(command)
-        elif not self.piloting:
-            self.refuse(command, "conflict" if self.offset else "wrong_state")
-        elif self.state not in ("pilot", "piloted"):
-            self.refuse(command, "wrong_state")
-        elif max_delay > self.d:
-            self.refuse(command, "invalid")
-        elif self.open:
-            self.refuse(command, "conflict")
-        elif self.last:
-            self.carry_out(command)
-            self.pilot_range = self.least, self.most
-            self.piloting, self.offset, self.state = False, self.last, "running"
-            self.learn_with(max_delay, **({} if prior is None else {"prior": ae.Prior(**prior)}))
+            elif (number < self.last or not self.open) and (number, u) not in self.withheld:
+                self.panel.amend(u, number, total)
 
     def correct_late(self, command: Amend, number: int, u: int, total: float | None) -> None:
         """Correct a total that was learned from: what was learned follows, unless a substitute was played."""
@@ -374,7 +319,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule()
     def pause(self) -> None:
-        if self.state in ("pilot", "running"):
+        if self.state == "running":
             self.carry_out(Pause())
             self.state = "paused"
         elif self.state == "paused":
@@ -386,12 +331,12 @@ class Machine(RuleBasedStateMachine):
     def resume(self) -> None:
         if self.state == "paused":
             self.carry_out(Resume())
-            self.state = self.playing()
+            self.state = "running"
             if self.d:
                 self.warm_until = self.last + self.d
-                if self.open and not self.piloting:
+                if self.open:
                     self.withheld |= {(self.last, u) for u in range(len(self.units))}
-        elif self.state == self.playing():
+        elif self.state == "running":
             self.repeat(Resume())
         else:
             self.refuse(Resume(), "wrong_state")
@@ -412,7 +357,7 @@ class Machine(RuleBasedStateMachine):
         command = Away(self.arms[arm])
         if arm in self.away:
             self.repeat(command)
-        elif self.state == "finished" or self.piloting:
+        elif self.state == "finished":
             self.refuse(command, "wrong_state")
         elif len(self.away) == len(self.arms) - 1:
             self.refuse(command, "conflict")
@@ -433,7 +378,7 @@ class Machine(RuleBasedStateMachine):
             self.carry_out(command)
             self.away.discard(arm)
 
-    @precondition(lambda self: self.state == "running" and self.last > self.offset)
+    @precondition(lambda self: self.state == "running" and self.last)
     @rule(u=st.integers(0, 2))
     def send_away_for_a_while(self, u: int) -> None:
         """Take away an arm of the block, play a round with its stand-in, and go on once it is back."""
@@ -447,7 +392,7 @@ class Machine(RuleBasedStateMachine):
     @precondition(lambda self: self.last > 20)
     @rule(asked=st.booleans())
     def finish(self, asked: bool) -> None:
-        if asked and self.state in ("pilot", "running") and not self.open:
+        if asked and self.state == "running" and not self.open:
             self.check_opened(self.carry_out(Ask()), None)
         if self.state == "finished":
             self.repeat(Finish())
@@ -491,14 +436,11 @@ class Machine(RuleBasedStateMachine):
         if shown is not None:
             own = self.panel.certificate()
             assert (shown.value, shown.terms, shown.rounds) == (own.value, own.terms, own.rounds)
-            since = own.worst_case_from
-            assert view.plan.informative_from == (since and since + self.offset)
+            assert view.plan.informative_from == own.worst_case_from
         assert sum(view.plays.values()) == self.last * len(self.units)
         assert (view.winner is not None) == (self.state == "finished")
 
     def measured(self, number: int, u: int) -> bool | None:
-        if self.piloting or number <= self.offset:
-            return False
         start, end, fed, first = next(block for block in reversed(self.blocks) if block[0] <= number)
         if end is not None:
             return number >= first and fed[u] is not None

@@ -141,7 +141,7 @@ def test_a_continuation_that_cannot_be_is_refused_whole(store: Store, given: dic
     new = store.create(SETTINGS).id
     assert store.continue_with(new, add=["d"]).prior is None
     draft = store.create({**SETTINGS, "draft": True}).id
-    with pytest.raises(Refused, match="must have begun to learn to be continued, but it is draft"):
+    with pytest.raises(Refused, match="must have begun to be continued, but it is a draft"):
         store.continue_with(draft, add=["d"])
 
 

@@ -9,7 +9,6 @@ from tests.service.playing import AT, made
 
 from aftereffect.service import words
 from aftereffect.service.experiment.commands import (
-    Accept,
     Amend,
     Ask,
     Away,
@@ -23,11 +22,6 @@ from aftereffect.service.experiment.commands import (
     Tell,
 )
 from aftereffect.service.experiment.experiment import Experiment
-
-ATTENTION = [
-    {"finding": "level", "mean": 7.5, "low": 0.0, "high": 1.0},
-    {"finding": "longer", "max_delay": 1, "max_lag": 2, "level": 0.95, "p_value": 0.001, "verdict": "longer"},
-]
 
 
 def reworded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,17 +66,14 @@ def scripts() -> list[tuple[dict[str, Any], list[Command]]]:
     common = [*rounds(range(1, 30)), Ask(), Tell(30, 7.0), Amend(30, 0.25), Amend(2, 0.75), Note(3, "fair"), Away(arm)]
     common += [*rounds(range(31, 50)), Back(arm), Ask(), Pause(), Resume(), Tell(50, 0.5), *rounds(range(51, 60))]
     past = [["2026-01-01", AT, [[t % 3, 0.5, 0.25, AT, None]]] for t in range(20)]
-    pilot = {"pilot": {"max_lag": 2, "rounds": 40}, "max_delay": None}
-    accept = Accept(1, {"means": [0.1, 0.2, 0.3], "updates": 3.0}, [1.0, 0.5, 2.0], 40, ATTENTION)
     return [
         ({}, [*common, Finish()]),
         ({"player": "paper", "horizon": 1000, "out_of_range": "clip"}, [*common, Finish()]),
-        (pilot, [*rounds(range(1, 41)), accept, Amend(3, 0.1), *rounds(range(41, 60))]),
         ({"max_delay": 2}, [Inherit("other", past, [[5, 4]]), *rounds(range(21, 40))]),
     ]
 
 
-@pytest.mark.parametrize("which", range(4))
+@pytest.mark.parametrize("which", range(3))
 def test_rewording_every_sentence_changes_nothing_that_is_stored(monkeypatch: pytest.MonkeyPatch, which: int) -> None:
     settings, script = scripts()[which]
     before, shown = stored(made(**settings), script), spoken(settings)
@@ -90,14 +81,3 @@ def test_rewording_every_sentence_changes_nothing_that_is_stored(monkeypatch: py
     assert stored(made(**settings), script) == before
     # All that is shown is reworded, and so comes from the one module.
     assert [old for old, new in zip(shown, spoken(settings), strict=True) if old == new] == []
-
-
-def test_the_findings_of_a_pilot_are_stored_with_their_numbers_and_shown_in_words() -> None:
-    settings, script = scripts()[2]
-    experiment = made(**settings)
-    assert '"p_value": 0.001' in "".join(stored(experiment, script))
-    view = experiment.view()
-    level, longer = view.accepted.attention
-    assert level.startswith("In the pilot: the mean total is 7.5, but one action's effect is said to lie between 0 and")
-    assert longer == "In the pilot: effects last longer than 1 round (p = 0.001; the level of the test is 0.05)."
-    assert view.alarms[-2:] == [level, longer]

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from aftereffect.core.checks import shown
 from aftereffect.service.errors import Refused, sentence
-from aftereffect.service.settings import LARGEST, MOST_DELAY, WIDEST, Date, Duration, Name, Number, Text, unit_name
+from aftereffect.service.settings import LARGEST, WIDEST, Date, Duration, Name, Number, Text, unit_name
 
 MOST_ITEMS = 1_000
 """The maximum number of items on a page of a list."""
@@ -23,10 +23,8 @@ MOST_COMPARED = 20
 MOST_BULK = 10_000
 """The maximum number of items in a bulk request."""
 
-State = Literal["draft", "pilot", "piloted", "running", "paused", "finished"]
+State = Literal["draft", "running", "paused", "finished"]
 STATES: tuple[str, ...] = get_args(State)
-ACTIVE = ("pilot", "running")
-"""The states in which rounds can be opened."""
 Scope = Literal["read", "play", "admin"]
 SCOPES: tuple[str, ...] = get_args(Scope)
 
@@ -183,14 +181,6 @@ class Note(Request):
     unit: Unit = None
 
 
-class Accept(Request):
-    """The max_delay with which to play on after the pilot; null for the one proposed. The body may be omitted."""
-
-    model_config = example(max_delay=3)
-
-    max_delay: Annotated[int, Field(strict=True, ge=0, le=MOST_DELAY)] | None = None
-
-
 class NewReminder(Request):
     """The webhook to call, by its name in the server's configuration, so long after a round ended without a report.
 
@@ -263,8 +253,8 @@ class NewToken(Request):
     scopes: Annotated[list[Scope], Field(min_length=1), AfterValidator(_in_order)]
 
 
-Reason = Literal["pilot", "inherited", "substitute", "warm_up", "mixed", "learner"]
-"""Why a round plays its arm or its total is withheld: the schedule of a pilot, a round of the experiment before, the
+Reason = Literal["inherited", "substitute", "warm_up", "mixed", "learner"]
+"""Why a round plays its arm or its total is withheld: a round of the experiment before, the
 arm drawn is away, the warm-up after a pause, effects of a substitute that still arrive; or as the learner has drawn."""
 
 
@@ -273,8 +263,8 @@ class StoredRow(Reply):
 
     draw: the arm was drawn in this round. washin: effects of the previous arm may still arrive. measured: whether the
     total was learned from, None until the block has ended. fed: the loss passed to the learner, if this round ended a
-    block. substituted: the arm that was drawn is away, and this one is played in its place. The rounds of a pilot have
-    block 0; washin: effects of actions before it, or in a pause, may still arrive. drawn: the arm that the learner
+    block. substituted: the arm that was drawn is away, and this one is played in its place. washin: effects of
+    the previous arm may still arrive. drawn: the arm that the learner
     drew. withheld: the total is recorded, but not learned from.
     """
 
@@ -402,7 +392,6 @@ class Summary(Reply):
     high: float
     max_delay: int
     carry_over: dict[str, int | float | str] | None
-    pilot: dict[str, int] | None = None
     horizon: int | None
     player: str
     seed: int
@@ -410,27 +399,6 @@ class Summary(Reply):
     round_length: float
     round: int
     created_at: str
-
-
-class AcceptedPrior(Reply):
-    """The prior with which the learner began after a pilot. means: in the order of the arms."""
-
-    means: list[float]
-    updates: float
-
-
-class Accepted(Reply):
-    """What ended the pilot. prior: None if the pilot has shown nothing. gaps: its reports that are missing or withheld.
-
-    cost: what the pilot has cost compared with the best arm, [estimate, low, high]. attention: what in the pilot speaks
-    against this max_delay, in words; also among the alarms.
-    """
-
-    max_delay: int
-    prior: AcceptedPrior | None
-    cost: list[float] | None
-    gaps: int
-    attention: list[str]
 
 
 class BeginningPrior(Reply):
@@ -533,23 +501,12 @@ class CertificateSoFar(Reply):
     impossible: int
 
 
-class PilotCost(Reply):
-    """What a pilot costs: at most, on average over its schedule, and as estimated when it ended; prior: its price."""
-
-    rounds: int
-    most: float | None
-    mean: float | None
-    cost: Band | None
-    prior: float | None
-    words: str
-
-
 class Guarantee(Reply):
     """The worst case over the horizon, or over the rounds so far, and the certificate so far.
 
     trivial: the largest possible regret. informative_from: the round from which the worst case stays below it.
-    certificate: None before the first round has closed, and for the player "paper". All of these are about the rounds
-    after the pilot. sentence: the guarantee in plain words; words: the paragraphs as one string.
+    certificate: None before the first round has closed, and for the player "paper".
+    sentence: the guarantee in plain words; words: the paragraphs as one string.
     """
 
     value: float | None
@@ -560,7 +517,6 @@ class Guarantee(Reply):
     informative: bool
     void: bool
     certificate: CertificateSoFar | None
-    pilot: PilotCost | None
     sentence: str
     words: str
     paragraphs: list[str]
@@ -579,7 +535,6 @@ class Overview(Summary):
 
     tuning: dict[str, str]
     out_of_range: Literal["void", "clip"] = "void"
-    accepted: Accepted | None = None
     inherited: dict[str, str | int] | None = None
     prior: BeginningPrior | None = None
     open_round: int | None
@@ -624,102 +579,6 @@ class Series(Reply):
     experiment: str
     arms: list[str]
     odds: dict[str, Any]
-
-
-class LagBands(Reply):
-    """An estimate for each lag, with a band that holds for all arms and lags at once; null where it is infinite."""
-
-    values: list[float | None]
-    lower: list[float | None]
-    upper: list[float | None]
-
-
-class AlikeTest(Reply):
-    """Whether the effects of all arms fade alike."""
-
-    p_value: float
-    verdict: Literal["apart", "not refuted"]
-
-
-class DelayPrice(Reply):
-    """What a max_delay costs. left: by how much the effects of two arms may still differ after it.
-
-    bound: on the loss over the horizon if the estimate is right; worst: at the worst end of the bands. since: the round
-    from which the guarantee is below half of the largest loss. None where there is no number.
-    """
-
-    max_delay: int
-    left: float | None
-    bound: float | None
-    worst: float | None
-    since: int | None
-
-
-class ProposedDelay(Reply):
-    """The proposed max_delay, with the prices of some others. problem: why there are none, or what to note."""
-
-    max_delay: int
-    prices: list[DelayPrice]
-    problem: str | None
-
-
-class TotalsSince(Reply):
-    """Totals by rounds since the change of arm: entry r is for round r+1 with the arm; null where there are too few.
-
-    means: relative to the mean of the arm in late rounds. errors: standard errors. counts: of totals.
-    """
-
-    means: list[float | None]
-    errors: list[float | None]
-    counts: list[int]
-
-
-class Watched(Reply):
-    """Whether effects last longer than max_delay, from the first rounds of the learner.
-
-    rounds: how many were used. wash_in: the totals of each arm by rounds since the change to it; all_arms: of all arms.
-    If effects end within max_delay, means are about 0 after the first max_delay entries. The rest is that of a test
-    whose probability of ever giving a false alarm is at most 5%. blocks: how many were used. no_power: whether the
-    test has no power left. They are null, and the sentence gives the reason, if there is no test.
-    """
-
-    rounds: int
-    wash_in: dict[str, TotalsSince]
-    all_arms: TotalsSince
-    blocks: int | None = None
-    p_value: float | None = None
-    alarm: bool | None = None
-    no_power: bool | None = None
-    sentence: str
-
-
-class EffectsByLag(Reply):
-    """How long effects last, as estimated from the rounds of a pilot, or else from the latest rounds.
-
-    reason: why nothing can be estimated; None if something can, and all that follows is None otherwise. source:
-    "pilot", "rounds", or "history" for a file. totals: how many were used. unmeasured: the arms drawn too seldom to be
-    compared. effects: of each arm by lag, relative to the mean of the arms. arrived: up to each lag. shares: arrived
-    over the whole effect. alike: whether the effects of all arms fade alike. noise: the standard deviation of a total
-    if the arms never change. proposed: a max_delay with the prices of several. cost: what the pilot has cost compared
-    with the best arm, [estimate, low, high]. watch: whether effects last longer than max_delay; None in a pilot, and
-    before round 1.
-    """
-
-    experiment: str
-    reason: str | None
-    source: Literal["pilot", "rounds", "history"]
-    max_lag: int
-    totals: int | None = None
-    unmeasured: list[str] = []
-    effects: dict[str, LagBands] | None = None
-    arrived: dict[str, LagBands] | None = None
-    shares: dict[str, LagBands] | None = None
-    alike: AlikeTest | None = None
-    noise: float | None = None
-    proposed: ProposedDelay | None = None
-    cost: list[float] | None = None
-    sentences: list[str] = []
-    watch: Watched | None = None
 
 
 class Verdict(Reply):

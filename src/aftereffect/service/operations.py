@@ -303,12 +303,6 @@ def series(store: "Store", id: str, last: Last = 2000) -> Answers:
     return store.series(id, last)
 
 
-@call("GET", ONE + "/carryover", messages.EffectsByLag, "read", pool="long_reads")
-def carryover(store: "Store", id: str) -> Answers:
-    """Return how long effects last, estimated from the rounds of the pilot or else from the latest rounds."""
-    return store.carryover(id)
-
-
 @call("GET", ONE + "/export", bytes, "read", pool="long_reads")
 def export(store: "Store", id: str, format: Format = "csv") -> Iterator[bytes]:
     """Return the record as a CSV or Parquet file."""
@@ -359,12 +353,6 @@ def continue_with(store: "Store", id: str, body: messages.Continuation, key: Key
 def start(store: "Store", id: str, body: NoFields) -> Overview:
     """Start a draft."""
     return store.change(id, commands.Start())
-
-
-@call("POST", ONE + "/accept", Overview, "admin", optional=True, pool="long_reads")
-def accept(store: "Store", id: str, body: messages.Accept) -> Overview:
-    """End the pilot and play on with a max_delay: this one or, if none is given, the one proposed."""
-    return store.accept(id, body.max_delay)
 
 
 @call("POST", ONE + "/pause", Overview, "admin", optional=True)

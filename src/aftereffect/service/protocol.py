@@ -45,7 +45,7 @@ class Service(ABC):
         self.close()
 
     def create(self, **settings: Any) -> Overview:
-        """Create an experiment: name, arms, high, max_delay or carry_over or pilot, ...; see docs/guides/service.md."""
+        """Create an experiment: name, arms, high, max_delay or carry_over, ...; see docs/guides/service.md."""
         return self._call(operations.create, body=settings)
 
     def correct(self, experiment: str, **changes: Any) -> Overview:
@@ -179,14 +179,6 @@ class Service(ABC):
     def start(self, experiment: str) -> Overview:
         """Start a draft."""
         return self.change(experiment, "start")
-
-    def accept(self, experiment: str, max_delay: int | None = None) -> Overview:
-        """End the pilot and play on with this max_delay, or with the one that `carryover` proposes."""
-        return self._call(operations.accept, experiment, body={"max_delay": max_delay})
-
-    def carryover(self, experiment: str) -> messages.EffectsByLag:
-        """Return how long effects last, estimated from the rounds of the pilot or else from the latest rounds."""
-        return self._call(operations.carryover, experiment)
 
     def pause(self, experiment: str) -> Overview:
         """Pause: no round opens until `resume`."""

@@ -20,15 +20,11 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    GetCoreSchemaHandler,
-    GetPydanticSchema,
     ValidationInfo,
     field_validator,
     model_validator,
 )
-from pydantic_core import CoreSchema
 
-from aftereffect.carryover import Pilot
 from aftereffect.carryover.delay import choose_delay
 from aftereffect.core.checks import shown
 from aftereffect.service.errors import Corrupt, FieldError, Refused, checked
@@ -43,10 +39,6 @@ than a tenth of what the worst case allows after a hundred updates with two arms
 MOST_DELAY = 10_000
 MOST_CELLS = 100_000
 """Maximum of units × (max_delay + 1); the totals of the open block, a few times as many, are kept in memory."""
-MOST_NUMBERS = 1_500_000
-"""Maximum of totals × coefficients in an estimate of effects by lag, which takes some 300 bytes of memory for each."""
-MOST_COEFFICIENTS = 400
-"""Maximum of (arms - 1) × (max_lag + 1) in such an estimate."""
 LARGEST = 2**63 - 1
 NARROWEST, WIDEST = 1e-303, 1e100
 """The smallest and the largest range of effects, and the largest total: fractions of the range must not underflow, nor
@@ -230,77 +222,6 @@ def _chosen(half_life: float, n_arms: int, horizon: int | None, direction: str, 
     return choose_delay(half_life=half_life, **given).max_delay
 
 
-def _is_lag(value: Any) -> Any:
-    if isinstance(value, str):
-        days(value)
-    elif isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MOST_COEFFICIENTS:
-        raise ValueError(f"must be 1 to {MOST_COEFFICIENTS} rounds or words like '2 weeks', but got {shown(value)}")
-    return value
-
-
-def most_rounds(n_arms: int, max_lag: int, n_units: int) -> int:
-    """Return the most rounds from which effects by lag are estimated, for the memory it takes."""
-    effects = (n_arms - 1) * (max_lag + 1)
-    return 0 if effects > MOST_COEFFICIENTS else MOST_NUMBERS // (n_units * (effects + n_units + 1))
-
-
-class PilotPhase(Part):
-    """A pilot: rounds with random arms, from which the length of effects is estimated.
-
-    rounds: how many; by default twelve totals for each arm and lag. max_lag: effects that last longer are not looked
-    for; in rounds, or in words.
-    """
-
-    model_config = ConfigDict(json_schema_extra={"examples": [{"rounds": 300, "max_lag": "2 weeks"}]})
-
-    rounds: int | None = Field(None, strict=True, ge=1, le=MOST_CELLS)
-    max_lag: Annotated[
-        int | str,
-        BeforeValidator(
-            _is_lag, json_schema_input_type=Annotated[int, Field(ge=1, le=MOST_COEFFICIENTS)] | Annotated[str, Field()]
-        ),
-    ]
-
-    def in_rounds(self, round_length: float, n_arms: int, n_units: int) -> "PlannedPilot":
-        """Return the pilot with both fields as numbers of rounds, or raise ValueError if it is too short or too long.
-
-        >>> PilotPhase(max_lag="2 weeks").in_rounds(7.0, n_arms=3, n_units=1)
-        PlannedPilot(rounds=110, max_lag=2)
-        """
-        D = self.max_lag
-        if isinstance(D, str):
-            D = math.ceil(days(D) / round_length - 1e-9)
-        effects = (n_arms - 1) * (D + 1)
-        if effects > MOST_COEFFICIENTS:
-            rule = f"must have (arms - 1) * (max_lag + 1) of at most {MOST_COEFFICIENTS}"
-            raise ValueError(f"{rule}, but got {n_arms - 1} * {D + 1}")
-        # With units, rounds are the independent observations: there must be more of them than effects.
-        fewest = D + 2 * effects + 20
-        rounds = self.rounds or max(fewest, D + math.ceil(12 * n_arms * (D + 1) / n_units))
-        if rounds < fewest:
-            what = f"{n_arms} arms at {D + 1} lags"
-            raise ValueError(f"must have at least {fewest} rounds to tell {what} apart, but got {rounds}")
-        if rounds > (most := most_rounds(n_arms, D, n_units)):
-            raise ValueError(f"must have at most {most} rounds with these arms, lags and units, but got {rounds}")
-        return PlannedPilot(rounds=rounds, max_lag=D)
-
-
-class PlannedPilot(PilotPhase):
-    """A pilot with both fields as numbers of rounds, as validated settings have it."""
-
-    rounds: int = Field(strict=True, ge=1, le=MOST_CELLS)
-    max_lag: int = Field(strict=True, ge=1, le=MOST_COEFFICIENTS)
-
-    def schedule(self, n_arms: int, n_units: int, seed: int) -> Pilot:
-        """Return the random arms of the pilot, of shape (rounds, units)."""
-        return Pilot(n_arms=n_arms, rounds=self.rounds, max_lag=self.max_lag, units=n_units, seed=seed)
-
-
-def _given_pilot(_: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-    """Return the schema of what is given as a pilot; validation of the settings then turns it into a PlannedPilot."""
-    return handler.generate_schema(PilotPhase | None)
-
-
 class PriorMeans(Part):
     """What is known about the arms before round 1: the mean effect of an action of each arm, and what that is worth.
 
@@ -330,10 +251,9 @@ class Tuning(Part):
 
 
 class Design(BaseModel):
-    """The settings that determine the course of an experiment. Give one of max_delay, carry_over and pilot.
+    """The settings that determine the course of an experiment. Give either max_delay or carry_over.
 
-    arms, units: names. round_length: in days. max_delay: in rounds, computed from carry_over if that is given; with a
-    pilot its max_lag, until a max_delay is accepted.
+    arms, units: names. round_length: in days. max_delay: in rounds, computed from carry_over if that is given.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", json_schema_extra=nullable)
@@ -351,14 +271,11 @@ class Design(BaseModel):
     round_length: float = Field(1.0, description="In days, or in words.")
     horizon: int | None = Field(None, strict=True, ge=1, le=LARGEST, description="Rounds in total; open-ended if null.")
     units: Units = ("1",)
-    pilot: Annotated[PlannedPilot | None, GetPydanticSchema(_given_pilot)] = Field(
-        None, description="Measure first how long effects last."
-    )
     max_delay: int = Field(
         0, strict=True, ge=0, le=MOST_DELAY, description="d, in rounds.", json_schema_extra={"default": None}
     )
-    player: Literal["matched", "paper"] = Field(
-        "matched", description='"matched" unless you say otherwise; "paper" needs a horizon.'
+    player: Literal["advised", "paper"] = Field(
+        "advised", description='"advised" unless you say otherwise; "paper" needs a horizon.'
     )
     tuning: Tuning = Tuning()
     prior: PriorMeans | None = Field(None, description="What is known about the arms before round 1.")
@@ -381,25 +298,13 @@ class Design(BaseModel):
             raise ValueError(f"must be the same in carry_over, but got {shown(value)} and {shown(inner)}")
         return days(next(length for length in (value, inner, 1.0) if length is not None))
 
-    @field_validator("pilot")
-    @classmethod
-    def _pilot_in_rounds(cls, value: PilotPhase | None, info: ValidationInfo) -> PilotPhase | None:
-        # If one of the others is invalid, that is what is reported.
-        if value is None or not {"arms", "round_length", "units"} <= info.data.keys():
-            return value
-        return value.in_rounds(info.data["round_length"], len(info.data["arms"]), len(info.data["units"]))
-
     @field_validator("max_delay", mode="before", json_schema_input_type=Annotated[int, Field(ge=0, le=MOST_DELAY)])
     @classmethod
     def _in_rounds(cls, value: Any, info: ValidationInfo) -> Any:
-        words, pilot = info.data.get("carry_over"), info.data.get("pilot")
-        if pilot is not None and (words is not None or value is not None):
-            raise ValueError(f"and carry_over must be omitted if pilot is given, but got {shown(words or value)}")
-        if pilot is not None:
-            return pilot.max_lag if isinstance(pilot, PlannedPilot) else 0
+        words = info.data.get("carry_over")
         if words is None or "round_length" not in info.data:
             if value is None:
-                raise ValueError("or carry_over or pilot must be given, but all are missing")
+                raise ValueError("or carry_over must be given, but both are missing")
             return value
         if value is not None:
             raise ValueError(f"must be omitted if carry_over is given, but got {shown(value)}")
@@ -432,11 +337,6 @@ class Design(BaseModel):
             raise FieldError("units", f"times (max_delay + 1) must be at most {MOST_CELLS}, but got {cells}")
         if self.player == "paper" and self.horizon is None:
             raise FieldError("horizon", "must be given for player 'paper', whose rates depend on it, but got None")
-        if self.pilot is not None and self.player != "matched":
-            raise FieldError("player", f"must be 'matched' after a pilot, but got {self.player!r}")
-        if self.pilot is not None and self.horizon is not None and self.horizon <= self.pilot.rounds:
-            rule = f"must be more than the {self.pilot.rounds} rounds of the pilot"
-            raise FieldError("horizon", f"{rule}, but got {self.horizon}")
         if self.player != "paper" and self.tuning != Tuning():
             given = shown(self.tuning.given())
             raise FieldError("tuning", f"must be empty for player {self.player!r}, but got {given}")
@@ -445,9 +345,8 @@ class Design(BaseModel):
         return self
 
     def _check_prior(self, prior: PriorMeans, lo: float, hi: float) -> None:
-        if self.player == "paper" or self.pilot is not None:
-            why = "a pilot, which gives one" if self.pilot is not None else "player 'paper', which cannot use it"
-            raise FieldError("prior", f"must be omitted with {why}, but it is given")
+        if self.player == "paper":
+            raise FieldError("prior", "must be omitted with player 'paper', which cannot use it, but it is given")
         if prior.means.keys() != {*self.arms}:
             got = shown(list(prior.means))
             raise FieldError("prior", f"must have a mean for each of {shown(list(self.arms))}, but got {got}")
@@ -502,8 +401,8 @@ class ExperimentSettings(Design):
 
     @model_validator(mode="after")
     def _one_beginning(self) -> Self:
-        if self.warm_start is not None and (self.prior is not None or self.pilot is not None or self.player == "paper"):
-            rule = "must be omitted with a prior, with a pilot and with player 'paper'"
+        if self.warm_start is not None and (self.prior is not None or self.player == "paper"):
+            rule = "must be omitted with a prior and with player 'paper'"
             raise FieldError("warm_start", f"{rule}, but got {shown(self.warm_start.given())}")
         return self
 
@@ -514,12 +413,12 @@ class ExperimentSettings(Design):
     @classmethod
     def from_json(cls, fields: Any) -> Self:
         """Return the settings that `to_json` wrote, with the max_delay stored; raise Corrupt for anything else."""
-        kinds: dict[str, type[Part]] = {"carry_over": CarryOver, "pilot": PlannedPilot}
-        given = fields if isinstance(fields, Mapping) else {}
-        words = {name: kind for name, kind in kinds.items() if given.get(name) is not None}
+        words = fields.get("carry_over") if isinstance(fields, Mapping) else None
         try:
-            found = checked(cls, {**fields, **dict.fromkeys(words)} if words else fields, "settings")
-            return found.model_copy(update={name: checked(kind, fields[name], name) for name, kind in words.items()})
+            if words is None:
+                return checked(cls, fields, "settings")
+            found = checked(cls, {**fields, "carry_over": None}, "settings")
+            return found.model_copy(update={"carry_over": checked(CarryOver, words, "carry_over")})
         except Refused as error:
             raise Corrupt(f"stored settings must be valid, but {error}") from None
 
@@ -541,7 +440,6 @@ def corrected(known: Mapping[str, Any], changes: Mapping[str, Any]) -> Experimen
     """Return the settings of an experiment with some of them changed. known: as in its view.
 
     The seed stays the same. Unless a name is given, the new one is that of the old experiment and "(corrected)".
-    What a pilot has shown is kept as the prior, unless the arms or max_delay change.
 
     >>> old = {"name": "Mail", "arms": ["A", "B"], "high": 1.0, "max_delay": 3, "seed": 7}
     >>> corrected(old, {"high": 50}).high, corrected(old, {"high": 50}).name
@@ -552,34 +450,15 @@ def corrected(known: Mapping[str, Any], changes: Mapping[str, Any]) -> Experimen
         detail = "warm_start must be omitted, because the rounds are inherited, but it is given"
         raise Refused("invalid", detail, field="warm_start")
     replaced = {"draft", *(["prior"] if "arms" in changes else [])}
-    if {"max_delay", "carry_over", "pilot"} & changes.keys():
-        replaced |= {"max_delay", "carry_over", "pilot"}
-    elif known.get("accepted") is not None:
-        # The pilot is over; its rounds are inherited like others.
-        replaced.add("pilot")
-    elif known.get("carry_over") is not None or known.get("pilot") is not None:
+    if {"max_delay", "carry_over"} & changes.keys():
+        replaced |= {"max_delay", "carry_over"}
+    elif known.get("carry_over") is not None:
         replaced.add("max_delay")
     kept = {name: known[name] for name in ExperimentSettings.model_fields if name in known and name not in replaced}
     if "round_length" in changes and kept.get("carry_over"):
         kept["carry_over"] = {key: value for key, value in kept["carry_over"].items() if key != "round_length"}
     name = known["name"].removesuffix(" (corrected)")
-    found = checked_settings({**kept, "name": f"{name[:180]} (corrected)", **changes})
-    means, updates = _prior(known) if "pilot" in replaced and "max_delay" not in replaced else ({}, 0.0)
-    if means.keys() != {*found.arms} or found.prior is not None or found.player == "paper":
-        return found
-    # The means of a pilot lie around the middle of the range; only their differences are measured.
-    lo, hi = min(found.low, 0.0), max(found.high, 0.0)
-    step = (lo + hi - min(known["low"], 0.0) - max(known["high"], 0.0)) / 2.0
-    means = {arm: min(max(mean + step, lo), hi) for arm, mean in means.items()}
-    return found.model_copy(update={"prior": PriorMeans(means=means, updates=updates, experiment=known.get("id"))})
-
-
-def _prior(known: Mapping[str, Any]) -> tuple[dict[str, float], float]:
-    """Return the means by arm and the updates of the prior that an experiment began with; no means without one."""
-    accepted, prior = (known.get("accepted") or {}).get("prior"), known.get("prior")
-    if accepted is not None:
-        return dict(zip(known["arms"], accepted["means"], strict=True)), float(min(accepted["updates"], MOST_PRIOR))
-    return ({}, 0.0) if prior is None else (prior["means"], prior["updates"])
+    return checked_settings({**kept, "name": f"{name[:180]} (corrected)", **changes})
 
 
 def continued(
@@ -596,10 +475,8 @@ def continued(
     >>> continued(old, add=["C"], retire=["A"]).arms
     ('B', 'C')
     """
-    piloting = known.get("pilot") is not None and known.get("accepted") is None
-    if known["state"] == "draft" or piloting:
-        why = f"{known['state']}, and no max_delay was accepted" if piloting else known["state"]
-        detail = f"the experiment must have begun to learn to be continued, but it is {why}"
+    if known["state"] == "draft":
+        detail = "the experiment must have begun to be continued, but it is a draft"
         raise Refused("wrong_state", detail, state=known["state"])
     if not add and not retire:
         raise Refused("invalid", "add or retire must name an arm, but both are empty", field="add")
@@ -612,7 +489,7 @@ def continued(
             which = "arms of the experiment" if name == "retire" else "new arms"
             raise Refused("invalid", f"{name} must be {which}, but got {shown(sorted(wrong)[0])}", field=name)
         arms = [arm for arm in arms if arm not in given] if name == "retire" else [*arms, *given]
-    dropped = {"draft", "seed", "pilot", "prior", "arms", "start_date", "horizon"}
+    dropped = {"draft", "seed", "prior", "arms", "start_date", "horizon"}
     dropped |= {"max_delay"} if known.get("carry_over") is not None else set()
     kept = {name: known[name] for name in ExperimentSettings.model_fields if name in known and name not in dropped}
     if known.get("horizon") is not None and known["horizon"] > known["round"]:
@@ -631,7 +508,8 @@ def warmed(settings: ExperimentSettings, known: Mapping[str, Any], *, required: 
     means alone: they are moved to the level of the arms measured.
     required: refuse if none was measured twice, and there was no prior; otherwise there is no prior then.
     """
-    before, known_before = _prior(known)
+    prior = known.get("prior")
+    before, known_before = ({}, 0.0) if prior is None else (prior["means"], prior["updates"])
     measured = {arm: found["mean"] for arm, found in known["measured"].items() if found["windows"] >= 2}
     steps = [mean - before[arm] for arm, mean in measured.items() if arm in before]
     step = sum(steps) / len(steps) if steps else 0.0

@@ -4,14 +4,9 @@ What is stored are facts; the words for them are rendered here, when they are sh
 without a change to any store. Refusals state their rule where it is checked.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
-from aftereffect.carryover import Curves, Longer
-from aftereffect.carryover.regression import FEWEST_DRAWS
 from aftereffect.core.text import amount, counted
 from aftereffect.players.wrapper.certificate import Certificate
 from aftereffect.service.settings import Design, duration
@@ -32,10 +27,6 @@ def why(row: Mapping[str, Any], settings: Design) -> str:
     arm, place, d = row["arm"], row["round"] - row["block_start"] + 1, settings.max_delay
     here = f"round {place} of block {row['block']}"
     match row["reason"]:
-        case "pilot":
-            rounds = 0 if settings.pilot is None else settings.pilot.rounds
-            still = "; effects of earlier actions still arrive, so this total is not used" if row["washin"] else ""
-            return f"Pilot round {row['round']:,} of {rounds:,}: the random schedule plays {arm}{still}."
         case "inherited":
             used = "recorded but not learned from" if row["withheld"] else "learned from like any other"
             return f"{arm} was played in the experiment whose rounds this one inherits; this total is {used}."
@@ -57,8 +48,7 @@ def why(row: Mapping[str, Any], settings: Design) -> str:
     if place == 1:
         return f"{drawn} for block {row['block']} and stays for at least {shortest} rounds."
     if place <= d:
-        first = row["block"] == 1 and settings.pilot is None
-        still = "effects are still building up" if first else "effects of earlier rounds still arrive"
+        still = "effects are still building up" if row["block"] == 1 else "effects of earlier rounds still arrive"
         return f"{arm} stays: wash-in, {here}; {still}, so this total is not measured."
     if place < shortest:
         return f"{arm} stays: {here}, which lasts at least {shortest} rounds."
@@ -90,7 +80,6 @@ def out_of_range(row: Mapping[str, Any], settings: Design) -> str:
 
 
 RECORD_ONLY = {
-    "pilot": "the pilot is over, and what was accepted from it stays",
     "not_measured": "it had not been learned from",
     "substitute": "it was attributed to the arm that was away",
     "inherited": "it was learned from as a round of the experiment before",
@@ -107,49 +96,9 @@ def late_correction(unlearned: str | None, block_closed: bool) -> str:
     return f"{words}the late correction cost."
 
 
-def level(mean: float, low: float, high: float) -> str:
-    """Return, without a full stop, that a mean total is no possible effect of one action."""
-    return (
-        f"The mean total is {amount(mean, digits=3)}, but one action's effect is said to lie between "
-        f"{amount(low)} and {amount(high)}. What comes whatever is played, such as base sales, counts as part of the "
-        "effect: correct low and high"
-    )
-
-
-def against_delay(finding: Mapping[str, Any]) -> str:
-    """Return what in a pilot speaks against the max_delay accepted; a finding of `lag_estimates.attention`."""
-    facts = {**finding}
-    if facts.pop("finding") == "level":
-        return within("In the pilot", f"{level(**facts)}.")
-    return within("In the pilot", Longer(**facts).sentence)
-
-
-def within(where: str, sentence: str) -> str:
-    """Return a sentence with where it holds before it.
-
-    >>> within("In the pilot", "No sign.")
-    'In the pilot: no sign.'
-    """
-    return f"{where}: {sentence[0].lower()}{sentence[1:]}"
-
-
-def plan(design: Design, found: "Rhythm", per_quarter: float, ahead: bool) -> list[str]:
-    """Return what settings imply before the start. per_quarter: decisions. ahead: the pilot is still to come."""
-    pilot = _pilot_ahead(design) if ahead else []
-    return [*pilot, *_rhythm(design, found), *_pace(design, per_quarter), *_promise(design, found)]
-
-
-def _pilot_ahead(design: Design) -> list[str]:
-    """Return sentences on the pilot, if there is one."""
-    if design.pilot is None:
-        return []
-    n, longest = design.pilot.rounds, design.max_delay
-    return [
-        f"The experiment begins with a pilot of {n:,} rounds ({duration(n * design.round_length)}): a random schedule "
-        f"plays every arm about equally often, so that effects up to {counted(longest, 'round')} later can be measured."
-        " Then you accept a carry-over (max_delay), and the learner begins with what the pilot has shown.",
-        f"The figures below assume a max_delay of {counted(longest, 'round')}; a shorter one gives shorter blocks.",
-    ]
+def plan(design: Design, found: "Rhythm", per_quarter: float) -> list[str]:
+    """Return what settings imply before the start. per_quarter: decisions."""
+    return [*_rhythm(design, found), *_pace(design, per_quarter), *_promise(design, found)]
 
 
 def _rhythm(design: Design, found: "Rhythm") -> list[str]:
@@ -235,14 +184,11 @@ class Seen(NamedTuple):
 AHEAD = {"clear": "clearly ahead of", "likely": "probably ahead of", "open": "not clearly ahead of"}
 
 
-def lead(best: Sequence[Seen], second: Seen | None, error: float | None, sure: str, prior: str | None) -> str:
+def lead(best: Sequence[Seen], second: Seen | None, error: float | None, sure: str) -> str:
     """Return which arm leads, and by how much.
 
     best: the arms with the best mean. second: the one after a single best. error: the standard error of the difference.
-    prior: what the learner has begun with, "pilot" or "prior".
     """
-    if not best and prior is not None:
-        return f"No window was measured: the probabilities of the arms come from the {prior} alone."
     if not best:
         return "No window was measured, so nothing can be said about which arm is best."
     first = best[0]
@@ -303,13 +249,6 @@ def gain(in_total: Sequence[float], percent: Sequence[float] | None, reports: in
     )
 
 
-def pilot_course(state: "State") -> str:
-    """Return how far a pilot is."""
-    told = state.last - (state.open is not None)
-    left = "Accept a carry-over (max_delay) to go on." if state.phase == "piloted" else "The arms are random."
-    return f"{told:,} of the {state.pilot_rounds:,} rounds of the pilot are over. {left}"
-
-
 def next_decision(state: "State", likely: int, earliest: int) -> str:
     """Return when the next decision falls."""
     around = f"around {_when(state, likely)}, at the earliest {_when(state, earliest)}"
@@ -351,14 +290,11 @@ def alarms(state: "State") -> list[str]:
     # With one report in ten missing, few windows are complete. Fewer than ten reports are too few to judge.
     if told >= 10 and counts["missing"] > 0.1 * told:
         then = "a window with a missing report is void, so learning is slow"
-        then = "the bands of the pilot will be wider" if state.in_pilot else then
         share = f"{counts['missing'] / told:.1%}"
         found.append(f"{counts['missing']:,} of {told:,} reports ({share}) are missing; {then}.")
     if state.away:
         gone = ", ".join(settings.arms[i] for i in state.away)
         found.append(f"Away: {gone}. Other arms are played instead, and the guarantee is void.")
-    if state.accepted is not None:
-        found += [against_delay(each) for each in state.accepted["attention"]]
     mean, length, voids = state.rhythm.mean_block, state.last - state.block_start + 1, state.panel.counts.void_windows
     # Block lengths have a geometric tail, about e^(-n/mean): one block in 160,000 is longer than 12 times the mean.
     if not state.block_closed and length > 12 * mean and voids:
@@ -366,7 +302,7 @@ def alarms(state: "State") -> list[str]:
         found.append(
             f"This block has lasted {length:,} rounds (mean {mean:.0f}): {gaps} a missing report kept it from ending."
         )
-    if state.phase in ("pilot", "running") and state.last < state.warm_until:
+    if state.phase == "running" and state.last < state.warm_until:
         left = state.warm_until - state.last
         rounds = "round is" if left == 1 else f"{left:,} rounds are"
         found.append(f"Warm-up after a pause: the next {rounds} recorded but not learned from.")
@@ -385,27 +321,6 @@ def guarantee(
     if unknown is None:
         paragraphs = [_worst_case(state, value, trivial), *_so_far(so_far, void), _terms(state, so_far is not None)]
     return _plainly(state, min(value, trivial), so_far, void, informative=value < trivial), paragraphs
-
-
-def pilot_cost(state: "State", most: float, mean: float, cost: Sequence[float] | None, price: float) -> str:
-    """Return what a pilot costs: at most, on average over its schedule, and as estimated. price: that of its prior."""
-    rounds, M, void = state.pilot_rounds, state.n_units, state.void
-    over = f"The pilot of {counted(rounds, 'round')}{'' if M == 1 else f' in {M} units'}"
-    if cost is None:
-        words = f"{over} plays every arm about equally often. It loses at most {amount(most)} compared with the best "
-        words += f"arm, and at most {amount(mean)} on average over its random schedule."
-    else:
-        about, low, high = (amount(each, digits=3) for each in cost)
-        words = f"{over} has cost about {about} compared with the best arm (95% band: {low} to {high})."
-    if void:
-        return words
-    words += " The guarantee begins after it."
-    if state.in_pilot:
-        assumed = counted(state.settings.max_delay, "round")
-        words += f" Its figures assume a carry-over (max_delay) of {assumed} until one is accepted."
-    if price:
-        words += f" Using the pilot's results as a prior adds at most {amount(price, digits=3)} to the guarantee."
-    return words
 
 
 def warm_beginning(experiment: str | None, updates: float, price: float) -> str:
@@ -430,9 +345,8 @@ def _plainly(state: "State", most: float, so_far: Certificate | None, void: bool
             why = f"totals were out of range ({outside:,}), which shows that low, high or max_delay is wrong"
         return f"There is no guarantee, because {why}."
     played, horizon, since = state.panel.rounds_played, state.settings.horizon, state.rhythm.informative_from
-    after = " after the pilot" if state.pilot_rounds else ""
-    past = f"over the {counted(played, 'round')} so far{after and ' since the pilot'}"
-    over, lines = past if horizon is None else f"over {counted(horizon - state.pilot_rounds, 'round')}{after}", []
+    past = f"over the {counted(played, 'round')} so far"
+    over, lines = past if horizon is None else f"over {counted(horizon, 'round')}", []
     proved = "" if so_far is None else amount(min(so_far.value, so_far.trivial))
     complete = not state.gaps and (so_far is None or "corrections" not in so_far.terms)
     if played and so_far is not None and not complete:
@@ -459,9 +373,8 @@ def _worst_case(state: "State", value: float, trivial: float) -> str:
         when = "is never informative" if since is None else f"is informative from round {since:,} on"
         lines = [f"Before anything is played: the worst case against {whom} {when}."]
     else:
-        rounds = played if horizon is None else horizon - state.pilot_rounds
+        rounds = played if horizon is None else horizon
         over = counted(rounds, "round") + (" so far" if horizon is None else "")
-        over += " after the pilot" if state.pilot_rounds else ""
         most = f"on average at most {amount(value)} worse than {whom}"
         lines = [f"Whatever the effects, over {over} the outcome is {most}."]
         if not (state.void):
@@ -518,76 +431,3 @@ def _terms(state: "State", certified: bool) -> str:
         neither = "neither holds" if certified else "it does not hold"
         words += f" Totals out of range: {impossible:,}. So the range or max_delay is wrong, and {neither}."
     return words
-
-
-def nothing_estimated(error: Exception | None, pilot: bool, often: Sequence[str]) -> str:
-    """Return why no effects by lag can be estimated. often: the arms that were drawn often enough."""
-    if not pilot and len(often) < 2:
-        which = f"only {often[0]} was" if often else "no arm was"
-        return f"Nothing can be estimated: two arms must have been drawn {FEWEST_DRAWS} times, but {which}."
-    return f"Nothing can be estimated yet: {error}."
-
-
-def not_computed(error: Exception) -> str:
-    """Return that an estimate failed."""
-    return f"Nothing can be estimated: the computation failed with these totals ({error})."
-
-
-SHORTER = (
-    "A carry-over shorter than effects last is proposed because a longer one makes blocks longer, so that less is "
-    "learned; what arrives later is part of the prices."
-)
-NOT_TESTED = "Experiments with several units are not tested for effects after max_delay."
-
-
-def outside_range(outside: int, least: float, most: float) -> str:
-    """Return that totals of a pilot would be out of range with the max_delay proposed."""
-    many = f"{counted(outside, 'total')} of the pilot would be outside [{amount(least)}, {amount(most)}]"
-    return (
-        f"Attention: {many}, the range of a total with this carry-over. Correct low and high, or accept a longer "
-        "carry-over (max_delay)."
-    )
-
-
-def before_a_pause(rounds: int) -> str:
-    """Return that only rounds before a pause were used."""
-    return f" Only the {counted(rounds, 'round')} before a pause were used."
-
-
-def curves_found(curves: Curves) -> list[str]:
-    """Return what the curves show, in words."""
-    certain = ((curves.effects.lower > 0.0) | (curves.effects.upper < 0.0)).any(axis=0)
-    lines = ["No difference between the arms is certain at any lag."]
-    if certain.any():
-        last = int(np.flatnonzero(certain)[-1])
-        longest = "0, the round of the action" if last == 0 else counted(last, "round")
-        lines = [f"The longest lag at which the arms certainly differ is {longest}."]
-    if curves.unmeasured:
-        lines.append(f"{counted(len(curves.unmeasured), 'arm')} drawn too seldom cannot be compared.")
-    p, alike = curves.alike.p_value, "The arms fade differently"
-    if curves.alike.verdict != "apart":
-        alike = "That all arms fade alike is not refuted, nor is it proved"
-    shown, noise = "p < 0.001" if p < 0.001 else f"p = {p:.2g}", amount(curves.noise, digits=3)
-    return [*lines, f"{alike} ({shown}). The noise of a total has a standard deviation of {noise}."]
-
-
-def delay_prices(chosen: Mapping[str, Any], horizon: int | None, accepted: int | None) -> list[str]:
-    """Return the proposal, or the max_delay in force, and its prices in words."""
-    d, which = (chosen["max_delay"], "Proposed") if accepted is None else (accepted, "In force")
-    line = f"{which}: a carry-over (max_delay) of {counted(d, 'round')}."
-    problem = [] if chosen["problem"] is None else [f"Attention: {chosen['problem']}."]
-    price = next((each for each in chosen["prices"] if each["max_delay"] == d), None)
-    if price is None:
-        return [*problem, line]
-    numbers = (math.inf if price[name] is None else price[name] for name in ("left", "bound", "worst"))
-    left, bound, worst = (amount(number, digits=3) for number in numbers)
-    line += f" By the 95% bands, what arrives later may differ between two arms by up to {left}."
-    if horizon is None and price["since"] is not None:
-        line += " If the estimate is right, the guarantee is below half of the largest loss from its round "
-        line += f"{price['since']:,} on."
-    if horizon is not None:
-        line += f" Over the {counted(horizon, 'round')} that follow you then lose at most {bound} compared with the "
-        line += f"best arm if the estimate is right, {worst} at the worst end of the bands."
-        if all(each["since"] is None or each["since"] > horizon for each in chosen["prices"]):
-            line += " So few rounds have no guarantee below half of the largest loss, whatever the carry-over."
-    return [*problem, line]

@@ -98,11 +98,6 @@ def write(store: Store) -> None:
     half_life = {"carry_over": {"half_life": "2 days"}, "max_delay": None, "draft": True}
     five = store.create({"name": "Draft", "seed": 5, **BASE, **half_life}).id
     do(store, five, Start(), Ask(), Finish())
-    six = store.create({"name": "Pilot", "seed": 6, **BASE, "max_delay": None, "pilot": {"max_lag": 2, "rounds": 60}})
-    play(store, six.id, 60)
-    store.accept(six.id, 1)
-    do(store, six.id, Amend(7, 5.0))
-    play(store, six.id, 30)
     store.create_token("till", ["play"])
 
 

@@ -2,7 +2,7 @@
 
 experiments   plan, init, ask, tell, upload, amend, note, status, remind, start, pause, resume, finish, away, back,
               correct, continue
-lags          pilot, carryover, accept
+lags          pilot, carryover
 records       export, verify, backup, restore-backup       server   serve, token create | list | revoke
 arguments     the arguments and options they share         output   printed answers, and exit statuses
 """
@@ -23,7 +23,7 @@ VERBS: dict[str, tuple[Callable[..., None], ...]] = {
         *(experiments.start, experiments.pause, experiments.resume, experiments.finish),
         *(experiments.away, experiments.back, experiments.correct, experiments.continue_),
     ),
-    "How long effects last": (lags.pilot, lags.carryover, lags.accept),
+    "How long effects last": (lags.pilot, lags.carryover),
     "Records": (records.export, records.verify, records.backup, records.restore_backup),
     "Server": (server.serve,),
 }

@@ -52,14 +52,6 @@ HalfLife = Annotated[
     ),
 ]
 MaxDelay = Annotated[int | None, typer.Option(help="d: how many rounds after its own an effect can still arrive.")]
-Pilot = Annotated[
-    str | None,
-    typer.Option(
-        help="Measure first how long effects last, up to this lag: a number of rounds, or \"2 weeks\". A pilot with "
-        "random arms; then `aftereffect accept` ends it."
-    ),
-]
-PilotRounds = Annotated[int | None, typer.Option(help="The rounds of the pilot; by default chosen from arms and lag.")]
 RoundLength = Annotated[str | None, typer.Option(help='How long a round is: "1 day", "1 week"; by default a day.')]
 Direction = Annotated[str, typer.Option(help="maximize or minimize.")]
 OutOfRange = Annotated[
@@ -69,7 +61,7 @@ OutOfRange = Annotated[
         "from the nearest possible one, which avoids the bias of dropping it. Both are recorded and counted."
     ),
 ]
-_PLAYERS = "matched (unless you say otherwise), paper (needs a horizon), default (of experiments before version 0.2)."
+_PLAYERS = "advised (unless you say otherwise) or paper (needs a horizon)."
 Player = Annotated[str, typer.Option(help=_PLAYERS)]
 Gap = Annotated[
     float | None, typer.Option(help="A guess: how much more an action of the best arm brings than one of the next.")
@@ -187,13 +179,9 @@ def carry_over(
     half_life: str | None = None,
     max_delay: int | None = None,
     round_length: str | None = None,
-    pilot: str | None = None,
-    pilot_rounds: int | None = None,
 ) -> dict[str, Any]:
-    """Return the carry-over part of the settings; exactly one of window, half_life, max_delay, pilot must be given."""
-    given = {"--window": window, "--half-life": half_life, "--max-delay": max_delay, "--pilot": pilot}
-    if pilot is None and pilot_rounds is not None:
-        raise InvalidArgument(f"--pilot-rounds must come with --pilot, but got {pilot_rounds} alone")
+    """Return the carry-over part of the settings; exactly one of window, half_life, max_delay must be given."""
+    given = {"--window": window, "--half-life": half_life, "--max-delay": max_delay}
     named = [name for name, value in given.items() if value is not None]
     if len(named) != 1:
         how = "none" if not named else " and ".join(named)
@@ -201,8 +189,5 @@ def carry_over(
     length = {} if round_length is None else {"round_length": duration(round_length)}
     if max_delay is not None:
         return {"max_delay": max_delay, **length}
-    if pilot is not None:
-        lag = int(pilot) if pilot.strip().isdigit() else pilot
-        return {"pilot": {"max_lag": lag} | ({} if pilot_rounds is None else {"rounds": pilot_rounds}), **length}
     key, text = ("window", window) if window is not None else ("half_life", half_life)
     return {"carry_over": {key: duration(str(text)), **length}}

@@ -16,13 +16,11 @@ def plan(
     window: args.Window = None,
     half_life: args.HalfLife = None,
     max_delay: args.MaxDelay = None,
-    pilot: args.Pilot = None,
-    pilot_rounds: args.PilotRounds = None,
     round_length: args.RoundLength = None,
     units: Annotated[int, typer.Option(help="The number of units that play in parallel.")] = 1,
     horizon: args.Horizon = None,
     direction: args.Direction = "maximize",
-    player: args.Player = "matched",
+    player: args.Player = "advised",
     gap: args.Gap = None,
     noise: args.Noise = None,
     high: Annotated[float, typer.Option(help="The largest effect of one action; guesses are a tenth of it.")] = 1.0,
@@ -32,7 +30,7 @@ def plan(
     with exit_on_error(form):
         from aftereffect.service.experiment.plan import planned
 
-        carried = args.carry_over(window, half_life, max_delay, round_length, pilot, pilot_rounds)
+        carried = args.carry_over(window, half_life, max_delay, round_length)
         asked = {"n_arms": arms, "units": units, "horizon": horizon, "direction": direction, "player": player}
         found = planned({**asked, **carried, "gap": gap, "noise": noise, "high": high})
         show(form, found, output.plan(found))
@@ -47,13 +45,11 @@ def init(
     window: args.Window = None,
     half_life: args.HalfLife = None,
     max_delay: args.MaxDelay = None,
-    pilot: args.Pilot = None,
-    pilot_rounds: args.PilotRounds = None,
     round_length: args.RoundLength = None,
     units: Annotated[str | None, typer.Option(help="The number of units, or their names separated by commas.")] = None,
     horizon: args.Horizon = None,
     direction: args.Direction = "maximize",
-    player: args.Player = "matched",
+    player: args.Player = "advised",
     seed: Annotated[int | None, typer.Option(help="The random seed; drawn if not given.")] = None,
     start_date: Annotated[str | None, typer.Option(help="The date of round 1, such as 2026-01-31.")] = None,
     draft: Annotated[bool, typer.Option("--draft", help="Do not start it yet.")] = False,
@@ -68,7 +64,7 @@ def init(
         from aftereffect.service.settings import checked_settings
 
         settings = {
-            **args.carry_over(window, half_life, max_delay, round_length, pilot, pilot_rounds),
+            **args.carry_over(window, half_life, max_delay, round_length),
             **{"name": name, "arms": arm, "low": low, "high": high, "direction": direction, "player": player},
             **{"horizon": horizon, "seed": seed, "start_date": start_date, "draft": draft},
             **{"units": None if units is None else args.unit_list(units), "out_of_range": out_of_range},

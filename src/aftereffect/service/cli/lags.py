@@ -1,6 +1,8 @@
-"""The commands on how long effects last: pilot, carryover, accept."""
+"""The commands for those who design or analyse: a pilot with random arms, and how long effects last in a file."""
 
+import math
 import warnings
+from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,14 +15,19 @@ from aftereffect.core.text import amount
 from aftereffect.service import totals
 from aftereffect.service.cli import arguments as args
 from aftereffect.service.cli import output
-from aftereffect.service.cli.arguments import DEFAULT_STORE, Experiment, Form, Store, chosen, opened
+from aftereffect.service.cli.arguments import Form
 from aftereffect.service.cli.output import Format, exit_on_error, show
+from aftereffect.service.messages import finite
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from aftereffect.carryover import Bands
+
 MOST_TOTALS = 100_000
+MOST_COEFFICIENTS = 400
+"""Maximum of (arms - 1) * (max_lag + 1) in an estimate, for the memory it takes."""
 
 
 def pilot(
@@ -36,22 +43,20 @@ def pilot(
 ) -> None:
     """Plan a pilot: how long it takes, how wide its bands will be, and its random schedule. Nothing is stored.
 
-    `aftereffect init --pilot` creates an experiment that begins with a pilot and plays it for you.
+    Play it yourself, and estimate from its totals with `aftereffect carryover FILE --randomised`.
     """
     with exit_on_error(form):
-        from aftereffect.service.errors import checked
-        from aftereffect.service.settings import PlanQuestion
+        from aftereffect.carryover import Pilot
+        from aftereffect.service.settings import days
         from aftereffect.service.settings import duration as in_words
 
-        asked = args.carry_over(round_length=round_length, pilot=max_lag, pilot_rounds=rounds)
-        design = checked(PlanQuestion, {"n_arms": arms, "units": units, **asked}, "a pilot")
-        if design.pilot is None:
-            raise RuntimeError("no pilot was asked for")
-        n, D = design.pilot.rounds, design.pilot.max_lag
-        planned = design.pilot.schedule(arms, units, seed)
+        length = days(args.duration(round_length or "1 day"))
+        D = int(max_lag) if max_lag.isdigit() else math.ceil(days(max_lag) / length - 1e-9)
+        n = rounds or max(D + 2 * (arms - 1) * (D + 1) + 20, D + math.ceil(12 * arms * (D + 1) / units))
+        planned = Pilot(n_arms=arms, rounds=n, max_lag=D, units=units, seed=seed)
         found: dict[str, Any] = {"rounds": n, "max_lag": D, "effect": None, "whole": None}
         lines = [
-            f"A pilot of {n:,} rounds ({in_words(n * design.round_length)}) measures the effects of {arms} arms up to "
+            f"A pilot of {n:,} rounds ({in_words(n * length)}) measures the effects of {arms} arms up to "
             f"lag {D}.",
             "On average its outcome is that of an equal split between the arms.",
         ]
@@ -72,73 +77,49 @@ def pilot(
 
 
 def carryover(
-    subject: Annotated[
-        str | None, typer.Argument(metavar="[EXPERIMENT | HISTORY.csv]", help="An id or name, or a file; - is stdin.")
-    ] = None,
-    max_lag: Annotated[str | None, typer.Option(help="For a file: the longest lag, in rounds.")] = None,
-    randomised: Annotated[bool, typer.Option("--randomised", help="For a file: arms were chosen at random.")] = False,
-    direction: Annotated[str, typer.Option(help="For a file: maximize or minimize.")] = "maximize",
-    low: Annotated[float, typer.Option(help="For a file: the smallest effect of one action.")] = 0.0,
-    high: Annotated[float | None, typer.Option(help="For a file: the largest effect of one action.")] = None,
+    file: Annotated[Path, typer.Argument(metavar="HISTORY.csv", help="With the columns arm and total; - is stdin.")],
+    max_lag: Annotated[int, typer.Option(help="The longest lag, in rounds.")],
+    randomised: Annotated[bool, typer.Option("--randomised", help="Arms were chosen at random.")] = False,
+    direction: Annotated[str, typer.Option(help="maximize or minimize.")] = "maximize",
+    low: Annotated[float, typer.Option(help="The smallest effect of one action.")] = 0.0,
+    high: Annotated[float | None, typer.Option(help="The largest effect of one action.")] = None,
     horizon: args.Horizon = None,
-    plot: Annotated[Path | None, typer.Option(help="For a file: draw the curves into this picture.")] = None,
-    store: Store = DEFAULT_STORE,
+    plot: Annotated[Path | None, typer.Option(help="Draw the curves into this picture.")] = None,
     form: Form = Format.TABLE,
 ) -> None:
-    """Estimate how long effects last: from an experiment's rounds, or from a file with the columns arm and total.
+    """Estimate how long effects last from a file of past rounds, and propose a max_delay if --high is given.
 
-    Further columns of a file: unit, and round or date. Without both, each line is the next round of its unit.
+    Further columns: unit, and round or date. Without both, each line is the next round of its unit.
     """
-    if subject is not None and (subject == "-" or subject.endswith(".csv") or Path(subject).is_file()):
-        with exit_on_error(form):
-            if max_lag is None or not (max_lag.isascii() and max_lag.isdigit()):
-                got = "it is missing" if max_lag is None else f"got {max_lag!r}"
-                raise InvalidArgument(f"--max-lag must be a whole number of rounds, such as 10, for a file, but {got}")
-            found = _from_history(args.text_of(subject), int(max_lag), randomised, direction, low, high, horizon, plot)
-            show(form, found, output.carryover(found))
-        return
     with exit_on_error(form):
-        given = {"--max-lag": max_lag, "--high": high, "--horizon": horizon, "--plot": plot}
-        if wrong := [name for name, value in given.items() if value is not None]:
-            rule = "must be omitted unless a file is given, because an experiment has its own settings and its page"
-            raise InvalidArgument(f"{wrong[0]} {rule}, but got {given[wrong[0]]}")
-    with opened(store, form) as service:
-        found = service.carryover(chosen(service, subject)).data
-        show(form, found, output.carryover(found))
+        from aftereffect.carryover import estimate
+        from aftereffect.carryover.delay import choose_delay
+
+        names, played, told = _history(args.text_of(str(file)))
+        if (len(names) - 1) * (max_lag + 1) > MOST_COEFFICIENTS:
+            rule = f"(arms - 1) * (max_lag + 1) must be at most {MOST_COEFFICIENTS}"
+            raise InvalidArgument(f"{rule}, but got {len(names) - 1} * {max_lag + 1}")
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", AftereffectWarning)
+            exposure = "randomised" if randomised else "recorded"
+            curves = estimate(played, told, max_lag=max_lag, n_arms=len(names), exposure=exposure)
+            given: dict[str, Any] = {"n_arms": len(names), "direction": direction, "low": low, "horizon": horizon}
+            choice = None if high is None else choose_delay(curves=curves, high=high, **given)
+        if plot is not None:
+            figure, axes = checks.optional("matplotlib.pyplot", "--plot", "plots").subplots(layout="constrained")
+            curves.plot(axes, names)
+            figure.savefig(plot)
+        found: dict[str, Any] = {"max_lag": max_lag, "totals": curves.rounds, "noise": curves.noise}
+        found |= {"ends": curves.ends(), "arrived": _by_arm(curves.arrived, names)}
+        found["max_delay"] = None if choice is None else choice.max_delay
+        lines = [f"Attention: {each.message}" for each in caught]
+        show(form, found, [*lines, *output.carryover(curves, names, choice)])
 
 
-def _from_history(
-    text: str,
-    max_lag: int,
-    randomised: bool,
-    direction: str,
-    low: float,
-    high: float | None,
-    horizon: int | None,
-    plot: Path | None,
-) -> dict[str, Any]:
-    """Return the findings from the text of a CSV file, as those of an experiment."""
-    from aftereffect.carryover import estimate
-    from aftereffect.service import lag_estimates, words
-
-    names, played, told = _history(text)
-    lag_estimates.check_size(len(names), max_lag, *played.shape)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", AftereffectWarning)
-        exposure = "randomised" if randomised else "recorded"
-        found = estimate(played, told, max_lag=max_lag, n_arms=len(names), exposure=exposure)
-    if plot is not None:
-        figure, axes = checks.optional("matplotlib.pyplot", "--plot", "plots").subplots(layout="constrained")
-        found.plot(axes, names)
-        figure.savefig(plot)
-    attention = [f"Attention: {each.message}; --randomised if they were." for each in caught]
-    described = lag_estimates.described(found, names, horizon, direction, low, high)
-    lines = [*attention, *described["sentences"]]
-    if high is None:
-        lines.append("To propose a carry-over, the range of one action's effect is needed: give --low and --high.")
-    elif lag_estimates.impossible_level(found, low, high):
-        lines.append(f"Attention: {words.level(found.base, low, high)}.")
-    return {"reason": None, "source": "history", "max_lag": max_lag, **described, "sentences": lines}
+def _by_arm(bands: "Bands", names: Sequence[str]) -> dict[str, dict[str, list[float | None]]]:
+    """Return estimates and their bands by the names of the arms; None where there is no number."""
+    tables = {"values": bands.values, "lower": bands.lower, "upper": bands.upper}
+    return {arm: {key: [*map(finite, table[i])] for key, table in tables.items()} for i, arm in enumerate(names)}
 
 
 def _history(text: str) -> tuple[list[str], "NDArray[np.int64]", "NDArray[np.float64]"]:
@@ -173,15 +154,3 @@ def _history(text: str) -> tuple[list[str], "NDArray[np.int64]", "NDArray[np.flo
             raise InvalidArgument(f"the file must have each round of a unit once, but has round {t} twice")
         arms[place], told[place] = places[str(item.arm)], np.nan if item.total is None else item.total
     return names, arms, told
-
-
-def accept(
-    experiment: Experiment = None,
-    max_delay: Annotated[int | None, typer.Option(help="In rounds; by default the one that is proposed.")] = None,
-    store: Store = DEFAULT_STORE,
-    form: Form = Format.TABLE,
-) -> None:
-    """End the pilot of an experiment and play on with this carry-over; the learner begins with what was measured."""
-    with opened(store, form) as service:
-        view = service.accept(chosen(service, experiment), max_delay)
-        show(form, view.data, output.accepted(view))

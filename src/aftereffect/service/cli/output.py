@@ -11,18 +11,19 @@ An answer is printed as a few lines of text, or as the JSON that the server woul
 import errno
 import json
 import logging
+import math
 import os
 import shlex
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from aftereffect.core.errors import AftereffectError
-from aftereffect.core.text import amount
+from aftereffect.core.text import amount, counted
 from aftereffect.service.errors import Refused
 from aftereffect.service.messages import (
     Comparison,
@@ -37,6 +38,10 @@ from aftereffect.service.messages import (
 )
 from aftereffect.service.settings import duration
 
+if TYPE_CHECKING:
+    from aftereffect.carryover import Curves
+    from aftereffect.carryover.delay import DelayChoice
+
 DONE, UNEXPECTED, INVALID, NOT_FOUND, CONFLICT, UNAVAILABLE, CORRUPT = range(7)
 BY_CODE = {"corrupt": CORRUPT, "full": UNAVAILABLE}
 BY_STATUS = {404: NOT_FOUND, 409: CONFLICT, 429: UNAVAILABLE, 502: UNAVAILABLE, 503: UNAVAILABLE, 504: UNAVAILABLE}
@@ -45,8 +50,6 @@ PATHS = {errno.ENOENT: "not_found"} | dict.fromkeys(
     (errno.EACCES, errno.EPERM, errno.EISDIR, errno.ENOTDIR, errno.EROFS, errno.ENAMETOOLONG), "invalid"
 )
 WRITER = "aftereffect.service.store.writer"
-WORDS = {"draft": "a draft", "pilot": "in its pilot", "piloted": "at the end of its pilot"}
-"""States that are not said by their own word."""
 
 
 class Format(StrEnum):
@@ -177,7 +180,7 @@ def created(view: Overview) -> list[str]:
     """Return the lines for a new experiment: id, plan and the next command."""
     draft = view.state == "draft"
     return [
-        f"Experiment {view.name!r} is {WORDS.get(view.state, view.state)}. Its id: {view.id}",
+        f"Experiment {view.name!r} is {'a draft' if draft else view.state}. Its id: {view.id}",
         *(f"  {sentence}" for sentence in view.plan.sentences),
         f"Next: {command('start' if draft else 'ask', view.name)}",
     ]
@@ -216,9 +219,6 @@ def report(found: Report, experiment: str | None = None, unit: str | None = None
         return [*lines, *turn(found.next, experiment)]
     if found.state == "finished":
         return [*lines, f"The experiment is finished. Next: {command('status', experiment)}"]
-    if found.state == "piloted":
-        then = f"{command('carryover', experiment)}, then {command('accept', experiment)}"
-        return [*lines, f"The pilot is over. Next: {then}"]
     waiting = f"Round {found.open_round} is still open. " if found.open_round is not None else ""
     return [*lines, f"{waiting}Next: {command('ask', experiment)}"]
 
@@ -239,7 +239,7 @@ def reports(found: ManyReports, experiment: str | None = None) -> list[str]:
 
 def changed(view: Overview) -> list[str]:
     """Return the lines for a change of state."""
-    return [f"Experiment {view.name!r} is {WORDS.get(view.state, view.state)}.", *_winner(view)]
+    return [f"Experiment {view.name!r} is {view.state}.", *_winner(view)]
 
 
 def _winner(view: Overview) -> list[str]:
@@ -263,51 +263,28 @@ def status(view: Overview) -> list[str]:
     ]
 
 
-def carryover(found: Mapping[str, Any]) -> list[str]:
-    """Return the lines of `carryover`: what has arrived by each lag, with its band, and the proposed max_delay."""
-    watched = [found["watch"]["sentence"]] if found.get("watch") else []
-    if found["source"] == "pilot":
-        watched = [f"Since then: {words[0].lower()}{words[1:]}" for words in watched]
-    if found["reason"] is not None:
-        return [found["reason"], *watched]
-    arms, lags = list(found["arrived"]), range(found["max_lag"] + 1)
+def carryover(curves: "Curves", names: Sequence[str], choice: "DelayChoice | None") -> list[str]:
+    """Return the lines of `carryover`: what has arrived by each lag, with its band, and the max_delay chosen."""
+    bands, lags = curves.arrived, range(curves.max_lag + 1)
 
-    def cell(bands: Mapping[str, Any], lag: int) -> str:
-        numbers = [bands[name][lag] for name in ("values", "lower", "upper")]
-        value, low, high = ("?" if each is None else f"{each:+.3g}" for each in numbers)
-        return f"{value} ({low} to {high})"
+    def cell(arm: int, lag: int) -> str:
+        value, low, high = (float(table[arm, lag]) for table in (bands.values, bands.lower, bands.upper))
+        return f"{value:+.3g} ({low:+.3g} to {high:+.3g})" if math.isfinite(value) else "not measured"
 
-    rows = [[str(lag), *(cell(found["arrived"][arm], lag) for arm in arms)] for lag in lags]
-    names = {
-        **{"max_delay": "max_delay", "left": "may arrive later", "bound": "loss at most"},
-        **{"worst": "at the worst end", "since": "useful from round"},
-    }
-    prices = found["proposed"]["prices"] if found["proposed"] else []
-    shown = [name for name in names if any(price[name] is not None for price in prices)]
-    costs = [["" if price[name] is None else amount(price[name]) for name in shown] for price in prices]
-    explained = {
-        "left": "May arrive later: by how much the effects of two arms may still differ after max_delay, by the bands.",
-        "bound": "Loss at most: compared with the best arm over the rounds that follow, if the estimate is right; then "
-        "at the worst end of the bands.",
-        "since": "Useful from round: where the guarantee falls below half of the largest possible loss.",
-    }
-    return [
-        f"Effect arrived by each lag, relative to the mean of the arms, from {found['totals']:,} totals (95% bands):",
-        *columns(["lag", *arms], rows),
-        *found["sentences"],
-        *(columns([names[name] for name in shown], costs) if prices else []),
-        *(words for name, words in explained.items() if name in shown),
-        *watched,
+    rows = [[str(lag), *(cell(arm, lag) for arm in range(len(names)))] for lag in lags]
+    alike = "The arms fade differently"
+    if curves.alike.verdict != "apart":
+        alike = "That all arms fade alike is not refuted"
+    lines = [
+        f"Effect arrived by each lag, relative to the mean of the arms, from {curves.rounds:,} totals (95% bands):",
+        *columns(["lag", *names], rows),
+        f"No arm's effect after lag {curves.ends()} differs significantly from 0.",
+        f"{alike}. The noise of a total has a standard deviation of {amount(curves.noise, digits=3)}.",
     ]
-
-
-def accepted(view: Overview) -> list[str]:
-    """Return the lines for a pilot that was ended."""
-    return [
-        f"Experiment {view.name!r} plays on with max_delay {view.max_delay}.",
-        *(f"Attention: {alarm}" for alarm in view.alarms),
-        view.guarantee.sentence,
-    ]
+    if choice is None:
+        return [*lines, "To choose a carry-over, the range of one action's effect is needed: give --low and --high."]
+    chosen = f"Chosen: a carry-over (max_delay) of {counted(choice.max_delay, 'round')}."
+    return [*lines, chosen, *str(choice).split("\n")]
 
 
 def comparison(found: Sequence[Comparison]) -> list[str]:

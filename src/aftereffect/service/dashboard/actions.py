@@ -12,8 +12,6 @@ from typing import Any
 
 from fastapi import APIRouter, Depends, Response
 
-from aftereffect.core.errors import InvalidArgument
-from aftereffect.core.text import amount
 from aftereffect.service import totals
 from aftereffect.service.dashboard import forms
 from aftereffect.service.dashboard.auth import Anyone, Manager, May, Open, PageRoute, Reader, player, see_other, sender
@@ -37,7 +35,7 @@ from aftereffect.service.experiment.plan import forecast, plan
 from aftereffect.service.messages import NewReminder, Overview, Plan, Reports, TellItem
 from aftereffect.service.messages import Note as NoteBody
 from aftereffect.service.operations import OPERATIONS, forget_reminder, remind
-from aftereffect.service.settings import ExperimentSettings, checked_settings
+from aftereffect.service.settings import checked_settings
 from aftereffect.service.store.store import Store
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
@@ -154,18 +152,6 @@ def _refused(store: Store, experiment_id: str, allowed: May, refusal: Refused, f
     return experiment_page(store, experiment_id, allowed, refusal=refusal, field=field, kept=form)
 
 
-@router.post("/experiments/{experiment_id}/accept")
-def accept(store: Open, experiment_id: str, allowed: Manager, form: Fields) -> Response:
-    """End the pilot with the max_delay in the form."""
-    try:
-        with _about("max_delay"):
-            forms.require(form, {"max_delay": "Carry-over in rounds"})
-            store.accept(experiment_id, forms.whole("max_delay", form["max_delay"]))
-    except Refused as refusal:
-        return _refused(store, experiment_id, allowed, refusal, form)
-    return see_other(f"{path_of(experiment_id)}?done=accept")
-
-
 @router.post("/experiments/{experiment_id}/reminder")
 def reminder(store: Open, experiment_id: str, allowed: Manager, form: Fields) -> Response:
     """Set or remove the reminder of an experiment."""
@@ -212,22 +198,7 @@ add_action("resume", "resume", Resume())
 add_action("finish", "finish", Finish())
 
 
-def expected_width(settings: ExperimentSettings, noise: str) -> str | None:
-    """Return how wide the bands of a pilot will be, in words; None without a pilot or a guess of the noise."""
-    if settings.pilot is None or not noise.strip():
-        return None
-    planned = settings.pilot.schedule(len(settings.arms), len(settings.units), seed=0)
-    try:
-        width = planned.expected_width(noise=totals.number("noise", noise))
-    except InvalidArgument as error:
-        raise Refused("invalid", str(error)) from None
-    effect, whole = (amount(each, digits=3) for each in (width.effect, width.whole))
-    return f"With this noise the effect at a lag will be known to ±{effect}, the whole effect of an arm to ±{whole}."
-
-
-def new_page(
-    allowed: May, form: Form, found: Plan | None = None, refusal: Refused | None = None, width: str | None = None
-) -> Response:
+def new_page(allowed: May, form: Form, found: Plan | None = None, refusal: Refused | None = None) -> Response:
     """Return the form for a new experiment, with the values entered so far."""
     kept: dict[str, Any] = {**forms.BLANK, **form}
     if not form.get("once") or (refusal is not None and refusal.code == "conflict"):
@@ -237,7 +208,7 @@ def new_page(
     kept["more"] = any(kept[name] != forms.BLANK[name] for name in more)
     problem = None if refusal is None else problem_of(refusal, forms.field_of(refusal))
     status = 200 if refusal is None else refusal.status
-    return page("new.html", allowed, status=status, here="new", kept=kept, plan=found, width=width, problem=problem)
+    return page("new.html", allowed, status=status, here="new", kept=kept, plan=found, problem=problem)
 
 
 @router.get("/experiments/new")
@@ -255,8 +226,7 @@ def preview(allowed: Manager, form: Fields) -> Response:
         named = {**form, "name": form.get("name", "").strip() or "A plan"}
         settings = checked_settings(forms.settings(named))
         guesses = {name: forms.guess(name, form.get(name, "")) for name in ("gap", "noise")}
-        expected = plan(settings).model_copy(update={"forecast": forecast(settings, **guesses)})
-        return new_page(allowed, form, expected, width=expected_width(settings, form.get("noise", "")))
+        return new_page(allowed, form, plan(settings).model_copy(update={"forecast": forecast(settings, **guesses)}))
     except Refused as refusal:
         return new_page(allowed, form, None, refusal)
 

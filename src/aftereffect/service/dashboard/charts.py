@@ -105,6 +105,6 @@ def _counted(row: Mapping[str, Any], view: Overview) -> float:
     total: float = row["total"]
     if row["status"] != "clipped":
         return total
-    parts: int = 1 + (view.max_delay if row["block"] else (view.pilot or {}).get("max_lag", 0))
+    parts = 1 + view.max_delay
     low, high = float(view.low), float(view.high)
     return min(max(total, parts * min(low, 0.0)), parts * max(high, 0.0))

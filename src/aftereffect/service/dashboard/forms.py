@@ -25,21 +25,21 @@ _WHOLE = re.compile(r"[+-]?\d{1,30}", re.ASCII)
 
 BLANK = {
     **{"name": "", "arms": "", "direction": "maximize", "low": "0", "high": ""},
-    **{"carry": "window", "length": "", "round_length": "1", "max_lag": "", "pilot_rounds": "", "noise": "", "gap": ""},
-    **{"units": "", "horizon": "", "start_date": "", "player": "matched", "seed": ""},
+    **{"carry": "window", "length": "", "round_length": "1", "noise": "", "gap": ""},
+    **{"units": "", "horizon": "", "start_date": "", "player": "advised", "seed": ""},
     **{"out_of_range": "void", "source": ""},
 }
 """The initial values of the form for a new experiment."""
 
 REQUIRED = {
-    **{"name": "Name", "arms": "Arms", "length": "Length", "max_lag": "Longest lag"},
+    **{"name": "Name", "arms": "Arms", "length": "Length"},
     "round_length": "One round lasts",
     **{"low": "Smallest effect of one action", "high": "Largest effect of one action"},
 }
 """The fields that must not be empty, with their labels on the page."""
 
 _LENGTHS = ("max_delay", "window", "half_life", "carry_over")
-_FIELDS = {name: name for name in BLANK} | dict.fromkeys(_LENGTHS, "length") | {"pilot": "pilot_rounds"}
+_FIELDS = {name: name for name in BLANK} | dict.fromkeys(_LENGTHS, "length")
 
 
 async def fields(request: Request) -> dict[str, str]:
@@ -155,9 +155,7 @@ def settings(form: Mapping[str, str]) -> dict[str, Any]:
     """Return the settings in the form for a new experiment, not validated yet."""
     given = {name: text.strip() for name, text in {**BLANK, **form}.items()}
     carry = given["carry"]
-    length = "max_lag" if carry == "pilot" else "length"
-    labels = {name: label for name, label in REQUIRED.items() if name not in ("length", "max_lag") or name == length}
-    require(given, labels)
+    require(given, REQUIRED)
     found: dict[str, Any] = {
         **{key: given[key] for key in ("name", "direction", "player", "out_of_range")},
         "arms": lines(given["arms"]),
@@ -166,17 +164,12 @@ def settings(form: Mapping[str, str]) -> dict[str, Any]:
         "round_length": duration("round_length", given["round_length"]),
         "draft": bool(given.get("draft")),
     }
-    if carry == "pilot":
-        lag = given["max_lag"]
-        found["pilot"] = {"max_lag": whole("max_lag", lag) if lag.isdigit() else lag}
-        if given["pilot_rounds"]:
-            found["pilot"]["rounds"] = whole("pilot_rounds", given["pilot_rounds"])
-    elif carry == "rounds":
+    if carry == "rounds":
         found["max_delay"] = whole("max_delay", given["length"])
     elif carry in ("window", "half_life"):
         found["carry_over"] = {carry: duration(carry, given["length"])}
     else:
-        detail = f"carry must be window, half_life, rounds or pilot, but got {shown(carry)}"
+        detail = f"carry must be window, half_life or rounds, but got {shown(carry)}"
         raise Refused("invalid", detail, field="carry")
     for name in ("horizon", "seed"):
         if given[name]:
@@ -194,15 +187,13 @@ def filled(view: Overview) -> dict[str, str]:
     """Return the form for a new experiment filled with the settings of another, whose rounds it is to inherit."""
     words = view.carry_over or {}
     carry = next((key for key in ("window", "half_life") if key in words), "rounds")
-    pilot = {} if view.accepted else view.pilot or {}
     known = dict(view)
     numbers = {name: repr(known[name]).removesuffix(".0") for name in ("low", "high", "round_length")}
     optional = {name: "" if known[name] is None else str(known[name]) for name in ("horizon", "start_date", "seed")}
     return {
         **{key: known[key] for key in ("direction", "player", "out_of_range")} | numbers | optional,
         **{"name": f"{view.name.removesuffix(' (corrected)')} (corrected)", "arms": "\n".join(view.arms)},
-        **{"carry": "pilot" if pilot else carry, "length": str(words.get(carry, view.max_delay))},
-        **{"max_lag": str(pilot.get("max_lag", "")), "pilot_rounds": str(pilot.get("rounds", ""))},
+        **{"carry": carry, "length": str(words.get(carry, view.max_delay))},
         "source": view.id,
         "units": "" if view.units == ["1"] else "\n".join(view.units),
     }

@@ -19,7 +19,6 @@ MESSAGES = {
     "corrected_record": "The total is corrected in the record; it had not been learned from, so nothing else changes.",
     "drafted": "The draft is saved.",
     "start": "The experiment is running.",
-    "accept": "The pilot is over. The learner plays from the next round on, and begins with what was measured.",
     "missing": "The round is closed as missing; the next one is open.",
     "pause": "The experiment is paused.",
     "resume": "The experiment is running again.",
@@ -64,9 +63,8 @@ def experiment(
     correct: Number = None,
     told: Number = None,
     since: Number = None,
-    curves: Text = "",
 ) -> Response:
-    """Show one experiment. curves: estimate how long effects last, which takes a moment."""
+    """Show one experiment."""
     message = MESSAGES.get(done, "")
     return views.experiment_page(
         *(store, experiment_id, allowed),
@@ -76,7 +74,6 @@ def experiment(
         message=message,
         told=told,
         since=since,
-        curves=bool(curves),
     )
 
 

@@ -9,7 +9,6 @@ import importlib.util
 import re
 import urllib.parse
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext, suppress
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -48,7 +47,7 @@ SURE = {
 }
 """How sure a lead is, in words."""
 STATES = {
-    **{"": "All", "draft": "Drafts", "pilot": "Pilots", "piloted": "Pilots to decide", "running": "Running"},
+    **{"": "All", "draft": "Drafts", "running": "Running"},
     **{"paused": "Paused", "finished": "Finished"},
 }
 TERMS = {
@@ -244,15 +243,14 @@ def experiment_page(
     message: str = "",
     told: int | None = None,
     since: int | None = None,
-    curves: bool = False,
     refusal: Refused | None = None,
     field: str = "",
     kept: Mapping[str, str] | None = None,
 ) -> HTMLResponse:
     """Return an experiment's page.
 
-    told: the round that was just reported; since: the first of several. curves: show how long effects last; at the end
-    of a pilot this is shown anyway. refusal, field, kept: the error of a form, the field it is about, and all values.
+    told: the round that was just reported; since: the first of several. refusal, field, kept: the error of
+    a form, the field it is about, and all values.
     """
     view, outside = store.experiment(experiment_id), False
     if told is not None:
@@ -262,16 +260,8 @@ def experiment_page(
     rows, newer, older = table(store, view, before)
     latest = _between(store, view, view.round - max(1, min(TIMELINE_ROUNDS, MOST_ROWS // len(units))) + 1)
     own = [row for row in latest if row["unit"] == shown_unit]
-    found = None
-    # The page of a pilot is shown without the estimate if too many are waiting for theirs.
-    with nullcontext() if curves else suppress(Refused):
-        found = store.carryover(experiment_id) if curves or view.state == "piloted" else None
-    watched = [] if found is None or found["watch"] is None else [found["watch"]]
     it = {
         **dict(view),
-        "alarms": [*view.alarms, *(each["sentence"] for each in watched if each["alarm"])],
-        "in_pilot": view.pilot is not None and view.accepted is None,
-        "carryover": found,
         "path": path_of(view.id),
         "unit": shown_unit,
         "shares": shares(view),

@@ -69,29 +69,12 @@ class Amend(NamedTuple):
     was: float | EllipsisType | None = ...
 
 
-class Accept(NamedTuple):
-    """End the pilot and play on with this max_delay.
-
-    prior: what the pilot has shown, as the arguments of `Prior`; None to begin without it. cost: what the pilot has
-    cost compared with the best arm, [estimate, low, high], None if unknown. Both are estimates, which another machine
-    might round differently: so they are part of the command, and are never computed again. So is attention: what in
-    the pilot speaks against this max_delay, each with its numbers (`lag_estimates.attention`). last: the latest round
-    of the estimate; a conflict if others have been opened since.
-    """
-
-    max_delay: int
-    prior: dict[str, Any] | None = None
-    cost: list[float] | None = None
-    last: int | None = None
-    attention: Sequence[Mapping[str, Any]] = ()
-
-
 class Pause(NamedTuple):
     """Pause: no round opens until Resume."""
 
 
 class Resume(NamedTuple):
-    """Resume after a pause, with max_delay warm-up rounds; a pilot goes on."""
+    """Resume after a pause, with max_delay warm-up rounds."""
 
 
 class Away(NamedTuple):
@@ -131,11 +114,11 @@ class Inherit(NamedTuple):
     pauses: list[list[int]]
 
 
-Command = Start | Ask | Tell | Amend | Accept | Pause | Resume | Away | Back | Finish | Note | Inherit
+Command = Start | Ask | Tell | Amend | Pause | Resume | Away | Back | Finish | Note | Inherit
 
 KINDS: dict[str, Any] = {
     kind.__name__.lower(): kind
-    for kind in (Start, Ask, Tell, Amend, Accept, Pause, Resume, Away, Back, Finish, Note, Inherit)
+    for kind in (Start, Ask, Tell, Amend, Pause, Resume, Away, Back, Finish, Note, Inherit)
 }
 
 
@@ -169,18 +152,12 @@ def inherit(
     if units := {row["unit"] for row in rows} ^ {*settings.units} if rows else set():
         detail = f"units must be those of the rounds inherited, but {shown(min(units))} is not in both"
         raise Refused("invalid", detail, field="units")
-    if settings.pilot is not None and any(row["block"] for row in rows):
-        detail = "pilot must be omitted if rounds are inherited that were not a pilot, but it is given"
-        raise Refused("invalid", detail, field="pilot")
     rounds: list[list[Any]] = []
     for _, units_of in groupby(rows, key=lambda row: row["round"]):
         told = list(units_of)
         fields = ("probability", "total", "told_at", "note")
         reports = [[arms[row["arm"]], *(row[name] for name in fields)] for row in told]
         rounds.append([told[0]["date"], told[0]["asked_at"], reports])
-    if settings.pilot is not None and settings.pilot.rounds < len(rounds):
-        rule = f"pilot must have at least the {len(rounds)} rounds inherited"
-        raise Refused("invalid", f"{rule}, but got {settings.pilot.rounds}", field="pilot")
     if settings.horizon is not None and settings.horizon <= len(rounds):
         rule = f"horizon must be more than the {len(rounds)} rounds inherited"
         raise Refused("invalid", f"{rule}, but got {settings.horizon}", field="horizon")

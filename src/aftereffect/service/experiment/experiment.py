@@ -4,15 +4,10 @@
                         │  ──Pause──►      │           The experiment is finished at the horizon or by Finish.
                         └──────Finish──────┴──► finished
 
-    draft ──Start──► pilot ──last round──► piloted ──Accept──► running        if the settings have a pilot
-
 While paused, no round opens; an open round stays open, and reports and corrections are still accepted. After a resume,
 the next max_delay rounds are warm-up, and so is a round left open over the pause if max_delay > 0. Finish closes an
 open round, with units that have no report as missing. Corrections are accepted in every state; one that comes after the
 end of its block is learned from too, if the total was. Repeating a command that has taken effect changes nothing.
-
-In a pilot, arms come from a random schedule, and the learner hears nothing. Accept may end it before its last round.
-All its rounds can be corrected; after it, in the record only. A pilot can be paused, too.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,7 +20,6 @@ from aftereffect.service import words
 from aftereffect.service.errors import Corrupt, Refused
 from aftereffect.service.experiment import commands
 from aftereffect.service.experiment.commands import (
-    Accept,
     Amend,
     Ask,
     Away,
@@ -54,12 +48,11 @@ from aftereffect.service.experiment.round import (
 )
 from aftereffect.service.experiment.state import State, fingerprint
 from aftereffect.service.experiment.view import view
-from aftereffect.service.messages import ACTIVE, Overview
+from aftereffect.service.messages import Overview
 from aftereffect.service.settings import ExperimentSettings, checked_settings
 
 NOT_RUNNING = {
     "draft": "it is a draft: start it first",
-    "piloted": "its pilot is over: accept a carry-over (max_delay) first",
     "paused": "it is paused: resume it first",
     "finished": "it is finished: no more rounds can be opened",
 }
@@ -93,7 +86,7 @@ class Experiment:
 
     @property
     def phase(self) -> str:
-        """One of draft, pilot, piloted, running, paused, finished."""
+        """One of draft, running, paused, finished."""
         return self._now.phase
 
     @property
@@ -147,8 +140,6 @@ class Experiment:
                 return self._amend(command, at, recalled)
             case Start():
                 return self._start(at)
-            case Accept():
-                return self._accept(command, at)
             case Pause():
                 return self._pause(at)
             case Resume():
@@ -210,7 +201,7 @@ class Experiment:
             except Refused as refusal:
                 raise refusal.within(f"report {place}", place=place) from None
         # The same reports again get the same answer, with the round that is open by now.
-        if reports.next and self.phase in ACTIVE and (self._now.open is None or self.last > number):
+        if reports.next and self.phase == "running" and (self._now.open is None or self.last > number):
             yield self._ask(Ask(), at)
 
     def _number(self, item: Reported, u: int) -> int:
@@ -241,7 +232,7 @@ class Experiment:
     def _ask(self, command: Ask, at: str) -> Done:
         """Answer with the arm of a unit; by default with that of the first unit without a report, and with all arms."""
         now = self._now
-        if now.phase not in ACTIVE:
+        if now.phase != "running":
             reason = NOT_RUNNING[now.phase]
             raise Refused("wrong_state", f"the experiment must be running to ask, but {reason}", state=now.phase)
         named = None if command.unit is None else self._unit(command.unit)
@@ -255,7 +246,7 @@ class Experiment:
         body: dict[str, Any] = {"arms": list(played.arms), "block": played.block}
         if played.arms is not played.drawn:
             body["drawn"] = list(played.drawn)
-        if played.number == played.block_start and played.block:
+        if played.number == played.block_start:
             body["probabilities"] = fingerprint(now.probabilities)
         rows = played.rows(self.settings)
         event = {"kind": "ask", "round": played.number, "unit": command.unit, "body": body, "at": at}
@@ -333,9 +324,7 @@ class Experiment:
         """Correct a total whose block has ended; add to the body of the event, and return what to add to the answer."""
         now, total, number = self._now, body["total"], row["round"]
         unlearned = None
-        if not row["block"]:
-            unlearned = "pilot"
-        elif not row["measured"]:
+        if not row["measured"]:
             unlearned = "not_measured"
         elif total is None:
             detail = f"total must be a number to correct round {number}, which was learned from, but it is missing"
@@ -370,60 +359,32 @@ class Experiment:
         answer = {**row, "repeated": repeated, "state": now.phase, "open_round": now.open and now.open.number}
         answer["why"] = words.why(row, self.settings)
         if row["status"] in (VOID, CLIPPED):
-            answer["warning"] = words.out_of_range(row, self.settings if row["block"] else now.given)
+            answer["warning"] = words.out_of_range(row, self.settings)
         return answer
 
     def _start(self, at: str) -> Done:
-        if self.phase == self._now.active_phase:
+        if self.phase == "running":
             return self._change()
         self._require("start it", "draft")
-        self._now.phase, self._now.started_at = self._now.active_phase, at
+        self._now.phase, self._now.started_at = "running", at
         return self._change("start", at)
-
-    def _accept(self, command: Accept, at: str) -> Done:
-        """End the pilot, and play on with the max_delay accepted."""
-        now, d = self._now, command.max_delay
-        if now.accepted is not None and now.accepted["max_delay"] == d:
-            return self._change()
-        if now.accepted is not None:
-            known = now.accepted["max_delay"]
-            detail = f"max_delay must be {known}, which was accepted before, but got {d}"
-            raise Refused("conflict", detail, field="max_delay")
-        if self.settings.pilot is None:
-            rule = "the experiment must have a pilot to accept a carry-over (max_delay)"
-            raise Refused("wrong_state", f"{rule}, but it has none")
-        self._require("accept a carry-over (max_delay)", "pilot", "piloted")
-        if not 0 <= d <= self.settings.max_delay:
-            rule = f"max_delay must be 0 to {self.settings.max_delay}, the longest lag of the pilot"
-            raise Refused("invalid", f"{rule}, but got {d}", field="max_delay")
-        if now.open is not None:
-            rule = "no round must be open to accept a carry-over (max_delay)"
-            raise Refused("conflict", f"{rule}, but round {now.last} is: report it", round=now.last)
-        if command.last is not None and command.last != now.last:
-            detail = f"the estimate must include the latest round, {now.last}, but it ends with round {command.last}"
-            raise Refused("conflict", f"{detail}: estimate again", estimated=command.last)
-        now.accept(d, command.prior, command.cost, command.attention)
-        self.settings = now.settings
-        body = {**command._asdict(), "last": now.last, "probabilities": fingerprint(now.probabilities)}
-        body["attention"] = list(command.attention)
-        return self._change("accept", at, body)
 
     def _pause(self, at: str) -> Done:
         """Open no more rounds; an open round still accepts reports."""
         if self.phase == "paused":
             return self._change()
-        self._require("pause it", *ACTIVE)
+        self._require("pause it", "running")
         self._now.phase, self._now.paused_at = "paused", at
         return self._change("pause", at, {"last": self.last})
 
     def _resume(self, at: str) -> Done:
         """Resume. Effects of actions during the pause arrive for d rounds; these are recorded but not learned from."""
-        if self.phase == self._now.active_phase:
+        if self.phase == "running":
             return self._change()
         self._require("resume it", "paused")
         now, d = self._now, self.settings.max_delay
         now.shift += days_between(now.paused_at or at, at)
-        now.phase, now.paused_at = now.active_phase, None
+        now.phase, now.paused_at = "running", None
         rows: list[Row] = []
         if d > 0:
             now.warm_until = now.last + d
@@ -441,9 +402,6 @@ class Experiment:
             raise Refused("not_found", detail, field="arm")
         if (self._arms[name] in now.away) == away:
             return self._change()
-        if now.in_pilot:
-            detail = f"every arm must be available in a pilot, but {shown(name)} is to be away"
-            raise Refused("wrong_state", f"{detail}: pause the pilot until it is back", state=self.phase)
         self._require("change its arms", "draft", "running", "paused")
         if away and len(now.away) + 1 == len(self._arms):
             raise Refused("conflict", f"at least one arm must be available, but {name!r} is the last one")
@@ -544,8 +502,7 @@ class Experiment:
 
     def _require(self, verb: str, *phases: str) -> None:
         if self.phase not in phases:
-            wanted = " or ".join(each for each in phases if self.settings.pilot or each != "pilot")
-            detail = f"the experiment must be {wanted} to {verb}, but it is {self.phase}"
+            detail = f"the experiment must be {' or '.join(phases)} to {verb}, but it is {self.phase}"
             raise Refused("wrong_state", detail, state=self.phase)
 
 
@@ -554,7 +511,7 @@ def warm_up() -> None:
 
     A server does this before it accepts requests.
     """
-    for player, units in (("matched", 1), ("paper", 1), ("paper", 2)):
+    for player, units in (("advised", 1), ("paper", 1), ("paper", 2)):
         settings = {"name": "warm-up", "arms": ["a", "b"], "high": 1, "max_delay": 0, "seed": 1, "horizon": 100}
         experiment = Experiment(checked_settings({**settings, "player": player, "units": units}))
         for unit in experiment.settings.units:

@@ -12,13 +12,13 @@ from aftereffect.players.wrapper.certificate import Certificate
 from aftereffect.service import words
 from aftereffect.service.experiment import learner
 from aftereffect.service.experiment.state import State
-from aftereffect.service.messages import CertificateSoFar, Guarantee, PilotCost, finite
+from aftereffect.service.messages import CertificateSoFar, Guarantee, finite
 
 
 def guarantee(state: State) -> Guarantee:
     """Return the worst case over the horizon (or the rounds so far), the certificate so far, and both in words."""
-    panel, before = state.panel, state.pilot_rounds
-    rounds = max(panel.rounds_played, 1) if state.settings.horizon is None else state.settings.horizon - before
+    panel = state.panel
+    rounds = max(panel.rounds_played, 1) if state.settings.horizon is None else state.settings.horizon
     trivial, value, so_far, unknown = learner.trivial(panel, rounds), math.inf, None, None
     try:
         value = panel.regret_bound(rounds) + learner.late_price(state.settings) * trivial
@@ -31,11 +31,6 @@ def guarantee(state: State) -> Guarantee:
         warm = words.warm_beginning(prior.experiment, prior.updates, learner.prior_price(panel))
         paragraphs.append(warm)
         sentence = f"{sentence} {warm}"
-    pilot = _pilot(state) if before else None
-    if pilot is not None:
-        paragraphs.insert(0, pilot.words)
-        if not state.void:
-            sentence = pilot.words if state.in_pilot else f"{sentence} {pilot.words}"
     return Guarantee(
         value=finite(value),
         per_round=finite(value / (rounds * state.n_units)),
@@ -45,7 +40,6 @@ def guarantee(state: State) -> Guarantee:
         informative=value < trivial and not state.void,
         void=state.void,
         certificate=None if so_far is None else _plain(so_far, state.void),
-        pilot=pilot,
         sentence=sentence,
         words=" ".join(paragraphs),
         paragraphs=paragraphs,
@@ -69,17 +63,6 @@ def _certificate(state: State) -> Certificate | None:
         worst_case=found.worst_case + extra,
         worst_case_from=state.rhythm.informative_from,
     )
-
-
-def _pilot(state: State) -> PilotCost:
-    """Return what the pilot costs: at most, on average over its schedule, and as estimated when it ended."""
-    most = learner.trivial(state.panel, state.pilot_rounds)
-    mean = (1.0 - 1.0 / len(state.settings.arms)) * most
-    cost = None if state.accepted is None else state.accepted["cost"]
-    price = 0.0 if state.in_pilot else learner.prior_price(state.panel)
-    said = words.pilot_cost(state, most, mean, cost, price)
-    found = {"most": finite(most), "mean": finite(mean), "prior": finite(price)}
-    return PilotCost(rounds=state.pilot_rounds, cost=cost, words=said, **found)
 
 
 def _plain(certificate: Certificate, void: bool) -> CertificateSoFar:

@@ -1,7 +1,6 @@
 """The learner of an experiment: a panel of units around one player, built from the settings, and its block lengths.
 
-    matched   `default_player`: MatchedTsallis, fed all coin-clean rounds of its blocks. Nothing to tune, no horizon.
-              Its first rate is that of one unit, however many there are.
+    advised   `default_player`: MatchedTsallis, fed all coin-clean rounds of its blocks. Nothing to tune, no horizon.
     paper     `CompositeLossWrapper.tuned`: Algorithm 1 with the rates of Corollary 7 for the horizon (required);
               tuning may select another base ("exp3") or the rates of the sharper bounds (form "sharp").
 
@@ -9,11 +8,10 @@ A stored log is replayed with the learner built from its settings, and must give
 So the player behind a name must never change: a better player gets a new name.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from aftereffect import theory
-from aftereffect.bandits.adaptive_tsallis import MATCHED_FIRST_RATE
 from aftereffect.core.errors import AftereffectError, InvalidArgument
 from aftereffect.players.default import Prior, default_player
 from aftereffect.players.wrapper import certificate
@@ -26,26 +24,23 @@ FAR = 2**44
 """In rounds, more than any experiment has: a bound that is not informative by then is reported as never informative."""
 
 
-def build(design: Design, seed: int, prior: Mapping[str, Any] | None = None) -> Panel:
-    """Return a new learner for an experiment; the same design, seed and prior give the same learner.
-
-    prior: the arguments of `Prior`, by default the design's; not for the player "paper".
-    """
-    if prior is None and design.prior is not None:
-        prior = {"means": [design.prior.means[arm] for arm in design.arms], "updates": design.prior.updates}
-    known = None if prior is None else Prior(**prior)
+def build(design: Design, seed: int) -> Panel:
+    """Return a new learner for an experiment; the same design and seed give the same learner."""
+    known = None
+    if design.prior is not None:
+        known = Prior([design.prior.means[arm] for arm in design.arms], design.prior.updates)
     given: dict[str, Any] = {"n_arms": len(design.arms), "max_delay": design.max_delay, "seed": seed}
     given |= {"direction": design.direction, "low": design.low, "high": design.high}
     given["out_of_range"] = design.out_of_range
     player: BlockWrapper
-    if design.player == "matched":
+    if design.player == "advised":
         player = default_player(**given, prior=known)
     else:
         given |= {"horizon": design.horizon, **design.tuning.given()}
         player = CompositeLossWrapper.tuned(**given)
         # An experiment states its guarantee in every round: no warning after its horizon.
         player.tuned_horizon = None
-    return Panel(player, n_units=len(design.units), first_rate=MATCHED_FIRST_RATE)
+    return Panel(player, n_units=len(design.units))
 
 
 class Rhythm(NamedTuple):
@@ -71,21 +66,15 @@ def late_price(design: Design) -> float:
     return price * design.late_share
 
 
-def rhythm(panel: Panel, design: Design, before: int | None = None) -> Rhythm:
-    """Return the block lengths of a learner made by `build`; they do not depend on the rounds played.
-
-    before: how many rounds its pilot had, if it is over; by default those of the design.
-    """
+def rhythm(panel: Panel, design: Design) -> Rhythm:
+    """Return the block lengths of a learner made by `build`; they do not depend on the rounds played."""
     found = _own_rhythm(panel, late_price(design))
     if found.informative_from is None and design.player == "paper" and design.low >= 0.0:
         return found._replace(needed=tuned_from(design))
-    if found.informative_from is None or design.pilot is None:
-        return found
-    return found._replace(informative_from=found.informative_from + (design.pilot.rounds if before is None else before))
+    return found
 
 
 def _own_rhythm(panel: Panel, late: float) -> Rhythm:
-    """Return the block lengths in rounds of the learner, which come after those of a pilot."""
     player, d = panel.player, panel.max_delay
     beta = player.update_probability
     if beta is None:

@@ -61,8 +61,8 @@ def table(arms: Sequence[str], tallies: Sequence[Tally]) -> dict[str, Measured]:
     }
 
 
-def leader(arms: Sequence[str], tallies: Sequence[Tally], direction: str, prior: str | None = None) -> Lead:
-    """Return the arm with the best mean and its lead over the second. prior: what the learner has begun with."""
+def leader(arms: Sequence[str], tallies: Sequence[Tally], direction: str) -> Lead:
+    """Return the arm with the best mean and its lead over the second."""
     sign = 1.0 if direction == "maximize" else -1.0
     seen = [Seen(arm, tally.mean, tally.count) for arm, tally in zip(arms, tallies, strict=True) if tally.count]
     ranked = sorted(seen, key=lambda each: -sign * each.mean)
@@ -84,7 +84,7 @@ def leader(arms: Sequence[str], tallies: Sequence[Tally], direction: str, prior:
         standard_error=error,
         sure=sure,
         never_measured=[arm for arm, tally in zip(arms, tallies, strict=True) if not tally.count],
-        words=words.lead(best, second, error, sure, prior),
+        words=words.lead(best, second, error, sure),
     )
 
 
@@ -93,12 +93,11 @@ def winner(
     tallies: Sequence[Tally],
     probabilities: Sequence[float],
     direction: str,
-    prior: str | None = None,
 ) -> Winner:
     """Return the leader at the end of an experiment."""
     most = max(probabilities)
     favourites = [arm for arm, p in zip(arms, probabilities, strict=True) if _equal(p, most)]
-    found = leader(arms, tallies, direction, prior).model_dump()
+    found = leader(arms, tallies, direction).model_dump()
     found["words"] += " " + words.ending(favourites, len(arms), most, found["never_measured"])
     return Winner(**found, favourite=favourites[0] if len(favourites) == 1 else None)
 

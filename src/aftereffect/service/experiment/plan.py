@@ -22,10 +22,10 @@ GUESS = 0.1
 """A guess of the gap between the best arms, and of the noise of a total, as shares of the range of effects."""
 
 
-def plan(design: Design, found: Rhythm | None = None, *, ahead: bool = True) -> Plan:
+def plan(design: Design, found: Rhythm | None = None) -> Plan:
     """Return the plan of a design.
 
-    found: the block lengths of its learner, by default of one built from the design. ahead: its pilot is still to come.
+    found: the block lengths of its learner, by default of one built from the design.
 
     >>> from aftereffect.service.settings import PlanQuestion
     >>> plan(PlanQuestion(arms=3, carry_over={"window": "7 days"})).shortest_block
@@ -39,7 +39,7 @@ def plan(design: Design, found: Rhythm | None = None, *, ahead: bool = True) -> 
         mean_block=found.mean_block,
         decisions_per_quarter=per_quarter,
         informative_from=found.informative_from,
-        sentences=words.plan(design, found, per_quarter, ahead),
+        sentences=words.plan(design, found, per_quarter),
     )
 
 

@@ -38,9 +38,8 @@ class Round:
 
     drawn: the arms drawn by the learner; arms: the arms played; probabilities: those with which `arms` were drawn.
     measured: whether the total was learned from at the end of its block; None until that is known. fed: the loss fed
-    to the learner for each unit, if the round ended with an update. warm: in the warm-up after a pause, or in that of a
-    pilot, whose rounds have block 0. inherited: the round was played in an experiment with other settings; `drawn` are
-    the arms that these settings would have played.
+    to the learner for each unit, if the round ended with an update. warm: in the warm-up after a pause. inherited: the
+    round was played in an experiment with other settings; `drawn` are the arms that these settings would have played.
     notes: empty if there are none.
 
     Only `reports` and `notes` are modified in place; the other fields are replaced.
@@ -76,7 +75,7 @@ class Round:
             "block": self.block,
             "block_start": self.block_start,
             "probability": self.probabilities[u],
-            "washin": self.number - self.block_start < settings.max_delay if self.block else self.warm,
+            "washin": self.number - self.block_start < settings.max_delay,
             "measured": self.measured[u],
             "update": self.update,
             "fed": self.fed[u],
@@ -96,8 +95,6 @@ class Round:
 
     def _reason(self, u: int) -> messages.Reason:
         """Return why unit u plays its arm, or its total is withheld."""
-        if not self.block:
-            return "pilot"
         if self.inherited:
             return "inherited"
         if self.arms[u] != self.drawn[u]:

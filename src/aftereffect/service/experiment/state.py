@@ -7,7 +7,7 @@ import datetime
 import hashlib
 import struct
 from collections.abc import Collection, Mapping, Sequence
-from functools import cached_property, lru_cache, reduce
+from functools import cached_property, reduce
 from operator import add
 from typing import Any
 
@@ -34,13 +34,13 @@ from aftereffect.service.experiment.round import (
     date_of,
     days_between,
 )
-from aftereffect.service.settings import ExperimentSettings, PlannedPilot
+from aftereffect.service.settings import ExperimentSettings
 
 COUNTS = ("reports", "missing", "void", "out_of_range", "amended", "substituted", "withheld")
 PLAIN = (
     *("phase", "last", "waiting", "block", "block_start", "block_closed", "updates", "warm_until", "mixed_until"),
     *("away", "arm_was_away", "plays", "counts", "sum", "shift", "paused_at", "started_at", "finished_at"),
-    *("inherited", "offset", "accepted"),
+    "inherited",
 )
 """The attributes of `State` that are plain JSON values."""
 COPIED = ("mixed_until", "away", "plays", "counts")
@@ -68,13 +68,6 @@ def substitute(
     return present[-1], shares[-1]
 
 
-@lru_cache(maxsize=4)
-def schedule(pilot: PlannedPilot, n_arms: int, n_units: int, seed: int) -> list[list[int]]:
-    """Return the arms of all rounds of a pilot; copies of an experiment share them."""
-    arms: list[list[int]] = pilot.schedule(n_arms, n_units, seed).arms.tolist()
-    return arms
-
-
 def fingerprint(probabilities: Sequence[float]) -> list[float] | str:
     """Return probabilities as stored in an event: unchanged for up to 16 arms, otherwise as a SHA-256 hash."""
     if len(probabilities) <= 16:
@@ -94,20 +87,17 @@ class State:
     latest round opened. block: its block, from 1; block_closed: the block has been learned from. warm_until: the last
     round of the latest warm-up. mixed_until: for each unit, the last round whose total mixes effects of an arm and of
     its substitute. away: the unavailable arms; arm_was_away: whether there ever was one. shift: the days of all pauses.
-    inherited: the experiment whose rounds were taken over, and how many; None if there is none. given: the settings as
-    they were given. accepted: the command that ended the pilot, None if there was none; `settings` then have its
-    max_delay. offset: the rounds before the learner's first one, those of the pilot.
+    inherited: the experiment whose rounds were taken over, and how many; None if there is none.
     """
 
     def __init__(self, settings: ExperimentSettings, panel: Panel | None = None) -> None:
         if settings.seed is None:
             raise InvalidArgument("seed must be drawn before an experiment begins, but got None")
         n_arms, self.n_units = len(settings.arms), len(settings.units)
-        self.given, self.seed = settings, settings.seed
+        self.settings, self.seed = settings, settings.seed
         self.recent = RecentRounds(settings.max_delay, self.n_units)
-        self._learn_with(settings, learner.build(settings, self.seed) if panel is None else panel)
-        self.accepted: dict[str, Any] | None = None
-        self.offset = 0
+        self.panel = learner.build(settings, self.seed) if panel is None else panel
+        self.least, self.most = effects.stretch_bounds(self.panel.player.effects, settings.max_delay, 1)
         self.open: Round | None = None
         self.waiting = self.last = self.block = self.updates = self.warm_until = 0
         self.block_start = 1
@@ -124,40 +114,7 @@ class State:
         self.started_at: str | None = None
         self.finished_at: str | None = None
         self.inherited: dict[str, Any] | None = None
-        self.phase = "draft" if settings.draft else self.active_phase
-
-    def _learn_with(self, settings: ExperimentSettings, panel: Panel) -> None:
-        """Set the learner, and all that depends on max_delay."""
-        self.settings, self.panel = settings, panel
-        self.recent = RecentRounds(settings.max_delay, self.n_units, [*self.recent.rounds.values()])
-        self.least, self.most = effects.stretch_bounds(panel.player.effects, settings.max_delay, 1)
-        for name in ("probabilities", "rhythm", "schedule"):
-            self.__dict__.pop(name, None)
-
-    @property
-    def in_pilot(self) -> bool:
-        """Whether there is a pilot, and no max_delay has been accepted yet."""
-        return self.settings.pilot is not None and self.accepted is None
-
-    @property
-    def active_phase(self) -> str:
-        """The phase of an experiment that is neither a draft nor paused or finished."""
-        if not self.in_pilot:
-            return "running"
-        return "piloted" if self.last >= self.pilot_rounds and self.open is None else "pilot"
-
-    @property
-    def pilot_rounds(self) -> int:
-        """The rounds of the pilot: those that were played, or will be if it goes on; 0 without one."""
-        pilot = self.settings.pilot
-        return 0 if pilot is None else self.offset if self.accepted is not None else pilot.rounds
-
-    @property
-    def prior(self) -> str | None:
-        """What the learner has begun with: "pilot" or "prior"; None if with nothing."""
-        if self.accepted is not None and self.accepted["prior"] is not None:
-            return "pilot"
-        return None if self.settings.prior is None else "prior"
+        self.phase = "draft" if settings.draft else "running"
 
     @property
     def void(self) -> bool:
@@ -166,17 +123,10 @@ class State:
 
     @property
     def gaps(self) -> int:
-        """How many reports are missing, void or withheld; those of a pilot do not count once it is over."""
-        before = 0 if self.accepted is None else self.accepted["gaps"]
-        told = sum(self.counts[name] for name in ("missing", "void", "withheld")) - int(before)
+        """How many reports are missing, void or withheld."""
+        told = sum(self.counts[name] for name in ("missing", "void", "withheld"))
         # A report that came after its block had ended leaves the block without it.
         return told or self.panel.counts.void_windows
-
-    @cached_property
-    def schedule(self) -> list[list[int]]:
-        """The arms of all rounds of the pilot, one per unit."""
-        pilot = self.settings.pilot
-        return [] if pilot is None else schedule(pilot, len(self.settings.arms), self.n_units, self.seed)
 
     @cached_property
     def probabilities(self) -> list[float]:
@@ -187,7 +137,7 @@ class State:
     @cached_property
     def rhythm(self) -> Rhythm:
         """The block lengths of the learner."""
-        return learner.rhythm(self.panel, self.settings, None if self.in_pilot else self.offset)
+        return learner.rhythm(self.panel, self.settings)
 
     def date_ahead(self, number: int) -> str | None:
         """Return the date of a round that is still to come, None if nothing is known about dates."""
@@ -200,26 +150,20 @@ class State:
     def begin_round(self, at: str, past: Sequence[Any] | None = None) -> Round:
         """Open the next round: draw arms from the learner, and substitute those that are away.
 
-        In a pilot, arms come from its schedule. past: the date, arms and probabilities of a round that is inherited.
+        past: the date, arms and probabilities of a round that is inherited.
         """
-        t, M, pilot = self.last + 1, self.n_units, self.in_pilot
-        if pilot:
-            drawn, start = self.schedule[t - 1] if past is None else past[1], t
-        else:
-            drawn, start = self.panel.ask(), self.panel.block_start + self.offset
+        t, M = self.last + 1, self.n_units
+        drawn, start = self.panel.ask(), self.panel.block_start
         self.last = t
-        if start == t and not pilot:
+        if start == t:
             self.block += 1
             self.block_start = start
             self.block_closed = False
-        if pilot:
-            arms, probabilities = drawn, [1.0 / len(self.plays)] * M
-        else:
-            arms, probabilities = self._played(drawn) if past is None else past[1:]
+        arms, probabilities = self._played(drawn) if past is None else past[1:]
         if t > start and (self.arm_was_away or self.inherited is not None):
             self._note_mixed(arms)
-        # Effects of what was done in a pause, or before a pilot, still arrive.
-        warm = t <= max(self.warm_until, self.settings.max_delay if pilot else 0)
+        # Effects of what was done in a pause still arrive.
+        warm = t <= self.warm_until
         played = Round(
             number=t,
             block=self.block,
@@ -277,8 +221,8 @@ class State:
 
     def correct(self, played: Round, u: int, total: float | None, at: str) -> None:
         """Replace a total; amend it in the learner too, unless the round is still open or the total is withheld."""
-        if played is not self.open and played.block and not played.withheld[u]:
-            self.panel.amend(u, played.number - self.offset, total)
+        if played is not self.open and not played.withheld[u]:
+            self.panel.amend(u, played.number, total)
         played.reports[u] = Report(total, self.recount(played.reports[u].total, total), at)
 
     def correct_late(self, u: int, row: Row, total: float | None, at: str, learn: bool) -> str:
@@ -298,7 +242,7 @@ class State:
                 if self.block_closed:
                     self.probabilities = self.panel.probabilities.tolist()
             self.tallies[arm].replace(heard / rounds, now / rounds)
-        status = self.recount(was, total) if row["block"] else self._recount_pilot(was, total)
+        status = self.recount(was, total)
         if row["round"] in self.recent.rounds:
             self.recent.rounds[row["round"]].reports[u] = Report(total, status, at)
         return status
@@ -311,18 +255,6 @@ class State:
         self._count(was, -1)
         self.counts["amended"] += 1
         return self._count(total, 1)
-
-    def _recount_pilot(self, was: float | None, total: float | None) -> str:
-        """As `recount`, after the end of the pilot: with the range of its totals, and for `gaps`."""
-        after = self.least, self.most
-        self.least, self.most = effects.stretch_bounds(self.panel.player.effects, self.given.max_delay, 1)
-        before = self.counts["missing"] + self.counts["void"]
-        status = self.recount(was, total)
-        self.least, self.most = after
-        if self.accepted is not None:
-            more = self.counts["missing"] + self.counts["void"] - before
-            self.accepted = {**self.accepted, "gaps": self.accepted["gaps"] + more}
-        return status
 
     def _count(self, total: float | None, sign: int) -> str:
         """Count a report (sign 1) or remove it from the counts (sign -1); return its status."""
@@ -367,20 +299,6 @@ class State:
         self.started_at = rounds[0][1] if rounds else self.started_at
         return list(found.values())
 
-    def accept(
-        self,
-        max_delay: int,
-        prior: Mapping[str, Any] | None,
-        cost: Sequence[float] | None,
-        attention: Sequence[Mapping[str, Any]],
-    ) -> None:
-        """End the pilot: build the learner with this max_delay, which plays from the next round on."""
-        settings = self.given.model_copy(update={"max_delay": max_delay})
-        self._learn_with(settings, learner.build(settings, self.seed, prior))
-        found = {"max_delay": max_delay, "prior": prior, "cost": cost, "attention": list(attention)}
-        self.accepted = {**found, "gaps": self.gaps}
-        self.offset, self.block_start, self.phase = self.last, self.last + 1, "running"
-
     def end_round(self, u: int, at: str) -> tuple[dict[str, Any], list[Row]]:
         """Pass the complete round to the learner; return fields for the event, and the rows that changed.
 
@@ -390,9 +308,6 @@ class State:
         if played is None:
             raise RuntimeError("no round is open")
         self.open = None
-        if not played.block:
-            self.phase = self.active_phase if self.phase == "pilot" else self.phase
-            return {"state": self.phase} if self.phase == "piloted" else {}, [played.row(self.settings, u)]
         heard = [report.total for report in played.reports]
         if True in played.withheld:
             heard = [None if hidden else total for total, hidden in zip(heard, played.withheld, strict=True)]
@@ -439,7 +354,7 @@ class State:
         """Return the complete state as plain JSON, with kind, version and digest."""
         fields: dict[str, Any] = {name: getattr(self, name) for name in PLAIN}
         fields |= {name: fields[name].copy() for name in COPIED}
-        fields |= {"settings": self.given.to_json(), "panel": self.panel.unsealed(), "rounds": self.recent.state()}
+        fields |= {"settings": self.settings.to_json(), "panel": self.panel.unsealed(), "rounds": self.recent.state()}
         fields["tallies"] = [[tally.count, tally.mean, tally.squares] for tally in self.tallies]
         fields |= {"kind": "Experiment", "version": saved.VERSION}
         return {**fields, "digest": digest(fields)}
@@ -460,9 +375,6 @@ class State:
             found.tallies = [Tally(*numbers) for numbers in fields["tallies"]]
             rounds = [Round.from_state(each) for each in fields["rounds"]]
             found.recent = RecentRounds(settings.max_delay, found.n_units, rounds)
-            if found.accepted is not None:
-                changed = {"max_delay": found.accepted["max_delay"]}
-                found._learn_with(settings.model_copy(update=changed), found.panel)
             found.open = rounds[-1] if found.waiting else None
         except Corrupt:
             raise

@@ -2,14 +2,13 @@
 
 import datetime
 import math
-from typing import Any
 
 from aftereffect.service import words
 from aftereffect.service.experiment import outcome
 from aftereffect.service.experiment.guarantee import guarantee
 from aftereffect.service.experiment.plan import plan
 from aftereffect.service.experiment.state import State
-from aftereffect.service.messages import ACTIVE, Comparison, Due, KnownBy, NextDecision, Overview, Standing
+from aftereffect.service.messages import Comparison, Due, KnownBy, NextDecision, Overview, Standing
 
 COUNTS = ("missing", "void", "out_of_range", "amended", "substituted", "withheld", "reports")
 
@@ -17,13 +16,12 @@ COUNTS = ("missing", "void", "out_of_range", "amended", "substituted", "withheld
 def view(state: State, id: str, created_at: str) -> Overview:
     """Return the summary of an experiment; raise ValueError if a value is not of its type."""
     settings, arms = state.settings, state.settings.arms
-    given = arms, state.tallies, state.probabilities, settings.direction, state.prior
+    given = arms, state.tallies, state.probabilities, settings.direction
     fields = {
         **settings.model_dump(mode="json", exclude={"draft", "warm_start"}),
         "id": id,
         "created_at": created_at,
         "carry_over": settings.carry_over and settings.carry_over.given(),
-        "accepted": _accepted(state),
         "inherited": state.inherited,
         "tuning": settings.tuning.given(),
         "state": state.phase,
@@ -41,7 +39,7 @@ def view(state: State, id: str, created_at: str) -> Overview:
         "measured": outcome.table(arms, state.tallies),
         "standing": standing(state),
         "alarms": words.alarms(state),
-        "plan": plan(settings, state.rhythm, ahead=state.in_pilot),
+        "plan": plan(settings, state.rhythm),
         "guarantee": guarantee(state),
         "winner": outcome.winner(*given) if state.phase == "finished" else None,
         "started_at": state.started_at,
@@ -51,15 +49,9 @@ def view(state: State, id: str, created_at: str) -> Overview:
     return Overview.model_validate(fields, strict=True)
 
 
-def _accepted(state: State) -> dict[str, Any] | None:
-    if state.accepted is None:
-        return None
-    return {**state.accepted, "attention": [words.against_delay(each) for each in state.accepted["attention"]]}
-
-
 def due(state: State) -> Due | None:
     """Return the round to be reported next, its date, and the time when it is over; None unless rounds are played."""
-    if state.phase not in ACTIVE:
+    if state.phase != "running":
         return None
     number = state.last + (state.open is None)
     date = state.date_ahead(number) if state.open is None else state.open.date
@@ -106,11 +98,9 @@ def standing(state: State) -> Standing:
     settings, counts = state.settings, state.counts
     reports = counts["reports"] - counts["void"]
     gain = outcome.gain(settings.arms, state.tallies, state.sum, reports, settings.direction)
-    leader = outcome.leader(settings.arms, state.tallies, settings.direction, state.prior)
+    leader = outcome.leader(settings.arms, state.tallies, settings.direction)
     lines, decision, known = [gain.words, leader.words], None, None
-    if state.in_pilot:
-        lines = [words.pilot_course(state)]
-    elif state.phase == "running":
+    if state.phase == "running":
         likely, earliest = next_decision(state)
         dates = {"date": state.date_ahead(likely), "earliest_date": state.date_ahead(earliest)}
         decision = NextDecision(round=likely, earliest_round=earliest, **dates)

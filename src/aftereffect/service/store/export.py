@@ -47,7 +47,7 @@ def pieces(file: IO[bytes]) -> Iterator[bytes]:
 def _write_csv(engine: Engine, identity: str, file: Path, *, for_people: bool) -> None:
     with engine.connect() as connection, file.open("w", encoding="utf-8", newline="") as out:
         row = find(connection, identity)
-        settings = reads.settings_of(connection, row)
+        settings = reads.settings_of(row)
         query = reads.items.where(_rounds.experiment == row.number)
         query = query.order_by(_rounds.round, _rounds.unit_index).execution_options(yield_per=1000)
         out.write(",".join(COLUMNS) + "\r\n")

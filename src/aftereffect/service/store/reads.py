@@ -2,14 +2,13 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, Engine, bindparam, func, select, tuple_
 
 from aftereffect.core import checks
 from aftereffect.core.errors import AftereffectError
-from aftereffect.players.wrapper.wrapper import BlockWrapper
 from aftereffect.service import words
 from aftereffect.service.errors import Refused
 from aftereffect.service.messages import MOST_ITEMS, MOST_SERIES, STATES, Event, Overview, Reply, StoredRow, Summary
@@ -30,7 +29,6 @@ items = select(_rounds.unit_index, *(_rounds[name] for name in ITEM_FIELDS))
 _place = tuple_(_rounds.round, _rounds.unit_index)
 _summaries = select(schema.experiments, event_log.last_round).order_by(_experiments.number)
 _numbers = select(_experiments.number, _experiments.id)
-_accepted = select(_events.body).where(_events.kind == "accept").order_by(_events.seq).limit(1)
 NUMBER = _numbers.where(_experiments.id == bindparam("id"))
 """Finds an experiment whose row may be damaged."""
 
@@ -103,7 +101,6 @@ def _read_summaries(connection: Connection, numbers: Sequence[int]) -> list[dict
         for row in connection.execute(_summaries.where(_experiments.number.in_(numbers))):
             settings = json.loads(row.settings)
             shown = {name: settings.get(name) for name in _SETTINGS}
-            shown["max_delay"] = _max_delay(connection, row.number, shown)
             state = {"state": row.status, "round": row.last or 0, "events": int(row.seq), "created_at": row.created_at}
             items.append(sound(Summary, {"id": row.id, **state, **shown}))
     except UNREADABLE as error:
@@ -115,21 +112,9 @@ def _read_summaries(connection: Connection, numbers: Sequence[int]) -> list[dict
     return items
 
 
-def _max_delay(connection: Connection, number: int, settings: Mapping[str, Any]) -> int:
-    """Return the max_delay in force: that of the settings, or the one that ended the pilot."""
-    body = None
-    if settings.get("pilot") is not None:
-        # Soon after the pilot, if at all: only the beginning of the log is searched.
-        body = connection.execute(_accepted.where(_events.experiment == number)).scalar_one_or_none()
-    found: int = settings["max_delay"] if body is None else json.loads(body)["max_delay"]
-    return found
-
-
-def settings_of(connection: Connection, row: Any) -> ExperimentSettings:
-    """Return the settings of an experiment, with the max_delay in force. row: of the table of experiments."""
-    given = json.loads(row.settings)
-    settings = ExperimentSettings.from_json(given)
-    return settings.model_copy(update={"max_delay": _max_delay(connection, row.number, given)})
+def settings_of(row: Any) -> ExperimentSettings:
+    """Return the settings of an experiment. row: of the table of experiments."""
+    return ExperimentSettings.from_json(json.loads(row.settings))
 
 
 def sound(model: type[Reply], item: dict[str, Any]) -> dict[str, Any]:
@@ -153,7 +138,7 @@ def rounds(engine: Engine, identity: str, after: str | int | None, limit: int) -
     limit, start = whole("limit", limit, 1, MOST_ITEMS), read_cursor(after)
     with engine.connect() as connection:
         row = find(connection, identity)
-        settings = settings_of(connection, row)
+        settings = settings_of(row)
         query = items.where(_rounds.experiment == row.number, _place > start)
         query = query.order_by(_rounds.round, _rounds.unit_index).limit(limit + 1)
         found = list(sound_rows(connection.execute(query)))
@@ -163,38 +148,6 @@ def rounds(engine: Engine, identity: str, after: str | int | None, limit: int) -
         "items": [{**row, "why": words.why(row, settings)} for row in page],
         "next": write_cursor(page[-1]["round"], found[limit - 1][0], n_units) if more else None,
     }
-
-
-def latest_rows(engine: Engine, identity: str, pilot: bool, most: int) -> tuple[list[dict[str, Any]], list[int]]:
-    """Return the rows of the latest `most` rounds, or of those of the pilot, and the ends of their warm-ups."""
-    with engine.connect() as connection:
-        row = find(connection, identity)
-        units = len(json.loads(row.settings)["units"])
-        query = items.where(_rounds.experiment == row.number, _rounds.block == 0 if pilot else _rounds.block > 0)
-        query = query.order_by(_rounds.round.desc(), _rounds.unit_index.desc()).limit(most * units)
-        found = list(sound_rows(connection.execute(query)))[::-1]
-        # As in `series`.
-        changes = select(_events.kind, _events.body).where(_events.experiment == row.number)
-        recent = connection.execute(changes.order_by(_events.seq.desc()).limit(2 * len(found) + 64))
-        resumed = [json.loads(each.body)["warm_until"] for each in recent if each.kind == "resume"]
-    return [dict(zip(ITEM_FIELDS, row[1:], strict=True)) for row in found], resumed
-
-
-def first_rows(engine: Engine, identity: str, most: int) -> tuple[BlockWrapper, list[dict[str, Any]], int | None]:
-    """Return the learner, the rows of its first `most` rounds, and the first one after a pause."""
-    with engine.connect() as connection:
-        loaded = event_log.load(connection, identity)
-        player = loaded.experiment.player
-        query = items.where(_rounds.experiment == loaded.number, _rounds.block > 0, _rounds.status != "open")
-        query = query.order_by(_rounds.round, _rounds.unit_index).limit(most * player.n_units)
-        rows = [dict(zip(ITEM_FIELDS, row[1:], strict=True)) for row in sound_rows(connection.execute(query))]
-        # Rounds opened before a pause of the learner; one in the pilot does not matter here.
-        own = _events.experiment == loaded.number
-        begun = select(func.coalesce(func.max(_events.seq), 0)).where(own, _events.kind == "accept").scalar_subquery()
-        resumed = select(func.min(_events.seq)).where(own, _events.kind == "resume", _events.seq > begun)
-        before = select(func.max(_events.round)).where(own, _events.seq < resumed.scalar_subquery())
-        last = connection.execute(before).scalar_one()
-    return player, rows, None if last is None else last + 1
 
 
 def events(engine: Engine, identity: str, after: int, limit: int) -> dict[str, Any]:

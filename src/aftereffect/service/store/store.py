@@ -6,7 +6,6 @@ database in any number of stores and processes.
 """
 
 import asyncio
-import contextlib
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -15,14 +14,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Self
 
-from aftereffect.carryover import prior
-from aftereffect.core.errors import InvalidArgument
-from aftereffect.service import lag_estimates
 from aftereffect.service.errors import Refused, checked
-from aftereffect.service.experiment.commands import Accept, Command, Reports
+from aftereffect.service.experiment.commands import Command, Reports
 from aftereffect.service.experiment.view import comparison
 from aftereffect.service.messages import MOST_COMPARED, Comparison, NewToken, Overview
-from aftereffect.service.settings import MOST_CELLS, ExperimentSettings, checked_settings, continued, corrected
+from aftereffect.service.settings import ExperimentSettings, checked_settings, continued, corrected
 from aftereffect.service.store import backup, export, keys, reads, schema, tokens, verify, webhooks
 from aftereffect.service.store.database import Database, refusing
 from aftereffect.service.store.health import Health, trial
@@ -178,45 +174,6 @@ class Store:
         id, action = item()
         return self.perform(id, Once(hashed, action))
 
-    def accept(self, id: str, max_delay: int | None = None) -> Overview:
-        """End the pilot of an experiment with this max_delay, or the one proposed; return its view."""
-        for again in (True, True, False):
-            view = self.experiment(id)
-            if max_delay is None and view.accepted is not None:
-                return view
-            try:
-                self.perform(id, self.acceptance(view, max_delay))
-                break
-            except Refused as refusal:
-                # Rounds may have been played since the estimate.
-                if not again or "estimated" not in refusal.extra:
-                    raise
-        return self.experiment(id)
-
-    def acceptance(self, view: Overview, max_delay: int | None) -> Accept:
-        """Return the command that ends a pilot, with what it has shown of the arms, if anything, as a prior."""
-        if view.state not in ("pilot", "piloted") or view.pilot is None:
-            return Accept(max_delay or 0)
-        if max_delay is not None and not 0 <= max_delay <= view.pilot["max_lag"]:
-            # The experiment refuses it.
-            return Accept(max_delay)
-        with lag_estimates.admitted():
-            record = self._record(view)
-            found, last = lag_estimates.estimated(view, record), len(record.played)
-            if found["reason"] is None:
-                d = found["proposed"]["max_delay"] if max_delay is None else max_delay
-                curves, known = record.curves(), None
-                # A mean total out of range is no prior; a pilot ends all the same, with an alarm.
-                with contextlib.suppress(InvalidArgument):
-                    known = prior(
-                        curves, rounds=last, max_delay=d, direction=view.direction, low=view.low, high=view.high
-                    )._asdict()
-                return Accept(d, known, found["cost"], last, lag_estimates.attention(view, curves, d))
-        if max_delay is None:
-            rule = "max_delay must be given, because none can be proposed"
-            raise Refused("wrong_state", f"{rule}: {found['reason']}", state=view.state)
-        return Accept(max_delay, last=last)
-
     async def aperform(self, id: str, command: Action) -> dict[str, Any]:
         """As `perform`, for an event loop."""
         return _only(await self.aperform_many([(id, command)]))
@@ -262,28 +219,6 @@ class Store:
         """Return the data of the charts for the latest `last` rows, column by column."""
         with refusing():
             return reads.series(self._database.reading, id, last)
-
-    def carryover(self, id: str) -> dict[str, Any]:
-        """Return how long effects last, estimated from the rounds of the pilot or else from the latest rounds."""
-        with lag_estimates.admitted():
-            view = self.experiment(id)
-            return {**lag_estimates.estimated(view, self._record(view)), "watch": self._watched(view)}
-
-    def _record(self, view: Overview) -> lag_estimates.Record:
-        with refusing():
-            most = lag_estimates.longest(view)[1]
-            rows = reads.latest_rows(self._database.reading, view.id, view.pilot is not None, most)
-        return lag_estimates.Record(view, *rows)
-
-    def _watched(self, view: Overview) -> dict[str, Any] | None:
-        most = min(lag_estimates.MOST_ROUNDS, MOST_CELLS // len(view.units))
-        with refusing():
-            rows = reads.first_rows(self._database.reading, view.id, most)
-        try:
-            return lag_estimates.watched(view.arms, *rows)
-        except InvalidArgument:
-            # Of clipped totals, some are too large to compute with; the estimate gives the reason.
-            return None
 
     def export(self, id: str, form: str) -> Iterator[bytes]:
         """Return all rounds as chunks of a "csv" or "parquet" file; the data is read before this returns."""

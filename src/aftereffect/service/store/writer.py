@@ -32,7 +32,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from aftereffect.service.errors import Corrupt, Refused
 from aftereffect.service.experiment.commands import Amend, Ask, Command, Finish, Reports, Tell, inherit
 from aftereffect.service.experiment.experiment import Experiment
-from aftereffect.service.messages import ACTIVE, is_id
+from aftereffect.service.messages import is_id
 from aftereffect.service.settings import ExperimentSettings, warmed
 from aftereffect.service.store import event_log, keys, schema, webhooks
 from aftereffect.service.store.database import UNREADABLE, Database, of_one_experiment, refusal, worth_another_try
@@ -336,7 +336,7 @@ class Writer:
             changes.add(loaded, done)
             answer = {"experiment": identity, **done.answer}
             wanted = isinstance(command, Tell) and command.next and answer["open_round"] != command.round
-            if wanted and answer["state"] in ACTIVE:
+            if wanted and answer["state"] == "running":
                 answer["next"] = self._do(batch, identity, Ask())
             return answer
         except Refused as refused:

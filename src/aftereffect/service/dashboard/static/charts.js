@@ -199,30 +199,6 @@
     }, "Effect arrived by each lag; the table below has the same numbers.");
   };
 
-  // Mean totals by rounds since the change of arm; those in which effects of the arm before are expected are shaded.
-  const since = () => {
-    const element = document.getElementById("chart-since");
-    if (!element) return null;
-    element.hidden = false;
-    const { arms, wash_in: table, all_arms: all, max_delay: d } = JSON.parse(element.dataset.since);
-    const x = all.means.map((_, i) => i + 1);
-    const traces = arms.map((arm, i) => ({
-      type: "scatter", mode: "lines+markers", name: short(arm, 24), x, y: table[arm].means.map((mean, r) => (table[arm].counts[r] < 5 ? null : mean)),
-      line: { color: armColour(Math.min(i, 8)), width: 1 }, marker: { size: 4 }, opacity: 0.8, hoverinfo: "text",
-      hovertext: table[arm].means.map((mean, r) => `${plain(arm)}<br>round ${r + 1} with the arm: ${figure(mean)}<br>${table[arm].counts[r]} totals`),
-    }));
-    traces.push({
-      type: "scatter", mode: "lines+markers", name: "all arms", x, y: all.means, line: { color: colour("--ink"), width: 2.5 }, marker: { size: 5 },
-      error_y: { type: "data", array: all.errors.map((error) => 2 * (error ?? 0)), color: colour("--ink"), thickness: 1.2, width: 3 },
-      hoverinfo: "text", hovertext: all.means.map((mean, r) => `all arms<br>round ${r + 1} with an arm: ${figure(mean)}<br>${all.counts[r]} totals`),
-    });
-    const mixed = { type: "rect", xref: "x", yref: "paper", x0: 0.5, x1: d + 0.5, y0: 0, y1: 1, fillcolor: colour("--sunk"), line: { width: 0 }, layer: "below" };
-    return draw("chart-since", traces, {
-      showlegend: true, shapes: d ? [mixed] : [], yaxis: { zerolinecolor: colour("--edge") },
-      xaxis: { range: [0.5, x.length + 0.5], title: { text: "round since the change of arm", standoff: 6, font: { size: 13 } }, ...(x.length < 13 ? { dtick: 1, tick0: 1 } : {}) },
-    }, "Mean totals by rounds since the change of arm; the table below has the same numbers.");
-  };
-
   const show = async () => {
     const answer = await fetch(place.dataset.source, { headers: { Accept: "application/json" } });
     if (!answer.ok) throw new Error(`the server answered ${answer.status}`);
@@ -230,7 +206,7 @@
     if (data.totals.length < 2) return;
     place.hidden = false;
     document.getElementById("chart-timeline").hidden = false;
-    const drawAll = () => Promise.all([timeline, totals, probabilities, outcome, lags, since].map((chart) => chart(data)));
+    const drawAll = () => Promise.all([timeline, totals, probabilities, outcome, lags].map((chart) => chart(data)));
     await drawAll();
     document.getElementById("plain-timeline").hidden = true;
     document.documentElement.dataset.charts = "drawn";
