@@ -79,7 +79,7 @@ def _told(losses: Losses) -> dict[str, Any]:
 
 
 PLAYERS: dict[str, tuple[str, Callable[[Setting, Losses], Any]]] = {
-    "matched": ("the default player", with_guarantee),
+    "advised": ("the default player", with_guarantee),
     "paper": ("the player of the paper", as_published),
 }
 """The players to plan with: what each is called, and how it is made for a setting and a world."""
@@ -184,7 +184,7 @@ def plan(
     half_life: float | None = None,
     gap: float = 0.2,
     noise: float = 0.2,
-    player: str = "matched",
+    player: str = "advised",
 ) -> Forecast:
     """Return what to expect of a player over so many rounds, against an equal split and the best A/B test.
 
@@ -193,7 +193,7 @@ def plan(
     half_life: after how many rounds half of an effect has arrived; by default a third of `max_delay`.
     gap: a guess of how much more an action of the best arm brings than one of the next arm.
     noise: a guess of the standard deviation of a unit's total if the arm never changes, in the units of `gap`.
-    player: "matched", the default player, or "paper".
+    player: "advised", the default player, or "paper".
 
     >>> verdict = plan(n_arms=2, rounds=2_000, max_delay=0)
     >>> verdict.worthwhile, verdict.test.test_rounds
