@@ -5,15 +5,16 @@ import math
 import numpy as np
 import polars as pl
 import pytest
+import scaling as growth
+from scaling import agreements, leading_term, local_slopes, section_one
 from scipy import stats
 
 import aftereffect as ae
 from aftereffect import theory
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.studies.measure import ROWS
-from aftereffect.studies.report import growth
-from aftereffect.studies.report.growth import agreements, leading_term, local_slopes, power_law, section_one
 from aftereffect.studies.report.page import Page
+from aftereffect.studies.report.power_laws import power_law, student_quantile
 
 SIZES = [(K, d, T) for K in (4, 8, 16) for d in (4, 8, 16) for T in (10_000, 40_000)]
 
@@ -130,11 +131,10 @@ def test_leading_terms_have_the_orders_of_section_one_at_large_sizes() -> None:
 
 def test_players_without_a_known_term_have_none() -> None:
     regret = np.linspace(1.0, 2.0, len(SIZES))
-    unknown = growth.growth(worst(regret, "ARSUCB", "{}"))
-    both = growth.growth(pl.concat([worst(regret), worst(regret, settings="{}")]))
-    assert unknown is not None
-    assert both is not None
-    assert unknown.term is both.term is None
+    one, other = (worst(regret, settings=settings) for settings in ('{"base":"exp3"}', "{}"))
+    for rows in (worst(regret, "ARSUCB", "{}"), pl.concat([one, other])):
+        (found,) = growth.growths(rows.with_columns(who=pl.lit("one"))).values()
+        assert found.term is None
 
 
 def test_slopes_carry_their_errors() -> None:
@@ -158,8 +158,7 @@ def test_slopes_carry_their_errors() -> None:
 
 def test_regret_that_is_a_multiple_of_its_term_is_found_to_be() -> None:
     values = np.array([leading_term("exp3", *size) for size in SIZES])
-    one = growth.growth(worst(0.7 * values))
-    assert one is not None
+    (one,) = growth.growths(worst(0.7 * values).with_columns(who=pl.lit("one"))).values()
     assert one.term is not None
     assert one.term.agreement.constant == pytest.approx(0.7, rel=1e-9)
     assert one.term.agreement.scatter == pytest.approx(0.0, abs=1e-9)
@@ -205,8 +204,8 @@ def test_no_delay_is_fitted_by_itself() -> None:
 
 @pytest.mark.parametrize("freedom", [1, 2, 3, 4, 7, 30, 101])
 def test_quantiles_of_student_agree_with_scipy(freedom: int) -> None:
-    assert growth.student_quantile(freedom) == pytest.approx(stats.t.ppf(0.975, freedom), rel=1e-12)
-    assert growth.student_quantile(freedom, 0.9) == pytest.approx(stats.t.ppf(0.9, freedom), rel=1e-12)
+    assert student_quantile(freedom) == pytest.approx(stats.t.ppf(0.975, freedom), rel=1e-12)
+    assert student_quantile(freedom, 0.9) == pytest.approx(stats.t.ppf(0.9, freedom), rel=1e-12)
 
 
 def final_rows(regret: dict[str, float]) -> pl.DataFrame:

@@ -183,4 +183,4 @@ def test_the_list_names_every_built_in_study() -> None:
     assert listed.exit_code == 0
     names = [line.split()[0] for line in listed.output.splitlines()]
     assert names == builtin_names()
-    assert {"rates", "rivals"} <= set(names)
+    assert {"hard", "rivals"} <= set(names)

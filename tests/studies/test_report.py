@@ -33,7 +33,7 @@ def study(**changes: Any) -> Study:
         "about": "First paragraph.\n\nSecond, with d = 0.",
         "runs": 4,
         "report": {
-            "figures": ["curves", "scaling", "bounds", "ratios"],
+            "figures": ["curves", "scaling:scaling", "bounds", "ratios"],
             "against": ["gap"],
             "reading": "Mind the gap & K^2.",
         },
@@ -115,7 +115,7 @@ def test_how_to_make_it_again(results: Results, tmp_path: Path) -> None:
     page = read(write_report(mine, mine.run(tmp_path / "own"), tmp_path / "own"))
     assert f"aftereffect study run '{spec}'" in page.text
     assert "the program that defines the study" in read(write_report(study(), results, tmp_path)).text
-    assert Study.load("rates").source == "rates"
+    assert Study.load("rivals").source == "rivals"
 
 
 def test_figures_are_saved_in_three_formats(written: Path) -> None:
@@ -165,8 +165,8 @@ def test_sections_without_rows_are_left_out_and_say_why(results: Results, tmp_pa
         assert f"The section {name} is left out: it needs " in page.text
     one = results.rows.filter(n_arms=2, max_delay=0, horizon=300)
     partial = Results(one, results.times, {}, [])
-    page = read(write_report(study(report={"figures": ["scaling", "ratios"]}), partial, tmp_path))
-    assert "The section scaling is left out: it needs players at several sizes, and there are none." in page.text
+    page = read(write_report(study(report={"figures": ["scaling:scaling", "ratios"]}), partial, tmp_path))
+    assert "section scaling:scaling is left out: it needs players at several sizes, and there are none." in page.text
     # The reference player, and one instance, have no finished cell yet.
     lone = one.filter(pl.col("player_params").str.contains("exp3") | pl.col("instance_params").str.contains("0.4"))
     lone = lone.filter(~pl.col("player_params").str.contains("tsallis"))
@@ -175,7 +175,7 @@ def test_sections_without_rows_are_left_out_and_say_why(results: Results, tmp_pa
 
 def test_a_report_on_stability_leaves_out_what_shows_regret(tmp_path: Path) -> None:
     own = ["price_of_anonymity:price", "wrong_delay:wrong_delay", "paper_tuning:adaptive"]
-    figures = ["curves", "scaling", "bounds", "ratios", *own]
+    figures = ["curves", "scaling:scaling", "bounds", "ratios", *own]
     little = study(measure="stability", player=PLAYERS[:2], report={"figures": figures, "against": ["gap"]})
     page = read(write_report(little, little.run(tmp_path / "run", progress=False), tmp_path))
     assert page.text.count(" is left out: it needs ") == len(figures) + 1

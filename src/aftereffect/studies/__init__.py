@@ -15,7 +15,7 @@ from aftereffect.core import checks
 
 if TYPE_CHECKING:
     from aftereffect.core.errors import ExecutorBroken
-    from aftereffect.studies.report.growth import fit
+    from aftereffect.studies.report.power_laws import fit
     from aftereffect.studies.results import FolderUnusable, Results
     from aftereffect.studies.study import InvalidStudy, Study, builtin_names
 
@@ -26,6 +26,6 @@ def __getattr__(name: str) -> Any:
     """Import a name on first access: the command line starts sooner, and results need polars (extra `studies`)."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    homes = {"ExecutorBroken": "executors", "FolderUnusable": "results", "Results": "results", "fit": "report.growth"}
-    home = homes.get(name, "study")
+    homes = {"ExecutorBroken": "executors", "FolderUnusable": "results", "Results": "results"}
+    home = homes.get(name, "report.power_laws" if name == "fit" else "study")
     return getattr(checks.optional(f"{__name__}.{home}", f"{__name__}.{name}", "studies"), name)

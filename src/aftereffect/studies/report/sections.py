@@ -2,7 +2,7 @@
 
 The study's [report] table selects the sections:
 
-    figures = ["curves", "scaling", "bounds", "stability", "ratios", "module:function"]     in this order
+    figures = ["curves", "bounds", "stability", "ratios", "module:function"]     in this order
     against = ["gap_factor", "max_delay", "player.max_delay"]       final regret against these settings
     reading = "..."                                                 an introduction for the reader
 
@@ -21,7 +21,7 @@ import polars as pl
 from aftereffect.core import checks
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.studies.instances import own
-from aftereffect.studies.report import curves, frames, growth, ratios, theorems
+from aftereffect.studies.report import curves, frames, ratios, theorems
 from aftereffect.studies.report.page import Page, large
 from aftereffect.studies.results import ORIGIN, Results
 from aftereffect.studies.study import Study
@@ -30,7 +30,6 @@ Section = Callable[[Page, pl.DataFrame], list[str]]
 
 SECTIONS: Mapping[str, Section] = {
     "curves": curves.curves,
-    "scaling": growth.scaling,
     "bounds": theorems.bounds,
     "stability": theorems.stability,
     "ratios": ratios.ratios,

@@ -1,8 +1,7 @@
 """How regret grows with d+1, K and T: fitted exponents, the rates of Section 1, and the leading terms of the proofs.
 
-A power law y = c · x_1^{a_1} ··· x_m^{a_m} is a straight line in logarithms, so its exponents come from ordinary least
-squares, with the usual standard errors. For a theoretical rate, such as √((d+1)KT), only the constant is fitted; the
-scatter of the measured values about it shows how well it describes them.
+For a theoretical rate, such as √((d+1)KT), only the constant is fitted; the scatter of the measured values about it
+shows how well it describes them.
 
 A rate describes large sizes. On losses drawn from one law, the leading term at all sizes is the penalty of the base's
 regulariser, converted from updates to rounds:
@@ -26,16 +25,15 @@ import polars as pl
 
 from aftereffect import theory
 from aftereffect.core.checks import FloatArray
-from aftereffect.core.errors import InvalidArgument
 from aftereffect.engines.simulation import Z95
 from aftereffect.studies.report import frames
 from aftereffect.studies.report.charts import GREY, Drawing, drawn, looks, ticked
 from aftereffect.studies.report.page import Entry, Page, Shaded
+from aftereffect.studies.report.power_laws import VARIABLES, Exponent, PowerLaw, fitted, power_law, variables
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-VARIABLES = ("d+1", "K", "T")
 TERMS = {
     "tsallis": ("(2d+1)/((d+1)p) · 2η(√K − 1)", "√((d+1)KT)"),
     "exp3": ("(2d+1)/((d+1)p) · ln K/η", "√((d+1)KT ln K)"),
@@ -51,20 +49,6 @@ PLAYERS = {
 """The players with a known leading term, by name and settings."""
 LABELS_APART = 0.055
 """The least distance between numbers beside lines, as a share of the axis."""
-
-
-class Exponent(NamedTuple):
-    """A fitted exponent and its standard error; the latter is NaN if no degrees of freedom (`freedom`) are left."""
-
-    value: float
-    standard_error: float
-    freedom: int = 0
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """The 95% interval of Student's t, as least squares assume."""
-        half = student_quantile(self.freedom) * self.standard_error if self.freedom else math.nan
-        return self.value - half, self.value + half
 
 
 class Agreement(NamedTuple):
@@ -116,7 +100,7 @@ class Growth(NamedTuple):
 def scaling(page: Page, rows: pl.DataFrame) -> list[str]:
     """Show the powers of d+1, K and T with which the worst regret grows, and which rate of Section 1 fits best."""
     shown = frames.readable(rows.filter(measure="regret"))
-    found = frames.some(fitted(frames.worst(shown)), "players at several sizes")
+    found = frames.some(growths(frames.worst(shown)), "players at several sizes")
     page.section("How regret grows")
     names = [name for name in VARIABLES if any(name in one.fit for one in found.values())]
     what = "greatest mean regret over the instances of this study" if shown["where"].n_unique() > 1 else "mean regret"
@@ -204,107 +188,25 @@ def product(fit: dict[str, Exponent], errors: bool = True) -> str:
     )
 
 
-def fitted(worst: pl.DataFrame) -> dict[str, Growth]:
-    """Return the fit of each player's growth; players that cannot be fitted are left out.
-
-    At d = 0 feedback is immediate and the wrapper is its base algorithm; these sizes are fitted separately.
-    """
-    delayed: dict[str, Growth | None] = {}
-    immediate: dict[str, Growth | None] = {}
-    positive = worst.filter(pl.col("regret") > 0.0)
-    for who in sorted(frames.names(positive, "who"), key=lambda who: (not who.startswith("wrapper"), who)):
-        part = positive.filter(who=who)
-        at_once = part.filter(max_delay=0)
-        if 0 < at_once.height < part.height:
-            delayed[f"{who}, d > 0"] = growth(part.filter(pl.col("max_delay") > 0))
-            immediate[f"{who}, d = 0"] = growth(at_once)
-        else:
-            delayed[who] = growth(part)
-    return {who: one for who, one in (delayed | immediate).items() if one is not None}
+def growths(worst: pl.DataFrame) -> dict[str, Growth]:
+    """Return how the worst regrets of each player grow; players that cannot be fitted are left out."""
+    return {who: growth(law) for who, law in fitted(worst).items()}
 
 
-def growth(part: pl.DataFrame) -> Growth | None:
-    """Fit one player's worst regrets; None if there are too few sizes or they do not vary independently."""
-    K, d, T = (pl.col(name).cast(pl.Float64) for name in frames.SIZES)
-    part = part.with_columns((d + 1.0).alias("d+1"), K.alias("K"), T.alias("T"))
-    regret = part["regret"].to_numpy()
-    fit = power_law(_variables(part), regret)
-    if fit is None or part.height < len(fit) + 2:
-        return None
-    rates = section_one(*(part[name].cast(pl.Float64).to_numpy() for name in frames.SIZES))
-    names = {PLAYERS.get((name, text)) for name, text in part.select("player", "player_params").iter_rows()}
+def growth(law: PowerLaw) -> Growth:
+    """Compare one player's worst regrets with the rates of Section 1, and with its leading term if it has one."""
+    rows, fit = law
+    regret = rows["regret"].to_numpy()
+    rates = section_one(*(rows[name].cast(pl.Float64).to_numpy() for name in frames.SIZES))
+    names = {PLAYERS.get((name, text)) for name, text in rows.select("player", "player_params").iter_rows()}
     # The terms are those of effects from 0 to 1; effects below 0 have neither bounds nor a known unit.
-    name = names.pop() if len(names) == 1 and not part["corollary_bound"].null_count() else None
+    name = names.pop() if len(names) == 1 and not rows["corollary_bound"].null_count() else None
     term, values = None, regret
     if name is not None:
-        values = np.array([leading_term(name, *sizes) for sizes in part.select(frames.SIZES).iter_rows()])
-        own = power_law(_variables(part), values)
+        values = np.array([leading_term(name, *sizes) for sizes in rows.select(frames.SIZES).iter_rows()])
+        own = power_law(variables(rows), values)
         term = Term(name, own, agreements({name: values}, regret)[0]) if own is not None else None
-    return Growth(part.with_columns(term=pl.Series(values)), fit, agreements(rates, regret), term)
-
-
-def fit(rows: pl.DataFrame, *, each: bool = False) -> pl.DataFrame:
-    """Fit powers of d+1, K and T to the regret of every player at the horizon, as the report section "scaling" does.
-
-    rows: those of a study (`Results.rows`), with at least three sizes for one varying size, four for two, five for all
-    three. each: for every instance by itself; by default the greatest regret over all instances at each size. Regrets
-    that are not above 0 are left out, and sizes with d = 0 are fitted separately, since feedback is immediate there.
-
-    Returns a frame with one row for each player, in the order of the rows, and each size that varies: player and
-    instance as in reports, variable, exponent, standard_error, the 95% interval low to high, and sizes, the number of
-    sizes fitted.
-    """
-    shown = frames.readable(rows.filter(measure="regret"))
-    parts = [("worst", shown)]
-    if each:
-        parts = [(where, shown.filter(where=where)) for where in frames.names(shown, "where")]
-    found = [
-        (label, where, name, power.value, power.standard_error, *power.interval, one.rows.height)
-        for where, part in parts
-        for who in frames.names(part, "who")
-        for label, one in fitted(frames.worst(part.filter(who=who))).items()
-        for name, power in one.fit.items()
-    ]
-    if not found:
-        raise InvalidArgument(
-            "rows must hold a player at three sizes or more with a regret above 0, two more sizes than vary, "
-            f"but there is none in {rows.height} rows"
-        )
-    columns = ("player", "instance", "variable", "exponent", "standard_error", "low", "high", "sizes")
-    return pl.DataFrame(found, schema=columns, orient="row")
-
-
-def student_quantile(freedom: int, level: float = 0.975) -> float:
-    """Return the quantile of Student's t for a whole number of degrees of freedom, by bisection.
-
-    P(|t| ≤ x) is a finite sum of powers of cos θ, θ = arctan(x/√freedom).
-
-    Reference: Abramowitz and Stegun, 26.7.3 and 26.7.4.
-
-    >>> round(student_quantile(1), 3), round(student_quantile(10), 3)
-    (12.706, 2.228)
-    """
-
-    def within(x: float) -> float:
-        angle = math.atan(x / math.sqrt(freedom))
-        sine, square = math.sin(angle), math.cos(angle) ** 2
-        term, total = (1.0 if freedom % 2 == 0 else math.cos(angle)), 0.0
-        for k in range(freedom % 2, freedom - 1, 2):
-            total += term
-            term *= square * (k + 1) / (k + 2)
-        return sine * total if freedom % 2 == 0 else 2.0 / math.pi * (angle + sine * total)
-
-    low, high = 0.0, 1.0
-    while within(high) < 2.0 * level - 1.0:
-        high *= 2.0
-    for _ in range(80):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if within(middle) < 2.0 * level - 1.0 else (low, middle)
-    return high
-
-
-def _variables(part: pl.DataFrame) -> dict[str, FloatArray]:
-    return {name: part[name].to_numpy() for name in VARIABLES}
+    return Growth(rows.with_columns(term=pl.Series(values)), fit, agreements(rates, regret), term)
 
 
 def section_one(n_arms: Any, max_delay: Any, horizon: Any) -> dict[str, Any]:
@@ -332,30 +234,6 @@ def leading_term(name: str, n_arms: int, max_delay: int, horizon: int) -> float:
     if name == "exp3":
         return carried * math.log(K) / theory.exp3_learning_rate(K, d, T)
     return carried * 2.0 * theory.corollary_learning_rate(d, T) * (math.sqrt(K) - 1.0)
-
-
-def power_law(variables: Mapping[str, FloatArray], y: FloatArray) -> dict[str, Exponent] | None:
-    """Fit y ≈ constant · Π x^exponent by least squares in logarithms; None if the points do not determine it.
-
-    A variable with a single value has no exponent and is left out. All numbers must be above 0.
-
-    >>> fit = power_law({"T": np.array([1, 4, 16, 64]), "K": np.array([2, 2, 2, 2])}, np.array([3, 6, 12, 24]))
-    >>> list(fit), round(fit["T"].value, 9)
-    (['T'], 0.5)
-    """
-    logs = np.log(y)
-    columns = {name: np.log(values) for name, values in variables.items() if np.ptp(values) > 0.0}
-    matrix = np.column_stack([np.ones(len(logs)), *columns.values()])
-    solution, _, rank, _ = np.linalg.lstsq(matrix, logs, rcond=None)
-    if not columns or rank < matrix.shape[1]:
-        return None
-    left_over = len(logs) - matrix.shape[1]
-    residuals = logs - matrix @ solution
-    variance = float(residuals @ residuals) / left_over if left_over else math.nan
-    spreads = np.sqrt(variance * np.diag(np.linalg.inv(matrix.T @ matrix)))
-    return {
-        name: Exponent(float(solution[k]), float(spreads[k]), left_over) for k, name in enumerate(columns, start=1)
-    }
 
 
 def agreements(rates: Mapping[str, FloatArray], y: FloatArray) -> list[Agreement]:
@@ -430,7 +308,7 @@ def _label_ends(ax: "Axes", ends: Sequence[tuple[float, float, str, str]]) -> No
 
 def _partial(one: Growth, name: str) -> tuple[FloatArray, FloatArray]:
     """Return the values of one variable, and the mean regret at each, adjusted for the other variables by the fit."""
-    sizes = _variables(one.rows)
+    sizes = variables(one.rows)
     logs = np.log(one.rows["regret"].to_numpy())
     for other, power in one.fit.items():
         if other != name:
