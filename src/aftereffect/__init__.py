@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from aftereffect.engines.simulation import compare as compare
     from aftereffect.engines.simulation import plot as plot
     from aftereffect.engines.simulation import simulate as simulate
+    from aftereffect.lags.model import LagModel as LagModel
     from aftereffect.losses import environments as environments
     from aftereffect.losses import spreads as spreads
     from aftereffect.losses import tables as tables
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     from aftereffect.players import rivals as rivals
     from aftereffect.players.default import Prior as Prior
     from aftereffect.players.default import default_player as default_player
+    from aftereffect.players.lag_player import LagPlayer as LagPlayer
     from aftereffect.players.linear import LinearBandit as LinearBandit
     from aftereffect.players.protocol import PanelRound as PanelRound
     from aftereffect.players.protocol import Player as Player
@@ -99,6 +101,8 @@ _HOMES = {
     "InvalidLosses": "core.errors",
     "InvalidState": "core.errors",
     "InvalidTotal": "core.errors",
+    "LagModel": "lags.model",
+    "LagPlayer": "players.lag_player",
     "LinearBandit": "players.linear",
     "Local": "service.local",
     "LogBarrier": "bandits.log_barrier",

@@ -165,7 +165,7 @@ def test_whom_it_takes() -> None:
     played = wrapper(ae.Exp3(2, learning_rate=0.1))
     played.ask()
     many = "to be shared by units, but"
-    whom = "player must be one of CompositeLossWrapper, CoinCleanWrapper, AdvisedWrapper, ABTest"
+    whom = "player must be one of CompositeLossWrapper, CoinCleanWrapper, AdvisedWrapper, ABTest, LagPlayer"
     cases: list[tuple[Any, Any, str]] = [
         (ae.Exp3(2, learning_rate=0.1), 2, f"{whom}, but got Exp3(n_arms=2, learning_rate=0.1)"),
         (wrapper(ae.Exp3(2, learning_rate=0.1), Another), 2, f"{whom}, but got "),

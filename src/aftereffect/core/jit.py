@@ -88,13 +88,13 @@ def cache_directory(outside: frozenset[str | None]) -> Path | None:
         return None
 
 
-def _register(plain: Callable[..., Any]) -> None:
+def _register(plain: Callable[..., Any], options: Mapping[str, Any]) -> None:
     """Make a plain helper function callable from compiled code."""
 
     def select(*arguments: Any) -> Callable[..., Any]:
         return plain
 
-    overload(plain, jit_options=INLINED, strict=False, target="generic")(select)
+    overload(plain, jit_options=options, strict=False, target="generic")(select)
     _registered.add(plain)
 
 
@@ -128,7 +128,10 @@ def compiled(
     with _lock:
         for plain in kernel.HELPERS:
             if plain not in _registered:
-                _register(plain)
+                _register(plain, INLINED)
+        for plain in kernel.ROUTINES:
+            if plain not in _registered:
+                _register(plain, OPTIONS)
         known = _dispatchers.get((function, outside))
         if known is None:
             folder = cache_directory(outside)

@@ -167,11 +167,18 @@ FORMS: dict[type, dict[type, Any]] = {
     AdviserKernel: ADVISERS,
 }
 HELPERS: list[Callable[..., Any]] = []
+ROUTINES: list[Callable[..., Any]] = []
 
 
 def helper(function: Function) -> Function:
     """Mark a plain function that kernels call, so that it is compiled with them."""
     HELPERS.append(function)
+    return function
+
+
+def routine(function: Function) -> Function:
+    """Mark a plain function that kernels call and that is too long to be compiled anew into each of its callers."""
+    ROUTINES.append(function)
     return function
 
 

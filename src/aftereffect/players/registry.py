@@ -40,6 +40,7 @@ from aftereffect.players.labelled.delayed_exp3 import DelayedExp3
 from aftereffect.players.labelled.joulani2013 import BOLD, QPMD, DelayedUCB1
 from aftereffect.players.labelled.successive_elimination import SuccessiveElimination
 from aftereffect.players.labelled.zimmert_seldin import TUNINGS, ZimmertSeldin2020
+from aftereffect.players.lag_player import LagPlayer
 from aftereffect.players.rivals.ab_test import ORDERS, ABTest
 from aftereffect.players.rivals.ar_ucb import ARUCB
 from aftereffect.players.rivals.ars import ARSUCB, ARSExp3
@@ -237,6 +238,11 @@ def _dyn_lin_ucb(system: str | None = None, **told: Any) -> DynLinUCB:
     return player
 
 
+def _lag_player(max_delay: int, low: float, high: float, max_lag: int = 14, **others: Any) -> LagPlayer:
+    """Return a LagPlayer; the range of effects is of no use to it, as it would bound totals."""
+    return LagPlayer(max_lag=max(max_lag, max_delay), **others)
+
+
 def _bold(n_arms: int, max_delay: int, horizon: int, **others: Any) -> BOLD:
     rate = math.sqrt(2.0 * math.log(n_arms) * (max_delay + 1) / (n_arms * horizon))
     return BOLD(Exp3(n_arms, learning_rate=rate), max_delay=max_delay, **others)
@@ -262,6 +268,11 @@ _TUNING = {"tuning": _choice(*TUNINGS)}
 _ORDER: dict[str, Check] = {"order": partial(checks.integer, low=0), "noise": partial(checks.real, low=0.0)}
 _ADVISER: dict[str, Check] = {"adviser": _choice(*advisers.NAMED)}
 _SYSTEM: dict[str, Check] = {"system": _choice(*SYSTEMS), "ridge": partial(checks.real, above=0.0)}
+_LAGS: dict[str, Check] = {
+    "max_lag": partial(checks.integer, low=0),
+    "season": partial(checks.integer, low=2),
+    "horizon": partial(checks.integer, low=1),
+}
 _AB_TEST: dict[str, Check] = {
     "share": partial(checks.real, above=0.0, high=1.0),
     "hold": partial(checks.integer, low=1),
@@ -271,6 +282,7 @@ _AB_TEST: dict[str, Check] = {
 _ENTRIES = (
     Entry(CompositeLossWrapper, "wrapper, {base}", _SIZES, (), _WRAPPER, {"base": "tsallis"}, _WRAPPED, _wrapper),
     Entry(CoinCleanWrapper, "default player", _DELAY, _DELAY, _ADVISER, make=default_player, name="default_player"),
+    Entry(LagPlayer, "lag player", _DELAY, _IID, _LAGS, make=_lag_player),
     Entry(DoublingWrapper, "wrapper, doubling T", _DELAY, _DELAY),
     Entry(UnknownDelayWrapper, "wrapper, unknown d", _HORIZON, (*_HORIZON, *_IID)),
     Entry(CLW2018, "CLW 2018", _SIZES, _SIZES, make=CLW2018.tuned),

@@ -23,6 +23,7 @@ from aftereffect.bandits.kernel_bandit import KernelBandit
 from aftereffect.core import checks, saved
 from aftereffect.core.effects import Effects
 from aftereffect.core.errors import InvalidArgument, InvalidState, InvalidTotal
+from aftereffect.players.lag_player import LagPlayer
 from aftereffect.players.protocol import PanelRound
 from aftereffect.players.rivals.ab_test import ABTest
 from aftereffect.players.wrapper.advised import AdvisedWrapper
@@ -32,7 +33,7 @@ from aftereffect.players.wrapper.windows import Counts
 from aftereffect.players.wrapper.wrapper import BlockWrapper, CompositeLossWrapper
 
 # Not isinstance: another subclass may feed its base differently, and `tell_units` would not do so.
-SHARED = (CompositeLossWrapper, CoinCleanWrapper, AdvisedWrapper, ABTest)
+SHARED = (CompositeLossWrapper, CoinCleanWrapper, AdvisedWrapper, ABTest, LagPlayer)
 """The players that units can share."""
 
 

@@ -1,0 +1,487 @@
+"""`LagModel`: what every total says about the effects of arms, in Python; the arithmetic is in `kernels.py`."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+import numpy as np
+
+from aftereffect.core import checks, kernel, random, saved
+from aftereffect.core.checks import FloatArray
+from aftereffect.core.errors import InvalidArgument, InvalidState, InvalidTotal
+from aftereffect.core.kernel import FloatState, WordState
+from aftereffect.core.real import exp, log
+from aftereffect.core.text import amount, counted, facts_table
+from aftereffect.lags import kernels
+from aftereffect.lags.kernels import LagParams
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+FADINGS = (3.0, 20.0)
+"""The rounds in which the prior standard deviation of an effect halves, twice."""
+SCALES = (1.0, 4.0, 16.0)
+"""The prior standard deviations of a whole effect, in units of that of the noise."""
+SMOOTH = 0.8
+"""The prior correlation of the effects at two adjacent lags."""
+LARGEST = 1e100
+"""Totals are refused beyond this size: their squares would leave the range of floats."""
+MOST_COEFFICIENTS = 400
+Z95 = 1.959963984540054
+HELD = -3.5
+"""The test of age, in standard deviations, below which effects are said to wear off."""
+
+
+def knots(max_lag: int) -> list[int]:
+    """Return the lags between which curves are linear.
+
+    >>> knots(14), knots(2)
+    ([0, 1, 2, 3, 5, 8, 12, 14], [0, 1, 2])
+    """
+    found = [0, 1, 2, 3]
+    while found[-1] < max_lag:
+        found.append(math.ceil(1.5 * found[-1]))
+    return [lag for lag in found if lag < max_lag] + [max_lag]
+
+
+def hats(places: Sequence[int]) -> FloatArray:
+    """Return the hat function of each knot at lags 0..L: 1 at the knot, 0 at the others, linear between them."""
+    lags = np.arange(places[-1] + 1)
+    return np.array([np.interp(lags, places, row) for row in np.eye(len(places))]).T
+
+
+def inverse(matrix: FloatArray) -> tuple[FloatArray, float]:
+    """Return the inverse of a positive definite matrix and the logarithm of its determinant, by plain arithmetic.
+
+    LAPACK rounds differently on different machines.
+
+    >>> found, logarithm = inverse(np.array([[4.0, 0.0], [0.0, 0.25]]))
+    >>> found.tolist(), logarithm
+    ([[0.25, 0.0], [0.0, 4.0]], 0.0)
+    """
+    n = len(matrix)
+    both = np.hstack([matrix, np.eye(n)])
+    logarithm = 0.0
+    for j in range(n):
+        pivot = float(both[j, j])
+        logarithm += log(pivot)
+        both[j] = both[j] / pivot
+        for i in range(n):
+            if i != j:
+                both[i] = both[i] - both[i, j] * both[j]
+    return both[:, n:], -logarithm
+
+
+def fill(normals: FloatState, rng: WordState) -> None:
+    """Draw standard normal numbers."""
+    for i in range(normals.shape[0]):
+        normals[i] = random.normal(rng)
+
+
+@lru_cache(maxsize=64)
+def lag_params(n_arms: int, max_lag: int, season: int, columns: int, direction: str, n_units: int) -> LagParams:
+    """Return the parameters of the kernel."""
+    places = knots(max_lag)
+    weights = hats(places)
+    totals = np.array([float(sum(column)) for column in weights.T.tolist()])
+    precisions, logs = [], []
+    for fading in FADINGS:
+        covariance = np.array(
+            [[exp(-log(2.0) * (p + q) / fading) * exp(log(SMOOTH) * abs(p - q)) for q in places] for p in places]
+        )
+        # Of the whole effect; `sum` adds in a fixed order.
+        variance = sum(
+            float(totals[p] * covariance[p, q] * totals[q]) for p in range(len(places)) for q in range(len(places))
+        )
+        precision, logarithm = inverse(covariance / variance)
+        precisions.append(precision)
+        logs.append(logarithm)
+    normals, words = np.zeros(kernels.DRAWS * n_arms), random.stream(0, 0, random.ARMS)
+    kernel.compiled(fill)(normals, words)
+    return LagParams(
+        np.ascontiguousarray(weights).ravel(),
+        totals,
+        np.array(precisions).ravel(),
+        np.array(logs),
+        np.array(SCALES),
+        normals,
+        max_lag,
+        len(places),
+        season,
+        columns,
+        -1.0 if direction == "minimize" else 1.0,
+        n_units,
+    )
+
+
+def checked_params(
+    n_arms: int, max_lag: int, season: int | None, columns: int, direction: str, n_units: int
+) -> LagParams:
+    """Return the parameters of the kernel, after checks."""
+    n_arms = checks.integer("n_arms", n_arms, low=2)
+    max_lag = checks.integer("max_lag", max_lag, low=0, high=10_000)
+    period = 0 if season is None else checks.integer("season", season, low=2)
+    columns = checks.integer("columns", columns, low=0)
+    checks.choice("direction", direction, ("minimize", "maximize"))
+    size = n_arms * len(knots(max_lag)) + period + columns
+    if size > MOST_COEFFICIENTS:
+        raise InvalidArgument(
+            f"n_arms must leave at most {MOST_COEFFICIENTS} coefficients with max_lag={max_lag} and season={season}, "
+            f"but got {n_arms}, which makes {size}"
+        )
+    return lag_params(n_arms, max_lag, period, columns, direction, checks.integer("n_units", n_units, low=1))
+
+
+def checked_total(total: Any) -> float:
+    """Return a total as a float; NaN if it is None: missing."""
+    if total is None:
+        return math.nan
+    try:
+        return checks.real("total", total, low=-LARGEST, high=LARGEST)
+    except InvalidArgument as error:
+        hint = "; a missing total is None" if isinstance(total, float) and total != total else ""
+        raise InvalidTotal(f"{error}{hint}") from None
+
+
+def judged(params: LagParams, n_arms: int, state: FloatState, work: FloatState) -> float:
+    """Judge the arms (`kernels.judge`)."""
+    return kernels.judge(params, n_arms, state, work)
+
+
+def solved(params: LagParams, n_arms: int, state: FloatState, member: int) -> float:
+    """Solve for the coefficients of a member; return σ."""
+    rest = kernels.solve(params, n_arms, state, member)
+    return math.sqrt(kernels.noise_variance(params, n_arms, state, member, rest))
+
+
+def begun(params: LagParams, n_arms: int, state: FloatState) -> None:
+    """Write the state before round 1."""
+    kernels.begin(params, n_arms, state)
+
+
+def heard(params: LagParams, n_arms: int, state: FloatState, arms: FloatState, totals: FloatState) -> None:
+    """Hear rounds: for each, the arm (−1: none) and the total (NaN: missing) of every unit, in order."""
+    for i in range(arms.shape[0]):
+        kernels.hear(params, n_arms, state, i % params.n_units, int(arms[i]), totals[i])
+
+
+class Estimate(NamedTuple):
+    """An estimate with its 95% interval."""
+
+    mean: float
+    low: float
+    high: float
+
+
+class Effects(NamedTuple):
+    """Estimates with 95% intervals, relative to the mean of the arms: per arm, or per arm and lag."""
+
+    mean: FloatArray
+    low: FloatArray
+    high: FloatArray
+
+
+class Finding(NamedTuple):
+    """What a check of the model's assumptions has found.
+
+    name: "changed", "jumps", "autocorrelated" or "held". found: whether it speaks against the assumption.
+    statistic: a number of standard deviations for "changed" and "held", a probability for the others.
+    sentence: the finding in words.
+    """
+
+    name: str
+    found: bool
+    statistic: float
+    sentence: str
+
+
+class LagModel:
+    """A Bayesian regression of every total on the arms of the rounds before it, whoever chose them.
+
+    max_lag: the longest lag; it may be generous. season: a period of the totals, in rounds. n_units: how many units
+    report a total in each round; their curves are the same, their levels are not. columns: how many numbers are given
+    with each round whose influence on all totals is to be taken out (a holiday, a price).
+    direction: whether the best arm has the least or the largest effect.
+
+    Every total contains the effect of some arm, so only differences between arms can be learned: effects are relative
+    to the mean of the arms. It assumes that effects add up and follow the same curve each time; `checks` says what
+    speaks against that.
+
+    >>> from aftereffect import LagModel
+    >>> model = LagModel(n_arms=2, max_lag=3, direction="maximize")
+    >>> totals = [5.0, 6.1, 8.0, 8.9, 8.1, 6.0, 5.1, 5.9, 8.0, 9.0, 8.1, 6.1]
+    >>> for arm, total in zip([0, 1, 1, 1, 0, 0, 0, 1, 1, 1, 0, 0], totals, strict=True):
+    ...     model.tell(arm, total)                       # arm 1 brings 1 at once, 2 a round later, 1 after that
+    >>> model.difference(1, 0).mean > 3.0, model.best.round(2).tolist()
+    (True, [0.0, 1.0])
+
+    Reference: docs/theory/lags.md.
+    """
+
+    def __init__(
+        self,
+        n_arms: int,
+        max_lag: int = 14,
+        season: int | None = None,
+        n_units: int = 1,
+        *,
+        columns: int = 0,
+        direction: str = "minimize",
+    ) -> None:
+        self._params = checked_params(n_arms, max_lag, season, columns, direction, n_units)
+        self.n_arms, self.max_lag, self.season = int(n_arms), self._params.max_lag, season
+        self.n_units, self.columns, self.direction = self._params.n_units, self._params.columns, direction
+        self._arms: list[list[int]] = []
+        self._totals: list[list[float]] = []
+        self._given: list[list[float]] = []
+        self._begin()
+
+    def _begin(self) -> None:
+        self._numbers = np.zeros(kernels.size(self._params, self.n_arms))
+        self._call(begun)
+
+    def _call(self, function: Any, *arguments: Any) -> Any:
+        at = self._params, self.n_arms, self._numbers, *arguments
+        return kernel.entry(function, *at)(*at)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The constructor's arguments, as plain JSON values."""
+        names = ("n_arms", "max_lag", "season", "n_units", "columns", "direction")
+        return {name: getattr(self, name) for name in names}
+
+    @property
+    def rounds(self) -> int:
+        """The number of rounds told."""
+        return len(self._arms)
+
+    def tell(
+        self,
+        arms: int | Sequence[int | None] | None,
+        totals: float | Sequence[float | None] | None,
+        columns: Sequence[float] = (),
+    ) -> None:
+        """Report a round: the arm and the total of each unit, without lists if there is one unit.
+
+        An arm of None is a round without an arm, a total of None is missing. columns: the numbers known of the round.
+        """
+        alone = self.n_units == 1 and not isinstance(arms, Sequence | np.ndarray)
+        arms_given: Any = [arms] if alone else arms
+        totals_given: Any = [totals] if alone else totals
+        for name, given in (("arms", arms_given), ("totals", totals_given)):
+            if not isinstance(given, Sequence | np.ndarray) or len(given) != self.n_units:
+                raise InvalidArgument(f"{name} must be {self.n_units}, one per unit, but got {checks.shown(given)}")
+        played = [-1 if a is None else checks.integer("arm", a, low=0, high=self.n_arms - 1) for a in arms_given]
+        found = [checked_total(total) for total in totals_given]
+        known = checks.array("columns", columns, shape=(self.columns,)).tolist() if self.columns or columns else []
+        self._hear(played, found, known)
+        self._arms.append(played)
+        self._totals.append(found)
+        self._given.append(known)
+
+    def learn(self, arms: Sequence[Sequence[int]], totals: Sequence[Sequence[float]]) -> None:
+        """Report many rounds at once, each with the arm (−1: none) and the total (NaN: missing) of every unit."""
+        played = checks.array("arms", arms, shape=("rounds", self.n_units))
+        found = np.array(totals, dtype=np.float64).reshape(-1, self.n_units)
+        for row, values in zip(played.astype(int).tolist(), found.tolist(), strict=True):
+            self._arms.append(row)
+            self._totals.append(values)
+            self._given.append([0.0] * self.columns)
+        self._call(heard, played.astype(np.float64).ravel(), found.ravel())
+
+    def _hear(self, arms: list[int], totals: list[float], columns: list[float]) -> None:
+        if columns:
+            place = kernels.columns_at(self._params, self.n_arms)
+            self._numbers[place : place + self.columns] = columns
+        self._call(heard, np.array(arms, dtype=np.float64), np.array(totals))
+
+    def correct(self, round: int, total: float | None, unit: int = 0) -> None:
+        """Correct the total of a round, from 1, or report it late; everything after it is learned again."""
+        round = checks.integer("round", round, low=1, high=self.rounds)
+        unit = checks.integer("unit", unit, low=0, high=self.n_units - 1)
+        self._totals[round - 1][unit] = checked_total(total)
+        self._learn_again()
+
+    def add_arms(self, count: int = 1) -> None:
+        """Add arms that have not been played yet; their indices follow those of the others."""
+        n_arms = self.n_arms + checks.integer("count", count, low=1)
+        self._params = checked_params(
+            n_arms, self.max_lag, self.season, self.columns, self.direction, self.n_units
+        )
+        self.n_arms = n_arms
+        self._learn_again()
+
+    def _learn_again(self) -> None:
+        self._begin()
+        if self.columns:
+            for arms, totals, columns in zip(self._arms, self._totals, self._given, strict=True):
+                self._hear(arms, totals, columns)
+        elif self._arms:
+            self._call(heard, np.array(self._arms, dtype=np.float64).ravel(), np.array(self._totals).ravel())
+
+    def _judge(self) -> tuple[float, FloatArray]:
+        work = np.zeros(kernels.judgement_size(self.n_arms))
+        return float(self._call(judged, work)), work
+
+    @property
+    def best(self) -> FloatArray:
+        """The probability that each arm is the best one."""
+        _, work = self._judge()
+        found: FloatArray = work[2 * kernels.KEEP : 2 * kernels.KEEP + self.n_arms]
+        return found
+
+    @property
+    def loss_of_settling(self) -> float:
+        """The expected loss per round, against the best arm, of playing the apparently best arm for ever."""
+        return self._judge()[0]
+
+    def _members(self) -> Iterator[tuple[float, FloatArray, FloatArray]]:
+        """Yield weight, coefficients and their covariance for the most probable members of the grid."""
+        _, work = self._judge()
+        n = kernels.width(self._params, self.n_arms)
+        place = kernels.scratch_at(self._params, self.n_arms) + 2 * (n + 1)
+        for member, weight in work[: 2 * kernels.KEEP].reshape(-1, 2).tolist():
+            if weight > 0.0:
+                sigma = self._call(solved, int(member))
+                factor = np.tril(self._numbers[place : place + n * n].reshape(n, n).T)[:-1, :-1]
+                inverse = np.linalg.inv(factor)
+                coefficients = self._numbers[place + 2 * n * n : place + 2 * n * n + n - 1].copy()
+                yield weight, self._params.sign * coefficients, sigma**2 * inverse.T @ inverse
+
+    def _mixed(self, collect: FloatArray) -> Effects:
+        """Return linear functions of the coefficients, with 95% intervals."""
+        shape = collect.shape[:-1]
+        flat = collect.reshape(-1, collect.shape[-1])
+        mean, square = np.zeros(len(flat)), np.zeros(len(flat))
+        freedom = max(float(self._numbers[kernels.COUNT]) - 2.0, 1.0)
+        for weight, coefficients, covariance in self._members():
+            value = flat @ coefficients
+            variance = np.einsum("ij,jk,ik->i", flat, covariance, flat) * (1.0 + 2.0 / freedom)
+            mean += weight * value
+            square += weight * (variance + value**2)
+        half = Z95 * np.sqrt(np.maximum(square - mean**2, 0.0))
+        return Effects(mean.reshape(shape), (mean - half).reshape(shape), (mean + half).reshape(shape))
+
+    def _curves(self) -> FloatArray:
+        """Return the matrix from coefficients to effects by arm and lag, (K, L+1, n−1)."""
+        B, n = self._params.knots, kernels.width(self._params, self.n_arms)
+        collect = np.zeros((self.n_arms, self.max_lag + 1, n - 1))
+        for arm in range(self.n_arms):
+            collect[arm, :, arm * B : (arm + 1) * B] = self._params.weights.reshape(-1, B)
+        return collect
+
+    def effects(self) -> Effects:
+        """Return the whole effect of each arm, relative to the mean of the arms."""
+        collect = self._curves().sum(axis=1)
+        return self._mixed(collect - collect.mean(axis=0))
+
+    def difference(self, arm: int, other: int) -> Estimate:
+        """Return the whole effect of an arm less that of another."""
+        arm = checks.integer("arm", arm, low=0, high=self.n_arms - 1)
+        other = checks.integer("other", other, low=0, high=self.n_arms - 1)
+        collect = self._curves().sum(axis=1)
+        found = self._mixed(collect[arm] - collect[other])
+        return Estimate(float(found.mean), float(found.low), float(found.high))
+
+    def by_lag(self) -> Effects:
+        """Return the effect of each arm at each lag, relative to the mean of the arms; (K, L+1) arrays."""
+        collect = self._curves()
+        return self._mixed(collect - collect.mean(axis=0))
+
+    def checks(self) -> list[Finding]:
+        """Return what the totals say about the model's assumptions."""
+        _, work = self._judge()
+        age = float(work[-1])
+        weights = self._numbers[kernels.HEAD : kernels.HEAD + kernels.members(self._params)]
+        by_noise = weights.reshape(len(kernels.NOISES), -1).sum(axis=1)
+        changes, misfit = int(self._numbers[kernels.CHANGES]), float(self._numbers[kernels.MISFIT])
+        held = (
+            f"Effects seem to wear off while an arm is held ({-age:.1f} standard deviations)."
+            if age < HELD
+            else "No sign that effects wear off while an arm is held."
+        )
+        changed = (
+            f"Effects have changed {counted(changes, 'time')}: what had been learned before counts less."
+            if changes
+            else "No sign that effects have changed."
+        )
+        jumps, correlated = float(by_noise[3]), float(by_noise[1] + by_noise[2])
+        return [
+            Finding("changed", changes > 0, misfit, changed),
+            Finding("held", age < HELD, age, held),
+            Finding("jumps", jumps > 0.95, jumps, f"The level of the totals jumps (probability {jumps:.0%})."),
+            Finding(
+                "autocorrelated",
+                correlated > 0.95,
+                correlated,
+                f"The noise of one round carries over to the next (probability {correlated:.0%}).",
+            ),
+        ]
+
+    def to_frame(self) -> "pd.DataFrame":
+        """Return one row per arm: its whole effect with interval, and the probability that it is best (pandas)."""
+        found = self.effects()
+        table = {"arm": np.arange(self.n_arms), **found._asdict(), "best": self.best}
+        frame: pd.DataFrame = checks.optional("pandas", "to_frame", "frames").DataFrame(table)
+        return frame
+
+    def plot(self, ax: "Axes | None" = None, names: Sequence[str] = ()) -> "Axes":
+        """Plot the whole effect of each arm with its interval; return the axes."""
+        if ax is None:
+            plt = checks.optional("matplotlib.pyplot", "plot", "plots")
+            _, ax = plt.subplots(figsize=(7, 0.6 * self.n_arms + 1.4), layout="constrained")
+        found, best = self.effects(), self.best
+        for arm in range(self.n_arms):
+            color = f"C{arm}"
+            ax.plot([found.low[arm], found.high[arm]], [arm, arm], color=color, lw=3, solid_capstyle="round")
+            ax.plot(found.mean[arm], arm, "o", color=color, ms=8)
+        labels = [names[arm] if names else f"arm {arm}" for arm in range(self.n_arms)]
+        ax.set_yticks(range(self.n_arms), [f"{name} ({p:.0%})" for name, p in zip(labels, best, strict=True)])
+        ax.invert_yaxis()
+        ax.axvline(0.0, color="0.75", lw=1, zorder=0)
+        ax.set_xlabel("whole effect relative to the mean of the arms, 95% intervals (probability of being best)")
+        ax.spines[["top", "right", "left"]].set_visible(False)
+        return ax
+
+    def state(self) -> dict[str, Any]:
+        """Return the settings and the record of rounds in plain JSON types; `from_state` learns from it again."""
+        totals = [[None if total != total else total for total in row] for row in self._totals]
+        record = {"arms": self._arms, "totals": totals, "columns": self._given if self.columns else []}
+        return saved.seal("LagModel", {"settings": self.settings, "record": record})
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        """Return the model saved by `state()`."""
+        fields = saved.unseal(state, "LagModel", ("settings", "record"))
+        model, record = cls(**fields["settings"]), fields["record"]
+        try:
+            model._arms = [[int(arm) for arm in row] for row in record["arms"]]
+            model._totals = [[checked_total(total) for total in row] for row in record["totals"]]
+            model._given = record["columns"] or [[] for _ in model._arms]
+            shapes = {(len(arms), len(totals)) for arms, totals in zip(model._arms, model._totals, strict=True)}
+            if shapes - {(model.n_units, model.n_units)} or any(len(row) != model.columns for row in model._given):
+                raise ValueError
+        except (TypeError, ValueError, KeyError):
+            raise InvalidState(f"record must be rows of arms and totals, but got {checks.shown(record)}") from None
+        model._learn_again()
+        return model
+
+    def _facts(self) -> dict[str, str]:
+        found, best = self.effects(), self.best
+        arms = [
+            f"arm {arm}: {amount(float(found.mean[arm]))} ± {amount(float(found.high[arm] - found.mean[arm]))}, "
+            f"best with probability {best[arm]:.0%}"
+            for arm in range(self.n_arms)
+        ]
+        units = f" of {counted(self.n_units, 'unit')}" if self.n_units > 1 else ""
+        notes = " ".join(finding.sentence for finding in self.checks() if finding.found)
+        facts = {"rounds": f"{self.rounds:,}{units}", "relative to the mean of the arms": "; ".join(arms)}
+        return facts | ({"checks": notes} if notes else {})
+
+    def __repr__(self) -> str:
+        return f"LagModel({', '.join(f'{name}: {fact}' for name, fact in self._facts().items())})"
+
+    def _repr_html_(self) -> str:
+        return facts_table(self._facts())
