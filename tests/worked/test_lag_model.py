@@ -112,7 +112,8 @@ def test_posterior_and_evidence_are_those_of_one_large_normal_distribution(setti
     params, K, numbers = found._params, found.n_arms, found._numbers
     n = kernels.width(params, K)
     kernels.fit(params, K, numbers)
-    white = [m for m in range(kernels.members(params)) if kernels.NOISES[m // (len(params.logs) * len(params.scales))][1] == 0.0]
+    of_a_noise = len(params.logs) * len(params.scales)
+    white = [m for m in range(kernels.members(params)) if kernels.NOISES[m // of_a_noise][1] == 0.0]
     logs = []
     for member in white:
         sigma = model.solved(params, K, numbers, member)
@@ -244,7 +245,7 @@ def test_nothing_told_means_nothing_known():
     ({"n_arms": 2, "max_lag": -1}, "max_lag must be at least 0, but got -1"),
     ({"n_arms": 2, "season": 1}, "season must be at least 2, but got 1"),
     ({"n_arms": 2, "n_units": 0}, "n_units must be at least 1, but got 0"),
-    ({"n_arms": 2, "direction": "up"}, "direction must be one of minimize, maximize, but got 'up'"),
+    ({"n_arms": 2, "direction": "up"}, "direction must be one of 'minimize', 'maximize'"),
     ({"n_arms": 1000}, "n_arms must leave at most 400 coefficients"),
 ])  # fmt: skip
 def test_settings_are_refused_by_name(settings, message):
@@ -254,7 +255,7 @@ def test_settings_are_refused_by_name(settings, message):
 
 @pytest.mark.parametrize(("call", "message"), [
     (lambda m: m.tell(2, 1.0), "arm must be at most 1, but got 2"),
-    (lambda m: m.tell(0, math.nan), "total must be finite, but got nan; a missing total is None"),
+    (lambda m: m.tell(0, math.nan), "total must be a finite number, but got nan; a missing total is None"),
     (lambda m: m.tell(0, 1e300), "total must be at most 1e\\+100, but got 1e\\+300"),
     (lambda m: m.tell([0, 1], [1.0, 2.0]), "arms must be 1, one per unit"),
     (lambda m: m.correct(3, 1.0), "round must be at most 2, but got 3"),
