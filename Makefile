@@ -7,6 +7,7 @@ BIN := $(VENV)/bin
 # How many processes share the tests: halves of the list in its order, so that what a folder's tests share is made once
 # or twice, and whoever is done first takes over from the other.
 WORKERS ?= 2
+PORT ?= 8000
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .PHONY: demo serve test test-gpu docs bench soak clean
@@ -14,9 +15,10 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 demo: $(VENV)/.runs
 	$(BIN)/aftereffect demo
 
+# Another port: make serve PORT=8080
 serve: $(VENV)/.service
 	mkdir -p out
-	$(BIN)/aftereffect serve --demo --store out/aftereffect.db
+	$(BIN)/aftereffect serve --demo --store out/aftereffect.db --port $(PORT)
 
 test: $(VENV)/.tests $(VENV)/.chromium
 	$(BIN)/ruff check .

@@ -90,6 +90,7 @@ def test_a_kernel_of_more_than_the_whole_effect_is_refused(tmp_path: Path) -> No
         ("round,lag0\n1,2\n", r"line 1, column 'arm': must occur once, but occurs 0 times in \['round', 'lag0'\]"),
         ("round,arm,arm,lag0\n", "column 'arm': must occur once, but occurs 2 times"),
         ("round,arm,effect\n1,a,2\n", "column 'lag0': must occur once, but occurs 0 times"),
+        ("round,arm,total\n1,a,2\n", "a file of arms and totals is for `aftereffect carryover`"),
         ("round,arm,lag0,lag2\n1,a,2,3\n", "column 'lag1': must occur once, but occurs 0 times"),
         ("round,arm,lag0\n1,a,2\n1,b\n", "line 3: must have 3 columns, as line 1, but has 2"),
         ("round,arm,lag0\n1,a,2\n1,b,two\n", "line 3, column 'lag0': must be a finite number, but got 'two'"),

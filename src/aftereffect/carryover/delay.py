@@ -49,9 +49,9 @@ class DelayChoice:
     max_delay: the d with the least bound at the horizon. If no bound there is below half of the largest regret, or
     without a horizon: the d whose bound falls below half first. assume: "anything" or "alike". delays: the values of d.
     inside: the share of an effect that arrives up to d rounds after the action, for the arm with the smallest. bounds:
-    on the regret at the horizon, in units of effects; NaN without a horizon. since: the first round at which the bound
-    is below half of the largest possible regret; infinite if there is none. regrets: the simulated regret, None unless
-    `runs` are given.
+    on the regret at the horizon, in units of effects, at most T times their range; NaN without a horizon. since: the
+    first round at which the bound is below half of the largest possible regret; infinite if there is none. regrets: the
+    simulated regret, None unless `runs` are given.
 
     With measured curves, `bounds` are as if the estimate were right and effects ended at `Curves.ends`, and the largest
     possible regret is that of the arm that seems worst. left: how much one arm's effect may still differ from another's
@@ -220,10 +220,10 @@ def choose_delay(
             half = partial(_bound, player.worst_case, scale * factor, scale * ends, scale * per_round)
             since[k] = informative_from(half) or math.inf
         if T is not None:
-            bounds[k] = width * _bound(player.worst_case, factor, ends, per_round, T)
+            bounds[k] = width * min(T, _bound(player.worst_case, factor, ends, per_round, T))
         if T is not None and measured is not None:
             per_round, ends = theory.late_price(left / width, d, beta)
-            worst[k] = max(bounds[k], width * _bound(player.worst_case, 1.0, ends, per_round, T))
+            worst[k] = max(bounds[k], width * min(T, _bound(player.worst_case, 1.0, ends, per_round, T)))
     useful = T is not None and (since <= T).any()
     chosen = int(delays[(bounds if useful else since).argmin()])
     regrets = None

@@ -91,7 +91,7 @@ def round_table(
     """
     table = opened(frame)
     given = {"round": round_column, "arm": arm_column, "total": total_column, "unit": unit_column}
-    columns, guessed = _columns(table.columns, given)
+    columns, guessed = columns_of(table.columns, given)
     if guessed:
         said = ", ".join(f"{name}_column={columns[name]!r}" for name in guessed)
         warnings.warn(f"columns were guessed by their names: {said}", AftereffectWarning, stacklevel=3)
@@ -125,8 +125,10 @@ def numbers(name: str, series: Any) -> FloatArray:
     return values
 
 
-def _columns(header: list[str], given: dict[str, str | None]) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Return the column of each meaning, and which meanings were guessed; a unit is optional."""
+def columns_of(
+    header: list[str], given: dict[str, str | None], optional: Sequence[str] = ("unit",)
+) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Return the column of each meaning, and which meanings were guessed. optional: meanings that may be missing."""
     found, guessed = {}, []
     for name, wanted in given.items():
         if wanted is not None:
@@ -142,7 +144,7 @@ def _columns(header: list[str], given: dict[str, str | None]) -> tuple[dict[str,
         if usual:
             found[name] = name if name in usual else usual[0]
             guessed += [name] * (name not in usual)
-        elif name != "unit":
+        elif name not in optional:
             got = f"columns {checks.shown(header)}"
             raise InvalidArgument(f"{name}_column must be given if no column has a usual name for it, but got {got}")
     for name, column in found.items():

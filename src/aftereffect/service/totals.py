@@ -21,6 +21,8 @@ MOST_TEXT = 1 << 20
 COLUMNS = {"round": "round", "date": "date", "day": "date", "unit": "unit", "arm": "arm", "total": "total"}
 EXPORTED = frozenset(messages.Row.model_fields) - COLUMNS.keys()
 """The other columns of an export, which may be sent back with it; they are not read."""
+UNREAD = "why"
+"""A column of an export that is not read."""
 _DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}|\d{1,2}[./]\d{1,2}[./]\d{2,4}", re.ASCII)
 _PLAIN = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,4})?", re.ASCII)
 _SPACED = re.compile(r"([+-]?\d{1,3})((?:[ \u00a0\u202f'\u2019]\d{3})+)((?:[.,]\d*)?)", re.ASCII)

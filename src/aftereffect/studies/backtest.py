@@ -130,7 +130,7 @@ class Backtest:
         It is compared with the expected regret of uniform play, which is known exactly.
         """
         if self.recording.maybe_totals:
-            words = "No verdict, as the column may hold totals; the guide to backtests shows what they can say. "
+            words = "No verdict, as the column may hold totals: `aftereffect carryover` estimates from those. "
             return words + "If effects are whole and arrive at once, say --kernel 1."
         first = "default player" if "default player" in self.simulations else next(iter(self.simulations))
         simulation, decisions = self.simulations[first], self.blocks()[1]

@@ -106,7 +106,7 @@ class Recording:
             raise InvalidHistory(
                 f"{self.name}: every arm must have a row in every round to be replayed, but {self.missing}; "
                 "with resample, plays of each arm are drawn at random instead, if the columns hold the effects of "
-                "plays, not totals, of which the guide to backtests shows what they can say"
+                "plays; if they hold totals, `aftereffect carryover` estimates from them"
             )
         history = History(self.rounds, self.played, self.effects)
         if self.kernel is None:
@@ -220,10 +220,11 @@ def _columns(
     for column in wanted:
         if header.count(column) != 1 or wanted.count(column) != 1:
             many = max(header.count(column), wanted.count(column) if column in header else 0)
+            totals = "; a file of arms and totals is for `aftereffect carryover`" if not many else ""
             raise InvalidHistory(
                 f"{name}, line 1, column {column!r}: must occur once, "
                 f"but occurs {many} times in {checks.shown(header)}; --round-column, --arm-column and --effects "
-                "(in Python round_column, arm_column and effects) name the columns"
+                f"(in Python round_column, arm_column and effects) name the columns{totals}"
             )
     return header, [header.index(column) for column in wanted]
 

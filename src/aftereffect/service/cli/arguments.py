@@ -63,6 +63,7 @@ OutOfRange = Annotated[
 ]
 _PLAYERS = "advised (unless you say otherwise) or paper (needs a horizon)."
 Player = Annotated[str, typer.Option(help=_PLAYERS)]
+Column = Annotated[str | None, typer.Option(help="For a file: the name of this column.")]
 Gap = Annotated[
     float | None, typer.Option(help="A guess: how much more an action of the best arm brings than one of the next.")
 ]

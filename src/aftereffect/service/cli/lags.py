@@ -1,6 +1,8 @@
 """The commands for those who design or analyse: a pilot with random arms, and how long effects last in a file."""
 
+import csv
 import math
+import re
 import warnings
 from collections.abc import Sequence
 from datetime import date
@@ -9,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from aftereffect.core import checks
+from aftereffect.core import checks, frames
 from aftereffect.core.errors import AftereffectWarning, InvalidArgument
 from aftereffect.core.text import amount
 from aftereffect.service import totals
@@ -84,25 +86,33 @@ def carryover(
     low: Annotated[float, typer.Option(help="The smallest effect of one action.")] = 0.0,
     high: Annotated[float | None, typer.Option(help="The largest effect of one action.")] = None,
     horizon: args.Horizon = None,
+    season: Annotated[float | None, typer.Option(help="A period of the totals in rounds, such as 7.")] = None,
+    arm_column: args.Column = None,
+    total_column: args.Column = None,
+    round_column: args.Column = None,
+    unit_column: args.Column = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the curves into this picture.")] = None,
     form: Form = Format.TABLE,
 ) -> None:
     """Estimate how long effects last from a file of past rounds, and propose a max_delay if --high is given.
 
-    Further columns: unit, and round or date. Without both, each line is the next round of its unit.
+    The first line names the columns: arm and total, and perhaps unit, and round or date; without these two, each line
+    is the next round of its unit. They are found by usual names, such as campaign, sales, store and day.
     """
     with exit_on_error(form):
         from aftereffect.carryover import estimate
         from aftereffect.carryover.delay import choose_delay
 
-        names, played, told = _history(args.text_of(str(file)))
+        columns = {"arm": arm_column, "total": total_column, "round": round_column, "unit": unit_column}
+        text, guessed = _named(args.text_of(str(file)), columns)
+        names, played, told = _history(text)
         if (len(names) - 1) * (max_lag + 1) > MOST_COEFFICIENTS:
             rule = f"(arms - 1) * (max_lag + 1) must be at most {MOST_COEFFICIENTS}"
             raise InvalidArgument(f"{rule}, but got {len(names) - 1} * {max_lag + 1}")
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", AftereffectWarning)
             exposure = "randomised" if randomised else "recorded"
-            curves = estimate(played, told, max_lag=max_lag, n_arms=len(names), exposure=exposure)
+            curves = estimate(played, told, max_lag=max_lag, n_arms=len(names), season=season, exposure=exposure)
             given: dict[str, Any] = {"n_arms": len(names), "direction": direction, "low": low, "horizon": horizon}
             choice = None if high is None else choose_delay(curves=curves, high=high, **given)
         if plot is not None:
@@ -112,7 +122,7 @@ def carryover(
         found: dict[str, Any] = {"max_lag": max_lag, "totals": curves.rounds, "noise": curves.noise}
         found |= {"ends": curves.ends(), "arrived": _by_arm(curves.arrived, names)}
         found["max_delay"] = None if choice is None else choice.max_delay
-        lines = [f"Attention: {each.message}" for each in caught]
+        lines = [*guessed, *(f"Attention: {each.message}" for each in caught)]
         show(form, found, [*lines, *output.carryover(curves, names, choice)])
 
 
@@ -122,13 +132,33 @@ def _by_arm(bands: "Bands", names: Sequence[str]) -> dict[str, dict[str, list[fl
     return {arm: {key: [*map(finite, table[i])] for key, table in tables.items()} for i, arm in enumerate(names)}
 
 
+def _named(text: str, given: dict[str, str | None]) -> tuple[str, list[str]]:
+    """Return a file with the columns that are read under the names of an export, and which of them were guessed."""
+    head, _, rest = text.lstrip("\ufeff").partition("\n")
+    mark = next((mark for mark in ";\t," if mark in head), ",")
+    header = [cell.strip() for cell in next(csv.reader([head.strip()], delimiter=mark), [])]
+    try:
+        found, guessed = frames.columns_of(header, given, optional=("round", "unit"))
+    except InvalidArgument as error:
+        words = re.sub(r"(\w+)_column", r"--\1-column", str(error))
+        raise InvalidArgument(f"the first line must name the columns: {words}") from None
+    meaning = {column: name for name, column in found.items()}
+    if (column := found.get("round")) is not None:
+        first = next(csv.reader([rest.strip().partition("\n")[0]], delimiter=mark), [])
+        at = header.index(column)
+        meaning[column] = "round" if len(first) > at and first[at].strip().isdigit() else "date"
+    named = mark.join(meaning.get(cell, totals.UNREAD) for cell in header)
+    said = ", ".join(f"{name} is {found[name]!r}" for name in guessed)
+    return f"{named}\n{rest}", [f"Columns by their names: {said}."] if said else []
+
+
 def _history(text: str) -> tuple[list[str], "NDArray[np.int64]", "NDArray[np.float64]"]:
     """Return the names of the arms, and arms and totals of shape (rounds, units); -1 and NaN where there is no line."""
     import numpy as np
 
     items = list(totals.items(text, MOST_TOTALS))
     if any(item.arm is None for item in items):
-        raise InvalidArgument("the file must have a column arm with a name in every line, but has not")
+        raise InvalidArgument("the file must have the name of an arm in every line, but has not")
     names = sorted({str(item.arm) for item in items})
     units = list(dict.fromkeys(item.unit for item in items))
     if all(item.round is not None for item in items):
