@@ -221,7 +221,8 @@ def malicious(horizon: int) -> str:
     means = []
     for adviser in (None, ae.advisers.Opinion([0.0, 1.0])):
         made = ae.default_player(2, max_delay=0, adviser=adviser)
-        found = ae.simulate(made, ae.spreads.at_once(table), 2000, horizon, instances=100, checkpoints=1, threads=1)
+        given = {"runs": 2000, "instances": 100, "checkpoints": 1, "threads": 1}
+        found = ae.simulate(made, ae.spreads.at_once(table), seed=horizon, **given)
         means.append(f"{found.pseudo_regret.mean():.1f}")
     return f"f N={horizon}: unadvised {means[0]}, malicious adviser {means[1]}"
 

@@ -45,7 +45,8 @@ def in_a_loop(wanted: Study) -> None:
         for cell in group:
             losses = draws[0]
             player = build_player(cell, losses)
-            ae.simulate(player, losses, cell["runs"], cell_seed(cell, "runs"), checkpoints="log", progress=False)
+            given = {"runs": cell["runs"], "seed": cell_seed(cell, "runs"), "checkpoints": "log"}
+            ae.simulate(player, losses, **given, progress=False)
 
 
 def as_a_study(wanted: Study) -> None:

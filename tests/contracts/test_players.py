@@ -209,7 +209,7 @@ def test_rivals_want_a_base_in_kernel_form(make: Around) -> None:
         (
             lambda: ae.default_player(3, max_delay=2, sead=1),
             "default_player has no argument 'sead'",
-            "n_arms, max_delay, prior, adviser, direction, low, high, seed, out_of_range",
+            "n_arms, max_delay, prior, adviser, direction, low, high, out_of_range, seed",
         ),
         (
             lambda: ae.Naive(ae.UCB1(2), hihg=2.0),

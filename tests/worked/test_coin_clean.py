@@ -228,7 +228,7 @@ def test_a_panel_of_one_is_the_player_bit_for_bit(d: int, coins: Any) -> None:
             assert one.tell([total])[:5] == (n, [played], draw, update, [fed])
             if t % 17 == 3 and not update:
                 alone.amend(t, 0.125)
-                one.amend(0, t, 0.125)
+                one.amend(t, 0.125, 0)
         assert one.state()["inside"] == alone.state()
 
 

@@ -177,8 +177,8 @@ def test_the_player_is_the_slow_algorithm(make: Callable[..., Any], order: str, 
 def test_engines_agree_bit_for_bit() -> None:
     losses = ae.spreads.anonymous_iid(6000, means=[0.1, 0.9, 0.55], delay_law=("uniform", 0, 5), seed=4)
     for make in PLAYERS:
-        loop = ae.simulate(make(), losses, 2, seed=5, engine="loop", trace=True)
-        rounds = ae.simulate(make(), losses, 2, seed=5, trace=True)
+        loop = ae.simulate(make(), losses, runs=2, seed=5, engine="loop", trace=True)
+        rounds = ae.simulate(make(), losses, runs=2, seed=5, trace=True)
         assert (loop.engine, rounds.engine) == ("loop", "rounds")
         assert loop.regrets.tolist() == rounds.regrets.tolist()
         assert loop.updates.tolist() == rounds.updates.tolist()

@@ -60,7 +60,7 @@ def test_one_unit_is_the_plain_player_bit_for_bit(base: str, wrapper: str) -> No
             assert one.tell([total])[:5] == (n, [played], draw, update, [fed])
             if t % 17 == 3 and not update:
                 alone.amend(t, 0.125)
-                one.amend(0, t, 0.125)
+                one.amend(t, 0.125, 0)
         assert one.state()["inside"] == alone.state()
         assert (one.probabilities == alone.probabilities).all()
         assert (one.counts, one.rounds_played, one.max_delay) == (alone.counts, 300, alone.max_delay)
@@ -123,7 +123,7 @@ def test_where_all_are_void_the_block_goes_on_and_can_be_mended() -> None:
     for _ in range(2):
         assert two.ask() == arms
         two.tell([None, 0.25])
-    two.amend(0, 5, 0.75)
+    two.amend(5, 0.75, 0)
     two.ask()
     played = two.tell([0.0, 0.5])
     assert played == ae.PanelRound(6, arms, False, True, [0.25, 0.25], 2)
@@ -137,19 +137,19 @@ def test_amendments_name_the_unit_and_keep_to_the_open_block() -> None:
     two.tell([0.5, 0.5])
     before = two.state()
     refusals: list[tuple[tuple[Any, Any, Any], str]] = [
-        ((2, 1, 0.5), "unit must be at most 1, but got 2"),
-        ((-1, 1, 0.5), "unit must be at least 0, but got -1"),
-        (("0", 1, 0.5), "unit must be an int, but got '0'"),
-        ((1, 2, 0.5), "round must have been reported before it is amended, but got 2"),
-        ((1, 0, 0.5), "round must be at least 1, but got 0"),
-        ((1, 1, math.nan), "total must be a finite number, but got nan; a missing total is None"),
+        ((1, 0.5, 2), "unit must be at most 1, but got 2"),
+        ((1, 0.5, -1), "unit must be at least 0, but got -1"),
+        ((1, 0.5, "0"), "unit must be an int, but got '0'"),
+        ((2, 0.5, 1), "round must have been reported before it is amended, but got 2"),
+        ((0, 0.5, 1), "round must be at least 1, but got 0"),
+        ((1, math.nan, 1), "total must be a finite number, but got nan; a missing total is None"),
     ]
     for arguments, message in refusals:
         with pytest.raises(ae.AftereffectError) as error:
             two.amend(*arguments)
         assert str(error.value) == message
         assert two.state() == before
-    two.amend(1, 1, 0.25)
+    two.amend(1, 0.25, 1)
     assert [counts.amended for counts in two.unit_counts] == [0, 1]
     assert ae.restore(two.state()).unit_counts == two.unit_counts
     for totals in ([0.25, 0.5], [0.5, 0.25]):
@@ -157,7 +157,7 @@ def test_amendments_name_the_unit_and_keep_to_the_open_block() -> None:
         played = two.tell(totals)
     assert played.fed_losses == [0.25, 0.25]
     with pytest.raises(ae.OutOfTurn, match="the block of round 3 has been closed and learned from"):
-        two.amend(1, 3, 0.5)
+        two.amend(3, 0.5, 1)
 
 
 BAD_TOTALS: list[tuple[Any, str]] = [

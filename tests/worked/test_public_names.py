@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import inspect
 import subprocess
 import sys
 from pathlib import Path
@@ -18,9 +19,16 @@ TABLE = [[0.5, 1.0], [0.25, 0.0]]
 
 
 def test_every_public_name_is_there_and_listed():
-    assert set(ae.__all__) <= set(dir(ae))
+    assert dir(ae) == sorted([*ae.__all__, "__version__"])
     for name in ae.__all__:
         assert getattr(ae, name) is not None
+
+
+@pytest.mark.parametrize("made", [ae.default_player, ae.CompositeLossWrapper.tuned, ae.Naive, ae.rivals.ARUCB])
+def test_help_shows_the_arguments_that_all_players_have(made: Any):
+    shown = inspect.signature(made).parameters
+    assert list(shown)[-5:] == ["direction", "low", "high", "out_of_range", "seed"]
+    assert [shown[name].default for name in list(shown)[-5:]] == ["minimize", 0.0, 1.0, "raise", None]
 
 
 def test_names_are_imported_from_where_type_checkers_find_them():

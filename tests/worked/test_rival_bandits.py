@@ -209,7 +209,7 @@ def test_engines_agree_under_the_wrapper(make: Callable[[int], Rival]) -> None:
     components = np.random.default_rng(7).random((400, 3, 3)) / 3.0
     player = CompositeLossWrapper(make(3), max_delay=2, coins=0.3)
     losses, engines = CompositeLosses(components), ("loop", "rounds", "blocks")
-    loop, rounds, blocks = (simulate(player, losses, 3, 8, e, trace=True, progress=False) for e in engines)
+    loop, rounds, blocks = (simulate(player, losses, runs=3, seed=8, engine=engine, trace=True) for engine in engines)
     assert loop.updates.tolist() == blocks.updates.tolist()
     assert min(loop.updates) > 20
     assert loop.regret.tolist() == rounds.regret.tolist()

@@ -336,4 +336,5 @@ def _simulated(players: "Iterable[CoinCleanWrapper]", losses: "Losses", runs: in
     with warnings.catch_warnings():
         # A d that is too short is intended.
         warnings.simplefilter("ignore", AftereffectWarning)
-        return np.array([simulate(player, losses, runs, seed, progress=False).mean_regret for player in players])
+        found = (simulate(player, losses, runs=runs, seed=seed, progress=False) for player in players)
+        return np.array([simulation.mean_regret for simulation in found])

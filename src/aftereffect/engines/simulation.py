@@ -229,10 +229,10 @@ def plot(simulations: Simulation | Iterable[Simulation] | Mapping[str, Simulatio
 def simulate(
     player: Any,
     losses: Losses,
+    *,
     runs: int = 100,
     seed: int = 0,
     engine: str = "auto",
-    *,
     checkpoints: int | str | ArrayLike = 64,
     instances: int = 1,
     first_run: int = 0,

@@ -35,6 +35,11 @@ from aftereffect.losses.delay_laws import draw_delays, largest_delay
 from aftereffect.losses.protocol import TOLERANCE, Losses
 from aftereffect.losses.tables import Bound, Table, TableLike, as_table, iid
 
+__all__ = [
+    "anonymous_iid", "at_once", "delayed", "geometric", "kernels", "linear_composite", "random_split",
+    "randomly_delayed"
+]
+
 Law = str | tuple[str | float, ...]
 
 # A product of 16 numbers of at least 2^-53 cannot underflow, so one logarithm is enough for all of them.

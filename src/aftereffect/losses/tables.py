@@ -18,6 +18,8 @@ from aftereffect.core.errors import InvalidArgument, InvalidLosses
 from aftereffect.core.random import TABLE, recipe, sequence
 from aftereffect.core.text import facts_table
 
+__all__ = ["Table", "constrained", "drifting", "iid", "seasonal", "switching"]
+
 LAWS = ("bernoulli", "constant")
 
 

@@ -14,8 +14,8 @@ import secrets
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from inspect import signature
-from typing import Any, NamedTuple, Never, Self, TypedDict, Unpack
+from inspect import Parameter, signature
+from typing import Any, NamedTuple, Never, Self, TypedDict, TypeVar, Unpack, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,6 +61,26 @@ class Common(Range, total=False):
     """
 
     out_of_range: str
+
+
+USUAL: Mapping[str, Any] = {"direction": "minimize", "low": 0.0, "high": 1.0, "out_of_range": "raise", "seed": None}
+"""The defaults of these arguments, in the order in which they are shown."""
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def spelled_out(function: Function) -> Function:
+    """Let `help` and `inspect` show the arguments that a function takes as `**common: Unpack[...]` one by one."""
+    shown = signature(function)
+    *own, last = shown.parameters.values()
+    kind = get_args(last.annotation)[0] if last.kind is Parameter.VAR_KEYWORD and get_args(last.annotation) else None
+    if kind in (Range, Common):
+        more = [name for name in USUAL if name in kind.__annotations__]
+        common = [
+            Parameter(name, Parameter.KEYWORD_ONLY, default=USUAL[name], annotation=kind.__annotations__[name])
+            for name in more
+        ]
+        vars(function)["__signature__"] = shown.replace(parameters=[*own, *common])
+    return function
 
 
 class Limits(NamedTuple):
@@ -196,6 +216,12 @@ class BasePlayer:
     # The settings of every player.
     COMMON: tuple[str, ...] = ("direction", "low", "high")
 
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        for made in (vars(cls).get("__init__"), getattr(vars(cls).get("tuned"), "__func__", None)):
+            if made is not None:
+                spelled_out(made)
+
     def span(
         self, *, direction: str = "minimize", low: float = 0.0, high: float = 1.0, seed: int | None = None, **rest: Any
     ) -> effects.Effects:
@@ -302,8 +328,7 @@ class BasePlayer:
         raise NotImplementedError
 
     def __repr__(self) -> str:
-        usual = {"direction": "minimize", "low": 0.0, "high": 1.0, "out_of_range": "raise"}
-        shown = {name: value for name, value in self.settings.items() if usual.get(name) != value}
+        shown = {name: value for name, value in self.settings.items() if USUAL.get(name) != value}
         first = f"n_arms={self.inside}" if isinstance(self.inside, int) else repr(self.inside)
         named = "".join(f", {name}={value!r}" for name, value in shown.items())
         return f"{type(self).__name__}({first}{named}, seed={self.seed})"

@@ -1,12 +1,13 @@
 """The recommended player: it needs only the number of arms, the maximal delay and the range of effects."""
 
 from collections.abc import Sequence
+from inspect import signature
 from typing import Any, NamedTuple, Unpack
 
 from aftereffect.bandits.adaptive_tsallis import AdaptiveTsallis, MatchedTsallis
 from aftereffect.core import checks
 from aftereffect.core.errors import InvalidArgument
-from aftereffect.players.base import Common
+from aftereffect.players.base import Common, spelled_out
 from aftereffect.players.wrapper.advised import AdvisedWrapper
 from aftereffect.players.wrapper.coin_clean import CoinCleanWrapper
 
@@ -23,6 +24,7 @@ class Prior(NamedTuple):
     updates: float
 
 
+@spelled_out
 def default_player(
     n_arms: int, *, max_delay: int, prior: Prior | None = None, adviser: Any = None, **common: Unpack[Common]
 ) -> CoinCleanWrapper:
@@ -50,7 +52,7 @@ def default_player(
     True
     """
     if others := common.keys() - Common.__annotations__.keys():
-        accepted = ", ".join(["n_arms", "max_delay", "prior", "adviser", *Common.__annotations__])
+        accepted = ", ".join(signature(default_player).parameters)
         raise TypeError(f"default_player has no argument {min(others)!r}; it accepts {accepted}")
     return stretch_player(MatchedTsallis, n_arms, prior, adviser=adviser, max_delay=max_delay, **common)
 

@@ -109,7 +109,7 @@ def measure(
     for draw in range(cell["instances"]) if wave is None else wave:
         end = (draw + 1) * share
         for first in range(draw * share, end, step):
-            one = simulate(player, draws[draw], min(step, end - first), first_run=first, **options)
+            one = simulate(player, draws[draw], runs=min(step, end - first), first_run=first, **options)
             if one.traces is not None:
                 measured.moves.append(moves(player, one.traces, one.rounds))
             if one.states is not None:

@@ -142,7 +142,7 @@ class Panel:
             raise InvalidTotal(f"totals must be {self.n_units}, one per unit, but got {len(given)}: {shown}")
         return self.player.tell_units(given)
 
-    def amend(self, unit: int, round: int, total: float | None) -> None:
+    def amend(self, round: int, total: float | None, unit: int) -> None:
         """Correct a unit's total of an earlier round of the open block, or report it late."""
         self.player.amend(round, total, unit)
 

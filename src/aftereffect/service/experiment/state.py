@@ -222,7 +222,7 @@ class State:
     def correct(self, played: Round, u: int, total: float | None, at: str) -> None:
         """Replace a total; amend it in the learner too, unless the round is still open or the total is withheld."""
         if played is not self.open and not played.withheld[u]:
-            self.panel.amend(u, played.number, total)
+            self.panel.amend(played.number, total, u)
         played.reports[u] = Report(total, self.recount(played.reports[u].total, total), at)
 
     def correct_late(self, u: int, row: Row, total: float | None, at: str, learn: bool) -> str:
