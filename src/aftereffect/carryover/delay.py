@@ -6,10 +6,9 @@ another arm. docs/theory/soft_windows.md has the bounds.
 
 import math
 import warnings
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,10 +17,11 @@ from aftereffect import theory
 from aftereffect.carryover.effects_by_lag import Curves, axes_for
 from aftereffect.core import checks
 from aftereffect.core.checks import FloatArray
-from aftereffect.core.effects import effects, extreme_parts
+from aftereffect.core.effects import extreme_parts
 from aftereffect.core.errors import AftereffectWarning, InvalidArgument
 from aftereffect.core.random import TABLE, sequence
 from aftereffect.core.text import amount, facts_table
+from aftereffect.players.base import Range
 from aftereffect.players.default import default_player
 from aftereffect.players.wrapper.certificate import informative_from
 from aftereffect.theory.tails import checked_weights
@@ -185,45 +185,36 @@ def choose_delay(
     rows = _rows(K, half_life, weights, curves)
     if measured is not None and means is not None:
         raise InvalidArgument(f"means must not be given with measured curves, but got {checks.shown(means)}")
-    if assume == "alike" and measured is None and not np.allclose(rows, rows[0]):
-        got = checks.shown(curves)
-        raise InvalidArgument(f"curves must be the same for all arms if assume is 'alike', but got {got}")
-    if assume == "alike" and measured is not None and measured.alike.verdict == "apart":
-        p = measured.alike.p_value
-        raise InvalidArgument(f"curves must fade alike if assume is 'alike', but got curves that do not (p = {p:.2g})")
+    if assume == "alike":
+        _check_alike(rows, curves)
     longest = rows.shape[1] - (1 if half_life is None else 2)
     grid = np.concatenate([np.arange(EVERY), np.rint(np.geomspace(EVERY, max(longest, EVERY), MOST - EVERY))])
     delays = np.unique(np.minimum(grid, longest)).astype(np.int64)
-    span = effects(direction, low, high)
-    width = span.hi - span.lo
-    # tails[d] is the share that arrives more than d rounds after the action.
-    tails = rows[:, ::-1].cumsum(axis=1)[:, ::-1].max(axis=0)
-    tails = np.append(tails[1:], 0.0)[delays]
-    inside, most = 1.0 - tails, 1.0
-    if measured is not None:
+    common: Range = {"direction": direction, "low": low, "high": high}
+    players = [default_player(n_arms=K, max_delay=d, **common) for d in delays.tolist()]
+    width = players[0].effects.hi - players[0].effects.lo
+    left = worst = None
+    if measured is None:
+        # tails[d] is the share that arrives more than d rounds after the action.
+        tails = rows[:, ::-1].cumsum(axis=1)[:, ::-1].max(axis=0)
+        tails = np.append(tails[1:], 0.0)[delays]
+        inside, most = 1.0 - tails, 1.0
+        each = theory.tail_price(direction, low, high)
+        prices = [Price(1.0, 0.0, each * tail) for tail in tails]
+    else:
         spreads, left, largest = _spreads(measured, width)
         inside, most = 1.0 - spreads[delays] / max(largest, spreads.max()), largest / width
-    price, mean_delay = theory.tail_price(direction, low, high), float(rows[0] @ np.arange(rows.shape[1]))
-    bounds, since = np.full(len(delays), math.nan), np.full(len(delays), math.inf)
-    worst = bounds.copy()
-    for k, d in enumerate(delays.tolist()):
-        player = default_player(n_arms=K, max_delay=d, direction=direction, low=low, high=high)
-        beta = player.update_probability or 1.0
-        factor, ends, per_round = 1.0, 0.0, price * tails[k]
-        if assume == "alike":
-            share = theory.seen_share(rows[0], d, beta)
-            factor, ends, per_round = math.inf if share == 0.0 else 1.0 / share, mean_delay, 0.0
-        elif measured is not None:
-            per_round, ends = theory.late_price(spreads / width, d, beta)
-        if factor < math.inf and per_round < 0.5 * most:
-            scale = 2.0 / most
-            half = partial(_bound, player.worst_case, scale * factor, scale * ends, scale * per_round)
-            since[k] = informative_from(half) or math.inf
-        if T is not None:
-            bounds[k] = width * min(T, _bound(player.worst_case, factor, ends, per_round, T))
-        if T is not None and measured is not None:
-            per_round, ends = theory.late_price(left / width, d, beta)
-            worst[k] = max(bounds[k], width * min(T, _bound(player.worst_case, 1.0, ends, per_round, T)))
+        prices = [_late(spreads / width, player) for player in players]
+    if assume == "alike":
+        prices = [_alike(rows[0], player) for player in players]
+    priced = list(zip(players, prices, strict=True))
+    since = np.array([_since(player, price, most) for player, price in priced])
+    bounds = np.full(len(delays), math.nan)
+    if T is not None:
+        bounds = np.array([width * min(T, price.bound(player, T)) for player, price in priced])
+    if left is not None:
+        late = [_late(left / width, player).bound(player, T) if T else math.nan for player in players]
+        worst, left = np.maximum(bounds, width * np.minimum(T or math.nan, late)), left[delays]
     useful = T is not None and (since <= T).any()
     chosen = int(delays[(bounds if useful else since).argmin()])
     regrets = None
@@ -232,16 +223,55 @@ def choose_delay(
             raise InvalidArgument("horizon must be given if runs are, but got None")
         if measured is None:
             losses = _bernoulli(rows, K, T, direction, means, seed)
-            low, high = 0.0, 1.0
+            common |= {"low": 0.0, "high": 1.0}
         else:
             losses = _noisy(measured, T, direction, seed)
-        players = (
-            default_player(K, max_delay=d, direction=direction, low=low, high=high, out_of_range="clip")
-            for d in delays.tolist()
-        )
-        regrets = _simulated(players, losses, runs, seed)
-    found = DelayChoice(chosen, assume, K, T, delays, inside, bounds, since, regrets)
-    return found if measured is None else replace(found, left=left[delays], worst=worst)
+        clipping = (default_player(K, max_delay=d, **common, out_of_range="clip") for d in delays.tolist())
+        regrets = _simulated(clipping, losses, runs, seed)
+    return DelayChoice(chosen, assume, K, T, delays, inside, bounds, since, regrets, left, worst)
+
+
+class Price(NamedTuple):
+    """What effects later than d add to a player's worst case W: factor · W(T) + ends + per_round · T bounds R_T."""
+
+    factor: float
+    ends: float
+    per_round: float
+
+    def bound(self, player: "CoinCleanWrapper", horizon: int) -> float:
+        """Return the bound on R_T, in units of the range."""
+        return self.factor * player.worst_case(horizon) + self.ends + self.per_round * horizon
+
+
+def _alike(weights: FloatArray, player: "CoinCleanWrapper") -> Price:
+    """Return the price if all arms' effects arrive by these weights."""
+    share = theory.seen_share(weights, player.max_delay, player.update_probability or 1.0)
+    return Price(math.inf if share == 0.0 else 1.0 / share, float(weights @ np.arange(len(weights))), 0.0)
+
+
+def _late(spreads: FloatArray, player: "CoinCleanWrapper") -> Price:
+    """Return the price if arms differ by so much in what arrives after each lag."""
+    per_round, ends = theory.late_price(spreads, player.max_delay, player.update_probability or 1.0)
+    return Price(1.0, ends, per_round)
+
+
+def _since(player: "CoinCleanWrapper", price: Price, most: float) -> float:
+    """Return the first round at which the bound is below half of the largest possible regret, or infinity."""
+    if price.factor == math.inf or price.per_round >= 0.5 * most:
+        return math.inf
+    doubled = Price(*(2.0 / most * part for part in price))
+    return informative_from(lambda T: doubled.bound(player, T)) or math.inf
+
+
+def _check_alike(rows: FloatArray, curves: "ArrayLike | Curves | None") -> None:
+    """Raise an error if curves are known not to fade alike."""
+    if isinstance(curves, Curves):
+        if curves.alike.verdict == "apart":
+            got = f"curves that do not (p = {curves.alike.p_value:.2g})"
+            raise InvalidArgument(f"curves must fade alike if assume is 'alike', but got {got}")
+    elif not np.allclose(rows, rows[0]):
+        got = checks.shown(curves)
+        raise InvalidArgument(f"curves must be the same for all arms if assume is 'alike', but got {got}")
 
 
 def _spreads(curves: Curves, width: float) -> tuple[FloatArray, FloatArray, float]:
@@ -294,10 +324,6 @@ def _rows(
     table: Any = curves
     table = checks.array("curves", table, shape=(n_arms, "lags"), unit=True)
     return np.array([checked_weights(row, f"curves[{i}]") for i, row in enumerate(table)])
-
-
-def _bound(worst_case: Callable[[int], float], factor: float, ends: float, per_round: float, horizon: int) -> float:
-    return factor * worst_case(horizon) + ends + per_round * horizon
 
 
 def _bernoulli(

@@ -4,7 +4,7 @@ It returns a `Simulation`: regret per run, curves, plots and tables; `compare` t
 """
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,7 +22,6 @@ from aftereffect.engines.rounds import simulate_rounds
 from aftereffect.engines.workload import Blocks, Outcome, Plan, cores, progress_bar
 from aftereffect.losses.protocol import Losses
 from aftereffect.players.base import PAST, BasePlayer
-from aftereffect.players.protocol import LabelledPlayer
 from aftereffect.players.registry import label_of
 from aftereffect.players.wrapper.panel import Panel
 from aftereffect.players.wrapper.wrapper import BlockWrapper
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
     import polars as pl
     from matplotlib.axes import Axes
 
-ENGINES = ("auto", "loop", "rounds", "blocks", "cuda")
 # Half the width of a 95% normal interval, in standard errors.
 Z95 = 1.959963984540054
 
@@ -305,19 +303,7 @@ def simulate(
                 gaps = np.abs(world.means - (world.means.max() if losses.effects.maximize else world.means.min()))
             first = first_run + k * share
             plan = Plan(player, world, seed, first, share, points, gaps, trace, threads, advanced, states, watch)
-            if chosen == "blocks":
-                outcomes.append(simulate_blocks(plan, form))
-            elif chosen == "cuda":
-                from aftereffect.engines.cuda import simulate_cuda
-
-                outcomes.append(simulate_cuda(plan, form))
-            elif isinstance(player, Panel):
-                outcomes.append(simulate_panel(plan, unit_losses(world, player.n_units, seed, first)))
-            elif chosen == "loop":
-                outcomes.append(simulate_loop(plan))
-            else:
-                labelled = isinstance(player, LabelledPlayer)
-                outcomes.append((simulate_labelled if labelled else simulate_rounds)(plan, form))
+            outcomes.append(RUN[chosen](plan, form))
     kept = [outcome.states for outcome in outcomes if outcome.states is not None]
     # Those of one instance are not copied: they may be large.
     regrets, pseudo = [_regret(losses, outcome, outcome.losses) for outcome in outcomes], [o.pseudo for o in outcomes]
@@ -361,6 +347,32 @@ def choose(player: Any, losses: Losses, engine: str) -> tuple[str, Any]:
     An error is raised if `engine` or the player does not fit, and a warning given for each assumption of the player
     about losses that does not hold.
     """
+    _check_player(player, losses)
+    form: Any = player.kernel() if hasattr(player, "kernel") else None
+    exact = (
+        type(form) in kernel.BLOCKS
+        and losses.max_delay <= form.max_delay
+        and form.limits.span.lo <= losses.effects.lo
+        and losses.effects.hi <= form.limits.span.hi
+    )
+    if losses.reacts and engine not in ("auto", "loop"):
+        raise InvalidArgument(f"engine must be 'loop' for losses that react to what is played, but got {engine!r}")
+    if engine == "auto":
+        engine = "loop" if losses.reacts or form is None else "blocks" if exact else "rounds"
+    if engine in ("blocks", "cuda") and not exact:
+        raise InvalidArgument(
+            f"engine must not be {engine!r} unless the player is a CompositeLossWrapper with a base in kernel form, "
+            f"whose max_delay and range cover those of the losses, but got {player!r} on {losses!r}"
+        )
+    if engine == "rounds" and form is None:
+        raise InvalidArgument(f"engine must not be 'rounds' unless the player has a kernel form, but got {player!r}")
+    for text in _misfits(player, losses):
+        warnings.warn(f"player {text}", AftereffectWarning, stacklevel=3)
+    return engine, form
+
+
+def _check_player(player: Any, losses: Losses) -> None:
+    """Raise an error unless a player, which may be of the user's own class, can play these losses."""
     for name in ("ask", "tell", "fresh"):
         if isinstance(player, type) or not callable(getattr(player, name, None)):
             raise InvalidArgument(
@@ -382,38 +394,43 @@ def choose(player: Any, losses: Losses, engine: str) -> tuple[str, Any]:
     given = getattr(getattr(player, "coins", None), "sequence", None)
     if given is not None and len(given) < losses.horizon:
         raise CoinsExhausted(f"coins must have a value for every round, but ended before round {len(given) + 1}")
-    form: Any = player.kernel() if hasattr(player, "kernel") else None
-    exact = (
-        type(form) in kernel.BLOCKS
-        and losses.max_delay <= form.max_delay
-        and form.limits.span.lo <= losses.effects.lo
-        and losses.effects.hi <= form.limits.span.hi
-    )
-    if losses.reacts and engine not in ("auto", "loop"):
-        raise InvalidArgument(f"engine must be 'loop' for losses that react to what is played, but got {engine!r}")
-    if engine == "auto" and losses.reacts:
-        engine = "loop"
-    if engine == "auto":
-        engine = "blocks" if exact else "loop" if form is None else "rounds"
-    if engine in ("blocks", "cuda") and not exact:
-        raise InvalidArgument(
-            f"engine must not be {engine!r} unless the player is a CompositeLossWrapper with a base in kernel form, "
-            f"whose max_delay and range cover those of the losses, but got {player!r} on {losses!r}"
-        )
-    if engine == "rounds" and form is None:
-        raise InvalidArgument(f"engine must not be 'rounds' unless the player has a kernel form, but got {player!r}")
+
+
+def _misfits(player: Any, losses: Losses) -> list[str]:
+    """Return the assumptions of a player about losses that do not hold, in words."""
     told, span = getattr(player, "max_delay", None), getattr(player, "effects", losses.effects)
     tuned, (lo, hi, _) = getattr(player, "tuned_horizon", None), losses.effects
-    misfits = []
+    found = []
     if told is not None and told < losses.max_delay:
-        misfits.append(f"has max_delay={told}, but effects of these losses arrive up to {losses.max_delay} rounds late")
+        found.append(f"has max_delay={told}, but effects of these losses arrive up to {losses.max_delay} rounds late")
     if span.lo > lo or span.hi < hi:
-        misfits.append(f"expects effects in [{span.lo:g}, {span.hi:g}], but these losses allow [{lo:g}, {hi:g}]")
+        found.append(f"expects effects in [{span.lo:g}, {span.hi:g}], but these losses allow [{lo:g}, {hi:g}]")
     if tuned is not None and losses.horizon > PAST * tuned:
-        misfits.append(f"is tuned for {tuned} rounds, but these losses have {losses.horizon}")
-    for text in misfits:
-        warnings.warn(f"player {text}", AftereffectWarning, stacklevel=3)
-    return engine, form
+        found.append(f"is tuned for {tuned} rounds, but these losses have {losses.horizon}")
+    return found
+
+
+def _run_loop(plan: Plan, form: Any) -> Outcome:
+    if isinstance(plan.player, Panel):
+        return simulate_panel(plan, unit_losses(plan.losses, plan.player.n_units, plan.seed, plan.first_run))
+    return simulate_loop(plan)
+
+
+def _run_rounds(plan: Plan, form: Any) -> Outcome:
+    return (simulate_labelled if type(form) in kernel.LABELLED else simulate_rounds)(plan, form)
+
+
+def _run_cuda(plan: Plan, form: Any) -> Outcome:
+    from aftereffect.engines.cuda import simulate_cuda
+
+    return simulate_cuda(plan, form)
+
+
+RUN: Mapping[str, Callable[[Plan, Any], Outcome]] = {
+    "loop": _run_loop, "rounds": _run_rounds, "blocks": simulate_blocks, "cuda": _run_cuda
+}  # fmt: skip
+"""The engines: functions of a plan and of the player in kernel form, None if it has none."""
+ENGINES = ("auto", *RUN)
 
 
 def checkpoint_rounds(checkpoints: int | str | ArrayLike, horizon: int) -> NDArray[np.int64]:
