@@ -43,6 +43,13 @@ def test_an_example_uses_public_names_only(path: Path) -> None:
             assert node.module.split(".")[0] in OTHERS or node.module in DOCUMENTED
 
 
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
+def test_a_figure_is_drawn_in_the_part_that_makes_it(path: Path) -> None:
+    # The first figure at the end of a part becomes the thumbnail.
+    for part in re.split(r"^# %%$", path.read_text(encoding="utf-8"), flags=re.MULTILINE):
+        assert ("plt.subplots(" in part) == ("plt.show()" in part)
+
+
 def test_there_are_a_gallery_and_notebooks() -> None:
     assert len(SCRIPTS) >= 8
     listed = re.findall(r"^\w+$", (DOCS / "notebooks" / "index.md").read_text(encoding="utf-8"), re.MULTILINE)

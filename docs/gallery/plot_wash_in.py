@@ -16,13 +16,13 @@ plt.style.use("aftereffect.figures")
 T, K, delays = 4000, 3, [0, 4, 8]
 table = ae.tables.iid(T, means=[0.3, 0.5, 0.7], seed=4)
 losses = ae.spreads.kernels(table, weights=np.eye(9)[delays])
-fig, axes = plt.subplots(1, 2, figsize=(9.6, 3.6), layout="constrained", sharey=True)
 
 # %%
 # A round counts from the change of arm. In its first d rounds, shaded, a total still contains effects of the arm
 # before. If effects end within d rounds, the mean total of an arm is level from then on, as on the left. On the right
 # it is not: for eight rounds the totals of the cheap arm 0 contain what the others have left behind.
 
+fig, axes = plt.subplots(1, 2, figsize=(9.6, 3.6), layout="constrained", sharey=True)
 for ax, told in zip(axes, (8, 2), strict=True):
     player = ae.default_player(n_arms=K, max_delay=told, out_of_range="clip", seed=1)
     stream, arms, totals = losses.stream(), [], []
