@@ -81,10 +81,7 @@ def estimate(
         if control is not None:
             control = names.index(checks.choice("control", control, names))
     D = checks.integer("max_lag", max_lag, low=0)
-    played, observed = series(arms, totals)
-    K = checks.integer("n_arms", int(played.max()) + 1 if n_arms is None else n_arms, low=2)
-    if played.max() >= K:
-        raise InvalidArgument(f"arms must be below n_arms = {K}, but got {int(played.max())}")
+    played, observed, K = series(arms, totals, n_arms)
     if control is not None:
         checks.integer("control", control, low=0, high=K - 1)
     level = checks.real("level", level, low=0.5, high=0.9999)
@@ -97,24 +94,13 @@ def estimate(
             stacklevel=2,
         )
     q = _checked_probabilities(exposure, probabilities, played)
-    measured = np.arange(K)
     if probabilities is not None:
-        drawn, time = np.isfinite(q), np.arange(len(q))[:, np.newaxis]
-        measured = np.flatnonzero(np.bincount(played[drawn & (played >= 0)], minlength=K) >= FEWEST_DRAWS)
-        if len(measured) < 2 or (control is not None and control not in measured):
-            wanted = "two arms" if control is None else f"the control, arm {control}, and another arm"
-            raise InvalidArgument(
-                f"{wanted} must have been drawn {FEWEST_DRAWS} times, but got {measured.tolist()} as arms that were"
-            )
-        # What was drawn before the first known draw, or after an unknown arm and before the next known draw, is not
-        # known, and unmeasured arms have no columns.
-        latest, lost = (np.where(where, time, -1) for where in (drawn, (played < 0) & ~drawn))
-        played = np.where(np.maximum.accumulate(latest) > np.maximum.accumulate(lost), played, -1)
-        column = np.full(K + 1, -1)
-        column[measured] = np.arange(len(measured))
-        played = column[played]
-    elif len(missing := np.setdiff1d(measured, played)):
-        raise InvalidArgument(f"arms must contain every arm below n_arms = {K}, but arm {missing[0]} was never played")
+        played, measured = _drawn_arms(played, q, K, control)
+    else:
+        measured = np.arange(K)
+        if len(missing := np.setdiff1d(measured, played)):
+            rule = f"arms must contain every arm below n_arms = {K}"
+            raise InvalidArgument(f"{rule}, but arm {missing[0]} was never played")
     M = len(measured)
     y, single, by_round = observed[D:], played.shape[1] == 1, checks.choice("clusters", clusters, CLUSTERS) == "rounds"
     used = known_arms(played, D) & np.isfinite(y)
@@ -122,9 +108,7 @@ def estimate(
     counts = used.sum(axis=0)
     centre = np.array([y[rows, unit].mean() if rows.any() else 0.0 for unit, rows in enumerate(used.T)])
     own_trend = checks.choice("trend", trend, TRENDS) == "unit" and not single
-    straight = common_columns(len(y), None)
-    own = np.concatenate([np.ones_like(straight), straight[:, : int(own_trend)]], axis=1)
-    units = Units(played, y - centre, used, D, M, common_columns(len(y), season, not own_trend), own)
+    units = Units(played, y - centre, used, D, M, *_beside_effects(len(y), season, own_trend))
     _check_counts(units, single, by_round)
     dof = degrees(used, units.columns, by_round)
     size = units.effects
@@ -173,6 +157,35 @@ def estimate(
         unmeasured=tuple(np.setdiff1d(np.arange(K), measured).tolist()),
         names=names,
     )
+
+
+def _beside_effects(rounds: int, season: float | None, own_trend: bool) -> tuple[FloatArray, FloatArray]:
+    """Return the columns that units have in common, and those that each has for itself: a constant, and a trend."""
+    straight = common_columns(rounds, None)
+    own = np.concatenate([np.ones_like(straight), straight[:, : int(own_trend)]], axis=1)
+    return common_columns(rounds, season, not own_trend), own
+
+
+def _drawn_arms(
+    played: NDArray[np.int64], q: FloatArray, n_arms: int, control: Any
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the column of each round's arm, −1 for none, and the arms that a player drew often enough to have one.
+
+    What was drawn before the first known draw, or after an unknown arm and before the next known draw, is not known,
+    and arms that were drawn too seldom have no columns.
+    """
+    drawn, time = np.isfinite(q), np.arange(len(q))[:, np.newaxis]
+    measured = np.flatnonzero(np.bincount(played[drawn & (played >= 0)], minlength=n_arms) >= FEWEST_DRAWS)
+    if len(measured) < 2 or (control is not None and control not in measured):
+        wanted = "two arms" if control is None else f"the control, arm {control}, and another arm"
+        raise InvalidArgument(
+            f"{wanted} must have been drawn {FEWEST_DRAWS} times, but got {measured.tolist()} as arms that were"
+        )
+    latest, lost = (np.where(where, time, -1) for where in (drawn, (played < 0) & ~drawn))
+    known = np.where(np.maximum.accumulate(latest) > np.maximum.accumulate(lost), played, -1)
+    column = np.full(n_arms + 1, -1)
+    column[measured] = np.arange(len(measured))
+    return column[known], measured
 
 
 def degrees(used: NDArray[np.bool_], columns: int, by_round: bool = True) -> float:
@@ -236,8 +249,10 @@ def _checked_probabilities(exposure: str, probabilities: ArrayLike | None, arms:
     return q
 
 
-def series(arms: ArrayLike, totals: ArrayLike) -> tuple[NDArray[np.int64], FloatArray]:
-    """Return arms and totals, both of shape (rounds, units)."""
+def series(
+    arms: ArrayLike, totals: ArrayLike, n_arms: int | None
+) -> tuple[NDArray[np.int64], FloatArray, int]:
+    """Return arms and totals, both of shape (rounds, units), and K."""
     played, observed = checks.as_array("arms", arms), checks.as_array("totals", totals)
     if played.dtype.kind not in "iu" or not played.size or played.min() < -1:
         raise InvalidArgument(f"arms must be whole numbers of at least 0, or -1, but got {checks.shown(arms)}")
@@ -249,8 +264,11 @@ def series(arms: ArrayLike, totals: ArrayLike) -> tuple[NDArray[np.int64], Float
             "arms and totals must have the same shape, (rounds,) or (rounds, units), "
             f"but got {played.shape} and {observed.shape}"
         )
+    K = checks.integer("n_arms", int(played.max()) + 1 if n_arms is None else n_arms, low=2)
+    if played.max() >= K:
+        raise InvalidArgument(f"arms must be below n_arms = {K}, but got {int(played.max())}")
     rounds = len(played)
-    return played.reshape(rounds, -1).astype(np.int64), observed.reshape(rounds, -1).astype(np.float64)
+    return played.reshape(rounds, -1).astype(np.int64), observed.reshape(rounds, -1).astype(np.float64), K
 
 
 def _check_counts(units: Units, single: bool, by_round: bool) -> None:

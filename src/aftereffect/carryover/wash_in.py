@@ -17,7 +17,6 @@ from aftereffect.carryover.effects_by_lag import axes_for
 from aftereffect.carryover.regression import series
 from aftereffect.core import checks
 from aftereffect.core.checks import FloatArray
-from aftereffect.core.errors import InvalidArgument
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -87,10 +86,7 @@ def wash_in(
     """
     d = checks.integer("max_delay", max_delay, low=0)
     R = 4 * (d + 1) if rounds is None else checks.integer("rounds", rounds, low=1)
-    played, observed = series(arms, totals)
-    K = checks.integer("n_arms", int(played.max()) + 1 if n_arms is None else n_arms, low=2)
-    if played.max() >= K:
-        raise InvalidArgument(f"arms must be below n_arms = {K}, but got {int(played.max())}")
+    played, observed, K = series(arms, totals, n_arms)
     since = rounds_since_change(played)
     used = (since > 0) & np.isfinite(observed)
     arm, r, y = played[used], since[used], observed[used]

@@ -89,11 +89,18 @@ def rows_against(ledger: Ledger, experiment: str, rows: Rows) -> list[str]:
                 f"changed: {key} was told {total!r}, and is stored as {row['total']!r}, {row['status']}"
             )
     for key, row in stored.items():
-        if row["status"] != "open" and row["total"] not in ledger.sent.get(key, set()):
-            found.append(f"invented: {key} is stored as {row['total']!r}, which nobody sent")
-        if (row["total"] is None) != (row["status"] in {"open", "missing"}):
-            found.append(f"changed: {key} is {row['status']}, with the total {row['total']!r}")
-        ledger.saw(key, row)
+        found += _row_against(ledger, key, row)
+    return found
+
+
+def _row_against(ledger: Ledger, key: Key, row: Any) -> list[str]:
+    """Compare one row with what was sent for it, and let the ledger see it."""
+    found = []
+    if row["status"] != "open" and row["total"] not in ledger.sent.get(key, set()):
+        found.append(f"invented: {key} is stored as {row['total']!r}, which nobody sent")
+    if (row["total"] is None) != (row["status"] in {"open", "missing"}):
+        found.append(f"changed: {key} is {row['status']}, with the total {row['total']!r}")
+    ledger.saw(key, row)
     return found
 
 
