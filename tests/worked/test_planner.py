@@ -49,7 +49,7 @@ def test_noise_makes_an_ab_test_worse() -> None:
 
 
 def test_an_ab_test_is_recommended_where_it_is_better() -> None:
-    found = ae.plan(n_arms=3, rounds=120, max_delay=7)
+    found = ae.plan(n_arms=2, rounds=60, max_delay=0, noise=0.01)
     assert found.recommended is found.test
     assert not found.worthwhile
     first = found.sentences("day")[0]
@@ -57,15 +57,20 @@ def test_an_ab_test_is_recommended_where_it_is_better() -> None:
     assert str(found).startswith(f"Run an A/B test of {found.test.test_rounds} rounds instead: ")
 
 
-def test_without_carry_over_many_rounds_make_the_player_worth_while_and_the_plan_says_how_many() -> None:
-    long = ae.plan(n_arms=2, rounds=2_000, max_delay=0)
+def test_without_carry_over_many_rounds_make_the_default_player_worth_while() -> None:
+    long = ae.plan(n_arms=2, rounds=2_000, max_delay=0, player="advised")
     assert long.worthwhile
-    assert long.enough_rounds is None
-    assert "is worth while" in long.sentences()[0]
-    short = ae.plan(n_arms=2, rounds=250, max_delay=0)
-    assert not short.worthwhile
-    assert short.enough_rounds in (500, 1_000, 2_000)
-    assert f"With about {short.enough_rounds:,} rounds" in short.sentences()[1]
+    assert (long.enough_rounds, long.tried) == (None, None)
+    assert long.player.share > 0.9
+
+
+def test_the_lag_model_is_recommended_where_the_guarantee_takes_too_long() -> None:
+    found = ae.plan(n_arms=2, rounds=150, max_delay=7, noise=0.4, player="advised")
+    assert found.recommended is found.model
+    assert found.sentences("day")[0].startswith("Choose the lag model instead, which has no guarantee: it is expected")
+    alone = ae.plan(n_arms=2, rounds=150, max_delay=7, noise=0.4)
+    assert (alone.player, alone.model) == (found.model, None)
+    assert alone.sentences()[0].startswith("The lag model is worth while: it is expected to bring")
 
 
 def made(player: float, test: float, error: float = 0.0, most: float = 100.0, **more: object) -> Forecast:
@@ -77,6 +82,10 @@ def test_the_test_must_be_better_by_more_than_chance() -> None:
     assert made(60.0, 61.0, error=1.0).worthwhile
     margin = 2.0 * math.sqrt(2.0)
     assert made(60.0, 60.01 + margin, error=1.0).recommended.name == "an A/B test"
+    model = Option("the lag model", 62.0, 1.0, 0.62)
+    assert made(60.0, 62.1, error=1.0, model=model).recommended.name == "the player"
+    assert made(10.0, 64.0, error=1.0, model=model).recommended is model
+    assert made(10.0, 66.0, error=1.0, model=model).recommended.name == "an A/B test"
     assert not made(40.0, 30.0).worthwhile
     assert made(40.0, 30.0).sentences()[0].startswith("This is too short to learn much: the player is expected")
 

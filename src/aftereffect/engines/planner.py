@@ -6,7 +6,7 @@ which one to take, what it is expected to bring, and how many rounds or units wo
     gain over an equal split, in the units of the totals, summed over rounds and units
     equal split      0            every arm equally often
     A/B test         `test`       every arm equally often for some rounds, then the arm with the best mean for good
-    player           `player`     such as `default_player`
+    player           `player`     such as `LagPlayer`
     best arm         `most`       what would be gained by knowing the best arm from the start
 """
 
@@ -25,13 +25,14 @@ from aftereffect.engines.simulation import simulate, unit_losses
 from aftereffect.losses.protocol import Losses
 from aftereffect.losses.year import year
 from aftereffect.players.default import default_player
+from aftereffect.players.lag_player import LagPlayer
 from aftereffect.players.rivals.ab_test import ABTest
 from aftereffect.players.wrapper.panel import Panel
 from aftereffect.players.wrapper.wrapper import CompositeLossWrapper
 
 GAP = 0.2
 """By how much the best arm is ahead in the worlds that are simulated; results are scaled to the gap that is given."""
-WORLDS, FEWEST = 16, 4
+MOST_WORLDS, FEWEST = 12, 4
 """How many worlds are simulated, fewer if they are large."""
 SHARES = (1 / 16, 1 / 8, 1 / 4, 1 / 2)
 """The lengths of A/B tests, as shares of the rounds."""
@@ -39,8 +40,8 @@ WORTH = 0.5
 """A player is worth while if it brings this share of what knowing the best arm would, and not less than an A/B test."""
 LONGEST, LARGEST, MOST_ARMS = 10_000, 60_000, 50
 """The most rounds, rounds × units, and arms that are simulated."""
-DOUBLINGS, EFFORT = 3, 15_000
-"""How far rounds and units are doubled to find out when a player is worth while, within so many rounds × units."""
+DOUBLINGS, EFFORT = 3, 60_000
+"""How far rounds and units are doubled to find out when a player is worth while; the effort of all worlds together."""
 
 
 class Setting(NamedTuple):
@@ -54,12 +55,23 @@ class Setting(NamedTuple):
     gap: float
     noise: float
 
-    def worlds(self, most: int = WORLDS) -> list[list[Losses]]:
+    @property
+    def effort(self) -> int:
+        """How long a world takes: with one unit a round of the lag model takes sixteen times as long as with others."""
+        return self.rounds * (16 + self.n_units) * (4 + self.n_arms) // 8
+
+    def worlds(self, most: int = MOST_WORLDS) -> list[list[Losses]]:
         """Return worlds with arms of their own; each is a list with the losses of each unit."""
-        many = min(max(EFFORT // (self.rounds * self.n_units), FEWEST), most)
+        many = min(max(EFFORT // self.effort, FEWEST), most)
         shape: dict[str, Any] = {"horizon": self.rounds, "n_arms": self.n_arms, "max_delay": self.max_delay}
         shape |= {"half_life": self.half_life, "gap": GAP, "noise": GAP * self.noise / self.gap}
         return [unit_losses(year(**shape, seed=i), self.n_units, i, 0) for i in range(many)]
+
+
+def lag_model(setting: Setting, losses: Losses) -> Any:
+    """Return the player that learns from every total; it is told no more than that effects last a fortnight at most."""
+    lags = max(setting.max_delay, 14)
+    return LagPlayer(setting.n_arms, max_lag=lags, horizon=setting.rounds, direction=losses.direction)
 
 
 def with_guarantee(setting: Setting, losses: Losses) -> Any:
@@ -79,6 +91,7 @@ def _told(losses: Losses) -> dict[str, Any]:
 
 
 PLAYERS: dict[str, tuple[str, Callable[[Setting, Losses], Any]]] = {
+    "model": ("the lag model", lag_model),
     "advised": ("the default player", with_guarantee),
     "paper": ("the player of the paper", as_published),
 }
@@ -103,8 +116,9 @@ class Forecast:
     """What to expect of a setting.
 
     most: what knowing the best arm would bring over an equal split. player, test: the option of the player, and that of
-    the A/B test of the best length. worlds: how many were simulated. enough_rounds, enough_units: how many of them
-    would make the player worth while, None if none of those simulated do; tried: the setting that was simulated last.
+    the A/B test of the best length. model: that of the lag model; None if it is the player. worlds: how many were
+    simulated. enough_rounds, enough_units: how many would make a player worth while, None if none of those simulated
+    do; tried: the setting that was simulated last.
     """
 
     setting: Setting
@@ -112,63 +126,70 @@ class Forecast:
     player: Option
     test: Option
     worlds: int
+    model: Option | None = None
     enough_rounds: int | None = None
     enough_units: int | None = None
     tried: Setting | None = None
 
     @property
     def recommended(self) -> Option:
-        """The player, unless the A/B test is better by more than two standard errors."""
-        margin = 2.0 * math.hypot(self.player.error, self.test.error)
-        return self.test if self.test.gain > self.player.gain + margin else self.player
+        """The player, unless the lag model is better by more than two standard errors, or the A/B test than both."""
+        best = self.better if _ahead_of(self.better, self.player) else self.player
+        return self.test if _ahead_of(self.test, self.better) else best
+
+    @property
+    def better(self) -> Option:
+        """The better one of the player and the lag model."""
+        return self.player if self.model is None or self.model.gain <= self.player.gain else self.model
 
     @property
     def worthwhile(self) -> bool:
-        """Whether the player is recommended, and brings half of what knowing the best arm would."""
-        return self.recommended is self.player and self.player.share >= WORTH
+        """Whether a player is recommended, and brings half of what knowing the best arm would."""
+        return self.recommended is not self.test and self.recommended.share >= WORTH
 
     def sentences(self, round: str = "round") -> list[str]:
-        """Return the verdict in words, the recommendation first. round: what a round is called.
+        """Return the forecast in words, the recommendation first. round: what a round is called.
 
-        >>> plan(n_arms=2, rounds=60, max_delay=1).sentences("day")[0].partition(":")[0]
-        'Run an A/B test of 8 days instead'
+        >>> plan(n_arms=2, rounds=20, max_delay=9).sentences("day")[0].partition(":")[0]
+        'This is too short to learn much'
         """
-        setting, player = self.setting, self.player
-        test = f"an A/B test of {counted(self.test.test_rounds or 0, round)}"
-        shares = f"{_percent(player.share)} of what knowing the best arm would, {test} {_percent(self.test.share)}"
-        first = f"{player.name.capitalize()} is worth while: it is expected to bring {shares}."
-        if self.recommended is self.test:
-            shares = f"{_percent(self.test.share)} of what knowing the best arm would, {player.name} "
-            first = f"Run {test} instead: it is expected to bring {shares}{_percent(player.share)}."
+        setting, one = self.setting, self.recommended
+        named = [(f"an A/B test of {counted(self.test.test_rounds or 0, round)}", self.test)]
+        named += [(each.name, each) for each in (self.player, self.model) if each is not None]
+        name = next(name for name, each in named if each is one)
+        others = [f"{other} {_percent(each.share)}" for other, each in named if each is not one]
+        shares = f"{_percent(one.share)} of what knowing the best arm would, {', '.join(others)}"
+        first = f"{name[0].upper()}{name[1:]} is worth while: it is expected to bring {shares}."
+        if one is self.test:
+            first = f"Run {name} instead: it is expected to bring {shares}."
         elif not self.worthwhile:
-            first = f"This is too short to learn much: {player.name} is expected to bring {shares}."
+            first = f"This is too short to learn much: {name} is expected to bring {shares}."
+        elif one is self.model:
+            first = f"Choose {name} instead, which has no guarantee: it is expected to bring {shares}."
         where = f" in {setting.n_units} units" if setting.n_units > 1 else ""
-        gains = [f"{name} {amount(one.gain, 3)} ± {amount(2.0 * one.error, 2)}" for name, one in self._named(test)]
+        gains = [f"{other} {amount(each.gain, 3)} ± {amount(2.0 * each.error, 2)}" for other, each in named]
         half = f"{amount(setting.half_life, 2)} {round}" + ("" if setting.half_life == 1.0 else "s")
         return [
             first,
             *self._enough(round),
             f"Over {counted(setting.rounds, round)}{where}, knowing the best arm from the start would bring "
-            f"{amount(self.most, 3)} more than an equal split; {' and '.join(gains)}.",
+            f"{amount(self.most, 3)} more than an equal split; {', '.join(gains)}.",
             f"Simulated in {self.worlds} worlds with these guesses: an action of the best arm brings "
             f"{amount(setting.gap, 3)} more than one of the next, the noise of a total has a standard deviation of "
             f"{amount(setting.noise, 3)}, and "
             + (f"half of an effect has arrived after {half}." if setting.max_delay else "effects arrive at once."),
         ]
 
-    def _named(self, test: str) -> list[tuple[str, Option]]:
-        return [(self.player.name, self.player), (test, self.test)]
-
     def _enough(self, round: str) -> list[str]:
-        """Return how many rounds or units would make the player worth while, if it is not."""
+        """Return how many rounds or units would make a player worth while, if none is."""
         enough = [] if self.enough_rounds is None else [counted(self.enough_rounds, round)]
         enough += [] if self.enough_units is None else [counted(self.enough_units, "unit")]
         if enough:
-            return [f"With about {' or '.join(enough)}, {self.player.name} would be worth while."]
+            return [f"With about {' or '.join(enough)}, {self.better.name} would be worth while."]
         if self.tried is None:
             return []
         most = f"{counted(self.tried.rounds, round)} or with {counted(self.tried.n_units, 'unit')}"
-        return [f"Even over {most}, {self.player.name} would not be worth while."]
+        return [f"Even over {most}, {self.better.name} would not be worth while."]
 
     def __str__(self) -> str:
         return "\n".join(self.sentences())
@@ -184,7 +205,7 @@ def plan(
     half_life: float | None = None,
     gap: float = 0.2,
     noise: float = 0.2,
-    player: str = "advised",
+    player: str = "model",
 ) -> Forecast:
     """Return what to expect of a player over so many rounds, against an equal split and the best A/B test.
 
@@ -193,11 +214,11 @@ def plan(
     half_life: after how many rounds half of an effect has arrived; by default a third of `max_delay`.
     gap: a guess of how much more an action of the best arm brings than one of the next arm.
     noise: a guess of the standard deviation of a unit's total if the arm never changes, in the units of `gap`.
-    player: "advised", the default player, or "paper".
+    player: "model", the lag model (`LagPlayer`); "advised", the default player; or "paper".
 
-    >>> verdict = plan(n_arms=2, rounds=2_000, max_delay=0)
-    >>> verdict.worthwhile, verdict.test.test_rounds
-    (True, 125)
+    >>> forecast = plan(n_arms=2, rounds=90, max_delay=2)
+    >>> forecast.worthwhile, forecast.recommended.name
+    (True, 'the lag model')
     """
     d = checks.integer("max_delay", max_delay, low=0)
     setting = Setting(
@@ -215,10 +236,13 @@ def plan(
         raise InvalidArgument(f"rounds * n_units must be at most {LARGEST}, but got {got}")
     worlds = setting.worlds()
     found = _compared(setting, worlds, player)
+    if player != "model":
+        found = replace(found, model=_compared(setting, worlds, "model").player)
     if found.worthwhile:
         return found
-    longer, tried_longer = _first_worth(player, (setting._replace(rounds=rounds * 2**k) for k in _doublings()))
-    wider, tried_wider = _first_worth(player, (setting._replace(n_units=n_units * 2**k) for k in _doublings()))
+    other = "model" if found.better is found.model else player
+    longer, tried_longer = _first_worth(other, (setting._replace(rounds=rounds * 2**k) for k in _doublings()))
+    wider, tried_wider = _first_worth(other, (setting._replace(n_units=n_units * 2**k) for k in _doublings()))
     return replace(
         found,
         enough_rounds=None if longer is None else longer.rounds,
@@ -235,7 +259,7 @@ def _first_worth(player: str, settings: Iterable[Setting]) -> tuple[Setting | No
     """Return the first setting in which a player is worth while, and the last one that was simulated."""
     effort, last = 0, None
     for setting in settings:
-        effort += setting.rounds * setting.n_units
+        effort += FEWEST * setting.effort
         if effort > EFFORT or setting.rounds > LONGEST:
             break
         last = setting
@@ -246,7 +270,7 @@ def _first_worth(player: str, settings: Iterable[Setting]) -> tuple[Setting | No
 
 
 def _compared(setting: Setting, worlds: Sequence[Sequence[Losses]], player: str) -> Forecast:
-    """Return the verdict on a player, without what would make it worth while."""
+    """Return the forecast of a player, without what would make it worth while."""
     name, build = PLAYERS[player]
     most = np.array([setting.rounds * _ahead(setting, units).max() for units in worlds])
     gains = np.array([_player_gain(setting, build, units, i) for i, units in enumerate(worlds)])
@@ -287,6 +311,10 @@ def _test_gain(setting: Setting, units: Sequence[Losses], test_rounds: int, hold
         gain += float(ahead[arms].mean())
         panel.tell([stream.play(arm) for stream, arm in zip(streams, arms, strict=True)])
     return gain + (setting.rounds - test_rounds) * float(ahead[panel.ask()[0]])
+
+
+def _ahead_of(one: Option, other: Option) -> bool:
+    return one.gain > other.gain + 2.0 * math.hypot(one.error, other.error)
 
 
 def _option(name: str, gains: FloatArray, most: FloatArray, test_rounds: int | None = None) -> Option:

@@ -345,11 +345,11 @@ class Forecast(Reply):
     """What a simulation expects of settings: gains over an equal split, in the units of the totals.
 
     most: what knowing the best arm would bring. player, test: what the player and the A/B test of the best length
-    would. enough_rounds, enough_units: how many would make the player worth while, None if it is, or if none of those
-    simulated do.
+    would; model: what the lag model would, None if it is the player. enough_rounds, enough_units: how many would make a
+    player worth while, None if one is, or if none of those simulated do.
     """
 
-    recommended: Literal["player", "test"]
+    recommended: Literal["player", "test", "model"]
     worthwhile: bool
     rounds: int
     gap: float
@@ -358,6 +358,7 @@ class Forecast(Reply):
     player: float
     test: float
     test_rounds: int
+    model: float | None
     enough_rounds: int | None
     enough_units: int | None
     sentences: list[str]

@@ -77,7 +77,7 @@ def forecast(design: Design, gap: float | None = None, noise: float | None = Non
         player=design.player,
     )
     return Forecast(
-        recommended="player" if found.recommended is found.player else "test",
+        recommended=next(name for name in ("player", "test", "model") if getattr(found, name) is found.recommended),
         worthwhile=found.worthwhile,
         rounds=rounds,
         gap=found.setting.gap,
@@ -86,6 +86,7 @@ def forecast(design: Design, gap: float | None = None, noise: float | None = Non
         player=found.player.gain,
         test=found.test.gain,
         test_rounds=found.test.test_rounds or 0,
+        model=None if found.model is None else found.model.gain,
         enough_rounds=found.enough_rounds,
         enough_units=found.enough_units,
         sentences=found.sentences(next((name for name in DAYS if DAYS[name] == design.round_length), "round")),
