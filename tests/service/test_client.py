@@ -3,9 +3,13 @@
 import csv
 import io
 from collections.abc import Iterator
+from datetime import date
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from tests.service.server import server
 
@@ -52,6 +56,19 @@ def test_ask_and_tell_are_typed_and_repeatable(service: Service) -> None:
     assert service.amend(made.id, 1, 32.0).total == 32.0
     assert service.amend(made.id, 1, 32.0).repeated is True
     assert service.experiment(made.id).counts["amended"] == 1
+
+
+@pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_a_table_is_reported_as_a_file_is(service: Service, library: Any) -> None:
+    made = service.create(**SETTINGS, start_date="2026-03-02")
+    days = [date(2026, 3, 2), date(2026, 3, 3), date(2026, 3, 4)]
+    arm = service.ask(made.id).arm
+    done = service.tell_many(made.id, library({"date": days, "total": [31.5, None, 28], "arm": [arm] * 3}))
+    assert [(row.round, row.total, row.status) for row in done.items] == [
+        (1, 31.5, "reported"), (2, None, "missing"), (3, 28.0, "reported")
+    ]  # fmt: skip
+    found = refused("invalid", 422, service.tell_many, made.id, library({"date": days, "sales": [1, 2, 3]}))
+    assert "'sales'" in found.detail
 
 
 def test_an_amend_names_the_total_it_corrects(service: Service) -> None:

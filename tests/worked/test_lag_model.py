@@ -191,6 +191,13 @@ def test_units_with_levels_of_their_own_learn_together():
     assert shifted.difference(1, 0).mean == pytest.approx(together.difference(1, 0).mean, abs=1e-6)
 
 
+def test_many_rounds_at_once_are_checked():
+    model = ae.LagModel(n_arms=2, max_lag=3)
+    with pytest.raises(ae.InvalidArgument, match="arms must be from 0 to 1, or -1 for none, but got 0 to 2"):
+        model.learn([[0], [2]], [[1.0], [2.0]])
+    assert model.rounds == 0
+
+
 def test_columns_take_out_what_is_known_of_a_round():
     arms, totals = played(80, noise=0.1)
     price = RANDOM.standard_normal(80)

@@ -284,6 +284,9 @@ class LagModel:
     def learn(self, arms: Sequence[Sequence[int]], totals: Sequence[Sequence[float]]) -> None:
         """Report many rounds at once, each with the arm (−1: none) and the total (NaN: missing) of every unit."""
         played = checks.array("arms", arms, shape=("rounds", self.n_units))
+        if played.size and not -1 <= played.min() <= played.max() < self.n_arms:
+            got = f"{played.min():g} to {played.max():g}"
+            raise InvalidArgument(f"arms must be from 0 to {self.n_arms - 1}, or -1 for none, but got {got}")
         found = np.array(totals, dtype=np.float64).reshape(-1, self.n_units)
         for row, values in zip(played.astype(int).tolist(), found.tolist(), strict=True):
             self._arms.append(row)

@@ -11,7 +11,8 @@ from types import EllipsisType
 from typing import Any, Self
 
 from aftereffect.core.checks import integer
-from aftereffect.service import messages, operations
+from aftereffect.core.frames import is_frame
+from aftereffect.service import messages, operations, totals
 from aftereffect.service.errors import Refused
 from aftereffect.service.messages import MOST_ITEMS, Overview, Page, Report, Row, Summary, Turn, Verdict
 from aftereffect.service.operations import Operation, R
@@ -134,7 +135,7 @@ class Service(ABC):
     def tell_many(
         self,
         experiment: str,
-        items: Iterable[Mapping[str, Any]] | None = None,
+        items: Any = None,
         *,
         csv: str | None = None,
         first: int | None = None,
@@ -144,10 +145,13 @@ class Service(ABC):
     ) -> messages.ManyReports:
         """Report several rounds, all or none: {"total", "round"?, "date"?, "unit"?, "arm"?}, or the text of a CSV file.
 
+        items: a list of such dicts, or a table of pandas, polars or Arrow with such columns; a null total is missing.
         A round that is not open yet is opened first; its arm must be given unless it plays that of the latest round.
         first: the round of the first report, if they name none; a file must name them, so that it can be sent twice.
         restate: another total for a round that has one is a correction (see `amend`), not a conflict.
         """
+        if items is not None and is_frame(items):
+            items, csv = None, totals.of_table(items)
         told = None if items is None else [dict(item) for item in items]
         body: dict[str, Any] = {"csv": csv} if told is None else {"items": told}
         body |= {"first": first, "ahead": ahead, "next": next} | ({"restate": True} if restate else {})

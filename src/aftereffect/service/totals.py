@@ -8,8 +8,10 @@ import csv
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
+from typing import Any
 
 from aftereffect.core.checks import shown
+from aftereffect.core.frames import numbers, opened
 from aftereffect.service import messages
 from aftereffect.service.errors import Refused, checked
 from aftereffect.service.experiment.commands import Reported, Reports
@@ -148,6 +150,25 @@ def _meaning(cells: Sequence[str], has_total: bool) -> str:
     elif cells and all(re.search(r"\d", cell) and not re.search(r"[^\W\d]", cell) for cell in cells):
         what = "it may be the round: name it round" if has_total else "it may be the total: name it total"
     return f"{what}, or remove it"
+
+
+def of_table(table: Any) -> str:
+    """Return a table of pandas, polars or Arrow as the text of a file; a total that is null is missing.
+
+    >>> import polars
+    >>> of_table(polars.DataFrame({"round": [3, 4], "total": [8.5, None]}))
+    'round,total\\n3,8.5\\n4,missing\\n'
+    """
+    import narwhals
+
+    frame, text = opened(table), {}
+    if "total" in frame.columns:
+        told = numbers("total", frame["total"]).tolist()
+        text["total"] = [repr(total) if total == total else "missing" for total in told]
+    if "date" in frame.columns:
+        text["date"] = [str(day)[:10] for day in frame["date"].to_list()]
+    columns = [narwhals.new_series(name, values, backend=frame.implementation) for name, values in text.items()]
+    return str(frame.with_columns(*columns).write_csv())
 
 
 def reports(given: messages.Reports) -> Reports:
