@@ -42,7 +42,7 @@ def demo(
     """Run eight players on four kinds of losses: a chart, a table, a report. The first run takes a minute at most."""
     from rich.console import Console
 
-    from aftereffect import player_tables
+    from aftereffect.studies import player_tables
 
     console = Console()
     study = ae.Study.load("rivals", quick=not full)
@@ -69,7 +69,7 @@ def compare(
     from rich.console import Console
     from rich.progress import track
 
-    from aftereffect import player_tables
+    from aftereffect.studies import player_tables
 
     console = Console()
     draws = math.gcd(runs, 20) if instances is None else instances

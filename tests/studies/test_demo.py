@@ -8,9 +8,8 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from aftereffect import player_tables
 from aftereffect.cli import app
-from aftereffect.studies import Study
+from aftereffect.studies import Study, player_tables
 
 PLAYERS: tuple[dict[str, Any], ...] = (
     {"name": "default_player"},

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 import aftereffect as ae
-from aftereffect import player_tables
 from aftereffect.cli import main
 from aftereffect.core import VERSION
 from aftereffect.players import registry
+from aftereffect.studies import player_tables
 
 PAPER = """\
 coins   1  0  1  0  0  0  0  1 |0  0  1  0  0  0  0  0  0  1 |0  0  0  0  1 |

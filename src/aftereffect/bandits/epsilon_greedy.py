@@ -5,7 +5,7 @@ With a fixed ε it explores for ever, so its regret grows linearly; it has no gu
 
 from typing import NamedTuple
 
-from aftereffect.bandits.kernel_bandit import KernelBandit
+from aftereffect.bandits.kernel_bandit import Unguaranteed
 from aftereffect.core import checks, kernel
 from aftereffect.core.kernel import FloatState
 from aftereffect.core.random import scan
@@ -62,7 +62,7 @@ def probabilities(params: EpsilonGreedyParams, n_arms: int, state: FloatState, q
 kernel.register(EpsilonGreedyParams, kernel.BanditKernel(size, start, draw, update, probabilities))
 
 
-class EpsilonGreedy(KernelBandit):
+class EpsilonGreedy(Unguaranteed):
     """Plays the arm of least mean loss with probability 1 − ε, else any arm with equal probabilities.
 
     Ties share the probability. An arm that was never played counts as one of mean loss 0, so each is tried early.
@@ -81,11 +81,3 @@ class EpsilonGreedy(KernelBandit):
     def __init__(self, n_arms: int, *, epsilon: float = 0.1) -> None:
         self.epsilon = checks.real("epsilon", epsilon, low=0.0, high=1.0)
         super().__init__(n_arms, EpsilonGreedyParams(self.epsilon))
-
-    def stability(self) -> float:
-        """Return 1, which holds for every algorithm."""
-        return 1.0
-
-    def regret_bound(self, n: int) -> float:
-        """Return n, the trivial bound: there is no better one for losses that are not drawn from one law."""
-        return float(checks.integer("n", n, low=0))

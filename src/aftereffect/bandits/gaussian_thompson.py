@@ -7,7 +7,7 @@ numerical integration, not sampled, so that one uniform number draws the arm and
 import math
 from typing import NamedTuple
 
-from aftereffect.bandits.kernel_bandit import KernelBandit
+from aftereffect.bandits.kernel_bandit import Unguaranteed
 from aftereffect.core import checks, kernel
 from aftereffect.core.kernel import FloatState, helper
 from aftereffect.core.random import scan
@@ -91,7 +91,7 @@ def probabilities(params: GaussianThompsonParams, n_arms: int, state: FloatState
 kernel.register(GaussianThompsonParams, kernel.BanditKernel(size, start, draw, update, probabilities))
 
 
-class GaussianThompson(KernelBandit):
+class GaussianThompson(Unguaranteed):
     """Thompson sampling for losses with normal noise of one unknown variance.
 
     With N_i losses of arm i, of mean m_i, and the pooled variance v of the losses around the means of their arms, the
@@ -111,11 +111,3 @@ class GaussianThompson(KernelBandit):
     @checks.by_keyword
     def __init__(self, n_arms: int) -> None:
         super().__init__(n_arms, GaussianThompsonParams())
-
-    def stability(self) -> float:
-        """Return 1, which holds for every algorithm."""
-        return 1.0
-
-    def regret_bound(self, n: int) -> float:
-        """Return n, the trivial bound: there is no better one for losses that are not drawn from one law."""
-        return float(checks.integer("n", n, low=0))

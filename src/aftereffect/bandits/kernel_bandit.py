@@ -204,6 +204,18 @@ class KernelBandit:
         return f"{type(self).__name__}(n_arms={self.n_arms}{named})"
 
 
+class Unguaranteed(KernelBandit):
+    """A base algorithm without a guarantee for all losses: its bounds are those that hold for every algorithm."""
+
+    def stability(self) -> float:
+        """Return 1, which holds for every algorithm: one update may move all the mass."""
+        return 1.0
+
+    def regret_bound(self, n: int) -> float:
+        """Return n, the trivial bound: an adversary that knows the algorithm can make its regret linear in n."""
+        return float(checks.integer("n", n, low=0))
+
+
 def kernel_base(bandit: Any) -> Any:
     """Return a copy of `bandit` if it is an unplayed base algorithm in kernel form, as players in kernel form need."""
     if not isinstance(bandit, KernelBandit):

@@ -9,7 +9,7 @@ the wrapper around it.
 import math
 from typing import NamedTuple
 
-from aftereffect.bandits.kernel_bandit import KernelBandit
+from aftereffect.bandits.kernel_bandit import Unguaranteed
 from aftereffect.core import checks, kernel
 from aftereffect.core.kernel import FloatState
 
@@ -68,7 +68,7 @@ def probabilities(params: UCB1Params, n_arms: int, state: FloatState, q: FloatSt
 kernel.register(UCB1Params, kernel.BanditKernel(size, start, draw, update, probabilities))
 
 
-class UCB1(KernelBandit):
+class UCB1(Unguaranteed):
     """Plays each arm once, then the arm of least index: mean loss minus a confidence width.
 
     After n updates, N_i of them with arm i and losses of sum S_i, the index is S_i/N_i − √(α ln n/N_i). Ties go to
@@ -98,11 +98,3 @@ class UCB1(KernelBandit):
     def counts(self) -> checks.FloatArray:
         """N: the number of updates with each arm."""
         return self._state[: self.n_arms].copy()
-
-    def stability(self) -> float:
-        """Return 1, which holds for every algorithm and is tight, as one update can move all the mass."""
-        return 1.0
-
-    def regret_bound(self, n: int) -> float:
-        """Return n, the trivial bound: an adversary that knows the algorithm can make its regret linear in n."""
-        return float(checks.integer("n", n, low=0))

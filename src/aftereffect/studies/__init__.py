@@ -5,6 +5,7 @@
     instances   losses by name                                  results     finished cells on disk
     players     players by name                                 report/     from rows to a page
     measure     from a cell to its rows                         cli         `aftereffect study`, `aftereffect backtest`
+    player_tables   what `aftereffect compare` and `aftereffect demo` print
 
     backtest    players on a recorded history (`histories`)     campaigns   recorded coupon campaigns as an instance
 """

@@ -2,10 +2,9 @@
 
     paper       when the wrapper updates and what its windows contain (Definition 1, Lemmas 2 and 11); stability and
                 regret of base algorithms and wrapper (Theorems 4 to 6, Lemma 14); the table of Section 1 and the lower
-                bound (Theorem 10)
+                bound (Theorem 10); the distribution that FTRL with Tsallis entropy plays (Lemmas 12 and 13)
     tuning      the choice of β and η, and the resulting bound (Corollary 7)
     sharp       Theorem 4 with smaller constants, and the best β and η for it
-    multiplier  the distribution that FTRL with Tsallis entropy plays (Lemmas 12 and 13)
     adaptive    FTRL with a rate adapted to its costs, and the wrapper around it: certificates, worst cases
     tails       bounds for effects that last longer than the player is told
 """
@@ -21,9 +20,6 @@ from aftereffect.theory.adaptive import stretch_stochastic_bound as stretch_stoc
 from aftereffect.theory.adaptive import stretch_worst_case as stretch_worst_case
 from aftereffect.theory.adaptive import window_certificate as window_certificate
 from aftereffect.theory.adaptive import window_worst_case as window_worst_case
-from aftereffect.theory.multiplier import multiplier as multiplier
-from aftereffect.theory.multiplier import multiplier_variation_bound as multiplier_variation_bound
-from aftereffect.theory.multiplier import tsallis_distribution as tsallis_distribution
 from aftereffect.theory.paper import Rates as Rates
 from aftereffect.theory.paper import Tuning as Tuning
 from aftereffect.theory.paper import accountants_sums as accountants_sums
@@ -36,8 +32,11 @@ from aftereffect.theory.paper import lower_bound as lower_bound
 from aftereffect.theory.paper import lower_bound_rate as lower_bound_rate
 from aftereffect.theory.paper import mean_block_length as mean_block_length
 from aftereffect.theory.paper import most_updates as most_updates
+from aftereffect.theory.paper import multiplier as multiplier
+from aftereffect.theory.paper import multiplier_variation_bound as multiplier_variation_bound
 from aftereffect.theory.paper import rates as rates
 from aftereffect.theory.paper import standard_regret_bound as standard_regret_bound
+from aftereffect.theory.paper import tsallis_distribution as tsallis_distribution
 from aftereffect.theory.paper import tsallis_regret_bound as tsallis_regret_bound
 from aftereffect.theory.paper import tsallis_stability as tsallis_stability
 from aftereffect.theory.paper import update_rate as update_rate

@@ -12,14 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-import aftereffect as ae
 from aftereffect.core import checks
 from aftereffect.core.saved import canonical
+from aftereffect.engines.simulation import Simulation
+from aftereffect.losses import spreads, tables
+from aftereffect.losses.protocol import Losses
 from aftereffect.players import registry
 from aftereffect.players.registry import Entry, Problem
-from aftereffect.studies import Study
 from aftereffect.studies.cells import groups
 from aftereffect.studies.instances import spread_of
+from aftereffect.studies.study import Study
 
 if TYPE_CHECKING:
     import polars as pl
@@ -53,31 +55,31 @@ def contenders(problem: Problem) -> list[Contender]:
 
 def one_good_arm(
     arms: int, max_delay: int, horizon: int, gap: float, spread: str, seed: int
-) -> tuple[ae.Losses, Problem]:
+) -> tuple[Losses, Problem]:
     """Return losses in which one arm is best and all others are equal, and the problem as players may know it."""
     gap = checks.real("gap", gap, low=0.0, high=0.5)
     checks.choice("spread", spread, SPREADS)
     # The best arm is in the middle, so that a player gains nothing by trying arms in order or starting with the first.
     means = [0.5] * arms
     means[arms // 2] -= gap
-    table = ae.tables.iid(horizon, means=means, seed=seed)
+    table = tables.iid(horizon, means=means, seed=seed)
     lags = np.arange(max_delay + 1)
     weights = np.full(max_delay + 1, 1.0 / (max_delay + 1))
     if spread == "delays":
-        losses = ae.spreads.randomly_delayed(table, max_delay=max_delay, seed=seed)
+        losses = spreads.randomly_delayed(table, max_delay=max_delay, seed=seed)
     elif spread == "split":
-        losses = ae.spreads.random_split(table, max_delay=max_delay, seed=seed)
+        losses = spreads.random_split(table, max_delay=max_delay, seed=seed)
     else:
         weights = 0.5 ** (lags / max(max_delay / 4, 0.25))
         weights /= weights.sum()
-        losses = ae.spreads.linear_composite(table, coefficients=weights)
+        losses = spreads.linear_composite(table, coefficients=weights)
     mean = float(weights @ lags)
     coefficients = weights.tolist() if spread == "fading" else None
     variance = float(weights @ (lags - mean) ** 2)
     return losses, Problem(arms, max_delay, horizon, mean, variance, coefficients)
 
 
-def print_comparison(console: "Console", rows: Sequence[tuple[Contender, ae.Simulation, float]]) -> None:
+def print_comparison(console: "Console", rows: Sequence[tuple[Contender, Simulation, float]]) -> None:
     """Print each player's regret, time and assumptions within 80 columns; labelled players form a separate section."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
