@@ -216,7 +216,7 @@ def plan(
     noise: a guess of the standard deviation of a unit's total if the arm never changes, in the units of `gap`.
     player: "model", the lag model (`LagPlayer`); "advised", the default player; or "paper".
 
-    >>> forecast = plan(n_arms=2, rounds=90, max_delay=2)
+    >>> forecast = plan(n_arms=2, rounds=150, max_delay=7, noise=0.4)
     >>> forecast.worthwhile, forecast.recommended.name
     (True, 'the lag model')
     """
