@@ -63,7 +63,7 @@ def test_no_operation_is_for_those_without_a_valid_token(call: Api, experiment):
 def test_the_scopes_are_as_promised():
     """Written out by hand, as docs/guides/service.md promises them."""
     play = {"ask", "tell", "amend", "note", "reports", "bulk_ask", "bulk_tell"}
-    read = {"experiments", "compare", "experiment", "rounds", "events", "series", "export", "reminder"}
+    read = {"experiments", "compare", "experiment", "learned", "rounds", "events", "series", "export", "reminder"}
     read |= {"plan"}
     assert {name for name, each in OPERATIONS.items() if each.scope == "play"} == play
     assert {name for name, each in OPERATIONS.items() if each.scope == "read"} == read

@@ -112,7 +112,7 @@ def test_states(service: Service) -> None:
     assert service.back(made.id, "email").away == []
     done = service.finish(made.id)
     assert done.state == "finished"
-    assert done.winner is not None
+    assert service.learned(made.id).sentences == ["No total has been reported yet."]
 
 
 def test_units_as_numbers_and_as_names(service: Service) -> None:
@@ -202,7 +202,8 @@ def test_series(service: Service) -> None:
 def test_plan(service: Service) -> None:
     found = service.plan(3, carry_over={"half_life": "2 days"}, units=4)
     assert (found.max_delay, found.shortest_block) == (6, 7)
-    refused("invalid", 422, service.plan, 3)
+    refused("invalid", 422, service.plan, 3, player="advised")
+    assert service.plan(3).sentences[0].startswith("Every total counts.")
 
 
 def test_tokens(service: Service) -> None:

@@ -14,7 +14,7 @@ from aftereffect.service.dashboard import charts, views
 from aftereffect.service.dashboard.views import rounded
 from aftereffect.service.errors import Corrupt
 from aftereffect.service.experiment.commands import Amend, Ask, Pause
-from aftereffect.service.messages import Measured, Overview
+from aftereffect.service.messages import ArmEffect, Learned, Overview
 
 
 @pytest.fixture
@@ -213,39 +213,35 @@ def test_the_outcome_and_its_equal_split_are_those_of_hand_work():
         row(6, total=4.0),
     ]
     rows.append(row(7, status="open", total=None))
-    first = Measured(windows=4, mean=3.0, standard_error=0.3)
-    second = Measured(windows=4, mean=1.0, standard_error=0.4)
-    given = {"sum_of_totals": 9.0, "counts": {"reports": 5, "void": 1}, "direction": "maximize"}
-    view = Overview.model_construct(**given, measured={"A": first, "B": second})
-    # Before round 3: two good reports with a sum of 3. An equal split brings 2 a report, ± 1.96 · 0.5/2.
-    found = charts.outcome(rows, view)
+    given = {"sum_of_totals": 9.0, "counts": {"reports": 5, "void": 1}, "direction": "maximize", "max_delay": 0}
+    view = Overview.model_construct(**given, high=None, arms=["A", "B"], plays={"A": 6, "B": 3})
+    entries = [("A", [1.0, 0.5, 1.5]), ("B", [-1.0, -1.5, -0.5])]
+    known = [ArmEffect(arm=arm, plays=0, effect=effect, best=0.5, by_lag=[], away=False) for arm, effect in entries]
+    # Before round 3: a sum of 3, and one and three plays. Round 3 makes it two and three: half a play less than half.
+    found = charts.outcome(rows, view, Learned(experiment="x", arms=known))
     assert found["rounds"] == [3, 4, 5, 6]
     assert found["own"] == [5.0, 5.0, 5.0, 9.0]
-    assert found["equal"] == [6.0, 6.0, 6.0, 8.0]
-    assert found["high"][-1] == pytest.approx(4 * 2.49)
-    view = Overview.model_construct(**given, measured={"A": first, "B": second.model_copy(update={"windows": 1})})
-    assert charts.outcome(rows, view)["equal"] is None
+    # Then A was played so many times more than in an equal split: -0.5, 0, 0.5, 1; each brings 1, and B's not -1.
+    assert found["equal"] == [6.0, 5.0, 4.0, 7.0]
+    assert found["high"] == [6.5, 5.0, 4.5, 8.0]
+    assert charts.outcome(rows, view, Learned(experiment="x"))["equal"] is None
 
 
 @pytest.mark.parametrize("direction", ["maximize", "minimize"])
-def test_the_first_screen_says_gain_leader_next_decision_and_guarantee(call, direction):
+def test_the_first_screen_says_leader_gain_and_next_decision(call, direction):
     path = played(call, 70, direction=direction, start_date="2026-01-01")
-    view = call.store.experiment(identity(path))
-    standing, words = view.standing, get(call, path).words
-    first = words[: words.index("Probabilities at the")]
-    assert f"{views.signed(standing.gain.percent[0])}%" in first
-    low, high = (views.signed(standing.gain.in_total[i]) for i in (1, 2))
-    assert f"{low} to {high} with 95% confidence" in " ".join(first.split())
-    assert standing.leader.arm in first[first.index("Leads") :]
-    assert views.SURE[standing.leader.sure] in first
-    assert standing.next_decision.date in first
-    known = standing.leader.sure in ("likely", "clear") or "within ten years" in standing.sentences[-1]
-    assert (standing.known_by is None) == known
-    assert ("not soon" in first) == ("within ten years" in standing.sentences[-1])
-    assert view.guarantee.sentence in first
-    assert "Whatever happens, over the 70 rounds so far you lose at most" in first
-    # What was measured stands before the charts.
-    assert words.index("Measured so far") < words.index("Arms played")
+    view, words = call.store.experiment(identity(path)), get(call, path).words
+    first, known = words[: words.index("Probabilities at the")], call.store.learned(identity(path))
+    assert f"{views.signed(known.percent[0])}%" in first
+    low, high = (views.signed(known.gain[i]) for i in (1, 2))
+    assert f"{low} to {high}; plus is better" in " ".join(first.split())
+    assert known.leader in first[first.index("Leads") :]
+    assert views.SURE[known.sure] in first
+    assert view.next_decision.date in first
+    assert all(sentence in first for sentence in known.sentences)
+    assert "Whatever happens, over the 70 rounds so far you lose at most" in words
+    # What was learned stands before the charts, and the guarantee after them.
+    assert words.index("Learned so far") < words.index("Arms played") < words.index(view.guarantee.sentence)
 
 
 def test_the_page_shows_the_certificate_term_by_term(call):

@@ -22,14 +22,14 @@ def file(tmp_path: Path) -> Path:
 
 def test_it_is_verified_and_has_every_kind_of_event_and_round(file: Path) -> None:
     with Store.open(f"sqlite:///{file}") as store:
-        assert [verdict["finding"] for verdict in store.verify()] == [None] * 7
+        assert [verdict["finding"] for verdict in store.verify()] == [None] * 11
         ids = [one["id"] for one in store.experiments()["items"]]
         events = [event for id in ids for event in store.events(id, limit=1000)["items"]]
         rows = [row for id in ids for row in store.rounds(id, limit=1000)["items"]]
         assert {event["kind"] for event in events} == KINDS.keys()
         assert {row["reason"] for row in rows} == {*Reason.__args__}
         assert {row["status"] for row in rows} == {"reported", "missing", "void", "clipped"}
-        assert {store.experiment(id).player for id in ids} == {"advised", "paper"}
+        assert {store.experiment(id).player for id in ids} == {"advised", "model", "paper"}
         assert store.perform(ids[1], KINDS["ask"]())["why"]
         assert [len(store.tokens()), len(store.reminders())] == [1, 2]
         # Asked again with its key, a creation is answered as it was.
@@ -45,4 +45,4 @@ def test_its_experiments_go_on_as_in_the_version_that_wrote_it(file: Path) -> No
 def test_it_is_restored_into_postgresql(file: Path, fresh_postgres_url: str) -> None:
     restore_backup(file, fresh_postgres_url)
     with Store.open(fresh_postgres_url) as store:
-        assert [verdict["finding"] for verdict in store.verify()] == [None] * 7
+        assert [verdict["finding"] for verdict in store.verify()] == [None] * 11

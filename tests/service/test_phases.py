@@ -64,8 +64,6 @@ def test_states_and_who_may_do_what_in_them() -> None:
     repeated(experiment, Tell(1, 0.75))
     for command in (Ask(), Start(), Pause(), Resume(), Away("red")):
         refused(experiment, command, "wrong_state", "finished")
-    assert experiment.view().winner.arm is None
-    assert "nothing can be said" in experiment.view().winner.words
 
 
 def test_warm_up_after_a_pause_is_recorded_but_not_learned_from() -> None:
@@ -160,9 +158,6 @@ def test_blocks_end_while_an_arm_is_away_and_what_is_measured_is_the_stand_ins()
     assert len(updates) > 15
     assert any(told["substituted"] for told in updates)
     assert not all(told["substituted"] for told in updates)
-    measured = experiment.view().measured
-    assert (measured["red"].windows, measured["green"].windows) == (0, len(updates))
-    assert measured["green"].mean == 0.5
     # Charged with the same as the other, the arm that is away neither gains on it nor falls behind by much.
     assert abs(experiment.view().probabilities["red"] - 0.5) < 0.3
     assert learner(experiment).counts.missing == 0
@@ -177,7 +172,7 @@ def test_one_arm_must_stay_and_arms_are_called_by_name() -> None:
     refused(experiment, Away("pink"), "not_found", "arm must be one of ['red', 'green', 'blue'], but got 'pink'")
 
 
-def test_the_horizon_ends_it_and_says_who_won() -> None:
+def test_the_horizon_ends_it() -> None:
     experiment = made(max_delay=0, horizon=60)
     worth = {"red": 0.2, "green": 0.9, "blue": 0.2}
     for t in range(60):
@@ -188,7 +183,6 @@ def test_the_horizon_ends_it_and_says_who_won() -> None:
     assert done.event["body"]["state"] == "finished"
     view = experiment.view()
     assert (view.state, view.open_round, view.finished_at) == ("finished", None, "2026-04-29T00:00:00Z")
-    assert (view.winner.arm, view.winner.sure) == ("green", "clear")
     refused(experiment, Ask(), "wrong_state", "it is finished: no more rounds can be opened")
 
 

@@ -19,7 +19,7 @@ def test_the_least_that_must_be_given_has_sound_defaults() -> None:
 
 @pytest.mark.parametrize("given", [{}, {"high": None}])
 def test_the_largest_effect_has_no_default(given: dict[str, None]) -> None:
-    with pytest.raises(Refused, match="high must be given, but it is missing"):
+    with pytest.raises(Refused, match="high must be given for player 'advised', but is missing"):
         checked_settings({key: value for key, value in LEAST.items() if key != "high"} | given)
 
 
@@ -70,7 +70,7 @@ def test_null_stands_for_the_default() -> None:
         ({"max_delay": 10_001}, "max_delay must be at most 10000, but got 10001"),
         ({"max_delay": 2.0}, "max_delay must be an int, but got 2.0"),
         ({"max_delay": True}, "max_delay must be an int, but got True"),
-        ({"max_delay": None}, "max_delay or carry_over must be given, but both are missing"),
+        ({"max_delay": None}, "high must be omitted for player 'model', which is that of settings without max_delay"),
         ({"carry_over": {"window": 7}}, "max_delay must be omitted if carry_over is given, but got 3"),
         (
             {"max_delay": None, "carry_over": 7},
@@ -94,7 +94,7 @@ def test_null_stands_for_the_default() -> None:
         ({"units": []}, "units must have 1 or more items, but got 0"),
         ({"units": ["x", "x"]}, "units must be distinct, but got 'x' twice"),
         ({"units": 1000, "max_delay": 100}, "units times (max_delay + 1) must be at most 100000"),
-        ({"player": "best"}, "player must be one of 'advised', 'paper', but got 'best'"),
+        ({"player": "best"}, "player must be one of 'advised', 'model', 'paper', but got 'best'"),
         ({"player": "paper"}, "horizon must be given for player 'paper'"),
         ({"tuning": {"base": "exp3"}}, "tuning must be empty for player 'advised', but got {'base': 'exp3'}"),
         (

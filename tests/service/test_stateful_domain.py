@@ -438,7 +438,6 @@ class Machine(RuleBasedStateMachine):
             assert (shown.value, shown.terms, shown.rounds) == (own.value, own.terms, own.rounds)
             assert view.plan.informative_from == own.worst_case_from
         assert sum(view.plays.values()) == self.last * len(self.units)
-        assert (view.winner is not None) == (self.state == "finished")
 
     def measured(self, number: int, u: int) -> bool | None:
         start, end, fed, first = next(block for block in reversed(self.blocks) if block[0] <= number)

@@ -22,6 +22,7 @@ from aftereffect.service.experiment.commands import (
     Tell,
 )
 from aftereffect.service.experiment.experiment import Experiment
+from aftereffect.service.experiment.learned import Record, learned
 
 
 def reworded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,9 +56,10 @@ def spoken(settings: dict[str, Any]) -> list[str]:
     """Return the sentences that are shown of an experiment in its first round."""
     experiment = made(**settings)
     asked, view = experiment.do(Ask(), AT).answer, experiment.view()
-    standing, guarantee = view.standing, view.guarantee
-    lines = [asked["why"], standing.gain.words, standing.leader.words, *standing.sentences]
-    return [*lines, *view.plan.sentences, *guarantee.paragraphs, guarantee.sentence, *view.alarms]
+    guarantee, seen = view.guarantee, Record([[t % 2] for t in range(9)], [[float(t % 3)] for t in range(9)])
+    known = learned("x", experiment.settings, seen, seen, [], 9.0).sentences
+    lines = [asked["why"], view.next_decision.words, *known, *view.plan.sentences]
+    return [*lines, *guarantee.paragraphs, guarantee.sentence, *view.alarms]
 
 
 def scripts() -> list[tuple[dict[str, Any], list[Command]]]:
@@ -69,7 +71,7 @@ def scripts() -> list[tuple[dict[str, Any], list[Command]]]:
     return [
         ({}, [*common, Finish()]),
         ({"player": "paper", "horizon": 1000, "out_of_range": "clip"}, [*common, Finish()]),
-        ({"max_delay": 2}, [Inherit("other", past, [[5, 4]]), *rounds(range(21, 40))]),
+        ({"max_delay": 2}, [Inherit("other", past, [[5, 4]], []), *rounds(range(21, 40))]),
     ]
 
 

@@ -20,9 +20,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Never
 
 import numpy as np
+from numpy.typing import NDArray
 
 from aftereffect.core import checks, kernel
-from aftereffect.core.errors import InvalidState
+from aftereffect.core.errors import InvalidArgument, InvalidState, OutOfTurn
 from aftereffect.core.kernel import DREW, OWN, FloatState, WordState, helper, routine
 from aftereffect.core.random import ARMS, uniform
 from aftereffect.lags import kernels as lags
@@ -393,11 +394,41 @@ class LagPlayer(KernelPlayer):
         self._record.append(([self._arm], [math.nan if total is None else float(total)]))
         return played
 
-    def tell_units(self, totals: Sequence[float | None]) -> PanelRound:
-        """Report the total of each unit (None: missing) and end the round."""
-        played = super().tell_units(totals)
+    def tell_units(self, totals: Sequence[float | None], arms: Sequence[int] | None = None) -> PanelRound:
+        """Report the total of each unit (None: missing), and the arms if others were really played; end the round."""
+        asked = self._arms
+        if arms is not None:
+            self._arms = [checks.integer("arm", arm, low=0, high=self.n_arms - 1) for arm in arms]
+        try:
+            played = super().tell_units(totals)
+        except Exception:
+            self._arms = asked
+            raise
         self._record.append((played.arms, [math.nan if total is None else float(total) for total in totals]))
         return played
+
+    @property
+    def probabilities(self) -> NDArray[np.float64]:
+        """The probability that each arm is the best, as it was when an arm was last chosen; equal before that."""
+        place = judgement_at(self._params) + 2 * KEEP
+        found = np.array(self._numbers[place : place + self.n_arms])
+        return found / found.sum() if found.sum() > 0.0 else np.full(self.n_arms, 1.0 / self.n_arms)
+
+    def learn(self, arms: Sequence[Sequence[int]], totals: Sequence[Sequence[float | None]]) -> None:
+        """Learn from rounds that were not asked for: with another player, or without an arm (-1), as in a pause.
+
+        They count among the rounds that `correct` corrects. Not while a round is open.
+        """
+        if self._open:
+            raise OutOfTurn("tell must come before learn, but a round is open")
+        for row in arms:
+            for arm in row:
+                checks.integer("arm", arm, low=-1, high=self.n_arms - 1)
+        found = [[checked_total(total) for total in row] for row in totals]
+        if {len(row) for row in (*arms, *found)} - {self.n_units} or len(arms) != len(found):
+            raise InvalidArgument(f"arms and totals must be rows of {self.n_units}, one per unit, for the same rounds")
+        self._record += [(list(row), values) for row, values in zip(arms, found, strict=True)]
+        self._learn_again()
 
     def correct(self, round: int, total: float | None, unit: int = 0) -> None:
         """Correct the total of a round, from 1, or report it late: what follows is learned again."""

@@ -368,14 +368,15 @@ class Plan(Reply):
     """What the settings imply, before the start. Block lengths are in rounds; decisions are per unit.
 
     informative_from: the first round from which the worst case stays below the largest possible regret; None if never.
-    forecast: whether it is worth while; None if it was not asked for, or if settings of this size are not simulated.
+    With the player "model", which plays in no blocks, there are only sentences. forecast: whether it is
+    worth while; None if it was not asked for, or if settings of this size are not simulated.
     """
 
-    max_delay: int
-    shortest_block: int
-    mean_block: float
-    decisions_per_quarter: float
-    informative_from: int | None
+    max_delay: int | None = None
+    shortest_block: int | None = None
+    mean_block: float | None = None
+    decisions_per_quarter: float | None = None
+    informative_from: int | None = None
     sentences: list[str]
     forecast: Forecast | None = None
 
@@ -390,8 +391,9 @@ class Summary(Reply):
     units: list[str]
     direction: Literal["maximize", "minimize"]
     low: float
-    high: float
-    max_delay: int
+    high: float | None
+    max_delay: int | None
+    max_lag: int | None = None
     carry_over: dict[str, int | float | str] | None
     horizon: int | None
     player: str
@@ -410,52 +412,62 @@ class BeginningPrior(Reply):
     experiment: str | None = None
 
 
-Sure = Literal["clear", "likely", "open", "unknown"]
+Sure = Literal["certain", "likely", "open", "unknown"]
 Band = list[float]
-"""An estimate, and the ends of its 95% band."""
+"""An estimate, and the ends of its 95% interval."""
 
 
-class Measured(Reply):
-    """What was measured of an arm. mean: the mean total per round; None without a window. windows: how many."""
+class ArmEffect(Reply):
+    """The whole effect of an action with an arm, relative to the mean of the arms; `best`: how likely it is the best.
 
-    windows: int
-    mean: float | None
-    standard_error: float | None
-
-
-class Lead(Reply):
-    """The arm with the best mean, and its lead over the second.
-
-    arm: None if several means are equal, or unless at least two arms were measured. sure: "clear", "likely", "open"
-    (the lead is within two standard errors) or "unknown" (too few windows).
+    effect: [estimate, low, high] with 95% probability. by_lag: the same for each lag from 0. plays: how often it was
+    played, in all units. away: it cannot be played at present.
     """
 
-    arm: str | None
-    runner_up: str | None
-    difference: float | None
-    standard_error: float | None
-    sure: Sure
-    never_measured: list[str]
-    words: str
+    arm: str
+    plays: int
+    effect: Band
+    best: Probability
+    by_lag: list[Band]
+    away: bool
 
 
-class Winner(Lead):
-    """The leader at the end of an experiment. favourite: the arm with the highest probability; None if tied."""
+class Finding(Reply):
+    """What speaks against an assumption of the model, if `found`: "changed", "held", "jumps" or "autocorrelated"."""
 
-    favourite: str | None
+    name: str
+    found: bool
+    sentence: str
 
 
-class Gain(Reply):
-    """How much better the reports so far were than those of an equal split; positive is better.
+class Learned(Reply):
+    """What all totals so far say about the arms, by one model, whoever chose the arms.
 
-    None if the equal split cannot be estimated yet, or (percent) is 0.
+    reason: why there is no model; None if there is one, and what follows is empty otherwise. rounds, totals: how many
+    it has learned from, those of the experiment before included. arms: the likeliest best arm first. leader: the
+    likeliest best arm; sure: "certain" (best with a probability of 95%), "likely" (80%), "open", or "unknown" before
+    two arms were reported. difference: between the leader and the runner-up. loss_of_settling, loss_per_day: the
+    expected loss of playing the leader for ever from now on, per round and day, in all units. gain: of all rounds so
+    far over an equal split. lasts: the longest lag at which an effect of an arm is certain; None if there is none.
     """
 
-    per_report: Band | None
-    in_total: Band | None
-    percent: Band | None
-    equal_split: float | None
-    words: str
+    experiment: str
+    reason: str | None = None
+    rounds: int = 0
+    totals: int = 0
+    max_lag: int = 0
+    arms: list[ArmEffect] = []
+    leader: str | None = None
+    runner_up: str | None = None
+    sure: Sure = "unknown"
+    difference: Band | None = None
+    loss_of_settling: float | None = None
+    loss_per_day: float | None = None
+    gain: Band | None = None
+    percent: Band | None = None
+    lasts: int | None = None
+    findings: list[Finding] = []
+    sentences: list[str] = []
 
 
 class NextDecision(Reply):
@@ -465,26 +477,7 @@ class NextDecision(Reply):
     date: str | None
     earliest_round: int
     earliest_date: str | None
-
-
-class KnownBy(Reply):
-    """The round by which the best arm is likely to be known, and its date."""
-
-    round: int
-    date: str | None
-
-
-class Standing(Reply):
-    """What a manager asks first: the gain so far, who leads, when the next decision falls, when the best arm is known.
-
-    next_decision: None unless running. known_by: None if that cannot be said. sentences: all this in words.
-    """
-
-    gain: Gain
-    leader: Lead
-    next_decision: NextDecision | None
-    known_by: KnownBy | None
-    sentences: list[str]
+    words: str
 
 
 class CertificateSoFar(Reply):
@@ -532,7 +525,11 @@ class Due(Reply):
 
 
 class Overview(Summary):
-    """An experiment in full: its settings, its state, what it has learned, and its guarantee."""
+    """An experiment in full: its settings, its state and its guarantee. What it has learned is `Learned`.
+
+    probabilities: of each arm, to be drawn or, with the player "model", to be the best when an arm was last chosen.
+    max_delay, guarantee: None with the player "model".
+    """
 
     tuning: dict[str, str]
     out_of_range: Literal["void", "clip"] = "void"
@@ -548,12 +545,10 @@ class Overview(Summary):
     away: list[str]
     counts: dict[str, int]
     sum_of_totals: float
-    measured: dict[str, Measured]
-    standing: Standing
+    next_decision: NextDecision | None
     alarms: list[str]
     plan: Plan
-    guarantee: Guarantee
-    winner: Winner | None
+    guarantee: Guarantee | None
     started_at: str | None
     finished_at: str | None
     due: Due | None = None
@@ -610,7 +605,7 @@ class Reminder(Reply):
 
 
 class Comparison(Reply):
-    """The most important figures of an experiment; those of `standing` in short, positive is better."""
+    """The most important figures of an experiment; those of `Learned` in short, positive is better."""
 
     id: str
     name: str
@@ -619,11 +614,10 @@ class Comparison(Reply):
     reports: int
     mean: float | None
     leader: str | None
-    sure: str
-    gain: list[float] | None
-    percent: list[float] | None
-    likeliest: str
-    probability: Probability
+    best: Probability | None
+    sure: Sure
+    gain: Band | None
+    percent: Band | None
     next_decision: str | None
     alarms: int
 

@@ -285,6 +285,12 @@ def experiment(store: "Store", id: str) -> Overview:
     return store.experiment(id)
 
 
+@call("GET", ONE + "/learned", messages.Learned, "read", pool="long_reads")
+def learned(store: "Store", id: str) -> messages.Learned:
+    """Return what all totals so far say: the effects of the arms, which is best, how long effects last."""
+    return store.learned(id)
+
+
 @call("GET", ONE + "/rounds", Page[messages.Row], "read")
 def rounds(store: "Store", id: str, after: After = "", limit: Limit = 100) -> Answers:
     """List the rounds, one row per unit."""

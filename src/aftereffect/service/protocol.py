@@ -70,6 +70,10 @@ class Service(ABC):
         """Return one experiment."""
         return self._call(operations.experiment, experiment)
 
+    def learned(self, experiment: str) -> messages.Learned:
+        """Return what all totals so far say about the arms, whoever chose them."""
+        return self._call(operations.learned, experiment)
+
     def experiments(
         self, after: str | None = None, limit: int = 100, state: str | None = None, search: str | None = None
     ) -> Page[Summary]:

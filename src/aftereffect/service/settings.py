@@ -37,6 +37,10 @@ Ten updates cost at most ten blocks with the worst of the arms measured instead 
 than a tenth of what the worst case allows after a hundred updates with two arms, if the means differ by half the range.
 """
 MOST_DELAY = 10_000
+MOST_LAG, USUAL_LAG = 60, 14
+"""The longest lag that a model looks for, and the one unless another is given; in rounds."""
+MOST_MODEL_ARMS, MOST_MODEL_TOTALS, MOST_MODEL_ROUNDS = 20, 50_000, 200_000
+"""Maximum of arms, of totals, and of rounds × arms² in a model of all totals, which is then made in seconds."""
 MOST_CELLS = 100_000
 """Maximum of units × (max_delay + 1); the totals of the open block, a few times as many, are kept in memory."""
 LARGEST = 2**63 - 1
@@ -163,6 +167,7 @@ Arms = Annotated[
     Field(min_length=2, max_length=MOST_ARMS, json_schema_extra={"uniqueItems": True}),
     AfterValidator(distinct),
 ]
+Player = Literal["advised", "model", "paper"]
 Units = Annotated[
     tuple[Annotated[Name, BeforeValidator(unit_name, json_schema_input_type=Name | int)], ...],
     Field(min_length=1, max_length=MOST_UNITS, description="How many units play in parallel, or their names."),
@@ -251,16 +256,19 @@ class Tuning(Part):
 
 
 class Design(BaseModel):
-    """The settings that determine the course of an experiment. Give either max_delay or carry_over.
+    """The settings that determine the course of an experiment.
 
-    arms, units: names. round_length: in days. max_delay: in rounds, computed from carry_over if that is given.
+    How long do effects last? Give max_delay or carry_over, from which it is computed, and high; or neither, if you do
+    not know: then the player is "model". arms, units: names. round_length: in days. max_delay: in rounds.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", json_schema_extra=nullable)
 
     arms: Arms
     low: Number = Field(0.0, description="The smallest effect of one action, over any consecutive rounds.")
-    high: Number = Field(description="The largest effect of one action, over any consecutive rounds.")
+    high: Number | None = Field(
+        None, description="The largest effect of one action, over any consecutive rounds; only for a guarantee."
+    )
     out_of_range: Literal["void", "clip"] = Field(
         "void",
         description="A total that the range makes impossible is recorded; for learning it is dropped (void), because "
@@ -271,11 +279,17 @@ class Design(BaseModel):
     round_length: float = Field(1.0, description="In days, or in words.")
     horizon: int | None = Field(None, strict=True, ge=1, le=LARGEST, description="Rounds in total; open-ended if null.")
     units: Units = ("1",)
+    player: Player = Field(
+        "advised",
+        description='"advised" has a guarantee; "model" needs to know neither how long effects last nor their range, '
+        'and is used if max_delay and carry_over are omitted; "paper" needs a horizon.',
+        json_schema_extra={"default": None},
+    )
+    max_lag: int | None = Field(
+        None, strict=True, ge=1, le=MOST_LAG, description="For \"model\": the longest lag it looks for, in rounds."
+    )
     max_delay: int = Field(
         0, strict=True, ge=0, le=MOST_DELAY, description="d, in rounds.", json_schema_extra={"default": None}
-    )
-    player: Literal["advised", "paper"] = Field(
-        "advised", description='"advised" unless you say otherwise; "paper" needs a horizon.'
     )
     tuning: Tuning = Tuning()
     prior: PriorMeans | None = Field(None, description="What is known about the arms before round 1.")
@@ -285,9 +299,10 @@ class Design(BaseModel):
     def _without_nulls(cls, given: Any) -> Any:
         if not isinstance(given, Mapping):
             return given
+        known = {key: value for key, value in given.items() if value is not None}
+        player = "advised" if known.keys() & {"max_delay", "carry_over"} else "model"
         # The validators below compute these two; they run only for fields that are present.
-        computed = {"round_length": None, "max_delay": None}
-        return computed | {key: value for key, value in given.items() if value is not None}
+        return {"round_length": None, "max_delay": None, "player": player, **known}
 
     @field_validator("round_length", mode="before", json_schema_input_type=Duration)
     @classmethod
@@ -302,15 +317,21 @@ class Design(BaseModel):
     @classmethod
     def _in_rounds(cls, value: Any, info: ValidationInfo) -> Any:
         words = info.data.get("carry_over")
+        if info.data.get("player") == "model":
+            # A stored one has the 0 returned here.
+            if words is not None or value not in (None, 0):
+                raise ValueError(f"and carry_over must be omitted for player 'model', but got {shown(words or value)}")
+            return 0
         if words is None or "round_length" not in info.data:
-            if value is None:
-                raise ValueError("or carry_over must be given, but both are missing")
-            return value
+            if value is None and "player" in info.data:
+                who = info.data["player"]
+                raise ValueError(f"or carry_over must be given for player {who!r}, but both are missing")
+            return value or 0
         if value is not None:
             raise ValueError(f"must be omitted if carry_over is given, but got {shown(value)}")
         # If one of the others is invalid, that is what is reported.
         others = {"arms", "low", "high", "direction", "horizon"} <= info.data.keys()
-        return words.rounds(info.data["round_length"], info.data) if others else 0
+        return words.rounds(info.data["round_length"], info.data) if others and info.data["high"] is not None else 0
 
     @property
     def late_share(self) -> float:
@@ -321,14 +342,51 @@ class Design(BaseModel):
     @property
     def limits(self) -> tuple[float, float]:
         """The smallest and the largest possible total: one effect of each of the latest max_delay + 1 actions."""
+        if self.high is None:
+            return -WIDEST, WIDEST
         parts = self.max_delay + 1
         return parts * min(self.low, 0.0), parts * max(self.high, 0.0)
 
+    @property
+    def span(self) -> tuple[float, float]:
+        """The range of every part of one action's effect, which a guarantee needs."""
+        if self.high is None:
+            raise RuntimeError("there is no range of effects")
+        return min(self.low, 0.0), max(self.high, 0.0)
+
+    @property
+    def longest_lag(self) -> int:
+        """The longest lag that a model of all totals looks for, in rounds."""
+        return self.max_lag or min(max(USUAL_LAG, 2 * self.max_delay + 1), MOST_LAG)
+
+    @property
+    def season(self) -> int | None:
+        """The period of the totals that a model assumes: a week, if rounds are days."""
+        return 7 if self.round_length == 1.0 else None
+
+    @property
+    def last_round(self) -> int | None:
+        """The round after which the experiment is finished; None if it goes on until somebody finishes it."""
+        return self.model_rounds if self.player == "model" and self.horizon is None else self.horizon
+
+    @property
+    def model_rounds(self) -> int:
+        """The maximum of rounds in a model of all totals; 0 if there is none with so many arms."""
+        K = len(self.arms)
+        return 0 if K > MOST_MODEL_ARMS else min(MOST_MODEL_TOTALS // len(self.units), MOST_MODEL_ROUNDS // K**2)
+
     @model_validator(mode="after")
     def _consistent(self) -> Self:
+        if self.player == "model":
+            self._check_model()
+            return self
+        if self.max_lag is not None:
+            raise FieldError("max_lag", f"must be omitted unless player is 'model', but got {self.max_lag}")
+        if self.high is None:
+            raise FieldError("high", f"must be given for player {self.player!r}, but is missing")
         if not self.low < self.high:
             raise FieldError("low", f"must be less than high, but got low={self.low!r} and high={self.high!r}")
-        lo, hi = min(self.low, 0.0), max(self.high, 0.0)
+        lo, hi = self.span
         if hi - lo > WIDEST or hi - lo < NARROWEST:
             rule = f"most {WIDEST:g}" if hi - lo > WIDEST else f"least {NARROWEST:g}"
             raise FieldError("high", f"- low must be at {rule}, but got {hi - lo!r}")
@@ -343,6 +401,18 @@ class Design(BaseModel):
         if self.prior is not None:
             self._check_prior(self.prior, lo, hi)
         return self
+
+    def _check_model(self) -> None:
+        for name in ("low", "high", "prior"):
+            if getattr(self, name) != type(self).model_fields[name].default:
+                got = shown(getattr(self, name))
+                rule = "must be omitted for player 'model', which is that of settings without max_delay and carry_over"
+                raise FieldError(name, f"{rule}, but got {got}")
+        if not self.model_rounds:
+            raise FieldError("arms", f"must be at most {MOST_MODEL_ARMS} for player 'model', but got {len(self.arms)}")
+        if self.horizon is not None and self.horizon > self.model_rounds:
+            rule = f"must be at most {self.model_rounds:,} for player 'model' with so many arms and units"
+            raise FieldError("horizon", f"{rule}, but got {self.horizon}")
 
     def _check_prior(self, prior: PriorMeans, lo: float, hi: float) -> None:
         if self.player == "paper":
@@ -449,16 +519,23 @@ def corrected(known: Mapping[str, Any], changes: Mapping[str, Any]) -> Experimen
     if "warm_start" in changes:
         detail = "warm_start must be omitted, because the rounds are inherited, but it is given"
         raise Refused("invalid", detail, field="warm_start")
-    replaced = {"draft", *(["prior"] if "arms" in changes else [])}
-    if {"max_delay", "carry_over"} & changes.keys():
-        replaced |= {"max_delay", "carry_over"}
-    elif known.get("carry_over") is not None:
-        replaced.add("max_delay")
+    replaced = {"draft", *(["prior"] if "arms" in changes else []), *_replaced(known, changes)}
     kept = {name: known[name] for name in ExperimentSettings.model_fields if name in known and name not in replaced}
     if "round_length" in changes and kept.get("carry_over"):
         kept["carry_over"] = {key: value for key, value in kept["carry_over"].items() if key != "round_length"}
     name = known["name"].removesuffix(" (corrected)")
     return checked_settings({**kept, "name": f"{name[:180]} (corrected)", **changes})
+
+
+def _replaced(known: Mapping[str, Any], changes: Mapping[str, Any]) -> set[str]:
+    """Return the settings on how long effects last that changes replace, or that follow from others. known: a view."""
+    lengths, was = {"max_delay", "carry_over"}, known.get("player") == "model"
+    models = changes.get("player", "model" if was and not lengths & changes.keys() else None) == "model"
+    if was != models:
+        return lengths | {"player", "max_lag", "low", "high", "out_of_range", "tuning", "prior"}
+    if lengths & changes.keys():
+        return lengths
+    return {"max_delay"} if was or known.get("carry_over") is not None else set()
 
 
 def continued(
@@ -467,7 +544,9 @@ def continued(
     retire: Sequence[str] = (),
     changes: Mapping[str, Any] = MappingProxyType({}),
 ) -> ExperimentSettings:
-    """Return the settings of an experiment that goes on with other arms, warm from this one. known: as in its view.
+    """Return the settings of an experiment that goes on from this one with other arms, or with another player.
+
+    known: as in its view.
 
     Its rounds are numbered from 1 again, and its horizon is what is left. The seed is new.
 
@@ -478,8 +557,9 @@ def continued(
     if known["state"] == "draft":
         detail = "the experiment must have begun to be continued, but it is a draft"
         raise Refused("wrong_state", detail, state=known["state"])
-    if not add and not retire:
-        raise Refused("invalid", "add or retire must name an arm, but both are empty", field="add")
+    if not add and not retire and not {"max_delay", "carry_over", "player"} & changes.keys():
+        rule = "add or retire must name an arm, or max_delay, carry_over or player be given"
+        raise Refused("invalid", f"{rule}, but nothing is to change", field="add")
     if "warm_start" in changes:
         detail = "warm_start must be omitted, because it is this experiment, but it is given"
         raise Refused("invalid", detail, field="warm_start")
@@ -489,8 +569,7 @@ def continued(
             which = "arms of the experiment" if name == "retire" else "new arms"
             raise Refused("invalid", f"{name} must be {which}, but got {shown(sorted(wrong)[0])}", field=name)
         arms = [arm for arm in arms if arm not in given] if name == "retire" else [*arms, *given]
-    dropped = {"draft", "seed", "prior", "arms", "start_date", "horizon"}
-    dropped |= {"max_delay"} if known.get("carry_over") is not None else set()
+    dropped = {"draft", "seed", "prior", "arms", "start_date", "horizon", *_replaced(known, changes)}
     kept = {name: known[name] for name in ExperimentSettings.model_fields if name in known and name not in dropped}
     if known.get("horizon") is not None and known["horizon"] > known["round"]:
         kept["horizon"] = known["horizon"] - known["round"]
@@ -500,32 +579,28 @@ def continued(
     return checked_settings({**kept, "warm_start": {"experiment": known["id"]}, **changes})
 
 
-def warmed(settings: ExperimentSettings, known: Mapping[str, Any], *, required: bool) -> ExperimentSettings:
-    """Return settings with `prior` in place of `warm_start`: what an experiment has measured. known: its view.
+def warmed(
+    settings: ExperimentSettings, source: str, known: Mapping[str, float], rounds: int, *, required: bool
+) -> ExperimentSettings:
+    """Return settings with `prior` in place of `warm_start`: what an experiment has shown.
 
-    Arms are matched by name. An arm that was not measured twice gets its mean in the prior of the old experiment, if
-    that had one, or else the best mean of the others, so that it is tried. The prior counts by the differences of its
-    means alone: they are moved to the level of the arms measured.
-    required: refuse if none was measured twice, and there was no prior; otherwise there is no prior then.
+    known: the whole effects of its arms that were played, relative to their mean. rounds: in how many. An arm that is
+    not among them gets the best of them, so that it is tried. The prior counts by the differences of its means
+    alone: they are moved to the middle of the range. The player "model" needs no prior: it remembers the rounds.
+    required: refuse if nothing is known; otherwise there is no prior then.
     """
-    prior = known.get("prior")
-    before, known_before = ({}, 0.0) if prior is None else (prior["means"], prior["updates"])
-    measured = {arm: found["mean"] for arm, found in known["measured"].items() if found["windows"] >= 2}
-    steps = [mean - before[arm] for arm, mean in measured.items() if arm in before]
-    step = sum(steps) / len(steps) if steps else 0.0
-    measured = {arm: mean + step for arm, mean in before.items()} | measured
-    means = {arm: measured[arm] for arm in settings.arms if arm in measured}
-    if not means and not required:
+    found = {arm: known[arm] for arm in settings.arms if arm in known}
+    if not found and required:
+        rule = "warm_start must be an experiment that has played one of the arms and has a model"
+        raise Refused("invalid", f"{rule}, but got {shown(source)}, which has not", field="warm_start")
+    if not found or settings.player == "model":
         return settings.model_copy(update={"warm_start": None})
-    if not means:
-        rule = "warm_start must be an experiment that has measured one of the arms twice"
-        raise Refused("invalid", f"{rule}, but got {shown(known['id'])}, which has not", field="warm_start")
-    best = (max if settings.direction == "maximize" else min)(means.values())
-    lo, hi = min(settings.low, 0.0), max(settings.high, 0.0)
+    best = (max if settings.direction == "maximize" else min)(found.values())
+    lo, hi = settings.span
     worth = None if settings.warm_start is None else settings.warm_start.updates
     prior = PriorMeans(
-        means={arm: min(max(means.get(arm, best), lo), hi) for arm in settings.arms},
-        updates=float(min(known["updates"] + known_before, WARM_UPDATES)) if worth is None else float(worth),
-        experiment=known["id"],
+        means={arm: min(max((lo + hi) / 2.0 + found.get(arm, best), lo), hi) for arm in settings.arms},
+        updates=float(min(rounds // (3 * settings.max_delay + 3), WARM_UPDATES)) if worth is None else float(worth),
+        experiment=source,
     )
     return settings.model_copy(update={"prior": prior, "warm_start": None})

@@ -4,11 +4,12 @@ What is stored are facts; the words for them are rendered here, when they are sh
 without a change to any store. Refusals state their rule where it is checked.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from aftereffect.core.text import amount, counted
 from aftereffect.players.wrapper.certificate import Certificate
+from aftereffect.service.messages import Learned
 from aftereffect.service.settings import Design, duration
 
 if TYPE_CHECKING:
@@ -32,7 +33,9 @@ def why(row: Mapping[str, Any], settings: Design) -> str:
             return f"{arm} was played in the experiment whose rounds this one inherits; this total is {used}."
         case "substitute":
             then = f"{row['drawn']} is credited with what {arm} brings"
-            if row["withheld"]:
+            if settings.player == "model":
+                then = f"the model learns what {arm} brings"
+            elif row["withheld"]:
                 then = "earlier effects still arrive, so this total is recorded but not learned from"
             return f"{row['drawn']} is away, so {arm} is played in its place; {then}."
         case "warm_up":
@@ -40,6 +43,8 @@ def why(row: Mapping[str, Any], settings: Design) -> str:
         case "mixed":
             still = "effects of a substitute still arrive, so this total is recorded but not learned from"
             return f"{arm}, {here}: {still}."
+    if settings.player == "model":
+        return f"{arm} is played; the model says that it is the best arm with probability {row['probability']:.0%}."
     drawn = f"{arm} was drawn with probability {row['probability']:.3f}"
     if d == 0:
         return f"{drawn}; effects do not linger, so every round counts."
@@ -173,96 +178,54 @@ def _promise(design: Design, found: "Rhythm") -> list[str]:
     return lines
 
 
-class Seen(NamedTuple):
-    """What was measured of an arm: the mean total per round of its measured windows, and how many there were."""
-
-    arm: str
-    mean: float
-    windows: int
+NOTHING_HEARD = "No total has been reported yet."
 
 
-AHEAD = {"clear": "clearly ahead of", "likely": "probably ahead of", "open": "not clearly ahead of"}
+def no_model(settings: Design) -> str:
+    """Return that a record is too large for a model."""
+    sizes = f"{counted(len(settings.arms), 'arm')} in {counted(len(settings.units), 'unit')}"
+    return f"With {sizes} there is no model of more than {settings.model_rounds:,} rounds: nothing is said of effects."
 
 
-def lead(best: Sequence[Seen], second: Seen | None, error: float | None, sure: str) -> str:
-    """Return which arm leads, and by how much.
-
-    best: the arms with the best mean. second: the one after a single best. error: the standard error of the difference.
-    """
-    if not best:
-        return "No window was measured, so nothing can be said about which arm is best."
-    first = best[0]
-    if len(best) > 1:
-        names = ", ".join(each.arm for each in best[:-1]) + f" and {best[-1].arm}"
-        windows = ", ".join(f"{each.windows:,}" for each in best[:-1]) + f" and {best[-1].windows:,}"
-        equal = f"({amount(first.mean)} per round over {windows})"
-        return f"No difference yet: {names} had equally good measured windows {equal}."
-    measured = f"({amount(first.mean)} per round over {first.windows:,})"
-    if second is None:
-        return f"No arm can be called best: only {first.arm} was measured {measured}, with nothing to compare."
-    start = f"{first.arm} had the best measured windows {measured}"
-    against = f"{second.arm} ({amount(second.mean)} over {second.windows:,})"
-    if error is None:
-        return f"{start}, ahead of {against}; with a single window for one of them, the error is unknown."
-    gap = abs(first.mean - second.mean)
-    by = f"by {amount(gap)}, with a standard error of {amount(float(f'{error:.2g}'))}"
-    if error == 0.0:
-        by = f"by {amount(gap)}; all windows of an arm are equal"
-    return f"{start}, {AHEAD[sure]} {against}: {by}."
+def learned(found: Learned, settings: Design) -> list[str]:
+    """Return what all totals say: which arm is best and how surely, how long effects last, what speaks against it."""
+    if found.leader is None or found.difference is None:
+        return ["Nothing can be compared yet: only one arm has been reported."]
+    first, more = found.arms[0], "more" if settings.direction == "maximize" else "less"
+    effect, low, high = first.effect
+    by = f"{amount(abs(effect), digits=2)} ± {amount((high - low) / 2.0, digits=2)} {more} than the mean of the arms"
+    begin = {"certain": f"{first.arm} is the best arm", "likely": f"{first.arm} is probably the best arm"}
+    sure = begin.get(found.sure, f"It is open which arm is best; {first.arm} leads")
+    lines = [f"{sure} (probability {first.best:.0%}): an action brings {by}."]
+    if found.loss_per_day is not None:
+        loss = amount(max(found.loss_per_day, 0.0), digits=2)
+        lines.append(f"To settle on {first.arm} now is expected to lose {loss} a day against the best arm.")
+    if found.lasts is None:
+        lines.append("At no lag is an effect certain yet.")
+    else:
+        last = "in the round of the action" if found.lasts == 0 else f"up to {counted(found.lasts, 'round')} after it"
+        lines.append(f"Effects are certain {last}; lags up to {found.max_lag} were looked at.")
+    if found.gain is not None:
+        whole, least, most = (amount(each, digits=3) for each in found.gain)
+        lines.append(f"So far {whole} better than an equal split over the arms, between {least} and {most}.")
+    return [*lines, *(each.sentence for each in found.findings if each.found and each.name in ("changed", "held"))]
 
 
-def ending(favourites: Sequence[str], n_arms: int, most: float, never_measured: Sequence[str]) -> str:
-    """Return the final probabilities, the arms never measured, and the limits of the figures.
-
-    favourites: the arms with the highest probability, which is `most`.
-    """
-    on = favourites[0] if len(favourites) == 1 else f"each of {', '.join(favourites)}"
-    lines = [f"The learner ended with probability {most:.2f} on {on}."]
-    if len(favourites) == n_arms:
-        lines = [f"The learner ended with equal probabilities: {most:.2f} on each arm."]
-    if never_measured:
-        lines.append(f"Never measured: {', '.join(never_measured)}.")
-    lines.append(
-        "Arms that did badly early were tried less often, so the figures describe what was observed, but are "
-        "not the result of a randomised trial."
-    )
-    return " ".join(lines)
-
-
-def no_gain(reports: int, fewer: Sequence[str]) -> str:
-    """Return why there is no gain yet. fewer: the arms with fewer than two measured windows."""
-    if not reports:
-        return "There is no usable report yet."
-    who = f"{fewer[0]} has" if len(fewer) == 1 else f"{len(fewer)} arms have"
-    return f"An equal split cannot be estimated yet: {who} fewer than two measured windows."
-
-
-def gain(in_total: Sequence[float], percent: Sequence[float] | None, reports: int) -> str:
-    """Return how much better the reports were than those of an equal split. in_total, percent: with their bands."""
-    whole, low, high = in_total
-    better = "better" if whole >= 0.0 else "worse"
-    chance = "" if low > 0.0 or high < 0.0 else ", which is within the margin of error"
-    share = f" ({abs(percent[0]):.1f}%)" if percent else ""
-    return (
-        f"So far {amount(abs(whole))}{share} {better} than an equal split over the arms{chance}: between "
-        f"{amount(low)} and {amount(high)} with 95% confidence, over {counted(reports, 'report')}."
-    )
+def model_plan(design: Design) -> list[str]:
+    """Return what the player "model" assumes and does."""
+    return [
+        "Every total counts. Nothing needs to be known of how long effects last, or of their range: a model learns "
+        f"from all rounds, with effects up to {counted(design.longest_lag, 'round')} after an action.",
+        "It assumes that the effects of actions add up, and that an arm has the same effect each time; it says what "
+        "speaks against that. There is no guarantee: to go on with one, continue with the carry-over that the rounds "
+        "have shown.",
+    ]
 
 
 def next_decision(state: "State", likely: int, earliest: int) -> str:
     """Return when the next decision falls."""
     around = f"around {_when(state, likely)}, at the earliest {_when(state, earliest)}"
     return f"The next decision falls {f'on {_when(state, likely)}' if likely == earliest else around}."
-
-
-def known_by(state: "State", round_: int | None) -> str:
-    """Return by when the best arm is likely to be known; round_: None if not within ten years."""
-    if round_ is None:
-        return "The best arm is not likely to be known within ten years: the arms are too much alike."
-    return (
-        f"Likely to know the best arm by {_when(state, round_)}: in half of the simulated continuations of what "
-        "was measured, one arm is then ahead by two standard errors."
-    )
 
 
 def _when(state: "State", number: int) -> str:
@@ -295,6 +258,8 @@ def alarms(state: "State") -> list[str]:
     if state.away:
         gone = ", ".join(settings.arms[i] for i in state.away)
         found.append(f"Away: {gone}. Other arms are played instead, and the guarantee is void.")
+    if state.models:
+        return found
     mean, length, voids = state.rhythm.mean_block, state.last - state.block_start + 1, state.panel.counts.void_windows
     # Block lengths have a geometric tail, about e^(-n/mean): one block in 160,000 is longer than 12 times the mean.
     if not state.block_closed and length > 12 * mean and voids:

@@ -98,6 +98,18 @@ def write(store: Store) -> None:
     half_life = {"carry_over": {"half_life": "2 days"}, "max_delay": None, "draft": True}
     five = store.create({"name": "Draft", "seed": 5, **BASE, **half_life}).id
     do(store, five, Start(), Ask(), Finish())
+    model = {"arms": BASE["arms"], "units": ["north", "south"]}
+    six = store.create({"name": "Model", "seed": 6, **model}).id
+    play(store, six, 20)
+    do(store, six, Away("email"))
+    play(store, six, 5)
+    do(store, six, Back("email"), Ask(), Pause(), Resume())
+    play(store, six, 10)
+    do(store, six, Amend(3, 4.0, "south"))
+    store.continue_with(six, add=["poster"])
+    seven = store.create({"name": "One model", "seed": 7, "arms": BASE["arms"]}).id
+    play(store, seven, 20)
+    store.continue_with(seven, changes={"max_delay": 1, "high": 10})
     store.create_token("till", ["play"])
 
 

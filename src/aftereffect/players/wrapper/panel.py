@@ -128,9 +128,10 @@ class Panel:
         """Return the arm of each unit in this round; the same until `tell`."""
         return self.player.ask_units()
 
-    def tell(self, totals: Sequence[float | None]) -> PanelRound:
+    def tell(self, totals: Sequence[float | None], arms: Sequence[int] | None = None) -> PanelRound:
         """Report the total of each unit (None: missing) and end the open round.
 
+        arms: those really played, if some were others than those asked for; only for a LagPlayer.
         In an update round the base is updated once, with the losses of the units whose windows are complete.
         """
         given: Any = totals.tolist() if isinstance(totals, np.ndarray) else totals
@@ -140,7 +141,12 @@ class Panel:
         if len(given) != self.n_units:
             shown = checks.shown(given)
             raise InvalidTotal(f"totals must be {self.n_units}, one per unit, but got {len(given)}: {shown}")
-        return self.player.tell_units(given)
+        if arms is None:
+            return self.player.tell_units(given)
+        if not isinstance(self.player, LagPlayer):
+            rule = f"arms must be omitted for {type(self.player).__name__}"
+            raise InvalidArgument(f"{rule}, but got {checks.shown(arms)}")
+        return self.player.tell_units(given, arms)
 
     def amend(self, round: int, total: float | None, unit: int) -> None:
         """Correct a unit's total of an earlier round of the open block, or report it late."""

@@ -61,8 +61,11 @@ OutOfRange = Annotated[
         "from the nearest possible one, which avoids the bias of dropping it. Both are recorded and counted."
     ),
 ]
-_PLAYERS = "advised (unless you say otherwise) or paper (needs a horizon)."
-Player = Annotated[str, typer.Option(help=_PLAYERS)]
+_PLAYERS = (
+    "advised: with a guarantee; model: needs to know neither how long effects last nor their range, and is used if "
+    "that is not given; paper: as published, needs a horizon."
+)
+Player = Annotated[str | None, typer.Option(help=_PLAYERS)]
 Column = Annotated[str | None, typer.Option(help="For a file: the name of this column.")]
 Gap = Annotated[
     float | None, typer.Option(help="A guess: how much more an action of the best arm brings than one of the next.")
@@ -181,14 +184,15 @@ def carry_over(
     max_delay: int | None = None,
     round_length: str | None = None,
 ) -> dict[str, Any]:
-    """Return the carry-over part of the settings; exactly one of window, half_life, max_delay must be given."""
+    """Return the carry-over part of the settings; at most one of window, half_life, max_delay may be given."""
     given = {"--window": window, "--half-life": half_life, "--max-delay": max_delay}
     named = [name for name, value in given.items() if value is not None]
-    if len(named) != 1:
-        how = "none" if not named else " and ".join(named)
-        raise InvalidArgument(f"carry-over must be given by one of {', '.join(given)}, but got {how}")
+    if len(named) > 1:
+        raise InvalidArgument(f"carry-over must be given by one of {', '.join(given)}, but got {' and '.join(named)}")
     length = {} if round_length is None else {"round_length": duration(round_length)}
     if max_delay is not None:
         return {"max_delay": max_delay, **length}
+    if not named:
+        return length
     key, text = ("window", window) if window is not None else ("half_life", half_life)
     return {"carry_over": {key: duration(str(text)), **length}}

@@ -20,7 +20,7 @@ def plan(
     units: Annotated[int, typer.Option(help="The number of units that play in parallel.")] = 1,
     horizon: args.Horizon = None,
     direction: args.Direction = "maximize",
-    player: args.Player = "advised",
+    player: args.Player = None,
     gap: args.Gap = None,
     noise: args.Noise = None,
     high: Annotated[float, typer.Option(help="The largest effect of one action; guesses are a tenth of it.")] = 1.0,
@@ -39,7 +39,7 @@ def plan(
 def init(
     name: Annotated[str, typer.Argument(help="The name of the experiment.")],
     arm: Annotated[list[str], typer.Option("--arm", help="An arm's name; give two or more.")],
-    high: Annotated[float, typer.Option(help="The largest effect of one action, over any consecutive rounds.")],
+    high: Annotated[float | None, typer.Option(help="The largest effect of one action, over any rounds.")] = None,
     low: Annotated[float, typer.Option(help="The smallest effect of one action, over any consecutive rounds.")] = 0.0,
     out_of_range: args.OutOfRange = "void",
     window: args.Window = None,
@@ -49,7 +49,7 @@ def init(
     units: Annotated[str | None, typer.Option(help="The number of units, or their names separated by commas.")] = None,
     horizon: args.Horizon = None,
     direction: args.Direction = "maximize",
-    player: args.Player = "advised",
+    player: args.Player = None,
     seed: Annotated[int | None, typer.Option(help="The random seed; drawn if not given.")] = None,
     start_date: Annotated[str | None, typer.Option(help="The date of round 1, such as 2026-01-31.")] = None,
     draft: Annotated[bool, typer.Option("--draft", help="Do not start it yet.")] = False,
@@ -59,7 +59,10 @@ def init(
     store: Store = DEFAULT_STORE,
     form: Form = Format.TABLE,
 ) -> None:
-    """Create an experiment: its arms, the range of their effects, and how long effects last."""
+    """Create an experiment: its arms and, for a guarantee, how long effects last and their range.
+
+    If you know neither, omit them: a model learns from all totals, without a guarantee.
+    """
     with exit_on_error(form):
         from aftereffect.service.settings import checked_settings
 
@@ -117,17 +120,27 @@ def continue_(
     add: Annotated[list[str] | None, typer.Option(help="The name of an arm to add; may be repeated.")] = None,
     retire: Annotated[list[str] | None, typer.Option(help="The name of an arm to retire; may be repeated.")] = None,
     name: Annotated[str | None, typer.Option(help='The new name; by default the old one and "(continued)".')] = None,
+    window: args.Window = None,
+    half_life: args.HalfLife = None,
+    max_delay: args.MaxDelay = None,
+    low: Annotated[float | None, typer.Option(help="The smallest effect of one action.")] = None,
+    high: Annotated[float | None, typer.Option(help="The largest effect of one action.")] = None,
+    player: args.Player = None,
     store: Store = DEFAULT_STORE,
     form: Form = Format.TABLE,
 ) -> None:
-    """Go on with arms added or retired: a new experiment that begins with what this one has measured. This one ends.
+    """Go on with arms added or retired, or with a guarantee: a new experiment that begins with what this one has shown.
 
-    The guarantee of the new experiment includes what its beginning costs if it is wrong.
+    This one ends. For a guarantee, say how long effects last, as the rounds have shown it, and --high. The guarantee
+    includes what the beginning costs if it is wrong.
     """
+    with exit_on_error(form):
+        given = {"name": name, "low": low, "high": high, "player": player}
+        changes = {key: value for key, value in given.items() if value is not None}
+        changes |= args.carry_over(window, half_life, max_delay)
     with opened(store, form) as service:
-        changes = {} if name is None else {"name": name}
         made = service.continue_with(chosen(service, experiment), add or [], retire or [], **changes)
-        show(form, made.data, [*output.created(made), made.guarantee.sentence])
+        show(form, made.data, output.created(made))
 
 
 def ask(
@@ -245,7 +258,8 @@ def status(
                 return
             experiment = found[0].id
         view = service.experiment(chosen(service, experiment))
-        show(form, view.data, output.status(view))
+        known = service.learned(view.id)
+        show(form, view.data | {"learned": known.data}, output.status(view, known))
 
 
 def start(experiment: Experiment = None, store: Store = DEFAULT_STORE, form: Form = Format.TABLE) -> None:
@@ -275,7 +289,8 @@ def finish(experiment: Experiment = None, store: Store = DEFAULT_STORE, form: Fo
 def _change(verb: str, experiment: str | None, store: str, form: Format) -> None:
     with opened(store, form) as service:
         view = service.change(chosen(service, experiment), verb)
-        show(form, view.data, output.changed(view))
+        known = service.learned(view.id).sentences if verb == "finish" else []
+        show(form, view.data, [*output.changed(view), *known])
 
 
 def away(arm: args.Arm, store: Store = DEFAULT_STORE, form: Form = Format.TABLE) -> None:

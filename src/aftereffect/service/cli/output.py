@@ -28,6 +28,7 @@ from aftereffect.service.errors import Refused
 from aftereffect.service.messages import (
     Comparison,
     KnownToken,
+    Learned,
     ManyReports,
     Overview,
     Reminder,
@@ -239,15 +240,11 @@ def reports(found: ManyReports, experiment: str | None = None) -> list[str]:
 
 def changed(view: Overview) -> list[str]:
     """Return the lines for a change of state."""
-    return [f"Experiment {view.name!r} is {view.state}.", *_winner(view)]
+    return [f"Experiment {view.name!r} is {view.state}."]
 
 
-def _winner(view: Overview) -> list[str]:
-    return [] if view.winner is None else [view.winner.words]
-
-
-def status(view: Overview) -> list[str]:
-    """Return the lines of `status`: round, probabilities, counts, alarms, guarantee, winner."""
+def status(view: Overview, learned: Learned) -> list[str]:
+    """Return the lines of `status`: round, what is known of the arms, counts, alarms, guarantee."""
     where = f"round {view.round}" + (", open: report it" if view.open_round is not None else "")
     rows = [[arm, f"{100 * view.probabilities[arm]:.1f}%", str(view.plays[arm])] for arm in view.arms]
     others = [f"{n} {word.replace('_', ' ')}" for word, n in view.counts.items() if n and word != "reports"]
@@ -257,9 +254,9 @@ def status(view: Overview) -> list[str]:
         f"Reports: {', '.join([str(view.counts['reports']), *others])}",
         *([f"Away: {', '.join(view.away)}"] if view.away else []),
         *(f"Attention: {alarm}" for alarm in view.alarms),
-        *(view.standing.sentences if view.winner is None else []),
-        f"Guarantee: {view.guarantee.sentence}",
-        *_winner(view),
+        *learned.sentences,
+        *([] if view.next_decision is None else [view.next_decision.words]),
+        *([] if view.guarantee is None else [f"Guarantee: {view.guarantee.sentence}"]),
     ]
 
 

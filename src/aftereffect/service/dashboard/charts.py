@@ -7,8 +7,8 @@ which a block looks as in Figure 1 of the paper:
         A       ░ ░ ▒ ▒ █ █ █•          ░ wash-in  ▒ played, not measured  █ measured  • update
         B                     ░ ░
 
-Probabilities change only at updates, so their values at the draws are sufficient. The equal split is estimated from the
-measured windows, which contain effects of one arm alone (Lemma 2).
+Probabilities change only at updates, so their values at the draws are sufficient. The equal split is estimated by the
+model of all totals.
 """
 
 from collections import Counter
@@ -16,9 +16,8 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from aftereffect.service.experiment.outcome import NORMAL_95, equal_split
 from aftereffect.service.experiment.round import COUNTED
-from aftereffect.service.messages import Overview
+from aftereffect.service.messages import Learned, Overview
 
 Json = dict[str, Any]
 Rows = Sequence[Mapping[str, Any]]
@@ -58,15 +57,16 @@ def _part(row: Mapping[str, Any]) -> str:
     return "measured" if row["measured"] else "wash-in" if row["washin"] else "played"
 
 
-def charts(view: Overview, rows: Rows, draws: Mapping[str, Any], unit: str) -> Json:
+def charts(view: Overview, learned: Learned, rows: Rows, draws: Mapping[str, Any], unit: str) -> Json:
     """Return the data of all charts. rows: the latest, of all units; draws: rounds and probabilities of the draws."""
     own = [row for row in rows if row["unit"] == unit]
     # Without carry-over every round is an update, and marks would hide the bars.
-    drawn = timeline(own, view.arms, MOST_LANES, marked=view.max_delay > 0)
+    drawn = timeline(own, view.arms, MOST_LANES, marked=bool(view.max_delay))
     lane_of = {lane["name"]: i for i, lane in enumerate(drawn["lanes"])}
     rest = len(lane_of) - 1
     totals = [[row["round"], lane_of.get(row["arm"], rest), row["total"], row["status"], row["date"]] for row in own]
-    return {**drawn, "totals": totals, "probabilities": probabilities(view, draws), "outcome": outcome(rows, view)}
+    found = {**drawn, "totals": totals, "probabilities": probabilities(view, draws)}
+    return {**found, "outcome": outcome(rows, view, learned)}
 
 
 def probabilities(view: Overview, draws: Mapping[str, Any]) -> Json:
@@ -80,31 +80,39 @@ def probabilities(view: Overview, draws: Mapping[str, Any]) -> Json:
     return {"rounds": [*draws["round"], view.round + 1], "arms": lines}
 
 
-def outcome(rows: Rows, view: Overview) -> Json:
-    """Return the sum of all totals after each round, and the estimate for an equal split with its 95% interval."""
-    good = [row for row in rows if row["status"] in COUNTED]
+def outcome(rows: Rows, view: Overview, learned: Learned) -> Json:
+    """Return the sum of all totals after each round, and the estimate for an equal split with its 95% interval.
+
+    The equal split has the same totals, without what the arms played have brought more than the mean of the arms.
+    """
+    good, places = [row for row in rows if row["status"] in COUNTED], {each.arm: each for each in learned.arms}
     total = view.sum_of_totals - sum(_counted(row, view) for row in good)
-    reports = view.counts["reports"] - view.counts["void"] - len(good)
-    after: dict[int, tuple[float, int]] = {}
+    after: dict[int, float] = {}
+    plays = Counter({arm: view.plays[arm] for arm in view.arms}) - Counter(row["arm"] for row in rows)
+    equal: list[list[float]] = []
     for row in rows:
         if row["status"] in COUNTED:
-            total, reports = total + _counted(row, view), reports + 1
+            total += _counted(row, view)
+        plays[row["arm"]] += 1
         if row["status"] != "open":
-            after[row["round"]] = total, reports
-    found: Json = {"rounds": list(after), "own": [level for level, _ in after.values()], "equal": None}
-    split = equal_split(view.measured)
-    if split is not None:
-        mean, margin = split[0], NORMAL_95 * split[1]
-        for name, value in (("equal", mean), ("low", mean - margin), ("high", mean + margin)):
-            found[name] = [n * value for _, n in after.values()]
+            if row["round"] in after:
+                equal.pop()
+            after[row["round"]] = total
+            mean = sum(plays.values()) / len(view.arms)
+            parts = [((plays[arm] - mean), places[arm].effect) for arm in places]
+            margin = sum(abs(apart) * (high - low) / 2.0 for apart, (_, low, high) in parts)
+            split = total - sum(apart * value for apart, (value, _, _) in parts)
+            equal.append([split, split - margin, split + margin])
+    found: Json = {"rounds": list(after), "own": list(after.values()), "equal": None}
+    if places:
+        found |= {name: [each[i] for each in equal] for i, name in enumerate(("equal", "low", "high"))}
     return found
 
 
 def _counted(row: Mapping[str, Any], view: Overview) -> float:
     """Return a total as it counts in the sum: a clipped one as the nearest possible one."""
     total: float = row["total"]
-    if row["status"] != "clipped":
+    if row["status"] != "clipped" or view.high is None or view.max_delay is None:
         return total
     parts = 1 + view.max_delay
-    low, high = float(view.low), float(view.high)
-    return min(max(total, parts * min(low, 0.0)), parts * max(high, 0.0))
+    return min(max(total, parts * min(view.low, 0.0)), parts * max(view.high, 0.0))

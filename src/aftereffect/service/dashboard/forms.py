@@ -155,21 +155,25 @@ def settings(form: Mapping[str, str]) -> dict[str, Any]:
     """Return the settings in the form for a new experiment, not validated yet."""
     given = {name: text.strip() for name, text in {**BLANK, **form}.items()}
     carry = given["carry"]
-    require(given, REQUIRED)
+    unknown = carry == "unknown"
+    require(given, {name: REQUIRED[name] for name in REQUIRED if not unknown or name not in ("length", "low", "high")})
     found: dict[str, Any] = {
-        **{key: given[key] for key in ("name", "direction", "player", "out_of_range")},
+        **{key: given[key] for key in ("name", "direction", "out_of_range")},
         "arms": lines(given["arms"]),
-        "low": number("low", given["low"]),
-        "high": number("high", given["high"]),
         "round_length": duration("round_length", given["round_length"]),
         "draft": bool(given.get("draft")),
     }
-    if carry == "rounds":
+    if not unknown:
+        limits = {name: number(name, given[name]) for name in ("low", "high")}
+        found |= {**limits, "player": given["player"]}
+    if unknown:
+        found["player"] = "model"
+    elif carry == "rounds":
         found["max_delay"] = whole("max_delay", given["length"])
     elif carry in ("window", "half_life"):
         found["carry_over"] = {carry: duration(carry, given["length"])}
     else:
-        detail = f"carry must be window, half_life or rounds, but got {shown(carry)}"
+        detail = f"carry must be window, half_life, rounds or unknown, but got {shown(carry)}"
         raise Refused("invalid", detail, field="carry")
     for name in ("horizon", "seed"):
         if given[name]:
@@ -187,13 +191,16 @@ def filled(view: Overview) -> dict[str, str]:
     """Return the form for a new experiment filled with the settings of another, whose rounds it is to inherit."""
     words = view.carry_over or {}
     carry = next((key for key in ("window", "half_life") if key in words), "rounds")
+    carry = "unknown" if view.player == "model" else carry
     known = dict(view)
-    numbers = {name: repr(known[name]).removesuffix(".0") for name in ("low", "high", "round_length")}
+    numbers = {name: repr(known[name]).removesuffix(".0") for name in ("low", "round_length")}
+    numbers["high"] = "" if view.high is None else repr(view.high).removesuffix(".0")
     optional = {name: "" if known[name] is None else str(known[name]) for name in ("horizon", "start_date", "seed")}
     return {
-        **{key: known[key] for key in ("direction", "player", "out_of_range")} | numbers | optional,
+        **{key: known[key] for key in ("direction", "out_of_range")} | numbers | optional,
         **{"name": f"{view.name.removesuffix(' (corrected)')} (corrected)", "arms": "\n".join(view.arms)},
-        **{"carry": carry, "length": str(words.get(carry, view.max_delay))},
+        **{"carry": carry, "length": str(words.get(carry, view.max_delay or 0))},
+        "player": "advised" if view.player == "model" else view.player,
         "source": view.id,
         "units": "" if view.units == ["1"] else "\n".join(view.units),
     }

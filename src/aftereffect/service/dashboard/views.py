@@ -23,7 +23,7 @@ from aftereffect.service.api import problems
 from aftereffect.service.dashboard import charts
 from aftereffect.service.dashboard.charts import COLOURS, Json, colour_of
 from aftereffect.service.errors import Corrupt, Refused, checked
-from aftereffect.service.messages import Guarantee, Measured, Overview
+from aftereffect.service.messages import Guarantee, Overview
 from aftereffect.service.settings import Design
 from aftereffect.service.store.store import Store
 
@@ -40,9 +40,9 @@ HEADERS = {
 LIST_LENGTH, TABLE_ROWS, TIMELINE_ROUNDS, TIMELINE_LANES, MOST_ROWS = 25, 30, 150, 12, 1000
 CHART_ROUNDS, CHART_ROWS = 2000, 20_000
 CHART_FIELDS = ("round", "unit", "arm", "total", "status", "block", "washin", "measured", "update", "date")
-MOST_SHARES, MOST_MEANS, MOST_WARNINGS = 8, 20, 3
+MOST_SHARES, MOST_WARNINGS = 8, 3
 SURE = {
-    **{"clear": "almost certainly the best", "likely": "probably the best"},
+    **{"certain": "almost certainly the best", "likely": "probably the best"},
     **{"open": "too close to call", "unknown": "too early to tell"},
 }
 """How sure a lead is, in words."""
@@ -277,9 +277,9 @@ def experiment_page(
         rows=rows,
         newer=newer,
         older=older,
-        timeline=charts.timeline(own, view.arms, TIMELINE_LANES, marked=view.max_delay > 0),
+        timeline=charts.timeline(own, view.arms, TIMELINE_LANES, marked=bool(view.max_delay)),
         outcome_words=outcome_words(view),
-        means=means(view),
+        learned=store.learned(experiment_id),
         sure=SURE,
         reminder=next(iter(store.reminders(experiment_id)), None),
         correct=1 if field in ("round", "corrected") else correct,
@@ -299,7 +299,7 @@ def chart_data(store: Store, experiment_id: str, unit: str) -> Json:
     series = store.series(experiment_id, last=min(CHART_ROWS, CHART_ROUNDS * len(units)))
     columns = zip(*(series[name] for name in CHART_FIELDS), strict=True)
     rows = [dict(zip(CHART_FIELDS, values, strict=True)) for values in columns]
-    return charts.charts(view, rows, series["odds"], unit or units[0])
+    return charts.charts(view, store.learned(experiment_id), rows, series["odds"], unit or units[0])
 
 
 def open_rows(store: Store, view: Overview) -> list[Json]:
@@ -346,18 +346,10 @@ def shares(view: Overview) -> list[Json]:
     return entries
 
 
-def means(view: Overview) -> Sequence[tuple[str, int, Measured]]:
-    """Return name, plays and measured windows of the arms that were played, the best first."""
-    sign = -1.0 if view.direction == "maximize" else 1.0
-    played = [(arm, view.plays[arm], seen) for arm, seen in view.measured.items() if view.plays[arm]]
-    played.sort(key=lambda entry: (entry[2].mean is None, sign * (entry[2].mean or 0.0)))
-    return played[:MOST_MEANS]
-
-
-def certificate(guarantee: Guarantee) -> Json | None:
+def certificate(guarantee: Guarantee | None) -> Json | None:
     """Return the certificate so far, term by term, and how close it is to being informative."""
-    found = guarantee.certificate
-    if found is None or found.value is None:
+    found = None if guarantee is None else guarantee.certificate
+    if guarantee is None or found is None or found.value is None:
         return None
     most = found.trivial or 0.0
     share = most / found.value if found.value > 0.0 else 1.0
@@ -376,13 +368,12 @@ def certificate(guarantee: Guarantee) -> Json | None:
 
 def report_words(store: Store, view: Overview, first: int, last: int) -> tuple[str, bool]:
     """Return how the reports of some rounds were recorded, the next arm, and whether a total is out of range."""
-    settings = checked(Design, {"arms": view.arms, "low": view.low, "high": view.high, "max_delay": view.max_delay})
     rows, several = _between(store, view, first, last), len(view.units) > 1
     outside = [row for row in rows if row["status"] in ("void", "clipped")]
     lines = []
     for row in outside[:MOST_WARNINGS]:
         where = f"{row['round']:,} ({row['unit']})" if several else f"{row['round']:,}"
-        lines.append(f"Round {where}: {words.out_of_range(row, settings)}")
+        lines.append(f"Round {where}: {words.out_of_range(row, _design(view))}")
     if len(outside) > MOST_WARNINGS:
         lines.append(f"The same holds for {counted(len(outside) - MOST_WARNINGS, 'other total')}.")
     told = [row for row in rows if row["status"] == "reported"]
@@ -399,11 +390,14 @@ def report_words(store: Store, view: Overview, first: int, last: int) -> tuple[s
     return " ".join(lines), bool(outside)
 
 
+def _design(view: Overview) -> Design:
+    return checked(Design, {name: getattr(view, name) for name in ("arms", "low", "high", "max_delay", "out_of_range")})
+
+
 def outcome_words(view: Overview) -> str:
-    """Return the sum and the mean of the totals, and how they compare with an equal split."""
+    """Return the sum and the mean of the totals."""
     reports = view.counts["reports"] - view.counts["void"]
     if not reports:
         return "No total is within the possible range." if view.counts["void"] else "Nothing has been reported yet."
     mean = view.sum_of_totals / reports
-    begin = f"{rounded(view.sum_of_totals)} in total, {rounded(mean)} per report over {counted(reports, 'report')}."
-    return f"{begin} {view.standing.gain.words}"
+    return f"{rounded(view.sum_of_totals)} in total, {rounded(mean)} per report over {counted(reports, 'report')}."

@@ -106,19 +106,32 @@ class Inherit(NamedTuple):
 
     rounds: for each, its date, when it was asked for, and for each unit [arm, probability, total, told_at, note], where
     the arm is an index and told_at is None without a report. pauses: [first, last] for each pause, where `last` is the
-    latest round opened before it, and `first` the earliest that was not reported before it.
+    latest round opened before it, and `first` the earliest that was not reported before it. skipped: as in `State`.
     """
 
     source: str
     rounds: list[list[Any]]
     pauses: list[list[int]]
+    skipped: list[list[int]]
 
 
-Command = Start | Ask | Tell | Amend | Pause | Resume | Away | Back | Finish | Note | Inherit
+class Remember(NamedTuple):
+    """Begin with what another experiment, `source`, has seen, so that a model learns from it too.
+
+    arms, totals: of each of its rounds and units; an arm is an index, or -1 if no arm of this experiment was played.
+    A total is None if it is missing, or holds effects of an arm that this experiment does not have.
+    """
+
+    source: str
+    arms: list[list[int]]
+    totals: list[list[float | None]]
+
+
+Command = Start | Ask | Tell | Amend | Pause | Resume | Away | Back | Finish | Note | Inherit | Remember
 
 KINDS: dict[str, Any] = {
     kind.__name__.lower(): kind
-    for kind in (Start, Ask, Tell, Amend, Pause, Resume, Away, Back, Finish, Note, Inherit)
+    for kind in (Start, Ask, Tell, Amend, Pause, Resume, Away, Back, Finish, Note, Inherit, Remember)
 }
 
 
@@ -137,11 +150,16 @@ def from_event(event: Mapping[str, Any]) -> Command:
 
 
 def inherit(
-    source: str, settings: ExperimentSettings, rows: Sequence[Mapping[str, Any]], pauses: Sequence[tuple[int, str]]
+    source: str,
+    settings: ExperimentSettings,
+    rows: Sequence[Mapping[str, Any]],
+    pauses: Sequence[tuple[int, str]],
+    skipped: list[list[int]],
 ) -> Inherit:
     """Return the command by which an experiment with these settings takes over the rounds of another.
 
-    rows: those of the other experiment, by round and unit. pauses: the latest round before each, and its time.
+    rows: those of the other experiment, by round and unit. pauses: the latest round before each, and its time. skipped:
+    as in `State`.
     """
     arms = {name: i for i, name in enumerate(settings.arms)}
     if len(rows) > MOST_BULK:
@@ -163,4 +181,5 @@ def inherit(
         raise Refused("invalid", f"{rule}, but got {settings.horizon}", field="horizon")
     # A round that was open at the pause, or not reported since, may have been played after it.
     late = [any((report[3] or at) >= at for report in rounds[last - 1][2]) if last else False for last, at in pauses]
-    return Inherit(source, rounds, [[last + (not open), last] for (last, _), open in zip(pauses, late, strict=True)])
+    begun = [[last + (not open), last] for (last, _), open in zip(pauses, late, strict=True)]
+    return Inherit(source, rounds, begun, skipped)

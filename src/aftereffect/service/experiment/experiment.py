@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 
 from aftereffect.core.checks import shown
 from aftereffect.core.errors import AftereffectError, InvalidTotal
-from aftereffect.players.wrapper.wrapper import BlockWrapper
 from aftereffect.service import words
 from aftereffect.service.errors import Corrupt, Refused
 from aftereffect.service.experiment import commands
@@ -29,6 +28,7 @@ from aftereffect.service.experiment.commands import (
     Inherit,
     Note,
     Pause,
+    Remember,
     Reported,
     Reports,
     Resume,
@@ -45,6 +45,7 @@ from aftereffect.service.experiment.round import (
     Row,
     date_of,
     days_between,
+    rounds_between,
 )
 from aftereffect.service.experiment.state import State, fingerprint
 from aftereffect.service.experiment.view import view
@@ -95,9 +96,9 @@ class Experiment:
         return self._now.last
 
     @property
-    def player(self) -> BlockWrapper:
-        """The learner."""
-        return self._now.panel.player
+    def skipped(self) -> list[list[int]]:
+        """[t, n] for n rounds without an arm before round t."""
+        return self._now.skipped
 
     def view(self, id: str = "", created_at: str = "") -> Overview:
         """Return the summary shown to users."""
@@ -154,6 +155,8 @@ class Experiment:
                 return self._note(command, at, recalled)
             case Inherit():
                 return self._inherit(command, at)
+            case Remember():
+                return self._remember(command, at)
         raise Refused("invalid", f"command must be one of {', '.join(commands.KINDS)}, but got {command!r}")
 
     def replay(self, event: Mapping[str, Any]) -> list[Row]:
@@ -309,6 +312,8 @@ class Experiment:
             row = {**before, "total": total, "status": body["status"], "told_at": at}
         elif played is None:
             body["recalled"] = before
+            if self._now.models:
+                self._now.learn_again(number, u, total)
             status = self._now.recount(before["total"], total)
             row = {**before, "total": total, "status": status, "told_at": at}
         else:
@@ -384,6 +389,7 @@ class Experiment:
         self._require("resume it", "paused")
         now, d = self._now, self.settings.max_delay
         now.shift += days_between(now.paused_at or at, at)
+        now.idle += min(rounds_between(self.settings, now.paused_at or at, at), self.settings.longest_lag)
         now.phase, now.paused_at = "running", None
         rows: list[Row] = []
         if d > 0:
@@ -392,7 +398,7 @@ class Experiment:
                 # It is unknown whether this round was played before the pause or after it.
                 now.open.warm, now.open.withheld = True, [True] * now.n_units
                 rows = now.open.rows(self.settings)
-        return self._change("resume", at, {"warm_until": now.warm_until}, rows)
+        return self._change("resume", at, {"warm_until": now.warm_until, "idle": now.idle}, rows)
 
     def _set_away(self, name: str, away: bool, at: str) -> Done:
         """Mark an arm as away, which voids the guarantee from then on, or as back."""
@@ -454,6 +460,14 @@ class Experiment:
         body = {**command._asdict(), "updates": now.updates, "probabilities": fingerprint(now.probabilities)}
         return self._change("inherit", at, body, rows)
 
+    def _remember(self, command: Remember, at: str) -> Done:
+        """Begin with what another experiment has seen, before anything else."""
+        now = self._now
+        if now.last or now.history:
+            raise Refused("wrong_state", f"rounds can only be remembered before round 1, but {now.last} were opened")
+        now.remember(command.arms, command.totals)
+        return self._change("remember", at, command._asdict())
+
     def _change(
         self, kind: str | None = None, at: str = "", body: dict[str, Any] | None = None, rows: Sequence[Row] = ()
     ) -> Done:
@@ -483,7 +497,7 @@ class Experiment:
 
     def _amendable(self, number: int) -> bool:
         """Return whether the block of a round is still open."""
-        return number >= self._now.block_start and not self._now.block_closed
+        return self._now.models or (number >= self._now.block_start and not self._now.block_closed)
 
     def _correctable(self, row: Row) -> bool:
         """Return whether a total can be corrected: the player "paper" cannot correct what it has learned."""
@@ -511,8 +525,9 @@ def warm_up() -> None:
 
     A server does this before it accepts requests.
     """
-    for player, units in (("advised", 1), ("paper", 1), ("paper", 2)):
-        settings = {"name": "warm-up", "arms": ["a", "b"], "high": 1, "max_delay": 0, "seed": 1, "horizon": 100}
+    for player, units in (("advised", 1), ("paper", 1), ("paper", 2), ("model", 1), ("model", 2)):
+        settings: dict[str, Any] = {"name": "warm-up", "arms": ["a", "b"], "seed": 1, "horizon": 100}
+        settings |= {} if player == "model" else {"high": 1, "max_delay": 0}
         experiment = Experiment(checked_settings({**settings, "player": player, "units": units}))
         for unit in experiment.settings.units:
             experiment.do(Ask(unit), "2026-01-01T00:00:00Z")

@@ -1,6 +1,7 @@
 """The learner of an experiment: a panel of units around one player, built from the settings, and its block lengths.
 
     advised   `default_player`: MatchedTsallis, fed all coin-clean rounds of its blocks. Nothing to tune, no horizon.
+    model     `LagPlayer`: learns from every total; needs to know neither how long effects last nor their range.
     paper     `CompositeLossWrapper.tuned`: Algorithm 1 with the rates of Corollary 7 for the horizon (required);
               tuning may select another base ("exp3") or the rates of the sharper bounds (form "sharp").
 
@@ -14,6 +15,7 @@ from typing import Any, NamedTuple
 from aftereffect import theory
 from aftereffect.core.errors import AftereffectError, InvalidArgument
 from aftereffect.players.default import Prior, default_player
+from aftereffect.players.lag_player import LagPlayer
 from aftereffect.players.wrapper import certificate
 from aftereffect.players.wrapper.coin_clean import CoinCleanWrapper
 from aftereffect.players.wrapper.panel import Panel
@@ -26,6 +28,10 @@ FAR = 2**44
 
 def build(design: Design, seed: int) -> Panel:
     """Return a new learner for an experiment; the same design and seed give the same learner."""
+    if design.player == "model":
+        looks: dict[str, Any] = {"max_lag": design.longest_lag, "season": design.season, "horizon": design.horizon}
+        model = LagPlayer(len(design.arms), **looks, direction=design.direction, seed=seed)
+        return Panel(model, n_units=len(design.units))
     known = None
     if design.prior is not None:
         known = Prior([design.prior.means[arm] for arm in design.arms], design.prior.updates)
@@ -41,6 +47,20 @@ def build(design: Design, seed: int) -> Panel:
         # An experiment states its guarantee in every round: no warning after its horizon.
         player.tuned_horizon = None
     return Panel(player, n_units=len(design.units))
+
+
+def player_of(panel: Panel) -> LagPlayer:
+    """Return the player of a learner for the player "model"."""
+    player: Any = panel.player
+    if not isinstance(player, LagPlayer):
+        raise TypeError(f"player must be a LagPlayer, but got {player!r}")
+    return player
+
+
+def probabilities(panel: Panel) -> list[float]:
+    """Return the probability of each arm: to be drawn, or, by a model, to be the best."""
+    found: list[float] = panel.player.probabilities.tolist()
+    return found
 
 
 class Rhythm(NamedTuple):
@@ -60,7 +80,7 @@ class Rhythm(NamedTuple):
 
 def late_price(design: Design) -> float:
     """Return what effects that arrive after max_delay add to the guarantee in each round, in units of the range."""
-    price = theory.tail_price(design.direction, design.low, design.high)
+    price = theory.tail_price(design.direction, *design.span)
     # Windows pay twice in either direction (docs/theory/soft_windows.md).
     price = max(price, 2.0) if design.player == "paper" else price
     return price * design.late_share

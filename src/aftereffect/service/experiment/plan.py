@@ -31,6 +31,8 @@ def plan(design: Design, found: Rhythm | None = None) -> Plan:
     >>> plan(PlanQuestion(arms=3, carry_over={"window": "7 days"})).shortest_block
     8
     """
+    if design.player == "model":
+        return Plan(sentences=words.model_plan(design))
     found = learner.rhythm(learner.build(design, 0), design) if found is None else found
     per_quarter = YEAR / 4 / (found.mean_block * design.round_length)
     return Plan(
@@ -58,10 +60,12 @@ def forecast(design: Design, gap: float | None = None, noise: float | None = Non
 
     gap, noise: guesses in the units of totals, by default a tenth of the range. Without a horizon it is that of a year.
     """
+    if design.player == "model":
+        return None
     # Imported here because it is slow.
     from aftereffect.engines.planner import LARGEST, LONGEST, MOST_ARMS
 
-    K, M, guess = len(design.arms), len(design.units), GUESS * (max(design.high, 0.0) - min(design.low, 0.0))
+    K, M, guess = len(design.arms), len(design.units), GUESS * (design.span[1] - design.span[0])
     rounds = max(round(YEAR / design.round_length), 2 * K) if design.horizon is None else design.horizon
     if K > MOST_ARMS or not 2 * K <= rounds <= min(LONGEST, LARGEST // M):
         return None

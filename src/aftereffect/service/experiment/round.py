@@ -179,3 +179,9 @@ def date_of(settings: ExperimentSettings, number: int, at: str, shift: int) -> s
 def days_between(begun: str, ended: str) -> int:
     """Return the whole days between two times in ISO 8601 format; 0 if the second is earlier."""
     return max((datetime.datetime.fromisoformat(ended) - datetime.datetime.fromisoformat(begun)).days, 0)
+
+
+def rounds_between(settings: ExperimentSettings, begun: str, ended: str) -> int:
+    """Return the whole rounds between two times in ISO 8601 format; 0 if the second is earlier."""
+    elapsed = datetime.datetime.fromisoformat(ended) - datetime.datetime.fromisoformat(begun)
+    return max(int(elapsed / datetime.timedelta(days=settings.round_length)), 0)

@@ -21,7 +21,6 @@ from aftereffect.players.wrapper.panel import Panel
 from aftereffect.service.errors import Corrupt
 from aftereffect.service.experiment import learner
 from aftereffect.service.experiment.learner import Rhythm
-from aftereffect.service.experiment.outcome import Tally
 from aftereffect.service.experiment.round import (
     CLIPPED,
     MISSING,
@@ -34,16 +33,16 @@ from aftereffect.service.experiment.round import (
     date_of,
     days_between,
 )
-from aftereffect.service.settings import ExperimentSettings
+from aftereffect.service.settings import WIDEST, ExperimentSettings
 
 COUNTS = ("reports", "missing", "void", "out_of_range", "amended", "substituted", "withheld")
 PLAIN = (
     *("phase", "last", "waiting", "block", "block_start", "block_closed", "updates", "warm_until", "mixed_until"),
     *("away", "arm_was_away", "plays", "counts", "sum", "shift", "paused_at", "started_at", "finished_at"),
-    "inherited",
+    *("inherited", "history", "skipped", "idle"),
 )
 """The attributes of `State` that are plain JSON values."""
-COPIED = ("mixed_until", "away", "plays", "counts")
+COPIED = ("mixed_until", "away", "plays", "counts", "skipped")
 """Those of them that are lists or dicts."""
 
 
@@ -81,23 +80,31 @@ def digest(fields: Mapping[str, Any]) -> str:
 
 
 class State:
-    """The state of an experiment. panel: the learner, by default built from the settings.
+    """The state of an experiment. panel: the learner, by default built from the settings, or its saved state.
 
     open: the open round; waiting: the number of units without a report in it. last: the
     latest round opened. block: its block, from 1; block_closed: the block has been learned from. warm_until: the last
     round of the latest warm-up. mixed_until: for each unit, the last round whose total mixes effects of an arm and of
     its substitute. away: the unavailable arms; arm_was_away: whether there ever was one. shift: the days of all pauses.
-    inherited: the experiment whose rounds were taken over, and how many; None if there is none.
+    inherited: the experiment whose rounds were taken over, and how many; None if there is none. history: the rounds of
+    another experiment before round 1, which models know; skipped: [t, n] for n rounds without an arm before round t, in
+    pauses, as far as models know them; idle: those before the next round.
     """
 
-    def __init__(self, settings: ExperimentSettings, panel: Panel | None = None) -> None:
+    def __init__(self, settings: ExperimentSettings, panel: Mapping[str, Any] | None = None) -> None:
         if settings.seed is None:
             raise InvalidArgument("seed must be drawn before an experiment begins, but got None")
         n_arms, self.n_units = len(settings.arms), len(settings.units)
         self.settings, self.seed = settings, settings.seed
         self.recent = RecentRounds(settings.max_delay, self.n_units)
-        self.panel = learner.build(settings, self.seed) if panel is None else panel
-        self.least, self.most = effects.stretch_bounds(self.panel.player.effects, settings.max_delay, 1)
+        self.models, self._saved = settings.player == "model", panel
+        self.least, self.most = -WIDEST, WIDEST
+        if settings.high is not None:
+            span = effects.effects(settings.direction, settings.low, settings.high)
+            self.least, self.most = effects.stretch_bounds(span, settings.max_delay, 1)
+        if not self.models:
+            # The record of a model is learned again when it is needed: a page or a report of one unit does not wait.
+            self.probabilities = learner.probabilities(self.panel)
         self.open: Round | None = None
         self.waiting = self.last = self.block = self.updates = self.warm_until = 0
         self.block_start = 1
@@ -107,19 +114,33 @@ class State:
         self.arm_was_away = False
         self.plays = [0] * n_arms
         self.counts = dict.fromkeys(COUNTS, 0)
-        self.tallies = [Tally() for _ in range(n_arms)]
         self.sum = 0.0
         self.shift = 0
         self.paused_at: str | None = None
         self.started_at: str | None = None
         self.finished_at: str | None = None
         self.inherited: dict[str, Any] | None = None
+        self.history = self.idle = 0
+        self.skipped: list[list[int]] = []
         self.phase = "draft" if settings.draft else "running"
+
+    @cached_property
+    def panel(self) -> Panel:
+        """The learner."""
+        if self._saved is None:
+            return learner.build(self.settings, self.seed)
+        found: Panel = restore(self._saved, sealed=False)
+        return found
 
     @property
     def void(self) -> bool:
         """Whether there is no guarantee: an arm has been away, or rounds were inherited."""
         return self.arm_was_away or self.inherited is not None
+
+    @property
+    def void_windows(self) -> int:
+        """How many windows were void; a model has none."""
+        return 0 if self.models else self.panel.counts.void_windows
 
     @property
     def gaps(self) -> int:
@@ -131,12 +152,12 @@ class State:
     @cached_property
     def probabilities(self) -> list[float]:
         """The learner's probabilities."""
-        found: list[float] = self.panel.probabilities.tolist()
+        found: list[float] = learner.probabilities(self.panel)
         return found
 
     @cached_property
     def rhythm(self) -> Rhythm:
-        """The block lengths of the learner."""
+        """The block lengths of the learner; not for the player "model"."""
         return learner.rhythm(self.panel, self.settings)
 
     def date_ahead(self, number: int) -> str | None:
@@ -153,14 +174,20 @@ class State:
         past: the date, arms and probabilities of a round that is inherited.
         """
         t, M = self.last + 1, self.n_units
-        drawn, start = self.panel.ask(), self.panel.block_start
+        if self.idle:
+            self.skipped.append([t, self.idle])
+            self._learn([[-1] * M] * self.idle, [[None] * M] * self.idle)
+            self.idle = 0
+        drawn, start = self.panel.ask(), t if self.models else self.panel.block_start
+        if self.models:
+            self.probabilities = learner.probabilities(self.panel)
         self.last = t
         if start == t:
             self.block += 1
             self.block_start = start
             self.block_closed = False
         arms, probabilities = self._played(drawn) if past is None else past[1:]
-        if t > start and (self.arm_was_away or self.inherited is not None):
+        if not self.models and t > start and (self.arm_was_away or self.inherited is not None):
             self._note_mixed(arms)
         # Effects of what was done in a pause still arrive.
         warm = t <= self.warm_until
@@ -182,7 +209,8 @@ class State:
         if past is not None:
             played.inherited = True
             others = [arm != own for arm, own in zip(arms, drawn, strict=True)]
-            played.withheld = [hidden or other for hidden, other in zip(played.withheld, others, strict=True)]
+            if not self.models:
+                played.withheld = [hidden or other for hidden, other in zip(played.withheld, others, strict=True)]
         for arm in arms:
             self.plays[arm] += 1
         self.open, self.waiting = played, M
@@ -221,31 +249,46 @@ class State:
 
     def correct(self, played: Round, u: int, total: float | None, at: str) -> None:
         """Replace a total; amend it in the learner too, unless the round is still open or the total is withheld."""
-        if played is not self.open and not played.withheld[u]:
+        if self.models and played is not self.open:
+            self.learn_again(played.number, u, total)
+        elif played is not self.open and not played.withheld[u]:
             self.panel.amend(played.number, total, u)
         played.reports[u] = Report(total, self.recount(played.reports[u].total, total), at)
+
+    def learn_again(self, number: int, u: int, total: float | None) -> None:
+        """Correct a total of a closed round in the model."""
+        before = self.history + sum(count for first, count in self.skipped if first <= number)
+        learner.player_of(self.panel).correct(before + number, total, u)
 
     def correct_late(self, u: int, row: Row, total: float | None, at: str, learn: bool) -> str:
         """Replace a total whose block has ended, and return its status. row: as `with_block` returns it, if measured.
 
         learn: correct the learner too, with the probability of the draw.
         """
-        arm, was = self.settings.arms.index(row["arm"]), row["total"]
-        if row["measured"] and total is not None:
-            rounds = len(row["totals"])
+        was = row["total"]
+        if learn and total is not None:
             # What the learner heard of the totals. Not by `sum`, which depends on the version of Python.
             heard = reduce(add, map(self._heard, row["totals"]))
             now = heard - self._heard(was) + self._heard(total)
-            if learn:
-                given = {"unit": u, "arm": arm, "probability": row["probability"], "measured": rounds}
-                self.panel.correct(**given, was=heard, now=now, units=row["units"])
-                if self.block_closed:
-                    self.probabilities = self.panel.probabilities.tolist()
-            self.tallies[arm].replace(heard / rounds, now / rounds)
+            given = {"unit": u, "arm": self.settings.arms.index(row["arm"]), "measured": len(row["totals"])}
+            given |= {"probability": row["probability"], "units": row["units"]}
+            self.panel.correct(**given, was=heard, now=now)
+            if self.block_closed:
+                self.probabilities = learner.probabilities(self.panel)
         status = self.recount(was, total)
         if row["round"] in self.recent.rounds:
             self.recent.rounds[row["round"]].reports[u] = Report(total, status, at)
         return status
+
+    def _learn(self, arms: list[list[int]], totals: list[list[float | None]]) -> None:
+        """Let a model learn from rounds that it was not asked for."""
+        if self.models:
+            learner.player_of(self.panel).learn(arms, totals)
+
+    def remember(self, arms: list[list[int]], totals: list[list[float | None]]) -> None:
+        """Begin with the rounds of another experiment; see `commands.Remember`."""
+        self.history = len(arms)
+        self._learn(arms, totals)
 
     def _heard(self, total: float) -> float:
         return min(max(total, self.least), self.most)
@@ -273,7 +316,9 @@ class State:
         self.counts["void"] += sign
         return VOID
 
-    def inherit(self, source: str, rounds: Sequence[Any], pauses: Sequence[Sequence[int]]) -> list[Row]:
+    def inherit(
+        self, source: str, rounds: Sequence[Any], pauses: Sequence[Sequence[int]], skipped: Sequence[Sequence[int]]
+    ) -> list[Row]:
         """Play the rounds of another experiment, `source`, again, and return their rows; see `commands.Inherit`.
 
         The learner is asked and told as ever, and hears a total only if it would have played the arm that was played;
@@ -281,7 +326,9 @@ class State:
         """
         found: dict[tuple[int, str], Row] = {}
         self.inherited = {"experiment": source, "rounds": len(rounds)}
+        idle = {pause[0]: pause[1] for pause in skipped}
         for date, asked_at, units in rounds:
+            self.idle = idle.get(self.last + 1, 0)
             for first, last in pauses:
                 if first == self.last + 1:
                     self.warm_until = last + self.settings.max_delay
@@ -312,50 +359,46 @@ class State:
         if True in played.withheld:
             heard = [None if hidden else total for total, hidden in zip(heard, played.withheld, strict=True)]
             self.counts["withheld"] += sum(played.withheld)
-        result = self.panel.tell(heard)
+        result = self.panel.tell(heard, played.arms) if self.models else self.panel.tell(heard)
         outcome: dict[str, Any] = {"update": result.update}
-        if self.last == self.settings.horizon:
+        if self.last == self.settings.last_round:
             self.phase, self.finished_at = "finished", at
             outcome["state"] = "finished"
         if not result.update:
             return outcome, [played.row(self.settings, u)]
-        played.update, played.fed = True, result.fed_losses
+        played.update, self.block_closed = True, True
         self.updates += 1
-        self.block_closed = True
-        self.probabilities = self.panel.probabilities.tolist()
+        if self.models:
+            played.measured = [total is not None for total in heard]
+            rest = [v for v in range(self.n_units) if v != u]
+            return outcome, [played.row(self.settings, v) for v in (u, *rest)]
+        played.fed = result.fed_losses
+        self.probabilities = learner.probabilities(self.panel)
         changed = self._measure(played, u, result.measured)
         outcome |= {"fed": list(played.fed), "probabilities": fingerprint(self.probabilities)}
         return outcome, [p.row(self.settings, v) for p, v in changed]
 
     def _measure(self, end: Round, told_last: int, measured: int) -> list[tuple[Round, int]]:
-        """Set `measured` in the rounds of a block that has ended, and add its window to the tallies of the arms.
+        """Set `measured` in the rounds of a block that has ended; return the rounds and units that changed.
 
-        Return the rounds and units that changed, starting with the unit that reported last.
+        The unit that reported last comes first.
         """
         first, known = end.number - measured + 1, [fed is not None for fed in end.fed]
         changed = [(end, told_last), *((end, u) for u in range(self.n_units) if u != told_last)]
-        *earlier, _ = block = self.recent.since(end.block_start)
         end.measured = known
-        for played in earlier:
+        for played in self.recent.since(end.block_start)[:-1]:
             before, played.measured = played.measured, known if played.number >= first else [False] * self.n_units
             changed += [(played, u) for u, was in enumerate(before) if was is not played.measured[u]]
-        if block[0].number <= first:
-            window = block[first - block[0].number :]
-            for u, arm in enumerate(end.arms):
-                if known[u]:
-                    whole = 0.0
-                    for played in window:
-                        # As in `_heard`: what the learner heard of it.
-                        whole += min(max(played.reports[u].total or 0.0, self.least), self.most)
-                    self.tallies[arm].add(whole / measured)
         return changed
 
     def to_json(self) -> dict[str, Any]:
         """Return the complete state as plain JSON, with kind, version and digest."""
         fields: dict[str, Any] = {name: getattr(self, name) for name in PLAIN}
         fields |= {name: fields[name].copy() for name in COPIED}
-        fields |= {"settings": self.settings.to_json(), "panel": self.panel.unsealed(), "rounds": self.recent.state()}
-        fields["tallies"] = [[tally.count, tally.mean, tally.squares] for tally in self.tallies]
+        fields |= {"settings": self.settings.to_json(), "rounds": self.recent.state()}
+        untouched = self._saved is not None and "panel" not in self.__dict__
+        fields["panel"] = self._saved if untouched else self.panel.unsealed()
+        fields["odds"] = self.probabilities if self.models else None
         fields |= {"kind": "Experiment", "version": saved.VERSION}
         return {**fields, "digest": digest(fields)}
 
@@ -366,13 +409,14 @@ class State:
             fields = {**state}
             if (sealed := fields.pop("digest")) != digest(fields):
                 raise InvalidState(f"digest must match the fields (an altered state?), but got {shown(sealed)}")
-            fields = saved.unseal(fields, "Experiment", ("settings", "panel", "rounds", "tallies", *PLAIN))
+            fields = saved.unseal(fields, "Experiment", ("settings", "panel", "rounds", "odds", *PLAIN))
             settings = ExperimentSettings.from_json(fields["settings"])
-            found = cls(settings, restore(fields["panel"], sealed=False))
+            found = cls(settings, fields["panel"])
+            if fields["odds"] is not None:
+                found.probabilities = fields["odds"]
             fields |= {name: fields[name].copy() for name in COPIED}
             for name in PLAIN:
                 setattr(found, name, fields[name])
-            found.tallies = [Tally(*numbers) for numbers in fields["tallies"]]
             rounds = [Round.from_state(each) for each in fields["rounds"]]
             found.recent = RecentRounds(settings.max_delay, found.n_units, rounds)
             found.open = rounds[-1] if found.waiting else None

@@ -1,14 +1,12 @@
 """The summary of an experiment that users see: names, figures, sentences and alarms."""
 
 import datetime
-import math
 
 from aftereffect.service import words
-from aftereffect.service.experiment import outcome
 from aftereffect.service.experiment.guarantee import guarantee
 from aftereffect.service.experiment.plan import plan
 from aftereffect.service.experiment.state import State
-from aftereffect.service.messages import Comparison, Due, KnownBy, NextDecision, Overview, Standing
+from aftereffect.service.messages import Comparison, Due, Learned, NextDecision, Overview
 
 COUNTS = ("missing", "void", "out_of_range", "amended", "substituted", "withheld", "reports")
 
@@ -16,9 +14,10 @@ COUNTS = ("missing", "void", "out_of_range", "amended", "substituted", "withheld
 def view(state: State, id: str, created_at: str) -> Overview:
     """Return the summary of an experiment; raise ValueError if a value is not of its type."""
     settings, arms = state.settings, state.settings.arms
-    given = arms, state.tallies, state.probabilities, settings.direction
     fields = {
         **settings.model_dump(mode="json", exclude={"draft", "warm_start"}),
+        "max_delay": None if state.models else settings.max_delay,
+        "max_lag": settings.longest_lag if state.models else None,
         "id": id,
         "created_at": created_at,
         "carry_over": settings.carry_over and settings.carry_over.given(),
@@ -34,14 +33,12 @@ def view(state: State, id: str, created_at: str) -> Overview:
         "probabilities": dict(zip(arms, state.probabilities, strict=True)),
         "plays": dict(zip(arms, state.plays, strict=True)),
         "away": [arms[i] for i in state.away],
-        "counts": {name: state.counts[name] for name in COUNTS} | {"void_windows": state.panel.counts.void_windows},
+        "counts": {name: state.counts[name] for name in COUNTS} | {"void_windows": state.void_windows},
         "sum_of_totals": state.sum,
-        "measured": outcome.table(arms, state.tallies),
-        "standing": standing(state),
+        "next_decision": _decision(state),
         "alarms": words.alarms(state),
-        "plan": plan(settings, state.rhythm),
-        "guarantee": guarantee(state),
-        "winner": outcome.winner(*given) if state.phase == "finished" else None,
+        "plan": plan(settings, None if state.models else state.rhythm),
+        "guarantee": None if state.models else guarantee(state),
         "started_at": state.started_at,
         "finished_at": state.finished_at,
         "due": due(state),
@@ -70,11 +67,10 @@ def due(state: State) -> Due | None:
     return Due(round=number, date=date, at=end.isoformat(timespec="milliseconds").replace("+00:00", "Z"))
 
 
-def comparison(view: Overview) -> Comparison:
+def comparison(view: Overview, learned: Learned) -> Comparison:
     """Return the most important figures of an experiment."""
-    gain, leader, decision = view.standing.gain, view.standing.leader, view.standing.next_decision
     reports = view.counts["reports"] - view.counts["void"]
-    likeliest, probability = max(view.probabilities.items(), key=lambda pair: pair[1])
+    decision = view.next_decision
     return Comparison(
         id=view.id,
         name=view.name,
@@ -82,43 +78,24 @@ def comparison(view: Overview) -> Comparison:
         round=view.round,
         reports=reports,
         mean=view.sum_of_totals / reports if reports else None,
-        leader=leader.arm,
-        sure=leader.sure,
-        gain=gain.in_total,
-        percent=gain.percent,
-        likeliest=likeliest,
-        probability=probability,
+        leader=learned.leader,
+        best=learned.arms[0].best if learned.arms else None,
+        sure=learned.sure,
+        gain=learned.gain,
+        percent=learned.percent,
         next_decision=None if decision is None else decision.date,
         alarms=len(view.alarms),
     )
 
 
-def standing(state: State) -> Standing:
-    """Return what a manager asks first: the gain so far, who leads, when the next decision falls, when it is known."""
-    settings, counts = state.settings, state.counts
-    reports = counts["reports"] - counts["void"]
-    gain = outcome.gain(settings.arms, state.tallies, state.sum, reports, settings.direction)
-    leader = outcome.leader(settings.arms, state.tallies, settings.direction)
-    lines, decision, known = [gain.words, leader.words], None, None
-    if state.phase == "running":
-        likely, earliest = next_decision(state)
-        dates = {"date": state.date_ahead(likely), "earliest_date": state.date_ahead(earliest)}
-        decision = NextDecision(round=likely, earliest_round=earliest, **dates)
-        lines.append(words.next_decision(state, likely, earliest))
-        if leader.sure in ("open", "unknown") and min(tally.count for tally in state.tallies) >= 2:
-            by = _known_by(state, likely)
-            known = None if by is None else KnownBy(round=by, date=state.date_ahead(by))
-            lines.append(words.known_by(state, by))
-    return Standing(gain=gain, leader=leader, next_decision=decision, known_by=known, sentences=lines)
-
-
-def _known_by(state: State, decision: int) -> int | None:
-    """Return the round by which the best arm is likely to be known; None if not within ten years."""
-    mean = state.rhythm.mean_block
-    most = math.ceil(outcome.LONGEST / (mean * state.settings.round_length))
-    given = state.tallies, state.probabilities, state.n_units, state.seed + state.updates
-    blocks = outcome.blocks_to_know(*given, min(most, 4096))
-    return None if blocks is None else decision + math.ceil((blocks - 1) * mean)
+def _decision(state: State) -> NextDecision | None:
+    """Return when the next draw falls; None unless the arms stay for blocks."""
+    if state.phase != "running" or state.models:
+        return None
+    likely, earliest = next_decision(state)
+    dates = {"date": state.date_ahead(likely), "earliest_date": state.date_ahead(earliest)}
+    said = words.next_decision(state, likely, earliest)
+    return NextDecision(round=likely, earliest_round=earliest, **dates, words=said)
 
 
 def next_decision(state: State) -> tuple[int, int]:

@@ -22,7 +22,9 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from aftereffect.core.errors import AftereffectError
 from aftereffect.service.errors import Corrupt, Refused
+from aftereffect.service.experiment.commands import Remember
 from aftereffect.service.experiment.experiment import Done, Experiment
+from aftereffect.service.experiment.learned import Record, record
 from aftereffect.service.experiment.round import with_block
 from aftereffect.service.messages import Overview, is_id
 from aftereffect.service.settings import ExperimentSettings
@@ -185,6 +187,14 @@ def _resumed(row: Row[Any]) -> Loaded:
     return Loaded(row.number, row.id, row.created_at, experiment, row.saved_seq, row.saved_head)
 
 
+def remembered(connection: Connection, loaded: Loaded) -> Remember | None:
+    """Return what an experiment remembers of another one; None if nothing."""
+    query = select(_events.body).where(_events.experiment == loaded.number, _events.kind == "remember")
+    # It comes before all rounds.
+    body = connection.execute(query.where(_events.seq <= 2)).scalar_one_or_none()
+    return None if body is None else Remember(**orjson.loads(body))
+
+
 @dataclass
 class Changes:
     """The changes of one transaction: events with their hashes, changed rows, new heads, due checkpoints.
@@ -257,6 +267,11 @@ class Changes:
         rows = {(row.round, row.unit_index): dict(row._mapping) for row in connection.execute(query)}
         rows |= {each[1:]: row for each, row in known.items() if each[0] == loaded.number and first <= each[1] <= last}
         return with_block(found, [rows[each] for each in sorted(rows)])
+
+    def seen(self, connection: Connection, loaded: Loaded) -> Record:
+        """Return the record of an experiment for a model, with what it remembers of another one."""
+        rows, _ = self.record(connection, loaded)
+        return record(loaded.experiment.settings, rows, loaded.experiment.skipped, remembered(connection, loaded))
 
     def record(self, connection: Connection, loaded: Loaded) -> tuple[list[dict[str, Any]], list[tuple[int, str]]]:
         """Return all rows of an experiment, by round and unit; and for each pause the latest round, and its time."""

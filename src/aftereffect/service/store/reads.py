@@ -11,7 +11,19 @@ from aftereffect.core import checks
 from aftereffect.core.errors import AftereffectError
 from aftereffect.service import words
 from aftereffect.service.errors import Refused
-from aftereffect.service.messages import MOST_ITEMS, MOST_SERIES, STATES, Event, Overview, Reply, StoredRow, Summary
+from aftereffect.service.experiment import learned as models
+from aftereffect.service.experiment.learned import record
+from aftereffect.service.messages import (
+    MOST_ITEMS,
+    MOST_SERIES,
+    STATES,
+    Event,
+    Learned,
+    Overview,
+    Reply,
+    StoredRow,
+    Summary,
+)
 from aftereffect.service.settings import LARGEST, ExperimentSettings
 from aftereffect.service.store import event_log, schema
 from aftereffect.service.store.database import UNREADABLE, of_one_experiment
@@ -68,6 +80,32 @@ def experiment(engine: Engine, identity: str) -> Overview:
     """Return the view of an experiment after its last commit."""
     with engine.connect() as connection:
         return event_log.load(connection, identity).view()
+
+
+def head(engine: Engine, identity: str) -> str:
+    """Return the hash of the last event of an experiment."""
+    with engine.connect() as connection:
+        found: str = find(connection, identity).head
+        return found
+
+
+def learned(engine: Engine, identity: str) -> Learned:
+    """Return what the rounds of an experiment say about its arms."""
+    with engine.connect() as connection:
+        loaded = event_log.load(connection, identity)
+        settings, view = loaded.experiment.settings, loaded.view()
+        query = items.where(_rounds.experiment == loaded.number).order_by(_rounds.round, _rounds.unit_index)
+        known = event_log.remembered(connection, loaded)
+        rows: list[Any] = []
+        # Beyond this, there is no model.
+        if loaded.experiment.last <= settings.model_rounds:
+            rows = [dict(zip(ITEM_FIELDS, row[1:], strict=True)) for row in sound_rows(connection.execute(query))]
+        own = record(settings, rows, loaded.experiment.skipped)
+        seen = own if known is None else record(settings, rows, loaded.experiment.skipped, known)
+    if loaded.experiment.last > settings.model_rounds:
+        reason = words.no_model(settings)
+        return Learned(experiment=identity, reason=reason, sentences=[reason])
+    return models.learned(identity, settings, seen, own, view.away, view.sum_of_totals)
 
 
 def experiments(

@@ -17,13 +17,15 @@ from typing import Any, Self
 from aftereffect.service.errors import Refused, checked
 from aftereffect.service.experiment.commands import Command, Reports
 from aftereffect.service.experiment.view import comparison
-from aftereffect.service.messages import MOST_COMPARED, Comparison, NewToken, Overview
+from aftereffect.service.messages import MOST_COMPARED, Comparison, Learned, NewToken, Overview
 from aftereffect.service.settings import ExperimentSettings, checked_settings, continued, corrected
 from aftereffect.service.store import backup, export, keys, reads, schema, tokens, verify, webhooks
 from aftereffect.service.store.database import Database, refusing
 from aftereffect.service.store.health import Health, trial
 from aftereffect.service.store.writer import Action, Answer, Creation, Item, Job, Once, Work, Writer
 
+MOST_LEARNED = 1_024
+"""How many experiments are kept whose model has been made."""
 # Without l, o, 0 and 1, which are easily misread. Twenty of these 32 characters are 100 random bits.
 _CHARACTERS = "abcdefghijkmnpqrstuvwxyz23456789"
 
@@ -54,6 +56,7 @@ class Store:
         self._database = database
         self._writer = Writer(database, lambda: self.now())
         self._token_cache = tokens.TokenCache(database.internal)
+        self._learned: dict[str, tuple[str, Learned]] = {}
         self._health = Health(lambda: self._writer.submit(Job([("", Work(trial))])), lambda: database.kept_at)
 
     @cached_property
@@ -203,7 +206,18 @@ class Store:
         """Return the most important figures of some experiments, in order."""
         if not 1 <= len(ids) <= MOST_COMPARED:
             raise Refused("invalid", f"ids must be 1 to {MOST_COMPARED} experiments, but got {len(ids)}")
-        return [comparison(self.experiment(id)) for id in ids]
+        return [comparison(self.experiment(id), self.learned(id)) for id in ids]
+
+    def learned(self, id: str) -> Learned:
+        """Return what the rounds so far say about the arms; made again only if the experiment has changed."""
+        with refusing():
+            head = reads.head(self._database.reading, id)
+            if (found := self._learned.get(id)) is None or found[0] != head:
+                found = self._learned[id] = head, reads.learned(self._database.reading, id)
+            while len(self._learned) > MOST_LEARNED:
+                # Another thread may have dropped it.
+                self._learned.pop(next(iter(self._learned)), None)
+        return found[1]
 
     def rounds(self, id: str, after: str | int | None = None, limit: int = 100) -> dict[str, Any]:
         """Return a page of round rows; after: "ROUND", or "ROUND.UNITINDEX" between the units of a round."""

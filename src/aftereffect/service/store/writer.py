@@ -32,6 +32,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from aftereffect.service.errors import Corrupt, Refused
 from aftereffect.service.experiment.commands import Amend, Ask, Command, Finish, Reports, Tell, inherit
 from aftereffect.service.experiment.experiment import Experiment
+from aftereffect.service.experiment.learned import Record, played_effects, remembered
 from aftereffect.service.messages import is_id
 from aftereffect.service.settings import ExperimentSettings, warmed
 from aftereffect.service.store import event_log, keys, schema, webhooks
@@ -360,15 +361,27 @@ class Writer:
 
     def _create(self, batch: _Batch, identity: str, command: Creation) -> Answer:
         """Create an experiment; one that takes the place of another takes over its reminder."""
-        changes, settings, past = batch.changes, command.settings, None
+        changes, settings = batch.changes, command.settings
         source = None if command.source is None else self._get(batch, command.source)
+        before: list[Command | None] = []
         # Refused, if at all, before anything changes.
-        if source is not None and settings.warm_start is not None:
-            settings = warmed(settings, source.view().data, required=not command.finish)
-        elif source is not None:
-            past = inherit(source.id, settings, *changes.record(batch.reading, source))
+        if source is not None:
+            known = source.experiment.settings
+            seen = changes.seen(batch.reading, source)
+            if settings.warm_start is not None:
+                before = [remembered(source.id, known, settings, seen)]
+                effects, rounds = played_effects(known, seen), len(seen.arms)
+                settings = warmed(settings, source.id, effects, rounds, required=not command.finish)
+            else:
+                older = event_log.remembered(batch.reading, source)
+                if older is not None:
+                    before = [remembered(source.id, known, settings, Record(older.arms, older.totals))]
+                record = changes.record(batch.reading, source)
+                before.append(inherit(source.id, settings, *record, source.experiment.skipped))
         loaded = self._loaded[identity] = changes.create(batch.writing, identity, settings, batch.at)
-        if past is not None:
+        for past in before:
+            if past is None:
+                continue
             changes.add(loaded, loaded.experiment.do(past, batch.at))
             # To play the inherited rounds again at every load would be slow.
             loaded.checkpoint_at = loaded.seq
