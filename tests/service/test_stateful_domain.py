@@ -289,7 +289,7 @@ class Machine(RuleBasedStateMachine):
             if not self.block_is_open(number):
                 assert done.answer["learned"] is False
             elif (number < self.last or not self.open) and (number, u) not in self.withheld:
-                self.panel.amend(u, number, total)
+                self.panel.amend(number, total, u)
 
     def correct_late(self, command: Amend, number: int, u: int, total: float | None) -> None:
         """Correct a total that was learned from: what was learned follows, unless a substitute was played."""

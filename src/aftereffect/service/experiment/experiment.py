@@ -145,10 +145,8 @@ class Experiment:
                 return self._pause(at)
             case Resume():
                 return self._resume(at)
-            case Away():
-                return self._set_away(command.arm, True, at)
-            case Back():
-                return self._set_away(command.arm, False, at)
+            case Away() | Back():
+                return self._set_away(command.arm, isinstance(command, Away), at)
             case Finish():
                 return self._finish(at)
             case Note():
