@@ -107,17 +107,6 @@ def test_effects_that_wear_off_are_noticed_and_arms_take_turns():
     assert [arm % 4 for arm in np.diff(arms[-40:])] == [1] * 39
 
 
-def test_effects_that_swap_are_noticed():
-    losses = ae.year(horizon=365, n_arms=4, seed=5, change="swap", noise=0.2)
-    player = ae.LagPlayer(4, seed=1, **REWARDS)
-    played(player, losses, 365)
-    changed = next(each for each in player.model.checks() if each.name == "changed")
-    steady = ae.LagPlayer(4, seed=1, **REWARDS)
-    played(steady, ae.year(horizon=365, n_arms=4, seed=5, noise=0.2), 365)
-    assert changed.found
-    assert not next(each for each in steady.model.checks() if each.name == "changed").found
-
-
 @pytest.mark.parametrize("totals", [[0.0] * 40, [1e100] * 40, [1e100, -1e100] * 20])
 def test_constant_and_huge_totals_are_played(totals):
     player = ae.LagPlayer(3, seed=2)
