@@ -19,8 +19,7 @@ COINS = [t % 17 in (0, 5, 12) for t in range(500)]
 REWARDS: dict[str, Any] = {"direction": "maximize", "low": -1.0, "high": 2.0}
 
 AROUND_ANY_BASE: dict[str, Around] = {
-    "wrapper, d=0": lambda base, seed: ae.CompositeLossWrapper(base, max_delay=0, coins=1.0, seed=seed),
-    "wrapper, d=0, lazy": lambda base, seed: ae.CompositeLossWrapper(base, max_delay=0, coins=0.4, seed=seed),
+    "wrapper, d=0": lambda base, seed: ae.CompositeLossWrapper(base, max_delay=0, coins=0.4, seed=seed),
     "wrapper, d=2": lambda base, seed: ae.CompositeLossWrapper(base, max_delay=2, coins=0.2, seed=seed),
     "wrapper, given coins": lambda base, seed: ae.CompositeLossWrapper(base, max_delay=2, coins=COINS, seed=seed),
     "wrapper, rewards": lambda base, seed: ae.CompositeLossWrapper(

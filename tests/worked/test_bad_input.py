@@ -55,12 +55,11 @@ class OneArmed:
 
 Call = Callable[..., Any]
 CONSTRUCTORS: list[tuple[Call, str, Any, str]] = [
+    *((make, "n_arms", 1, "n_arms must be at least 2, but got 1") for make in (exp3, uniform, tuned)),
     *(
-        (make, "n_arms", bad, message)
-        for make in (tsallis, exp3, uniform, tuned)
+        (tsallis, "n_arms", bad, message)
         for bad, message in [
             (1, "n_arms must be at least 2, but got 1"),
-            (0, "n_arms must be at least 2, but got 0"),
             (-5, "n_arms must be at least 2, but got -5"),
             (2.0, f"n_arms {WHOLE} 2.0"),
             (True, f"n_arms {WHOLE} True"),
@@ -69,9 +68,9 @@ CONSTRUCTORS: list[tuple[Call, str, Any, str]] = [
             (np.array([2, 3]), f"n_arms {WHOLE} array([2, 3])"),
         ]
     ),
+    (exp3, "learning_rate", NAN, f"learning_rate {FINITE} nan"),
     *(
-        (make, "learning_rate", bad, message)
-        for make in (tsallis, exp3)
+        (tsallis, "learning_rate", bad, message)
         for bad, message in [
             (NAN, f"learning_rate {FINITE} nan"),
             (INF, f"learning_rate {FINITE} inf"),
@@ -86,15 +85,9 @@ CONSTRUCTORS: list[tuple[Call, str, Any, str]] = [
     (tsallis, "learning_rate", -1e-9, "learning_rate must be at least 0, but got -1e-09"),
     (exp3, "learning_rate", -1.0, "learning_rate must be greater than 0, but got -1.0"),
     (exp3, "learning_rate", 0.0, "learning_rate must be greater than 0, but got 0.0"),
-    *(
-        (make, "max_delay", bad, message)
-        for make in (wrapper, tuned)
-        for bad, message in [
-            (-1, "max_delay must be at least 0, but got -1"),
-            (1.0, f"max_delay {WHOLE} 1.0"),
-            (None, f"max_delay {WHOLE} None"),
-        ]
-    ),
+    (tuned, "max_delay", -1, "max_delay must be at least 0, but got -1"),
+    (wrapper, "max_delay", -1, "max_delay must be at least 0, but got -1"),
+    (wrapper, "max_delay", None, f"max_delay {WHOLE} None"),
     (tuned, "horizon", 0, "horizon must be at least 1, but got 0"),
     (tuned, "horizon", 1e6, f"horizon {WHOLE} 1000000.0"),
     (tuned, "base", "ucb", "base must be one of 'tsallis', 'exp3', but got 'ucb'"),
@@ -104,34 +97,26 @@ CONSTRUCTORS: list[tuple[Call, str, Any, str]] = [
         for make in (wrapper, tuned, naive)
         for name, bad, message in [
             ("seed", -1, "seed must be at least 0, but got -1"),
-            ("seed", 1.5, f"seed {WHOLE} 1.5"),
-            ("seed", "7", f"seed {WHOLE} '7'"),
             ("direction", "up", "direction must be one of 'minimize', 'maximize', but got 'up'"),
-            ("direction", 1, "direction must be one of 'minimize', 'maximize', but got 1"),
             ("low", NAN, f"low {FINITE} nan"),
-            ("low", "0", f"low {FINITE} '0'"),
             ("high", INF, f"high {FINITE} inf"),
             ("low", 1.0, "low must be less than high, but got low=1.0 and high=1.0"),
-            ("low", 2.0, "low must be less than high, but got low=2.0 and high=1.0"),
             ("high", -0.5, "low must be less than high, but got low=0.0 and high=-0.5"),
         ]
     ),
     *(
         (make, "out_of_range", bad, f"out_of_range must be one of 'raise', 'void', 'clip', but got {bad!r}")
         for make in (wrapper, tuned)
-        for bad in ("ignore", None, 0)
+        for bad in ("ignore", None)
     ),
     (wrapper, "coins", 0.0, "coins must be greater than 0, but got 0.0"),
-    (wrapper, "coins", -0.2, "coins must be greater than 0, but got -0.2"),
     (wrapper, "coins", 1.5, "coins must be at most 1, but got 1.5"),
     (wrapper, "coins", NAN, f"coins {FINITE} nan"),
     (wrapper, "coins", True, "coins must be a bias in (0, 1] or an iterable of bools, but got True"),
     (wrapper, "coins", "0101", "coins must be a bias in (0, 1] or an iterable of bools, but got '0101'"),
-    (wrapper, "coins", b"01", "coins must be a bias in (0, 1] or an iterable of bools, but got b'01'"),
     (wrapper, "coins", [0, 2], "coins must be 0 or 1 in every round, but in round 2 got 2"),
     (wrapper, "coins", [0, 1, -1], "coins must be 0 or 1 in every round, but in round 3 got -1"),
     (wrapper, "coins", [0.5], "coins must be 0 or 1 in every round, but in round 1 got 0.5"),
-    (wrapper, "coins", [None], "coins must be 0 or 1 in every round, but in round 1 got None"),
     (wrapper, "coins", ["1"], "coins must be 0 or 1 in every round, but in round 1 got '1'"),
     (wrapper, "coins", np.array([1.0, NAN]), "coins must be 0 or 1 in every round, but in round 1 got 1.0"),
     (wrapper, "coins", np.eye(2, dtype=int), "coins must be 0 or 1 in every round, but in round 1 got [1, 0]"),

@@ -27,11 +27,6 @@ def run(*arguments: str) -> int:
     return end.value.code
 
 
-def test_blocks_prints_figure_1(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("blocks", "--max-delay", "2", "--coins", "10100001001000000100001") == 0
-    assert capsys.readouterr().out == PAPER
-
-
 def test_blocks_shows_figure_1_unless_told_otherwise(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("blocks") == 0
     assert capsys.readouterr().out == PAPER

@@ -1,4 +1,4 @@
-"""Common properties of players in blocks: equal results in all engines, saved states, unusual totals, bad input."""
+"""What the contract of players leaves open for rivals: totals out of range, play without delay, bad input."""
 
 import json
 from collections.abc import Callable
@@ -8,19 +8,12 @@ import numpy as np
 import pytest
 
 from aftereffect.bandits.exp3 import Exp3
-from aftereffect.core.errors import AftereffectError, InvalidArgument, InvalidTotal, OutOfTurn
+from aftereffect.core.errors import AftereffectError, InvalidArgument, InvalidTotal
 from aftereffect.engines.simulation import simulate
 from aftereffect.losses.composite import CompositeLosses
+from aftereffect.players import rivals
 from aftereffect.players.base import KernelPlayer
 from aftereffect.players.registry import Problem, find, restore
-from aftereffect.players.rivals.ars import ARSUCB, ARSExp3
-from aftereffect.players.rivals.blinded import Blinded
-from aftereffect.players.rivals.block_ucb import BlockUCB
-from aftereffect.players.rivals.clw2018 import CLW2018
-from aftereffect.players.rivals.dyn_lin_ucb import DynLinUCB
-from aftereffect.players.rivals.fixed_block import FixedBlock
-from aftereffect.players.rivals.linear_composite import LinearComposite
-from aftereffect.players.rivals.minibatch import MiniBatch
 from aftereffect.players.rivals.naive import Naive
 
 K = 3
@@ -33,15 +26,15 @@ def base() -> Exp3:
 
 WEIGHTS = [0.0, 0.5, 0.3, 0.2]
 PLAYERS: dict[str, Callable[..., KernelPlayer]] = {
-    "fixed block": lambda seed, **more: FixedBlock(base(), max_delay=2, seed=seed, **more),
-    "mini-batch": lambda seed, **more: MiniBatch(base(), block_length=4, max_delay=2, seed=seed, **more),
-    "blinded": lambda seed, **more: Blinded(base(), seed=seed, **more),
-    "clw2018": lambda seed, **more: CLW2018(base(), max_delay=2, seed=seed, **more),
-    "block ucb": lambda seed, **more: BlockUCB(K, max_delay=2, seed=seed, **more),
-    "ars ucb": lambda seed, **more: ARSUCB(K, seed=seed, **more),
-    "ars exp3": lambda seed, **more: ARSExp3(K, seed=seed, **more),
-    "dyn lin ucb": lambda seed, **more: DynLinUCB(K, horizon=90, spectral_radius=0.4, seed=seed, **more),
-    "linear composite": lambda seed, **more: LinearComposite(base(), coefficients=WEIGHTS, seed=seed, **more),
+    "fixed block": lambda seed, **more: rivals.FixedBlock(base(), max_delay=2, seed=seed, **more),
+    "mini-batch": lambda seed, **more: rivals.MiniBatch(base(), block_length=4, max_delay=2, seed=seed, **more),
+    "blinded": lambda seed, **more: rivals.Blinded(base(), seed=seed, **more),
+    "clw2018": lambda seed, **more: rivals.CLW2018(base(), max_delay=2, seed=seed, **more),
+    "block ucb": lambda seed, **more: rivals.BlockUCB(K, max_delay=2, seed=seed, **more),
+    "ars ucb": lambda seed, **more: rivals.ARSUCB(K, seed=seed, **more),
+    "ars exp3": lambda seed, **more: rivals.ARSExp3(K, seed=seed, **more),
+    "dyn lin ucb": lambda seed, **more: rivals.DynLinUCB(K, horizon=90, spectral_radius=0.4, seed=seed, **more),
+    "linear composite": lambda seed, **more: rivals.LinearComposite(base(), coefficients=WEIGHTS, seed=seed, **more),
 }
 everyone = pytest.mark.parametrize("make", PLAYERS.values(), ids=PLAYERS.keys())
 
@@ -61,57 +54,6 @@ def restored(player: KernelPlayer) -> KernelPlayer:
 
 def play(player: KernelPlayer, totals: list[float | None]) -> list[Any]:
     return [(player.ask(), player.tell(total))[1] for total in totals]
-
-
-@pytest.mark.filterwarnings("ignore::aftereffect.AftereffectWarning")
-@everyone
-def test_interactive_loop_and_rounds_are_one_play(make: Callable[..., KernelPlayer]) -> None:
-    world = losses(90)
-    # Some players assume a shorter delay than that of the losses.
-    template = make(1, out_of_range="clip")
-    looped = simulate(template, world, runs=2, seed=5, engine="loop", trace=True)
-    compiled = simulate(template, world, runs=2, seed=5, engine="rounds", trace=True)
-    assert np.array_equal(looped.regrets, compiled.regrets)
-    assert np.array_equal(looped.updates, compiled.updates)
-    assert looped.updates.min() > 0
-    assert looped.traces is not None
-    assert compiled.traces is not None
-    for one, other in zip(looped.traces, compiled.traces, strict=True):
-        for a, b in zip(one, other, strict=True):
-            assert np.array_equal(a, b, equal_nan=True)
-    player, stream = make(5, out_of_range="clip"), world.stream()
-    arms = []
-    for _ in range(world.horizon):
-        arms.append(player.ask())
-        player.tell(stream.play(arms[-1]))
-    starts, drawn, _ = compiled.traces[0]
-    assert arms == np.repeat(drawn, np.diff(starts, append=world.horizon + 1)).tolist()
-
-
-@everyone
-def test_a_saved_player_goes_on_bit_for_bit(make: Callable[..., KernelPlayer]) -> None:
-    totals = [float(x) for x in np.random.default_rng(2).random(60)]
-    whole = make(3)
-    rounds = play(whole, totals)
-    for cut in (0, 1, 13, 37):
-        player = make(3)
-        play(player, totals[:cut])
-        player.ask()  # the round is open when it is saved
-        twin = restored(player)
-        assert repr(twin) == repr(player)
-        assert play(twin, totals[cut:]) == rounds[cut:]
-        assert twin.state() == whole.state()
-
-
-@everyone
-def test_seeds_and_copies(make: Callable[..., KernelPlayer]) -> None:
-    totals: list[float | None] = [0.5] * 40
-    player = make(3)
-    assert play(player.fresh(3), totals) == play(make(3), totals)
-    play(player, [0.5])
-    message = r"^player must be unplayed to be copied, but it is in round 1$"
-    with pytest.raises(InvalidArgument, match=message):
-        player.fresh(3)
 
 
 @everyone
@@ -153,23 +95,10 @@ def test_absurd_totals_can_be_taken_as_missing(make: Callable[..., KernelPlayer]
     assert given == play(make(3), [0.5, None, 0.25] * 40)
 
 
-@everyone
-def test_turns_and_totals_are_checked(make: Callable[..., KernelPlayer]) -> None:
-    player = make(3)
-    with pytest.raises(OutOfTurn, match=r"^tell must follow ask, but no round is open$"):
-        player.tell(0.5)
-    arm = player.ask()
-    before = player.state()
-    with pytest.raises(InvalidTotal, match=r"^total must be a finite number, but got nan; a missing total is None$"):
-        player.tell(float("nan"))
-    assert player.state() == before
-    assert player.ask() == arm
-
-
 IMMEDIATE: dict[str, Callable[[int], KernelPlayer]] = {
-    "fixed block": lambda seed: FixedBlock(base(), max_delay=0, seed=seed),
-    "mini-batch": lambda seed: MiniBatch(base(), block_length=1, seed=seed),
-    "linear composite": lambda seed: LinearComposite(base(), coefficients=[1.0], seed=seed),
+    "fixed block": lambda seed: rivals.FixedBlock(base(), max_delay=0, seed=seed),
+    "mini-batch": lambda seed: rivals.MiniBatch(base(), block_length=1, seed=seed),
+    "linear composite": lambda seed: rivals.LinearComposite(base(), coefficients=[1.0], seed=seed),
 }
 
 
@@ -183,41 +112,41 @@ def test_without_delay_they_are_the_base_itself(make: Callable[[int], KernelPlay
 
 BAD: list[tuple[Callable[[], object], str]] = [
     (
-        lambda: FixedBlock(NOT_A_BANDIT, max_delay=1),
+        lambda: rivals.FixedBlock(NOT_A_BANDIT, max_delay=1),
         "bandit must be a base algorithm in kernel form, such as Exp3, but got 3",
     ),
-    (lambda: FixedBlock(base(), max_delay=-1), "max_delay must be at least 0, but got -1"),
+    (lambda: rivals.FixedBlock(base(), max_delay=-1), "max_delay must be at least 0, but got -1"),
     (
-        lambda: FixedBlock(base(), max_delay=1, direction="up"),
+        lambda: rivals.FixedBlock(base(), max_delay=1, direction="up"),
         "direction must be one of 'minimize', 'maximize', but got 'up'",
     ),
     (
-        lambda: FixedBlock.tuned(n_arms=2, max_delay=1, horizon=9, base="ucb"),
+        lambda: rivals.FixedBlock.tuned(n_arms=2, max_delay=1, horizon=9, base="ucb"),
         "base must be one of 'tsallis', 'exp3', but got 'ucb'",
     ),
-    (lambda: MiniBatch(base(), block_length=0), "block_length must be at least 1, but got 0"),
-    (lambda: MiniBatch.tuned(n_arms=2, horizon=0), "horizon must be at least 1, but got 0"),
-    (lambda: Blinded(base(), max_delay=2), "max_delay must be at most 1, but got 2"),
+    (lambda: rivals.MiniBatch(base(), block_length=0), "block_length must be at least 1, but got 0"),
+    (lambda: rivals.MiniBatch.tuned(n_arms=2, horizon=0), "horizon must be at least 1, but got 0"),
+    (lambda: rivals.Blinded(base(), max_delay=2), "max_delay must be at most 1, but got 2"),
     (
-        lambda: CLW2018(base(), max_delay=1, update_probability=0.0),
+        lambda: rivals.CLW2018(base(), max_delay=1, update_probability=0.0),
         "update_probability must be greater than 0, but got 0.0",
     ),
-    (lambda: CLW2018.tuned(n_arms=1, max_delay=1, horizon=9), "n_arms must be at least 2, but got 1"),
-    (lambda: BlockUCB(1, max_delay=1), "n_arms must be at least 2, but got 1"),
-    (lambda: BlockUCB(2, max_delay=1, width=-0.5), "width must be at least 0, but got -0.5"),
-    (lambda: ARSUCB(2, growth=-1.0), "growth must be at least 0, but got -1.0"),
-    (lambda: ARSExp3(2, step=0.0), "step must be greater than 0, but got 0.0"),
+    (lambda: rivals.CLW2018.tuned(n_arms=1, max_delay=1, horizon=9), "n_arms must be at least 2, but got 1"),
+    (lambda: rivals.BlockUCB(1, max_delay=1), "n_arms must be at least 2, but got 1"),
+    (lambda: rivals.BlockUCB(2, max_delay=1, width=-0.5), "width must be at least 0, but got -0.5"),
+    (lambda: rivals.ARSUCB(2, growth=-1.0), "growth must be at least 0, but got -1.0"),
+    (lambda: rivals.ARSExp3(2, step=0.0), "step must be greater than 0, but got 0.0"),
     (
-        lambda: ARSExp3(2, low=-1.0).regret_bound(10, 1),
+        lambda: rivals.ARSExp3(2, low=-1.0).regret_bound(10, 1),
         "low must be at least 0 for the bound to hold, but got -1.0",
     ),
     (
-        lambda: DynLinUCB(2, horizon=9, spectral_radius=1.0),
+        lambda: rivals.DynLinUCB(2, horizon=9, spectral_radius=1.0),
         "spectral_radius must be less than 1, but got 1.0",
     ),
-    (lambda: DynLinUCB(2, horizon=9, spectral_radius=0.5, ridge=0.0), "ridge must be greater than 0, but got 0.0"),
+    (lambda: rivals.DynLinUCB(2, horizon=9, spectral_radius=0.5, ridge=0.0), "ridge must be greater than 0, but got 0.0"),
     (
-        lambda: DynLinUCB(2, horizon=9, spectral_radius=0.5, features=[[1.0], [2.0], [3.0]]),
+        lambda: rivals.DynLinUCB(2, horizon=9, spectral_radius=0.5, features=[[1.0], [2.0], [3.0]]),
         "features must have shape (2, p), but got shape (3, 1)",
     ),
     (
@@ -225,15 +154,15 @@ BAD: list[tuple[Callable[[], object], str]] = [
         "n_arms must be 6 for the system 'advertising', but got 2",
     ),
     (
-        lambda: LinearComposite(base(), coefficients=[0.0, 0.0]),
+        lambda: rivals.LinearComposite(base(), coefficients=[0.0, 0.0]),
         "coefficients must not all be 0, but got [0.0, 0.0]",
     ),
     (
-        lambda: LinearComposite(base(), coefficients=[[1.0]]),
+        lambda: rivals.LinearComposite(base(), coefficients=[[1.0]]),
         "coefficients must have shape (d+1,), but got shape (1, 1)",
     ),
     (
-        lambda: LinearComposite(base(), coefficients=[1.0], low=1.0),
+        lambda: rivals.LinearComposite(base(), coefficients=[1.0], low=1.0),
         "low must be less than high, but got low=1.0 and high=1.0",
     ),
 ]
@@ -244,7 +173,7 @@ def test_a_bandit_that_has_learned_is_refused() -> None:
     played.update(0, 0.5)
     message = r"^bandit must be unplayed, but Exp3\(n_arms=3, learning_rate=0\.5\) has learned$"
     with pytest.raises(InvalidArgument, match=message):
-        CLW2018(played, max_delay=1)
+        rivals.CLW2018(played, max_delay=1)
 
 
 @pytest.mark.parametrize(("make", "message"), BAD, ids=[message[:40] for _, message in BAD])
