@@ -144,7 +144,10 @@ BAD: list[tuple[Callable[[], object], str]] = [
         lambda: rivals.DynLinUCB(2, horizon=9, spectral_radius=1.0),
         "spectral_radius must be less than 1, but got 1.0",
     ),
-    (lambda: rivals.DynLinUCB(2, horizon=9, spectral_radius=0.5, ridge=0.0), "ridge must be greater than 0, but got 0.0"),
+    (
+        lambda: rivals.DynLinUCB(2, horizon=9, spectral_radius=0.5, ridge=0.0),
+        "ridge must be greater than 0, but got 0.0",
+    ),
     (
         lambda: rivals.DynLinUCB(2, horizon=9, spectral_radius=0.5, features=[[1.0], [2.0], [3.0]]),
         "features must have shape (2, p), but got shape (3, 1)",

@@ -118,6 +118,12 @@ def prior(
     rounds. max_delay, direction, low, high: as for the player. An arm that was not measured gets the mean of the
     others. The mean total is the mean whole effect of an action: it may be outside the range from low to high by no
     more than the noise.
+
+    >>> pilot = Pilot(n_arms=2, rounds=200, max_lag=1, seed=1)
+    >>> totals = 0.5 + 0.2 * pilot.arms + np.random.default_rng(0).normal(0.0, 0.1, 200)
+    >>> found = prior(pilot.estimate(totals), rounds=200, max_delay=1, high=2.0)
+    >>> np.round(found.means, 1).tolist(), found.updates
+    ([0.9, 1.1], 50.0)
     """
     player = default_player(curves.n_arms, max_delay=max_delay, direction=direction, low=low, high=high)
     rounds = checks.integer("rounds", rounds, low=0)

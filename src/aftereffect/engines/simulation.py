@@ -214,6 +214,13 @@ def plot(simulations: Simulation | Iterable[Simulation] | Mapping[str, Simulatio
     """Plot the mean regret curves of simulations and return the axes: `ax`, or those of a new pyplot figure.
 
     simulations: one, or a list, whose players get their names in tables, or a dict with your own names.
+
+    >>> import aftereffect as ae
+    >>> losses = ae.spreads.at_once(ae.tables.iid(500, means=[0.2, 0.7], seed=1))
+    >>> from matplotlib.figure import Figure
+    >>> axes = plot({"naive": ae.simulate(ae.Naive(ae.UCB1(2)), losses, runs=2)}, Figure().subplots())
+    >>> [line.get_label() for line in axes.get_lines()]
+    ['naive']
     """
     simulations = [simulations] if isinstance(simulations, Simulation) else simulations
     named = simulations.items() if isinstance(simulations, Mapping) else ((sim.label, sim) for sim in simulations)
@@ -458,6 +465,14 @@ def compare(first: Simulation, second: Simulation) -> Difference:
 
     Run r of both simulations uses the same random streams, so their regrets are positively correlated, and the
     difference is estimated more precisely than with independent runs.
+
+    >>> import aftereffect as ae
+    >>> losses = ae.spreads.at_once(ae.tables.iid(500, means=[0.2, 0.7], seed=1))
+    >>> players = ae.CompositeLossWrapper.tuned(2, max_delay=0, horizon=500), ae.Naive(ae.Exp3(2, learning_rate=0.1))
+    >>> first, second = (ae.simulate(player, losses, runs=20, seed=3) for player in players)
+    >>> found = compare(first, second)
+    >>> bool(found.low > 0.0)                     # the second has significantly less regret
+    True
     """
     for argument, value in (("first", first), ("second", second)):
         if not isinstance(value, Simulation):

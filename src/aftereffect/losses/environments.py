@@ -98,7 +98,12 @@ def days(world: int = 0, **settings: Any) -> LossesEnv:
 
 
 def register() -> None:
-    """Make the environments known to `gymnasium.make`."""
+    """Make the environments known to `gymnasium.make`.
+
+    >>> register()
+    >>> gymnasium.make("aftereffect/Composite-v0", n_arms=3).action_space
+    Discrete(3)
+    """
     for function in (composite, advertising, days):
         name = f"aftereffect/{function.__name__.capitalize()}-v0"
         if name not in gymnasium.registry:

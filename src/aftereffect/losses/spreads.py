@@ -155,6 +155,10 @@ def randomly_delayed(
 
     law: see `delay_laws.py`; "uniform" alone means uniform on 0..max_delay. max_delay: by default the greatest delay of
     a bounded law.
+
+    >>> losses = randomly_delayed([[1.0, 0.5], [1.0, 0.5]], max_delay=3, seed=1)
+    >>> np.count_nonzero(losses.components(), axis=1).tolist()            # each effect arrives whole
+    [[1, 1], [1, 1]]
     """
     whole = as_table(table, low, high)
     horizon, n_arms = whole.values.shape

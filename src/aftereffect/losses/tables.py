@@ -146,6 +146,9 @@ def switching(
 
     It switches every `period` rounds, or in the given `rounds` (counted from 0); by default after every quarter of the
     horizon.
+
+    >>> switching(4, n_arms=2, seed=0, period=2, gap=0.5, law="constant").values.tolist()
+    [[0.25, 0.75], [0.25, 0.75], [0.75, 0.25], [0.75, 0.25]]
     """
     horizon, n_arms = _sizes(horizon, n_arms)
     gap = checks.real("gap", gap, low=0.0, high=1.0)
@@ -180,6 +183,9 @@ def constrained(
 
     The means of (best arm, all others) alternate between (0, gap) and (1 - gap, 1); phase n lasts ⌊growth^n⌋
     rounds. Reference: Zimmert and Seldin, "Tsallis-INF", JMLR 22 (2021), the experiments.
+
+    >>> constrained(3, n_arms=2, seed=0, gap=0.25, growth=1.0, law="constant").values.tolist()
+    [[0.0, 0.25], [0.75, 1.0], [0.0, 0.25]]
     """
     horizon, n_arms = _sizes(horizon, n_arms)
     gap = checks.real("gap", gap, low=0.0, high=1.0)
@@ -198,7 +204,12 @@ def constrained(
 
 @by_keyword
 def drifting(horizon: int, *, n_arms: int, seed: int, step: float = 0.01, law: str = "bernoulli") -> Table:
-    """Draw losses whose means are reflected random walks in [0, 1]: uniform start, steps uniform in [-step, step]."""
+    """Draw losses whose means are reflected random walks in [0, 1]: uniform start, steps uniform in [-step, step].
+
+    >>> walk = drifting(100, n_arms=2, seed=0, step=0.01, law="constant").values
+    >>> bool((abs(np.diff(walk, axis=0)) <= 0.01).all())
+    True
+    """
     horizon, n_arms = _sizes(horizon, n_arms)
     step = checks.real("step", step, low=0.0, high=1.0)
     walk, noise = np.random.default_rng(sequence(seed, TABLE)).spawn(2)
@@ -224,7 +235,11 @@ def seasonal(
     phases: ArrayLike | None = None,
     law: str = "bernoulli",
 ) -> Table:
-    """Draw losses with means level_i + amplitude_i cos(2π(t/period - phase_i)); by default the phases are i/K."""
+    """Draw losses with means level_i + amplitude_i cos(2π(t/period - phase_i)); by default the phases are i/K.
+
+    >>> seasonal(4, n_arms=2, seed=0, period=4, law="constant").values.round(2).tolist()
+    [[0.75, 0.25], [0.5, 0.5], [0.25, 0.75], [0.5, 0.5]]
+    """
     horizon, n_arms = _sizes(horizon, n_arms)
     checks.real("horizon / period", horizon / checks.real("period", period, above=0.0))
     offsets = np.arange(n_arms) / n_arms if phases is None else per_arm("phases", phases, n_arms)

@@ -134,6 +134,17 @@ def begin_ask(state: FloatState) -> None:
     state[OWN] += 1.0
 
 
+@helper
+def credit(span: effects.Effects, n_arms: int, state: FloatState, counts: int, arm: int, loss: float) -> int:
+    """Add a loss told with its round to the count of its arm, at state[counts + arm], and to its sum; NaN: lost."""
+    if loss != loss:
+        return 0
+    state[FED] = effects.fed_loss(span, 0, loss)
+    state[counts + arm] += 1.0
+    state[counts + n_arms + arm] += state[FED]
+    return 1
+
+
 def zero_begin(params: Any, n_arms: int, state: FloatState) -> None:
     """Write a state before round 1 that is all zeros."""
     for i in range(state.shape[0]):

@@ -37,6 +37,10 @@ class Client(Service):
     """A client of a server. Thread-safe; close it, or use it in a `with` statement.
 
     token: for servers that require one. timeout: seconds per attempt. transport, sleep: for tests.
+
+    >>> with Client("http://127.0.0.1:8000") as client:          # doctest: +SKIP
+    ...     turn = client.ask("letters")
+    ...     client.tell("letters", turn.round, 42.0)
     """
 
     def __init__(

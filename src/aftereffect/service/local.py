@@ -27,7 +27,18 @@ RETRIES, TIMEOUT = 2, 10.0
 
 
 class Local(Service):
-    """The service on a database; close it, or use it in a `with` statement."""
+    """The service on a database; close it, or use it in a `with` statement.
+
+    >>> import tempfile
+    >>> home = tempfile.TemporaryDirectory()
+    >>> with Local.open(f"sqlite:///{home.name}/store.db") as service:
+    ...     letters = service.create(name="letters", arms=["short", "long"], low=0, high=100, max_delay=0, seed=1)
+    ...     turn = service.ask(letters.id)
+    ...     told = service.tell(letters.id, turn.round, 42.0)
+    >>> turn.arm in letters.arms, told.status
+    (True, 'reported')
+    >>> home.cleanup()
+    """
 
     def __init__(self, store: "Store") -> None:
         self.store = store

@@ -129,6 +129,10 @@ def read_history(
     effects: the columns with effects, by default lag0, lag1, ... up to the last in the file; with a kernel, the one
     column with whole effects, by default "effect". kernel: the shares of an effect that arrive 0, 1, ... rounds later.
     sum_rows: whether several rows of one arm in one round are added up; they are refused otherwise.
+
+    >>> import aftereffect as ae
+    >>> read_history(ae.load_example("mailings"), round_column="week", arm_column="mailing")
+    Recording('the table', 120 plays, horizon=40, max_delay=3, arms=('coupon', 'catalogue', 'postcard'))
     """
     weights, effects = None, [effects] if isinstance(effects, str) else effects
     if kernel is not None:

@@ -14,7 +14,7 @@ from aftereffect.bandits.kernel_bandit import KernelBandit, kernel_base
 from aftereffect.core import checks, effects, kernel, random
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.core.kernel import DREW, FED, OWN, FloatState, WordState, helper
-from aftereffect.players.base import LabelledKernelPlayer, Range, begin_ask, zero_begin
+from aftereffect.players.base import LabelledKernelPlayer, Range, begin_ask, credit, zero_begin
 
 
 class BoldParams(NamedTuple):
@@ -268,12 +268,7 @@ def ucb1_tell_one(
     params: DelayedUCB1Params, n_arms: int, state: FloatState, rng: WordState, played: int, arm: int, loss: float
 ) -> int:
     """Add a loss to the count and sum of its arm."""
-    if loss != loss:
-        return 0
-    state[FED] = effects.fed_loss(params.span, 0, loss)
-    state[UCB1_COUNTS + arm] += 1.0
-    state[UCB1_COUNTS + n_arms + arm] += state[FED]
-    return 1
+    return credit(params.span, n_arms, state, UCB1_COUNTS, arm, loss)
 
 
 kernel.register(DelayedUCB1Params, kernel.LabelledKernel(ucb1_size, zero_begin, ucb1_ask, ucb1_tell_one))

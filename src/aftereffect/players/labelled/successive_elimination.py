@@ -18,8 +18,8 @@ import math
 from typing import NamedTuple, Unpack
 
 from aftereffect.core import checks, effects, kernel
-from aftereffect.core.kernel import FED, OWN, FloatState, WordState, helper
-from aftereffect.players.base import LabelledKernelPlayer, Range, begin_ask, zero_begin
+from aftereffect.core.kernel import OWN, FloatState, WordState, helper
+from aftereffect.players.base import LabelledKernelPlayer, Range, begin_ask, credit, zero_begin
 
 
 class EliminationParams(NamedTuple):
@@ -73,12 +73,7 @@ def tell_one(
     params: EliminationParams, n_arms: int, state: FloatState, rng: WordState, played: int, arm: int, loss: float
 ) -> int:
     """Add a loss to the count and sum of its arm."""
-    if loss != loss:
-        return 0
-    state[FED] = effects.fed_loss(params.span, 0, loss)
-    state[COUNTS + arm] += 1.0
-    state[COUNTS + n_arms + arm] += state[FED]
-    return 1
+    return credit(params.span, n_arms, state, COUNTS, arm, loss)
 
 
 kernel.register(EliminationParams, kernel.LabelledKernel(size, zero_begin, ask, tell_one))
