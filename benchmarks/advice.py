@@ -34,7 +34,8 @@ from aftereffect.studies.cells import Cell, cell_seed
 from aftereffect.studies.instances import Draws
 from aftereffect.studies.study import Study
 
-PUBLISHED = Path(__file__).parents[1] / "docs" / "studies" / "adaptive" / "rows.parquet"
+STUDIES = Path(__file__).parents[1] / "docs" / "studies"
+PUBLISHED = STUDIES / "adaptive" / "rows.parquet"
 LEAST_SHARE = 0.01
 """Regrets are taken as at least this share of uniform play's, as in the study `adaptive`."""
 SEED = 26
@@ -98,7 +99,7 @@ def held_out() -> Iterator[Cell]:
 def named() -> list[Cell]:
     """Return 60 cells of the study `adaptive`: each instance in one size or two, spread over the sizes in turn."""
     groups: dict[str, list[Cell]] = {}
-    for one in Study.load("adaptive").cells():
+    for one in Study.load(STUDIES / "adaptive.toml").cells():
         small = one["n_arms"] <= 10 and one["max_delay"] <= 10 and one["horizon"] <= 50_000
         if small and one["player"] == {"name": "default_player"}:
             groups.setdefault(canonical(one["instance"]), []).append(one)
@@ -132,9 +133,9 @@ def player(kind: str, one: Cell, losses: ae.Losses, adviser: str) -> Any:
     if told < losses.max_delay:
         common["out_of_range"] = "clip"
     if kind == "A/B test":
-        return ae.ABTest(K, test_rounds=min(T // 4, 91), order="random", **common)
+        return ae.rivals.ABTest(K, test_rounds=min(T // 4, 91), order="random", **common)
     if kind == "UCB":
-        return ae.BlockUCB(K, max_delay=told, width=0.15, **common)
+        return ae.rivals.BlockUCB(K, max_delay=told, width=0.15, **common)
     if kind == "paper":
         return ae.CompositeLossWrapper.tuned(K, max_delay=told, horizon=T, **common)
     made = ae.default_player(K, max_delay=told, adviser=None if kind == "unadvised" else advised(adviser), **common)

@@ -81,10 +81,11 @@ def advisers(K: int) -> dict[str, Any]:
         "wrong": ae.advisers.Opinion(np.eye(K)[K - 1]),
         "ucb": ae.advisers.Learner(ae.UCB1(K)),
         "learner": ae.advisers.Learner(ae.MatchedTsallis(K)),
+        "lags": ae.advisers.Lags(),
     }
 
 
-@pytest.mark.parametrize("which", ["wrong", "ucb", "learner"])
+@pytest.mark.parametrize("which", ["wrong", "ucb", "learner", "lags"])
 @pytest.mark.parametrize(("K", "d"), [(2, 0), (3, 2)])
 def test_rounds_equals_loop(which: str, K: int, d: int) -> None:
     player = ae.default_player(n_arms=K, max_delay=d, adviser=advisers(K)[which], seed=3)
@@ -194,7 +195,7 @@ class Counter(ae.advisers.Adviser):
         self.heard = list(state)
 
 
-@pytest.mark.parametrize("adviser", [Counter(), ae.advisers.Opinion([3, 1, 1])])
+@pytest.mark.parametrize("adviser", [Counter(), ae.advisers.Opinion([3, 1, 1]), ae.advisers.Lags(season=7)])
 @pytest.mark.parametrize("n_units", [1, 3])
 def test_restored_players_go_on_bit_for_bit(adviser: Any, n_units: int) -> None:
     own = adviser if isinstance(adviser, Counter) else None
@@ -263,6 +264,28 @@ def test_certificates_hold_the_price() -> None:
     )
     base = plain.worst_case(10**5) - moved
     assert player.worst_case(10**5) == pytest.approx(moved + 1.5 * base + 8.0 * F)
+
+
+def test_the_lag_adviser_says_what_the_model_says() -> None:
+    """It hears every round, and proposes the squared probabilities of the model at the latest judgement."""
+    player: Any = ae.default_player(3, max_delay=2, direction="maximize", adviser="lags", seed=4)
+    model = ae.LagModel(3, max_lag=14, direction="maximize")
+    world = ae.spreads.random_split(
+        ae.tables.iid(300, means=[0.3, 0.4, 0.7], seed=1), max_delay=2, seed=2, direction="maximize"
+    )
+    stream, judged, again, advised = world.stream(), None, 5.0, 0
+    for t in range(1, 301):
+        arm = player.ask()
+        total = stream.play(arm)
+        update = player.tell(total).update
+        model.tell(arm, total)
+        if update and t >= again:
+            judged, again = model.best**2, 1.02 * t
+        if update and judged is not None:
+            assert player.advice.advised == pytest.approx(judged / judged.sum())
+            advised += 1
+    assert advised > 40
+    assert player.advice.advised[2] > 0.95
 
 
 def test_an_advised_player_is_not_watched() -> None:

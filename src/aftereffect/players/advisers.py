@@ -15,9 +15,12 @@ from aftereffect.bandits.kernel_bandit import KernelBandit
 from aftereffect.bandits.protocol import Bandit
 from aftereffect.core import checks, effects, kernel, saved
 from aftereffect.core.errors import InvalidArgument, InvalidState
-from aftereffect.core.kernel import FloatState, IntState
+from aftereffect.core.kernel import FloatState, IntState, helper
+from aftereffect.lags import kernels as lags
+from aftereffect.lags.kernels import LagParams
+from aftereffect.lags.model import checked_params
 
-__all__ = ["Adviser", "KernelAdviser", "Learner", "Opinion", "Setting"]
+__all__ = ["Adviser", "KernelAdviser", "Lags", "Learner", "Opinion", "Setting"]
 
 
 class Setting(NamedTuple):
@@ -259,9 +262,97 @@ class Learner(Adviser):
         return LearnerParams(self.bandit.params, self._span, self._max_delay)
 
 
-NAMED: Mapping[str, Callable[[], Adviser]] = {}
+FIRST, SOME = 5.0, 1.02
+"""The number of rounds before the first advice, and by which factor it must grow for the model to be asked again."""
+WORN = -3.5
+"""The test of age, in standard deviations, below which the model's assumption has failed: it advises nothing then."""
+# state of the lag adviser: the number of rounds at which to ask the model again, the latest advice, what
+# `lags.judge` writes, and the model.
+AGAIN, ADVICE = 0, 1
+
+
+class LagAdviceParams(NamedTuple):
+    """model: the lag model."""
+
+    model: LagParams
+
+
+@helper
+def model_at(n_arms: int) -> int:
+    """Return where the state of the model begins."""
+    return ADVICE + n_arms + lags.judgement_size(n_arms)
+
+
+def lags_size(params: LagAdviceParams, n_arms: int) -> int:
+    """Return the length of the state."""
+    return model_at(n_arms) + lags.size(params.model, n_arms)
+
+
+def lags_begin(params: LagAdviceParams, n_arms: int, state: FloatState) -> None:
+    """Write the state before round 1."""
+    for i in range(model_at(n_arms)):
+        state[i] = 0.0
+    state[AGAIN] = FIRST
+    lags.begin(params.model, n_arms, state[model_at(n_arms) :])
+
+
+def lags_hear(params: LagAdviceParams, n_arms: int, state: FloatState, unit: int, arm: int, total: float) -> None:
+    """Let the model hear."""
+    lags.hear(params.model, n_arms, state[model_at(n_arms) :], unit, arm, total)
+
+
+def lags_advise(params: LagAdviceParams, n_arms: int, state: FloatState, p: FloatState) -> int:
+    """Propose the squared probability that each arm is best; the same for all if effects wear off while one is held."""
+    model, work = state[model_at(n_arms) :], state[ADVICE + n_arms :]
+    if model[lags.ROUNDS] < FIRST:
+        return 0
+    if model[lags.ROUNDS] >= state[AGAIN]:
+        state[AGAIN] = SOME * model[lags.ROUNDS]
+        lags.judge(params.model, n_arms, model, work)
+        worn = work[lags.judgement_size(n_arms) - 1] < WORN
+        for i in range(n_arms):
+            best = work[2 * lags.KEEP + i]
+            state[ADVICE + i] = 1.0 if worn else best * best
+    for i in range(n_arms):
+        p[i] = state[ADVICE + i]
+    return 1
+
+
+kernel.register(LagAdviceParams, kernel.AdviserKernel(lags_size, lags_begin, lags_hear, lags_advise))
+
+
+class Lags(KernelAdviser):
+    """The lag model (`aftereffect.LagModel`) as an adviser: it learns from every total.
+
+    max_lag: the longest lag, by default twice max_delay and at least 14; 0 if max_delay is 0. season: a period of the
+        totals, in rounds.
+
+    It proposes the square of the probability that each arm is best, up to a factor: less doubt than it has, since the
+    player adds exploration of its own (docs/theory/advice.md, section 9). The older a round is, the less it counts, and
+    where predictions fail the model forgets; if effects wear off while an arm is held, it advises nothing. What becomes
+    known of a round after it has ended is not heard.
+    """
+
+    def __init__(self, max_lag: int | None = None, season: int | None = None) -> None:
+        self.max_lag = None if max_lag is None else checks.integer("max_lag", max_lag, low=0)
+        self.season = None if season is None else checks.integer("season", season, low=2)
+
+    def form(self, setting: Setting) -> LagAdviceParams:
+        """Return the parameters of the kernel."""
+        d = setting.max_delay
+        longest = self.max_lag if self.max_lag is not None else max(2 * d, 14) if d else 0
+        sizes = setting.n_arms, longest, self.season, 0, setting.direction, setting.n_units
+        return LagAdviceParams(checked_params(*sizes))
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The constructor's arguments, as plain JSON values."""
+        return {"max_lag": self.max_lag, "season": self.season}
+
+
+NAMED: Mapping[str, Callable[[], Adviser]] = {"lags": Lags}
 """The advisers that have a name in `default_player` and in study files."""
-SAVED: Mapping[str, Callable[..., Adviser]] = {kind.__name__: kind for kind in (Opinion,)}
+SAVED: Mapping[str, Callable[..., Adviser]] = {kind.__name__: kind for kind in (Lags, Opinion)}
 """The advisers that can be restored from their settings."""
 
 

@@ -36,8 +36,9 @@ def default_player(
     n_arms: K, the number of arms, at least 2.
     max_delay: d, how many rounds after its own an action's effect can still arrive.
     prior: what is known about the arms; the player begins with these estimates.
-    adviser: whose advice to follow within a budget (`aftereffect.advisers`); None for none. Whatever it says, the bound
-        is at most 1.5 times that without advice, plus 8 times `factor`.
+    adviser: whose advice to follow within a budget: "lags", a model of every total, or an object with the methods of
+        `aftereffect.advisers.Adviser`; None for none. Whatever it says, the bound is at most 1.5 times that without
+        advice, plus 8 times `factor`.
 
     The other arguments are those of `CoinCleanWrapper`.
 
