@@ -11,17 +11,12 @@ from aftereffect.service.experiment.round import ROW
 
 
 @pytest.mark.parametrize(
-    ("kind", "make", "tuning"),
-    [
-        ("advised", ae.default_player, {}),
-        ("paper", ae.CompositeLossWrapper.tuned, {}),
-        ("paper", ae.CompositeLossWrapper.tuned, {"base": "exp3", "form": "sharp"}),
-    ],
+    ("kind", "make"), [("advised", ae.default_player), ("paper", ae.CompositeLossWrapper.tuned)]
 )
-def test_one_unit_plays_as_the_plain_player(kind: str, make: Any, tuning: dict[str, str]) -> None:
-    experiment = made(horizon=400, player=kind, tuning=tuning)
+def test_one_unit_plays_as_the_plain_player(kind: str, make: Any) -> None:
+    experiment = made(horizon=400, player=kind)
     rates = {"horizon": 400} if kind == "paper" else {}
-    player = make(n_arms=3, max_delay=1, seed=7, direction="maximize", out_of_range="void", **rates, **tuning)
+    player = make(n_arms=3, max_delay=1, seed=7, direction="maximize", out_of_range="void", **rates)
     for t in range(1, 401):
         total = (t * 37 % 100) / 100
         asked = experiment.do(Ask(), AT).answer

@@ -84,7 +84,7 @@ def fits(kind: type[messages.Reply], data: dict[str, Any]) -> None:
     [
         {},
         {"units": 3, "max_delay": 0},
-        {"player": "paper", "horizon": 200, "tuning": {"base": "exp3"}},
+        {"player": "paper", "horizon": 200},
         {"max_delay": None, "carry_over": {"half_life": "1 day"}, "start_date": "2026-01-31", "low": -1.0},
     ],
 )

@@ -2,12 +2,11 @@
 
 import itertools
 import math
-import re
 
 import pytest
 
 import aftereffect as ae
-from aftereffect import CompositeLossWrapper, MatchedTsallis
+from aftereffect import MatchedTsallis
 from aftereffect.carryover.delay import choose_delay
 from aftereffect.service.errors import Refused, checked
 from aftereffect.service.experiment.plan import forecast, plan, planned
@@ -139,25 +138,6 @@ def test_from_that_round_on_the_worst_case_stays_informative(n_arms: int, d: int
 
     last = max(T for T in range(d + 1, 3 * since) if bound(T) >= T)
     assert since == last + 1
-
-
-@pytest.mark.parametrize(("n_arms", "d"), [(2, 0), (2, 1), (3, 2), (5, 1)])
-def test_the_papers_tuning_is_informative_for_every_horizon_from_there(n_arms: int, d: int) -> None:
-    early = settled(n_arms, d, player="paper", horizon=1)
-    assert early.informative_from is None
-    (needed,) = re.findall(r"takes a horizon of ([\d,]+) rounds or more", " ".join(early.sentences))
-    since = int(needed.replace(",", ""))
-
-    def bound(T: int) -> float:
-        return CompositeLossWrapper.tuned(n_arms=n_arms, max_delay=d, horizon=T, direction="maximize").regret_bound(T)
-
-    assert bound(since - 1) == since - 1
-    assert all(bound(T) < T for T in range(since, 2 * since, 7))
-    # The printed constant, 28√((d+1)KT), is below T from 784(d+1)K rounds on (8K without delay): later than this.
-    assert since <= (784 if d else 8) * (d + 1) * n_arms + 1
-    found = settled(n_arms, d, player="paper", horizon=since).informative_from
-    assert found is not None
-    assert found <= since
 
 
 def test_weekly_rounds_with_nine_weeks_make_few_decisions_a_year_and_the_plan_says_so() -> None:

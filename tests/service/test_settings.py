@@ -37,7 +37,7 @@ def test_corrected_settings_keep_the_others_and_the_seed() -> None:
 
 
 def test_null_stands_for_the_default() -> None:
-    nulls = dict.fromkeys(("low", "out_of_range", "direction", "horizon", "units", "player", "tuning", "seed", "draft"))
+    nulls = dict.fromkeys(("low", "out_of_range", "direction", "horizon", "units", "player", "seed", "draft"))
     assert checked_settings({**LEAST, **nulls, "carry_over": None}) == checked_settings(LEAST)
 
 
@@ -96,16 +96,6 @@ def test_null_stands_for_the_default() -> None:
         ({"units": 1000, "max_delay": 100}, "units times (max_delay + 1) must be at most 100000"),
         ({"player": "best"}, "player must be one of 'advised', 'model', 'paper', but got 'best'"),
         ({"player": "paper"}, "horizon must be given for player 'paper'"),
-        ({"tuning": {"base": "exp3"}}, "tuning must be empty for player 'advised', but got {'base': 'exp3'}"),
-        (
-            {"tuning": {"speed": "high"}, "player": "paper", "horizon": 9},
-            "tuning must have no other keys than 'base', 'form', but got 'speed'",
-        ),
-        (
-            {"tuning": {"base": "ucb"}, "player": "paper", "horizon": 9},
-            "tuning.base must be one of 'tsallis', 'exp3', but got 'ucb'",
-        ),
-        ({"tuning": 1}, "tuning must be a mapping with keys among 'base', 'form', but got 1"),
         ({"seed": -1}, "seed must be at least 0, but got -1"),
         ({"seed": 2**64}, "seed must be at most 18446744073709551615"),
         ({"draft": 1}, "draft must be true or false, but got 1"),
@@ -146,9 +136,8 @@ def test_carry_over_in_words_gives_rounds_and_keeps_the_words() -> None:
     [
         LEAST,
         {**LEAST, "units": 4, "seed": 2**64 - 1, "horizon": 10, "player": "paper", "draft": True},
-        {**LEAST, "horizon": 10, "player": "paper", "tuning": {"base": "exp3", "form": "sharp"}},
         {"name": "é 👩‍👩‍👧", "arms": ["a", "b"], "high": 2, "carry_over": {"half_life": 1.5}},
-        {**LEAST, "low": -0.1, "high": 1e-300, "round_length": 1 / 3, "tuning": {}},
+        {**LEAST, "low": -0.1, "high": 1e-300, "round_length": 1 / 3},
     ],
 )
 def test_json_gives_the_same_settings_back(given: dict) -> None:

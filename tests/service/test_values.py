@@ -146,7 +146,7 @@ def test_missing_fields(call: Api, key):
     {"arms": [f"arm {i}" for i in range(1001)]}, {"low": 1, "high": 0}, {"low": 1, "high": 1}, {"max_delay": -1},
     {"max_delay": 10_001}, {"max_delay": 1.0}, {"direction": "up"}, {"horizon": 0}, {"units": 0}, {"units": 1001},
     {"units": []}, {"units": ["a", "a"]}, {"seed": -1}, {"seed": 1.5}, {"draft": 1}, {"draft": "yes"}, {"name": 5},
-    {"player": "best"}, {"player": "paper"}, {"start_date": "tomorrow"}, {"carry_over": {"window": 7}}, {"tuning": 1},
+    {"player": "best"}, {"player": "paper"}, {"start_date": "tomorrow"}, {"carry_over": {"window": 7}},
 ], ids=str)
 def test_settings_that_break_a_rule(call: Api, change):
     refused(call, "POST", "/v1/experiments", json.dumps({**SETTINGS, **change}).encode())

@@ -531,7 +531,6 @@ class Overview(Summary):
     max_delay, guarantee: None with the player "model".
     """
 
-    tuning: dict[str, str]
     out_of_range: Literal["void", "clip"] = "void"
     inherited: dict[str, str | int] | None = None
     prior: BeginningPrior | None = None

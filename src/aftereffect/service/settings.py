@@ -248,13 +248,6 @@ class WarmStart(Part):
     updates: float | None = Field(None, strict=True, ge=0.0, le=MOST_PRIOR, allow_inf_nan=False)
 
 
-class Tuning(Part):
-    """For player "paper": another base, or the rates of the sharper bounds. The default player has no tuning."""
-
-    base: Literal["tsallis", "exp3"] | None = None
-    form: Literal["printed", "sharp"] | None = None
-
-
 class Design(BaseModel):
     """The settings that determine the course of an experiment.
 
@@ -291,7 +284,6 @@ class Design(BaseModel):
     max_delay: int = Field(
         0, strict=True, ge=0, le=MOST_DELAY, description="d, in rounds.", json_schema_extra={"default": None}
     )
-    tuning: Tuning = Tuning()
     prior: PriorMeans | None = Field(None, description="What is known about the arms before round 1.")
 
     @model_validator(mode="before")
@@ -395,9 +387,6 @@ class Design(BaseModel):
             raise FieldError("units", f"times (max_delay + 1) must be at most {MOST_CELLS}, but got {cells}")
         if self.player == "paper" and self.horizon is None:
             raise FieldError("horizon", "must be given for player 'paper', whose rates depend on it, but got None")
-        if self.player != "paper" and self.tuning != Tuning():
-            given = shown(self.tuning.given())
-            raise FieldError("tuning", f"must be empty for player {self.player!r}, but got {given}")
         if self.prior is not None:
             self._check_prior(self.prior, lo, hi)
         return self
@@ -532,7 +521,7 @@ def _replaced(known: Mapping[str, Any], changes: Mapping[str, Any]) -> set[str]:
     lengths, was = {"max_delay", "carry_over"}, known.get("player") == "model"
     models = changes.get("player", "model" if was and not lengths & changes.keys() else None) == "model"
     if was != models:
-        return lengths | {"player", "max_lag", "low", "high", "out_of_range", "tuning", "prior"}
+        return lengths | {"player", "max_lag", "low", "high", "out_of_range", "prior"}
     if lengths & changes.keys():
         return lengths
     return {"max_delay"} if was or known.get("carry_over") is not None else set()

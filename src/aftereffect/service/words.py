@@ -153,23 +153,13 @@ def _promise(design: Design, found: "Rhythm") -> list[str]:
     lines = []
     if since is None and design.low < 0.0 and design.player == "paper":
         lines.append("No guarantee is known for this player if effects can be negative.")
-    elif since is None and found.needed is None:
-        lines.append("The guarantee is never informative: it is never below the largest possible loss.")
     elif since is None:
-        lines.append(
-            "With rates for this horizon the guarantee is never informative: it is never below the largest possible "
-            f"loss. An informative one takes a horizon of {found.needed:,} rounds or more. Learning starts earlier."
-        )
+        lines.append("The guarantee is never informative: it is never below the largest possible loss.")
     else:
         lines.append(
             f"The guarantee, which holds whatever the effects are, says nothing before round {since:,} "
             f"({since * design.round_length / 365.25:.1f} years). Learning starts earlier."
         )
-        if design.player != "paper":
-            lines.append(
-                "During the experiment, a certificate bounds the regret so far from the run itself; it is usually "
-                "informative sooner."
-            )
     if T is not None and found.mean_block > T:
         rounds = counted(T, "round")
         lines.append(f"The horizon of {rounds} is shorter than one mean block: very little can be learned.")
@@ -277,122 +267,88 @@ def alarms(state: "State") -> list[str]:
 def guarantee(
     state: "State", value: float, trivial: float, so_far: Certificate | None, unknown: str | None
 ) -> tuple[str, list[str]]:
-    """Return the guarantee in one plain sentence, and in paragraphs with its conditions.
+    """Return the guarantee in one sentence, and in paragraphs with its certificate and its conditions.
 
     value: the worst case. trivial: the largest possible regret. unknown: why there is no worst case.
     """
-    void = state.void
-    paragraphs = [f"No guarantee is known for these settings: {unknown}."]
-    if unknown is None:
-        paragraphs = [_worst_case(state, value, trivial), *_so_far(so_far, void), _terms(state, so_far is not None)]
-    return _plainly(state, min(value, trivial), so_far, void, informative=value < trivial), paragraphs
+    if unknown is not None:
+        return f"There is no guarantee with these settings: {unknown}.", []
+    if (why := _not_valid(state)) is not None:
+        return f"There is no guarantee, because {why}.", [_conditions(state)]
+    horizon, played = state.settings.horizon, state.panel.rounds_played
+    if value < trivial:
+        over = f"over the {counted(played, 'round')} so far" if horizon is None else f"over {counted(horizon, 'round')}"
+        most = f"you lose at most {amount(value)} compared with {_best(state)}, on average"
+        sentence = f"Whatever the effects, {over} {most}."
+        if state.gaps:
+            missing = "1 was" if state.gaps == 1 else f"{state.gaps:,} were"
+            sentence = f"{sentence[:-1]}, if no report is missing: {missing} missing, void or withheld."
+    else:
+        sentence = f"The guarantee says nothing {_when_informative(state)}."
+    return sentence, [sentence, *([] if so_far is None else [_certificate(state, so_far)]), _conditions(state)]
+
+
+def _best(state: "State") -> str:
+    M = state.n_units
+    return "the best arm" if M == 1 else f"the best single arm for all {M} units, added up over them"
+
+
+def _when_informative(state: "State") -> str:
+    """Return since when the guarantee is below the largest possible regret."""
+    since, horizon = state.rhythm.informative_from, state.settings.horizon
+    if since is None:
+        return "with these settings: it is never below the largest possible loss"
+    if horizon is not None and since > horizon:
+        return f"over {counted(horizon, 'round')}: it takes {counted(since, 'round')} or more"
+    return f"before {_when(state, since)}"
+
+
+def _not_valid(state: "State") -> str | None:
+    """Return why the proofs do not hold; None if they do."""
+    if state.arm_was_away:
+        return "an arm has been away"
+    if state.inherited is not None:
+        return "rounds were inherited from another experiment"
+    # The guarantee includes late effects, which may explain totals that are clipped.
+    explained = state.settings.out_of_range == "clip" and state.settings.late_share > 0.0
+    if not explained and (outside := state.panel.counts.out_of_range):
+        return f"totals were out of range ({outside:,}), which shows that low, high or max_delay is wrong"
+    return None
+
+
+def _certificate(state: "State", found: Certificate) -> str:
+    """Return what the certificate says after the rounds so far."""
+    after = f"after {counted(found.rounds, 'round')} and {counted(found.updates, 'update')}"
+    parts = {
+        "missing": "for reports that were missing, void or withheld",
+        "corrections": "for totals that were corrected after they had been learned from",
+    }
+    priced = [f", {amount(found.terms[name])} of it {why}" for name, why in parts.items() if found.terms.get(name)]
+    lines = [
+        f"The certificate {after} is {amount(found.value)}{''.join(priced)}. Its mean over the player's randomness "
+        f"bounds what is lost compared with {_best(state)}; this is one value of it."
+    ]
+    if not found.informative:
+        lines.append(f"It says nothing yet: it is not below {amount(found.trivial)}, the largest possible loss.")
+    stopped = "it does not hold" if found.any_time is None else f"the figure is {amount(found.any_time)} instead"
+    return " ".join([*lines, f"If you stop the experiment because of what it shows, {stopped}."])
+
+
+def _conditions(state: "State") -> str:
+    """Return the conditions under which the bounds hold."""
+    d, late = state.settings.max_delay, state.settings.late_share
+    last = f"last at most {counted(d, 'more round')}" if d else "arrive in their own round"
+    if late:
+        last = f"fade as given, with at most {late:.1%} after {counted(d, 'more round')},"
+    return (
+        "Bounds are on an average over the player's own randomness, not on this single run; they assume that effects "
+        f"{last} and stay within the range given, that all arms can be played, and that reports are complete, but for "
+        "those whose price the certificate includes."
+    )
 
 
 def warm_beginning(experiment: str | None, updates: float, price: float) -> str:
-    """Return what the guarantee includes for the prior of the settings. experiment: the one that has measured it."""
-    whose = "what was known" if experiment is None else f"what experiment {experiment} had measured"
+    """Return what the guarantee includes for the prior of the settings. experiment: the one that has shown it."""
+    whose = "what was known" if experiment is None else f"what experiment {experiment} had shown"
     includes = f"The guarantee includes what that costs if it is wrong: at most {amount(price, digits=3)}."
     return f"It begins with {whose}, worth {updates:g} updates. {includes}"
-
-
-def _not_covered(state: "State") -> int:
-    """Return the number of totals out of range; 0 if late effects, which the guarantee includes, explain them."""
-    explained = state.settings.out_of_range == "clip" and state.settings.late_share > 0.0
-    return 0 if explained else state.panel.counts.out_of_range
-
-
-def _plainly(state: "State", most: float, so_far: Certificate | None, void: bool, *, informative: bool) -> str:
-    """Return the guarantee in plain words. most: the smaller one of the worst case and the largest possible loss."""
-    outside = _not_covered(state)
-    if void or outside:
-        why = "an arm has been away" if state.arm_was_away else "rounds were inherited from another experiment"
-        if not void:
-            why = f"totals were out of range ({outside:,}), which shows that low, high or max_delay is wrong"
-        return f"There is no guarantee, because {why}."
-    played, horizon, since = state.panel.rounds_played, state.settings.horizon, state.rhythm.informative_from
-    past = f"over the {counted(played, 'round')} so far"
-    over, lines = past if horizon is None else f"over {counted(horizon, 'round')}", []
-    proved = "" if so_far is None else amount(min(so_far.value, so_far.trivial))
-    complete = not state.gaps and (so_far is None or "corrections" not in so_far.terms)
-    if played and so_far is not None and not complete:
-        # Only the certificate takes gaps and late corrections into account.
-        lines = [f"Whatever happens, {past} you lose at most {proved} compared with the best arm, on average."]
-    elif played or horizon is not None:
-        now = f"; so far at most {proved}" if proved else ""
-        whole = "" if complete else ", if no report is missing"
-        lines = [f"Whatever happens, {over} you lose at most {amount(most)} compared with the best arm{now}{whole}"]
-        lines[0] += ", on average."
-    if not informative and not (so_far is not None and so_far.informative):
-        lines.append("This is no better than the largest possible loss." if lines else "Nothing is guaranteed yet.")
-        if since is not None and (horizon is None or since <= horizon):
-            date = state.date_ahead(since)
-            lines.append(f"The guarantee is informative from round {since:,} on{f' ({date})' if date else ''}.")
-    return " ".join(lines)
-
-
-def _worst_case(state: "State", value: float, trivial: float) -> str:
-    units, horizon, since = state.n_units, state.settings.horizon, state.rhythm.informative_from
-    whom = "the best fixed arm" if units == 1 else f"the best single arm for all {units} units, added up over them"
-    played = state.panel.rounds_played
-    if horizon is None and not played:
-        when = "is never informative" if since is None else f"is informative from round {since:,} on"
-        lines = [f"Before anything is played: the worst case against {whom} {when}."]
-    else:
-        rounds = played if horizon is None else horizon
-        over = counted(rounds, "round") + (" so far" if horizon is None else "")
-        most = f"on average at most {amount(value)} worse than {whom}"
-        lines = [f"Whatever the effects, over {over} the outcome is {most}."]
-        if not (state.void):
-            lines += _worth(value, trivial, since, horizon)
-        if gaps := state.gaps:
-            reports = "1 report was" if gaps == 1 else f"{gaps:,} reports were"
-            lines.append(f"It assumes complete reports; {reports} missing, void or withheld.")
-    if state.void:
-        why = "an arm has been away" if state.arm_was_away else "rounds were inherited from another experiment"
-        lines.insert(0, f"Not valid: {why}, which the proofs do not cover. Otherwise this would hold:")
-    return " ".join(lines)
-
-
-def _worth(value: float, trivial: float, since: int | None, horizon: int | None) -> list[str]:
-    """Return sentences on whether a bound is below the largest possible regret, or when it will be."""
-    if value < trivial:
-        return [f"This is informative: the largest possible loss is {amount(trivial)}."]
-    when = "With these settings it never will be."
-    if since is not None:
-        when = f"It is informative from round {since:,} on."
-        if horizon is not None:
-            when = f"It takes {counted(since, 'round')} or more to be informative."
-    return ["This is not informative yet: it is not below the largest possible loss.", when]
-
-
-def _so_far(shown: Certificate | None, void: bool) -> list[str]:
-    if shown is None:
-        return []
-    missing = shown.terms["missing"]
-    price = f", {amount(missing)} of it for reports that were missing, void or withheld" if missing else ""
-    if (late := shown.terms.get("corrections")) is not None:
-        price += f", {amount(late)} of it for totals that were corrected after they had been learned from"
-    after = f"after {counted(shown.rounds, 'round')} and {counted(shown.updates, 'update')}"
-    figure = f"at most the mean of the certificate, which is {amount(shown.value)} in this run{price}."
-    if void:
-        return [f"Nor is the certificate so far. Otherwise, {after}, expected regret would be {figure}"]
-    says = "informative" if shown.informative else "not informative yet"
-    worth = f"This is {says}: regret can be at most {amount(shown.trivial)}."
-    instead = "it does not hold" if shown.any_time is None else f"the figure is {amount(shown.any_time)} instead"
-    stopped = f"If you stop the experiment because of what it shows, {instead}."
-    return [f"So far: {after}, expected regret is {figure} {worth} {stopped}"]
-
-
-def _terms(state: "State", certified: bool) -> str:
-    """Return the conditions under which the bounds hold."""
-    both = "Both bound" if certified else "This bounds"
-    d = state.settings.max_delay
-    last = f"last at most {counted(d, 'more round')}" if d else "arrive in their own round"
-    if late := state.settings.late_share:
-        last = f"fade as given, with at most {late:.1%} after {counted(d, 'more round')},"
-    words = f"{both} an average over the player's own randomness, not this single run; "
-    words += f"the assumption is that effects {last} and stay within the range given."
-    if impossible := _not_covered(state):
-        neither = "neither holds" if certified else "it does not hold"
-        words += f" Totals out of range: {impossible:,}. So the range or max_delay is wrong, and {neither}."
-    return words

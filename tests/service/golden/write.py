@@ -86,7 +86,7 @@ def write(store: Store) -> None:
     play(store, one, 10)
     store.remind(one, "sales", 0.5)
     store.correct(one, {"high": 20, "name": "Mailings, corrected"})
-    paper = {"player": "paper", "horizon": 500, "tuning": {"base": "exp3"}, "out_of_range": "clip"}
+    paper = {"player": "paper", "horizon": 500, "out_of_range": "clip"}
     two = store.create({"name": "As published", "seed": 2, **BASE, **paper}).id
     play(store, two, 40)
     do(store, two, Ask(), Tell(41, 99.0))

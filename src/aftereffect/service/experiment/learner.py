@@ -2,8 +2,7 @@
 
     advised   `default_player`: MatchedTsallis, fed all coin-clean rounds of its blocks. Nothing to tune, no horizon.
     model     `LagPlayer`: learns from every total; needs to know neither how long effects last nor their range.
-    paper     `CompositeLossWrapper.tuned`: Algorithm 1 with the rates of Corollary 7 for the horizon (required);
-              tuning may select another base ("exp3") or the rates of the sharper bounds (form "sharp").
+    paper     `CompositeLossWrapper.tuned`: Algorithm 1 with the rates of Corollary 7 for the horizon (required).
 
 A stored log is replayed with the learner built from its settings, and must give the same arms and numbers bit for bit.
 So the player behind a name must never change: a better player gets a new name.
@@ -42,8 +41,7 @@ def build(design: Design, seed: int) -> Panel:
     if design.player == "advised":
         player = default_player(**given, prior=known)
     else:
-        given |= {"horizon": design.horizon, **design.tuning.given()}
-        player = CompositeLossWrapper.tuned(**given)
+        player = CompositeLossWrapper.tuned(**given | {"horizon": design.horizon})
         # An experiment states its guarantee in every round: no warning after its horizon.
         player.tuned_horizon = None
     return Panel(player, n_units=len(design.units))
@@ -67,15 +65,13 @@ class Rhythm(NamedTuple):
     """Block lengths of a learner, in rounds.
 
     mean_measured: the mean number of rounds at the end of a block that are learned from. informative_from: the round
-    from which the worst case stays below the largest possible regret; None if never. needed: the smallest horizon for
-    which rates tuned to it give such a round, if this horizon has none.
+    from which the worst case stays below the largest possible regret; None if never.
     """
 
     shortest_block: int
     mean_block: float
     mean_measured: float
     informative_from: int | None
-    needed: int | None = None
 
 
 def late_price(design: Design) -> float:
@@ -88,13 +84,7 @@ def late_price(design: Design) -> float:
 
 def rhythm(panel: Panel, design: Design) -> Rhythm:
     """Return the block lengths of a learner made by `build`; they do not depend on the rounds played."""
-    found = _own_rhythm(panel, late_price(design))
-    if found.informative_from is None and design.player == "paper" and design.low >= 0.0:
-        return found._replace(needed=tuned_from(design))
-    return found
-
-
-def _own_rhythm(panel: Panel, late: float) -> Rhythm:
+    late = late_price(design)
     player, d = panel.player, panel.max_delay
     beta = player.update_probability
     if beta is None:
@@ -126,16 +116,6 @@ def prior_price(panel: Panel) -> float:
         return 0.0
     span, bandit = player.effects, player.certified_base()[0]
     return panel.n_units * (span.hi - span.lo) * player.factor * bandit.prior_price
-
-
-def tuned_from(design: Design) -> int:
-    """Return the smallest horizon from which a learner tuned for the horizon has an informative bound."""
-
-    def below(T: int) -> bool:
-        panel = build(design.model_copy(update={"horizon": T}), 0)
-        return panel.regret_bound(T) < trivial(panel, T)
-
-    return lasting_from(below, 2 * design.max_delay + 1)
 
 
 def lasting_from(below: Callable[[int], bool], period: int) -> int:

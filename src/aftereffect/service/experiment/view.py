@@ -22,7 +22,6 @@ def view(state: State, id: str, created_at: str) -> Overview:
         "created_at": created_at,
         "carry_over": settings.carry_over and settings.carry_over.given(),
         "inherited": state.inherited,
-        "tuning": settings.tuning.given(),
         "state": state.phase,
         "round": state.last,
         "open_round": state.open and state.open.number,
