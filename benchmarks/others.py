@@ -250,8 +250,8 @@ def run(count: int) -> None:
 
 # The page
 
-def page() -> None:
-    """Write the page from the rows."""
+def page() -> str:
+    """Return the page from the rows."""
     found = json.loads(ROWS.read_text(encoding="utf-8"))
     brandt, patterson, lucas = (found["trials"][name] for name in TRIALS)
     kinds = [[world for world in found["worlds"] if world["saturated"] == kind] for kind in (False, True)]
@@ -273,7 +273,7 @@ def page() -> None:
         for lag, (value, low, high) in enumerate(series["lags"])
     ]
     made = found["made"]
-    text = (HERE / "others.md").read_text(encoding="utf-8").format(
+    return (HERE / "others.md").read_text(encoding="utf-8").format(
         version=made["aftereffect"], commit=made["commit"], machine=made["machine"], minutes=made["seconds"] / 60.0,
         brandt=brandt["differences"][0], brandt_error=brandt["errors"][0], brandt_p=brandt["p"],
         residual=patterson["residual"], patterson_p=patterson["p"], lucas_p=lucas["p"],
@@ -282,10 +282,8 @@ def page() -> None:
         count=len(kinds[0]), player_lines="\n".join(lines), **means,
         slope0=slopes[0], slope1=slopes[1], more=series["more"], insurance_lines="\n".join(rows),
     )  # fmt: skip
-    (STUDIES / "others.md").write_text(text, encoding="utf-8")
-
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["run"]:
         run(int(sys.argv[2]) if len(sys.argv) > 2 else 20)
-    page()
+    (STUDIES / "others.md").write_text(page(), encoding="utf-8")
