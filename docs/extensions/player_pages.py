@@ -20,6 +20,7 @@ ROWS = HERE / "studies" / "rivals" / "rows.parquet"
 RATES = {
     "CompositeLossWrapper": "√((d+1)KT) for any losses (Corollary 7), with Tsallis FTRL",
     "default_player": "√((d+1)KT) for any losses, without a horizon; ln T for losses of one law",
+    "LagPlayer": "none in the worst case; see The lag model under theory",
     "DoublingWrapper": "√((d+1)KT) for any losses, without a horizon",
     "UnknownDelayWrapper": "√((d+1)KT) if its tests find the delay; losses of one law",
     "CLW2018": "√((d+1)KT ln K) was claimed; its proof has two flaws",

@@ -80,6 +80,12 @@ ROWS |= {
     "BlockUCB": PlayerRow(
         lambda seed: ae.rivals.BlockUCB(3, max_delay=2, seed=seed), random=False, redraws=True
     ),
+    "LagPlayer": PlayerRow(lambda seed: ae.LagPlayer(3, max_lag=2, seed=seed), redraws=True, feeds=False),
+    "LagPlayer, rewards": PlayerRow(
+        lambda seed: ae.LagPlayer(2, max_lag=3, season=7, horizon=300, direction="maximize", seed=seed),
+        redraws=True,
+        feeds=False,
+    ),
     "ABTest": PlayerRow(
         lambda seed: ae.rivals.ABTest(3, test_rounds=40, seed=seed), random=False, redraws=True
     ),

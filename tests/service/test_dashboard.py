@@ -115,13 +115,39 @@ def test_the_list_shows_the_others_beside_an_experiment_that_cannot_be_read(call
 
 
 def test_the_list_has_pages(call):
-    for number in range(30):
-        made(call, name=f"Number {number:02}", draft=True)
+    for number in range(102):
+        made(call, name=f"Number {number:03}", draft=True)
     first = get(call, "/")
     (following,) = [link["href"] for link in first.all("a") if link["href"].startswith("/?after=")]
-    assert "Number 24" in first.words
-    assert "Number 25" not in first.words
-    assert "Number 25" in get(call, following).words
+    assert "Number 099" in first.words
+    assert "Number 100" not in first.words
+    assert "Number 100" in get(call, following).words
+
+
+def test_the_list_begins_with_what_needs_a_person_and_says_what_is_overdue(call):
+    call.store.now = lambda: "2026-03-10T09:00:00.000Z"
+    made(call, name="Finished later", draft=True)
+    for name, first, rounds in (("On time", "2026-03-08", 2), ("Behind", "2026-03-01", 3), ("One", "2026-03-08", 1)):
+        path = played(call, rounds, name=name, start_date=first, max_delay=0)
+        call.store.perform(identity(path), Ask())
+    page = get(call, "/")
+    places = [page.words.index(name) for name in ("Behind", "One", "On time", "Finished later")]
+    assert places == sorted(places)
+    # Round 4 of an experiment that began on 1 March ended with 4 March; those of 4 to 9 March have no report.
+    assert "the total of round 4, due since 5 March (6 rounds behind)" in page.words
+    assert "the total of round 2, due since 10 March" in page.words
+    assert "the total of round 3, due on 10 March" in page.words
+    behind = next(link["href"] for link in page.all("a") if link.get("class") == "name")
+    assert "due since 5 March: 6 rounds have no report" in get(call, behind).words
+
+
+def test_an_unknown_address_is_a_page_for_people_and_a_problem_for_programs(call):
+    found = call("GET", "/nosuchpage", headers={"Accept": "text/html,application/xhtml+xml"})
+    assert (found.status_code, "text/html" in found.headers["content-type"]) == (404, True)
+    assert "Not found" in Page(found.text).words
+    for path, accept in (("/nosuchpage", "*/*"), ("/v1/nosuchthing", "text/html")):
+        found = call("GET", path, headers={"Accept": accept})
+        assert (found.status_code, found.json()["code"]) == (404, "not_found")
 
 
 def test_what_is_not_there_is_a_page_in_words(call):

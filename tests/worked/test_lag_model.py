@@ -211,6 +211,22 @@ def test_columns_take_out_what_is_known_of_a_round():
     assert again.difference(1, 0) == with_price.difference(1, 0)
 
 
+@pytest.mark.parametrize("swapped", [True, False])
+def test_effects_that_swap_are_noticed_and_learned_anew(swapped):
+    arms, totals = played(300, noise=0.3)
+    if swapped:
+        later, _ = played(300, noise=0.3)
+        totals[150:] = 5.0 + 0.3 * RANDOM.standard_normal((150, 1))
+        curves = np.array([[0.0, 0.5, 1.5], [1.0, 0.5, 0.0]])
+        for t in range(150, 300):
+            for lag in range(3):
+                totals[t] += curves[later[t - lag, 0], lag]
+    found = told(arms, totals, max_lag=4, direction="maximize")
+    changed = next(each for each in found.checks() if each.name == "changed")
+    assert changed.found is swapped
+    assert found.best.argmax() == (0 if swapped else 1)
+
+
 def test_an_arm_that_is_added_has_a_wide_interval_and_changes_nothing_else():
     arms, totals = played(60)
     found = told(arms, totals, max_lag=3, direction="maximize")

@@ -39,8 +39,10 @@ AGE_SCALE = 10.0
 GROWTH = 1.1
 FADE = 0.95
 """The factor per round by which residuals that tell of a change of effects lose weight."""
-CHANGED, KEPT = -4.5, 0.25
+CHANGED, KEPT = -4.0, 0.25
 """Predictions that fail by that many standard deviations: effects have changed, and this part of the sums is kept."""
+WEARS_OFF, RECOVERS = -2.75, -1.5
+"""The test of age, in standard deviations, from which on effects are said to wear off, and from which on no more."""
 TINY = 1e-280
 KEEP = 3
 """Answers mix as many members of the grid as this, the most probable ones."""
@@ -48,9 +50,9 @@ DRAWS, PLAN_DRAWS = 512, 32
 """How many normal vectors, and their negatives, integrals over arms take; and for the value of a plan."""
 
 # The numbers that begin the state: rounds, effective number of totals, the number at which to fit next, the sums for
-# the test of a change and its result, the number of changes, the latest probability of a jump, and the noise model,
-# h and τ with the largest weight.
-ROUNDS, COUNT, NEXT, MISS, MISS_SQUARE, MISFIT, CHANGES, JUMPED, TOP, HEAD = range(10)
+# the test of a change and its result, the number of changes, the test of age and whether effects wear off, and the
+# member of the grid with the largest weight.
+ROUNDS, COUNT, NEXT, MISS, MISS_SQUARE, MISFIT, CHANGES, AGE, TIRING, TOP, HEAD = range(11)
 
 
 class LagParams(NamedTuple):
@@ -506,6 +508,17 @@ def fit(params: LagParams, n_arms: int, state: FloatState) -> None:
         whole += weights[member]
     for member in range(members(params)):
         weights[member] /= whole
+    square = noise_variance(params, n_arms, state, top, solve(params, n_arms, state, top))
+    state[AGE] = age_test(params, n_arms, state, math.sqrt(square))
+    state[TIRING] = still_tiring(state[AGE], state[TIRING])
+
+
+@helper
+def still_tiring(test: float, before: float) -> float:
+    """Return 1 if effects seem to wear off while an arm is held, by the test of age and what was said before."""
+    if test < WEARS_OFF:
+        return 1.0
+    return 0.0 if test > RECOVERS else before
 
 
 @routine
@@ -624,7 +637,7 @@ def likely_members(params: LagParams, state: FloatState, kept: FloatState) -> in
     return count
 
 
-@helper
+@routine
 def age_test(params: LagParams, n_arms: int, state: FloatState, sigma: float) -> float:
     """Return the coefficient of "age" in standard deviations, after `solve`: negative if effects wear off."""
     n = width(params, n_arms)

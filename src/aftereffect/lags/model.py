@@ -30,8 +30,6 @@ LARGEST = 1e100
 """Totals are refused beyond this size: their squares would leave the range of floats."""
 MOST_COEFFICIENTS = 400
 Z95 = 1.959963984540054
-HELD = -3.5
-"""The test of age, in standard deviations, below which effects are said to wear off."""
 
 
 def knots(max_lag: int) -> list[int]:
@@ -186,8 +184,8 @@ class Effects(NamedTuple):
 class Finding(NamedTuple):
     """What a check of the model's assumptions has found.
 
-    name: "changed", "jumps", "autocorrelated" or "held". found: whether it speaks against the assumption.
-    statistic: a number of standard deviations for "changed" and "held", a probability for the others.
+    name: "changed", "held", "jumps" or "autocorrelated". found: whether it speaks against what is assumed; the last two
+    are taken into account. statistic: standard deviations for the first two, a probability for the others.
     sentence: the finding in words.
     """
 
@@ -395,32 +393,34 @@ class LagModel:
 
     def checks(self) -> list[Finding]:
         """Return what the totals say about the model's assumptions."""
-        _, work = self._judge()
-        age = float(work[-1])
-        weights = self._numbers[kernels.HEAD : kernels.HEAD + kernels.members(self._params)]
-        by_noise = weights.reshape(len(kernels.NOISES), -1).sum(axis=1)
-        changes, misfit = int(self._numbers[kernels.CHANGES]), float(self._numbers[kernels.MISFIT])
-        held = (
-            f"Effects seem to wear off while an arm is held ({-age:.1f} standard deviations)."
-            if age < HELD
-            else "No sign that effects wear off while an arm is held."
-        )
-        changed = (
-            f"Effects have changed {counted(changes, 'time')}: what had been learned before counts less."
-            if changes
-            else "No sign that effects have changed."
-        )
-        jumps, correlated = float(by_noise[3]), float(by_noise[1] + by_noise[2])
-        return [
-            Finding("changed", changes > 0, misfit, changed),
-            Finding("held", age < HELD, age, held),
-            Finding("jumps", jumps > 0.95, jumps, f"The level of the totals jumps (probability {jumps:.0%})."),
-            Finding(
-                "autocorrelated",
+        numbers = self._numbers
+        by_noise = numbers[kernels.HEAD : kernels.HEAD + kernels.members(self._params)]
+        by_noise = by_noise.reshape(len(kernels.NOISES), -1).sum(axis=1)
+        jumps, correlated, changes = float(by_noise[3]), float(by_noise[1] + by_noise[2]), int(numbers[kernels.CHANGES])
+        sentences = {
+            "changed": (
+                changes > 0,
+                float(numbers[kernels.MISFIT]),
+                f"Effects have changed ({counted(changes, 'time')}): what was learned before counts less.",
+                "No sign that effects have changed.",
+            ),
+            "held": (
+                bool(numbers[kernels.TIRING]),
+                float(numbers[kernels.AGE]),
+                "Effects wear off while an arm is held.",
+                "No clear sign that effects wear off while an arm is held.",
+            ),
+            "jumps": (jumps > 0.95, jumps, "The level of the totals jumps.", "No clear sign that the level jumps."),
+            "autocorrelated": (
                 correlated > 0.95,
                 correlated,
-                f"The noise of one round carries over to the next (probability {correlated:.0%}).",
+                "What disturbs the total of a round also disturbs the next ones.",
+                "No clear sign that totals are disturbed for several rounds.",
             ),
+        }
+        return [
+            Finding(name, found, statistic, yes if found else no)
+            for name, (found, statistic, yes, no) in sentences.items()
         ]
 
     def to_frame(self) -> "pd.DataFrame":

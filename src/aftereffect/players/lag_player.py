@@ -47,8 +47,8 @@ TEMPER, FLOOR = 0.35, 0.001
 """Plans draw arms in proportion to (the probability of being best + FLOOR)^TEMPER."""
 SHRINK, MEAN_HOLD = 0.15, 2.0
 """With several units: the factor of the variance, and the mean hold."""
-SUSPECT, CLEAR, BREAK = -1.0, -3.5, 6.0
-"""The standard deviations at which effects seem to wear off, and clearly do; the longest hold if they seem to."""
+SUSPECT, BREAK = -1.0, 6.0
+"""The test of age from which on holds are short, in standard deviations, and the longest hold then."""
 
 # state, after what every player has: how often it was asked and told, whether arms take turns, the test of age, the
 # expected loss of settling; then hold and arm of each unit, what `lags.judge` writes, the model, and scratch.
@@ -117,10 +117,7 @@ def judge(params: LagPlayerParams, n_arms: int, state: FloatState) -> None:
     work = state[judgement_at(params) :]
     state[LOSS] = lags.judge(params.model, n_arms, model, work)
     state[AGE_TEST] = work[lags.judgement_size(n_arms) - 1]
-    if state[AGE_TEST] < CLEAR:
-        state[TURNS] = 1.0
-    elif state[AGE_TEST] > CLEAR + 1.5:
-        state[TURNS] = 0.0
+    state[TURNS] = lags.still_tiring(state[AGE_TEST], state[TURNS])
 
 
 @routine
@@ -306,14 +303,14 @@ def plan_gain(
 
 
 def tell(params: LagPlayerParams, n_arms: int, state: FloatState, rng: WordState, arm: int, total: float) -> int:
-    """Let the model hear the total of the next unit."""
+    """Let the model hear the total of the next unit; no base algorithm is fed."""
     unit = int(state[TOLD]) % params.n_units
     total = shared.begin_tell(params.limits, state[TOLD] // params.n_units + 1.0, state, total)
     if total == REFUSED:
         return -1
     state[TOLD] += 1.0
     lags.hear(params.model, n_arms, state[model_at(params, n_arms) :], unit, arm, total)
-    return 0 if total != total else 1
+    return 0
 
 
 kernel.register(LagPlayerParams, kernel.PlayerKernel(size, begin, ask, tell))

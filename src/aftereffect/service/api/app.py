@@ -12,6 +12,7 @@ from aftereffect.service.api.auth import Auth
 from aftereffect.service.api.limits import RateLimit, SignIns, thread_pools
 from aftereffect.service.api.telemetry import LOGGER, Telemetry, route_of
 from aftereffect.service.config import Config
+from aftereffect.service.dashboard.auth import problem_page
 from aftereffect.service.dashboard.routes import router as dashboard
 from aftereffect.service.errors import Refused
 from aftereffect.service.store.store import Store
@@ -120,6 +121,7 @@ def create_app(store: Store, config: Config | None = None) -> FastAPI:
     )
     auth, telemetry = Auth(store, config), Telemetry(store, config.log_requests)
     app.state.store, app.state.config, app.state.auth, app.state.telemetry = store, config, auth, telemetry
+    app.state.problem_page = problem_page
     app.state.pools, app.state.sign_ins = thread_pools(), SignIns()
     store.webhooks = tuple(config.webhooks)
     for router in routes.ROUTERS:

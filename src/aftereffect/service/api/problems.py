@@ -64,6 +64,10 @@ def response(error: Exception) -> Response:
 async def handle(request: Request, error: Exception) -> Response:
     """Return the response for an exception raised by a route, and log it if needed."""
     answer = response(error)
+    if answer.status_code == 404 and isinstance(error, HTTPException) and _by_browser(request):
+        # Somebody has typed a wrong address, or followed an old link.
+        shown: Response = request.app.state.problem_page(refusal(error))
+        return shown
     facts: dict[str, Any] = {"route": route_of(request.scope), "detail": str(error)}
     if answer.status_code == 401:
         LOGGER.warning("unauthorized", extra={"facts": facts | {"client": request.client and request.client.host}})
@@ -76,6 +80,12 @@ async def handle(request: Request, error: Exception) -> Response:
     elif answer.status_code >= 500:
         LOGGER.error("refused", extra={"facts": facts})
     return answer
+
+
+def _by_browser(request: Request) -> bool:
+    """Return whether a person looks at a page, and not a program at the REST API."""
+    page = request.method == "GET" and not request.url.path.startswith("/v1/")
+    return page and "text/html" in request.headers.get("accept", "")
 
 
 def add_handlers(app: FastAPI) -> None:

@@ -35,6 +35,11 @@ class May(NamedTuple):
     webhooks: tuple[str, ...] = ()
 
 
+def problem_page(refusal: Refused) -> Response:
+    """Return the page on a refusal."""
+    return page("problem.html", May(), status=refusal.status, problem=problem_of(refusal), here="")
+
+
 class SignInNeeded(Exception):
     """The user must sign in first."""
 
@@ -56,7 +61,7 @@ class PageRoute(APIRoute):
                 found = refusal
             except RequestValidationError:
                 found = Refused("invalid", "the address must be that of a page, but one of its parameters is invalid")
-            return page("problem.html", May(), status=found.status, problem=problem_of(found), here="")
+            return problem_page(found)
 
         return answer
 

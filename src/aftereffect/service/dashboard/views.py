@@ -9,10 +9,11 @@ import importlib.util
 import re
 import urllib.parse
 from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -37,7 +38,7 @@ HEADERS = {
     "Referrer-Policy": "same-origin",
 }
 """Headers of pages that override `api.app.SECURITY_HEADERS`."""
-LIST_LENGTH, TABLE_ROWS, TIMELINE_ROUNDS, TIMELINE_LANES, MOST_ROWS = 25, 30, 150, 12, 1000
+LIST_LENGTH, TABLE_ROWS, TIMELINE_ROUNDS, TIMELINE_LANES, MOST_ROWS = 100, 30, 150, 12, 1000
 CHART_ROUNDS, CHART_ROWS = 2000, 20_000
 CHART_FIELDS = ("round", "unit", "arm", "total", "status", "block", "washin", "measured", "update", "date")
 MOST_SHARES, MOST_WARNINGS = 8, 3
@@ -213,7 +214,7 @@ def compare_page(store: Store, may: Any, ids: Sequence[str]) -> HTMLResponse:
 
 
 def list_page(store: Store, may: Any, after: str, state: str, search: str = "") -> HTMLResponse:
-    """Return the list of experiments. search: a part of the names."""
+    """Return the list of experiments, those that need a person first. search: a part of the names."""
     wanted = state if state in STATES else ""
     found = store.experiments(after=after or None, limit=LIST_LENGTH, state=wanted or None, search=search or None)
     items = [{"name": each, "path": path_of(each), "damaged": True} for each in found.get("damaged", ())]
@@ -223,13 +224,58 @@ def list_page(store: Store, may: Any, after: str, state: str, search: str = "") 
         except Corrupt:
             items.append({**item, "path": path_of(item["id"]), "damaged": True})
             continue
-        likeliest, share = max(view.probabilities.items(), key=lambda pair: pair[1])
-        ahead = share > 1.0 / len(view.arms) + 1e-9
-        shown = {"likeliest": likeliest if ahead else None, "share": share, "damaged": False}
-        items.append({**dict(view), "path": path_of(view.id), **shown})
+        shown = {"path": path_of(view.id), "damaged": False, "waiting": waiting(view, store.now())}
+        items.append({**dict(view), **shown})
+    items.sort(key=lambda item: (-1, "") if item["damaged"] else (item["waiting"].rank, item["waiting"].at))
     values = {"items": items, "next": found["next"], "after": after, "state": wanted, "states": STATES}
     values |= {"search": search, "query": urllib.parse.urlencode({"state": wanted, "search": search})}
     return page("list.html", may, here="list", **values)
+
+
+class Waiting(NamedTuple):
+    """What an experiment waits for, in words. rank: the less, the sooner it needs a person. at: when the round is over.
+
+    late: how many rounds are over without a report. since: from which day on, in words; "" if none is late.
+    """
+
+    rank: int
+    at: str
+    words: str
+    late: int = 0
+    since: str = ""
+
+
+def waiting(view: Overview, now: str) -> Waiting:
+    """Return what an experiment waits for at this time."""
+    if view.state == "finished":
+        return Waiting(4, "", "nothing")
+    if view.state == "draft":
+        return Waiting(3, "", "its start")
+    what = f"round {view.round + 1:,} to be opened"
+    if view.open_round is not None:
+        what = f"the total of round {view.open_round:,}"
+    if view.state == "paused":
+        return Waiting(3, "", "resume" if view.open_round is None else f"{what}, then resume")
+    if view.due is None:
+        return Waiting(2, "", what)
+    at = view.due.at
+    behind = datetime.fromisoformat(now) - datetime.fromisoformat(at)
+    if behind < timedelta(0):
+        when = f", due on {day(view.due.date, now)}" if view.due.date else ""
+        return Waiting(1 if view.alarms else 2, at, f"{what}{when}")
+    late, since = behind // timedelta(days=view.round_length) + 1, day(at, now)
+    rest = f" ({late:,} rounds behind)" if late > 1 else ""
+    return Waiting(0, at, f"{what}, due since {since}{rest}", late, since)
+
+
+def day(date: str, now: str) -> str:
+    """Return a date in words, with the year if it is another one.
+
+    >>> day("2026-11-06", "2026-12-01T08:00:00Z"), day("2025-11-06T00:00:00Z", "2026-12-01T08:00:00Z")
+    ('6 November', '6 November 2025')
+    """
+    found = datetime.fromisoformat(date)
+    return f"{found.day} {found:%B}" + ("" if date[:4] == now[:4] else f" {found.year}")
 
 
 def experiment_page(
@@ -266,6 +312,7 @@ def experiment_page(
         "unit": shown_unit,
         "shares": shares(view),
         "open": open_rows(store, view),
+        "waiting": waiting(view, store.now()),
         "certificate": certificate(view.guarantee),
     }
     return page(

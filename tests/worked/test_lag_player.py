@@ -1,0 +1,138 @@
+"""The player on the lag model: what it plays, hears, saves and refuses."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+import aftereffect as ae
+from aftereffect.lags import kernels
+from aftereffect.players import lag_player
+
+REWARDS = {"direction": "maximize"}
+
+
+def world(seed=3, **settings):
+    return ae.year(**{"horizon": 120, "n_arms": 3, "seed": seed, **settings})
+
+
+def played(player, losses, rounds):
+    stream = losses.stream()
+    arms = []
+    for _ in range(rounds):
+        arms.append(player.ask())
+        player.tell(stream.play(arms[-1]))
+    return arms
+
+
+def test_engines_play_alike_bit_for_bit():
+    losses = world()
+    player = ae.LagPlayer(3, season=7, **REWARDS)
+    exact = ae.simulate(player, losses, runs=2, engine="loop")
+    quick = ae.simulate(player, losses, runs=2)
+    assert quick.engine == "rounds"
+    np.testing.assert_array_equal(quick.regrets, exact.regrets)
+
+
+def test_it_beats_an_equal_split_and_the_default_player_in_a_year():
+    losses = ae.year(horizon=365, n_arms=4, seed=2)
+    lags = ae.simulate(ae.LagPlayer(4, **REWARDS), losses, runs=8, instances=8)
+    uniform = float(lags.uniform_regrets[:, -1].mean())
+    told = ae.default_player(4, max_delay=14, direction="maximize", low=losses.low, high=losses.high)
+    assert lags.mean_regret < 0.4 * uniform
+    assert lags.mean_regret < 0.5 * ae.simulate(told, losses, runs=8, instances=8).mean_regret
+
+
+def test_its_model_is_that_of_its_record():
+    losses = world()
+    player = ae.LagPlayer(3, season=7, **REWARDS)
+    arms = played(player, losses, 60)
+    totals = losses.totals(np.array([*arms, *[0] * 60]))[:60]
+    model = ae.LagModel(3, season=7, **REWARDS)
+    for arm, total in zip(arms, totals.tolist(), strict=True):
+        model.tell(arm, total)
+    own = player._numbers[lag_player.model_at(player._params, 3) :]
+    saved = kernels.scratch_at(model._params, 3)
+    assert (own[:saved] == model._numbers[:saved]).all()
+    assert (player.model.best == model.best).all()
+
+
+def test_a_correction_leaves_what_the_right_total_would_have_left():
+    wrong, right = (ae.LagPlayer(2, max_lag=3, seed=1) for _ in range(2))
+    for t in range(40):
+        for player in (wrong, right):
+            arm = player.ask()
+            other = 1 - arm if t == 5 else arm
+            player.tell(50.0 if t == 20 and player is wrong else 0.1 * ((7 * t) % 5), arm=(t // 3) % 2 if t else other)
+    wrong.correct(21, 0.1 * (140 % 5))
+    own = lag_player.model_at(right._params, 2)
+    saved = own + kernels.scratch_at(right._params.model, 2)
+    assert (wrong._numbers[own:saved] == right._numbers[own:saved]).all()
+
+
+def test_an_arm_that_was_really_played_is_the_one_learned_from():
+    player = ae.LagPlayer(3, max_lag=1, seed=4)
+    player.ask()
+    assert player.tell(0.5, arm=2).arm == 2
+    player.ask()
+    with pytest.raises(ae.InvalidArgument, match="arm must be at most 2, but got 3"):
+        player.tell(0.5, arm=3)
+    assert player.state()["record"] == [[[2], [0.5]]]
+
+
+def test_a_panel_shares_one_model_and_continues_after_a_restore():
+    panel = ae.Panel(ae.LagPlayer(3, max_lag=2, seed=5, **REWARDS), n_units=4)
+    random = np.random.default_rng(1)
+    twin = None
+    for t in range(40):
+        if t == 20:
+            twin = ae.restore(json.loads(json.dumps(panel.state())))
+        arms = panel.ask()
+        totals = [10.0 * u + arm + 0.2 * random.standard_normal() for u, arm in enumerate(arms)]
+        totals[1] = None if t % 7 == 0 else totals[1]
+        if twin is not None:
+            assert twin.ask() == arms
+            twin.tell(totals)
+        panel.tell(totals)
+    assert panel.player.model.best.argmax() == 2
+    assert panel.ask().count(2) >= 3
+
+
+def test_effects_that_wear_off_are_noticed_and_arms_take_turns():
+    losses = ae.year(horizon=365, n_arms=4, seed=8, change="fatigue", noise=0.1)
+    player = ae.LagPlayer(4, seed=1, **REWARDS)
+    arms = played(player, losses, 365)
+    assert next(each for each in player.model.checks() if each.name == "held").found
+    assert [arm % 4 for arm in np.diff(arms[-40:])] == [1] * 39
+
+
+@pytest.mark.parametrize("totals", [[0.0] * 40, [1e100] * 40, [1e100, -1e100] * 20])
+def test_constant_and_huge_totals_are_played(totals):
+    player = ae.LagPlayer(3, seed=2)
+    for total in totals:
+        assert player.ask() in (0, 1, 2)
+        player.tell(total)
+    assert np.isfinite(player.model.best).all()
+
+
+@pytest.mark.parametrize(("settings", "message"), [
+    ({"max_lag": -1}, "max_lag must be at least 0, but got -1"),
+    ({"season": 1}, "season must be at least 2, but got 1"),
+    ({"horizon": 0}, "horizon must be at least 1, but got 0"),
+    ({"low": 2.0, "high": 1.0}, "high must be greater than 2"),
+    ({"low": math.nan}, "low must be a finite number, but got nan"),
+    ({"direction": "down"}, "direction must be one of"),
+    ({"seed": -1}, "seed must be at least 0, but got -1"),
+])  # fmt: skip
+def test_settings_are_refused_by_name(settings, message):
+    with pytest.raises(ae.InvalidArgument, match=message):
+        ae.LagPlayer(2, **settings)
+
+
+def test_totals_outside_low_and_high_are_refused():
+    player = ae.LagPlayer(2, low=0.0, high=10.0)
+    player.ask()
+    with pytest.raises(ae.InvalidTotal, match=r"total must lie in \[0, 10\], but got 11.0"):
+        player.tell(11.0)
+    assert player.rounds_played == 0
