@@ -112,7 +112,7 @@ def year(
 
     >>> days = year(seed=1)
     >>> days.means.round(2).tolist(), days.direction, days.max_delay
-    ([0.4, 0.3, 0.2, 0.6], 'maximize', 14)
+    ([0.3, 0.4, 0.2, 0.6], 'maximize', 14)
     """
     sizes: dict[str, Any] = {"horizon": checks.integer("horizon", horizon, low=1)}
     sizes |= {"n_arms": checks.integer("n_arms", n_arms, low=2), "max_delay": checks.integer("max_delay", max_delay)}

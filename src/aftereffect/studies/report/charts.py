@@ -31,7 +31,7 @@ COLOURS = {
     "Garg-Akash": "#2F6B9A", "DynLin-UCB": "#A6761D",
     "delayed UCB1": "#8DA0CB", "Zimmert-Seldin, advanced": "#7A0177",
     "A/B test": "#C51B7D", "naive Thompson": "#4D9221", "naive ε-greedy": "#DE9ED6", "AR-UCB": "#5B7F95",
-    "successive elimination": "#A0522D",
+    "successive elimination": "#A0522D", "lag player": "#1B1B8F",
 }  # fmt: skip
 """The colours of the catalogue's players, in all reports. Other names have those of players that are not shown."""
 MARKS = ("o", "s", "^", "D", "v", "P", "X", "*")
