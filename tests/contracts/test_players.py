@@ -92,6 +92,9 @@ ROWS |= {
     "ABTest, random holds": PlayerRow(
         lambda seed: ae.rivals.ABTest(3, test_rounds=100, hold=2, order="random", seed=seed, **REWARDS), redraws=True
     ),
+    "ABTest, by lags": PlayerRow(
+        lambda seed: ae.rivals.ABTest(3, test_rounds=40, winner="lags", seed=seed), random=False, redraws=True
+    ),
     "ODAAF": PlayerRow(
         lambda seed: ae.rivals.ODAAF(2, horizon=40, mean_delay=1.0, seed=seed, **REWARDS), random=False
     ),

@@ -1,5 +1,6 @@
 """What people would do instead: the A/B test, ε-greedy and Thompson sampling, by hand and by second formulas."""
 
+import json
 import math
 from statistics import NormalDist
 from typing import Any
@@ -72,12 +73,50 @@ def test_a_panel_of_one_unit_is_the_test_alone():
         alone.tell(t / 9)
 
 
+def delayed_rewards(seed: int, n_units: int) -> list[list[float | None]]:
+    """Run a test of three arms on rewards of which most arrives two rounds late; return arms and totals by round."""
+    draws = np.random.default_rng(seed)
+    player = ae.rivals.ABTest(3, test_rounds=40, hold=2, order="random", winner="lags", direction="maximize", seed=seed)
+    panel = ae.Panel(player, n_units=n_units)
+    model = ae.LagModel(3, n_units=n_units, direction="maximize")
+    late = [[0.0] * n_units for _ in range(44)]
+    for t in range(40):
+        arms = panel.ask()
+        for unit, arm in enumerate(arms):
+            late[t + 2][unit] += 0.3 * arm
+        told = [None if draws.random() < 0.1 else late[t][u] + 0.1 * draws.random() for u in range(n_units)]
+        panel.tell(told)
+        model.tell(arms, told)
+    return [panel.ask(), [int(np.argmax(model.effects().mean))] * n_units]
+
+
+@pytest.mark.parametrize("n_units", [1, 3])
+def test_the_winner_by_lags_is_the_best_arm_of_the_lag_model(n_units: int):
+    found = [delayed_rewards(seed, n_units) for seed in range(6)]
+    assert all(played == expected for played, expected in found)
+    assert sum(played[0] == 2 for played, _ in found) >= 5
+
+
+def test_a_test_by_lags_is_restored_in_the_middle_and_never_names_an_arm_unseen():
+    player = ae.rivals.ABTest(3, test_rounds=9, hold=3, order="random", winner="lags", max_lag=4, seed=1)
+    arms_played(player, [0.5, 0.25, None, 0.5, 0.75])
+    twin = ae.restore(json.loads(json.dumps(player.state())))
+    rest = [0.25, 0.5, 0.25, 0.5, 0.0, 0.0]
+    assert arms_played(player, rest) == arms_played(twin, rest)
+    one = ae.rivals.ABTest(3, test_rounds=1, winner="lags", direction="maximize", low=-1.0)
+    assert arms_played(one, [-0.9, 0.0]) == [0, 0]
+    huge = ae.rivals.ABTest(2, test_rounds=4, winner="lags", low=-1e300, high=1e300)
+    assert arms_played(huge, [1e300, -1e300, 1e300, 0.0, 0.0])[4] in (0, 1)
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
         ({"test_rounds": 0}, "test_rounds must be at least 1, but got 0"),
         ({"test_rounds": 9, "hold": 0}, "hold must be at least 1, but got 0"),
         ({"test_rounds": 9, "order": "odd"}, "order must be one of 'turns', 'random', but got 'odd'"),
+        ({"test_rounds": 9, "winner": "odd"}, "winner must be one of 'means', 'lags', but got 'odd'"),
+        ({"test_rounds": 9, "max_lag": -1}, "max_lag must be at least 0, but got -1"),
     ],
 )
 def test_bad_settings_are_refused(settings: dict[str, Any], message: str):

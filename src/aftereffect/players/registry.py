@@ -41,7 +41,7 @@ from aftereffect.players.labelled.joulani2013 import BOLD, QPMD, DelayedUCB1
 from aftereffect.players.labelled.successive_elimination import SuccessiveElimination
 from aftereffect.players.labelled.zimmert_seldin import TUNINGS, ZimmertSeldin2020
 from aftereffect.players.lag_player import LagPlayer
-from aftereffect.players.rivals.ab_test import ORDERS, ABTest
+from aftereffect.players.rivals.ab_test import ORDERS, WINNERS, ABTest
 from aftereffect.players.rivals.ar_ucb import ARUCB
 from aftereffect.players.rivals.ars import ARSUCB, ARSExp3
 from aftereffect.players.rivals.blinded import Blinded
@@ -277,6 +277,8 @@ _AB_TEST: dict[str, Check] = {
     "share": partial(checks.real, above=0.0, high=1.0),
     "hold": partial(checks.integer, low=1),
     "order": _choice(*ORDERS),
+    "winner": _choice(*WINNERS),
+    "max_lag": partial(checks.integer, low=0),
 }
 
 _ENTRIES = (

@@ -3,8 +3,9 @@
     round        1 2 3 4 5 6 ... n │ n+1 ...
     plays        0 1 2 0 1 2 ...   │ winner, for ever
 
-The arm of a round is credited with the total of that round, which also holds effects of earlier arms. The test takes no
-account of them, unless an arm is held for longer than effects last.
+By default the arm of a round is credited with the total of that round, which also holds effects of earlier arms: they
+mislead the test unless an arm is held for longer than effects last. With `winner="lags"` the lag model
+(`lags/kernels.py`) hears the test, and names the winner.
 """
 
 import math
@@ -13,10 +14,13 @@ from typing import Any, NamedTuple, Self, Unpack
 from aftereffect.core import checks, effects, kernel
 from aftereffect.core.kernel import DREW, FED, OWN, FloatState, WordState, helper
 from aftereffect.core.random import ARMS, uniform
+from aftereffect.lags import kernels as lags
+from aftereffect.lags.model import LARGEST, checked_params
 from aftereffect.players import base as shared
 from aftereffect.players.base import REFUSED, Common, KernelPlayer, Limits
 
 ORDERS = ("turns", "random")
+WINNERS = ("means", "lags")
 
 
 class ABTestParams(NamedTuple):
@@ -34,19 +38,39 @@ class ABTestParams(NamedTuple):
 ASKED, TOLD, WINNER, SUMS = OWN, OWN + 1, OWN + 2, OWN + 3
 
 
-def size(params: ABTestParams, n_arms: int) -> int:
+@helper
+def size(params: Any, n_arms: int) -> int:
     """Three scalars, two numbers per arm, one per unit."""
-    return SUMS + 2 * n_arms + params.n_units
+    return int(SUMS + 2 * n_arms + params.n_units)
 
 
 def ask(params: ABTestParams, n_arms: int, state: FloatState, rng: WordState) -> int:
+    """Return the arm of the next unit; at the end of the test name the winner."""
+    if ended(params, state):
+        means = state[SUMS:]
+        sign = 1.0 if params.limits.span.maximize else -1.0
+        best, most = 0, -math.inf
+        for i in range(n_arms):
+            count = means[n_arms + i]
+            if count > 0.0 and sign * means[i] / count > most:
+                best, most = i, sign * means[i] / count
+        state[WINNER] = best
+    return play(params, n_arms, state, rng)
+
+
+@helper
+def ended(params: Any, state: FloatState) -> bool:
+    """Whether the first unit is asked for the first time after the test."""
+    return bool(state[ASKED] == float(params.test_rounds) * params.n_units)
+
+
+@helper
+def play(params: Any, n_arms: int, state: FloatState, rng: WordState) -> int:
     """Take a turn or draw an arm where a hold begins; after the test play the winner."""
     t, unit = int(state[ASKED]) // params.n_units, int(state[ASKED]) % params.n_units
     arms = state[SUMS + 2 * n_arms :]
     state[ASKED] += 1.0
     state[DREW] = 1.0 if t <= params.test_rounds else 0.0
-    if t == params.test_rounds and unit == 0:
-        state[WINNER] = best_mean(params, n_arms, state)
     if t >= params.test_rounds:
         arms[unit] = state[WINNER]
     elif t % params.hold == 0:
@@ -57,18 +81,7 @@ def ask(params: ABTestParams, n_arms: int, state: FloatState, rng: WordState) ->
 
 
 @helper
-def best_mean(params: ABTestParams, n_arms: int, state: FloatState) -> int:
-    """Return the arm of least mean total, the greatest for rewards; the first in case of ties, never one unseen."""
-    best, least = 0, math.inf
-    sign = -1.0 if params.limits.span.maximize else 1.0
-    for i in range(n_arms):
-        count = state[SUMS + n_arms + i]
-        if count > 0.0 and sign * state[SUMS + i] / count < least:
-            best, least = i, sign * state[SUMS + i] / count
-    return best
-
-
-def tell(params: ABTestParams, n_arms: int, state: FloatState, rng: WordState, arm: int, total: float) -> int:
+def tell(params: Any, n_arms: int, state: FloatState, rng: WordState, arm: int, total: float) -> int:
     """Credit the total to the arm of this round, as long as the test lasts."""
     t = int(state[TOLD]) // params.n_units
     total = shared.begin_tell(params.limits, t + 1.0, state, total)
@@ -86,13 +99,71 @@ def tell(params: ABTestParams, n_arms: int, state: FloatState, rng: WordState, a
 kernel.register(ABTestParams, kernel.PlayerKernel(size, shared.zero_begin, ask, tell))
 
 
+class LagTestParams(NamedTuple):
+    """The fields of `ABTestParams`, and the parameters of the lag model, whose state and judgement follow at the end.
+
+    A type of its own, so that a test by means need not compile the model.
+    """
+
+    test_rounds: int
+    hold: int
+    at_random: bool
+    limits: Limits
+    n_units: int
+    model: lags.LagParams
+
+
+def lag_size(params: LagTestParams, n_arms: int) -> int:
+    """Return the length of the state."""
+    return int(size(params, n_arms) + lags.size(params.model, n_arms) + lags.judgement_size(n_arms))
+
+
+def lag_begin(params: LagTestParams, n_arms: int, state: FloatState) -> None:
+    """Write the state before round 1."""
+    for i in range(state.shape[0]):
+        state[i] = 0.0
+    lags.begin(params.model, n_arms, state[size(params, n_arms) :])
+
+
+def lag_ask(params: LagTestParams, n_arms: int, state: FloatState, rng: WordState) -> int:
+    """Return the arm of the next unit; at the end of the test let the model name the winner, never an arm unseen."""
+    if ended(params, state):
+        model = state[size(params, n_arms) :]
+        work = model[lags.size(params.model, n_arms) :]
+        lags.judge(params.model, n_arms, model, work)
+        # The mean effects of arms are in front of the test of age.
+        found = work[lags.judgement_size(n_arms) - 1 - n_arms :]
+        best, most = 0, -math.inf
+        for i in range(n_arms):
+            if state[SUMS + n_arms + i] > 0.0 and found[i] > most:
+                best, most = i, found[i]
+        state[WINNER] = best
+    return play(params, n_arms, state, rng)
+
+
+def lag_tell(params: LagTestParams, n_arms: int, state: FloatState, rng: WordState, arm: int, total: float) -> int:
+    """Let the model hear the total too, as long as the test lasts."""
+    t, unit = int(state[TOLD]) // params.n_units, int(state[TOLD]) % params.n_units
+    told = tell(params, n_arms, state, rng, arm, total)
+    if told >= 0 and t < params.test_rounds:
+        heard = shared.admitted(params.limits, t + 1.0, total)
+        heard = heard if abs(heard) <= LARGEST else math.nan
+        lags.hear(params.model, n_arms, state[size(params, n_arms) :], unit, arm, heard)
+    return told
+
+
+kernel.register(LagTestParams, kernel.PlayerKernel(lag_size, lag_begin, lag_ask, lag_tell))
+
+
 class ABTest(KernelPlayer):
-    """Tries every arm for `test_rounds` rounds, then plays the arm of the best mean total for good.
+    """Tries all arms for `test_rounds` rounds, then plays the winner for good.
 
     test_rounds: n ≥ 1, how long the test lasts.
     hold: for how many rounds an arm is kept in the test. Totals of a long hold are mostly those of its arm.
     order: "turns", arm after arm, an equal split; or "random", each hold has an arm drawn at random. In a panel
         (`ae.Panel`) unit u begins with arm u mod K, and all units have the same winner, by the totals of all of them.
+    winner: "means", the arm of the best mean total; or "lags", the arm of the best whole effect by the lag model
+        (`ae.LagModel`), best with short holds in random order. max_lag: the longest lag of the model.
     direction, low, high, out_of_range, seed: as for the wrapper. A missing total is left out of the means.
 
     It has no guarantee: the winner may be wrong, and is never doubted again.
@@ -106,14 +177,35 @@ class ABTest(KernelPlayer):
     """
 
     def __init__(
-        self, n_arms: int, *, test_rounds: int, hold: int = 1, order: str = "turns", **common: Unpack[Common]
+        self,
+        n_arms: int,
+        *,
+        test_rounds: int,
+        hold: int = 1,
+        order: str = "turns",
+        winner: str = "means",
+        max_lag: int = 14,
+        **common: Unpack[Common],
     ) -> None:
         self.test_rounds = checks.integer("test_rounds", test_rounds, low=1)
         self.hold = checks.integer("hold", hold, low=1)
         self.order = checks.choice("order", order, ORDERS)
+        self.winner = checks.choice("winner", winner, WINNERS)
+        max_lag = checks.integer("max_lag", max_lag, low=0)
         limits = self.limits(None, **common)
-        params = ABTestParams(self.test_rounds, self.hold, order == "random", limits, 1)
-        super().__init__(n_arms, params, test_rounds=self.test_rounds, hold=self.hold, order=self.order)
+        common_fields = (self.test_rounds, self.hold, order == "random", limits, 1)
+        params: ABTestParams | LagTestParams = ABTestParams(*common_fields)
+        own: dict[str, Any] = {"test_rounds": self.test_rounds, "hold": self.hold, "order": self.order}
+        if winner == "lags":
+            model = checked_params(n_arms, max_lag, None, 0, self.direction, 1)
+            params = LagTestParams(*common_fields, model)
+            own |= {"winner": winner, "max_lag": model.max_lag}
+        super().__init__(n_arms, params, **own)
+
+    def _set_units(self, arms: list[int]) -> None:
+        if self.winner == "lags":
+            self._params = self._params._replace(model=self._params.model._replace(n_units=len(arms)))
+        super()._set_units(arms)
 
     @classmethod
     def tuned(cls, n_arms: int, *, horizon: int, share: float = 0.25, **others: Any) -> Self:
