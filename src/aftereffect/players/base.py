@@ -233,7 +233,7 @@ class BasePlayer:
             if made is not None:
                 spelled_out(made)
 
-    def span(
+    def init_common(
         self, *, direction: str = "minimize", low: float = 0.0, high: float = 1.0, seed: int | None = None, **rest: Any
     ) -> effects.Effects:
         """Check and store the arguments common to all players, set the state before round 1, and return the range."""
@@ -438,7 +438,7 @@ class KernelPlayer(_InKernelForm):
         """Return the limits of a total to which `parts` actions contribute; None: as many as rounds so far."""
         self.out_of_range = checks.choice("out_of_range", out_of_range, OUT_OF_RANGE)
         self._parts = parts
-        return limits_of(self.span(**common), parts, self.out_of_range)
+        return limits_of(self.init_common(**common), parts, self.out_of_range)
 
     def tell(self, total: float | None, *extra: Never) -> Round:
         """Report the total of the open round (None: missing) and end the round."""
@@ -625,7 +625,7 @@ class BanditPlayer(BasePlayer):
         # The number of rounds for which the bandit is tuned, if that is known.
         self.tuned_horizon: int | None = None
         self.n_arms = checks.integer("bandit.n_arms", bandit.n_arms, low=2)
-        self.span(**common)
+        self.init_common(**common)
         self.out_of_range = checks.choice("out_of_range", out_of_range, OUT_OF_RANGE)
         # Seeded on first use: a restored player has another one.
         self._arm_stream: WordState | None = None

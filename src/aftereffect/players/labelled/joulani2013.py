@@ -101,7 +101,7 @@ class BOLD(LabelledKernelPlayer):
         inside = kernel_base(bandit)
         max_delay = checks.integer("max_delay", max_delay, low=0)
         length = kernel.BANDITS[type(inside.params)].size(inside.n_arms)
-        params = BoldParams(inside.params, length, max_delay, self.span(**common))
+        params = BoldParams(inside.params, length, max_delay, self.init_common(**common))
         super().__init__(inside, params, max_delay=max_delay)
 
     def regret_bound(self, n: int) -> float:
@@ -222,7 +222,7 @@ class QPMD(LabelledKernelPlayer):
     def __init__(self, bandit: KernelBandit, *, max_delay: int, **common: Unpack[Range]) -> None:
         inside = kernel_base(bandit)
         max_delay = checks.integer("max_delay", max_delay, low=0)
-        params = QpmdParams(inside.params, max_delay, self.span(**common))
+        params = QpmdParams(inside.params, max_delay, self.init_common(**common))
         super().__init__(inside, params, max_delay=max_delay)
 
 
@@ -294,7 +294,7 @@ class DelayedUCB1(LabelledKernelPlayer):
     """
 
     def __init__(self, n_arms: int, **common: Unpack[Range]) -> None:
-        super().__init__(n_arms, DelayedUCB1Params(self.span(**common)))
+        super().__init__(n_arms, DelayedUCB1Params(self.init_common(**common)))
 
     def regret_bound(self, n: int, gaps: ArrayLike, outstanding: float) -> float:
         """Return Σ_{Δ_i > 0} (8 ln n/Δ_i + 3.5Δ_i + Δ_i G), for the pseudo-regret under stochastic losses.

@@ -217,7 +217,7 @@ class ZimmertSeldin2020(LabelledKernelPlayer):
     def __init__(self, n_arms: int, *, max_delay: int, tuning: str = "simple", **common: Unpack[Range]) -> None:
         max_delay = checks.integer("max_delay", max_delay, low=0)
         self.tuning = checks.choice("tuning", tuning, TUNINGS)
-        params = ZimmertSeldinParams(max_delay, tuning == "advanced", self.span(**common))
+        params = ZimmertSeldinParams(max_delay, tuning == "advanced", self.init_common(**common))
         super().__init__(n_arms, params, max_delay=max_delay, tuning=tuning)
 
     @property
