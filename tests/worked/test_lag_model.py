@@ -292,3 +292,21 @@ def test_reports_are_refused_by_name_and_change_nothing(call, message):
     with pytest.raises(ae.InvalidArgument, match=message):
         call(found)
     assert found.state() == before
+
+
+def test_the_answers_as_text_table_and_picture():
+    plt = pytest.importorskip("matplotlib.pyplot")
+    arms, totals = played(200, n_arms=3, noise=0.1)
+    found = told(arms, totals, max_lag=4, direction="maximize")
+    effects = found.effects()
+    frame = found.to_frame()
+    assert list(frame.columns) == ["arm", "mean", "low", "high", "best"]
+    np.testing.assert_array_equal(frame["mean"], effects.mean)
+    text = repr(found)
+    assert text.startswith("LagModel(rounds: 200, relative to the mean of the arms: arm 0: ")
+    assert "best with probability 100%" in text
+    assert "<table" in found._repr_html_()
+    ax = found.plot(names=["Letter", "Email", "Call"])
+    assert [label.get_text().split(" (")[0] for label in ax.get_yticklabels()] == ["Letter", "Email", "Call"]
+    assert len(ax.lines) == 2 * 3 + 1
+    plt.close(ax.figure)
