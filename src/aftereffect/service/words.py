@@ -196,8 +196,9 @@ def learned(found: Learned, settings: Design) -> list[str]:
         last = "in the round of the action" if found.lasts == 0 else f"up to {counted(found.lasts, 'round')} after it"
         lines.append(f"Effects are certain {last}; lags up to {found.max_lag} were looked at.")
     if found.gain is not None:
-        whole, least, most = (amount(each, digits=3) for each in found.gain)
-        lines.append(f"So far {whole} better than an equal split over the arms, between {least} and {most}.")
+        whole, least, most = found.gain
+        better = f"{amount(abs(whole), digits=3)} {'better' if whole >= 0.0 else 'worse'} than an equal split"
+        lines.append(f"So far {better} over the arms: between {amount(least, digits=3)} and {amount(most, digits=3)}.")
     return [*lines, *(each.sentence for each in found.findings if each.found and each.name in ("changed", "held"))]
 
 

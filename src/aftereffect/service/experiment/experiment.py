@@ -35,6 +35,7 @@ from aftereffect.service.experiment.commands import (
     Start,
     Tell,
 )
+from aftereffect.service.experiment.learned import Record, learned
 from aftereffect.service.experiment.round import (
     CLIPPED,
     MISSING,
@@ -519,7 +520,7 @@ class Experiment:
 
 
 def warm_up() -> None:
-    """Play a round in memory with each player, so that its code is loaded, and compiled if it is not cached.
+    """Play a round in memory with each player, and make a model, so that code is loaded, and compiled if need be.
 
     A server does this before it accepts requests.
     """
@@ -531,6 +532,8 @@ def warm_up() -> None:
             experiment.do(Ask(unit), "2026-01-01T00:00:00Z")
             experiment.do(Tell(1, 0.5, unit), "2026-01-01T00:00:00Z")
         Experiment.from_state(experiment.state()).view()
+    seen = Record([[0], [1], [0]], [[1.0], [2.0], [1.0]])
+    learned("", checked_settings({"name": "warm-up", "arms": ["a", "b"]}), seen, seen, (), 4.0)
 
 
 def _reported(row: Mapping[str, Any], total: float | None) -> bool:
