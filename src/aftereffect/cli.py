@@ -84,10 +84,15 @@ def compare(
         player = entry.build(problem, **settings)
         # Compile first, so that the measured time is the engine's alone.
         ae.simulate(player, losses, runs=1, seed=seed, progress=False)
-        begun = time.perf_counter()
-        simulation = ae.simulate(player, losses, runs=runs, seed=seed, instances=draws, progress=False)
+        begun, most = time.perf_counter(), min(runs, player_tables.MOST_RUNS.get(entry.name, runs))
+        simulation = ae.simulate(
+            player, losses, runs=most, seed=seed, instances=math.gcd(most, draws), progress=False
+        )
         rows.append(((entry, settings), simulation, time.perf_counter() - begun))
     player_tables.print_comparison(console, rows)
+    for (entry, settings), simulation, _ in rows:
+        if simulation.runs < runs:
+            console.print(f"{entry.label(settings)}: {simulation.runs} runs only, as its rounds take long.")
     if missing := player_tables.left_out(problem):
         console.print(missing)
 

@@ -47,6 +47,9 @@ Contender = tuple[Entry, dict[str, Any]]
 """A player's registry entry and its settings."""
 COMPARED: list[Contender] = [(registry.find(name), settings) for name, settings in registry.COMPARED]
 
+MOST_RUNS = {"LagPlayer": 4}
+"""How many runs players have at most in the comparison that take a thousand times as long for a round as others."""
+
 
 def contenders(problem: Problem) -> list[Contender]:
     """Return the players of the comparison that can play this problem."""
