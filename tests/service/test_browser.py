@@ -8,7 +8,7 @@ from tests.service.server import server
 from aftereffect.service.client import Client
 from aftereffect.service.store.store import Store
 
-CHARTS = ("timeline", "totals", "probabilities", "outcome")
+CHARTS = ("timeline", "totals", "lags", "outcome")
 FOLLOW = "http://elsewhere.example/"
 
 # Names that run a script wherever one is taken for markup: in a page, in an attribute, in a chart's label.

@@ -10,6 +10,7 @@ import pytest
 from tests.service.calling import Api, api
 from tests.service.pages import FORM, Page, get, identity, made, played, post
 
+from aftereffect.service import words as spoken
 from aftereffect.service.dashboard import charts, views
 from aftereffect.service.dashboard.views import rounded
 from aftereffect.service.errors import Corrupt
@@ -256,18 +257,58 @@ def test_the_outcome_and_its_equal_split_are_those_of_hand_work():
 @pytest.mark.parametrize("direction", ["maximize", "minimize"])
 def test_the_first_screen_says_leader_gain_and_next_decision(call, direction):
     path = played(call, 70, direction=direction, start_date="2026-01-01")
-    view, words = call.store.experiment(identity(path)), get(call, path).words
-    first, known = words[: words.index("Probabilities at the")], call.store.learned(identity(path))
-    assert f"{views.signed(known.percent[0])}%" in first
+    view, shown, known = call.store.experiment(identity(path)), get(call, path), call.store.learned(identity(path))
+    words = " ".join(shown.words.split())
+    first = words[: words.index("Arms played")]
     low, high = (views.signed(known.gain[i]) for i in (1, 2))
-    assert f"{low} to {high}; plus is better" in " ".join(first.split())
-    assert known.leader in first[first.index("Leads") :]
-    assert views.SURE[known.sure] in first
+    assert f"{low} to {high} in total; plus is better" in first
+    assert f"To settle on {known.leader} now loses" in first
     assert view.next_decision.date in first
-    assert all(sentence in first for sentence in known.sentences)
-    assert "Whatever happens, over the 70 rounds so far you lose at most" in words
-    # What was learned stands before the charts, and the guarantee after them.
-    assert words.index("Learned so far") < words.index("Arms played") < words.index(view.guarantee.sentence)
+    said = spoken.known(known, direction, view.max_delay)
+    assert all(sentence in first for sentence in said)
+    assert said[0].startswith(f"{known.leader} ") or said[0].startswith("It is open which arm ")
+    for each in known.arms:
+        value, least, most = map(views.signed, each.effect)
+        assert f"{value} ({least} to {most})" in first
+        assert f"best with probability {views.percent(each.best)}" in first
+    # What was learned stands before the charts, and the guarantee, which says nothing yet, after them.
+    assert "lose at most" not in words
+    assert words.index("Arms played") < words.index(view.guarantee.sentence)
+
+
+def test_the_learner_and_the_leader_agree_or_the_page_says_why():
+    arms = [ArmEffect(arm=arm, plays=1, effect=[0, 0, 0], best=0.5, by_lag=[], away=False) for arm in "AB"]
+    known = Learned(experiment="x", arms=arms, leader="A")
+    assert spoken.agreement(known, {"A": 0.7, "B": 0.3}, "advised") is None
+    assert spoken.agreement(known, {"A": 0.1, "B": 0.9}, "model") is None
+    assert spoken.agreement(known, {"A": 0.1, "B": 0.9}, "advised").startswith("B is drawn most often at present (90%)")
+    even = spoken.agreement(known.model_copy(update={"leader": "A"}), {"A": 0.4, "B": 0.2, "C": 0.4}, "advised")
+    assert even.startswith("All arms are still tried, because the learner has a guarantee")
+    assert spoken.agreement(Learned(experiment="x"), {"A": 0.1, "B": 0.9}, "advised") is None
+
+
+def test_what_was_learned_is_said_in_words():
+    arms = [
+        ArmEffect(arm="Letter", plays=9, effect=[25, 10, 40], best=0.97, by_lag=[[1, -1, 3], [20, 15, 25]], away=False),
+        ArmEffect(arm="Email", plays=9, effect=[-25, -40, -10], best=0.03, by_lag=[[0, -1, 1], [0, -1, 1]], away=False),
+    ]
+    known = Learned(experiment="x", arms=arms, leader="Letter", sure="certain", lasts=1, max_lag=1, loss_per_day=0.5)
+    said = spoken.known(known, "maximize", 1, "EUR")
+    assert said == [
+        "Letter brings most (probability 97%): 25 ± 15 EUR more than the mean of the arms.",
+        "The difference comes mostly 1 round after the action.",
+        "Effects of an action are certain up to 1 round after it; 1 round were looked at.",
+    ]
+    assert spoken.known(known, "maximize", 0)[3] == (
+        "That is longer than the carry-over of 0 rounds: correct the settings."
+    )
+    likely = known.model_copy(update={"sure": "likely", "lasts": None})
+    assert spoken.known(likely, "maximize", None)[:2] == [
+        "Letter probably brings most (probability 97%): 25 ± 15 more than the mean of the arms.",
+        "When effects come cannot be told yet.",
+    ]
+    assert not spoken.negligible(known)
+    assert spoken.negligible(known.model_copy(update={"loss_per_day": 1e-12}))
 
 
 def test_the_page_shows_the_certificate_term_by_term(call):
@@ -293,8 +334,8 @@ def test_the_charts_data_agrees_with_the_rounds(call):
     assert sum(last - first + 1 for *_, first, last in data["bars"]) == 50
     view = call.store.experiment(identity(path))
     assert data["outcome"]["own"][-1] == pytest.approx(view.sum_of_totals)
-    assert {arm["name"]: arm["values"][-1] for arm in data["probabilities"]["arms"]} == view.probabilities
-    assert {len(arm["values"]) for arm in data["probabilities"]["arms"]} == {len(data["probabilities"]["rounds"])}
+    known = call.store.learned(identity(path))
+    assert {arm["name"]: arm["bands"] for arm in data["lags"]} == {each.arm: each.by_lag for each in known.arms}
     assert call("GET", f"{path}/charts.json?unit=nowhere").status_code == 404
 
 
@@ -313,7 +354,8 @@ def test_the_table_of_rounds_has_pages_that_meet(call):
     places = [path]
     for place in places:
         found = call("GET", place).text
-        seen += [int(number) for number in re.findall(r'<th scope="row">(\d+)</th>', found)]
+        table = found[found.index('<table class="rounds">') :]
+        seen += [int(number) for number in re.findall(r'<th scope="row">(\d+)</th>', table)]
         places += re.findall(r'href="(\S+\?before=\d+)#rounds">Older', found)
     assert seen == list(range(70, 0, -1))
     learned = [one["update"] for one in call.store.rounds(identity(path), limit=1000)["items"]]

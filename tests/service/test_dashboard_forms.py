@@ -114,6 +114,27 @@ def test_a_round_is_corrected_also_after_its_block_has_ended(call):
     assert f"{old}?correct=1#correct" in [link["href"] for link in get(call, f"{old}?before=20").all("a")]
 
 
+def test_a_total_out_of_range_is_asked_about_before_it_is_stored(call):
+    path = made(call, measure="orders")
+    post(call, f"{path}/ask")
+    # Two effects of 0 to 50 each may arrive in a round.
+    asked = post(call, f"{path}/tell", {"round": "1", "total": "1000"})
+    page = Page(asked.text)
+    assert (asked.status_code, call.store.experiment(identity(path)).counts["reports"]) == (422, 0)
+    words = "must be in [0, 100], the range of a total with these settings, but got 1,000. Is it a typing error?"
+    assert words in page.words
+    assert "Total of round 1, in orders" in page.words
+    assert {"name": "anyway", "value": "yes", "class": "quiet"} in page.all("button")
+    assert post(call, f"{path}/tell", {"round": "1", "total": "1000", "anyway": "yes"}).status_code == 303
+    assert call.store.experiment(identity(path)).counts["void"] == 1
+    assert "is now 1,000 (void: out of range)." in " ".join(get(call, f"{path}?correct=1").words.split())
+    assert post(call, f"{path}/amend", {"round": "1", "corrected": "-1"}).status_code == 422
+    assert post(call, f"{path}/reports", {"lines": "7\n2000", "first": "2"}).status_code == 422
+    assert call.store.experiment(identity(path)).round == 2
+    assert post(call, f"{path}/amend", {"round": "1", "corrected": "9"}).status_code == 303
+    assert call.store.experiment(identity(path)).sum_of_totals == 9.0
+
+
 def test_an_experiment_is_started_paused_resumed_and_finished(call):
     path = made(call, draft=True)
     for word, done, state in (
@@ -248,7 +269,7 @@ def test_a_body_that_is_no_sane_form_changes_nothing(call, kind, body, status):
 def test_a_form_means_what_it_says_and_nothing_is_guessed():
     assert forms.settings({**FORM, "carry": "rounds", "length": "3"})["max_delay"] == 3
     assert forms.settings({**FORM, "length": "1.5"})["carry_over"] == {"window": 1.5}
-    with pytest.raises(Refused, match="carry must be window, half_life or rounds, but got 'x'"):
+    with pytest.raises(Refused, match="carry must be window, half_life, rounds or unknown, but got 'x'"):
         forms.settings({**FORM, "carry": "x"})
     assert forms.settings({**FORM, "low": "-1,5", "high": "8 421,5"})["high"] == 8421.5
     with pytest.raises(Refused, match=r"low must be a number like 8421 or 0\.5, but '1,500' can mean 1500 or 1\.500"):

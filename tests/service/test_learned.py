@@ -133,7 +133,7 @@ def test_a_model_finds_the_best_arm_without_being_told_how_long_effects_last(sto
     view, found = store.experiment(hand.id), store.learned(hand.id)
     assert (view.player, view.max_delay, view.max_lag, view.high, view.guarantee) == ("model", None, 14, None, None)
     assert (found.leader, found.sure) == ("b", "certain")
-    assert found.sentences[0].startswith("b is the best arm (probability ")
+    assert found.sentences[0].startswith("b brings most (probability ")
     assert view.plays["b"] > 75
     assert found.gain is not None
     truth = sum(view.plays[arm] * (hand.effects[arm] - 7.0 / 3.0) for arm in ARMS)

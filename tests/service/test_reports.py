@@ -313,9 +313,9 @@ def test_the_page_asks_before_a_round_ahead_of_its_date(call):
         asked = post(call, f"{path}/{word}", {"round": "2", **fields})
         assert asked.status_code == 409
         assert "Round 2 has the date 2026-03-05, but today is 2026-03-04" in Page(asked.text).words
-        assert {"name": "ahead", "value": "yes", "class": "quiet"} in Page(asked.text).all("button")
-    assert not [button for button in get(call, path).all("button") if button.get("name") == "ahead"]
-    assert post(call, f"{path}/tell", {"round": "2", "total": "5", "ahead": "yes"}).status_code == 303
+        assert {"name": "anyway", "value": "yes", "class": "quiet"} in Page(asked.text).all("button")
+    assert not [button for button in get(call, path).all("button") if button.get("name") == "anyway"]
+    assert post(call, f"{path}/tell", {"round": "2", "total": "5", "anyway": "yes"}).status_code == 303
     assert call.store.experiment(identity(path)).round == 3
 
 
@@ -337,7 +337,7 @@ def test_an_empty_form_names_every_missing_field_by_its_label(call):
     call.store.perform_many([(identity(units), Ask()), (identity(units), Tell(1, 1.0, "north"))])
     assert "Please fill in Total of unit south." in Page(post(call, f"{units}/tell", {"round": "1"}).text).words
     detail = problem(call("POST", "/v1/experiments", json={"max_delay": 1}), 422, "invalid")
-    assert detail == "arms, high, name must be given, but they are missing"
+    assert detail == "arms, name must be given, but they are missing"
 
 
 @pytest.mark.parametrize("begun", ["²,5\n³,5", f"{'9' * 5000},5\n{'9' * 5000},6"])

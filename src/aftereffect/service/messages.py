@@ -400,6 +400,7 @@ class Summary(Reply):
     seed: int
     start_date: str | None
     round_length: float
+    measure: str | None = None
     round: int
     created_at: str
 

@@ -453,6 +453,7 @@ class ExperimentSettings(Design):
     name: Text
     seed: int | None = Field(None, strict=True, ge=0, le=2**64 - 1, description="The random seed; drawn if null.")
     draft: bool = Field(False, strict=True, description="Do not start it yet.")
+    measure: Name | None = Field(None, description='What a total counts, such as "orders" or "EUR".')
     start_date: Date | None = Field(
         None, description="The date of round 1, such as 2026-01-31."
     )

@@ -178,28 +178,74 @@ def no_model(settings: Design) -> str:
 
 
 def learned(found: Learned, settings: Design) -> list[str]:
-    """Return what all totals say: which arm is best and how surely, how long effects last, what speaks against it."""
+    """Return what all totals say: which arm is best and how surely, how long effects last, what settling now costs."""
     if found.leader is None or found.difference is None:
         return ["Nothing can be compared yet: only one arm has been reported."]
-    first, more = found.arms[0], "more" if settings.direction == "maximize" else "less"
-    effect, low, high = first.effect
-    by = f"{amount(abs(effect), digits=2)} ± {amount((high - low) / 2.0, digits=2)} {more} than the mean of the arms"
-    begin = {"certain": f"{first.arm} is the best arm", "likely": f"{first.arm} is probably the best arm"}
-    sure = begin.get(found.sure, f"It is open which arm is best; {first.arm} leads")
-    lines = [f"{sure} (probability {first.best:.0%}): an action brings {by}."]
+    lines = [*known(found, settings.direction, settings.max_delay)]
     if found.loss_per_day is not None:
-        loss = amount(max(found.loss_per_day, 0.0), digits=2)
-        lines.append(f"To settle on {first.arm} now is expected to lose {loss} a day against the best arm.")
-    if found.lasts is None:
-        lines.append("At no lag is an effect certain yet.")
-    else:
-        last = "in the round of the action" if found.lasts == 0 else f"up to {counted(found.lasts, 'round')} after it"
-        lines.append(f"Effects are certain {last}; lags up to {found.max_lag} were looked at.")
+        loss = amount(found.loss_per_day, digits=2) + " a day"
+        loss = "practically nothing" if negligible(found) else loss
+        lines.append(f"To settle on {found.leader} now is expected to lose {loss} against the best arm.")
     if found.gain is not None:
         whole, least, most = found.gain
         better = f"{amount(abs(whole), digits=3)} {'better' if whole >= 0.0 else 'worse'} than an equal split"
         lines.append(f"So far {better} over the arms: between {amount(least, digits=3)} and {amount(most, digits=3)}.")
-    return [*lines, *(each.sentence for each in found.findings if each.found and each.name in ("changed", "held"))]
+    return lines
+
+
+def negligible(found: Learned) -> bool:
+    """Return whether the loss of settling now is less than a thousandth of what an action of the leader brings more."""
+    return not found.arms or (found.loss_per_day or 0.0) < 0.001 * abs(found.arms[0].effect[0])
+
+
+def known(found: Learned, direction: str, max_delay: int | None, measure: str | None = None) -> list[str]:
+    """Return what has been learned: which arm brings most, when its effect comes, and what speaks against that.
+
+    max_delay: None if nobody has said how long effects last. measure: what a total counts.
+    """
+    first, brings = found.arms[0], "brings most" if direction == "maximize" else "costs least"
+    effect, low, high = first.effect
+    more = "more" if effect >= 0.0 else "less"
+    by = f"{amount(abs(effect), digits=2)} ± {amount((high - low) / 2.0, digits=2)}{f' {measure}' if measure else ''}"
+    by += f" {more} than the mean of the arms"
+    begin = {"certain": f"{first.arm} {brings}", "likely": f"{first.arm} probably {brings}"}
+    sure = begin.get(found.sure, f"It is open which arm {brings}; {first.arm} leads")
+    lines = [f"{sure} (probability {probability(first.best)}): {by}."]
+    if found.lasts is None:
+        return [*lines, "When effects come cannot be told yet.", *_against(found)]
+    ahead = [value if effect >= 0.0 else -value for value, _, _ in first.by_lag]
+    peak = ahead.index(max(ahead))
+    when = "in the round of the action" if peak == 0 else f"{counted(peak, 'round')} after the action"
+    last = "in the round of the action" if found.lasts == 0 else f"up to {counted(found.lasts, 'round')} after it"
+    lines.append(f"The difference comes mostly {when}.")
+    lines.append(f"Effects of an action are certain {last}; {counted(found.max_lag, 'round')} were looked at.")
+    if max_delay is not None and found.lasts > max_delay:
+        lines.append(f"That is longer than the carry-over of {counted(max_delay, 'round')}: correct the settings.")
+    return [*lines, *_against(found)]
+
+
+def _against(found: Learned) -> list[str]:
+    return [each.sentence for each in found.findings if each.found and each.name in ("changed", "held")]
+
+
+def probability(share: float) -> str:
+    """Return a probability in percent; only exactly 1 is shown as 100%.
+
+    >>> probability(0.375), probability(0.999), probability(1e-9)
+    ('38%', '>99%', '<1%')
+    """
+    return "<1%" if 0.0 < share < 0.005 else ">99%" if 0.995 <= share < 1.0 else f"{share:.0%}"
+
+
+def agreement(found: Learned, shares: Mapping[str, float], player: str) -> str | None:
+    """Return why the learner does not play the leader most often; None if it does, or if the model is the learner."""
+    likeliest = max(shares, key=lambda arm: shares[arm])
+    if player == "model" or found.leader is None or shares[found.leader] >= 0.5:
+        return None
+    slow = "the learner has a guarantee, so it learns only from the ends of blocks, and more slowly than this model"
+    if shares[likeliest] > 1.01 / len(shares) and likeliest != found.leader:
+        return f"{likeliest} is drawn most often at present ({probability(shares[likeliest])}), because {slow}."
+    return f"All arms are still tried, because {slow}."
 
 
 def model_plan(design: Design) -> list[str]:

@@ -52,6 +52,7 @@ def init(
     player: args.Player = None,
     seed: Annotated[int | None, typer.Option(help="The random seed; drawn if not given.")] = None,
     start_date: Annotated[str | None, typer.Option(help="The date of round 1, such as 2026-01-31.")] = None,
+    measure: Annotated[str | None, typer.Option(help='What a total counts: "orders", "EUR".')] = None,
     draft: Annotated[bool, typer.Option("--draft", help="Do not start it yet.")] = False,
     warm_start: Annotated[
         str | None, typer.Option(help="Begin with what this experiment has measured; its id or name.")
@@ -69,7 +70,7 @@ def init(
         settings = {
             **args.carry_over(window, half_life, max_delay, round_length),
             **{"name": name, "arms": arm, "low": low, "high": high, "direction": direction, "player": player},
-            **{"horizon": horizon, "seed": seed, "start_date": start_date, "draft": draft},
+            **{"horizon": horizon, "seed": seed, "start_date": start_date, "draft": draft, "measure": measure},
             **{"units": None if units is None else args.unit_list(units), "out_of_range": out_of_range},
         }
         # Validate before a store is created.

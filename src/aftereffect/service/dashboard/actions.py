@@ -6,17 +6,17 @@ refused, the page is shown again with the reason and the values entered.
 
 import secrets
 import urllib.parse
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 from fastapi import APIRouter, Depends, Response
 
-from aftereffect.service import totals
+from aftereffect.service import totals, words
 from aftereffect.service.dashboard import forms
 from aftereffect.service.dashboard.auth import Anyone, Manager, May, Open, PageRoute, Reader, player, see_other, sender
 from aftereffect.service.dashboard.forms import Fields
-from aftereffect.service.dashboard.views import experiment_page, open_rows, page, path_of, problem_of
+from aftereffect.service.dashboard.views import design_of, exact, experiment_page, open_rows, page, path_of, problem_of
 from aftereffect.service.errors import Refused, checked
 from aftereffect.service.experiment.commands import (
     Amend,
@@ -72,7 +72,7 @@ def tell(store: Store, view: Overview, form: Form) -> Orders:
         forms.require(form, {"total": f"Total of round {number:,}"})
     names = ["total"] if len(units) == 1 else [f"total-{i}" for i in range(len(units))]
     found: Orders = []
-    ahead = form.get("ahead") == "yes"
+    ahead = form.get("anyway") == "yes"
     for field, unit in zip(names, units, strict=True):
         text = form.get(field, "")
         if text.strip() or field == "total":
@@ -90,7 +90,7 @@ def missing(store: Store, view: Overview, form: Form) -> Orders:
     number = _round(form)
     if view.open_round != number:
         raise Refused("not_open", f"round must be the open one to be closed as missing, but got {number}")
-    ahead = form.get("ahead") == "yes"
+    ahead = form.get("anyway") == "yes"
     waiting = [row["unit"] for row in open_rows(store, view) if row["status"] == "open"]
     return [("", Tell(number, None, unit, ahead, next=True)) for unit in waiting]
 
@@ -119,6 +119,19 @@ def arms(store: Store, view: Overview, form: Form) -> Orders:
     return [("", Back(arm) if form.get("move") == "back" else Away(arm))]
 
 
+def check_range(view: Overview, told: Iterable[tuple[str, float | None]], form: Form) -> None:
+    """Refuse a total that the range makes impossible, until somebody has said that it is meant. told: with fields."""
+    if view.high is None or form.get("anyway") == "yes":
+        return
+    design = design_of(view)
+    low, high = design.limits
+    for field, total in told:
+        if total is not None and not low <= total <= high:
+            rule = f"the total must be in {words.possible(design)}, the range of a total with these settings"
+            detail = f"{rule}, but got {exact(total)}. Is it a typing error? If not, the range is wrong"
+            raise Refused("invalid", detail, field=field, outside=True)
+
+
 def add_action(name: str, operation: str, orders: Command | Callable[[Store, Overview, Form], Orders]) -> None:
     """Add the route of a button, which needs the scope of this operation.
 
@@ -130,6 +143,8 @@ def add_action(name: str, operation: str, orders: Command | Callable[[Store, Ove
     def answer(store: Open, experiment_id: str, allowed: Anyone, form: Fields) -> Response:
         try:
             given = orders(store, store.experiment(experiment_id), form) if callable(orders) else [("", orders)]
+            told = [(field or "corrected", each.total) for field, each in given if isinstance(each, Tell | Amend)]
+            check_range(store.experiment(experiment_id), told, form)
             answers = store.perform_many([(experiment_id, command) for _, command in given])
             for (field, _), done in zip(given, answers, strict=True):
                 if isinstance(done, Refused):
@@ -175,10 +190,12 @@ def reports(store: Open, experiment_id: str, allowed: Anyone, form: Fields) -> R
     text = form.get("file", "") or form.get("lines", "")
     try:
         forms.require({"lines": text}, {"lines": "Totals"})
-        given: dict[str, Any] = {"csv": text, "ahead": form.get("ahead") == "yes", "next": True}
+        given: dict[str, Any] = {"csv": text, "ahead": form.get("anyway") == "yes", "next": True}
         given |= {"restate": form.get("restate") == "yes"}
         given |= {"first": forms.whole("first", form["first"])} if form.get("first") else {}
-        done = store.perform(experiment_id, totals.reports(checked(Reports, given, "the form")))
+        command = totals.reports(checked(Reports, given, "the form"))
+        check_range(store.experiment(experiment_id), (("lines", each.total) for each in command.items), form)
+        done = store.perform(experiment_id, command)
     except Refused as refusal:
         kept = {**form, "lines": text}
         return experiment_page(store, experiment_id, allowed, refusal=refusal, field="lines", kept=kept)

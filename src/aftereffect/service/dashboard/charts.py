@@ -1,4 +1,4 @@
-"""The data of the charts: which arm was played when, totals, probabilities, and the outcome against an equal split.
+"""The data of the charts: which arm was played when, totals, effects by lag, and the outcome against an equal split.
 
 With JavaScript, `static/charts.js` draws all charts from JSON. Without it, a template draws the timeline of arms, in
 which a block looks as in Figure 1 of the paper:
@@ -7,8 +7,7 @@ which a block looks as in Figure 1 of the paper:
         A       ░ ░ ▒ ▒ █ █ █•          ░ wash-in  ▒ played, not measured  █ measured  • update
         B                     ░ ░
 
-Probabilities change only at updates, so their values at the draws are sufficient. The equal split is estimated by the
-model of all totals.
+Effects by lag and the equal split are estimated by the model of all totals.
 """
 
 from collections import Counter
@@ -57,27 +56,24 @@ def _part(row: Mapping[str, Any]) -> str:
     return "measured" if row["measured"] else "wash-in" if row["washin"] else "played"
 
 
-def charts(view: Overview, learned: Learned, rows: Rows, draws: Mapping[str, Any], unit: str) -> Json:
-    """Return the data of all charts. rows: the latest, of all units; draws: rounds and probabilities of the draws."""
+def charts(view: Overview, learned: Learned, rows: Rows, unit: str) -> Json:
+    """Return the data of all charts. rows: the latest, of all units."""
     own = [row for row in rows if row["unit"] == unit]
     # Without carry-over every round is an update, and marks would hide the bars.
     drawn = timeline(own, view.arms, MOST_LANES, marked=bool(view.max_delay))
     lane_of = {lane["name"]: i for i, lane in enumerate(drawn["lanes"])}
     rest = len(lane_of) - 1
     totals = [[row["round"], lane_of.get(row["arm"], rest), row["total"], row["status"], row["date"]] for row in own]
-    found = {**drawn, "totals": totals, "probabilities": probabilities(view, draws)}
+    found = {**drawn, "totals": totals, "lags": by_lag(view, learned)}
     return {**found, "outcome": outcome(rows, view, learned)}
 
 
-def probabilities(view: Overview, draws: Mapping[str, Any]) -> Json:
-    """Return the probability of each arm at each draw and now; at most the eight arms that are most likely now."""
-    now, arms = view.probabilities, view.arms
-    likeliest = sorted(sorted(now, key=lambda arm: -now[arm])[:COLOURS], key=arms.index)
-    lines = [
-        {"name": arm, "colour": colour_of(arms, arm), "values": [*draws["probabilities"].get(arm, []), now[arm]]}
-        for arm in likeliest
+def by_lag(view: Overview, learned: Learned) -> list[Json]:
+    """Return the effects of each arm by lag, with the ends of their intervals; at most those of eight arms."""
+    return [
+        {"name": each.arm, "colour": colour_of(view.arms, each.arm), "bands": each.by_lag}
+        for each in learned.arms[:COLOURS]
     ]
-    return {"rounds": [*draws["round"], view.round + 1], "arms": lines}
 
 
 def outcome(rows: Rows, view: Overview, learned: Learned) -> Json:

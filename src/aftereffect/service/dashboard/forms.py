@@ -27,7 +27,7 @@ BLANK = {
     **{"name": "", "arms": "", "direction": "maximize", "low": "0", "high": ""},
     **{"carry": "window", "length": "", "round_length": "1", "noise": "", "gap": ""},
     **{"units": "", "horizon": "", "start_date": "", "player": "advised", "seed": ""},
-    **{"out_of_range": "void", "source": ""},
+    **{"out_of_range": "void", "source": "", "measure": ""},
 }
 """The initial values of the form for a new experiment."""
 
@@ -178,8 +178,7 @@ def settings(form: Mapping[str, str]) -> dict[str, Any]:
     for name in ("horizon", "seed"):
         if given[name]:
             found[name] = whole(name, given[name])
-    if given["start_date"]:
-        found["start_date"] = given["start_date"]
+    found |= {name: given[name] for name in ("start_date", "measure") if given[name]}
     units = lines(given["units"])
     if units:
         one_number = len(units) == 1 and units[0].isascii() and units[0].isdigit()
@@ -195,7 +194,8 @@ def filled(view: Overview) -> dict[str, str]:
     known = dict(view)
     numbers = {name: repr(known[name]).removesuffix(".0") for name in ("low", "round_length")}
     numbers["high"] = "" if view.high is None else repr(view.high).removesuffix(".0")
-    optional = {name: "" if known[name] is None else str(known[name]) for name in ("horizon", "start_date", "seed")}
+    names = ("horizon", "start_date", "seed", "measure")
+    optional = {name: "" if known[name] is None else str(known[name]) for name in names}
     return {
         **{key: known[key] for key in ("direction", "out_of_range")} | numbers | optional,
         **{"name": f"{view.name.removesuffix(' (corrected)')} (corrected)", "arms": "\n".join(view.arms)},

@@ -24,7 +24,7 @@ from aftereffect.service.api import problems
 from aftereffect.service.dashboard import charts
 from aftereffect.service.dashboard.charts import COLOURS, Json, colour_of
 from aftereffect.service.errors import Corrupt, Refused, checked
-from aftereffect.service.messages import Guarantee, Overview
+from aftereffect.service.messages import Guarantee, Learned, Overview
 from aftereffect.service.settings import Design
 from aftereffect.service.store.store import Store
 
@@ -197,6 +197,7 @@ def problem_of(refusal: Refused, field: str = "") -> Json:
         "field": next(iter(refusal.extra.get("fields", ())), field),
         "fields": refusal.extra.get("fields", [field]),
         "ahead": refusal.code == "ahead",
+        "outside": refusal.extra.get("outside", False),
     }
 
 
@@ -298,7 +299,7 @@ def experiment_page(
     told: the round that was just reported; since: the first of several. refusal, field, kept: the error of
     a form, the field it is about, and all values.
     """
-    view, outside = store.experiment(experiment_id), False
+    view, learned, outside = store.experiment(experiment_id), store.learned(experiment_id), False
     if told is not None:
         message, outside = report_words(store, view, told if since is None else since, told)
     units = view.units
@@ -326,15 +327,43 @@ def experiment_page(
         older=older,
         timeline=charts.timeline(own, view.arms, TIMELINE_LANES, marked=bool(view.max_delay)),
         outcome_words=outcome_words(view),
-        learned=store.learned(experiment_id),
+        learned=learned,
+        scale=scale(learned),
+        known=words.known(learned, view.direction, view.max_delay, view.measure) if learned.leader else [],
+        negligible=words.negligible(learned),
+        agreement=words.agreement(learned, view.probabilities, view.player),
         sure=SURE,
         reminder=next(iter(store.reminders(experiment_id)), None),
         correct=1 if field in ("round", "corrected") else correct,
+        old=old_row(store, view, correct, shown_unit),
         message=message,
         outside=outside,
         problem=None if refusal is None else problem_of(refusal, field),
         kept=kept or {},
     )
+
+
+class Scale(NamedTuple):
+    """Where the effects of arms are in a picture, 0 in the middle. most: the largest end of an interval."""
+
+    most: float
+
+    def place(self, value: float) -> str:
+        """Return the place of a value.
+
+        >>> Scale(2.0).place(0.0), Scale(2.0).place(-2.0)
+        ('50.00%', '2.00%')
+        """
+        return width(0.5 + 0.48 * value / self.most)
+
+    def length(self, band: Sequence[float]) -> str:
+        """Return the length of an interval."""
+        return width(0.48 * (band[2] - band[1]) / self.most)
+
+
+def scale(learned: Learned) -> Scale:
+    """Return the scale on which all intervals fit."""
+    return Scale(max([abs(end) for each in learned.arms for end in each.effect], default=0.0) or 1.0)
 
 
 def chart_data(store: Store, experiment_id: str, unit: str) -> Json:
@@ -346,12 +375,18 @@ def chart_data(store: Store, experiment_id: str, unit: str) -> Json:
     series = store.series(experiment_id, last=min(CHART_ROWS, CHART_ROUNDS * len(units)))
     columns = zip(*(series[name] for name in CHART_FIELDS), strict=True)
     rows = [dict(zip(CHART_FIELDS, values, strict=True)) for values in columns]
-    return charts.charts(view, store.learned(experiment_id), rows, series["odds"], unit or units[0])
+    return charts.charts(view, store.learned(experiment_id), rows, unit or units[0])
 
 
 def open_rows(store: Store, view: Overview) -> list[Json]:
     """Return the rows of the open round, one per unit."""
     return [] if view.open_round is None else _between(store, view, view.open_round)
+
+
+def old_row(store: Store, view: Overview, number: int | None, unit: str) -> Json | None:
+    """Return the row that is to be corrected; None if there is none."""
+    found = [] if number is None else _between(store, view, number, number)
+    return next((row for row in found if row["unit"] == unit), None)
 
 
 def table(store: Store, view: Overview, before: int | None) -> tuple[list[Json], int | None, int | None]:
@@ -420,7 +455,7 @@ def report_words(store: Store, view: Overview, first: int, last: int) -> tuple[s
     lines = []
     for row in outside[:MOST_WARNINGS]:
         where = f"{row['round']:,} ({row['unit']})" if several else f"{row['round']:,}"
-        lines.append(f"Round {where}: {words.out_of_range(row, _design(view))}")
+        lines.append(f"Round {where}: {words.out_of_range(row, design_of(view))}")
     if len(outside) > MOST_WARNINGS:
         lines.append(f"The same holds for {counted(len(outside) - MOST_WARNINGS, 'other total')}.")
     told = [row for row in rows if row["status"] == "reported"]
@@ -437,7 +472,8 @@ def report_words(store: Store, view: Overview, first: int, last: int) -> tuple[s
     return " ".join(lines), bool(outside)
 
 
-def _design(view: Overview) -> Design:
+def design_of(view: Overview) -> Design:
+    """Return the settings that the range of a total depends on."""
     return checked(Design, {name: getattr(view, name) for name in ("arms", "low", "high", "max_delay", "out_of_range")})
 
 

@@ -21,6 +21,10 @@ SURE: tuple[tuple[float, Sure], ...] = ((0.95, "certain"), (0.8, "likely"), (0.0
 """The least probability that the leader is the best arm, and how sure that is."""
 
 
+CERTAIN = 1.7
+"""An effect at a lag is certain if its interval, so many times as wide, does not hold 0: there are many of them."""
+
+
 class Record(NamedTuple):
     """The arm (-1: none) and the total (None: missing) of each unit in each round."""
 
@@ -114,7 +118,7 @@ def learned(id: str, settings: Design, seen: Record, own: Record, away: Sequence
         for i in order
     ]
     first, second = order[:2]
-    apart = ((lags.low > 0.0) | (lags.high < 0.0)).any(axis=0)
+    apart = (np.abs(lags.mean) > CERTAIN * (lags.high - lags.low) / 2.0).any(axis=0)
     sign = 1.0 if settings.direction == "maximize" else -1.0
     gain = _gain(plays, whole, sign)
     split = abs(total - sign * gain[0])

@@ -134,21 +134,6 @@
     return draw("chart-totals", traces, { showlegend: traces.length <= 8, shapes: gone.slice(0, 300), xaxis: rounds(data, "chart-totals"), yaxis: { range: [least - (least < 0 ? room : 0), most + 1.6 * room] } }, words);
   };
 
-  const probabilities = (data) => {
-    const { rounds: drawn, arms } = data.probabilities;
-    // The log keeps the probabilities at every draw for up to sixteen arms; for more, only the current ones are known.
-    const known = arms[0].values.length === drawn.length && drawn.length > 1;
-    document.getElementById("chart-probabilities").closest("section").hidden = !known;
-    if (!known) return null;
-    const traces = arms.map((arm) => ({
-      type: "scatter", mode: drawn.length > 60 ? "lines" : "lines+markers", name: short(arm.name, 24), x: drawn, y: arm.values,
-      line: { color: armColour(arm.colour), width: 2, shape: "hv" }, marker: { size: 5 }, hoverinfo: "text",
-      hovertext: arm.values.map((value, i) => `${plain(arm.name)}<br>from ${dated(data, drawn[i])} on: ${(100 * value).toFixed(1)}%`),
-    }));
-    const words = arms.map((arm) => `${arm.name} ${(100 * arm.values.at(-1)).toFixed(0)}%`).join(", ");
-    return draw("chart-probabilities", traces, { showlegend: true, xaxis: rounds(data, "chart-probabilities"), yaxis: { tickformat: ".0%", rangemode: "tozero" } }, `Probabilities now: ${words}`);
-  };
-
   const outcome = (data) => {
     if (!document.getElementById("chart-outcome")) return null;
     const { rounds: after, own, equal, low, high } = data.outcome;
@@ -170,33 +155,28 @@
     return draw("chart-outcome", traces, { showlegend: true, xaxis: rounds(data, "chart-outcome"), yaxis: { rangemode: "tozero" } }, document.getElementById("outcome-words").textContent);
   };
 
-  // How much of an effect has arrived by each lag, with bands; a mark at the carry-over that is proposed or accepted.
-  const lags = () => {
-    const element = document.getElementById("chart-lags");
-    if (!element) return null;
-    element.hidden = false;
-    const { arms, arrived, chosen } = JSON.parse(element.dataset.lags);
+  // The effect of an action by lag; with more than four arms only the leader's interval is drawn.
+  const lags = (data) => {
+    const arms = data.lags;
+    document.getElementById("chart-lags").closest("section").hidden = !arms.length;
+    if (!arms.length) return null;
+    const x = arms[0].bands.map((_, lag) => lag), last = x.length - 1;
     const traces = arms.flatMap((arm, i) => {
-      const { values, lower, upper } = arrived[arm];
-      if (values[0] === null) return [];
-      const x = values.map((_, lag) => lag), ink = armColour(Math.min(i, 8));
-      return [
-        {
-          type: "scatter", mode: "lines", x: [...x, ...[...x].reverse()], y: [...upper, ...[...lower].reverse()],
-          fill: "toself", fillcolor: `${ink}2b`, line: { width: 0 }, hoverinfo: "skip", showlegend: false,
-        },
-        {
-          type: "scatter", mode: "lines+markers", name: short(arm, 24), x, y: values, line: { color: ink, width: 2 }, marker: { size: 5 },
-          hoverinfo: "text", hovertext: values.map((value, lag) => `${plain(arm)}<br>by ${lag} rounds after the action: ${figure(value)}<br>${figure(lower[lag])} to ${figure(upper[lag])}`),
-        },
-      ];
+      const ink = armColour(arm.colour), [values, low, high] = [0, 1, 2].map((at) => arm.bands.map((band) => band[at]));
+      const area = {
+        type: "scatter", mode: "lines", x: [...x, ...[...x].reverse()], y: [...high, ...[...low].reverse()],
+        fill: "toself", fillcolor: `${ink}2b`, line: { width: 0 }, hoverinfo: "skip", showlegend: false,
+      };
+      const line = {
+        type: "scatter", mode: "lines+markers", name: short(arm.name, 24), x, y: values, line: { color: ink, width: 2 }, marker: { size: 5 },
+        hoverinfo: "text", hovertext: values.map((value, lag) => `${plain(arm.name)}<br>${lag} rounds after the action: ${figure(value)}<br>${figure(low[lag])} to ${figure(high[lag])}`),
+      };
+      return i && arms.length > 4 ? [line] : [area, line];
     });
-    const mark = { type: "line", xref: "x", yref: "paper", x0: chosen, x1: chosen, y0: 0, y1: 1, line: { color: colour("--accent"), width: 2, dash: "dot" } };
-    const last = arrived[arms[0]].values.length - 1;
     return draw("chart-lags", traces, {
-      showlegend: true, shapes: [mark], yaxis: { zerolinecolor: colour("--edge") },
-      xaxis: { range: [-0.3, last + 0.3], title: { text: "rounds since the action", standoff: 6, font: { size: 13 } }, ...(last < 12 ? { dtick: 1, tick0: 0 } : {}) },
-    }, "Effect arrived by each lag; the table below has the same numbers.");
+      showlegend: true, yaxis: { zerolinecolor: colour("--edge") },
+      xaxis: { range: [-0.3, last + 0.3], title: { text: "rounds since the action", standoff: 6, font: { size: 13 } }, ...(last < 16 ? { dtick: 1, tick0: 0 } : {}) },
+    }, "Effects by rounds since the action; the table below has the same numbers.");
   };
 
   const show = async () => {
@@ -206,7 +186,7 @@
     if (data.totals.length < 2) return;
     place.hidden = false;
     document.getElementById("chart-timeline").hidden = false;
-    const drawAll = () => Promise.all([timeline, totals, probabilities, outcome, lags].map((chart) => chart(data)));
+    const drawAll = () => Promise.all([timeline, totals, outcome, lags].map((chart) => chart(data)));
     await drawAll();
     document.getElementById("plain-timeline").hidden = true;
     document.documentElement.dataset.charts = "drawn";

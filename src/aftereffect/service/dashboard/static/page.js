@@ -17,6 +17,25 @@ window.addEventListener("pageshow", () => {
   document.querySelectorAll("button[disabled]").forEach((button) => { button.disabled = false; });
 });
 
+// Somebody else may report: look every half minute, and show the page anew unless something is being entered.
+const main = document.querySelector("main[data-seen]");
+if (main) {
+  let changed = false;
+  document.addEventListener("input", () => { changed = true; });
+  setInterval(async () => {
+    if (document.hidden) return;
+    const answer = await fetch(location.href).catch(() => null);
+    if (!answer || !answer.ok) return;
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const now = page.querySelector("main[data-seen]");
+    if (!now || now.dataset.seen === main.dataset.seen) return;
+    if (!changed) location.reload();
+    else if (!document.getElementById("newer")) {
+      main.insertAdjacentHTML("afterbegin", '<div class="note warn" id="newer" role="status"><p>Somebody else has reported since. <a href="">Show the page anew</a></p></div>');
+    }
+  }, Number(main.dataset.every || 30) * 1000);
+}
+
 const create = document.getElementById("create");
 if (create) {
   const shown = document.getElementById("plan");
