@@ -232,10 +232,13 @@ def test_what_init_refuses_makes_no_store(store: str, changed: list[str], messag
     assert list(Path(store).parent.iterdir()) == []
 
 
-def test_carry_over_must_be_said(store: str) -> None:
+def test_carry_over_is_said_in_one_way_or_learned(store: str) -> None:
     words = ["init", "a", "--arm", "x", "--arm", "y", "--high", "1", "--store", store]
-    rule = "carry-over must be given by one of --window, --half-life, --max-delay, but got none"
-    assert rule in refused(2, *words).err
+    rule = "carry-over must be given by one of --window, --half-life, --max-delay, but got --window and --max-delay"
+    assert rule in refused(2, *words, "--window", "2 days", "--max-delay", "1").err
+    assert "high must be omitted for player 'model'" in refused(2, *words).err
+    made = told("init", "a", "--arm", "x", "--arm", "y", "--store", store)
+    assert (made["player"], made["max_delay"], made["high"]) == ("model", None, None)
     assert told(*words, "--half-life", "2 days")["max_delay"] == 6
     assert told(*words, "--window", "3 weeks", "--round-length", "1 week")["max_delay"] == 3
     assert told(*words, "--max-delay", "0")["max_delay"] == 0

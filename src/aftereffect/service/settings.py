@@ -318,7 +318,7 @@ class Design(BaseModel):
             if value is None and "player" in info.data:
                 who = info.data["player"]
                 raise ValueError(f"or carry_over must be given for player {who!r}, but both are missing")
-            return value or 0
+            return 0 if value is None else value
         if value is not None:
             raise ValueError(f"must be omitted if carry_over is given, but got {shown(value)}")
         # If one of the others is invalid, that is what is reported.
