@@ -444,7 +444,8 @@ class LagModel:
         ax.set_yticks(range(self.n_arms), [f"{name} ({p:.0%})" for name, p in zip(labels, best, strict=True)])
         ax.invert_yaxis()
         ax.axvline(0.0, color="0.75", lw=1, zorder=0)
-        ax.set_xlabel("whole effect relative to the mean of the arms, 95% intervals (probability of being best)")
+        ax.set_xlabel("whole effect relative to the mean of the arms, with 95% intervals")
+        ax.set_title("In brackets: the probability of being the best arm", loc="left", fontsize="medium")
         ax.spines[["top", "right", "left"]].set_visible(False)
         return ax
 
