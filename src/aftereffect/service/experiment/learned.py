@@ -103,7 +103,8 @@ def learned(id: str, settings: Design, seen: Record, own: Record, away: Sequence
     if reason is not None or not heard:
         return Learned(experiment=id, reason=reason or words.NOTHING_HEARD, sentences=[reason or words.NOTHING_HEARD])
     made, K = model(settings, seen), len(settings.arms)
-    whole, lags, best = made.effects(), made.by_lag(), made.best
+    # A sum of weights may be 1 and a rounding error.
+    whole, lags, best = made.effects(), made.by_lag(), np.minimum(made.best, 1.0)
     order = np.argsort(-best, kind="stable").tolist()
     plays = np.bincount([arm for row in own.arms for arm in row if arm >= 0], minlength=K)
     entries = [
