@@ -210,7 +210,8 @@ def test_plan_in_words_and_in_rounds(call: Api):
     assert by_rounds["shortest_block"] == 8
     paper = {"n_arms": 3, "max_delay": 7, "player": "paper", "horizon": 100}
     assert call("POST", "/v1/plan", json=paper).json()["shortest_block"] == 15
-    for body in ({}, {"arms": 3}, {"arms": 1, "max_delay": 0}, {"arms": 3, "n_arms": 3, "max_delay": 1}, {"arms": True},
+    assert call("POST", "/v1/plan", json={"arms": 3}).json()["sentences"][0].startswith("Every total counts.")
+    for body in ({}, {"arms": 1, "max_delay": 0}, {"arms": 3, "n_arms": 3, "max_delay": 1}, {"arms": True},
                  {"arms": 3, "max_delay": 1, "carry_over": {"window": 1}}, {"arms": 3, "carry_over": 7},
                  {"arms": 10**9, "max_delay": 1}, {"arms": 3, "max_delay": 1, "name": "x"}):
         problem(call("POST", "/v1/plan", json=body), 422, "invalid")

