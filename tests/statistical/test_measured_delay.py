@@ -5,7 +5,6 @@ has if it is told d = 14 (less than 1% of an effect is left then). Regret is the
 """
 
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -58,34 +57,3 @@ def test_a_pilot_and_what_it_shows_are_worth_80_percent_of_knowing_d() -> None:
         prior = ae.carryover.prior(curves, rounds=N, max_delay=d, **KNOWN)
         found.append(GAPS[pilot.arms].sum() + regrets(T - N, 10 + seed, d, prior))
     assert least_share(np.concatenate(found)) > 0.8
-
-
-def test_the_way_through_the_service_is_worth_80_percent_of_knowing_d(tmp_path: Path) -> None:
-    arms = [f"{a:g}, {b:g}, {c:g}" for a, b, c in ADVERTISING.arms]
-    responses, noise = ADVERTISING.responses(40), np.random.default_rng(3).normal(scale=0.02, size=T)
-    played: list[int] = []
-
-    def play(rounds: int) -> None:
-        for _ in range(rounds):
-            turn = service.ask(made.id)
-            played.append(arms.index(turn.arm))
-            total = sum(responses[lag, arm] for lag, arm in enumerate(reversed(played[-41:])))
-            service.tell(made.id, turn.round, float(total + noise[turn.round]))
-
-    with ae.Local.open(f"sqlite:///{tmp_path / 'sales.db'}") as service:
-        pilot = {"max_lag": LONGEST, "rounds": N}
-        made = service.create(name="budget", arms=arms, pilot=pilot, horizon=T, out_of_range="clip", seed=5, **KNOWN)
-        play(N)
-        assert service.experiment(made.id).state == "piloted"
-        found = service.carryover(made.id)
-        assert found.reason is None
-        accepted = service.accept(made.id)
-        assert (accepted.state, accepted.max_delay) == ("running", found.proposed.max_delay)
-        play(100)
-        (verdict,) = service.verify(made.id)
-        assert verdict.ok, verdict.finding
-        assert service.experiment(made.id).round == N + 100
-    assert GAPS[played[N:]].mean() < GAPS.mean()
-    # The other rounds are compiled: the same player from its beginning.
-    measured = GAPS[played[:N]].sum() + regrets(T - N, 15, accepted.max_delay, ae.Prior(**accepted.accepted.prior.data))
-    assert least_share(measured) > 0.8

@@ -99,6 +99,7 @@ def test_published_rows_are_those_of_the_study_as_it_is_now(name: str) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:player has max_delay")
+@pytest.mark.filterwarnings("ignore:player expects effects in")
 @pytest.mark.parametrize("name", NAMES)
 def test_published_rows_come_out_again_bit_for_bit(name: str) -> None:
     """Simulate three of the cheapest cells, each with another player, on this machine."""
