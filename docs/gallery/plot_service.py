@@ -44,15 +44,16 @@ with tempfile.TemporaryDirectory() as folder:
         with ae.Client(address) as service:
             name = season(service)
             rows = service.rounds(name, limit=days).items
-            print(service.finish(name).winner.words)
+            service.finish(name)
+            print(" ".join(service.learned(name).sentences))
     finally:
         server.terminate()
         server.communicate(timeout=20)
 
 # %%
 # Top: the orders of each day, coloured by the mailing of that day. On the first two days after a change, many
-# orders still come from the mailing before: 40 orders on a day with an email are not its merit. The service
-# does not count such days. Bottom: the probability of the letter at the latest draw.
+# orders still come from the mailing before: 40 orders on a day with an email are not its merit. The model of
+# all totals knows that. Bottom: the probability of the letter at the latest draw.
 
 size = {"figsize": (7.6, 4.2), "layout": "constrained"}
 fig, (top, bottom) = plt.subplots(2, 1, sharex=True, **size)
