@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+import aftereffect as ae
+from aftereffect.core import fingerprint, kernel
+
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "aftereffect"
 TEXT = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
@@ -80,3 +83,14 @@ def test_every_module_in_a_drawing_exists(flow: str):
     assert modules
     for module in modules:
         assert module_file(module.replace("/", ".")), module
+
+
+def test_every_kernel_is_in_a_layer_whose_edits_are_noticed():
+    # Otherwise machine code of the time before an edit would be read from the disk cache.
+    assert all(hasattr(ae, name) for name in ae.__all__)
+    kernels = [*kernel.HELPERS, *kernel.ROUTINES]
+    kernels += [each for form in kernel.FORMS.values() for kind in form.values() for each in kind if callable(each)]
+    modules = {each.__module__ for each in kernels}
+    layers = {name.split(".")[1] for name in modules if name.startswith("aftereffect.")}
+    assert layers <= set(fingerprint.KERNEL_LAYERS)
+    assert "lags" in layers

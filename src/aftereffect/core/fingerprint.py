@@ -14,7 +14,7 @@ from aftereffect.core import kernel
 
 PACKAGE = Path(__file__).resolve().parent.parent
 NAME = __name__.partition(".")[0]
-KERNEL_LAYERS = ("core", "bandits", "losses", "players", "engines")
+KERNEL_LAYERS = ("core", "bandits", "losses", "lags", "players", "engines")
 
 
 def package_sources() -> str:

@@ -147,13 +147,14 @@ async def generation(
 
 
 async def plain_load(server: Server, ledger: Ledger, seed: int, acknowledgements: int) -> list[str]:
-    """Run 32 clients without any fault; return what the audit finds."""
+    """Run 32 clients without any fault, until one has created something twice; return what the audit finds."""
     await server.start()
     crowd = Crowd([server.port], ledger, seed)
     try:
         await thirty_two(crowd)
         crowd.go()
         await progress(ledger, acknowledgements)
+        await reached(ledger, lambda ledger: ledger.made_again > 0)
         await crowd.quiet()
         return await audit(server.port, ledger)
     finally:
