@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from aftereffect.core.errors import InvalidTotal as InvalidTotal
     from aftereffect.core.errors import OutOfTurn as OutOfTurn
     from aftereffect.core.examples import load_example as load_example
+    from aftereffect.core.frames import RoundTable as RoundTable
+    from aftereffect.core.frames import round_table as round_table
     from aftereffect.engines.planner import Forecast as Forecast
     from aftereffect.engines.planner import plan as plan
     from aftereffect.engines.simulation import Simulation as Simulation
@@ -95,6 +97,7 @@ _NAMES = {
     "core.errors": "AftereffectError AftereffectWarning BadDistribution CoinsExhausted InvalidArgument InvalidLosses "
     "InvalidState InvalidTotal OutOfTurn",
     "core.examples": "load_example",
+    "core.frames": "RoundTable round_table",
     "engines.planner": "Forecast plan",
     "engines.simulation": "Simulation compare plot simulate",
     "lags.model": "LagModel",

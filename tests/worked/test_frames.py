@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import date, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -54,6 +55,9 @@ def test_arrays_are_those_of_the_rows(library: Callable[[dict[str, Any]], Any]) 
         (["2024-01-31", "2024-02-01", "2024-02-03"], (date(2024, 1, 31), date(2024, 2, 1), None, date(2024, 2, 3))),
         ([date(2024, 1, 1), date(2024, 2, 1), date(2024, 4, 1)],
          (date(2024, 1, 1), date(2024, 2, 1), None, date(2024, 4, 1))),
+        ([date(2024, 1, 31), date(2024, 2, 29), date(2024, 4, 30)],
+         (date(2024, 1, 31), date(2024, 2, 29), None, date(2024, 4, 30))),
+        (["2024-01", "2024-02", "2024-04"], (date(2024, 1, 1), date(2024, 2, 1), None, date(2024, 4, 1))),
         ([datetime(2024, 1, 1, 0), datetime(2024, 1, 8), datetime(2024, 1, 22)],
          (date(2024, 1, 1), date(2024, 1, 8), None, date(2024, 1, 22))),
         ([datetime(2024, 1, 1, 6), datetime(2024, 1, 1, 12), datetime(2024, 1, 2, 0, 0, 1)], "evenly spaced"),
@@ -73,10 +77,31 @@ def test_rounds_are_evenly_spaced_and_gaps_stay(
 
 
 def test_hours_are_rounds_too(library: Callable[[dict[str, Any]], Any]) -> None:
-    hours = [datetime(2024, 1, 1, 22), datetime(2024, 1, 1, 23), datetime(2024, 1, 2, 1)]
-    found = round_table(library({"round": hours, "arm": [2, 10, 2], "total": [1, 2, 3]}))
-    assert len(found.rounds) == 4
-    assert (found.arms, found.played[:, 0].tolist()) == (("2", "10"), [0, 1, -1, 0])
+    hours = [datetime(2024, 1, 1, 22), datetime(2024, 1, 1, 23), datetime(2024, 1, 2, 0), datetime(2024, 1, 2, 2)]
+    for labels in (hours, [hour.isoformat() for hour in hours]):
+        found = round_table(library({"round": labels, "arm": [2, 10, 2, 2], "total": [1, 2, 3, 4]}))
+        assert found.rounds == (*hours[:3], None, hours[3])
+        assert (found.arms, found.played[:, 0].tolist()) == (("2", "10"), [0, 1, 0, -1, 0])
+
+
+def test_hours_are_evenly_spaced_where_clocks_change() -> None:
+    hours = pd.date_range("2024-03-30 20:00", periods=9, freq="h", tz="Europe/Berlin")
+    columns = {"round": hours, "arm": list("ababababa"), "total": range(9)}
+    for frame in (pd.DataFrame(columns), pl.DataFrame(columns)):
+        assert round_table(frame).played[:, 0].tolist() == [0, 1, 0, 1, 0, 1, 0, 1, 0]
+
+
+def test_tables_as_people_have_them_in_pandas() -> None:
+    """A named index, months as periods, and numbers among objects, as a database gives them."""
+    months = pd.period_range("2024-01", periods=3, freq="M")
+    table = pd.DataFrame({"arm": list("aba"), "total": pd.Series([Decimal("1.5"), None, 2], dtype=object)})
+    found = round_table(table.set_index(months.rename("month")), round_column="month")
+    assert found.rounds == (date(2024, 1, 1), date(2024, 2, 1), date(2024, 3, 1))
+    np.testing.assert_array_equal(found.totals[:, 0], [1.5, np.nan, 2.0])
+    unnamed = table.assign(round=[1, 2, 3]).rename(columns={"round": 0, "arm": 1, "total": 2})
+    assert round_table(unnamed, round_column=0, arm_column=1, total_column=2).rounds == (1, 2, 3)
+    with pytest.raises(InvalidArgument, match="frame must not have two columns of one name, but has 'total' 2 times"):
+        round_table(pd.concat([table, table[["total"]]], axis=1))
 
 
 def test_columns_are_named_or_guessed_and_guesses_are_said(library: Callable[[dict[str, Any]], Any]) -> None:
@@ -107,7 +132,8 @@ def test_columns_are_named_or_guessed_and_guesses_are_said(library: Callable[[di
          "column 'round' must not repeat a round, but row 3 of unit 'north' is 2024-02-27 again"),
         ({"round": [5, 1, 4, 2, 6, 3]}, {}, "'round' must not go backwards, but row 2 of unit 'south' is 4, after 5"),
         ({"round": [1, 1, 2, 2, 3, None]}, {}, "column 'round' must be known in every row, but row 5 is missing"),
-        ({"round": ["1", "one", "2", "2", "3", "3"]}, {}, "'round' must hold whole numbers, dates or times, but got"),
+        ({}, {"arms": ["a", "b", "c", "a"]}, "arms must differ from each other, but got"),
+        ({"round": ["1", "one", "2", "2", "3", "3"]}, {}, "must hold whole numbers, dates such as 2024-01-31 or"),
         ({"round": [1, 1, 2, 2, 10**6, 10**6]}, {}, "evenly spaced but for gaps, but got 3 labels in 1000000 steps"),
         ({"total": ["1"] * 6}, {}, "column 'total' must hold numbers, but is of type String"),
         ({"total": [1.0, 2.0, float("inf"), 1.0, 2.0, 3.0]}, {}, "'total' must hold finite numbers, but row 2 is inf"),

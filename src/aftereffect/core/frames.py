@@ -10,10 +10,12 @@ and total are not known. The same table gives the same arrays, whichever library
 """
 
 import math
+import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import UTC, datetime, time, timedelta
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -62,16 +64,23 @@ def is_frame(value: Any) -> bool:
         return False
     import narwhals
 
-    return isinstance(narwhals.from_native(value, pass_through=True), narwhals.DataFrame | narwhals.LazyFrame)
+    try:
+        return isinstance(narwhals.from_native(value, pass_through=True), narwhals.DataFrame | narwhals.LazyFrame)
+    except narwhals.exceptions.DuplicateError as error:
+        got = str(error).rpartition("- ")[2]
+        raise InvalidArgument(f"frame must not have two columns of one name, but has {got}") from None
 
 
 def opened(frame: Any) -> Any:
-    """Return the frame of narwhals for a table; a lazy one is collected."""
+    """Return the frame of narwhals for a table; a lazy one is collected, and a named index of pandas is a column."""
     import narwhals
 
     if not is_frame(frame):
         raise InvalidArgument(f"frame must be a table of pandas, polars or Arrow, but got {checks.shown(type(frame))}")
-    native = narwhals.from_native(frame)
+    native: Any = frame
+    if narwhals.dependencies.is_pandas_dataframe(frame) and any(native.index.names):
+        native = native.reset_index()
+    native = narwhals.from_native(native)
     return native.collect() if isinstance(native, narwhals.LazyFrame) else native
 
 
@@ -95,19 +104,19 @@ def round_table(
     if guessed:
         said = ", ".join(f"{name}_column={columns[name]!r}" for name in guessed)
         warnings.warn(f"columns were guessed by their names: {said}", AftereffectWarning, stacklevel=3)
-    labels, when = _rounds(columns["round"], table[columns["round"]])
+    labels, when = _rounds(columns["round"], table.get_column(columns["round"]))
     units: tuple[str, ...] = ("",)
     unit_of = np.zeros(len(when), dtype=np.int64)
     if "unit" in columns:
-        units, unit_of = _names(columns["unit"], table[columns["unit"]], None, missing=False)
-    names, arm_of = _names(columns["arm"], table[columns["arm"]], arms, missing=True)
+        units, unit_of = _names(columns["unit"], table.get_column(columns["unit"]), None, missing=False)
+    names, arm_of = _names(columns["arm"], table.get_column(columns["arm"]), arms, missing=True)
     if len(names) < 2:
         raise InvalidArgument(f"column {columns['arm']!r} must name at least 2 arms, but got {checks.shown(names)}")
     _check_order(columns, labels, units, when, unit_of)
     played = np.full((len(labels), len(units)), -1, dtype=np.int64)
     totals = np.full(played.shape, np.nan)
     played[when, unit_of] = arm_of
-    totals[when, unit_of] = numbers(columns["total"], table[columns["total"]])
+    totals[when, unit_of] = numbers(columns["total"], table.get_column(columns["total"]))
     return RoundTable(labels, units, names, played, totals, columns, guessed)
 
 
@@ -115,10 +124,14 @@ def numbers(name: str, series: Any) -> FloatArray:
     """Return a column of numbers, NaN where it is missing."""
     import narwhals
 
-    if not series.dtype.is_numeric():
-        raise InvalidArgument(f"column {name!r} must hold numbers, but is of type {series.dtype}")
-    values = np.array(series.cast(narwhals.Float64).to_numpy(), dtype=np.float64)
-    values[series.is_null().to_numpy()] = np.nan
+    if series.dtype.is_numeric():
+        values = np.array(series.cast(narwhals.Float64).to_numpy(), dtype=np.float64)
+        values[series.is_null().to_numpy()] = np.nan
+    else:
+        found = series.to_list()
+        if not all(value is None or type(value) in (int, float, Decimal) for value in found):
+            raise InvalidArgument(f"column {name!r} must hold numbers, but is of type {series.dtype}")
+        values = np.array([math.nan if value is None else float(value) for value in found])
     if np.isinf(values).any():
         row = int(np.isinf(values).argmax())
         raise InvalidArgument(f"column {name!r} must hold finite numbers, but row {row} is {float(values[row])!r}")
@@ -163,6 +176,8 @@ def _names(
     values = sorted(series.drop_nulls().unique().to_list(), key=lambda value: (isinstance(value, str), value))
     if order is not None:
         by_name = {_name(value): value for value in values}
+        if len(set(order)) < len(order):
+            raise InvalidArgument(f"arms must differ from each other, but got {checks.shown(order)}")
         if unknown := [name for name in by_name if name not in order]:
             raise InvalidArgument(f"arms must have every name in column {column!r}, but {unknown[0]!r} is missing")
         codes = {value: list(order).index(name) for name, value in by_name.items()}
@@ -192,45 +207,52 @@ def _rounds(column: str, series: Any) -> tuple[tuple[Any, ...], NDArray[np.int64
         got = f"row {int(null.argmax())} is missing" if null.any() else "there are none"
         raise InvalidArgument(f"column {column!r} must be known in every row, but {got}")
     values = series.unique().to_list()
-    places = {value: _place(column, value) for value in values}
-    kinds = {kind for kind, _ in places.values()}
-    if len(kinds) > 1:
-        raise InvalidArgument(f"column {column!r} must hold rounds of one kind, but got {' and '.join(sorted(kinds))}")
-    numbers = {value: number for value, (_, number) in places.items()}
-    first, last = min(numbers.values()), max(numbers.values())
-    if kinds == {"dates"} and len({value.day for value in map(_as_date, values)}) == 1 and last - first > 27:
-        # A date a month: months are the rounds, whatever their lengths.
-        numbers = {value: 12 * _as_date(value).year + _as_date(value).month for value in values}
-        first, last = min(numbers.values()), max(numbers.values())
-    step = math.gcd(*(number - first for number in numbers.values())) or 1
+    known = [_label(column, value) for value in values]
+    if len({isinstance(label, int) for label in known}) > 1:
+        raise InvalidArgument(f"column {column!r} must hold rounds of one kind, but got whole numbers and dates")
+    known, places = _placed(known)
+    first, last = min(places), max(places)
+    step = math.gcd(*(place - first for place in places)) or 1
     count = (last - first) // step + 1
     if count > SPARSE * len(values):
         got = f"{len(values)} labels in {count} steps"
         raise InvalidArgument(f"column {column!r} must hold rounds that are evenly spaced but for gaps, but got {got}")
+    positions = [(place - first) // step for place in places]
     labels: list[Any] = [None] * count
-    for value, number in numbers.items():
-        labels[(number - first) // step] = _as_date(value) if kinds == {"dates"} else value
-    positions = {value: (number - first) // step for value, number in numbers.items()}
-    return tuple(labels), _codes(series, positions, null)
+    for position, label in zip(positions, known, strict=True):
+        labels[position] = label
+    return tuple(labels), _codes(series, dict(zip(values, positions, strict=True)), null)
 
 
-def _as_date(value: Any) -> date:
-    """Return the date of a date, a midnight or a text like 2024-01-31."""
-    found = date.fromisoformat(value) if isinstance(value, str) else value
-    return found.date() if isinstance(found, datetime) else found
+def _label(column: str, value: Any) -> Any:
+    """Return the label of a round: a whole number, or the time in its text (ISO 8601); of a month its first day.
 
-
-def _place(column: str, value: Any) -> tuple[str, int]:
-    """Return what kind of label a round has, and a whole number by which labels are ordered."""
-    if (isinstance(value, int) and not isinstance(value, bool)) or (isinstance(value, float) and value.is_integer()):
-        return "whole numbers", int(value)
-    if isinstance(value, datetime) and (value.hour or value.minute or value.second):
-        return "times", round((value.replace(tzinfo=None) - datetime(1970, 1, 1)).total_seconds())
+    >>> _label("week", 3.0), _label("month", "2024-02").date()
+    (3, datetime.date(2024, 2, 1))
+    """
+    if isinstance(value, int | float) and not isinstance(value, bool) and float(value).is_integer():
+        return int(value)
+    text = str(value)
     try:
-        return "dates", _as_date(value).toordinal()
-    except (ValueError, AttributeError):
-        rule = "must hold whole numbers, dates or times"
+        return datetime.fromisoformat(f"{text}-01" if re.fullmatch(r"\d{4}-\d\d", text) else text)
+    except ValueError:
+        rule = "must hold whole numbers, dates such as 2024-01-31 or times"
         raise InvalidArgument(f"column {column!r} {rule}, but got {checks.shown(value)}") from None
+
+
+def _placed(labels: list[Any]) -> tuple[list[Any], list[int]]:
+    """Return labels, of midnights as dates, and whole numbers that say how far they are from each other."""
+    if isinstance(labels[0], int):
+        return labels, labels
+    if any(label.time() != time(0) for label in labels):
+        aware = [label if label.tzinfo else label.replace(tzinfo=UTC) for label in labels]
+        return labels, [round(label.timestamp()) for label in aware]
+    dates = [label.date() for label in labels]
+    last_days = all((day + timedelta(days=1)).day == 1 for day in dates)
+    if max(dates) - min(dates) > timedelta(days=27) and (last_days or len({day.day for day in dates}) == 1):
+        # A date a month: months are the rounds, whatever their lengths.
+        return dates, [12 * day.year + day.month for day in dates]
+    return dates, [day.toordinal() for day in dates]
 
 
 def _check_order(
