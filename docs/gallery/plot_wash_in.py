@@ -22,6 +22,22 @@ losses = ae.spreads.kernels(table, weights=np.eye(9)[delays])
 # before. If effects end within d rounds, the mean total of an arm is level from then on, as on the left. On the right
 # it is not: for eight rounds the totals of the cheap arm 0 contain what the others have left behind.
 
+
+def show(ax, arms, totals, told, rounds=16):
+    """Plot the mean totals of each arm by the rounds since the change to it, less its mean total later on."""
+    time = np.arange(T)
+    changed = np.append(False, arms[1:] != arms[:-1])
+    since = time - np.maximum.accumulate(np.where(changed, time, 0)) + 1
+    since[: changed.argmax()] = 0  # it is not known since when the first arm was played
+    late = [totals[(arms == i) & (since > 2 * told + 1)].mean() for i in range(K)]
+    for i in range(K):
+        places = [totals[(arms == i) & (since == r)] for r in range(1, rounds + 1)]
+        means = [found.mean() - late[i] if len(found) >= 5 else np.nan for found in places]
+        ax.plot(range(1, rounds + 1), means, "o-", ms=3, lw=1, label=f"arm {i}")
+    ax.axhline(0.0, color="0.75", lw=1, zorder=1)
+    ax.axvspan(0.5, told + 0.5, color="0.93", lw=0, zorder=0)
+
+
 fig, axes = plt.subplots(1, 2, figsize=(9.6, 3.6), layout="constrained", sharey=True)
 for ax, told in zip(axes, (8, 2), strict=True):
     player = ae.default_player(n_arms=K, max_delay=told, out_of_range="clip", seed=1)
@@ -30,11 +46,11 @@ for ax, told in zip(axes, (8, 2), strict=True):
         arms.append(player.ask())
         totals.append(stream.play(arms[-1]))
         player.tell(totals[-1])
-    ae.carryover.wash_in(arms, totals, max_delay=told, rounds=16).plot(ax)
+    show(ax, np.array(arms), np.array(totals), told)
     ax.set(title=f"told d = {told}", xlabel="round since the change of arm")
     print(ae.carryover.watch(player, ae.carryover.blocks_of(player, totals)).sentence)
-axes[1].set_ylabel("")
-axes[0].get_legend().remove()
+axes[0].set_ylabel("mean total, relative to the arm's late mean")
+axes[1].legend(frameon=False)
 plt.show()
 
 # %%

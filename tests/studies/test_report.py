@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+import theorems
 
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.players import registry
-from aftereffect.studies.report import curves, frames, ratios, theorems
+from aftereffect.studies.report import curves, frames, ratios
 from aftereffect.studies.report.charts import COLOURS, MOST, Drawing, looks
 from aftereffect.studies.report.page import Page, Shaded, large
 from aftereffect.studies.report.sections import planned, write_report
@@ -33,7 +34,7 @@ def study(**changes: Any) -> Study:
         "about": "First paragraph.\n\nSecond, with d = 0.",
         "runs": 4,
         "report": {
-            "figures": ["curves", "scaling:scaling", "bounds", "ratios"],
+            "figures": ["curves", "scaling:scaling", "theorems:bounds", "ratios"],
             "against": ["gap"],
             "reading": "Mind the gap & K^2.",
         },
@@ -141,7 +142,7 @@ def test_findings_follow_the_rows(results: Results, tmp_path: Path) -> None:
         named = frames.readable(results.rows)
         better = pl.when(named["who"] == who).then(pl.lit(7.0)).otherwise(pl.lit(1e6))
         rows = results.rows.with_columns(better.alias("regret"))
-        asked = study(report={"figures": ["bounds", "ratios"]})
+        asked = study(report={"figures": ["theorems:bounds", "ratios"]})
         text = read(write_report(asked, Results(rows, results.times, {}, []), tmp_path)).text
         found = winner.search(text)
         assert found is not None
@@ -159,7 +160,7 @@ def test_missing_and_failed_cells_are_told(results: Results, tmp_path: Path) -> 
 
 
 def test_sections_without_rows_are_left_out_and_say_why(results: Results, tmp_path: Path) -> None:
-    figures = ["paper_tuning:adaptive", "price_of_anonymity:price", "stability", "wrong_delay:wrong_delay"]
+    figures = ["paper_tuning:adaptive", "price_of_anonymity:price", "theorems:stability", "wrong_delay:wrong_delay"]
     page = read(write_report(study(report={"figures": figures}), results, tmp_path))
     for name in figures:
         assert f"The section {name} is left out: it needs " in page.text
@@ -175,7 +176,7 @@ def test_sections_without_rows_are_left_out_and_say_why(results: Results, tmp_pa
 
 def test_a_report_on_stability_leaves_out_what_shows_regret(tmp_path: Path) -> None:
     own = ["price_of_anonymity:price", "wrong_delay:wrong_delay", "paper_tuning:adaptive"]
-    figures = ["curves", "scaling:scaling", "bounds", "ratios", *own]
+    figures = ["curves", "scaling:scaling", "theorems:bounds", "ratios", *own]
     little = study(measure="stability", player=PLAYERS[:2], report={"figures": figures, "against": ["gap"]})
     page = read(write_report(little, little.run(tmp_path / "run", progress=False), tmp_path))
     assert page.text.count(" is left out: it needs ") == len(figures) + 1
@@ -223,7 +224,7 @@ def test_a_setting_that_no_finished_cell_has_is_an_error(results: Results, tmp_p
 
 
 def test_stability_is_held_against_theory(tmp_path: Path) -> None:
-    little = study(measure="stability", player=PLAYERS[:2], report={"figures": ["stability"]}, checkpoints=3)
+    little = study(measure="stability", player=PLAYERS[:2], report={"figures": ["theorems:stability"]}, checkpoints=3)
     results = little.run(tmp_path / "run", progress=False)
     text = read(write_report(little, results, tmp_path)).text
     assert text.count("the mean move of an update never exceeds ξ") == 2

@@ -8,7 +8,7 @@ from scipy import stats
 
 import aftereffect as ae
 from aftereffect.carryover.regression import autocovariances, critical, fieller, rank_one_distance
-from aftereffect.carryover.rows import MOST_WEIGHT, design, draw_weights, whitened
+from aftereffect.carryover.rows import MOST_WEIGHT, Units, Whitening, beside_effects, draw_weights, known_arms
 
 D, K = 3, 3
 ALIKE = np.outer([0.0, 1.0, 3.0], [0.4, 0.3, 0.2, 0.1])
@@ -32,23 +32,30 @@ def pilot(rounds: int = 200, units: int | None = None, seed: int = 0, n_arms: in
     return ae.carryover.Pilot(n_arms=n_arms, rounds=rounds, max_lag=D, units=units, seed=seed)
 
 
+def design(arms: np.ndarray, max_lag: int, n_arms: int, season: float | None = None) -> np.ndarray:
+    """Return all columns of the regression: of each unit in turn, its effects, what units have in common, its own."""
+    used = known_arms(arms, max_lag)
+    units = Units(arms, np.zeros(used.shape), used, max_lag, n_arms, *beside_effects(len(used), season))
+    return np.stack([np.concatenate([x, units.own], axis=1) for _, x in units.each()], axis=1)
+
+
 def test_the_columns_of_the_design_are_lagged_indicators():
     arms = np.array([[0, 1], [2, 1], [1, 0], [0, 2], [2, -1]])
-    x, known = design(arms, 2, 3)
-    assert x.shape == (3, 2, 2 * 3 + 2 + 1)
+    x = design(arms, 2, 3)
+    assert x.shape == (3, 2, 2 * 3 + 1 + 1)
     for row in range(3):
         for unit in range(2):
             for arm in (1, 2):
                 for s in range(3):
                     assert x[row, unit, (arm - 1) * 3 + s] == (arms[row + 2 - s, unit] == arm)
-            assert x[row, unit, 6:8].tolist() == [unit == 0, unit == 1]
-    assert known.tolist() == [[True, True], [True, True], [True, False]]
+            assert x[row, unit, 6:].tolist() == [0.5 * (row - 1), 1.0]
+    assert known_arms(arms, 2).tolist() == [[True, True], [True, True], [True, False]]
 
 
 @pytest.mark.parametrize(("season", "columns"), [(2.0, 1), (4.0, 3), (7.0, 6), (30.0, 6)])
 def test_a_season_adds_independent_columns(season: float, columns: int):
     arms = pilot(60).arms[:, np.newaxis]
-    plain, seasonal = design(arms, D, K)[0][:, 0], design(arms, D, K, season)[0][:, 0]
+    plain, seasonal = design(arms, D, K)[:, 0], design(arms, D, K, season)[:, 0]
     assert seasonal.shape[1] - plain.shape[1] == columns
     assert np.linalg.matrix_rank(seasonal) == seasonal.shape[1]
 
@@ -86,7 +93,7 @@ def test_rounds_with_unknown_arms_are_left_out_with_all_that_they_may_reach():
 def test_the_fit_is_generalised_least_squares_of_what_was_observed():
     rho, rng = 0.6, np.random.default_rng(5)
     values, used = rng.normal(size=(40, 1, 3)), rng.random((40, 1)) < 0.8
-    rows = whitened(values, used, np.array([rho]))
+    rows = Whitening(np.array([rho]), 40).rows(values[:, 0], used[:, 0])
     when = np.flatnonzero(used[:, 0])
     covariance = rho ** np.abs(when[:, np.newaxis] - when) / (1.0 - rho**2)
     wanted = values[when, 0].T @ np.linalg.inv(covariance) @ values[when, 0]
@@ -207,7 +214,7 @@ def test_the_test_of_later_effects_is_that_of_a_restricted_regression():
     plan = pilot(4000)
     observed = totals(plan.arms, ALIKE, 30.0, seed=8)
     found = plan.estimate(observed).longer_than(0)
-    full = design(plan.arms[:, np.newaxis], D, K)[0][:, 0]
+    full = design(plan.arms[:, np.newaxis], D, K)[:, 0]
     # Without later effects, those of lags 1 and of 2 and 3 together are 0: the rest is free.
     free = np.delete(full, [1, 2, 3, 5, 6, 7], axis=1)
     free = np.column_stack([free, full[:, 2] - full[:, 3], full[:, 6] - full[:, 7]])

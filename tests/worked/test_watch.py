@@ -1,4 +1,4 @@
-"""`ae.carryover.watch` and `wash_in`, against enumeration of all arms and hand-made runs."""
+"""`ae.carryover.watch`, against enumeration of all arms."""
 
 import itertools
 import math
@@ -9,7 +9,6 @@ import pytest
 import aftereffect as ae
 from aftereffect.carryover import martingale
 from aftereffect.carryover.martingale import Block, blocks_of, least_probabilities, tsallis_probabilities, watch
-from aftereffect.carryover.wash_in import rounds_since_change, wash_in
 from aftereffect.core import effects
 
 BLOCKS, D = 7, 1
@@ -267,45 +266,3 @@ def test_what_cannot_be_watched_is_refused():
         watch(other, [Block(0, [0.1], 0.1, 1)])
     with pytest.raises(ae.InvalidArgument, match="level"):
         watch(player(), [], level=0.0)
-
-
-def test_rounds_are_counted_from_the_change_of_arm():
-    arms = np.array([[0, 0, 1, 1, 1, 0, -1, 1, 1, 0], [2, 2, 2, 2, 2, 2, 2, 2, 2, 1]]).T
-    assert rounds_since_change(arms).T.tolist() == [[0, 0, 1, 2, 3, 1, 0, 0, 0, 1], [0] * 9 + [1]]
-
-
-def test_totals_by_rounds_since_the_change_are_level_after_the_effects_have_ended():
-    rng = np.random.default_rng(2)
-    arms = np.repeat(np.tile([0, 1], 60), rng.integers(4, 9, 120))
-    own, left = np.array([1.0, 2.0]), np.array([0.5, 1.5])
-    before = np.r_[arms[0], arms[:-1]]
-    totals = own[arms] + left[before]
-    found = wash_in(arms, totals, max_delay=1)
-    np.testing.assert_allclose(found.late, own + left)
-    np.testing.assert_allclose(found.means, [[1.0] + [0.0] * 7, [-1.0] + [0.0] * 7], atol=1e-12)
-    assert found.counts[0, 0] == found.counts[0, 3] == 59
-    assert found.counts[0, 7] < 59
-    frame = found.to_frame()
-    assert frame.shape == (16, 5)
-    np.testing.assert_array_equal(frame.query("arm == 1").means, found.means[1])
-
-
-def test_standard_errors_are_those_of_a_mean_and_missing_totals_are_left_out():
-    arms = np.tile(np.repeat([0, 1], 3), 50)
-    totals = np.random.default_rng(3).normal(size=300)
-    totals[5] = np.nan
-    found = wash_in(arms, totals, max_delay=0, n_arms=3, rounds=2)
-    first = totals[3::6]
-    assert found.errors[1, 0] == pytest.approx(np.std(first, ddof=1) / np.sqrt(50))
-    late = np.nanmean(np.r_[totals[4::6], totals[5::6]])
-    assert found.means[1, 0] == pytest.approx(first.mean() - late)
-    both = np.r_[first - late, totals[6::6] - np.r_[totals[7::6], totals[8::6]].mean()]
-    assert found.pooled[0] == pytest.approx(both.mean())
-    assert np.isnan(found.late[2])
-    assert np.isnan(found.means[2]).all()
-    assert len(found.plot().lines) >= 4
-
-
-def test_a_table_of_arms_that_do_not_fit_is_refused():
-    with pytest.raises(ae.InvalidArgument, match="arms must be below n_arms = 2, but got 2"):
-        wash_in([0, 2], [0.0, 0.0], max_delay=0, n_arms=2)

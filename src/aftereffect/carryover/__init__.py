@@ -6,7 +6,6 @@ effects_by_lag   `Curves`, the result of an estimate
 delay            `choose_delay`: which d to tell a player
 mix_models       curves of Meridian and PyMC-Marketing in, measured effects out
 martingale       `watch`: a test whether effects last longer than a running player was told
-wash_in          totals by the rounds since a change of arm
 
 docs/theory/carryover.md has the model, the estimator and the coverage that was measured, docs/theory/watch.md the test.
 `estimate`, `Pilot.expected_width` and `Curves.longer_than` need the extra `carryover`.
@@ -23,7 +22,6 @@ from aftereffect.carryover.mix_models import (
 )
 from aftereffect.carryover.pilot import ExpectedWidth, Pilot, prior
 from aftereffect.carryover.regression import estimate
-from aftereffect.carryover.wash_in import WashIn, wash_in
 
 __all__ = [
     "AdstockCurves",
@@ -34,7 +32,6 @@ __all__ = [
     "ExpectedWidth",
     "Longer",
     "Pilot",
-    "WashIn",
     "Watch",
     "best_probabilities",
     "blocks_of",
@@ -43,6 +40,5 @@ __all__ = [
     "meridian_curves",
     "prior",
     "pymc_curves",
-    "wash_in",
     "watch",
 ]

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from aftereffect.carryover.effects_by_lag import Curves
-from aftereffect.carryover.regression import LARGEST, combinations, critical, degrees, estimate
-from aftereffect.carryover.rows import design, whitened
+from aftereffect.carryover.regression import LARGEST, cluster_kind, combinations, critical, degrees, estimate
+from aftereffect.carryover.rows import Units, beside_effects, fit_units
 from aftereffect.core import checks
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.core.random import PILOT, sequence
@@ -72,18 +72,20 @@ class Pilot:
         rho = checks.real("autocorrelation", autocorrelation, low=-0.99, high=0.99)
         alpha = 1.0 - checks.real("level", level, low=0.5, high=0.9999)
         K, lags = self.n_arms, self.max_lag + 1
-        x, used = design(self.arms.reshape(self.rounds, -1), self.max_lag, K, season)
-        ar = np.array([rho] if rho else [])
-        # A process with innovations of variance 1 has variance 1/(1-ρ²).
-        rows = whitened(x, used, ar)
-        if len(rows) <= x.shape[2] or np.linalg.matrix_rank(rows) < x.shape[2]:
+        arms = self.arms.reshape(self.rounds, -1)
+        used = np.ones((self.rounds - self.max_lag, arms.shape[1]), dtype=bool)
+        units = Units(arms, np.zeros(used.shape), used, self.max_lag, K, *beside_effects(len(used), season))
+        triangle = np.empty((0, 0))
+        if used.size > units.columns:
+            triangle = fit_units(units, np.array([rho] if rho else []), np.ones(used.shape), "rounds").triangle
+        if not triangle.size or np.linalg.matrix_rank(triangle) < len(triangle):
             raise InvalidArgument(f"rounds must be more, to tell {K} arms apart at {lags} lags, but got {self.rounds}")
-        size = (K - 1) * lags
-        covariance = noise**2 * (1.0 - rho**2) * np.linalg.inv(rows.T @ rows)[:size, :size]
+        # A process with innovations of variance 1 has variance 1/(1-ρ²).
+        covariance = noise**2 * (1.0 - rho**2) * np.linalg.inv(triangle.T @ triangle)[: units.effects, : units.effects]
         halves = []
         for combined in combinations(K, lags, control)[:2]:
             spread = combined @ covariance @ combined.T
-            factor, _ = critical(spread, degrees(used, x.shape[2]), alpha)
+            factor, _ = critical(spread, degrees(used, units.columns, cluster_kind(used.shape[1])), alpha)
             halves.append(factor * np.sqrt(np.diag(spread)).reshape(K, lags))
         shown = np.arange(K) != control
         return ExpectedWidth(float(halves[0][shown].mean()), float(halves[1][shown, -1].mean()))

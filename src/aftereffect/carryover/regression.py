@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from aftereffect.carryover.effects_by_lag import Alike, Bands, Curves, doubled_bins
-from aftereffect.carryover.rows import Units, common_columns, design, draw_weights, fit_units, known_arms, whitened
+from aftereffect.carryover.rows import Units, beside_effects, draw_weights, fit_units, known_arms
 from aftereffect.core import checks
 from aftereffect.core.checks import FloatArray
 from aftereffect.core.errors import AftereffectWarning, InvalidArgument
@@ -108,30 +108,22 @@ def estimate(
             rule = f"arms must contain every arm below n_arms = {K}"
             raise InvalidArgument(f"{rule}, but arm {missing[0]} was never played")
     M = len(measured)
-    y, single, by_round = observed[D:], played.shape[1] == 1, checks.choice("clusters", clusters, CLUSTERS) == "rounds"
+    y = observed[D:]
+    by = cluster_kind(played.shape[1], checks.choice("clusters", clusters, CLUSTERS))
     used = known_arms(played, D) & np.isfinite(y)
     # Totals far from 0 would lose digits.
     counts = used.sum(axis=0)
     centre = np.array([y[rows, unit].mean() if rows.any() else 0.0 for unit, rows in enumerate(used.T)])
-    own_trend = checks.choice("trend", trend, TRENDS) == "unit" and not single
-    units = Units(played, y - centre, used, D, M, *_beside_effects(len(y), season, own_trend))
-    _check_counts(units, single, by_round)
-    dof = degrees(used, units.columns, by_round)
+    own_trend = checks.choice("trend", trend, TRENDS) == "unit" and by != "totals"
+    units = Units(played, y - centre, used, D, M, *beside_effects(len(y), season, own_trend))
+    _check_counts(units, by)
+    dof = degrees(used, units.columns, by)
     size = units.effects
-    if single:
-        x = design(played, D, M, season)[0]
-        _check_rank(x[used], size + 2, season, len(y))
-        fit, ar = _fit(x, units.totals, used, q, K)
-        params, covariance = fit.params[:size], fit.cov_params()[:size, :size]
-        clear = float(np.mean((units.totals - x[..., :size] @ params)[used]))
-        squares = float(np.sum((units.totals - x @ fit.params)[used] ** 2))
-    else:
-        ar = _noise_of_units(units)
-        found = fit_units(units, ar, draw_weights(q, K, D + len(ar))[D:], by_round)
-        _check_rank(found.triangle, size + 1 - own_trend, season, len(y))
-        params, covariance = found.params[:size], found.covariance[:size, :size]
-        clear, squares = found.clear / counts.sum(), found.squares
-    clear += float((centre * counts).sum() / counts.sum())
+    ar = _noise_of_units(units)
+    found = fit_units(units, ar, draw_weights(q, K, D + len(ar))[D:], by)
+    _check_rank(found.triangle, size + 1 - own_trend, season, len(y))
+    params, covariance = found.params[:size], found.covariance[:size, :size]
+    clear = float((found.clear + (centre * counts).sum()) / counts.sum())
     relative = None if control is None else int(np.searchsorted(measured, int(control)))
     contrast, running, later = combinations(M, D + 1, relative)
     alpha = 1.0 - level
@@ -155,21 +147,14 @@ def estimate(
         base=clear - float((running @ params)[D]),
         rounds=int(used.sum()),
         order=len(ar),
-        noise=float(np.sqrt(squares / (used.sum() - units.columns))),
+        noise=float(np.sqrt(found.squares / (used.sum() - units.columns))),
         differences=params,
         covariance=covariance,
         dof=dof,
-        clustered=not single,
+        clustered=by != "totals",
         unmeasured=tuple(np.setdiff1d(np.arange(K), measured).tolist()),
         names=names,
     )
-
-
-def _beside_effects(rounds: int, season: float | None, own_trend: bool) -> tuple[FloatArray, FloatArray]:
-    """Return the columns that units have in common, and those that each has for itself: a constant, and a trend."""
-    straight = common_columns(rounds, None)
-    own = np.concatenate([np.ones_like(straight), straight[:, : int(own_trend)]], axis=1)
-    return common_columns(rounds, season, not own_trend), own
 
 
 def _drawn_arms(
@@ -194,10 +179,20 @@ def _drawn_arms(
     return column[known], measured
 
 
-def degrees(used: NDArray[np.bool_], columns: int, by_round: bool = True) -> float:
+def cluster_kind(units: int, clusters: str = "rounds") -> str:
+    """Return by what a covariance is clustered: by "totals", each for itself, if there is but one unit."""
+    return clusters if units > 1 else "totals"
+
+
+def degrees(used: NDArray[np.bool_], columns: int, by: str) -> float:
     """Return the degrees of freedom of the bands: with units, the number of clusters counts."""
     rows = int(used.sum()) - columns
-    return float(rows if used.shape[1] == 1 else min(rows, int(used.any(axis=int(by_round)).sum()) - 1))
+    return float(rows if by == "totals" else min(rows, _count(used, by) - 1))
+
+
+def _count(used: NDArray[np.bool_], by: str) -> int:
+    """Return the number of rounds or units that have a total."""
+    return int(used.any(axis=int(by == "rounds")).sum())
 
 
 def combinations(n_arms: int, lags: int, control: int | None) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -277,7 +272,7 @@ def series(
     return played.reshape(rounds, -1).astype(np.int64), observed.reshape(rounds, -1).astype(np.float64), K
 
 
-def _check_counts(units: Units, single: bool, by_round: bool) -> None:
+def _check_counts(units: Units, by: str) -> None:
     """Raise an error if there are too few totals, rounds or units to estimate the effects and their covariance."""
     used, D, M = units.used, units.max_lag, units.n_arms
     counts, fewest = used.sum(axis=0), 1 + units.own.shape[1]
@@ -288,17 +283,17 @@ def _check_counts(units: Units, single: bool, by_round: bool) -> None:
             f"every unit must have totals of {words} rounds after the first {D}, with known arms up to {D} rounds "
             f"before, but unit {unit} has {counts[unit] or 'none'}"
         )
-    needed = units.columns + 2 * (MAX_ORDER if single else _highest_order(used))
+    needed = units.columns + 2 * (MAX_ORDER if by == "totals" else _highest_order(used))
     if used.sum() < needed:
         raise InvalidArgument(f"totals must be at least {needed} after the first {D} rounds, but got {int(used.sum())}")
     # A clustered covariance has no higher rank than this; the tests invert that of so many sums. With one round more
     # than what is a unit's own, the rounds' scores would all be 0.
-    least = max((M - 1) * len(doubled_bins(D + 1)), fewest * by_round)
-    if not single and degrees(used, units.columns, by_round) < least:
-        what, other = ("rounds with totals", "; or say clusters='units'") if by_round else ("units", "")
+    least = max((M - 1) * len(doubled_bins(D + 1)), fewest * (by == "rounds"))
+    if by != "totals" and degrees(used, units.columns, by) < least:
+        what, other = ("rounds with totals", "; or say clusters='units'") if by == "rounds" else ("units", "")
         raise InvalidArgument(
             f"{what} must be more than {least} after the first {D}, to measure {M} arms with units, "
-            f"but got {int(used.any(axis=int(by_round)).sum())}{other}"
+            f"but got {_count(used, by)}{other}"
         )
 
 
@@ -311,15 +306,6 @@ def _check_rank(x: FloatArray, plain: int, season: float | None, rounds: int) ->
             f"season must be so short that its waves differ from the trend in {rounds} rounds, but got {season!r}"
         )
     raise InvalidArgument("arms must be varied so that every arm at every lag can be told from the others")
-
-
-def _fit(x: FloatArray, y: FloatArray, used: NDArray[np.bool_], q: FloatArray, n_arms: int) -> tuple[Any, FloatArray]:
-    """Return the fit of statsmodels of one series, and the coefficients of the noise. q: see `draw_weights`."""
-    api = checks.optional("statsmodels.api", "estimate", "carryover")
-    ar = _noise(x, y, used)
-    rows = whitened(np.concatenate([np.where(used, y, 0.0)[..., np.newaxis], x], axis=2), used, ar)
-    weights = draw_weights(q, n_arms, len(q) - len(x) + len(ar))[len(q) - len(x) :]
-    return api.WLS(rows[:, 0], rows[:, 1:], weights=weights[used]).fit(cov_type="HC3"), ar
 
 
 def _noise_of_units(units: Units) -> FloatArray:

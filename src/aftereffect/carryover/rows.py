@@ -33,17 +33,22 @@ def known_arms(arms: NDArray[np.int64], max_lag: int) -> NDArray[np.bool_]:
     return np.asarray(lags.all(axis=2))
 
 
-def common_columns(rounds: int, season: float | None, trend: bool = True) -> FloatArray:
-    """Return the columns that all units have in common, shape (rounds, columns): a linear trend, and the season."""
+def beside_effects(rounds: int, season: float | None, own_trend: bool = False) -> tuple[FloatArray, FloatArray]:
+    """Return the columns beside the effects, shape (rounds, columns): those of all units, and those of each by itself.
+
+    A unit by itself has a constant and perhaps a linear trend; the trend is otherwise common, as is the season.
+    """
     time = np.arange(rounds)
-    found = [time / max(1, rounds - 1) - 0.5] if trend else []
+    trend = time / max(1, rounds - 1) - 0.5
+    own, common = [np.ones(rounds)], list[FloatArray]()
+    (own if own_trend else common).append(trend)
     if season is not None:
         season = checks.real("season", season, low=2.0)
         for h in range(1, min(HARMONICS, int(season // 2)) + 1):
             angle = 2.0 * np.pi * h * time / season
             # At half the period the sine is 0 in every round.
-            found += [np.cos(angle)] if 2 * h == season else [np.cos(angle), np.sin(angle)]
-    return np.stack(found, axis=1) if found else np.empty((rounds, 0))
+            common += [np.cos(angle)] if 2 * h == season else [np.cos(angle), np.sin(angle)]
+    return np.array(common).reshape(-1, rounds).T, np.array(own).T
 
 
 def lagged(arms: NDArray[np.int64], max_lag: int, n_arms: int) -> FloatArray:
@@ -52,22 +57,6 @@ def lagged(arms: NDArray[np.int64], max_lag: int, n_arms: int) -> FloatArray:
     played = lags[:, :, np.newaxis, :] == np.arange(1, n_arms)[:, np.newaxis]
     found: FloatArray = played.reshape(*lags.shape[:2], -1).astype(np.float64)
     return found
-
-
-def design(
-    arms: NDArray[np.int64], max_lag: int, n_arms: int, season: float | None = None
-) -> tuple[FloatArray, NDArray[np.bool_]]:
-    """Return the regressors of every round from max_lag on, shape (rounds, units, columns), and whether they are known.
-
-    First come the indicators of arms 1 to K-1 at lags 0 to max_lag, arm by arm, then a constant per unit, a linear
-    trend, and the season.
-    """
-    effects = lagged(arms, max_lag, n_arms)
-    rounds, units, _ = effects.shape
-    common = common_columns(rounds, season)
-    shared = np.broadcast_to(common[:, np.newaxis], (rounds, units, common.shape[1]))
-    own = np.broadcast_to(np.eye(units), (rounds, units, units))
-    return np.concatenate([effects, own, shared], axis=2), known_arms(arms, max_lag)
 
 
 class Whitening:
@@ -105,12 +94,6 @@ class Whitening:
         return np.concatenate(parts)
 
 
-def whitened(values: FloatArray, used: NDArray[np.bool_], ar: FloatArray) -> FloatArray:
-    """Return rows of `values`, shape (rounds, units, columns), decorrelated; rows that are not used are left out."""
-    whitening = Whitening(ar, len(values))
-    return np.concatenate([whitening.rows(values[:, u], used[:, u]) for u in range(used.shape[1])])
-
-
 def draw_weights(q: FloatArray, n_arms: int, reach: int) -> FloatArray:
     """Return the weight of every round: the square root of Π (1/K)/q over the draws that its last reach+1 rounds touch.
 
@@ -128,8 +111,8 @@ def draw_weights(q: FloatArray, n_arms: int, reach: int) -> FloatArray:
 class Units(NamedTuple):
     """Rounds of units side by side, from round max_lag of the record on; arms: also those of the rounds before.
 
-    totals, used: shape (rounds, units). common: the columns of `common_columns`. own: what is projected out of each
-    unit, shape (rounds, 1 or 2): a constant, and a trend.
+    totals, used: shape (rounds, units). common, own: the columns of `beside_effects`; the latter are projected out of
+    each unit.
     """
 
     arms: NDArray[np.int64]
@@ -171,13 +154,14 @@ class UnitsFit(NamedTuple):
     triangle: FloatArray
 
 
-def fit_units(units: Units, ar: FloatArray, weights: FloatArray, by_round: bool) -> UnitsFit:
-    """Return the fit by weighted least squares of whitened rows; its covariance is clustered by rounds or by units.
+def fit_units(units: Units, ar: FloatArray, weights: FloatArray, by: str) -> UnitsFit:
+    """Return the fit by weighted least squares of whitened rows.
 
-    By units it is that of the jackknife, which takes each unit away once (CR3): right also with a dozen units.
+    by: what clusters its covariance, "totals", "rounds" or "units". By totals and by units it is that of the jackknife,
+    which takes each away once (HC3 and CR3): right also with a dozen units.
     """
     chunk = CHUNK if units.used.shape[1] <= BLOCK else SHORT_CHUNK
-    whitening, rows, kept, own = Whitening(ar, len(units.used), chunk), [], [], []
+    whitening, rows, kept, own, taken = Whitening(ar, len(units.used), chunk), [], [], [], []
     p = units.effects + units.common.shape[1]
     triangle = np.zeros((0, p + 1))
     for u, x in units.each():
@@ -188,6 +172,7 @@ def fit_units(units: Units, ar: FloatArray, weights: FloatArray, by_round: bool)
         inner = basis.T @ row[:, : p + 1]
         row = row[:, : p + 1] - basis @ inner
         own.append(np.linalg.solve(corner, inner))
+        taken.append((basis**2).sum(axis=1))
         rows.append(row)
         kept.append(np.flatnonzero(use))
         triangle = np.asarray(np.linalg.qr(np.concatenate([triangle, row]), mode="r"))
@@ -195,12 +180,15 @@ def fit_units(units: Units, ar: FloatArray, weights: FloatArray, by_round: bool)
     params = np.linalg.lstsq(x_corner, y_corner, rcond=None)[0]
     half = np.linalg.pinv(x_corner)
     inverse = half @ half.T
-    scores = np.zeros((len(units.used) if by_round else len(rows), p))
+    scores = np.zeros((len(rows) if by == "units" else len(units.used), p))
     for u, (row, when) in enumerate(zip(rows, kept, strict=True)):
         x = row[:, :p]
         score = x * (row[:, p] - x @ params)[:, np.newaxis]
-        if by_round:
+        if by == "rounds":
             scores[when] += score
+        elif by == "totals":
+            # The leverage is 0 to 1: what the columns of the unit explain of a row, and what the others do.
+            scores[when] += score / (1.0 - taken[u] - ((x @ inverse) * x).sum(axis=1))[:, np.newaxis]
         else:
             others = np.eye(p) - x.T @ x @ inverse
             if np.linalg.cond(others) > WORST_CONDITION:
@@ -208,10 +196,11 @@ def fit_units(units: Units, ar: FloatArray, weights: FloatArray, by_round: bool)
                 raise InvalidArgument(f"{rule}, to cluster by units, but got one that is not without unit {u}")
             scores[u] = np.linalg.solve(others, score.sum(axis=0))
     around = scores @ inverse
-    if by_round:
-        count, clusters = int(units.used.sum()), int(units.used.any(axis=1).sum())
-        correction = clusters / (clusters - 1.0) * (count - 1.0) / (count - units.columns)
-    else:
+    correction = 1.0
+    if by == "rounds":
+        count, many = int(units.used.sum()), int(units.used.any(axis=1).sum())
+        correction = many / (many - 1.0) * (count - 1.0) / (count - units.columns)
+    elif by == "units":
         correction = (len(rows) - 1.0) / len(rows)
     squares = clear = 0.0
     for u, x in units.each():

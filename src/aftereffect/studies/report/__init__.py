@@ -4,8 +4,8 @@
     frames      rows with readable names
     charts      style and file formats of figures
     page        the HTML
-    curves, growth, theorems, ratios, price, wrong_delay, default_player     the sections
+    curves, ratios     the sections     power_laws     `ae.studies.fit`
 
-A section is a function of (page, rows) that adds to the page and returns sentences for "What was found"; its name is a
-key of `sections.SECTIONS`.
+A section is a function of (page, rows) that adds to the page and returns sentences for "What was found". Those of
+single studies are beside their files, in docs/studies.
 """

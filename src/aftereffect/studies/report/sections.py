@@ -2,7 +2,7 @@
 
 The study's [report] table selects the sections:
 
-    figures = ["curves", "bounds", "stability", "ratios", "module:function"]     in this order
+    figures = ["curves", "ratios", "module:function"]               in this order
     against = ["gap_factor", "max_delay", "player.max_delay"]       final regret against these settings
     reading = "..."                                                 an introduction for the reader
 
@@ -21,20 +21,14 @@ import polars as pl
 from aftereffect.core import checks
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.studies.instances import own
-from aftereffect.studies.report import curves, frames, ratios, theorems
+from aftereffect.studies.report import curves, frames, ratios
 from aftereffect.studies.report.page import Page, large
 from aftereffect.studies.results import ORIGIN, Results
 from aftereffect.studies.study import Study
 
 Section = Callable[[Page, pl.DataFrame], list[str]]
 
-SECTIONS: Mapping[str, Section] = {
-    "curves": curves.curves,
-    "bounds": theorems.bounds,
-    "stability": theorems.stability,
-    "ratios": ratios.ratios,
-}
-DEFAULT = {"regret": ["curves", "ratios"], "stability": ["stability"]}
+SECTIONS: Mapping[str, Section] = {"curves": curves.curves, "ratios": ratios.ratios}
 MOST = 2_000_000
 """The largest size of a published file, in bytes."""
 
@@ -98,7 +92,8 @@ def write_rows(rows: pl.DataFrame, path: Path) -> None:
 
 def planned(study: Study) -> list[tuple[str, Section]]:
     """Return the sections of a study's report with their names; raise an error if one does not exist."""
-    given = {"figures": DEFAULT[study.measure], "against": [], "reading": ""} | study.report
+    figures = list(SECTIONS) if study.measure == "regret" else []
+    given = {"figures": figures, "against": [], "reading": ""} | study.report
     if unknown := [key for key in given if key not in ("figures", "against", "reading")]:
         raise InvalidArgument(f"report.{unknown[0]} must be figures, against or reading, but it is none of these")
     if not isinstance(given["reading"], str):
