@@ -35,7 +35,7 @@ def window(browser: Browser, address: str, width: int = 1280, **options: Any) ->
     """Open a window of its own, with nothing remembered, and a page in it."""
     context = browser.new_context(viewport={"width": width, "height": 900}, **options)
     try:
-        yield Watched(context, address)
+        yield Watched(context, address, scripts=options.get("java_script_enabled", True))
     finally:
         context.close()
 
@@ -48,9 +48,9 @@ class Watched:
         heard: errors on the console, uncaught errors, dialogs, requests to other places.
     """
 
-    def __init__(self, context: BrowserContext, address: str) -> None:
+    def __init__(self, context: BrowserContext, address: str, *, scripts: bool) -> None:
         """Open a page that goes to `address` only."""
-        self.address, self.heard = address, list[str]()
+        self.address, self.scripts, self.heard = address, scripts, list[str]()
         self.page: Page = context.new_page()
         self.page.add_init_script(WATCH)
         self.page.on("console", lambda said: self._hear(said.type == "error", f"console: {said.text}"))
@@ -68,8 +68,10 @@ class Watched:
         dialog.dismiss()
 
     def go(self, path: str) -> Page:
-        """Open a path of the service and wait until it is quiet."""
-        self.page.goto(self.address + path, wait_until="networkidle")
+        """Open a path of the service and wait until it is loaded, and quiet where charts ask for their data."""
+        self.page.goto(self.address + path)
+        if self.scripts and self.page.locator("#charts").count():
+            self.page.wait_for_load_state("networkidle")
         return self.page
 
     def drawn(self) -> Page:

@@ -10,7 +10,8 @@ import typer
 from typer.testing import CliRunner
 
 from aftereffect.core.errors import InvalidArgument
-from aftereffect.studies.backtest import PLAYERS, play, write_page
+from aftereffect.players.registry import Problem
+from aftereffect.studies.backtest import PLAYERS, chosen, play, write_page
 from aftereffect.studies.cli import backtest
 from aftereffect.studies.histories import InvalidHistory, read_history
 
@@ -251,11 +252,11 @@ def test_a_recording_is_shown_in_one_line(write: Write):
     assert repr(read_history(write(PANEL))) == shown
 
 
-def test_all_means_everyone_without_labels(write: Write):
-    found = play(read_history(write(PANEL)), players=["all"], resample=60, runs=2)
-    assert {"wrapper, Exp3", "ARS-UCB", "naive UCB1", "uniform play"} <= set(found.simulations)
-    assert "delayed Exp3" not in found.simulations
-    assert all(simulation.horizon == 60 for simulation in found.simulations.values())
+def test_all_means_everyone_without_labels():
+    # The kit of players plays them all.
+    every = {entry.label(settings) for entry, settings in chosen(["all"], Problem(2, 1, 60, direction="maximize"))}
+    assert {"wrapper, Exp3", "ARS-UCB", "naive UCB1", "uniform play", "default player"} <= every
+    assert "delayed Exp3" not in every
 
 
 def test_the_verb_prints_scores_and_writes_a_page(tmp_path: Path):
