@@ -35,7 +35,7 @@ def regrets(player: ae.Player) -> list[float]:
 # regret of the player of its colour on all losses. No player can stay below the dotted line on all losses.
 # The grey line is T, the largest possible regret.
 #
-# The regret of the default player is largest for a gap of about 0.01, and smaller where the best arm is
+# The regret of the default player is largest for a gap of about 0.02, and smaller where the best arm is
 # easier to find. The wrapper with a learning rate that is tuned to the worst case is still learning after
 # 100,000 rounds, so its regret grows with the gap. All three stay below their bounds: the default player by a
 # factor of 40, the wrapper with the sharp tuning by a factor of 2 at the largest gap.

@@ -31,8 +31,8 @@ simulations = [ae.simulate(player, weeks, runs=50) for player in players]
 # Left: campaign 16 sells more in its first week, campaign 9 more in total (0.244 coupons per household against
 # 0.229). Right: the regret over 20,000 weeks drawn from the recorded year, with 95% bands for the mean of 50
 # runs. The naive player credits each week's coupons to that week's mailing, prefers campaign 16, and has more
-# regret than uniform play. The default player has half the regret of uniform play. The difference between the
-# campaigns is so small that the wrapper with the paper's tuning has hardly begun to learn.
+# regret than uniform play. The default player has two thirds of the regret of uniform play. The difference between
+# the campaigns is so small that the wrapper with the paper's tuning has hardly begun to learn.
 
 fig, (left, right) = plt.subplots(1, 2, figsize=(7.6, 3.4), layout="constrained")
 for campaign, shade, shift in ((9, "0.35", -0.2), (16, "0.7", 0.2)):

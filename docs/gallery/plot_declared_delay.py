@@ -34,7 +34,7 @@ def regret(losses: ae.Losses, d: int) -> float:
 # %%
 # If d is too large, the regret grows slowly, because blocks are longer than necessary: d = 32 instead of 8
 # costs less than three times as much. If d is too small, it depends on the losses. Split at random, all arms
-# are equally late, and a smaller d learns faster. Late bills are charged to the wrong arm, and with d = 2 or
+# are equally late, and a d between 1 and 6 learns faster. Late bills are charged to the wrong arm, and with d = 2 or
 # less the regret exceeds that of uniform play. In doubt choose the larger d.
 
 fig, ax = plt.subplots(figsize=(7.6, 3.8), layout="constrained")

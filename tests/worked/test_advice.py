@@ -307,5 +307,8 @@ def test_bad_arguments_are_refused() -> None:
         make(floor=2.0)
     with pytest.raises(ae.InvalidArgument, match="probabilities must have shape"):
         make(adviser=ae.advisers.Opinion([0.5, 0.5]))
+    for bad in ([0.0, 0.0, 0.0], [1.0, -0.5, 1.0]):
+        with pytest.raises(ae.InvalidArgument, match="probabilities must be nonnegative and not all 0, but got"):
+            ae.advisers.Opinion(bad)
     with pytest.raises(ae.InvalidArgument, match="n_arms = 3"):
         make(adviser=ae.advisers.Learner(ae.UCB1(2)))

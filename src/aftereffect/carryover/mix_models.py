@@ -63,23 +63,16 @@ def meridian_curves(
     if missing := [name for name in MERIDIAN if name not in frame.columns]:
         got = checks.shown(list(frame.columns))
         raise InvalidArgument(f"table must have the columns {', '.join(MERIDIAN)}, but {missing[0]} is not in {got}")
+    if not len(frame):
+        raise InvalidArgument("table must have rows, but has none")
     kinds = frame["distribution"].to_list()
     checks.choice("distribution", distribution, sorted(set(kinds)))
-    rate = checks.real("rounds_per_unit", rounds_per_unit, above=0.0)
     chosen = np.array(kinds) == distribution
     channels = np.array(frame["channel"].to_list())[chosen]
     times, means = (numbers(name, frame[name])[chosen] for name in ("time_units", "mean"))
-    names = tuple(arms) if arms is not None else tuple(sorted(set(channels.tolist())))
-    rounds = np.arange(int(np.floor(times.max() * rate + 1e-9)) + 1)
-    rows = []
-    for name in names:
-        checks.choice("arms", name, sorted(set(channels.tolist())))
-        order = np.argsort(times[channels == name])
-        at, values = times[channels == name][order], means[channels == name][order]
-        if (np.diff(at) <= 0.0).any():
-            raise InvalidArgument(f"time_units must occur once for each channel, but do not for {name!r}")
-        rows.append(np.interp(rounds / rate, at, values, right=0.0))
-    return _shares(names, np.array(rows))
+    order = np.argsort(times, kind="stable")
+    places = {name: order[channels[order] == name] for name in sorted(set(channels.tolist()))}
+    return _shares({name: (times[at], means[at]) for name, at in places.items()}, arms, rounds_per_unit)
 
 
 def pymc_curves(curve: Any, *, arms: Sequence[str] | None = None, rounds_per_unit: float = 1.0) -> AdstockCurves:
@@ -99,21 +92,31 @@ def pymc_curves(curve: Any, *, arms: Sequence[str] | None = None, rounds_per_uni
     values = values.mean(axis=tuple(k for k, dim in enumerate(dims) if dim not in kept))
     by_channel = values if dims.index(others[0]) < dims.index(time[0]) else values.T
     channels = [str(name) for name in np.asarray(coords[others[0]])]
+    times = np.asarray(coords[time[0]], dtype=np.float64)
+    return _shares({name: (times, row) for name, row in zip(channels, by_channel, strict=True)}, arms, rounds_per_unit)
+
+
+def _shares(
+    curves: dict[str, tuple[FloatArray, FloatArray]], arms: Sequence[str] | None, rounds_per_unit: float
+) -> AdstockCurves:
+    """Return the shares by round of curves that are given by channel as times and values."""
     rate = checks.real("rounds_per_unit", rounds_per_unit, above=0.0)
-    at = np.asarray(coords[time[0]], dtype=np.float64)
-    rounds = np.arange(int(np.floor(at.max() * rate + 1e-9)) + 1)
-    names = tuple(channels if arms is None else arms)
-    rows = [by_channel[channels.index(checks.choice("arms", name, channels))] for name in names]
-    return _shares(names, np.array([np.interp(rounds / rate, at, row) for row in rows]))
-
-
-def _shares(names: tuple[str, ...], curves: FloatArray) -> AdstockCurves:
-    """Return curves whose values sum to 1; a negative one or one that sums to 0 is refused."""
-    for name, row in zip(names, curves, strict=True):
-        if not np.isfinite(row).all() or row.min() < 0.0 or not row.sum() > 0.0:
+    names = tuple(curves if arms is None else arms)
+    if len(set(names)) < len(names):
+        raise InvalidArgument(f"arms must differ from each other, but got {checks.shown(names)}")
+    last = max(float(times.max()) for times, _ in curves.values())
+    rounds = np.arange(int(np.floor(last * rate + 1e-9)) + 1)
+    rows = []
+    for name in names:
+        times, values = curves[checks.choice("arms", name, tuple(curves))]
+        if (np.diff(times) <= 0.0).any():
+            raise InvalidArgument(f"time_units must occur once for each channel, but do not for {name!r}")
+        row = np.interp(rounds / rate, times, values, right=0.0)
+        if not np.isfinite(values).all() or values.min() < 0.0 or not row.sum() > 0.0:
             rule = f"the curve of {name!r} must not be negative, nor sum to 0"
-            raise InvalidArgument(f"{rule}, but got {checks.shown(row.round(4).tolist())}")
-    return AdstockCurves(names, checks.frozen(curves / curves.sum(axis=1, keepdims=True)))
+            raise InvalidArgument(f"{rule}, but got {checks.shown(values.round(4).tolist())}")
+        rows.append(row / row.sum())
+    return AdstockCurves(names, checks.frozen(np.array(rows)))
 
 
 def best_probabilities(draws: ArrayLike, *, direction: str = "maximize") -> FloatArray:

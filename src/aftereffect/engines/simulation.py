@@ -248,7 +248,8 @@ def simulate(
 ) -> Simulation:
     """Simulate `runs` independent runs of a player and return their regrets.
 
-    player: an unplayed template; it is copied, never changed. It needs `fresh(seed, run)`.
+    player: an unplayed template; it is copied, never changed. It needs `fresh(seed, run)`. Or a `Panel`, whose units
+        play draws of the losses of their own; regrets are then means over the units.
     losses: one loss sequence for all runs, as R_T averages over the player's randomness only. Losses of your own are
         checked first (`Losses.check`).
     seed: run r uses the streams SeedSequence(seed, spawn_key=(r, stream)), so run 0 equals the run of a player that

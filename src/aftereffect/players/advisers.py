@@ -170,7 +170,10 @@ class Opinion(KernelAdviser):
     """
 
     def __init__(self, probabilities: ArrayLike) -> None:
-        self.probabilities = checks.array("probabilities", probabilities, shape=("any",)).tolist()
+        found = checks.array("probabilities", probabilities, shape=("any",))
+        if found.min(initial=0.0) < 0.0 or not found.sum() > 0.0:
+            raise InvalidArgument(f"probabilities must be nonnegative and not all 0, but got {checks.shown(found.tolist())}")
+        self.probabilities = found.tolist()
 
     def form(self, setting: Setting) -> OpinionParams:
         """Return the parameters of the kernel."""
