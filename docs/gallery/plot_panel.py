@@ -23,8 +23,8 @@ print(ae.plan(n_arms=4, rounds=days, n_units=stores, max_delay=7, gap=0.2, noise
 # Below: what is lost against the best campaign in every store, per store, in one such world with fresh noise in each
 # of 20 runs. LagPlayer learns from the totals of all stores by a model of all effects. The A/B test gives each store
 # campaigns at random, for three days at a time, and after twelve days plays in all stores for good what the same model
-# names the winner. The default player learns from the ends of blocks only, and more stores do not make them shorter: its
-# guarantee, for all effects that are fixed in advance, takes longer than a quarter.
+# names the winner. The default player learns from the ends of blocks only, and more stores do not make them shorter:
+# its guarantee, for all effects that are fixed in advance, takes longer than a quarter.
 
 world = ae.year(horizon=days, max_delay=7, noise=0.3, seed=3)
 told = {"direction": "maximize", "low": world.low, "high": world.high}

@@ -172,7 +172,8 @@ class Opinion(KernelAdviser):
     def __init__(self, probabilities: ArrayLike) -> None:
         found = checks.array("probabilities", probabilities, shape=("any",))
         if found.min(initial=0.0) < 0.0 or not found.sum() > 0.0:
-            raise InvalidArgument(f"probabilities must be nonnegative and not all 0, but got {checks.shown(found.tolist())}")
+            got = checks.shown(found.tolist())
+            raise InvalidArgument(f"probabilities must be nonnegative and not all 0, but got {got}")
         self.probabilities = found.tolist()
 
     def form(self, setting: Setting) -> OpinionParams:
