@@ -103,7 +103,7 @@ def test_the_last_admin_token_stays(tmp_path):
         for name in ("first", "second"):
             local.store.create_token(name, ["admin"])
         local.store.create_token("reader", ["read"])
-        first, second, reader = (token["id"] for token in local.store.tokens())
+        first, second, reader = (token.id for token in local.store.tokens())
         for token in (second, reader):
             assert local("DELETE", f"/v1/tokens/{token}").status_code == 204
         assert "cannot be revoked" in problem(local("DELETE", f"/v1/tokens/{first}"), 403, "forbidden")

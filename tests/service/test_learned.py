@@ -113,7 +113,7 @@ def test_the_player_learns_from_the_same_record_and_after_a_restart(tmp_path: Pa
         hand.play(3)
         hand.amend(1, 20.0)
         hand.play(1)
-        player = store._writer._loaded[hand.id].experiment._now.panel.player
+        player = store._writer._loaded[hand.id].experiment.panel.player
         known = player.model.effects()
         assert known.mean.tolist() == hand.model().effects().mean.tolist()
         twin = store.create({**MODEL, "name": "twin", "units": 2}).id

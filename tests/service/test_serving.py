@@ -122,7 +122,7 @@ def test_a_revoked_token_is_not_a_token(tmp_path):
     store = f"sqlite:///{tmp_path / 'service.db'}"
     with Store.open(store) as opened:
         opened.create_token("first", ["play"])
-        opened.revoke_token(opened.tokens()[0]["id"])
+        opened.revoke_token(opened.tokens()[0].id)
     with pytest.raises(Refused, match=r"must have a token before it listens on '127.0.0.1'"):
         serve(Config(access="required", store=store, port=0))
 

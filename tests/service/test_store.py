@@ -3,7 +3,6 @@
 import asyncio
 import csv
 import io
-import json
 import multiprocessing
 import sqlite3
 import threading
@@ -447,15 +446,15 @@ def test_tokens_are_shown_once_and_can_be_revoked(store):
     assert len(token) >= 43
     assert store.scopes_of(token) == {"read", "play"}
     (listed,) = store.tokens()
-    assert listed["name"] == "till"
-    assert listed["scopes"] == ["read", "play"]
-    assert token not in json.dumps(listed)
+    assert listed.name == "till"
+    assert listed.scopes == ["read", "play"]
+    assert token not in repr(listed)
     with store._database.reading.connect() as connection:
         stored = connection.exec_driver_sql("SELECT * FROM tokens").one()
     assert token not in " ".join(map(str, stored))
-    store.revoke_token(listed["id"])
+    store.revoke_token(listed.id)
     assert store.scopes_of(token) is None
-    store.revoke_token(listed["id"])
+    store.revoke_token(listed.id)
     with pytest.raises(Refused, match="must be the id of a token"):
         store.revoke_token("nothing")
 
@@ -482,7 +481,7 @@ def test_errors_of_the_database_in_reads_are_refusals(store, monkeypatch):
     def broken(*_):
         raise OperationalError("SELECT", {}, Exception("gone"))
 
-    monkeypatch.setattr("aftereffect.service.store.reads.rounds", broken)
+    monkeypatch.setattr("aftereffect.service.store.reads.find", broken)
     with pytest.raises(Refused, match="did not answer, try again: gone"):
         store.rounds("x")
 

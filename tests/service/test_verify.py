@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import pytest
 from sqlalchemy import Connection
 
 from aftereffect.service.experiment.commands import Amend, Ask, Away, Back, Pause, Resume, Tell
@@ -85,9 +84,7 @@ ALTERATIONS = [
 ]
 
 
-@pytest.mark.parametrize("portion", [5000, 10])
-def test_every_alteration_is_found(store, monkeypatch, portion):
-    monkeypatch.setattr(verify, "_FLUSH", portion)
+def test_every_alteration_is_found(store, monkeypatch):
     monkeypatch.setattr(event_log, "CHECKPOINT_EVERY", 64)
     store.create(SHOP)
     identity = filled(store)

@@ -83,8 +83,7 @@ def check_reach(config: Config) -> None:
 
 def check_tokens(store: Store, config: Config) -> None:
     """Refuse to start if tokens are required but the store has no valid one."""
-    valid = [token for token in store.tokens() if token.get("revoked_at") is None]
-    if config.access_required and not valid:
+    if config.access_required and all(token.revoked_at is not None for token in store.tokens()):
         raise Refused(
             "unauthorized",
             f"the service must have a token before it listens on {config.host!r}, but there is none: create one "

@@ -7,7 +7,7 @@ only the rules that depend on its state.
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from types import EllipsisType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 from aftereffect.core.checks import shown
 from aftereffect.service.errors import Corrupt, Refused
@@ -129,10 +129,8 @@ class Remember(NamedTuple):
 
 Command = Start | Ask | Tell | Amend | Pause | Resume | Away | Back | Finish | Note | Inherit | Remember
 
-KINDS: dict[str, Any] = {
-    kind.__name__.lower(): kind
-    for kind in (Start, Ask, Tell, Amend, Pause, Resume, Away, Back, Finish, Note, Inherit, Remember)
-}
+OfRound = Tell | Amend | Note
+KINDS: dict[str, Any] = {kind.__name__.lower(): kind for kind in get_args(Command)}
 
 
 def from_event(event: Mapping[str, Any]) -> Command:

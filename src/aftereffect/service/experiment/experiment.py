@@ -18,23 +18,7 @@ from aftereffect.core.errors import AftereffectError, InvalidTotal
 from aftereffect.service import words
 from aftereffect.service.errors import Corrupt, Refused
 from aftereffect.service.experiment import commands
-from aftereffect.service.experiment.commands import (
-    Amend,
-    Ask,
-    Away,
-    Back,
-    Command,
-    Finish,
-    Inherit,
-    Note,
-    Pause,
-    Remember,
-    Reported,
-    Reports,
-    Resume,
-    Start,
-    Tell,
-)
+from aftereffect.service.experiment.commands import Command
 from aftereffect.service.experiment.learned import Record, learned
 from aftereffect.service.experiment.round import (
     CLIPPED,
@@ -51,7 +35,7 @@ from aftereffect.service.experiment.round import (
 from aftereffect.service.experiment.state import State, fingerprint
 from aftereffect.service.experiment.view import view
 from aftereffect.service.messages import Overview
-from aftereffect.service.settings import ExperimentSettings, checked_settings
+from aftereffect.service.settings import checked_settings
 
 NOT_RUNNING = {
     "draft": "it is a draft: start it first",
@@ -68,52 +52,21 @@ class Done(NamedTuple):
     rows: list[Row]
 
 
-class Experiment:
-    """An experiment. settings: must have a seed. state: the current state, by default a new one.
+class Experiment(State):
+    """An experiment: its state, and the commands that change it. settings: must have a seed.
 
     >>> from aftereffect.service.settings import checked_settings
     >>> given = {"name": "Mail", "arms": ["short", "long"], "high": 1, "max_delay": 0, "seed": 1}
     >>> experiment = Experiment(checked_settings(given))
-    >>> asked = experiment.do(Ask(), "2026-01-01T00:00:00Z").answer
-    >>> told = experiment.do(Tell(asked["round"], 0.75), "2026-01-01T20:00:00Z")
+    >>> asked = experiment.do(commands.Ask(), "2026-01-01T00:00:00Z").answer
+    >>> told = experiment.do(commands.Tell(asked["round"], 0.75), "2026-01-01T20:00:00Z")
     >>> told.answer["status"], told.event["kind"], told.rows[0]["measured"]
     ('reported', 'tell', True)
     """
 
-    def __init__(self, settings: ExperimentSettings, state: State | None = None) -> None:
-        self._now = State(settings) if state is None else state
-        self.settings = self._now.settings
-        self._units = {name: u for u, name in enumerate(settings.units)}
-        self._arms = {name: i for i, name in enumerate(settings.arms)}
-
-    @property
-    def phase(self) -> str:
-        """One of draft, running, paused, finished."""
-        return self._now.phase
-
-    @property
-    def last(self) -> int:
-        """The number of the latest round opened, 0 before the first."""
-        return self._now.last
-
-    @property
-    def skipped(self) -> list[list[int]]:
-        """[t, n] for n rounds without an arm before round t."""
-        return self._now.skipped
-
     def view(self, id: str = "", created_at: str = "") -> Overview:
         """Return the summary shown to users."""
-        return view(self._now, id, created_at)
-
-    def state(self) -> dict[str, Any]:
-        """Return the complete state as plain JSON; `from_state` restores it exactly."""
-        return self._now.to_json()
-
-    @classmethod
-    def from_state(cls, state: Mapping[str, Any]) -> "Experiment":
-        """Restore an experiment from the result of `state()`."""
-        found = State.from_json(state)
-        return cls(found.settings, found)
+        return view(self, id, created_at)
 
     def forgotten(self, command: Command) -> tuple[int, str] | None:
         """Return the round and unit of the row that `do` needs for a command but no longer has in memory, or None.
@@ -121,10 +74,10 @@ class Experiment:
         The caller must load that row from the store and pass it to `do`; for an Amend, if the total was measured, with
         what `with_block` adds.
         """
-        if not isinstance(command, Tell | Amend | Note) or not 1 <= command.round <= self._now.last:
+        if not isinstance(command, commands.OfRound) or not 1 <= command.round <= self.last:
             return None
-        late = isinstance(command, Amend) and not self._amendable(command.round)
-        if command.round in self._now.recent.rounds and not late:
+        late = isinstance(command, commands.Amend) and not self._amendable(command.round)
+        if command.round in self.recent.rounds and not late:
             return None
         return command.round, self.settings.units[self._unit(command.unit)]
 
@@ -134,27 +87,27 @@ class Experiment:
         recalled: the row that `forgotten` asks for; without it, such a command is refused with code "closed".
         """
         match command:
-            case Ask():
+            case commands.Ask():
                 return self._ask(command, at)
-            case Tell():
+            case commands.Tell():
                 return self._tell(command, at, recalled)
-            case Amend():
+            case commands.Amend():
                 return self._amend(command, at, recalled)
-            case Start():
+            case commands.Start():
                 return self._start(at)
-            case Pause():
+            case commands.Pause():
                 return self._pause(at)
-            case Resume():
+            case commands.Resume():
                 return self._resume(at)
-            case Away() | Back():
-                return self._set_away(command.arm, isinstance(command, Away), at)
-            case Finish():
+            case commands.Away() | commands.Back():
+                return self._set_away(command.arm, isinstance(command, commands.Away), at)
+            case commands.Finish():
                 return self._finish(at)
-            case Note():
+            case commands.Note():
                 return self._note(command, at, recalled)
-            case Inherit():
+            case commands.Inherit():
                 return self._inherit(command, at)
-            case Remember():
+            case commands.Remember():
                 return self._remember(command, at)
         raise Refused("invalid", f"command must be one of {', '.join(commands.KINDS)}, but got {command!r}")
 
@@ -170,19 +123,19 @@ class Experiment:
             raise Corrupt(f"a replayed event must equal the stored one, but {_difference(done.event, event)}")
         return done.rows
 
-    def report(self, reports: Reports, at: str, recall: Callable[[Command], Row | None]) -> Iterator[Done]:
+    def report(self, reports: commands.Reports, at: str, recall: Callable[[Command], Row | None]) -> Iterator[Done]:
         """Carry out several reports, and yield the results of the asks and tells; raise Refused at the first fault.
 
         To take all or none, try it on a copy first. recall: returns the row that `forgotten` asks for.
         """
-        known, before = self.last, self._now.recent.rounds.get(self.last)
+        known, before = self.last, self.recent.rounds.get(self.last)
         for place, item in enumerate(reports.items, 1):
             try:
                 u = self._unit(item.unit)
                 number = self._number(item, u)
-                if number == self.last + 1 and self._now.open is None:
-                    yield self._ask(Ask(), at)
-                command: Command = Tell(number, item.total, item.unit, reports.ahead)
+                if number == self.last + 1 and self.open is None:
+                    yield self._ask(commands.Ask(), at)
+                command: Command = commands.Tell(number, item.total, item.unit, reports.ahead)
                 played, row = self._opened(number), recall(command)
                 arm = row["arm"] if row is not None else None if played is None else self.settings.arms[played.arms[u]]
                 if item.arm is not None and arm != item.arm:
@@ -197,28 +150,27 @@ class Experiment:
                     raise Refused("conflict", detail, field="arm")
                 told = reports.restate and (played is None or played.reports[u].status != OPEN)
                 if told and not _reported(self._row(number, u, row), item.total):
-                    command = Amend(number, item.total, item.unit)
+                    command = commands.Amend(number, item.total, item.unit)
                     row = recall(command)
                 yield self.do(command, at, row)
             except Refused as refusal:
                 raise refusal.within(f"report {place}", place=place) from None
-        # The same reports again get the same answer, with the round that is open by now.
-        if reports.next and self.phase == "running" and (self._now.open is None or self.last > number):
-            yield self._ask(Ask(), at)
+        # The same reports again get the same answer, with the round that is open by self.
+        if reports.next and self.phase == "running" and (self.open is None or self.last > number):
+            yield self._ask(commands.Ask(), at)
 
-    def _number(self, item: Reported, u: int) -> int:
+    def _number(self, item: commands.Reported, u: int) -> int:
         """Return the number of the round that a report is about."""
-        now, settings = self._now, self.settings
-        number = item.round
+        settings, number = self.settings, item.round
         if number is None and item.date is None:
-            waits = now.open is not None and now.open.reports[u].status == OPEN
-            number = now.last if waits else now.last + 1
+            waits = self.open is not None and self.open.reports[u].status == OPEN
+            number = self.last if waits else self.last + 1
         elif number is None:
-            dated = {t: played.date for t, played in now.recent.rounds.items()}
+            dated = {t: played.date for t, played in self.recent.rounds.items()}
             if settings.start_date is not None:
-                day = days_between(settings.start_date, item.date or "") - now.shift
+                day = days_between(settings.start_date, item.date or "") - self.shift
                 near = int(day / settings.round_length) + 1
-                dates = {t: date_of(settings, t, "", now.shift) for t in range(max(near - 1, 1), near + 2)}
+                dates = {t: date_of(settings, t, "", self.shift) for t in range(max(near - 1, 1), near + 2)}
                 dated = dates | dated
             found = [t for t, date in dated.items() if date == item.date]
             if len(found) != 1:
@@ -226,60 +178,58 @@ class Experiment:
                 detail = f"date must be that of one round, but got {item.date} and {how}; give rounds"
                 raise Refused("invalid", detail, field="date")
             number = found[0]
-        if number > now.last + (now.open is None):
-            latest = f"round {now.last} is open" if now.open is not None else f"the next is {now.last + 1}"
+        if number > self.last + (self.open is None):
+            latest = f"round {self.last} is open" if self.open is not None else f"the next is {self.last + 1}"
             raise Refused("not_open", f"rounds must be reported in order, but got {number} and {latest}", round=number)
         return number
 
-    def _ask(self, command: Ask, at: str) -> Done:
+    def _ask(self, command: commands.Ask, at: str) -> Done:
         """Answer with the arm of a unit; by default with that of the first unit without a report, and with all arms."""
-        now = self._now
-        if now.phase != "running":
-            reason = NOT_RUNNING[now.phase]
-            raise Refused("wrong_state", f"the experiment must be running to ask, but {reason}", state=now.phase)
+        if self.phase != "running":
+            reason = NOT_RUNNING[self.phase]
+            raise Refused("wrong_state", f"the experiment must be running to ask, but {reason}", state=self.phase)
         named = None if command.unit is None else self._unit(command.unit)
-        if now.open is not None:
-            first = next(u for u, report in enumerate(now.open.reports) if report.status == OPEN)
+        if self.open is not None:
+            first = next(u for u, report in enumerate(self.open.reports) if report.status == OPEN)
             u = first if named is None else named
-            return Done(self._turn(now.open, now.open.row(self.settings, u), named is None), None, [])
-        played = now.begin_round(at)
-        if now.started_at is None:
-            now.started_at = at
+            return Done(self._turn(self.open, self.open.row(self.settings, u), named is None), None, [])
+        played = self.begin_round(at)
+        if self.started_at is None:
+            self.started_at = at
         body: dict[str, Any] = {"arms": list(played.arms), "block": played.block}
         if played.arms is not played.drawn:
             body["drawn"] = list(played.drawn)
         if played.number == played.block_start:
-            body["probabilities"] = fingerprint(now.probabilities)
+            body["probabilities"] = fingerprint(self.probabilities)
         rows = played.rows(self.settings)
         event = {"kind": "ask", "round": played.number, "unit": command.unit, "body": body, "at": at}
         return Done(self._turn(played, rows[named or 0], named is None), event, rows)
 
     def _turn(self, played: Round, row: Row, everybody: bool) -> dict[str, Any]:
         answer = {**row, "why": words.why(row, self.settings), "warmup": played.warm, "state": self.phase}
-        if everybody and len(self._units) > 1:
+        if everybody and self.n_units > 1:
             answer["arms"] = {unit: self.settings.arms[i] for unit, i in zip(self._units, played.arms, strict=True)}
         return answer
 
-    def _tell(self, command: Tell, at: str, recalled: Mapping[str, Any] | None) -> Done:
+    def _tell(self, command: commands.Tell, at: str, recalled: Mapping[str, Any] | None) -> Done:
         """Record a report for the open round; the same report again gets the same answer."""
-        now, u, total = self._now, self._unit(command.unit), command.total
-        played = self._opened(command.round)
-        if played is None or played is not now.open or played.reports[u].status != OPEN:
+        u, total, played = self._unit(command.unit), command.total, self._opened(command.round)
+        if played is None or played is not self.open or played.reports[u].status != OPEN:
             return self._tell_again(command, self._row(command.round, u, recalled))
         if not command.ahead and self.settings.start_date is not None and (played.date or "") > at[:10]:
             detail = f"round {command.round} has the date {played.date}, but today is {at[:10]}: report it later, or"
             raise Refused("ahead", f"{detail} confirm that it is meant", round=command.round, date=played.date)
-        status = now.record(played, u, total, at)
-        body: dict[str, Any] = {"total": total, "status": status, "closed": now.waiting == 0}
-        if now.waiting == 0:
-            outcome, rows = now.end_round(u, at)
+        status = self.record(played, u, total, at)
+        body: dict[str, Any] = {"total": total, "status": status, "closed": self.waiting == 0}
+        if self.waiting == 0:
+            outcome, rows = self.end_round(u, at)
             body |= outcome
         else:
             rows = [played.row(self.settings, u)]
         event = {"kind": "tell", "round": command.round, "unit": rows[0]["unit"], "body": body, "at": at}
         return Done(self._report(rows[0], False), event, rows)
 
-    def _tell_again(self, command: Tell, row: Row) -> Done:
+    def _tell_again(self, command: commands.Tell, row: Row) -> Done:
         """Answer a report for a round that already has one."""
         if _reported(row, command.total):
             return Done(self._report(row, True), None, [])
@@ -292,7 +242,7 @@ class Experiment:
         known = {"round": row["round"], "unit": row["unit"], "reported": row["total"]}
         return Refused("conflict", detail, field=field, **known, amendable=self._correctable(row))
 
-    def _amend(self, command: Amend, at: str, recalled: Mapping[str, Any] | None) -> Done:
+    def _amend(self, command: commands.Amend, at: str, recalled: Mapping[str, Any] | None) -> Done:
         """Correct a report, or add a late one."""
         u, total, number = self._unit(command.unit), command.total, command.round
         played = self._opened(number)
@@ -311,12 +261,12 @@ class Experiment:
             row = {**before, "total": total, "status": body["status"], "told_at": at}
         elif played is None:
             body["recalled"] = before
-            if self._now.models:
-                self._now.learn_again(number, u, total)
-            status = self._now.recount(before["total"], total)
+            if self.models:
+                self.learn_again(number, u, total)
+            status = self.recount(before["total"], total)
             row = {**before, "total": total, "status": status, "told_at": at}
         else:
-            self._now.correct(played, u, total, at)
+            self.correct(played, u, total, at)
             row = played.row(self.settings, u)
         body["status"] = row["status"]
         event = {"kind": "amend", "round": number, "unit": row["unit"], "body": body, "at": at}
@@ -326,7 +276,7 @@ class Experiment:
         self, body: dict[str, Any], u: int, row: Row, recalled: Mapping[str, Any], at: str
     ) -> dict[str, Any]:
         """Correct a total whose block has ended; add to the body of the event, and return what to add to the answer."""
-        now, total, number = self._now, body["total"], row["round"]
+        total, number = body["total"], row["round"]
         unlearned = None
         if not row["measured"]:
             unlearned = "not_measured"
@@ -336,12 +286,12 @@ class Experiment:
             raise Refused("closed", detail, field="total", round=number)
         elif row["substituted"]:
             unlearned = "substitute"
-        elif now.inherited is not None and number <= now.inherited["rounds"]:
+        elif self.inherited is not None and number <= self.inherited["rounds"]:
             unlearned = "inherited"
         elif not self._correctable(row):
             detail = f"round must be in the open block for player 'paper', but the block of round {number} is closed"
             raise Refused("closed", f"{detail} and was learned from, which this player cannot correct", round=number)
-        elif not now.least <= total <= now.most and self.settings.out_of_range == "void":
+        elif not self.least <= total <= self.most and self.settings.out_of_range == "void":
             rule = f"total must lie in {words.possible(self.settings)} to correct round {number}"
             raise Refused("invalid", f"{rule}, which was learned from, but got {total!r}", field="total", round=number)
         if row["measured"]:
@@ -350,17 +300,16 @@ class Experiment:
                 raise Refused("closed", detail, round=number)
             row = row | {name: recalled[name] for name in ("totals", "units")}
         try:
-            body["status"] = now.correct_late(u, row, total, at, unlearned is None)
+            body["status"] = self.correct_late(u, row, total, at, unlearned is None)
         except InvalidTotal as error:
             raise Refused("invalid", f"total: {error}", field="total", round=number) from None
         learned = unlearned is None
         body |= {"recalled": row, "learned": learned}
-        body |= {"probabilities": fingerprint(now.probabilities)} if learned and now.block_closed else {}
-        return {"learned": learned, "correction": words.late_correction(unlearned, now.block_closed)}
+        body |= {"probabilities": fingerprint(self.probabilities)} if learned and self.block_closed else {}
+        return {"learned": learned, "correction": words.late_correction(unlearned, self.block_closed)}
 
     def _report(self, row: Row, repeated: bool) -> dict[str, Any]:
-        now = self._now
-        answer = {**row, "repeated": repeated, "state": now.phase, "open_round": now.open and now.open.number}
+        answer = {**row, "repeated": repeated, "state": self.phase, "open_round": self.open and self.open.number}
         answer["why"] = words.why(row, self.settings)
         if row["status"] in (VOID, CLIPPED):
             answer["warning"] = words.out_of_range(row, self.settings)
@@ -370,7 +319,7 @@ class Experiment:
         if self.phase == "running":
             return self._change()
         self._require("start it", "draft")
-        self._now.phase, self._now.started_at = "running", at
+        self.phase, self.started_at = "running", at
         return self._change("start", at)
 
     def _pause(self, at: str) -> Done:
@@ -378,7 +327,7 @@ class Experiment:
         if self.phase == "paused":
             return self._change()
         self._require("pause it", "running")
-        self._now.phase, self._now.paused_at = "paused", at
+        self.phase, self.paused_at = "paused", at
         return self._change("pause", at, {"last": self.last})
 
     def _resume(self, at: str) -> Done:
@@ -386,53 +335,52 @@ class Experiment:
         if self.phase == "running":
             return self._change()
         self._require("resume it", "paused")
-        now, d = self._now, self.settings.max_delay
-        now.shift += days_between(now.paused_at or at, at)
-        now.idle += min(rounds_between(self.settings, now.paused_at or at, at), self.settings.longest_lag)
-        now.phase, now.paused_at = "running", None
+        d = self.settings.max_delay
+        self.shift += days_between(self.paused_at or at, at)
+        self.idle += min(rounds_between(self.settings, self.paused_at or at, at), self.settings.longest_lag)
+        self.phase, self.paused_at = "running", None
         rows: list[Row] = []
         if d > 0:
-            now.warm_until = now.last + d
-            if now.open is not None:
+            self.warm_until = self.last + d
+            if self.open is not None:
                 # It is unknown whether this round was played before the pause or after it.
-                now.open.warm, now.open.withheld = True, [True] * now.n_units
-                rows = now.open.rows(self.settings)
-        return self._change("resume", at, {"warm_until": now.warm_until, "idle": now.idle}, rows)
+                self.open.warm, self.open.withheld = True, [True] * self.n_units
+                rows = self.open.rows(self.settings)
+        return self._change("resume", at, {"warm_until": self.warm_until, "idle": self.idle}, rows)
 
     def _set_away(self, name: str, away: bool, at: str) -> Done:
         """Mark an arm as away, which voids the guarantee from then on, or as back."""
-        now = self._now
         if name not in self._arms:
             detail = f"arm must be one of {shown(list(self._arms))}, but got {shown(name)}"
             raise Refused("not_found", detail, field="arm")
-        if (self._arms[name] in now.away) == away:
+        if (self._arms[name] in self.away) == away:
             return self._change()
         self._require("change its arms", "draft", "running", "paused")
-        if away and len(now.away) + 1 == len(self._arms):
+        if away and len(self.away) + 1 == len(self._arms):
             raise Refused("conflict", f"at least one arm must be available, but {name!r} is the last one")
-        now.away = sorted({*now.away} ^ {self._arms[name]})
-        now.arm_was_away = True
+        self.away = sorted({*self.away} ^ {self._arms[name]})
+        self.arm_was_away = True
         return self._change("away" if away else "back", at, {"arm": name})
 
     def _finish(self, at: str) -> Done:
         """End the experiment; units without a report in the open round are closed as missing."""
         if self.phase == "finished":
             return self._change()
-        now, played = self._now, self._now.open
-        now.phase, now.finished_at = "finished", at
-        body: dict[str, Any] = {"last": now.last}
+        played = self.open
+        self.phase, self.finished_at = "finished", at
+        body: dict[str, Any] = {"last": self.last}
         rows: dict[tuple[int, str], Row] = {}
         if played is not None:
             units = [u for u, report in enumerate(played.reports) if report.status == OPEN]
             for u in units:
-                now.record(played, u, None, at)
-            outcome, changed = now.end_round(units[-1], at)
+                self.record(played, u, None, at)
+            outcome, changed = self.end_round(units[-1], at)
             body |= outcome
             changed += [played.row(self.settings, u) for u in units]
             rows = {(row["round"], row["unit"]): row for row in changed}
         return self._change("finish", at, body, list(rows.values()))
 
-    def _note(self, command: Note, at: str, recalled: Mapping[str, Any] | None) -> Done:
+    def _note(self, command: commands.Note, at: str, recalled: Mapping[str, Any] | None) -> Done:
         """Write a note on a round, in any state and whether or not its block is open."""
         u = self._unit(command.unit)
         played = self._opened(command.round)
@@ -444,27 +392,26 @@ class Experiment:
             body["recalled"] = row
             row = {**row, "note": command.note}
         else:
-            played.notes = played.notes or [None] * self._now.n_units
+            played.notes = played.notes or [None] * self.n_units
             played.notes[u] = command.note
             row = played.row(self.settings, u)
         event = {"kind": "note", "round": command.round, "unit": row["unit"], "body": body, "at": at}
         return Done(self._report(row, False), event, [row])
 
-    def _inherit(self, command: Inherit, at: str) -> Done:
+    def _inherit(self, command: commands.Inherit, at: str) -> Done:
         """Take over the rounds of another experiment, before anything else."""
-        now = self._now
-        if now.last or now.inherited is not None:
-            raise Refused("wrong_state", f"rounds can only be inherited before round 1, but {now.last} were opened")
-        rows = now.inherit(*command)
-        body = {**command._asdict(), "updates": now.updates, "probabilities": fingerprint(now.probabilities)}
+        if self.last or self.inherited is not None:
+            raise Refused("wrong_state", f"rounds can only be inherited before round 1, but {self.last} were opened")
+        rows = self.inherit(*command)
+        body = {**command._asdict(), "updates": self.updates, "probabilities": fingerprint(self.probabilities)}
         return self._change("inherit", at, body, rows)
 
-    def _remember(self, command: Remember, at: str) -> Done:
+    def _remember(self, command: commands.Remember, at: str) -> Done:
         """Begin with what another experiment has seen, before anything else."""
-        now = self._now
-        if now.last or now.history:
-            raise Refused("wrong_state", f"rounds can only be remembered before round 1, but {now.last} were opened")
-        now.remember(command.arms, command.totals)
+        if self.last or self.history:
+            raise Refused("wrong_state", f"rounds can only be remembered before round 1, but {self.last} were opened")
+        self.history = len(command.arms)
+        self.learn(command.arms, command.totals)
         return self._change("remember", at, command._asdict())
 
     def _change(
@@ -478,15 +425,15 @@ class Experiment:
         """Return a round, or None if it is no longer in memory; refuse a number that has not been opened yet."""
         if number < 1:
             raise Refused("invalid", f"round must be at least 1, but got {number}", field="round")
-        if number > (last := self._now.last):
+        if number > (last := self.last):
             latest = f"the latest is {last}" if last else "none is"
             detail = f"round must be open to be reported, but got {number} and {latest}"
             raise Refused("not_open", detail, field="round", round=number)
-        return self._now.recent.rounds.get(number)
+        return self.recent.rounds.get(number)
 
     def _row(self, number: int, u: int, recalled: Mapping[str, Any] | None) -> Row:
         """Return the row of a round from memory, or else the recalled one."""
-        played = self._now.recent.rounds.get(number)
+        played = self.recent.rounds.get(number)
         if played is not None:
             return played.row(self.settings, u)
         if recalled is None:
@@ -496,7 +443,7 @@ class Experiment:
 
     def _amendable(self, number: int) -> bool:
         """Return whether the block of a round is still open."""
-        return self._now.models or (number >= self._now.block_start and not self._now.block_closed)
+        return self.models or (number >= self.block_start and not self.block_closed)
 
     def _correctable(self, row: Row) -> bool:
         """Return whether a total can be corrected: the player "paper" cannot correct what it has learned."""
@@ -504,7 +451,7 @@ class Experiment:
 
     def _unit(self, name: str | None) -> int:
         """Return the index of a unit; the name is optional if there is only one."""
-        if name is None and len(self._units) == 1:
+        if name is None and self.n_units == 1:
             return 0
         if name in self._units:
             return self._units[name]
@@ -529,8 +476,8 @@ def warm_up() -> None:
         settings |= {} if player == "model" else {"high": 1, "max_delay": 0}
         experiment = Experiment(checked_settings({**settings, "player": player, "units": units}))
         for unit in experiment.settings.units:
-            experiment.do(Ask(unit), "2026-01-01T00:00:00Z")
-            experiment.do(Tell(1, 0.5, unit), "2026-01-01T00:00:00Z")
+            experiment.do(commands.Ask(unit), "2026-01-01T00:00:00Z")
+            experiment.do(commands.Tell(1, 0.5, unit), "2026-01-01T00:00:00Z")
         Experiment.from_state(experiment.state()).view()
     seen = Record([[0], [1], [0]], [[1.0], [2.0], [1.0]])
     learned("", checked_settings({"name": "warm-up", "arms": ["a", "b"]}), seen, seen, (), 4.0)

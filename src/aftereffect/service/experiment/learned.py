@@ -96,12 +96,17 @@ def model(settings: Design, seen: Record) -> LagModel:
     return made
 
 
+def unknown(id: str, reason: str) -> Learned:
+    """Return that there is no model of an experiment."""
+    return Learned(experiment=id, reason=reason, sentences=[reason])
+
+
 def learned(id: str, settings: Design, seen: Record, own: Record, away: Sequence[str], total: float) -> Learned:
     """Return what a record says. own: the rounds of the experiment itself; total: the sum of its totals."""
     reason = too_large(settings, seen)
     heard = sum(value is not None for row in seen.totals for value in row)
     if reason is not None or not heard:
-        return Learned(experiment=id, reason=reason or words.NOTHING_HEARD, sentences=[reason or words.NOTHING_HEARD])
+        return unknown(id, reason or words.NOTHING_HEARD)
     made, K = model(settings, seen), len(settings.arms)
     # A sum of weights may be 1 and a rounding error.
     whole, lags, best = made.effects(), made.by_lag(), np.minimum(made.best, 1.0)

@@ -9,7 +9,7 @@ import struct
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property, reduce
 from operator import add
-from typing import Any
+from typing import Any, Self
 
 import orjson
 
@@ -94,8 +94,9 @@ class State:
     def __init__(self, settings: ExperimentSettings, panel: Mapping[str, Any] | None = None) -> None:
         if settings.seed is None:
             raise InvalidArgument("seed must be drawn before an experiment begins, but got None")
-        n_arms, self.n_units = len(settings.arms), len(settings.units)
-        self.settings, self.seed = settings, settings.seed
+        self.settings, self.seed, self.n_units = settings, settings.seed, len(settings.units)
+        self._units = {name: u for u, name in enumerate(settings.units)}
+        self._arms = {name: i for i, name in enumerate(settings.arms)}
         self.recent = RecentRounds(settings.max_delay, self.n_units)
         self.models, self._saved = settings.player == "model", panel
         self.least, self.most = -WIDEST, WIDEST
@@ -112,7 +113,7 @@ class State:
         self.mixed_until = [0] * self.n_units
         self.away: list[int] = []
         self.arm_was_away = False
-        self.plays = [0] * n_arms
+        self.plays = [0] * len(settings.arms)
         self.counts = dict.fromkeys(COUNTS, 0)
         self.sum = 0.0
         self.shift = 0
@@ -176,7 +177,7 @@ class State:
         t, M = self.last + 1, self.n_units
         if self.idle:
             self.skipped.append([t, self.idle])
-            self._learn([[-1] * M] * self.idle, [[None] * M] * self.idle)
+            self.learn([[-1] * M] * self.idle, [[None] * M] * self.idle)
             self.idle = 0
         drawn, start = self.panel.ask(), t if self.models else self.panel.block_start
         if self.models:
@@ -270,7 +271,7 @@ class State:
             # What the learner heard of the totals. Not by `sum`, which depends on the version of Python.
             heard = reduce(add, map(self._heard, row["totals"]))
             now = heard - self._heard(was) + self._heard(total)
-            given = {"unit": u, "arm": self.settings.arms.index(row["arm"]), "measured": len(row["totals"])}
+            given = {"unit": u, "arm": self._arms[row["arm"]], "measured": len(row["totals"])}
             given |= {"probability": row["probability"], "units": row["units"]}
             self.panel.correct(**given, was=heard, now=now)
             if self.block_closed:
@@ -280,15 +281,10 @@ class State:
             self.recent.rounds[row["round"]].reports[u] = Report(total, status, at)
         return status
 
-    def _learn(self, arms: list[list[int]], totals: list[list[float | None]]) -> None:
+    def learn(self, arms: list[list[int]], totals: list[list[float | None]]) -> None:
         """Let a model learn from rounds that it was not asked for."""
         if self.models:
             learner.player_of(self.panel).learn(arms, totals)
-
-    def remember(self, arms: list[list[int]], totals: list[list[float | None]]) -> None:
-        """Begin with the rounds of another experiment; see `commands.Remember`."""
-        self.history = len(arms)
-        self._learn(arms, totals)
 
     def _heard(self, total: float) -> float:
         return min(max(total, self.least), self.most)
@@ -391,8 +387,8 @@ class State:
             changed += [(played, u) for u, was in enumerate(before) if was is not played.measured[u]]
         return changed
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the complete state as plain JSON, with kind, version and digest."""
+    def state(self) -> dict[str, Any]:
+        """Return the complete state as plain JSON, with kind, version and digest; `from_state` restores it exactly."""
         fields: dict[str, Any] = {name: getattr(self, name) for name in PLAIN}
         fields |= {name: fields[name].copy() for name in COPIED}
         fields |= {"settings": self.settings.to_json(), "rounds": self.recent.state()}
@@ -403,8 +399,8 @@ class State:
         return {**fields, "digest": digest(fields)}
 
     @classmethod
-    def from_json(cls, state: Mapping[str, Any]) -> "State":
-        """Restore a state from the result of `to_json`."""
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        """Restore an experiment from the result of `state`."""
         try:
             fields = {**state}
             if (sealed := fields.pop("digest")) != digest(fields):

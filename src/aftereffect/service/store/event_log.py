@@ -13,11 +13,10 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from types import MappingProxyType
 from typing import Any
 
 import orjson
-from sqlalchemy import Connection, Dialect, Insert, Row, Table, bindparam, case, func, insert, select, tuple_, update
+from sqlalchemy import Connection, Dialect, Insert, Row, Table, bindparam, func, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from aftereffect.core.errors import AftereffectError
@@ -39,23 +38,9 @@ _experiments, _events, _rounds, _checkpoints = (
 last_round = (
     select(func.max(_rounds.round)).where(_rounds.experiment == _experiments.number).scalar_subquery().label("last")
 )
-_this = _experiments.id == bindparam("id")
-_find = select(schema.experiments).where(_this)
-_since = (_events.experiment == _experiments.number) & (_events.seq > func.coalesce(_checkpoints.seq, 0))
-_others = schema.events.alias().c
-_later = (_others.experiment == _checkpoints.experiment) & (_others.seq > _checkpoints.seq)
-_first = select(func.min(_others.seq)).where(_later)
-_state = case((_events.seq > _first.scalar_subquery(), None), else_=_checkpoints.state).label("state")
-# The experiment, once for each event since its checkpoint, whose fields come last; or once without an event. Only the
-# first row has the state of the checkpoint, which can be large.
-_load = (
-    select(schema.experiments, _checkpoints.seq.label("saved_seq"), _checkpoints.head.label("saved_head"), _state)
-    .add_columns(last_round, *schema.events.c)
-    .join_from(schema.experiments, schema.checkpoints, isouter=True)
-    .outerjoin(schema.events, _since)
-    .where(_this)
-    .order_by(_events.seq)
-)
+_find = select(schema.experiments, last_round).where(_experiments.id == bindparam("id"))
+_saved = select(schema.checkpoints).where(_checkpoints.experiment == bindparam("number"))
+_since = select(schema.events).where(_events.experiment == bindparam("number"), _events.seq > bindparam("seq"))
 
 
 def as_text(value: Mapping[str, Any]) -> str:
@@ -94,6 +79,13 @@ class Loaded:
         self.unit_index = {name: index for index, name in enumerate(experiment.settings.units)}
         self.checkpoint_at = 0
         self.saved()
+
+    def copy(self) -> "Loaded":
+        """Return a copy, whose experiment can be changed without this one."""
+        experiment = Experiment.from_state(self.experiment.state())
+        copy = Loaded(self.number, self.id, self.created_at, experiment, self.seq, self.head)
+        copy.checkpoint_at = self.checkpoint_at
+        return copy
 
     def saved(self) -> None:
         """Schedule the next checkpoint after one at this place in the log."""
@@ -134,16 +126,12 @@ class Loaded:
 
 
 def find(connection: Connection, identity: str, query: Any = _find) -> Row[Any]:
-    """Return the row of an experiment, or raise Refused if there is none."""
+    """Return the row of an experiment and its `last` round, or raise Refused if there is none."""
     if is_id(identity):
         row: Row[Any] | None = connection.execute(query, {"id": identity}).one_or_none()
         if row is not None:
             return row
-    raise _missing(identity)
-
-
-def _missing(identity: str) -> Refused:
-    return Refused("not_found", f"there is no experiment {str(identity)[:40]!r}")
+    raise Refused("not_found", f"there is no experiment {str(identity)[:40]!r}")
 
 
 def initial(row: Row[Any]) -> Loaded:
@@ -158,15 +146,11 @@ def initial(row: Row[Any]) -> Loaded:
 
 def load(connection: Connection, identity: str) -> Loaded:
     """Load an experiment; raise Corrupt if the stored data is inconsistent."""
-    loaded = None
-    for row in connection.execute(_load, {"id": identity}) if is_id(identity) else ():
-        if loaded is None:
-            loaded = initial(row) if row.state is None else _resumed(row)
-        event = row[-len(_events) :]
-        if event[0] is not None:
-            loaded.replay(event)
-    if loaded is None:
-        raise _missing(identity)
+    row = find(connection, identity)
+    saved = connection.execute(_saved, {"number": row.number}).one_or_none()
+    loaded = initial(row) if saved is None else _resumed(row, saved)
+    for event in connection.execute(_since.order_by(_events.seq), {"number": row.number, "seq": loaded.seq}):
+        loaded.replay(event)
     loaded.check_end(row)
     last, stored = loaded.experiment.last, row.last or 0
     if stored != last:
@@ -175,16 +159,16 @@ def load(connection: Connection, identity: str) -> Loaded:
     return loaded
 
 
-def _resumed(row: Row[Any]) -> Loaded:
+def _resumed(row: Row[Any], saved: Row[Any]) -> Loaded:
     try:
-        state = orjson.loads(row.state)
+        state = orjson.loads(saved.state)
         experiment = Experiment.from_state(state)
     except (AftereffectError, ValueError, LookupError, TypeError, RecursionError) as error:
         raise Corrupt(f"the checkpoint of experiment {row.id} cannot be read: {error}", experiment=row.id) from None
     given = as_text(state["settings"])
     if given != row.settings and initial(row).experiment.settings != ExperimentSettings.from_json(state["settings"]):
         raise Corrupt(f"the settings of experiment {row.id} are not those of its checkpoint", experiment=row.id)
-    return Loaded(row.number, row.id, row.created_at, experiment, row.saved_seq, row.saved_head)
+    return Loaded(row.number, row.id, row.created_at, experiment, saved.seq, saved.head)
 
 
 def remembered(connection: Connection, loaded: Loaded) -> Remember | None:
@@ -199,10 +183,11 @@ def remembered(connection: Connection, loaded: Loaded) -> Remember | None:
 class Changes:
     """The changes of one transaction: events with their hashes, changed rows, new heads, due checkpoints.
 
-    touched: the ids of experiments changed in memory but not yet committed.
+    touched: the ids of experiments changed in memory but not yet committed. written: the number of rows.
     """
 
     touched: set[str] = field(default_factory=set)
+    written: int = 0
     _events: list[dict[str, Any]] = field(default_factory=list)
     # A row that changes twice is written once, in its last version.
     _rounds: dict[tuple[int, int, int], dict[str, Any]] = field(default_factory=dict)
@@ -235,38 +220,22 @@ class Changes:
         self.touched.add(loaded.id)
 
     def row(
-        self,
-        connection: Connection,
-        loaded: Loaded,
-        round_: int,
-        unit: str,
-        block: bool = False,
-        newer: Mapping[tuple[int, int, int], dict[str, Any]] = MappingProxyType({}),
+        self, connection: Connection, loaded: Loaded, round_: int, unit: str, block: bool = False
     ) -> dict[str, Any] | None:
-        """Return the row of a round that the experiment no longer has in memory, from these changes or the database.
+        """Return the row of a round that the experiment no longer has in memory, after writing all changes.
 
-        block: with what a correction needs (`with_block`), if the block of the round has ended and was measured. newer:
-        rows, by experiment, round and unit, that take the place of these changes.
+        block: with what a correction needs (`with_block`), if the block of the round has ended and was measured.
         """
-        key = loaded.number, round_, loaded.unit_index[unit]
-        known = {**self._rounds, **newer} if newer else self._rounds
-        found = known.get(key)
-        if found is None:
-            query = select(schema.rounds).where(tuple_(_rounds.experiment, _rounds.round, _rounds.unit_index) == key)
-            stored = connection.execute(query).mappings().one_or_none()
-            found = None if stored is None else dict(stored)
+        self.write(connection)
+        here, own = _rounds.experiment == loaded.number, _rounds.unit_index == loaded.unit_index[unit]
+        stored = connection.execute(select(schema.rounds).where(here, own, _rounds.round == round_)).mappings()
+        found = next(map(dict, stored), None)
         if found is None or not block or not found["measured"]:
             return found
-        here, ended = _rounds.experiment == loaded.number, _rounds["update"] & (_rounds.round >= round_)
-        own = [(each, row) for (number, each, _), row in known.items() if number == loaded.number]
-        ends = [each for each, row in own if each >= round_ and row["update"]]
-        ends += connection.execute(select(_rounds.round).where(here, ended).order_by(_rounds.round).limit(1)).scalars()
-        first, last = found["block_start"], min(ends)
-        query = select(schema.rounds).where(here, _rounds.round.between(first, last))
-        query = query.where((_rounds.unit_index == key[2]) | (_rounds.round == last))
-        rows = {(row.round, row.unit_index): dict(row._mapping) for row in connection.execute(query)}
-        rows |= {each[1:]: row for each, row in known.items() if each[0] == loaded.number and first <= each[1] <= last}
-        return with_block(found, [rows[each] for each in sorted(rows)])
+        end = select(func.min(_rounds.round)).where(here, _rounds["update"], _rounds.round >= round_).scalar_subquery()
+        query = select(schema.rounds).where(here, _rounds.round.between(found["block_start"], end))
+        query = query.where(own | (_rounds.round == end)).order_by(_rounds.round, _rounds.unit_index)
+        return with_block(found, map(dict, connection.execute(query).mappings()))
 
     def seen(self, connection: Connection, loaded: Loaded) -> Record:
         """Return the record of an experiment for a model, with what it remembers of another one."""
@@ -275,17 +244,15 @@ class Changes:
 
     def record(self, connection: Connection, loaded: Loaded) -> tuple[list[dict[str, Any]], list[tuple[int, str]]]:
         """Return all rows of an experiment, by round and unit; and for each pause the latest round, and its time."""
+        self.write(connection)
         query = select(schema.rounds).where(_rounds.experiment == loaded.number)
-        rows = {(row.round, row.unit_index): dict(row._mapping) for row in connection.execute(query)}
-        rows |= {key[1:]: row for key, row in self._rounds.items() if key[0] == loaded.number}
+        rows = connection.execute(query.order_by(_rounds.round, _rounds.unit_index)).mappings()
         paused = select(_events.body, _events.at).where(_events.experiment == loaded.number, _events.kind == "pause")
-        pauses = [tuple(row) for row in connection.execute(paused.order_by(_events.seq))]
-        new = [each for each in self._events if (each["experiment"], each["kind"]) == (loaded.number, "pause")]
-        pauses += [(each["body"], each["at"]) for each in new]
-        return [rows[key] for key in sorted(rows)], [(orjson.loads(body)["last"], at) for body, at in pauses]
+        pauses = connection.execute(paused.order_by(_events.seq))
+        return list(map(dict, rows)), [(orjson.loads(body)["last"], at) for body, at in pauses]
 
-    def write(self, connection: Connection) -> int:
-        """Write all changes inside a transaction; return the number of rows."""
+    def write(self, connection: Connection) -> None:
+        """Write the changes inside a transaction."""
         heads: list[dict[str, Any]] = []
         checkpoints: list[dict[str, Any]] = []
         for loaded, status in self._moved.values():
@@ -299,7 +266,9 @@ class Changes:
             if rows:
                 # The rows go to the driver as they are: SQLAlchemy would make each of them anew.
                 connection.exec_driver_sql(statement, rows)
-        return sum(map(len, tables))
+        self.written += sum(map(len, tables))
+        for written in (self._events, self._rounds, self._moved):
+            written.clear()
 
 
 @cache

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
-from sqlalchemy import Engine
+from sqlalchemy import Connection
 
 from aftereffect.core.checks import shown
 from aftereffect.service import words
@@ -27,37 +27,36 @@ _NAMES = tuple(COLUMNS.index(name) for name in ("unit", "arm", "drawn", "why", "
 _rounds = schema.rounds.c
 
 
-def export(engine: Engine, identity: str, form: str) -> IO[bytes]:
-    """Return all rounds of an experiment as an open file, which is already deleted from its folder."""
+def export(connection: Connection, identity: str, form: str) -> Iterator[bytes]:
+    """Return all rounds of an experiment as chunks of a "csv" or "parquet" file; they are read before this returns."""
     if form not in FORMS:
         raise Refused("invalid", f"form must be one of {', '.join(FORMS)}, but got {shown(form)}", field="format")
     with tempfile.TemporaryDirectory(prefix="aftereffect-export-") as folder:
         file = Path(folder) / "rounds.csv"
-        _write_csv(engine, identity, file, for_people=form == "csv")
-        return (_as_parquet(file) if form == "parquet" else file).open("rb")
+        _write_csv(connection, identity, file, for_people=form == "csv")
+        # An open file can be read also when it is deleted from its folder.
+        return _pieces((_as_parquet(file) if form == "parquet" else file).open("rb"))
 
 
-def pieces(file: IO[bytes]) -> Iterator[bytes]:
-    """Yield the contents of an open file in chunks, then close it."""
+def _pieces(file: IO[bytes]) -> Iterator[bytes]:
     with file:
         while chunk := file.read(CHUNK):
             yield chunk
 
 
-def _write_csv(engine: Engine, identity: str, file: Path, *, for_people: bool) -> None:
-    with engine.connect() as connection, file.open("w", encoding="utf-8", newline="") as out:
-        row = find(connection, identity)
-        settings = reads.settings_of(row)
-        query = reads.items.where(_rounds.experiment == row.number)
-        query = query.order_by(_rounds.round, _rounds.unit_index).execution_options(yield_per=1000)
+def _write_csv(connection: Connection, identity: str, file: Path, *, for_people: bool) -> None:
+    row = find(connection, identity)
+    settings = reads.settings_of(row)
+    query = reads.items.where(_rounds.experiment == row.number)
+    query = query.order_by(_rounds.round, _rounds.unit_index).execution_options(yield_per=1000)
+    with file.open("w", encoding="utf-8", newline="") as out, connection.execute(query) as found:
         out.write(",".join(COLUMNS) + "\r\n")
-        with connection.execute(query) as found:
-            for _, *cells in reads.sound_rows(found):
-                cells.append(words.why(dict(zip(reads.ITEM_FIELDS, cells, strict=True)), settings))
-                for i in _NAMES:
-                    if for_people and (cells[i] or "").startswith(_FORMULA):
-                        cells[i] = "'" + cells[i]
-                out.write(",".join(map(_cell, cells)) + "\r\n")
+        for _, *cells in reads.sound_rows(found):
+            cells.append(words.why(dict(zip(reads.ITEM_FIELDS, cells, strict=True)), settings))
+            for i in _NAMES:
+                if for_people and (cells[i] or "").startswith(_FORMULA):
+                    cells[i] = "'" + cells[i]
+            out.write(",".join(map(_cell, cells)) + "\r\n")
 
 
 def _cell(value: Any) -> str:

@@ -1,29 +1,19 @@
-"""Read operations. They see the last commit, use their own connections, and never delay the writer."""
+"""What is read from a store. A `Store` calls these functions, each on a connection that sees the last commit."""
 
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Engine, bindparam, func, select, tuple_
+from sqlalchemy import Connection, bindparam, func, select, tuple_
 
 from aftereffect.core import checks
 from aftereffect.core.errors import AftereffectError
-from aftereffect.service import words
+from aftereffect.service import messages, words
 from aftereffect.service.errors import Refused
 from aftereffect.service.experiment import learned as models
 from aftereffect.service.experiment.learned import record
-from aftereffect.service.messages import (
-    MOST_ITEMS,
-    MOST_SERIES,
-    STATES,
-    Event,
-    Learned,
-    Overview,
-    Reply,
-    StoredRow,
-    Summary,
-)
+from aftereffect.service.messages import MOST_ITEMS, MOST_SERIES, STATES, Learned, Overview, StoredRow
 from aftereffect.service.settings import LARGEST, ExperimentSettings
 from aftereffect.service.store import event_log, schema
 from aftereffect.service.store.database import UNREADABLE, of_one_experiment
@@ -35,7 +25,7 @@ _CURSOR = re.compile(r"([0-9]{1,19})(?:\.([0-9]{1,10})?)?")
 ITEM_FIELDS = tuple(StoredRow.model_fields)
 # The fields of a row that the charts need.
 SERIES_FIELDS = tuple(name for name in ITEM_FIELDS if name not in UNCHARTED)
-_SETTINGS = set(Summary.model_fields) & set(ExperimentSettings.model_fields)
+_SETTINGS = set(messages.Summary.model_fields) & set(ExperimentSettings.model_fields)
 _experiments, _rounds, _events = schema.experiments.c, schema.rounds.c, schema.events.c
 items = select(_rounds.unit_index, *(_rounds[name] for name in ITEM_FIELDS))
 _place = tuple_(_rounds.round, _rounds.unit_index)
@@ -76,42 +66,42 @@ def write_cursor(round_: int, unit_index: int, n_units: int) -> str:
     return str(round_) if unit_index == n_units - 1 else f"{round_}.{unit_index}"
 
 
-def experiment(engine: Engine, identity: str) -> Overview:
-    """Return the view of an experiment after its last commit."""
-    with engine.connect() as connection:
-        return event_log.load(connection, identity).view()
+def experiment(connection: Connection, identity: str) -> Overview:
+    """Return the view of an experiment after its last commit, with its id and its date."""
+    return event_log.load(connection, identity).view()
 
 
-def head(engine: Engine, identity: str) -> str:
+def head(connection: Connection, identity: str) -> str:
     """Return the hash of the last event of an experiment."""
-    with engine.connect() as connection:
-        found: str = find(connection, identity).head
-        return found
+    found: str = find(connection, identity).head
+    return found
 
 
-def learned(engine: Engine, identity: str) -> Learned:
+def learned(connection: Connection, identity: str) -> Learned:
     """Return what the rounds of an experiment say about its arms."""
-    with engine.connect() as connection:
-        loaded = event_log.load(connection, identity)
-        settings, view = loaded.experiment.settings, loaded.view()
-        query = items.where(_rounds.experiment == loaded.number).order_by(_rounds.round, _rounds.unit_index)
-        known = event_log.remembered(connection, loaded)
-        rows: list[Any] = []
-        # Beyond this, there is no model.
-        if loaded.experiment.last <= settings.model_rounds:
-            rows = [dict(zip(ITEM_FIELDS, row[1:], strict=True)) for row in sound_rows(connection.execute(query))]
-        own = record(settings, rows, loaded.experiment.skipped)
-        seen = own if known is None else record(settings, rows, loaded.experiment.skipped, known)
-    if loaded.experiment.last > settings.model_rounds:
-        reason = words.no_model(settings)
-        return Learned(experiment=identity, reason=reason, sentences=[reason])
+    loaded = event_log.load(connection, identity)
+    experiment, settings, view = loaded.experiment, loaded.experiment.settings, loaded.view()
+    if experiment.last > settings.model_rounds:
+        return models.unknown(identity, words.no_model(settings))
+    query = items.where(_rounds.experiment == loaded.number).order_by(_rounds.round, _rounds.unit_index)
+    rows = [dict(zip(ITEM_FIELDS, row[1:], strict=True)) for row in sound_rows(connection.execute(query))]
+    own = record(settings, rows, experiment.skipped)
+    known = event_log.remembered(connection, loaded)
+    seen = own if known is None else record(settings, rows, experiment.skipped, known)
     return models.learned(identity, settings, seen, own, view.away, view.sum_of_totals)
 
 
 def experiments(
-    engine: Engine, after: str | None, limit: int, state: str | None, search: str | None = None
+    connection: Connection,
+    after: str | None = None,
+    limit: int = 100,
+    state: str | None = None,
+    search: str | None = None,
 ) -> dict[str, Any]:
-    """Return a page of experiments, in order of creation, and the ids of those that cannot be read, if any."""
+    """Return a page of experiments in order of creation, and the ids of those that cannot be read, if any.
+
+    after: the id of the last one seen. search: only those whose names contain this text, in upper or lower case.
+    """
     limit = whole("limit", limit, 1, MOST_ITEMS)
     if state is not None and state not in STATES:
         raise Refused("invalid", f"state must be one of {', '.join(STATES)}, but got {state!r}", field="state")
@@ -122,11 +112,10 @@ def experiments(
         raise Refused("invalid", "search must not contain NUL, but does", field="search")
     if search:
         query = query.where(func.lower(_experiments.name).contains(search.lower(), autoescape=True))
-    with engine.connect() as connection:
-        if after is not None:
-            query = query.where(_experiments.number > find(connection, after, NUMBER).number)
-        found = connection.execute(query).all()
-        items = _read_summaries(connection, [row.number for row in found[:limit]])
+    if after is not None:
+        query = query.where(_experiments.number > find(connection, after, NUMBER).number)
+    found = connection.execute(query).all()
+    items = _read_summaries(connection, [row.number for row in found[:limit]])
     page = {"items": items, "next": found[limit - 1].id if len(found) > limit else None}
     damaged = sorted({row.id for row in found[:limit]} - {item["id"] for item in items})
     return {**page, "damaged": damaged} if damaged else page
@@ -140,7 +129,7 @@ def _read_summaries(connection: Connection, numbers: Sequence[int]) -> list[dict
             settings = json.loads(row.settings)
             shown = {name: settings.get(name) for name in _SETTINGS}
             state = {"state": row.status, "round": row.last or 0, "events": int(row.seq), "created_at": row.created_at}
-            items.append(sound(Summary, {"id": row.id, **state, **shown}))
+            items.append(sound(messages.Summary, {"id": row.id, **state, **shown}))
     except UNREADABLE as error:
         if not of_one_experiment(error):
             raise
@@ -155,7 +144,7 @@ def settings_of(row: Any) -> ExperimentSettings:
     return ExperimentSettings.from_json(json.loads(row.settings))
 
 
-def sound(model: type[Reply], item: dict[str, Any]) -> dict[str, Any]:
+def sound(model: type[messages.Reply], item: dict[str, Any]) -> dict[str, Any]:
     """Return what was read, or raise ValueError if its values are not of the model's types."""
     model.model_validate(item, strict=True)
     return item
@@ -171,15 +160,16 @@ def sound_rows(rows: Iterable[Any]) -> Iterator[Any]:
         yield row
 
 
-def rounds(engine: Engine, identity: str, after: str | int | None, limit: int) -> dict[str, Any]:
-    """Return a page of round rows, in order of rounds and units."""
+def rounds(
+    connection: Connection, identity: str, after: str | int | None = None, limit: int = 100
+) -> dict[str, Any]:
+    """Return a page of round rows, by round and unit; after: "ROUND", or "ROUND.UNITINDEX" between units."""
     limit, start = whole("limit", limit, 1, MOST_ITEMS), read_cursor(after)
-    with engine.connect() as connection:
-        row = find(connection, identity)
-        settings = settings_of(row)
-        query = items.where(_rounds.experiment == row.number, _place > start)
-        query = query.order_by(_rounds.round, _rounds.unit_index).limit(limit + 1)
-        found = list(sound_rows(connection.execute(query)))
+    row = find(connection, identity)
+    settings = settings_of(row)
+    query = items.where(_rounds.experiment == row.number, _place > start)
+    query = query.order_by(_rounds.round, _rounds.unit_index).limit(limit + 1)
+    found = list(sound_rows(connection.execute(query)))
     page = [dict(zip(ITEM_FIELDS, row[1:], strict=True)) for row in found[:limit]]
     more, n_units = len(found) > limit, len(settings.units)
     return {
@@ -188,33 +178,30 @@ def rounds(engine: Engine, identity: str, after: str | int | None, limit: int) -
     }
 
 
-def events(engine: Engine, identity: str, after: int, limit: int) -> dict[str, Any]:
-    """Return a page of the log."""
+def events(connection: Connection, identity: str, after: int = 0, limit: int = 100) -> dict[str, Any]:
+    """Return a page of the log; after: the seq of the last event seen."""
     limit, after = whole("limit", limit, 1, MOST_ITEMS), whole("after", after, 0)
-    with engine.connect() as connection:
-        number = find(connection, identity, NUMBER).number
-        query = select(*schema.events.c[1:]).where(_events.experiment == number, _events.seq > after)
-        found = connection.execute(query.order_by(_events.seq).limit(limit + 1)).all()
-    page = [sound(Event, {**row._mapping, "body": json.loads(row.body)}) for row in found[:limit]]
+    number = find(connection, identity, NUMBER).number
+    query = select(*schema.events.c[1:]).where(_events.experiment == number, _events.seq > after)
+    found = connection.execute(query.order_by(_events.seq).limit(limit + 1)).all()
+    page = [sound(messages.Event, {**row._mapping, "body": json.loads(row.body)}) for row in found[:limit]]
     return {"items": page, "next": page[-1]["seq"] if len(found) > limit else None}
 
 
-def series(engine: Engine, identity: str, last: int) -> dict[str, Any]:
+def series(connection: Connection, identity: str, last: int = 2000) -> dict[str, Any]:
     """Return the data of the charts for the latest `last` rows, column by column. odds: the probabilities at each draw.
 
     The log has the probabilities only for up to 16 arms; with more, `odds` is empty.
     """
     last = whole("last", last, 1, MOST_SERIES)
-    with engine.connect() as connection:
-        row = find(connection, identity)
-        arms = json.loads(row.settings)["arms"]
-        query = items.where(_rounds.experiment == row.number)
-        query = query.order_by(_rounds.round.desc(), _rounds.unit_index.desc()).limit(last)
-        found = list(sound_rows(connection.execute(query)))
-        # At most two events per row (ask and tell), and some room for other events.
-        asks = select(_events.kind, _events.round, _events.body).where(_events.experiment == row.number)
-        recent = connection.execute(asks.order_by(_events.seq.desc()).limit(2 * last + 64)).all()
-    found = found[::-1]
+    row = find(connection, identity)
+    arms = json.loads(row.settings)["arms"]
+    query = items.where(_rounds.experiment == row.number)
+    query = query.order_by(_rounds.round.desc(), _rounds.unit_index.desc()).limit(last)
+    found = list(sound_rows(connection.execute(query)))[::-1]
+    # At most two events per row (ask and tell), and some room for other events.
+    asks = select(_events.kind, _events.round, _events.body).where(_events.experiment == row.number)
+    recent = connection.execute(asks.order_by(_events.seq.desc()).limit(2 * last + 64)).all()
     columns: dict[str, Any] = {name: [getattr(row, name) for row in found] for name in SERIES_FIELDS}
     first = found[0].round if found else 0
     drawn = [(row.round, json.loads(row.body)) for row in recent if row.kind == "ask" and row.round >= first]

@@ -21,15 +21,28 @@ import sqlite3
 from collections.abc import Collection
 from contextlib import closing
 from pathlib import Path
+from types import NoneType
+from typing import Any, get_args
 
 import sqlalchemy as sa
 
 from aftereffect.service.errors import Refused
+from aftereffect.service.messages import StoredRow
 
 metadata = sa.MetaData()
 
 # SQLite assigns row numbers only if the type of the key is exactly INTEGER.
 _Number = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+
+_TYPES = {int: sa.BigInteger, float: sa.Double, bool: sa.Boolean}
+
+
+def _column(name: str) -> sa.Column[Any]:
+    """Return the column of a field of a stored row."""
+    kind = StoredRow.model_fields[name].annotation
+    kinds = {kind, *get_args(kind)}
+    return sa.Column(name, next((_TYPES[each] for each in kinds & _TYPES.keys()), sa.Text), nullable=NoneType in kinds)
+
 
 experiments = sa.Table(
     "experiments",
@@ -64,28 +77,9 @@ rounds = sa.Table(
     "rounds",
     metadata,
     sa.Column("experiment", _Number, sa.ForeignKey("experiments.number"), nullable=False),
-    sa.Column("round", sa.BigInteger, nullable=False),
+    _column("round"),
     sa.Column("unit_index", sa.Integer, nullable=False),
-    sa.Column("unit", sa.Text, nullable=False),
-    sa.Column("arm", sa.Text, nullable=False),
-    sa.Column("total", sa.Double),
-    sa.Column("status", sa.String(16), nullable=False),
-    sa.Column("draw", sa.Boolean, nullable=False),
-    sa.Column("block", sa.BigInteger, nullable=False),
-    sa.Column("block_start", sa.BigInteger, nullable=False),
-    sa.Column("probability", sa.Double, nullable=False),
-    sa.Column("washin", sa.Boolean, nullable=False),
-    sa.Column("measured", sa.Boolean),
-    sa.Column("update", sa.Boolean, nullable=False),
-    sa.Column("fed", sa.Double),
-    sa.Column("date", sa.String(32)),
-    sa.Column("substituted", sa.Boolean, nullable=False),
-    sa.Column("reason", sa.String(16), nullable=False),
-    sa.Column("drawn", sa.Text, nullable=False),
-    sa.Column("withheld", sa.Boolean, nullable=False),
-    sa.Column("asked_at", sa.String(32)),
-    sa.Column("told_at", sa.String(32)),
-    sa.Column("note", sa.Text),
+    *(_column(name) for name in StoredRow.model_fields if name != "round"),
     sa.UniqueConstraint("experiment", "round", "unit_index", name="one_row_per_round_and_unit"),
 )
 

@@ -7,12 +7,14 @@ database in any number of stores and processes.
 
 import asyncio
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, partial, wraps
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+
+from sqlalchemy import Connection
 
 from aftereffect.service.errors import Refused, checked
 from aftereffect.service.experiment.commands import Command, Reports
@@ -28,6 +30,27 @@ MOST_LEARNED = 1_024
 """How many experiments are kept whose model has been made."""
 # Without l, o, 0 and 1, which are easily misread. Twenty of these 32 characters are 100 random bits.
 _CHARACTERS = "abcdefghijkmnpqrstuvwxyz23456789"
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _reading(
+    act: Callable[Concatenate[Connection, P], T], *, internal: bool = False
+) -> Callable[Concatenate["Store", P], T]:
+    """Return the method that reads with a function: on a connection of its own, which sees the last commit.
+
+    internal: one that need not wait for other reads.
+    """
+
+    @wraps(act)
+    def method(store: "Store", /, *args: P.args, **kwargs: P.kwargs) -> T:
+        database = store._database
+        with refusing(), (database.internal if internal else database.reading).connect() as connection:
+            return act(connection, *args, **kwargs)
+
+    return method
 
 
 def utc_now() -> str:
@@ -49,6 +72,19 @@ class Store:
     ...     store.rounds(mail)["items"][0]["total"], store.verify(mail)[0]["ok"]
     (0.5, True)
     """
+
+    experiment = _reading(reads.experiment)
+    experiments = _reading(reads.experiments)
+    rounds = _reading(reads.rounds)
+    events = _reading(reads.events)
+    series = _reading(reads.series)
+    reminders = _reading(webhooks.listed, internal=True)
+    tokens = _reading(tokens.listed, internal=True)
+    export = _reading(export.export)
+    verify_page = _reading(verify.verify_page)
+    verify = _reading(verify.verify)
+    _head = _reading(reads.head)
+    _made = _reading(reads.learned)
 
     def __init__(self, database: Database) -> None:
         """Wrap a database that is locked and whose tables are up to date."""
@@ -187,21 +223,6 @@ class Store:
         answers: list[Answer] = await self._writer.submit(Job(list(items), future))
         return answers
 
-    def experiment(self, id: str) -> Overview:
-        """Return the committed view of an experiment, with id and created_at."""
-        with refusing():
-            return reads.experiment(self._database.reading, id)
-
-    def experiments(
-        self, after: str | None = None, limit: int = 100, state: str | None = None, search: str | None = None
-    ) -> dict[str, Any]:
-        """Return a page of experiments in order of creation; after: the id of the last one seen.
-
-        search: only experiments whose names contain this text, in upper or lower case.
-        """
-        with refusing():
-            return reads.experiments(self._database.reading, after, limit, state, search)
-
     def compare(self, ids: Sequence[str]) -> list[Comparison]:
         """Return the most important figures of some experiments, in order."""
         if not 1 <= len(ids) <= MOST_COMPARED:
@@ -210,44 +231,13 @@ class Store:
 
     def learned(self, id: str) -> Learned:
         """Return what the rounds so far say about the arms; made again only if the experiment has changed."""
-        with refusing():
-            head = reads.head(self._database.reading, id)
-            if (found := self._learned.get(id)) is None or found[0] != head:
-                found = self._learned[id] = head, reads.learned(self._database.reading, id)
-            while len(self._learned) > MOST_LEARNED:
-                # Another thread may have dropped it.
-                self._learned.pop(next(iter(self._learned)), None)
+        head = self._head(id)
+        if (found := self._learned.get(id)) is None or found[0] != head:
+            found = self._learned[id] = head, self._made(id)
+        while len(self._learned) > MOST_LEARNED:
+            # Another thread may have dropped it.
+            self._learned.pop(next(iter(self._learned)), None)
         return found[1]
-
-    def rounds(self, id: str, after: str | int | None = None, limit: int = 100) -> dict[str, Any]:
-        """Return a page of round rows; after: "ROUND", or "ROUND.UNITINDEX" between the units of a round."""
-        with refusing():
-            return reads.rounds(self._database.reading, id, after, limit)
-
-    def events(self, id: str, after: int = 0, limit: int = 100) -> dict[str, Any]:
-        """Return a page of the log; after: the seq of the last event seen."""
-        with refusing():
-            return reads.events(self._database.reading, id, after, limit)
-
-    def series(self, id: str, last: int = 2000) -> dict[str, Any]:
-        """Return the data of the charts for the latest `last` rows, column by column."""
-        with refusing():
-            return reads.series(self._database.reading, id, last)
-
-    def export(self, id: str, form: str) -> Iterator[bytes]:
-        """Return all rounds as chunks of a "csv" or "parquet" file; the data is read before this returns."""
-        with refusing():
-            return export.pieces(export.export(self._database.reading, id, form))
-
-    def verify(self, id: str | None = None) -> list[dict[str, Any]]:
-        """Replay the log of one experiment, or of all, and compare the result with the stored data."""
-        with refusing():
-            return verify.verify(self._database.reading, id)
-
-    def verify_page(self, after: str | None = None, limit: int = 100) -> dict[str, Any]:
-        """As `verify` for all experiments, a page at a time; after: the id of the last experiment seen."""
-        with refusing():
-            return verify.verify_page(self._database.reading, after, limit)
 
     def backup(self, path: str | Path) -> None:
         """Write the current contents of the store to a new SQLite file."""
@@ -257,32 +247,22 @@ class Store:
         """Create a token with these scopes and return it; it cannot be read again."""
         new = checked(NewToken, {"name": name, "scopes": scopes}, "a token")
         secret = key or secrets.token_urlsafe(32)
-        act = tokens.creation(new.name, list(new.scopes), secret, self.now())
+        act = partial(tokens.create, name=new.name, scopes=[*new.scopes], key=secret, now=self.now())
         made = self._once(key, lambda: ("", Work(act)), "create_token", new.name, new.scopes)
         return tokens.derived(secret, made["salt"])
 
-    def tokens(self) -> list[dict[str, Any]]:
-        """Return all tokens: id, name, scopes, created_at, revoked_at."""
-        with refusing():
-            return tokens.listed(self._database.internal)
-
     def revoke_token(self, id: str) -> None:
         """Revoke a token; takes effect at once here, within a second in other processes."""
-        self.perform("", Work(tokens.revocation(id, self.now())))
+        self.perform("", Work(partial(tokens.revoke, identity=id, now=self.now())))
         self._token_cache.forget()
-
-    def reminders(self, id: str | None = None) -> list[dict[str, Any]]:
-        """Return the reminders of all experiments, or of one."""
-        with refusing():
-            return webhooks.listed(self._database.internal, id)
 
     def remind(self, id: str, webhook: str | None, after: float = 0.0) -> None:
         """Set the reminder of an experiment: which webhook to call so many days after a round; None for none."""
-        self.perform("", Work(webhooks.change(id, webhook, after)))
+        self.perform("", Work(partial(webhooks.change, identity=id, webhook=webhook, after=after)))
 
-    def change_reminder(self, known: dict[str, Any], **fields: Any) -> bool:
+    def change_reminder(self, known: Mapping[str, Any], **fields: Any) -> bool:
         """Change a reminder, unless it is no longer as known; return whether it was changed."""
-        return bool(self.perform("", Work(webhooks.attempt(known, **fields)))["claimed"])
+        return bool(self.perform("", Work(partial(webhooks.attempt, known=known, fields=fields)))["claimed"])
 
     def scopes_of(self, token: str) -> frozenset[str] | None:
         """Return the scopes of a token, None if it is unknown or revoked."""

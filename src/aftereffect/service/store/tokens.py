@@ -8,13 +8,12 @@ import hashlib
 import hmac
 import secrets
 import time
-from collections.abc import Callable
-from typing import Any
 
 from sqlalchemy import Connection, Engine, insert, select, update
 
 from aftereffect.core.checks import shown
 from aftereffect.service.errors import Refused
+from aftereffect.service.messages import KnownToken
 from aftereffect.service.store import schema
 
 PREFIX = "ae_"
@@ -38,44 +37,35 @@ def derived(key: str, salt: str) -> str:
     return PREFIX + base64.urlsafe_b64encode(digest).decode().rstrip("=")
 
 
-def creation(name: str, scopes: list[str], key: str, now: str) -> Callable[[Connection], dict[str, Any]]:
-    """Return the function that stores a token derived from a key, and returns its salt."""
+def create(connection: Connection, name: str, scopes: list[str], key: str, now: str) -> dict[str, str]:
+    """Store a token derived from a key, and return its salt."""
     salt = secrets.token_urlsafe(32)
     values = {"id": secrets.token_hex(8), "name": name, "scopes": " ".join(scopes), "hash": hashed(derived(key, salt))}
-
-    def act(connection: Connection) -> dict[str, Any]:
-        connection.execute(insert(schema.tokens).values(**values, created_at=now))
-        return {"salt": salt}
-
-    return act
+    connection.execute(insert(schema.tokens).values(**values, created_at=now))
+    return {"salt": salt}
 
 
-def revocation(identity: str, now: str) -> Callable[[Connection], dict[str, Any]]:
-    """Return the function that revokes a token; revoking it again keeps the first date."""
-
-    def act(connection: Connection) -> dict[str, Any]:
-        # Locked on PostgreSQL, so that two servers do not revoke the last two at once.
-        query = select(_tokens.id, _tokens.scopes, _tokens.revoked_at).order_by(_tokens.id).with_for_update()
-        found = {row.id: row for row in connection.execute(query)}
-        if identity not in found:
-            raise Refused("not_found", f"token must be the id of a token, but got {shown(identity)}")
-        if found[identity].revoked_at is not None:
-            return {}
-        if [id for id, row in found.items() if row.revoked_at is None and "admin" in row.scopes.split()] == [identity]:
-            rule = "the last token with the scope 'admin' cannot be revoked"
-            raise Refused("forbidden", f"{rule}; create another one first")
-        connection.execute(update(schema.tokens).where(_tokens.id == identity).values(revoked_at=now))
+def revoke(connection: Connection, identity: str, now: str) -> dict[str, str]:
+    """Revoke a token; revoking it again keeps the first date."""
+    # Locked on PostgreSQL, so that two servers do not revoke the last two at once.
+    query = select(_tokens.id, _tokens.scopes, _tokens.revoked_at).order_by(_tokens.id).with_for_update()
+    found = {row.id: row for row in connection.execute(query)}
+    if identity not in found:
+        raise Refused("not_found", f"token must be the id of a token, but got {shown(identity)}")
+    if found[identity].revoked_at is not None:
         return {}
+    if [id for id, row in found.items() if row.revoked_at is None and "admin" in row.scopes.split()] == [identity]:
+        rule = "the last token with the scope 'admin' cannot be revoked"
+        raise Refused("forbidden", f"{rule}; create another one first")
+    connection.execute(update(schema.tokens).where(_tokens.id == identity).values(revoked_at=now))
+    return {}
 
-    return act
 
-
-def listed(engine: Engine) -> list[dict[str, Any]]:
-    """Return all tokens: id, name, scopes, created_at, revoked_at."""
+def listed(connection: Connection) -> list[KnownToken]:
+    """Return all tokens, in the order of their creation."""
     query = select(_tokens.id, _tokens.name, _tokens.scopes, _tokens.created_at, _tokens.revoked_at)
-    with engine.connect() as connection:
-        found = connection.execute(query.order_by(_tokens.created_at, _tokens.id)).mappings().all()
-    return [{**row, "scopes": row["scopes"].split()} for row in found]
+    found = connection.execute(query.order_by(_tokens.created_at, _tokens.id)).mappings()
+    return [KnownToken(**{**row, "scopes": row["scopes"].split()}) for row in found]
 
 
 class TokenCache:

@@ -6,11 +6,13 @@
     rounds                numbered 1, 2, 3, ... in every unit; the rows equal the replayed ones, with none extra
 """
 
+import hashlib
 import json
 import time
+from collections.abc import Iterator
 from typing import Any
 
-from sqlalchemy import Connection, Engine, Row, func, select
+from sqlalchemy import Connection, Row, func, select
 
 from aftereffect.service.errors import Corrupt
 from aftereffect.service.experiment.experiment import Experiment
@@ -20,7 +22,6 @@ from aftereffect.service.store.database import UNREADABLE, refusal
 from aftereffect.service.store.event_log import Loaded, find
 from aftereffect.service.store.reads import NUMBER, whole
 
-_FLUSH = 5000
 PAGE_S = 5.0
 """A page of verdicts ends after this many seconds."""
 Verdict = dict[str, Any]
@@ -30,40 +31,39 @@ _all = select(schema.experiments.c.id).order_by(schema.experiments.c.number)
 _log = select(schema.events).order_by(_events.seq)
 
 
-def verify(engine: Engine, identity: str | None) -> list[Verdict]:
+def verify(connection: Connection, identity: str | None = None) -> list[Verdict]:
     """Return a verdict for one experiment, or for all: experiment, ok, rounds, finding, and the end of its log."""
-    with engine.connect() as connection:
-        ids = connection.execute(_all).scalars().all() if identity is None else [find(connection, identity, NUMBER).id]
-    return [_verdict(engine, each) for each in ids] + (_orphans(engine) if identity is None else [])
+    if identity is not None:
+        return [_verdict(connection, find(connection, identity, NUMBER).id)]
+    return [_verdict(connection, each) for each in connection.scalars(_all).all()] + _orphans(connection)
 
 
-def verify_page(engine: Engine, after: str | None, limit: int) -> dict[str, Any]:
+def verify_page(connection: Connection, after: str | None = None, limit: int = 100) -> dict[str, Any]:
     """Return a page of verdicts, in order of creation; the last page includes logs without an experiment.
 
     A page ends after `limit` experiments or PAGE_S seconds, so that a client sees progress and does not time out.
+    after: the id of the last experiment seen.
     """
     query, ends = _all.limit(whole("limit", limit, 1, MOST_ITEMS) + 1), time.monotonic() + PAGE_S
-    with engine.connect() as connection:
-        if after is not None:
-            query = query.where(schema.experiments.c.number > find(connection, after, NUMBER).number)
-        wanted = connection.execute(query).scalars().all()
+    if after is not None:
+        query = query.where(schema.experiments.c.number > find(connection, after, NUMBER).number)
+    wanted = connection.scalars(query).all()
     items: list[Verdict] = []
     for identity in wanted[:limit]:
-        items.append(_verdict(engine, identity))
+        items.append(_verdict(connection, identity))
         if time.monotonic() >= ends:
             break
     if len(items) < len(wanted):
         return {"items": items, "next": items[-1]["experiment"]}
-    return {"items": items + _orphans(engine), "next": None}
+    return {"items": items + _orphans(connection), "next": None}
 
 
-def _orphans(engine: Engine) -> list[Verdict]:
+def _orphans(connection: Connection) -> list[Verdict]:
     """Return a verdict for each log whose experiment no longer exists."""
     known = select(schema.experiments.c.number)
     lost = select(_events.experiment, func.count()).where(_events.experiment.not_in(known)).group_by(_events.experiment)
-    with engine.connect() as connection:
-        found = connection.execute(lost).all()
     words = "the log has {} events of an experiment that no longer exists"
+    found = connection.execute(lost)
     return [_words(f"number {number}", count, None, finding=words.format(count)) for number, count in found]
 
 
@@ -72,80 +72,74 @@ def _words(experiment: str, events: int, head: str | None, rounds: int = 0, find
     return {"experiment": experiment, "ok": ok, "rounds": rounds, "finding": finding, "events": events, "head": head}
 
 
-def _verdict(engine: Engine, identity: str) -> Verdict:
+def _verdict(connection: Connection, identity: str) -> Verdict:
     seq, head = 0, ""
-    with engine.connect() as connection:
-        try:
-            row = find(connection, identity)
-            seq, head = int(row.seq), str(row.head)
-            return _words(identity, seq, head, rounds=_Check(connection, row).run())
-        except UNREADABLE as error:
-            return _words(identity, seq, head, finding=refusal(error).detail)
+    # Each on a snapshot of its own: an old one would keep SQLite's log from being moved into the file.
+    connection.rollback()
+    try:
+        row = find(connection, identity)
+        seq, head = int(row.seq), str(row.head)
+        return _words(identity, seq, head, rounds=_check(connection, row))
+    except UNREADABLE as error:
+        return _words(identity, seq, head, finding=refusal(error).detail)
+    finally:
+        connection.rollback()
 
 
-class _Check:
-    """The replay of one experiment. Rows are compared in batches; the last version of a row in the log counts."""
+def _check(connection: Connection, row: Row[Any]) -> int:
+    """Return the number of rounds of an experiment, or raise Corrupt with the first difference."""
+    # Of each row only a digest of its last version: all rows may be more than the memory holds.
+    wanted: dict[tuple[int, int], bytes] = {}
+    for values in _replayed(connection, row):
+        _, round_, unit, *_ = values
+        if round_ > 1 and (round_ - 1, unit) not in wanted:
+            raise Corrupt(f"rounds must be numbered without gaps, but in the log there is none before round {round_}")
+        wanted[round_, unit] = _digest(values)
+    stored = select(schema.rounds).where(_rounds.experiment == row.number)
+    with connection.execute(stored.execution_options(yield_per=1000)) as found:
+        same = {tuple(each)[1:3] for each in found if wanted.get(tuple(each)[1:3]) == _digest(tuple(each))}
+    if wanted.keys() != same:
+        last = {values[1:3]: values for values in _replayed(connection, row) if values[1:3] not in same}
+        for (round_, unit), values in sorted(last.items()):
+            here = stored.where(_rounds.round == round_, _rounds.unit_index == unit)
+            _compare_row(connection.execute(here).one_or_none(), values)
+    number = select(func.count()).select_from(schema.rounds).where(_rounds.experiment == row.number)
+    _compare("number of round rows", len(wanted), connection.execute(number).scalar())
+    return max((round_ for round_, _ in wanted), default=0)
 
-    def __init__(self, connection: Connection, row: Row[Any]) -> None:
-        self.connection, self.row, self.loaded = connection, row, event_log.initial(row)
-        self.pending: dict[tuple[int, int], tuple[Any, ...]] = {}
-        self.differing: dict[tuple[int, int], tuple[Any, ...]] = {}
-        self.latest: dict[int, int] = {}
 
-    def run(self) -> int:
-        """Return the number of rounds, or raise Corrupt with the first difference."""
-        row, loaded, experiment = self.row, self.loaded, self.loaded.experiment
-        _compare("name", experiment.settings.name, row.name)
-        query = select(schema.checkpoints).where(schema.checkpoints.c.experiment == row.number)
-        saved = self.connection.execute(query).one_or_none()
-        events = _log.where(_events.experiment == row.number).execution_options(yield_per=1000)
-        with self.connection.execute(events) as found:
-            for event in found:
-                for changed in loaded.replay(event):
-                    self._note(changed)
-                if saved is not None and saved.seq == loaded.seq and not _is_checkpoint(saved, loaded):
-                    raise Corrupt(f"the checkpoint at event {saved.seq} is not the replayed state")
-                if len(self.pending) >= _FLUSH:
-                    self._flush()
-        loaded.check_end(row)
-        if saved is not None and saved.seq not in range(1, loaded.seq + 1):
-            raise Corrupt(f"the checkpoint must belong to an event in the log, but belongs to {saved.seq}")
-        _compare("status", experiment.phase, row.status)
-        self._flush()
-        for key, values in sorted(self.differing.items()):
-            self._report(*key, values)
-        query = select(func.count()).select_from(schema.rounds).where(_rounds.experiment == row.number)
-        _compare("number of round rows", sum(self.latest.values()), self.connection.execute(query).scalar())
-        return experiment.last
+def _replayed(connection: Connection, row: Row[Any]) -> Iterator[tuple[Any, ...]]:
+    """Replay the log of an experiment and yield the rows that each event changes; check where the log ends."""
+    loaded = event_log.initial(row)
+    _compare("name", loaded.experiment.settings.name, row.name)
+    query = select(schema.checkpoints).where(schema.checkpoints.c.experiment == row.number)
+    saved = connection.execute(query).one_or_none()
+    with connection.execute(_log.where(_events.experiment == row.number).execution_options(yield_per=1000)) as found:
+        for event in found:
+            for changed in loaded.replay(event):
+                place = loaded.number, changed["round"], loaded.unit_index[changed["unit"]]
+                yield (*place, *(changed[name] for name in _FIELDS))
+            if saved is not None and saved.seq == loaded.seq and not _is_checkpoint(saved, loaded):
+                raise Corrupt(f"the checkpoint at event {saved.seq} is not the replayed state")
+    loaded.check_end(row)
+    if saved is not None and saved.seq not in range(1, loaded.seq + 1):
+        raise Corrupt(f"the checkpoint must belong to an event in the log, but belongs to {saved.seq}")
+    _compare("status", loaded.experiment.phase, row.status)
 
-    def _note(self, changed: dict[str, Any]) -> None:
-        round_, unit = changed["round"], self.loaded.unit_index[changed["unit"]]
-        before = self.latest.get(unit, 0)
-        if round_ > before:
-            if round_ != before + 1:
-                raise Corrupt(f"rounds must be numbered without gaps, but in the log round {round_} follows {before}")
-            self.latest[unit] = round_
-        self.pending[round_, unit] = (self.loaded.number, round_, unit, *(changed[name] for name in _FIELDS))
-        self.differing.pop((round_, unit), None)
 
-    def _flush(self) -> None:
-        """Compare the rows replayed so far; rows that differ are compared again at the end, after later events."""
-        if self.pending:
-            between = _rounds.round.between(min(self.pending)[0], max(self.pending)[0])
-            query = select(schema.rounds).where(_rounds.experiment == self.loaded.number, between)
-            stored = {(row.round, row.unit_index): tuple(row) for row in self.connection.execute(query)}
-            self.differing |= {key: values for key, values in self.pending.items() if stored.get(key) != values}
-            self.pending.clear()
+def _digest(values: tuple[Any, ...]) -> bytes:
+    return hashlib.blake2b(repr(values).encode(), digest_size=16).digest()
 
-    def _report(self, round_: int, unit: int, values: tuple[Any, ...]) -> None:
-        here = (_rounds.experiment == self.loaded.number, _rounds.round == round_, _rounds.unit_index == unit)
-        row = self.connection.execute(select(schema.rounds).where(*here)).one_or_none()
-        where = f"the row of round {round_} in unit {self.loaded.experiment.settings.units[unit]!r}"
-        if row is None:
-            raise Corrupt(f"{where} is missing")
-        for name, stored, wanted in zip(_rounds.keys(), row, values, strict=True):
-            if stored != wanted:
-                raise Corrupt(f"{where} must have {name} {wanted!r}, according to the log, but has {stored!r}")
+
+def _compare_row(stored: Row[Any] | None, values: tuple[Any, ...]) -> None:
+    wanted = dict(zip(_rounds.keys(), values, strict=True))
+    where = f"the row of round {wanted['round']} in unit {wanted['unit']!r}"
+    if stored is None:
+        raise Corrupt(f"{where} is missing")
+    for name, value in wanted.items():
+        if stored._mapping[name] != value:
+            rule = f"{where} must have {name} {value!r}, according to the log"
+            raise Corrupt(f"{rule}, but has {stored._mapping[name]!r}")
 
 
 def _is_checkpoint(saved: Row[Any], loaded: Loaded) -> bool:

@@ -3,10 +3,10 @@
 Reminders are no part of the log, because nothing that is decided or recorded depends on them.
 """
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Connection, Engine, delete, insert, literal, select, update
+from sqlalchemy import Connection, delete, insert, literal, select, update
 
 from aftereffect.service.store import schema
 from aftereffect.service.store.event_log import find
@@ -17,27 +17,22 @@ _fields = [column for column in schema.reminders.columns if column.name != "expe
 _all = select(schema.experiments.c.id.label("experiment"), *_fields).join_from(schema.experiments, schema.reminders)
 
 
-def listed(engine: Engine, identity: str | None = None) -> list[dict[str, Any]]:
+def listed(connection: Connection, identity: str | None = None) -> list[dict[str, Any]]:
     """Return the reminders of all experiments, or of one."""
-    with engine.connect() as connection:
-        query = _all.order_by(_reminders.experiment)
-        if identity is not None:
-            query = query.where(_reminders.experiment == find(connection, identity, NUMBER).number)
-        return [dict(row) for row in connection.execute(query).mappings()]
+    query = _all.order_by(_reminders.experiment)
+    if identity is not None:
+        query = query.where(_reminders.experiment == find(connection, identity, NUMBER).number)
+    return [dict(row) for row in connection.execute(query).mappings()]
 
 
-def change(identity: str, webhook: str | None, after: float) -> Callable[[Connection], dict[str, Any]]:
-    """Return the function that stores the reminder of an experiment; without a webhook there is none."""
-
-    def act(connection: Connection) -> dict[str, Any]:
-        number = find(connection, identity, NUMBER).number
-        connection.execute(delete(schema.reminders).where(_reminders.experiment == number))
-        if webhook is not None:
-            fields = {"experiment": number, "webhook": webhook, "after": after, "round": 0, "attempts": 0}
-            connection.execute(insert(schema.reminders).values(**fields))
-        return {}
-
-    return act
+def change(connection: Connection, identity: str, webhook: str | None, after: float) -> dict[str, bool]:
+    """Store the reminder of an experiment; without a webhook there is none."""
+    number = find(connection, identity, NUMBER).number
+    connection.execute(delete(schema.reminders).where(_reminders.experiment == number))
+    if webhook is not None:
+        fields = {"experiment": number, "webhook": webhook, "after": after, "round": 0, "attempts": 0}
+        connection.execute(insert(schema.reminders).values(**fields))
+    return {}
 
 
 def inherit(connection: Connection, source: int, number: int) -> None:
@@ -47,13 +42,9 @@ def inherit(connection: Connection, source: int, number: int) -> None:
     connection.execute(insert(schema.reminders).from_select(names, query.where(_reminders.experiment == source)))
 
 
-def attempt(known: dict[str, Any], **fields: Any) -> Callable[[Connection], dict[str, Any]]:
-    """Return the function that changes a reminder unless another process has changed it since it was read."""
-
-    def act(connection: Connection) -> dict[str, Any]:
-        number = find(connection, known["experiment"], NUMBER).number
-        same = [_reminders[name] == known[name] for name in ("webhook", "after", "round", "attempts")]
-        query = update(schema.reminders).where(_reminders.experiment == number, *same).values(**fields)
-        return {"claimed": connection.execute(query).rowcount == 1}
-
-    return act
+def attempt(connection: Connection, known: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, bool]:
+    """Change a reminder unless another process has changed it since it was read; return whether it was "claimed"."""
+    number = find(connection, known["experiment"], NUMBER).number
+    same = [_reminders[name] == known[name] for name in ("webhook", "after", "round", "attempts")]
+    query = update(schema.reminders).where(_reminders.experiment == number, *same).values(**fields)
+    return {"claimed": connection.execute(query).rowcount == 1}

@@ -16,7 +16,6 @@ Commands of such an experiment get separate transactions until one succeeds (`da
 import asyncio
 import contextlib
 import logging
-import queue
 import threading
 import time
 from collections import deque
@@ -31,7 +30,6 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from aftereffect.service.errors import Corrupt, Refused
 from aftereffect.service.experiment.commands import Amend, Ask, Command, Finish, Reports, Tell, inherit
-from aftereffect.service.experiment.experiment import Experiment
 from aftereffect.service.experiment.learned import Record, played_effects, remembered
 from aftereffect.service.messages import is_id
 from aftereffect.service.settings import ExperimentSettings, warmed
@@ -121,6 +119,13 @@ class _Batch:
     def reading(self) -> Connection:
         return self.stack.enter_context(self.readers.connect())
 
+    def recalled(self, changes: Changes, loaded: Loaded, command: Command) -> dict[str, Any] | None:
+        """Return the row that a command needs and its experiment no longer has in memory."""
+        forgotten = loaded.experiment.forgotten(command)
+        if forgotten is None:
+            return None
+        return changes.row(self.writing, loaded, *forgotten, isinstance(command, Amend))
+
 
 class _Apart(Exception):
     """A transaction failed because of one of its experiments: repeat each command in its own transaction."""
@@ -139,65 +144,49 @@ class Writer:
         # In order of use, the least recently used first.
         self._loaded: dict[str, Loaded] = {}
         self.damaged: dict[str, tuple[Refused, float]] = {}
-        self._queue: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._singles: deque[Job] = deque()
         self._lists: deque[Job] = deque()
-        self._going = True
-        self._gate = threading.Lock()
+        self._changed = threading.Condition()
         self._closed = False
         self._thread = threading.Thread(target=self._loop, name="aftereffect-writer", daemon=True)
         self._thread.start()
 
     def submit(self, job: Job) -> Any:
         """Submit a job; return the future of its answers."""
-        with self._gate:
+        with self._changed:
             if self._closed:
                 raise Refused("busy", "the store is closed")
-            self._queue.put(job)
+            (self._singles if len(job.items) <= SHORT else self._lists).append(job)
+            self._changed.notify()
         return job.future
 
     @property
     def waiting(self) -> int:
         """The number of waiting jobs."""
-        return self._queue.qsize() + len(self._singles) + len(self._lists)
+        return len(self._singles) + len(self._lists)
 
     def close(self) -> None:
         """Complete all submitted jobs, then end the thread."""
-        with self._gate:
-            if not self._closed:
-                self._queue.put(None)
+        with self._changed:
             self._closed = True
+            self._changed.notify()
         self._thread.join()
 
     # -- the queue --------------------------------------------------------------------------------------------------
 
     def _loop(self) -> None:
-        while self._going or self._singles or self._lists:
-            self._collect()
-            pieces = self._take()
+        while self._singles or self._lists or not self._closed:
+            with self._changed:
+                self._changed.wait_for(lambda: self._singles or self._lists or self._closed, QUIET_S)
+                pieces = self._take()
             if pieces:
                 items = [item for job, start, stop in pieces for item in job.items[start:stop]]
                 _deliver(pieces, self._carry_out(items))
             while len(self._loaded) > self.most_loaded:
                 del self._loaded[next(iter(self._loaded))]
-            self._checkpoint(LOG_ROWS)
+            # If idle: a plain copy of the file is then complete.
+            self._checkpoint(LOG_ROWS if pieces else 1)
         self._checkpoint(0)
-
-    def _collect(self) -> None:
-        """Move jobs from the queue to `_singles` and `_lists`; if both are empty, wait for a job."""
-        wait = not (self._singles or self._lists)
-        while self._going and (wait or not self._queue.empty()):
-            try:
-                job = self._queue.get(timeout=QUIET_S)
-            except queue.Empty:
-                # Idle: move the log into the database file, so that a plain copy of the file is complete.
-                self._checkpoint(1)
-                continue
-            wait = False
-            if job is None:
-                self._going = False
-            else:
-                (self._singles if len(job.items) <= SHORT else self._lists).append(job)
 
     def _take(self) -> list[tuple[Job, int, int]]:
         """Take all short jobs and one slice of the oldest long list."""
@@ -262,7 +251,8 @@ class Writer:
                     self._lock(transaction.connection, items)
                 batch = _Batch(transaction.connection, self._database.internal, stack, changes, self._now())
                 answers.extend(self._do(batch, identity, command) for identity, command in items)
-                transaction.rows = max(changes.write(transaction.connection), len(changes.touched))
+                changes.write(transaction.connection)
+                transaction.rows = max(changes.written, len(changes.touched))
                 # An error after this point comes from the commit.
                 committing = transaction.rows > 0
             return answers
@@ -330,10 +320,7 @@ class Writer:
             loaded = self._get(batch, identity)
             if isinstance(command, Reports):
                 return self._report(batch, loaded, command)
-            forgotten = loaded.experiment.forgotten(command)
-            late = isinstance(command, Amend)
-            recalled = None if forgotten is None else changes.row(batch.reading, loaded, *forgotten, late)
-            done = loaded.experiment.do(command, batch.at, recalled)
+            done = loaded.experiment.do(command, batch.at, batch.recalled(changes, loaded, command))
             changes.add(loaded, done)
             answer = {"experiment": identity, **done.answer}
             wanted = isinstance(command, Tell) and command.next and answer["open_round"] != command.round
@@ -367,16 +354,16 @@ class Writer:
         # Refused, if at all, before anything changes.
         if source is not None:
             known = source.experiment.settings
-            seen = changes.seen(batch.reading, source)
+            seen = changes.seen(batch.writing, source)
             if settings.warm_start is not None:
                 before = [remembered(source.id, known, settings, seen)]
                 effects, rounds = played_effects(known, seen), len(seen.arms)
                 settings = warmed(settings, source.id, effects, rounds, required=not command.finish)
             else:
-                older = event_log.remembered(batch.reading, source)
+                older = event_log.remembered(batch.writing, source)
                 if older is not None:
                     before = [remembered(source.id, known, settings, Record(older.arms, older.totals))]
-                record = changes.record(batch.reading, source)
+                record = changes.record(batch.writing, source)
                 before.append(inherit(source.id, settings, *record, source.experiment.skipped))
         loaded = self._loaded[identity] = changes.create(batch.writing, identity, settings, batch.at)
         for past in before:
@@ -391,22 +378,17 @@ class Writer:
         return loaded.view().data
 
     def _report(self, batch: _Batch, loaded: Loaded, command: Reports) -> Answer:
-        """Carry out several reports, after a trial on a copy; a refusal leaves everything as it was."""
-        trial = Experiment.from_state(loaded.experiment.state())
-        newer: dict[tuple[int, int, int], dict[str, Any]] = {}
-
-        def recall(step: Command) -> dict[str, Any] | None:
-            forgotten, late = experiment.forgotten(step), isinstance(step, Amend)
-            return None if forgotten is None else batch.changes.row(batch.reading, loaded, *forgotten, late, newer)
-
-        for experiment in (trial, loaded.experiment):
-            newer.clear()
-            answers = []
-            for done in experiment.report(command, batch.at, recall):
-                newer |= {(loaded.number, row["round"], loaded.unit_index[row["unit"]]): row for row in done.rows}
+        """Carry out several reports on a copy, which takes the place of the experiment unless one is refused."""
+        copy, own, answers = loaded.copy(), Changes(), []
+        batch.changes.write(batch.writing)
+        with batch.writing.begin_nested():
+            for done in copy.experiment.report(command, batch.at, lambda step: batch.recalled(own, copy, step)):
                 answers.append({"experiment": loaded.id, **done.answer})
-                if experiment is loaded.experiment:
-                    batch.changes.add(loaded, done)
+                own.add(copy, done)
+            own.write(batch.writing)
+        batch.changes.touched |= own.touched
+        batch.changes.written += own.written
+        self._loaded[loaded.id] = copy
         told = [answer for answer in answers if "repeated" in answer]
         return {"experiment": loaded.id, "items": told, "next": answers[-1] if answers[-1] is not told[-1] else None}
 
