@@ -54,7 +54,6 @@ def test_charts_are_drawn_under_the_policy_and_nothing_comes_from_elsewhere(brow
             assert page.locator(f"#chart-{chart}").get_attribute("aria-label")
         assert page.locator("#chart-timeline .barlayer path").count() > 5
         assert page.locator("#chart-totals .scatterlayer .point").count() == 60
-        assert page.locator("#plain-timeline").is_hidden()
         # Rounds with dates of their own have dates on the axes of all charts but that of rounds since the action.
         assert page.locator("#chart-lags .xtick text").all_text_contents()[:3] == ["0", "1", "2"]
         for chart in ("timeline", "totals", "outcome"):
@@ -67,6 +66,60 @@ def test_charts_are_drawn_under_the_policy_and_nothing_comes_from_elsewhere(brow
         page.set_viewport_size({"width": 390, "height": 800})
         page.wait_for_timeout(300)
         assert seen.faults() == []
+
+
+@pytest.mark.parametrize("rows", [20_000, 41])
+def test_the_charts_agree_with_the_rounds_and_with_what_was_learned(browser, address, rows):
+    path = played(address, 50, units=["north", "south"], out_of_range="clip", direction="minimize")
+    own = path.rpartition("/")[2]
+    with window(browser, address) as seen, Client(address) as client:
+        client.amend(own, 50, 1e9, "north")
+        view, known, record = client.experiment(own), client.learned(own), client.rounds(own, limit=1000).items
+
+        def shorter(route):
+            html = route.fetch().text().replace('data-rows="4000"', f'data-rows="{rows}"')
+            route.fulfill(body=html, content_type="text/html")
+
+        seen.page.route(f"**{path}?unit=south", shorter)
+        seen.go(f"{path}?unit=south")
+        read = "name => document.getElementById(`chart-${name}`).data.map(({x, y, base, name}) => ({x, y, base, name}))"
+        drawn = {name: seen.drawn().evaluate(read, name) for name in CHARTS}
+        names = seen.page.evaluate("document.getElementById('chart-timeline').layout.yaxis.ticktext")
+    shown = record[-rows:]
+    parts = ["wash-in", "played", "measured"]
+    bars = {
+        int(first + 0.5) + i: (names[lane], part)
+        for part, trace in zip(parts, drawn["timeline"], strict=False)
+        for lane, first, length in zip(trace["y"], trace["base"], trace["x"], strict=True)
+        for i in range(length)
+    }
+    assert bars == {
+        row.round: (row.arm, "measured" if row.measured else "wash-in" if row.washin else "played")
+        for row in shown
+        if row.unit == "south"
+    }
+    updates = [row.round + 0.5 for row in shown if row.update and row.unit == "south"]
+    assert drawn["timeline"][3]["x"] == updates
+    told = {(trace["name"], x, y) for trace in drawn["totals"][1:] for x, y in zip(trace["x"], trace["y"], strict=True)}
+    assert told == {(row.arm, row.round, row.total) for row in shown if row.unit == "south" and row.status != "open"}
+    lags = {trace["name"]: trace["y"] for trace in drawn["lags"] if trace["name"]}
+    assert lags == {each.arm: [value for value, _, _ in each.by_lag] for each in known.arms}
+    band, equal, mine = drawn["outcome"]
+    counted = [min(row.total, 18.0) if row.status != "open" else 0.0 for row in record]
+    sums = {number: sum(counted[: 2 * number]) for number in range(1, 51)}
+    assert mine["y"] == pytest.approx([sums[number] for number in mine["x"]])
+    assert mine["x"] == list(range(shown[0].round, 51))
+    assert mine["y"][-1] == pytest.approx(view.sum_of_totals)
+    # The open round, which has no total yet, plays one arm in each unit.
+    apart = {arm: n - sum(view.plays.values()) / 3 for arm, n in view.plays.items()}
+    last = {row.arm: [r.arm for r in record[-2:]].count(row.arm) for row in record[-2:]}
+    apart = {arm: n - last.get(arm, 0) + sum(last.values()) / 3 for arm, n in apart.items()}
+    more = sum(apart[each.arm] * each.effect[0] for each in known.arms)
+    margin = sum(abs(apart[each.arm]) * (each.effect[2] - each.effect[1]) / 2.0 for each in known.arms)
+    assert equal["y"][-1] == pytest.approx(view.sum_of_totals - more)
+    assert (band["y"][len(mine["x"])], band["y"][len(mine["x"]) - 1]) == pytest.approx(
+        (view.sum_of_totals - more - margin, view.sum_of_totals - more + margin)
+    )
 
 
 def test_the_watch_hears_a_broken_policy_and_a_script_that_runs(browser, address):
@@ -128,7 +181,6 @@ def test_an_experiment_is_planned_made_and_reported_without_javascript(browser, 
         expect(rows.nth(1)).to_contain_text("open")
         expect(rows.nth(2)).to_contain_text("missing")
         expect(rows.nth(3)).to_contain_text("0.75")
-        assert page.locator("#plain-timeline svg").is_visible()
         assert page.locator("#charts").is_hidden()
 
 

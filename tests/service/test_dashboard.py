@@ -11,11 +11,11 @@ from tests.service.calling import Api, api
 from tests.service.pages import FORM, Page, get, identity, made, played, post
 
 from aftereffect.service import words as spoken
-from aftereffect.service.dashboard import charts, views
+from aftereffect.service.dashboard import views
 from aftereffect.service.dashboard.views import rounded
 from aftereffect.service.errors import Corrupt
-from aftereffect.service.experiment.commands import Amend, Ask, Pause
-from aftereffect.service.messages import ArmEffect, Learned, Overview
+from aftereffect.service.experiment.commands import Ask, Pause
+from aftereffect.service.messages import ArmEffect, Learned
 
 
 @pytest.fixture
@@ -152,10 +152,9 @@ def test_an_unknown_address_is_a_page_for_people_and_a_problem_for_programs(call
 
 
 def test_what_is_not_there_is_a_page_in_words(call):
-    for path in ("/experiments/nosuchexperiment", "/experiments/nosuchexperiment/charts.json"):
-        found = call("GET", path)
-        assert found.status_code == 404
-        assert "text/html" in found.headers["content-type"]
+    found = call("GET", "/experiments/nosuchexperiment")
+    assert found.status_code == 404
+    assert "text/html" in found.headers["content-type"]
     assert post(call, "/experiments/nosuchexperiment/ask").status_code == 404
     path = made(call)
     for query in ("before=x", "before=0", "correct=-1", "unit=" + "u" * 300):
@@ -166,10 +165,10 @@ def test_what_is_not_there_is_a_page_in_words(call):
 def test_markup_in_any_name_stays_text(call):
     evil = "<script>alert(1)</script>"
     path = played(call, 30, name=evil, arms=[evil, "<img src=x onerror=alert(2)>"], units=[evil + "u", "'\"&"])
-    for place in ("/", path, f"{path}?unit=%3Cscript%3E&done=%3Cscript%3E", f"{path}/charts.json"):
+    for place in ("/", path, f"{path}?unit=%3Cscript%3E&done=%3Cscript%3E"):
         found = call("GET", place)
-        assert "<script>alert" not in found.text or found.headers["content-type"] == "application/json"
-        assert "<img" not in found.text or found.headers["content-type"] == "application/json"
+        assert "<script>alert" not in found.text
+        assert "<img" not in found.text
     kept = post(call, "/experiments/new", {**FORM, "name": evil, "arms": evil})
     assert kept.status_code == 422
     assert "<script>alert" not in kept.text
@@ -190,70 +189,6 @@ def test_files_are_packed_kept_and_the_wheels_own(call):
     assert len(gzip.compress(script.content)) < 2_000_000
 
 
-def row(number: int, **fields) -> dict:
-    plain = {
-        "round": number,
-        "unit": "1",
-        "arm": "A",
-        "total": 1.0,
-        "status": "reported",
-        "block": 1,
-        "date": None,
-    }
-    return {**plain, "washin": False, "measured": False, "update": False, **fields}
-
-
-def test_the_timeline_is_drawn_where_hand_work_puts_it():
-    rows = [
-        row(11, washin=True),
-        row(12, measured=None),
-        row(13, measured=True),
-        row(14, measured=True, update=True),
-        row(15, arm="B", block=2, washin=True),
-    ]
-    found = charts.timeline(rows, ["B", "C", "A"], 12, marked=True)
-    page = Page(views.environment().get_template("timeline.html").render(timeline=found))
-    assert page.all("svg")[0]["aria-label"] == "Rounds 11 to 15: B 1 round; A 4 rounds"
-    # Five rounds: each a fifth of the width.
-    assert [(bar["class"], bar["x"], bar["width"], bar["y"]) for bar in page.all("rect")] == [
-        ("arm-0 wash-in", "80.000%", "20.000%", "20"),
-        ("arm-2 wash-in", "0.000%", "20.000%", "64"),
-        ("arm-2 played", "20.000%", "20.000%", "64"),
-        ("arm-2 measured", "40.000%", "40.000%", "64"),
-    ]
-    assert [mark["cx"] for mark in page.all("circle")] == ["80.000%"]
-    assert charts.timeline(rows, ["B", "C", "A"], 12, marked=False)["updates"] == []
-
-
-def test_rarely_played_arms_share_a_lane_of_the_timeline():
-    rows = [row(1), row(2), row(3, arm="B", block=2), row(4, arm="C", block=3)]
-    found = charts.timeline(rows, ["A", "B", "C"], 1, marked=True)
-    assert [(lane["name"], lane["rounds"]) for lane in found["lanes"]] == [("A", 2), ("other arms", 2)]
-    assert found["bars"] == [[0, "played", 1, 2], [1, "played", 3, 3], [1, "played", 4, 4]]
-
-
-def test_the_outcome_and_its_equal_split_are_those_of_hand_work():
-    rows = [
-        row(3, total=2.0),
-        row(4, status="missing", total=None),
-        row(5, status="void", total=99.0),
-        row(6, total=4.0),
-    ]
-    rows.append(row(7, status="open", total=None))
-    given = {"sum_of_totals": 9.0, "counts": {"reports": 5, "void": 1}, "direction": "maximize", "max_delay": 0}
-    view = Overview.model_construct(**given, high=None, arms=["A", "B"], plays={"A": 6, "B": 3})
-    entries = [("A", [1.0, 0.5, 1.5]), ("B", [-1.0, -1.5, -0.5])]
-    known = [ArmEffect(arm=arm, plays=0, effect=effect, best=0.5, by_lag=[], away=False) for arm, effect in entries]
-    # Before round 3: a sum of 3, and one and three plays. Round 3 makes it two and three: half a play less than half.
-    found = charts.outcome(rows, view, Learned(experiment="x", arms=known))
-    assert found["rounds"] == [3, 4, 5, 6]
-    assert found["own"] == [5.0, 5.0, 5.0, 9.0]
-    # Then A was played so many times more than in an equal split: -0.5, 0, 0.5, 1; each brings 1, and B's not -1.
-    assert found["equal"] == [6.0, 5.0, 4.0, 7.0]
-    assert found["high"] == [6.5, 5.0, 4.5, 8.0]
-    assert charts.outcome(rows, view, Learned(experiment="x"))["equal"] is None
-
-
 @pytest.mark.parametrize("direction", ["maximize", "minimize"])
 def test_the_first_screen_says_leader_gain_and_next_decision(call, direction):
     path = played(call, 70, direction=direction, start_date="2026-01-01")
@@ -261,8 +196,8 @@ def test_the_first_screen_says_leader_gain_and_next_decision(call, direction):
     words = " ".join(shown.words.split())
     first = words[: words.index("Arms played")]
     low, high = (views.signed(known.gain[i]) for i in (1, 2))
-    assert f"{low} to {high} in total; plus is better" in first
-    assert f"To settle on {known.leader} now loses" in first
+    assert f"between {low} and {high}; plus is better" in first
+    assert f"Expected loss if {known.leader} is played from now on" in first
     assert view.next_decision.date in first
     said = spoken.known(known, direction, view.max_delay)
     assert all(sentence in first for sentence in said)
@@ -320,32 +255,6 @@ def test_the_page_shows_the_certificate_term_by_term(call):
         assert sentence in words
     for name, term in view.guarantee.certificate.terms.items():
         assert (f"{views.TERMS[name]}{rounded(term)}" in words) == (term != 0.0), name
-
-
-def test_the_charts_data_agrees_with_the_rounds(call):
-    path = played(call, 50, units=["north", "south"])
-    data = call("GET", f"{path}/charts.json?unit=south").json()
-    rows = [one for one in call.store.rounds(identity(path), limit=1000)["items"] if one["unit"] == "south"]
-    names = [lane["name"] for lane in data["lanes"]]
-    assert [(number, names[lane], total) for number, lane, total, *_ in data["totals"]] == [
-        (one["round"], one["arm"], one["total"]) for one in rows
-    ]
-    assert [number for number, _ in data["updates"]] == [one["round"] for one in rows if one["update"]]
-    assert sum(last - first + 1 for *_, first, last in data["bars"]) == 50
-    view = call.store.experiment(identity(path))
-    assert data["outcome"]["own"][-1] == pytest.approx(view.sum_of_totals)
-    known = call.store.learned(identity(path))
-    assert {arm["name"]: arm["bands"] for arm in data["lags"]} == {each.arm: each.by_lag for each in known.arms}
-    assert call("GET", f"{path}/charts.json?unit=nowhere").status_code == 404
-
-
-def test_a_clipped_total_counts_in_the_chart_as_in_the_sum(call):
-    path = played(call, 12, out_of_range="clip")
-    before = call("GET", f"{path}/charts.json").json()["outcome"]["own"]
-    call.store.perform(identity(path), Amend(6, 1e90))
-    after = call("GET", f"{path}/charts.json").json()["outcome"]["own"]
-    assert after[:5] == pytest.approx(before[:5])
-    assert after[-1] == pytest.approx(call.store.experiment(identity(path)).sum_of_totals)
 
 
 def test_the_table_of_rounds_has_pages_that_meet(call):

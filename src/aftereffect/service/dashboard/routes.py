@@ -1,13 +1,11 @@
-"""The routes of the pages: the list of experiments, one experiment with its charts, and static files."""
+"""The routes of the pages: the list of experiments, one experiment, and static files."""
 
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
-from fastapi.responses import JSONResponse
 
 from aftereffect.service.dashboard import actions, auth, views
-from aftereffect.service.dashboard.auth import Anyone, Open, PageRoute, Reader
-from aftereffect.service.errors import Refused
+from aftereffect.service.dashboard.auth import Open, PageRoute, Reader
 
 ASSETS = ("dashboard.css", "plotly.css", "page.js", "charts.js", "mark.svg", "plotly.min.js")
 TYPES = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml"}
@@ -75,14 +73,6 @@ def experiment(
         told=told,
         since=since,
     )
-
-
-@router.get("/experiments/{experiment_id}/charts.json")
-def charts(store: Open, allowed: Anyone, experiment_id: str, unit: Text = "") -> Response:
-    """Return the data of an experiment's charts."""
-    if not allowed.read:
-        raise Refused("unauthorized", "the charts must be requested by a user who is signed in")
-    return JSONResponse(views.chart_data(store, experiment_id, unit), headers=views.HEADERS)
 
 
 def add_asset(name: str) -> None:

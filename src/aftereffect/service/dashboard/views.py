@@ -21,10 +21,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from aftereffect.core.text import amount, counted
 from aftereffect.service import words
 from aftereffect.service.api import problems
-from aftereffect.service.dashboard import charts
-from aftereffect.service.dashboard.charts import COLOURS, Json, colour_of
 from aftereffect.service.errors import Corrupt, Refused, checked
-from aftereffect.service.messages import Guarantee, Learned, Overview
+from aftereffect.service.messages import MOST_SERIES, Guarantee, Learned, Overview
 from aftereffect.service.settings import Design
 from aftereffect.service.store.store import Store
 
@@ -38,9 +36,10 @@ HEADERS = {
     "Referrer-Policy": "same-origin",
 }
 """Headers of pages that override `api.app.SECURITY_HEADERS`."""
-LIST_LENGTH, TABLE_ROWS, TIMELINE_ROUNDS, TIMELINE_LANES, MOST_ROWS = 100, 30, 150, 12, 1000
-CHART_ROUNDS, CHART_ROWS = 2000, 20_000
-CHART_FIELDS = ("round", "unit", "arm", "total", "status", "block", "washin", "measured", "update", "date")
+LIST_LENGTH, TABLE_ROWS, MOST_ROWS = 100, 30, 1000
+CHART_ROUNDS = 2000
+COLOURS = 8
+"""The number of arms with their own colour; the others are grey."""
 MOST_SHARES, MOST_WARNINGS = 8, 3
 SURE = {
     **{"certain": "almost certainly the best", "likely": "probably the best"},
@@ -64,6 +63,13 @@ TERMS = {
     "corrections": "Totals corrected after they were learned from",
 }
 """Labels for the terms of a certificate."""
+
+Json = dict[str, Any]
+
+
+def colour_of(arms: Sequence[str], arm: str | None) -> int:
+    """Return the index of an arm's colour."""
+    return min(arms.index(arm), COLOURS) if arm in arms else COLOURS
 
 
 def rounded(value: float | None) -> str:
@@ -172,6 +178,7 @@ def environment() -> Environment:
     for each in (rounded, exact, percent, signed, width, whole, counted):
         found.filters[each.__name__] = each
     found.globals.update(asset=asset_url, plotly_styles=plotly_styles, colour_of=colour_of)
+    found.globals.update(chart_rounds=CHART_ROUNDS, chart_rows=MOST_SERIES)
     return found
 
 
@@ -305,8 +312,6 @@ def experiment_page(
     units = view.units
     shown_unit = unit if unit in units else units[0]
     rows, newer, older = table(store, view, before)
-    latest = _between(store, view, view.round - max(1, min(TIMELINE_ROUNDS, MOST_ROWS // len(units))) + 1)
-    own = [row for row in latest if row["unit"] == shown_unit]
     it = {
         **dict(view),
         "path": path_of(view.id),
@@ -325,7 +330,6 @@ def experiment_page(
         rows=rows,
         newer=newer,
         older=older,
-        timeline=charts.timeline(own, view.arms, TIMELINE_LANES, marked=bool(view.max_delay)),
         outcome_words=outcome_words(view),
         learned=learned,
         scale=scale(learned),
@@ -364,18 +368,6 @@ class Scale(NamedTuple):
 def scale(learned: Learned) -> Scale:
     """Return the scale on which all intervals fit."""
     return Scale(max([abs(end) for each in learned.arms for end in each.effect], default=0.0) or 1.0)
-
-
-def chart_data(store: Store, experiment_id: str, unit: str) -> Json:
-    """Return the data of the charts for the latest rounds; the timeline and the totals are those of one unit."""
-    view = store.experiment(experiment_id)
-    units = view.units
-    if unit and unit not in units:
-        raise Refused("not_found", f"unit must be one of the experiment's, but got {unit!r}")
-    series = store.series(experiment_id, last=min(CHART_ROWS, CHART_ROUNDS * len(units)))
-    columns = zip(*(series[name] for name in CHART_FIELDS), strict=True)
-    rows = [dict(zip(CHART_FIELDS, values, strict=True)) for values in columns]
-    return charts.charts(view, store.learned(experiment_id), rows, unit or units[0])
 
 
 def open_rows(store: Store, view: Overview) -> list[Json]:

@@ -1,5 +1,10 @@
-/* Draws the charts with plotly from the page's JSON. Colours are read from the style sheet, so that charts follow the
-   colour scheme. Everything here is also in the page as text or as a table. */
+/* Draws the charts with plotly from the answers of the REST API: the experiment, its rounds column by column, and what
+   they say. Colours are read from the style sheet, so that charts follow the colour scheme. Everything here is also in
+   the page as text or as a table.
+
+       round   1 2 3 4 5 6 7 8 9
+       A       ░ ░ ▒ ▒ █ █ █•          ░ wash-in  ▒ played, not measured  █ measured  • update
+       B                     ░ ░                                                                */
 "use strict";
 
 (() => {
@@ -67,6 +72,64 @@
     return date ? `round ${round}, ${date}` : `round ${round}`;
   };
 
+  const COLOURS = 8, LANES = 30;
+  const colourOf = (view, arm) => Math.min(view.arms.indexOf(arm), COLOURS);
+  const counts = (row) => row.status === "reported" || row.status === "clipped";
+  const part = (row) => (row.measured ? "measured" : row.washin ? "wash-in" : "played");
+
+  // A lane for each arm that one unit played, the rarest in one lane together; a bar for each part of each block.
+  const lanesOf = (view, rows) => {
+    const plays = new Map();
+    rows.forEach((row) => plays.set(row.arm, (plays.get(row.arm) || 0) + 1));
+    const kept = [...plays.keys()].sort((one, other) => plays.get(other) - plays.get(one)).slice(0, LANES);
+    const lanes = view.arms.filter((arm) => kept.includes(arm)).map((arm) => ({ name: arm, colour: colourOf(view, arm), rounds: plays.get(arm) }));
+    if (plays.size > kept.length) lanes.push({ name: "other arms", colour: COLOURS, rounds: rows.length - lanes.reduce((sum, lane) => sum + lane.rounds, 0) });
+    const laneOf = (arm) => (kept.includes(arm) ? lanes.findIndex((lane) => lane.name === arm) : lanes.length - 1);
+    const bars = [];
+    rows.forEach((row, i) => {
+      const before = rows[i - 1];
+      const same = before && before.arm === row.arm && before.block === row.block && part(before) === part(row);
+      if (same) bars.at(-1)[3] = row.round;
+      else bars.push([laneOf(row.arm), part(row), row.round, row.round]);
+    });
+    // Without carry-over every round is an update, and marks would hide the bars.
+    const updates = view.max_delay ? rows.filter((row) => row.update).map((row) => [row.round, laneOf(row.arm)]) : [];
+    return { lanes, bars, updates, totals: rows.map((row) => [row.round, laneOf(row.arm), row.total, row.status, row.date]) };
+  };
+
+  // The sum of all totals after each round; and that of an equal split, which has the same totals without what the arms
+  // that were played have brought more than the mean of the arms. A clipped total counts as the nearest possible one.
+  const outcomeOf = (view, learned, rows) => {
+    const parts = (view.max_delay || 0) + 1, least = parts * Math.min(view.low, 0), most = parts * Math.max(view.high, 0);
+    const counted = (row) => (!counts(row) ? 0 : row.status === "clipped" ? Math.min(Math.max(row.total, least), most) : row.total);
+    let sum = view.sum_of_totals - rows.reduce((all, row) => all + counted(row), 0);
+    const plays = { ...view.plays }, found = { rounds: [], own: [], equal: [], low: [], high: [] };
+    rows.forEach((row) => { plays[row.arm] -= 1; });
+    let told = false;
+    rows.forEach((row, i) => {
+      sum += counted(row);
+      plays[row.arm] += 1;
+      told ||= row.status !== "open";
+      if (!told || rows[i + 1]?.round === row.round) return;
+      told = false;
+      const mean = Object.values(plays).reduce((all, each) => all + each, 0) / view.arms.length;
+      let more = 0, margin = 0;
+      learned.arms.forEach(({ arm, effect: [value, low, high] }) => {
+        more += (plays[arm] - mean) * value;
+        margin += Math.abs(plays[arm] - mean) * (high - low) / 2;
+      });
+      for (const [name, value] of Object.entries({ rounds: row.round, own: sum, equal: sum - more, low: sum - more - margin, high: sum - more + margin })) found[name].push(value);
+    });
+    return learned.arms.length ? found : { ...found, equal: null };
+  };
+
+  const prepared = (view, series, learned, unit) => {
+    const names = Object.keys(series).filter((name) => name !== "arms" && Array.isArray(series[name]));
+    const rows = series.round.map((_, i) => Object.fromEntries(names.map((name) => [name, series[name][i]])));
+    const lags = learned.arms.slice(0, COLOURS).map((each) => ({ name: each.arm, colour: colourOf(view, each.arm), bands: each.by_lag }));
+    return { ...lanesOf(view, rows.filter((row) => row.unit === unit)), lags, outcome: outcomeOf(view, learned, rows) };
+  };
+
   const OPACITY = { "wash-in": 0.25, played: 0.55, measured: 1 };
 
   const timeline = (data) => {
@@ -94,17 +157,17 @@
     return draw("chart-timeline", traces, {
       barmode: "overlay", xaxis: rounds(data, "chart-timeline"),
       yaxis: { tickvals: names.map((_, i) => i), ticktext: names, range: [lanes - 0.4, -0.6], showgrid: false, zeroline: false, tickfont: { color: colour("--ink") } },
-    }, document.querySelector("#plain-timeline svg").getAttribute("aria-label"));
+    }, `Rounds ${data.totals[0][0]} to ${data.totals.at(-1)[0]}: ${data.lanes.map((lane) => `${lane.name} ${lane.rounds}`).join("; ")}`);
   };
 
   const totals = (data) => {
-    const counts = (row) => row[3] === "reported" || row[3] === "clipped";
-    const told = data.totals.filter(counts);
+    const counted = (row) => counts({ status: row[3] });
+    const told = data.totals.filter(counted);
     const values = told.map((row) => row[2]);
     const most = Math.max(0, ...values), least = Math.min(0, ...values), room = 0.06 * (most - least || 1);
     const traces = [{
       type: "scatter", mode: "lines", x: data.totals.map((row) => row[0]),
-      y: data.totals.map((row) => (counts(row) ? row[2] : null)),
+      y: data.totals.map((row) => (counted(row) ? row[2] : null)),
       line: { color: colour("--line"), width: 1.5 }, hoverinfo: "skip", showlegend: false,
     }];
     data.lanes.forEach((arm, i) => {
@@ -131,7 +194,7 @@
       fillcolor: colour("--sunk"), line: { width: 0 }, layer: "below",
     }));
     const words = `Totals of rounds ${data.totals[0]?.[0]} to ${data.totals.at(-1)?.[0]}; the table of rounds has the same numbers.`;
-    return draw("chart-totals", traces, { showlegend: traces.length <= 8, shapes: gone.slice(0, 300), xaxis: rounds(data, "chart-totals"), yaxis: { range: [least - (least < 0 ? room : 0), most + 1.6 * room] } }, words);
+    return draw("chart-totals", traces, { showlegend: traces.length <= COLOURS + 2, shapes: gone.slice(0, 300), xaxis: rounds(data, "chart-totals"), yaxis: { range: [least - (least < 0 ? room : 0), most + 1.6 * room] } }, words);
   };
 
   const outcome = (data) => {
@@ -158,8 +221,7 @@
   // The effect of an action by lag; with more than four arms only the leader's interval is drawn.
   const lags = (data) => {
     const arms = data.lags;
-    document.getElementById("chart-lags").closest("section").hidden = !arms.length;
-    if (!arms.length) return null;
+    if (!document.getElementById("chart-lags")) return null;
     const x = arms[0].bands.map((_, lag) => lag), last = x.length - 1;
     const traces = arms.flatMap((arm, i) => {
       const ink = armColour(arm.colour), [values, low, high] = [0, 1, 2].map((at) => arm.bands.map((band) => band[at]));
@@ -179,16 +241,19 @@
     }, "Effects by rounds since the action; the table below has the same numbers.");
   };
 
+  const answer = async (path) => {
+    const found = await fetch(`/v1/experiments/${place.dataset.experiment}${path}`, { headers: { Accept: "application/json" } });
+    if (!found.ok) throw new Error(`the server answered ${found.status}`);
+    return found.json();
+  };
+
   const show = async () => {
-    const answer = await fetch(place.dataset.source, { headers: { Accept: "application/json" } });
-    if (!answer.ok) throw new Error(`the server answered ${answer.status}`);
-    const data = await answer.json();
+    const asked = ["", `/series?last=${place.dataset.rows}`, "/learned"].map(answer);
+    const data = prepared(...await Promise.all(asked), place.dataset.unit);
     if (data.totals.length < 2) return;
     place.hidden = false;
-    document.getElementById("chart-timeline").hidden = false;
     const drawAll = () => Promise.all([timeline, totals, outcome, lags].map((chart) => chart(data)));
     await drawAll();
-    document.getElementById("plain-timeline").hidden = true;
     document.documentElement.dataset.charts = "drawn";
     window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
   };
