@@ -270,7 +270,7 @@ class Design(BaseModel):
     direction: Literal["maximize", "minimize"] = "maximize"
     carry_over: CarryOver | None = None
     round_length: float = Field(1.0, description="In days, or in words.")
-    horizon: int | None = Field(None, strict=True, ge=1, le=LARGEST, description="Rounds in total; open-ended if null.")
+    horizon: int | None = Field(None, strict=True, ge=1, le=LARGEST, description="Rounds in total; by default endless.")
     units: Units = ("1",)
     player: Player = Field(
         "advised",
@@ -451,7 +451,7 @@ class ExperimentSettings(Design):
     model_config = ConfigDict(json_schema_extra=_with_example)
 
     name: Text
-    seed: int | None = Field(None, strict=True, ge=0, le=2**64 - 1, description="The random seed; drawn if null.")
+    seed: int | None = Field(None, strict=True, ge=0, le=2**64 - 1, description="The random seed; by default drawn.")
     draft: bool = Field(False, strict=True, description="Do not start it yet.")
     measure: Name | None = Field(None, description='What a total counts, such as "orders" or "EUR".')
     start_date: Date | None = Field(

@@ -6,7 +6,7 @@ where it can mean two (8,421), the number is refused, unless other numbers of th
 
 import csv
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count
 from typing import Any
 
@@ -23,8 +23,7 @@ MOST_TEXT = 1 << 20
 COLUMNS = {"round": "round", "date": "date", "day": "date", "unit": "unit", "arm": "arm", "total": "total"}
 EXPORTED = frozenset(messages.Row.model_fields) - COLUMNS.keys()
 """The other columns of an export, which may be sent back with it; they are not read."""
-UNREAD = "why"
-"""A column of an export that is not read."""
+Columns = Callable[..., list[str]]
 _DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}|\d{1,2}[./]\d{1,2}[./]\d{2,4}", re.ASCII)
 _PLAIN = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,4})?", re.ASCII)
 _SPACED = re.compile(r"([+-]?\d{1,3})((?:[ \u00a0\u202f'\u2019]\d{3})+)((?:[.,]\d*)?)", re.ASCII)
@@ -78,12 +77,13 @@ def _not_a_number(name: str, what: str) -> Refused:
     return Refused("invalid", f"{name} must be a number like 8421 or 0.5, but {what}", field=name)
 
 
-def read(text: str, most: int = MOST_ITEMS) -> tuple[list[dict[str, str]], str]:
+def read(text: str, most: int = MOST_ITEMS, columns: Columns | None = None) -> tuple[list[dict[str, str]], str]:
     """Return the rows of a CSV file (the cells of the known columns, by name) and the mark that separates its cells.
 
     The first line may have the names of columns: total, and round or date, unit, arm; the other columns of an export
     are not read, and any other name is refused. Cells are separated by semicolons, tabs or, if there are names, by
     commas. Without names, the last cell of a line is its total, one before it the round or the date.
+    columns: returns the names of the columns of a header and its lines, "" for those that are not read.
 
     >>> read("date;total\\n2026-03-02;31,5\\n")
     ([{'date': '2026-03-02', 'total': '31,5'}], ';')
@@ -96,7 +96,7 @@ def read(text: str, most: int = MOST_ITEMS) -> tuple[list[dict[str, str]], str]:
     first = raw[0] if raw else ""
     mark = next((mark for mark in ";\t," if mark in first), "")
     begun = [cell.strip(' "').lower() for cell in first.split(mark or None)]
-    named = "total" in begun or bool(mark and not re.search(r"\d", first))
+    named = columns is not None or "total" in begun or bool(mark and not re.search(r"\d", first))
     if not named and mark == ",":
         mark = ""
         begun = [line.partition(",")[0].strip() for line in raw]
@@ -108,7 +108,7 @@ def read(text: str, most: int = MOST_ITEMS) -> tuple[list[dict[str, str]], str]:
         lines = list(csv.reader(raw, delimiter=mark)) if mark else [[line] for line in raw]
     except csv.Error as error:
         raise Refused("invalid", f"the file must be CSV, but {error}") from None
-    names = _columns(*lines) if named and lines else ["total"]
+    names = (columns or _columns)(*lines) if named and lines else ["total"]
     if not named and mark:
         names = ["round" if lines[0][0].strip().isdigit() else "date", "total"]
     known = [name for name in names if name]
@@ -191,9 +191,9 @@ def reports(given: messages.Reports) -> Reports:
     return Reports(found, given.ahead, given.next, given.restate)
 
 
-def items(text: str, most: int = MOST_ITEMS) -> Iterator[messages.ReportItem]:
-    """Yield the reports of a CSV file, of which there may be so many."""
-    rows, separator = read(text, most)
+def items(text: str, most: int = MOST_ITEMS, columns: Columns | None = None) -> Iterator[messages.ReportItem]:
+    """Yield the reports of a CSV file, of which there may be so many. columns: see `read`."""
+    rows, separator = read(text, most, columns)
     marks = {mark for mark in (decimal_of(row.get("total", "")) for row in rows) if mark}
     if len(marks) > 1:
         raise Refused("invalid", "the file must use one decimal separator, but has numbers with a point and a comma")

@@ -4,9 +4,12 @@ Settings are validated in `settings.py`, as for requests and forms. This module 
 command line: numbers as text, an optional EXPERIMENT, comma-separated lists.
 """
 
+import functools
+import inspect
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from inspect import Parameter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,6 +21,7 @@ from aftereffect.service import totals
 from aftereffect.service.cli.output import Format, exit_on_error
 from aftereffect.service.errors import Refused
 from aftereffect.service.messages import Summary, is_id
+from aftereffect.service.settings import ExperimentSettings, PlanQuestion
 from aftereffect.service.totals import MISSING
 
 if TYPE_CHECKING:
@@ -43,37 +47,72 @@ Ahead = Annotated[bool, typer.Option("--ahead", help="Report it even if the date
 Next = Annotated[bool, typer.Option("--next", help="Also open the next round, and show its arm.")]
 Restate = Annotated[bool, typer.Option("--restate", help="Another total of a reported round is a correction.")]
 Arm = Annotated[list[str], typer.Argument(metavar="[EXPERIMENT] ARM", help="The name of the arm.")]
-Window = Annotated[str | None, typer.Option(help='No effect lasts longer than this: "7 days", "2 weeks".')]
-HalfLife = Annotated[
-    str | None,
-    typer.Option(
-        help='Half of an effect has arrived after this long, half of the rest after the same time again: "3 days". '
-        "The carry-over is the one with the best guarantee; effects that arrive later are part of the guarantee."
-    ),
-]
-MaxDelay = Annotated[int | None, typer.Option(help="d: how many rounds after its own an effect can still arrive.")]
-RoundLength = Annotated[str | None, typer.Option(help='How long a round is: "1 day", "1 week"; by default a day.')]
-Direction = Annotated[str, typer.Option(help="maximize or minimize.")]
-OutOfRange = Annotated[
-    str,
-    typer.Option(
-        help="A total that the range makes impossible: void drops it, because it may be a typing error; clip learns "
-        "from the nearest possible one, which avoids the bias of dropping it. Both are recorded and counted."
-    ),
-]
-_PLAYERS = (
-    "advised: with a guarantee; model: needs to know neither how long effects last nor their range, and is used if "
-    "that is not given; paper: as published, needs a horizon."
-)
-Player = Annotated[str | None, typer.Option(help=_PLAYERS)]
 Column = Annotated[str | None, typer.Option(help="For a file: the name of this column.")]
-Gap = Annotated[
-    float | None, typer.Option(help="A guess: how much more an action of the best arm brings than one of the next.")
-]
-Noise = Annotated[
-    float | None, typer.Option(help="A guess of the standard deviation of a total if the arm never changes.")
-]
-Horizon = Annotated[int | None, typer.Option(help="The number of rounds; open-ended by default.")]
+Settings = dict[str, Any]
+KINDS: dict[str, type] = {
+    **dict.fromkeys(("max_delay", "max_lag", "horizon", "seed"), int),
+    **dict.fromkeys(("low", "high", "gap", "noise"), float),
+}
+"""The types of settings that are not text on the command line."""
+LENGTHS = {
+    "window": 'No effect lasts longer than this: "7 days", "2 weeks".',
+    "half_life": 'Half of an effect has arrived after this long, half of the rest after the same time again: "3 days". '
+    "The carry-over is the one with the best guarantee; effects that arrive later are part of the guarantee.",
+    "max_delay": "d: how many rounds after its own an effect can still arrive.",
+}
+HELP = LENGTHS | {
+    "round_length": 'How long a round is: "1 day", "1 week"; by default a day.',
+    "direction": "maximize or minimize; by default maximize.",
+    "units": "The number of units, or their names separated by commas.",
+}
+"""The text for settings that are given in another way than in a request, or have no description there."""
+
+
+def with_settings(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command an option for each of these settings; it gets those that were used as the dict `settings`."""
+
+    def decorated(verb: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(verb)
+        def command(**given: Any) -> None:
+            with exit_on_error(given["form"]):
+                settings = collected({name: given.pop(name) for name in names})
+            verb(**given, settings=settings)
+
+        own = [Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=_option(name)) for name in names]
+        others = inspect.signature(verb).parameters.values()
+        first = [each.replace(kind=Parameter.KEYWORD_ONLY) for each in others if each.name != "settings"]
+        command.__dict__["__signature__"] = inspect.Signature([*first[:-2], *own, *first[-2:]])
+        return command
+
+    return decorated
+
+
+def _option(name: str) -> Any:
+    fields = ExperimentSettings.model_fields | PlanQuestion.model_fields
+    said = HELP[name] if name in HELP else fields[name].description
+    return Annotated[KINDS.get(name, str) | None, typer.Option(help=said)]
+
+
+def collected(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of options, as in a request.
+
+    >>> collected({"window": "7 days", "units": "north,south", "seed": None})
+    {'units': ['north', 'south'], 'carry_over': {'window': '7 days'}}
+    """
+    found = {name: value for name, value in given.items() if value is not None}
+    options = {f"--{name.replace('_', '-')}": name for name in LENGTHS}
+    named = [option for option, name in options.items() if name in found]
+    if len(named) > 1:
+        rule = f"carry-over must be given by one of {', '.join(options)}"
+        raise InvalidArgument(f"{rule}, but got {' and '.join(named)}")
+    for name in ("window", "half_life"):
+        if name in found:
+            found["carry_over"] = {name: duration(found.pop(name))}
+    if "round_length" in found:
+        found["round_length"] = duration(found["round_length"])
+    if "units" in found:
+        found["units"] = unit_list(found["units"])
+    return found
 
 
 @contextmanager
@@ -176,23 +215,3 @@ def unit_list(text: str) -> int | list[str]:
     """
     bare = text.strip()
     return int(bare) if bare.lstrip("+-").isdigit() else [name.strip() for name in text.split(",")]
-
-
-def carry_over(
-    window: str | None = None,
-    half_life: str | None = None,
-    max_delay: int | None = None,
-    round_length: str | None = None,
-) -> dict[str, Any]:
-    """Return the carry-over part of the settings; at most one of window, half_life, max_delay may be given."""
-    given = {"--window": window, "--half-life": half_life, "--max-delay": max_delay}
-    named = [name for name, value in given.items() if value is not None]
-    if len(named) > 1:
-        raise InvalidArgument(f"carry-over must be given by one of {', '.join(given)}, but got {' and '.join(named)}")
-    length = {} if round_length is None else {"round_length": duration(round_length)}
-    if max_delay is not None:
-        return {"max_delay": max_delay, **length}
-    if not named:
-        return length
-    key, text = ("window", window) if window is not None else ("half_life", half_life)
-    return {"carry_over": {key: duration(str(text)), **length}}

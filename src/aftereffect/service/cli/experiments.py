@@ -10,49 +10,31 @@ from aftereffect.service.cli import output
 from aftereffect.service.cli.arguments import DEFAULT_STORE, Experiment, Form, Store, chosen, opened
 from aftereffect.service.cli.output import Format, exit_on_error, show
 
+LENGTHS = (*args.LENGTHS, "round_length")
 
+
+@args.with_settings(*LENGTHS, "units", "horizon", "direction", "player", "gap", "noise", "high")
 def plan(
+    settings: args.Settings,
     arms: Annotated[int, typer.Option(help="The number of arms.")] = 2,
-    window: args.Window = None,
-    half_life: args.HalfLife = None,
-    max_delay: args.MaxDelay = None,
-    round_length: args.RoundLength = None,
-    units: Annotated[int, typer.Option(help="The number of units that play in parallel.")] = 1,
-    horizon: args.Horizon = None,
-    direction: args.Direction = "maximize",
-    player: args.Player = None,
-    gap: args.Gap = None,
-    noise: args.Noise = None,
-    high: Annotated[float, typer.Option(help="The largest effect of one action; guesses are a tenth of it.")] = 1.0,
     form: Form = Format.TABLE,
 ) -> None:
     """Simulate your settings: whether an experiment is worth while or an A/B test is better. Nothing is stored."""
     with exit_on_error(form):
         from aftereffect.service.experiment.plan import planned
 
-        carried = args.carry_over(window, half_life, max_delay, round_length)
-        asked = {"n_arms": arms, "units": units, "horizon": horizon, "direction": direction, "player": player}
-        found = planned({**asked, **carried, "gap": gap, "noise": noise, "high": high})
+        found = planned({"n_arms": arms, **settings})
         show(form, found, output.plan(found))
 
 
+@args.with_settings(
+    *("high", "low", "out_of_range", *LENGTHS, "max_lag", "units", "horizon", "direction", "player"),
+    *("seed", "start_date", "measure"),
+)
 def init(
     name: Annotated[str, typer.Argument(help="The name of the experiment.")],
     arm: Annotated[list[str], typer.Option("--arm", help="An arm's name; give two or more.")],
-    high: Annotated[float | None, typer.Option(help="The largest effect of one action, over any rounds.")] = None,
-    low: Annotated[float, typer.Option(help="The smallest effect of one action, over any consecutive rounds.")] = 0.0,
-    out_of_range: args.OutOfRange = "void",
-    window: args.Window = None,
-    half_life: args.HalfLife = None,
-    max_delay: args.MaxDelay = None,
-    round_length: args.RoundLength = None,
-    units: Annotated[str | None, typer.Option(help="The number of units, or their names separated by commas.")] = None,
-    horizon: args.Horizon = None,
-    direction: args.Direction = "maximize",
-    player: args.Player = None,
-    seed: Annotated[int | None, typer.Option(help="The random seed; drawn if not given.")] = None,
-    start_date: Annotated[str | None, typer.Option(help="The date of round 1, such as 2026-01-31.")] = None,
-    measure: Annotated[str | None, typer.Option(help='What a total counts: "orders", "EUR".')] = None,
+    settings: args.Settings,
     draft: Annotated[bool, typer.Option("--draft", help="Do not start it yet.")] = False,
     warm_start: Annotated[
         str | None, typer.Option(help="Begin with what this experiment has measured; its id or name.")
@@ -64,15 +46,10 @@ def init(
 
     If you know neither, omit them: a model learns from all totals, without a guarantee.
     """
+    settings |= {"name": name, "arms": arm, "draft": draft}
     with exit_on_error(form):
         from aftereffect.service.settings import checked_settings
 
-        settings = {
-            **args.carry_over(window, half_life, max_delay, round_length),
-            **{"name": name, "arms": arm, "low": low, "high": high, "direction": direction, "player": player},
-            **{"horizon": horizon, "seed": seed, "start_date": start_date, "draft": draft, "measure": measure},
-            **{"units": None if units is None else args.unit_list(units), "out_of_range": out_of_range},
-        }
         # Validate before a store is created.
         checked_settings(settings | ({} if warm_start is None else {"warm_start": {"experiment": warm_start}}))
     with opened(store, form, create=warm_start is None) as service:
@@ -82,18 +59,11 @@ def init(
         show(form, made.data, output.created(made))
 
 
+@args.with_settings("low", "high", *LENGTHS, "horizon", "direction", "out_of_range", "measure")
 def correct(
+    settings: args.Settings,
     experiment: Experiment = None,
     name: Annotated[str | None, typer.Option(help='The new name; by default the old one and "(corrected)".')] = None,
-    low: Annotated[float | None, typer.Option(help="The smallest effect of one action.")] = None,
-    high: Annotated[float | None, typer.Option(help="The largest effect of one action.")] = None,
-    window: args.Window = None,
-    half_life: args.HalfLife = None,
-    max_delay: args.MaxDelay = None,
-    round_length: args.RoundLength = None,
-    horizon: args.Horizon = None,
-    direction: Annotated[str | None, typer.Option(help="maximize or minimize.")] = None,
-    out_of_range: Annotated[str | None, typer.Option(help="void or clip.")] = None,
     store: Store = DEFAULT_STORE,
     form: Form = Format.TABLE,
 ) -> None:
@@ -101,32 +71,22 @@ def correct(
 
     The learner hears the inherited totals where it would have played the same arm. The guarantee is void.
     """
+    settings |= {} if name is None else {"name": name}
     with exit_on_error(form):
-        changes: dict[str, Any] = {"name": name, "low": low, "high": high, "horizon": horizon, "direction": direction}
-        changes["out_of_range"] = out_of_range
-        if (window, half_life, max_delay) != (None, None, None):
-            changes |= args.carry_over(window, half_life, max_delay, round_length)
-        elif round_length is not None:
-            changes["round_length"] = args.duration(round_length)
-        changes = {key: value for key, value in changes.items() if value is not None}
-        if not changes:
+        if not settings:
             raise InvalidArgument("a setting to correct must be given, such as --high, but none is")
     with opened(store, form) as service:
-        made = service.correct(chosen(service, experiment), **changes)
+        made = service.correct(chosen(service, experiment), **settings)
         show(form, made.data, output.created(made))
 
 
+@args.with_settings(*args.LENGTHS, "low", "high", "player")
 def continue_(
+    settings: args.Settings,
     experiment: Experiment = None,
     add: Annotated[list[str] | None, typer.Option(help="The name of an arm to add; may be repeated.")] = None,
     retire: Annotated[list[str] | None, typer.Option(help="The name of an arm to retire; may be repeated.")] = None,
     name: Annotated[str | None, typer.Option(help='The new name; by default the old one and "(continued)".')] = None,
-    window: args.Window = None,
-    half_life: args.HalfLife = None,
-    max_delay: args.MaxDelay = None,
-    low: Annotated[float | None, typer.Option(help="The smallest effect of one action.")] = None,
-    high: Annotated[float | None, typer.Option(help="The largest effect of one action.")] = None,
-    player: args.Player = None,
     store: Store = DEFAULT_STORE,
     form: Form = Format.TABLE,
 ) -> None:
@@ -135,12 +95,9 @@ def continue_(
     This one ends. For a guarantee, say how long effects last, as the rounds have shown it, and --high. The guarantee
     includes what the beginning costs if it is wrong.
     """
-    with exit_on_error(form):
-        given = {"name": name, "low": low, "high": high, "player": player}
-        changes = {key: value for key, value in given.items() if value is not None}
-        changes |= args.carry_over(window, half_life, max_delay)
+    settings |= {} if name is None else {"name": name}
     with opened(store, form) as service:
-        made = service.continue_with(chosen(service, experiment), add or [], retire or [], **changes)
+        made = service.continue_with(chosen(service, experiment), add or [], retire or [], **settings)
         show(form, made.data, output.created(made))
 
 

@@ -1,11 +1,10 @@
 """The commands for those who design or analyse: a pilot with random arms, and how long effects last in a file."""
 
-import csv
 import math
 import re
 import warnings
+from collections import Counter
 from collections.abc import Sequence
-from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,11 +19,9 @@ from aftereffect.service.cli import output
 from aftereffect.service.cli.arguments import Form
 from aftereffect.service.cli.output import Format, exit_on_error, show
 from aftereffect.service.messages import finite
+from aftereffect.service.settings import days, duration
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from aftereffect.carryover import Bands
 
 MOST_TOTALS = 100_000
@@ -32,13 +29,13 @@ MOST_COEFFICIENTS = 400
 """Maximum of (arms - 1) * (max_lag + 1) in an estimate, for the memory it takes."""
 
 
+@args.with_settings("round_length", "noise")
 def pilot(
     max_lag: Annotated[str, typer.Option(help='The longest lag to measure: a number of rounds, or "2 weeks".')],
+    settings: args.Settings,
     arms: Annotated[int, typer.Option(help="The number of arms.")] = 2,
     rounds: Annotated[int | None, typer.Option(help="By default twelve totals for each arm and lag.")] = None,
     units: Annotated[int, typer.Option(help="The number of units that play in parallel.")] = 1,
-    round_length: args.RoundLength = None,
-    noise: args.Noise = None,
     seed: Annotated[int, typer.Option(help="The random seed of the schedule.")] = 0,
     out: Annotated[Path | None, typer.Option(help="Write the schedule to this CSV file.")] = None,
     form: Form = Format.TABLE,
@@ -49,17 +46,14 @@ def pilot(
     """
     with exit_on_error(form):
         from aftereffect.carryover import Pilot
-        from aftereffect.service.settings import days
-        from aftereffect.service.settings import duration as in_words
 
-        length = days(args.duration(round_length or "1 day"))
+        length, noise = days(settings.get("round_length", 1.0)), settings.get("noise")
         D = int(max_lag) if max_lag.isdigit() else math.ceil(days(max_lag) / length - 1e-9)
         n = rounds or max(D + 2 * (arms - 1) * (D + 1) + 20, D + math.ceil(12 * arms * (D + 1) / units))
         planned = Pilot(n_arms=arms, rounds=n, max_lag=D, units=units, seed=seed)
         found: dict[str, Any] = {"rounds": n, "max_lag": D, "effect": None, "whole": None}
         lines = [
-            f"A pilot of {n:,} rounds ({in_words(n * length)}) measures the effects of {arms} arms up to "
-            f"lag {D}.",
+            f"A pilot of {n:,} rounds ({duration(n * length)}) measures the effects of {arms} arms up to lag {D}.",
             "On average its outcome is that of an equal split between the arms.",
         ]
         if noise is None:
@@ -78,14 +72,12 @@ def pilot(
         show(form, found, lines)
 
 
+@args.with_settings("direction", "low", "high", "horizon")
 def carryover(
     file: Annotated[Path, typer.Argument(metavar="HISTORY.csv", help="With the columns arm and total; - is stdin.")],
     max_lag: Annotated[int, typer.Option(help="The longest lag, in rounds.")],
+    settings: args.Settings,
     randomised: Annotated[bool, typer.Option("--randomised", help="Arms were chosen at random.")] = False,
-    direction: Annotated[str, typer.Option(help="maximize or minimize.")] = "maximize",
-    low: Annotated[float, typer.Option(help="The smallest effect of one action.")] = 0.0,
-    high: Annotated[float | None, typer.Option(help="The largest effect of one action.")] = None,
-    horizon: args.Horizon = None,
     season: Annotated[float | None, typer.Option(help="A period of the totals in rounds, such as 7.")] = None,
     arm_column: args.Column = None,
     total_column: args.Column = None,
@@ -104,17 +96,18 @@ def carryover(
         from aftereffect.carryover.delay import choose_delay
 
         columns = {"arm": arm_column, "total": total_column, "round": round_column, "unit": unit_column}
-        text, guessed = _named(args.text_of(str(file)), columns)
-        names, played, told = _history(text)
+        table, guessed = _history(args.text_of(str(file)), columns)
+        names = table.arms
         if (len(names) - 1) * (max_lag + 1) > MOST_COEFFICIENTS:
             rule = f"(arms - 1) * (max_lag + 1) must be at most {MOST_COEFFICIENTS}"
             raise InvalidArgument(f"{rule}, but got {len(names) - 1} * {max_lag + 1}")
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", AftereffectWarning)
             exposure = "randomised" if randomised else "recorded"
-            curves = estimate(played, told, max_lag=max_lag, n_arms=len(names), season=season, exposure=exposure)
-            given: dict[str, Any] = {"n_arms": len(names), "direction": direction, "low": low, "horizon": horizon}
-            choice = None if high is None else choose_delay(curves=curves, high=high, **given)
+            options: dict[str, Any] = {"n_arms": len(names), "season": season, "exposure": exposure}
+            curves = estimate(table.played, table.totals, max_lag=max_lag, **options)
+            given = {"n_arms": len(names), "direction": "maximize", **settings}
+            choice = choose_delay(curves=curves, **given) if "high" in settings else None
         if plot is not None:
             figure, axes = checks.optional("matplotlib.pyplot", "--plot", "plots").subplots(layout="constrained")
             curves.plot(axes, names)
@@ -132,55 +125,31 @@ def _by_arm(bands: "Bands", names: Sequence[str]) -> dict[str, dict[str, list[fl
     return {arm: {key: [*map(finite, table[i])] for key, table in tables.items()} for i, arm in enumerate(names)}
 
 
-def _named(text: str, given: dict[str, str | None]) -> tuple[str, list[str]]:
-    """Return a file with the columns that are read under the names of an export, and which of them were guessed."""
-    head, _, rest = text.lstrip("\ufeff").partition("\n")
-    mark = next((mark for mark in ";\t," if mark in head), ",")
-    header = [cell.strip() for cell in next(csv.reader([head.strip()], delimiter=mark), [])]
-    try:
-        found, guessed = frames.columns_of(header, given, optional=("round", "unit"))
-    except InvalidArgument as error:
-        words = re.sub(r"(\w+)_column", r"--\1-column", str(error))
-        raise InvalidArgument(f"the first line must name the columns: {words}") from None
-    meaning = {column: name for name, column in found.items()}
-    if (column := found.get("round")) is not None:
-        first = next(csv.reader([rest.strip().partition("\n")[0]], delimiter=mark), [])
-        at = header.index(column)
-        meaning[column] = "round" if len(first) > at and first[at].strip().isdigit() else "date"
-    named = mark.join(meaning.get(cell, totals.UNREAD) for cell in header)
-    said = ", ".join(f"{name} is {found[name]!r}" for name in guessed)
-    return f"{named}\n{rest}", [f"Columns by their names: {said}."] if said else []
+def _history(text: str, given: dict[str, str | None]) -> tuple[frames.RoundTable, list[str]]:
+    """Return the rounds of a file, and a sentence on the columns that were found by their names."""
+    import polars
 
+    said: list[str] = []
 
-def _history(text: str) -> tuple[list[str], "NDArray[np.int64]", "NDArray[np.float64]"]:
-    """Return the names of the arms, and arms and totals of shape (rounds, units); -1 and NaN where there is no line."""
-    import numpy as np
+    def columns(header: Sequence[str], *lines: Sequence[str]) -> list[str]:
+        names = [cell.strip() for cell in header]
+        try:
+            found, guessed = frames.columns_of(names, given, optional=("round", "unit"))
+        except InvalidArgument as error:
+            words = re.sub(r"(\w+)_column", r"--\1-column", str(error))
+            raise InvalidArgument(f"the first line must name the columns: {words}") from None
+        said.extend(f"{name} is {found[name]!r}" for name in guessed)
+        meaning = {column: name for name, column in found.items()}
+        if "round" in found and lines and not lines[0][names.index(found["round"])].strip().isdigit():
+            meaning[found["round"]] = "date"
+        return [meaning.get(name, "") for name in names]
 
-    items = list(totals.items(text, MOST_TOTALS))
-    if any(item.arm is None for item in items):
-        raise InvalidArgument("the file must have the name of an arm in every line, but has not")
-    names = sorted({str(item.arm) for item in items})
-    units = list(dict.fromkeys(item.unit for item in items))
-    if all(item.round is not None for item in items):
-        rounds = [item.round or 0 for item in items]
-    elif all(item.date is not None for item in items):
-        days = np.array([date.fromisoformat(item.date or "").toordinal() for item in items])
-        # Days without a line, in which nothing is known, make no difference to the greatest common divisor.
-        rounds = ((days - days.min()) // max(int(np.gcd.reduce(days - days.min())), 1)).tolist()
-    else:
-        seen = dict.fromkeys(units, 0)
-        rounds = []
-        for item in items:
-            seen[item.unit] += 1
-            rounds.append(seen[item.unit])
-    first, places = min(rounds), {name: i for i, name in enumerate(names)}
-    length = max(rounds) - first + 1
-    if length > MOST_TOTALS:
-        raise InvalidArgument(f"the rounds of the file must be within {MOST_TOTALS:,}, but they are {length:,} apart")
-    arms, told = np.full((length, len(units)), -1), np.full((length, len(units)), np.nan)
-    for t, item in zip(rounds, items, strict=True):
-        place = t - first, units.index(item.unit)
-        if arms[place] >= 0:
-            raise InvalidArgument(f"the file must have each round of a unit once, but has round {t} twice")
-        arms[place], told[place] = places[str(item.arm)], np.nan if item.total is None else item.total
-    return names, arms, told
+    items = list(totals.items(text, MOST_TOTALS, columns))
+    places, rows = Counter[str | None](), []
+    for item in items:
+        places[item.unit] += 1
+        rows.append((item.round or item.date or places[item.unit], item.unit or "", item.arm, item.total))
+    rows.sort(key=lambda row: row[0])
+    kinds: dict[str, Any] = {"round": None, "unit": polars.String, "arm": polars.String, "total": polars.Float64}
+    found = frames.round_table(polars.DataFrame(rows, schema=kinds, orient="row"))
+    return found, [f"Columns by their names: {', '.join(said)}."] if said else []
