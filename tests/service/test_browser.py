@@ -187,11 +187,18 @@ def test_an_experiment_is_planned_made_and_reported_without_javascript(browser, 
 def test_days_are_reported_from_a_file_and_a_day_ahead_asks_first(browser, address, tmp_path):
     path = played(address, 2, max_delay=8, start_date="2026-01-01")
     file = tmp_path / "totals.csv"
-    file.write_text("date;total\n2026-01-03;1,5\n2026-01-04;2,5\n", encoding="utf-8")
+    file.write_text("\ufeffdate;total\n2026-01-03;1,5\n2026-01-04;2,5\n", encoding="utf-8")
+    windows = tmp_path / "windows.csv"
+    windows.write_text("date;total;arm\n2026-01-03;1,5;Käse\n", encoding="windows-1252")
     with window(browser, address) as seen:
         page = seen.go(path)
         page.get_by_text("Report several days").click()
         page.get_by_label("or a CSV file").set_input_files(file)
+        expect(page.get_by_label("Totals", exact=True)).to_have_value("date;total\n2026-01-03;1,5\n2026-01-04;2,5\n")
+        page.get_by_label("or a CSV file").set_input_files(windows)
+        expect(page.get_by_label("Totals", exact=True)).to_have_value("date;total;arm\n2026-01-03;1,5;Käse\n")
+        page.get_by_label("or a CSV file").set_input_files(file)
+        expect(page.get_by_label("Totals", exact=True)).to_have_value("date;total\n2026-01-03;1,5\n2026-01-04;2,5\n")
         page.get_by_role("button", name="Report all").click()
         said = page.get_by_role("status")
         expect(said).to_contain_text("Rounds 3 to 4: 2 totals recorded. Next, round 5 on 2026-01-05")

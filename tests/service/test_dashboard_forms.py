@@ -9,8 +9,6 @@ from tests.service.pages import FORM, OWN, Page, get, identity, made, played, po
 from aftereffect.service.dashboard import forms
 from aftereffect.service.errors import Refused
 
-PART = b'--x\r\nContent-Disposition: form-data; name="total"\r\n\r\n'
-
 
 @pytest.fixture
 def call(tmp_path):
@@ -80,10 +78,10 @@ def test_units_report_one_by_one_and_the_rest_is_missing(call):
     )
     page = get(call, path)
     assert "2 of 3 units not reported yet" in page.words
-    assert {f["name"] for f in page.all("input") if f["name"].startswith("total")} == {"total-0", "total-2"}
+    assert {f["name"] for f in page.all("input") if f.get("name", "").startswith("total")} == {"total-0", "total-2"}
     wrong = post(call, f"{path}/tell", {"round": "1", "total-0": "7", "total-2": "x"})
     assert wrong.status_code == 422
-    fields = {field["name"]: field.get("value") for field in Page(wrong.text).all("input")}
+    fields = {field.get("name"): field.get("value") for field in Page(wrong.text).all("input")}
     assert (fields["total-0"], fields["total-2"]) == ("7", "x")
     assert post(call, f"{path}/tell", {"round": "1"}).status_code == 422
     assert post(call, f"{path}/missing", {"round": "1"}).status_code == 303
@@ -219,7 +217,7 @@ def test_a_form_sent_twice_makes_one_experiment(call):
         ({"arms": "a\na"}, "arms", "distinct"),
         ({"length": ""}, "length", "Please fill in Length."),
         ({"length": "7 moons"}, "length", "words like"),
-        ({"carry": "rounds", "length": "1.5"}, "length", "whole number"),
+        ({"carry": "max_delay", "length": "1.5"}, "length", "whole number"),
         ({"round_length": "0"}, "round_length", "at least 1e-09"),
         ({"low": "a"}, "low", "number like"),
         ({"seed": "-1"}, "seed", "at least 0"),
@@ -244,11 +242,6 @@ def test_a_wrong_field_is_named_beside_it(call, changes, field, words):
     ("kind", "body", "status"),
     [
         ("multipart/form-data; boundary=x", b"--x--", 422),
-        ("multipart/form-data", b"--x--", 422),
-        ("multipart/form-data; boundary=x", PART + b"1", 422),
-        ("multipart/form-data; boundary=x", PART + b"1\r\n" + PART + b"1\r\n--x--", 422),
-        ("multipart/form-data; boundary=x", b"--x\r\n\r\n1\r\n--x--", 422),
-        ("multipart/form-data; boundary=x", b"--x\r\n\r\n" * 100_000 + b"--x--", 422),
         ("text/plain", b"round=1&total=1", 422),
         ("application/x-www-form-urlencoded", b"round=1&total=%FF", 422),
         ("application/x-www-form-urlencoded", "round=1&total=é".encode(), 422),
@@ -267,9 +260,9 @@ def test_a_body_that_is_no_sane_form_changes_nothing(call, kind, body, status):
 
 
 def test_a_form_means_what_it_says_and_nothing_is_guessed():
-    assert forms.settings({**FORM, "carry": "rounds", "length": "3"})["max_delay"] == 3
+    assert forms.settings({**FORM, "carry": "max_delay", "length": "3"})["max_delay"] == 3
     assert forms.settings({**FORM, "length": "1.5"})["carry_over"] == {"window": 1.5}
-    with pytest.raises(Refused, match="carry must be window, half_life, rounds or unknown, but got 'x'"):
+    with pytest.raises(Refused, match="carry must be window, half_life, max_delay or unknown, but got 'x'"):
         forms.settings({**FORM, "carry": "x"})
     assert forms.settings({**FORM, "low": "-1,5", "high": "8 421,5"})["high"] == 8421.5
     with pytest.raises(Refused, match=r"low must be a number like 8421 or 0\.5, but '1,500' can mean 1500 or 1\.500"):

@@ -6,7 +6,7 @@ from decimal import Decimal
 import httpx
 import pytest
 from tests.service.calling import api, problem
-from tests.service.pages import OWN, Page, get, identity, made, post
+from tests.service.pages import Page, get, identity, made, post
 from tests.service.server import command, server
 
 from aftereffect.service import totals
@@ -271,36 +271,25 @@ def test_the_command_line_uploads_a_file(tmp_path):
     assert command("tell", "later", "1", "0.5", "--ahead", *store).code == 0
 
 
-def multipart(call, path, **fields):
-    lines = []
-    for name, value in fields.items():
-        more = '; filename="totals.csv"\r\nContent-Type: text/csv' if name == "file" else ""
-        lines.append(f'--xyz\r\nContent-Disposition: form-data; name="{name}"{more}\r\n\r\n'.encode() + value + b"\r\n")
-    headers = {"Content-Type": "multipart/form-data; boundary=xyz", **OWN}
-    return call("POST", path, content=b"".join(lines) + b"--xyz--\r\n", headers=headers)
-
-
-def test_the_page_takes_a_file_or_lines(call):
+def test_the_page_takes_the_lines_of_a_file(call):
     path = made(call, max_delay=3, start_date="2026-03-01")
     call.store.perform(identity(path), Ask())
-    file = b"\xef\xbb\xbfdate;total\r\n2026-03-01;31,5\r\n2026-03-02;28\r\n"
-    sent = multipart(call, f"{path}/reports", lines=b"", file=file)
+    sent = post(call, f"{path}/reports", {"lines": "date;total\r\n2026-03-01;31,5\r\n2026-03-02;28\r\n"})
     assert sent.headers["location"] == f"{path}?told=2&since=1"
     words = get(call, sent.headers["location"]).words
     assert "Rounds 1 to 2: 2 totals recorded. Next, round 3 on 2026-03-03: play" in words
     # The form names the round it was shown for, so that sent twice it counts once.
     assert [tag["value"] for tag in get(call, path).all("input") if tag.get("name") == "first"] == ["3"]
-    sent = [multipart(call, f"{path}/reports", lines=b"7", file=b"", first=b"3") for _ in range(2)]
+    sent = [post(call, f"{path}/reports", {"lines": "7", "first": "3"}) for _ in range(2)]
     assert [each.headers["location"] for each in sent] == [f"{path}?told=3&since=3"] * 2
-    refused = multipart(call, f"{path}/reports", lines=b"7\nviel", file=b"")
+    refused = post(call, f"{path}/reports", {"lines": "7\nviel"})
     assert refused.status_code == 422
     page = Page(refused.text)
     assert "Report 2: total must be a number like 8421 or 0.5, but got 'viel'." in page.words
     assert "7\nviel" in page.words
     assert call.store.experiment(identity(path)).open_round == 4
-    assert "Please fill in Totals." in Page(multipart(call, f"{path}/reports", lines=b"", file=b"").text).words
-    assert multipart(call, f"{path}/reports", file=b"\xff\xfe1").status_code == 422
-    assert multipart(call, f"{path}/reports", file=b"1" * (1 << 20)).status_code == 413
+    assert "Please fill in Totals." in Page(post(call, f"{path}/reports", {"lines": ""}).text).words
+    assert post(call, f"{path}/reports", {"lines": "1" * (1 << 20)}).status_code == 413
 
 
 def test_the_page_asks_before_a_round_ahead_of_its_date(call):

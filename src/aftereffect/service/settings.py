@@ -270,7 +270,7 @@ class Design(BaseModel):
     direction: Literal["maximize", "minimize"] = "maximize"
     carry_over: CarryOver | None = None
     round_length: float = Field(1.0, description="In days, or in words.")
-    horizon: int | None = Field(None, strict=True, ge=1, le=LARGEST, description="Rounds in total; by default endless.")
+    horizon: int | None = Field(None, strict=True, ge=1, le=LARGEST, description="Rounds; by default open-ended.")
     units: Units = ("1",)
     player: Player = Field(
         "advised",

@@ -31,11 +31,11 @@ from aftereffect.service.experiment.commands import (
     Start,
     Tell,
 )
-from aftereffect.service.experiment.plan import forecast, plan
-from aftereffect.service.messages import NewReminder, Overview, Plan, Reports, TellItem
+from aftereffect.service.experiment.plan import planned
+from aftereffect.service.messages import NewReminder, Overview, Reports, TellItem
 from aftereffect.service.messages import Note as NoteBody
 from aftereffect.service.operations import OPERATIONS, forget_reminder, remind
-from aftereffect.service.settings import checked_settings
+from aftereffect.service.settings import PlanQuestion, checked_settings
 from aftereffect.service.store.store import Store
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
@@ -187,18 +187,16 @@ def reminder(store: Open, experiment_id: str, allowed: Manager, form: Fields) ->
 @router.post("/experiments/{experiment_id}/reports", dependencies=[Depends(player)])
 def reports(store: Open, experiment_id: str, allowed: Anyone, form: Fields) -> Response:
     """Report several rounds, from lines of text or from a CSV file, all or none."""
-    text = form.get("file", "") or form.get("lines", "")
     try:
-        forms.require({"lines": text}, {"lines": "Totals"})
-        given: dict[str, Any] = {"csv": text, "ahead": form.get("anyway") == "yes", "next": True}
+        forms.require(form, {"lines": "Totals"})
+        given: dict[str, Any] = {"csv": form["lines"], "ahead": form.get("anyway") == "yes", "next": True}
         given |= {"restate": form.get("restate") == "yes"}
         given |= {"first": forms.whole("first", form["first"])} if form.get("first") else {}
         command = totals.reports(checked(Reports, given, "the form"))
         check_range(store.experiment(experiment_id), (("lines", each.total) for each in command.items), form)
         done = store.perform(experiment_id, command)
     except Refused as refusal:
-        kept = {**form, "lines": text}
-        return experiment_page(store, experiment_id, allowed, refusal=refusal, field="lines", kept=kept)
+        return experiment_page(store, experiment_id, allowed, refusal=refusal, field="lines", kept=form)
     query = {"told": done["items"][-1]["round"], "since": done["items"][0]["round"]}
     return see_other(f"{path_of(experiment_id)}?{urllib.parse.urlencode(query)}")
 
@@ -215,7 +213,9 @@ add_action("resume", "resume", Resume())
 add_action("finish", "finish", Finish())
 
 
-def new_page(allowed: May, form: Form, found: Plan | None = None, refusal: Refused | None = None) -> Response:
+def new_page(
+    allowed: May, form: Form, found: Mapping[str, Any] | None = None, refusal: Refused | None = None
+) -> Response:
     """Return the form for a new experiment, with the values entered so far."""
     kept: dict[str, Any] = {**forms.BLANK, **form}
     if not form.get("once") or (refusal is not None and refusal.code == "conflict"):
@@ -240,10 +240,9 @@ def new(allowed: Reader) -> Response:
 def preview(allowed: Manager, form: Fields) -> Response:
     """Show the form with its plan; the name may still be empty."""
     try:
-        named = {**form, "name": form.get("name", "").strip() or "A plan"}
-        settings = checked_settings(forms.settings(named))
-        guesses = {name: forms.guess(name, form.get(name, "")) for name in ("gap", "noise")}
-        return new_page(allowed, form, plan(settings).model_copy(update={"forecast": forecast(settings, **guesses)}))
+        found = forms.settings({**form, "name": "A plan"})
+        question = {name: value for name, value in found.items() if name in PlanQuestion.model_fields}
+        return new_page(allowed, form, planned(question))
     except Refused as refusal:
         return new_page(allowed, form, None, refusal)
 
@@ -252,7 +251,9 @@ def preview(allowed: Manager, form: Fields) -> Response:
 def create(store: Open, allowed: Manager, form: Fields) -> Response:
     """Create an experiment."""
     try:
-        settings, key = checked_settings(forms.settings(form)), form.get("once") or None
+        found = forms.settings(form) | {"draft": bool(form.get("draft"))}
+        settings = checked_settings({name: found[name] for name in found if name not in ("gap", "noise")})
+        key = form.get("once") or None
         source = form.get("source")
         made = store.correct(source, settings, key=key) if source else store.create(settings, key=key)
     except Refused as refusal:

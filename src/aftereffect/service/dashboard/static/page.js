@@ -36,6 +36,23 @@ if (main) {
   }, Number(main.dataset.every || 30) * 1000);
 }
 
+// A file of totals is read into the field for lines, so that it is seen before it is sent. It is text in UTF-8 or, as
+// some spreadsheets write it, in that of Windows.
+const file = document.getElementById("field-file");
+if (file) {
+  file.closest(".field").hidden = false;
+  file.addEventListener("change", async () => {
+    const bytes = await file.files[0].arrayBuffer();
+    const read = (encoding) => new TextDecoder(encoding, { fatal: true }).decode(bytes);
+    const lines = document.getElementById("field-lines");
+    try {
+      lines.value = read("utf-8");
+    } catch {
+      lines.value = read("windows-1252");
+    }
+  });
+}
+
 const create = document.getElementById("create");
 if (create) {
   const shown = document.getElementById("plan");
