@@ -205,7 +205,7 @@ def test_the_first_screen_says_leader_gain_and_next_decision(call, direction):
     for each in known.arms:
         value, least, most = map(views.signed, each.effect)
         assert f"{value} ({least} to {most})" in first
-        assert f"best with probability {views.percent(each.best)}" in first
+        assert f"best with probability {spoken.probability(each.best)}" in first
     # What was learned stands before the charts, and the guarantee, which says nothing yet, after them.
     assert "lose at most" not in words
     assert words.index("Arms played") < words.index(view.guarantee.sentence)

@@ -2,34 +2,15 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Depends, Request, Response
 
 from aftereffect.service.dashboard import actions, auth, views
 from aftereffect.service.dashboard.auth import Open, PageRoute, Reader
+from aftereffect.service.dashboard.views import Shown, Text
 
 ASSETS = ("dashboard.css", "plotly.css", "page.js", "charts.js", "mark.svg", "plotly.min.js")
 TYPES = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml"}
 YEAR = 31_536_000
-MESSAGES = {
-    "created": "The experiment is created. Open round 1 when you are ready to play.",
-    "corrected": "The corrected experiment is created. It has the rounds of the old one, which is finished.",
-    "corrected_late": "The total is corrected. It had been learned from; what was learned is corrected too.",
-    "corrected_record": "The total is corrected in the record; it had not been learned from, so nothing else changes.",
-    "drafted": "The draft is saved.",
-    "start": "The experiment is running.",
-    "missing": "The round is closed as missing; the next one is open.",
-    "pause": "The experiment is paused.",
-    "resume": "The experiment is running again.",
-    "finish": "The experiment is finished.",
-    "arms": "The change is saved.",
-    "note": "The note is saved.",
-    "reminder": "The reminder is saved.",
-}
-"""The message shown after a form. The URL has only the key, so that a link cannot put text into a page."""
-
-Text = Annotated[str, Query(max_length=200)]
-Number = Annotated[int | None, Query(ge=1, le=2**53)]
-
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
 
@@ -52,27 +33,10 @@ router.include_router(auth.router)
 
 @router.get("/experiments/{experiment_id}")
 def experiment(
-    store: Open,
-    allowed: Reader,
-    experiment_id: str,
-    unit: Text = "",
-    done: Text = "",
-    before: Number = None,
-    correct: Number = None,
-    told: Number = None,
-    since: Number = None,
+    store: Open, allowed: Reader, experiment_id: str, shown: Annotated[Shown, Depends()]
 ) -> Response:
     """Show one experiment."""
-    message = MESSAGES.get(done, "")
-    return views.experiment_page(
-        *(store, experiment_id, allowed),
-        unit=unit,
-        before=before,
-        correct=correct,
-        message=message,
-        told=told,
-        since=since,
-    )
+    return views.experiment_page(store, experiment_id, allowed, shown)
 
 
 def add_asset(name: str) -> None:

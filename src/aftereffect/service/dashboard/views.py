@@ -9,12 +9,14 @@ import importlib.util
 import re
 import urllib.parse
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
+from fastapi import Query
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -22,7 +24,7 @@ from aftereffect.core.text import amount, counted
 from aftereffect.service import words
 from aftereffect.service.api import problems
 from aftereffect.service.errors import Corrupt, Refused, checked
-from aftereffect.service.messages import MOST_SERIES, Guarantee, Learned, Overview
+from aftereffect.service.messages import MOST_SERIES, Overview
 from aftereffect.service.settings import Design
 from aftereffect.service.store.store import Store
 
@@ -40,7 +42,7 @@ LIST_LENGTH, TABLE_ROWS, MOST_ROWS = 100, 30, 1000
 CHART_ROUNDS = 2000
 COLOURS = 8
 """The number of arms with their own colour; the others are grey."""
-MOST_SHARES, MOST_WARNINGS = 8, 3
+MOST_WARNINGS = 3
 SURE = {
     **{"certain": "almost certainly the best", "likely": "probably the best"},
     **{"open": "too close to call", "unknown": "too early to tell"},
@@ -50,6 +52,25 @@ STATES = {
     **{"": "All", "draft": "Drafts", "running": "Running"},
     **{"paused": "Paused", "finished": "Finished"},
 }
+Text = Annotated[str, Query(max_length=200)]
+Number = Annotated[int | None, Query(ge=1, le=2**53)]
+MESSAGES = {
+    "created": "The experiment is created. Open round 1 when you are ready to play.",
+    "corrected": "The corrected experiment is created. It has the rounds of the old one, which is finished.",
+    "corrected_late": "The total is corrected. It had been learned from; what was learned is corrected too.",
+    "corrected_record": "The total is corrected in the record; it had not been learned from, so nothing else changes.",
+    "drafted": "The draft is saved.",
+    "start": "The experiment is running.",
+    "missing": "The round is closed as missing; the next one is open.",
+    "pause": "The experiment is paused.",
+    "resume": "The experiment is running again.",
+    "finish": "The experiment is finished.",
+    "arms": "The change is saved.",
+    "note": "The note is saved.",
+    "reminder": "The reminder is saved.",
+}
+"""The message shown after a form. The URL has only the key, so that a link cannot put text into a page."""
+
 TERMS = {
     "ends": "First and last rounds",
     "drift": "Probabilities that changed while effects were pending",
@@ -92,17 +113,6 @@ def exact(value: float | None) -> str:
     return "" if value is None else f"{float(value):,}".removesuffix(".0")
 
 
-def percent(share: float) -> str:
-    """Return a share in percent; only exactly 0 is shown as 0%, and only exactly 1 as 100%.
-
-    >>> percent(0.375), percent(0.001), percent(0.0), percent(0.999), percent(1.0)
-    ('38%', '<1%', '0%', '>99%', '100%')
-    """
-    if 0.0 < share < 0.005:
-        return "<1%"
-    return ">99%" if 0.995 <= share < 1.0 else f"{100.0 * share:.0f}%"
-
-
 def signed(value: float) -> str:
     """Return a difference with its sign.
 
@@ -119,15 +129,6 @@ def width(share: float) -> str:
     ('50.00%', '100.00%')
     """
     return f"{100.0 * min(max(share, 0.0), 1.0):.2f}%"
-
-
-def whole(value: float) -> str:
-    """Return a count with thousands separators.
-
-    >>> whole(7056)
-    '7,056'
-    """
-    return f"{value:,.0f}"
 
 
 @cache
@@ -175,10 +176,11 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    for each in (rounded, exact, percent, signed, width, whole, counted):
+    for each in (rounded, exact, signed, width, counted):
         found.filters[each.__name__] = each
+    found.filters |= {"percent": words.probability}
     found.globals.update(asset=asset_url, plotly_styles=plotly_styles, colour_of=colour_of)
-    found.globals.update(chart_rounds=CHART_ROUNDS, chart_rows=MOST_SERIES)
+    found.globals.update(chart_rounds=CHART_ROUNDS, chart_rows=MOST_SERIES, labels=TERMS)
     return found
 
 
@@ -286,40 +288,48 @@ def day(date: str, now: str) -> str:
     return f"{found.day} {found:%B}" + ("" if date[:4] == now[:4] else f" {found.year}")
 
 
+@dataclass(frozen=True)
+class Shown:
+    """What the address of an experiment's page asks for.
+
+    unit: of the timeline and the totals. before: the rounds before this one in the table. correct: the round to be
+    corrected. done: the key of a message. told: the round that was just reported; since: the first of several.
+    """
+
+    unit: Text = ""
+    before: Number = None
+    correct: Number = None
+    done: Text = ""
+    told: Number = None
+    since: Number = None
+
+
+PLAIN = Shown()
+
+
 def experiment_page(
     store: Store,
     experiment_id: str,
     may: Any,
+    shown: Shown = PLAIN,
     *,
-    unit: str = "",
-    before: int | None = None,
-    correct: int | None = None,
-    message: str = "",
-    told: int | None = None,
-    since: int | None = None,
     refusal: Refused | None = None,
     field: str = "",
     kept: Mapping[str, str] | None = None,
 ) -> HTMLResponse:
-    """Return an experiment's page.
-
-    told: the round that was just reported; since: the first of several. refusal, field, kept: the error of
-    a form, the field it is about, and all values.
-    """
-    view, learned, outside = store.experiment(experiment_id), store.learned(experiment_id), False
-    if told is not None:
-        message, outside = report_words(store, view, told if since is None else since, told)
-    units = view.units
-    shown_unit = unit if unit in units else units[0]
-    rows, newer, older = table(store, view, before)
+    """Return an experiment's page. refusal, field, kept: the error of a form, the field it is about, and all values."""
+    view, learned = store.experiment(experiment_id), store.learned(experiment_id)
+    message, outside = MESSAGES.get(shown.done, ""), False
+    if shown.told is not None:
+        message, outside = report_words(store, view, shown.since or shown.told, shown.told)
+    unit = shown.unit if shown.unit in view.units else view.units[0]
+    rows, newer, older = table(store, view, shown.before)
     it = {
         **dict(view),
         "path": path_of(view.id),
-        "unit": shown_unit,
-        "shares": shares(view),
+        "unit": unit,
         "open": open_rows(store, view),
         "waiting": waiting(view, store.now()),
-        "certificate": certificate(view.guarantee),
     }
     return page(
         "experiment.html",
@@ -332,42 +342,18 @@ def experiment_page(
         older=older,
         outcome_words=outcome_words(view),
         learned=learned,
-        scale=scale(learned),
         known=words.known(learned, view.direction, view.max_delay, view.measure) if learned.leader else [],
         negligible=words.negligible(learned),
         agreement=words.agreement(learned, view.probabilities, view.player),
         sure=SURE,
         reminder=next(iter(store.reminders(experiment_id)), None),
-        correct=1 if field in ("round", "corrected") else correct,
-        old=old_row(store, view, correct, shown_unit),
+        correct=1 if field in ("round", "corrected") else shown.correct,
+        old=old_row(store, view, shown.correct, unit),
         message=message,
         outside=outside,
         problem=None if refusal is None else problem_of(refusal, field),
         kept=kept or {},
     )
-
-
-class Scale(NamedTuple):
-    """Where the effects of arms are in a picture, 0 in the middle. most: the largest end of an interval."""
-
-    most: float
-
-    def place(self, value: float) -> str:
-        """Return the place of a value.
-
-        >>> Scale(2.0).place(0.0), Scale(2.0).place(-2.0)
-        ('50.00%', '2.00%')
-        """
-        return width(0.5 + 0.48 * value / self.most)
-
-    def length(self, band: Sequence[float]) -> str:
-        """Return the length of an interval."""
-        return width(0.48 * (band[2] - band[1]) / self.most)
-
-
-def scale(learned: Learned) -> Scale:
-    """Return the scale on which all intervals fit."""
-    return Scale(max([abs(end) for each in learned.arms for end in each.effect], default=0.0) or 1.0)
 
 
 def open_rows(store: Store, view: Overview) -> list[Json]:
@@ -403,41 +389,6 @@ def _between(store: Store, view: Overview, first: int, last: int | None = None) 
         return []
     limit = min(MOST_ROWS, (last - first + 1) * len(view.units))
     return list(store.rounds(view.id, after=first - 1, limit=limit)["items"])
-
-
-def shares(view: Overview) -> list[Json]:
-    """Return the arms' probabilities, the largest first; with ten or more arms, those after the eighth are summed."""
-    ranked = sorted(view.probabilities.items(), key=lambda pair: -pair[1])
-    most = MOST_SHARES if len(ranked) > MOST_SHARES + 1 else len(ranked)
-    entries = [
-        {"name": name, "share": share, "colour": colour_of(view.arms, name), "away": name in view.away}
-        for name, share in ranked[:most]
-    ]
-    if ranked[most:]:
-        rest = sum(share for _, share in ranked[most:])
-        name = f"{len(ranked) - most:,} other arms together"
-        entries.append({"name": name, "share": rest, "colour": COLOURS, "away": False})
-    return entries
-
-
-def certificate(guarantee: Guarantee | None) -> Json | None:
-    """Return the certificate so far, term by term, and how close it is to being informative."""
-    found = None if guarantee is None else guarantee.certificate
-    if guarantee is None or found is None or found.value is None:
-        return None
-    most = found.trivial or 0.0
-    share = most / found.value if found.value > 0.0 else 1.0
-    words = "Informative: it is below" if found.informative else "Not informative yet: it is not below"
-    if guarantee.void:
-        words = "Void; it would be below" if found.value < most else "Void, and not below"
-    return {
-        "value": rounded(found.value),
-        "terms": [(TERMS.get(name, name), rounded(term)) for name, term in found.terms.items() if term],
-        "informative": found.informative,
-        "reached": share,
-        "words": f"{words} {rounded(most)}, the largest possible regret after {counted(found.rounds, 'round')}.",
-        "near": f"{percent(min(share, 1.0))} of the way to an informative certificate",
-    }
 
 
 def report_words(store: Store, view: Overview, first: int, last: int) -> tuple[str, bool]:
