@@ -164,7 +164,7 @@ def test_scores_of_the_example():
         assert scores[name].outcome == pytest.approx(sums["letter"] - simulation.mean_regret)
     assert {"default player", "wrapper, Tsallis FTRL", "naive Exp3", "uniform play"} == set(found.simulations)
     assert list(scores.values()) == sorted(scores.values(), key=lambda score: score.regret)
-    assert "about 3 decisions. With fewer than 30 a player learns almost nothing" in found.remarks()[-1]
+    assert "about 3 decisions. With fewer than 30 it learns almost nothing" in found.remarks()[-1]
     assert "cannot be distinguished from uniform play" in found.verdict()
 
 

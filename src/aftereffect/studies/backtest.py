@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 PLAYERS = ("default_player", "CompositeLossWrapper", "Naive", "CompositeLossWrapper:uniform")
 """The players of a backtest by default."""
 FEW = 30
-"""With fewer decisions than this, a player learns almost nothing."""
+"""With fewer decisions than this, the default player learns almost nothing."""
 
 
 class Score(NamedTuple):
@@ -121,7 +121,7 @@ class Backtest:
         kept = counted(round(rounds), "round")
         remark = f"The default player keeps an arm for about {kept}: about {decisions:,.0f} decisions."
         if decisions < FEW:
-            remark += f" With fewer than {FEW} a player learns almost nothing, whatever the scores say."
+            remark += f" With fewer than {FEW} it learns almost nothing, whatever the scores say."
         return [*found, remark]
 
     def verdict(self) -> str:
