@@ -4,6 +4,9 @@ arm = player.ask()
 player.tell(total)        # play the arm, then report the total observed in that round
 """
 
+import ast
+import inspect
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -78,53 +81,12 @@ if TYPE_CHECKING:
 
 __version__ = VERSION
 
-# The imports above are for type checkers. Public names are imported on first access, from these modules of the package:
-# this saves time, and names of `service` and `studies` need the extras of the same names.
-_NAMES = {
-    "": "carryover theory",
-    "bandits.adaptive_tsallis": "AdaptiveTsallis MatchedTsallis",
-    "bandits.epsilon_greedy": "EpsilonGreedy",
-    "bandits.exp3": "Exp3",
-    "bandits.exp3_ix": "Exp3IX",
-    "bandits.gaussian_thompson": "GaussianThompson",
-    "bandits.log_barrier": "LogBarrier",
-    "bandits.protocol": "Bandit",
-    "bandits.tsallis": "TsallisFTRL",
-    "bandits.tsallis_inf": "TsallisINF",
-    "bandits.ucb1": "UCB1",
-    "bandits.uniform": "Uniform",
-    "carryover.delay": "DelayChoice choose_delay",
-    "core.errors": "AftereffectError AftereffectWarning BadDistribution CoinsExhausted InvalidArgument InvalidLosses "
-    "InvalidState InvalidTotal OutOfTurn",
-    "core.examples": "load_example",
-    "core.frames": "RoundTable round_table",
-    "engines.planner": "Forecast plan",
-    "engines.simulation": "Simulation compare plot simulate",
-    "lags.model": "LagModel",
-    "losses": "environments spreads tables",
-    "losses.composite": "CompositeLosses",
-    "losses.hard": "hard",
-    "losses.protocol": "Losses",
-    "losses.replay": "History replay_series",
-    "losses.year": "year",
-    "players": "advisers labelled rivals",
-    "players.default": "Prior default_player",
-    "players.lag_player": "LagPlayer",
-    "players.linear": "LinearBandit",
-    "players.protocol": "PanelRound Player Round",
-    "players.registry": "restore",
-    "players.rivals.naive": "Naive",
-    "players.wrapper.certificate": "Certificate",
-    "players.wrapper.coin_clean": "CoinCleanWrapper",
-    "players.wrapper.panel": "Panel",
-    "players.wrapper.wrapper": "CompositeLossWrapper",
-    "service.client": "Client",
-    "service.errors": "Refused",
-    "service.local": "Local",
-    "studies.histories": "read_history",
-    "studies.study": "Study",
-}
-_HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}
+# The imports above are for type checkers. Public names are imported on first access, from the modules named there: this
+# saves time, and names of `service` and `studies` need the extras of the same names.
+_IMPORTS = [
+    node for node in ast.walk(ast.parse(inspect.getsource(sys.modules[__name__]))) if isinstance(node, ast.ImportFrom)
+]
+_HOMES = {name.name: str(node.module) for node in _IMPORTS if node.col_offset for name in node.names}
 __all__ = sorted(_HOMES)
 
 
@@ -132,9 +94,9 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
-        home = import_module(f"{__name__}.{_HOMES[name]}".rstrip("."))
+        home = import_module(_HOMES[name])
     except ModuleNotFoundError as error:
-        extra = _HOMES[name].partition(".")[0]
+        extra = f"{_HOMES[name]}.".split(".")[1]
         if extra not in ("service", "studies"):
             raise
         # An AttributeError, so that hasattr and getattr with a default work where the extra is not installed.

@@ -116,7 +116,7 @@ def test_a_bad_file_is_named_with_line_column_and_reason(text: str, message: str
 def test_bytes_that_are_not_text(tmp_path: Path):
     path = tmp_path / "mine.csv"
     path.write_bytes(b"round,arm,lag0\n1,caf\xe9,2\n")
-    with pytest.raises(InvalidHistory, match=r"mine\.csv, line 1: must be text in UTF-8"):
+    with pytest.raises(InvalidHistory, match=r"mine\.csv, line 2: must be text in UTF-8, but it is not"):
         read_history(path)
 
 

@@ -17,8 +17,9 @@ import pytest
 
 import aftereffect
 from aftereffect.core.errors import InvalidArgument
-from aftereffect.studies import ExecutorBroken, Study, executors
-from aftereffect.studies.executors import capacity, opened, units
+from aftereffect.studies import ExecutorBroken, Study
+from aftereffect.studies import run as run_module
+from aftereffect.studies.run import capacity, opened, units
 
 PACKAGE = str(Path(aftereffect.__file__).resolve().parent.parent)
 ENV = os.environ | {"PYTHONPATH": PACKAGE}
@@ -95,7 +96,7 @@ WAITS = """
 import threading
 from concurrent.futures import ThreadPoolExecutor
 import polars
-from aftereffect.studies.executors import submitted
+from aftereffect.studies.run import submitted
 
 polars.LazyFrame({"a": [1]}).collect()
 release = threading.Event()
@@ -245,7 +246,7 @@ def test_a_local_dask_cluster(serial: pl.DataFrame, tmp_path: Path) -> None:
 
 def test_no_scheduler_there() -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(executors, "CONNECT_SECONDS", 1)
+        patch.setattr(run_module, "CONNECT_SECONDS", 1)
         with (
             pytest.raises(InvalidArgument, match="scheduler must be a Dask scheduler's address"),
             opened("dask", 1, "tcp://127.0.0.1:9"),

@@ -14,7 +14,7 @@ from aftereffect import theory
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.studies.measure import ROWS
 from aftereffect.studies.report.page import Page
-from aftereffect.studies.report.power_laws import power_law, student_quantile
+from aftereffect.studies.report.power_laws import power_law
 
 SIZES = [(K, d, T) for K in (4, 8, 16) for d in (4, 8, 16) for T in (10_000, 40_000)]
 
@@ -200,12 +200,6 @@ def test_no_delay_is_fitted_by_itself() -> None:
     rows = worst(np.arange(1.0, len(SIZES) + 1.0)).with_columns(who=pl.lit("wrapper, Exp3"))
     at_once = rows.with_columns(max_delay=pl.lit(0, dtype=pl.Int64)).unique(["n_arms", "horizon"])
     assert list(growth.fitted(pl.concat([rows, at_once]))) == ["wrapper, Exp3, d > 0", "wrapper, Exp3, d = 0"]
-
-
-@pytest.mark.parametrize("freedom", [1, 2, 3, 4, 7, 30, 101])
-def test_quantiles_of_student_agree_with_scipy(freedom: int) -> None:
-    assert student_quantile(freedom) == pytest.approx(stats.t.ppf(0.975, freedom), rel=1e-12)
-    assert student_quantile(freedom, 0.9) == pytest.approx(stats.t.ppf(0.9, freedom), rel=1e-12)
 
 
 def final_rows(regret: dict[str, float]) -> pl.DataFrame:

@@ -6,18 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+import publish as module
 import pytest
 from polars.testing import assert_frame_equal
-from typer.testing import CliRunner
+from publish import MOST, publish
 
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.studies import Study, measure
 from aftereffect.studies.cells import Cell, cell_id
-from aftereffect.studies.cli import study as command
 from aftereffect.studies.instances import Draws
 from aftereffect.studies.measure import ROWS
-from aftereffect.studies.report import sections as module
-from aftereffect.studies.report.sections import MOST, publish
 from aftereffect.studies.study import BUILTIN
 
 HOME = Path(__file__).parents[2] / "docs" / "studies"
@@ -70,16 +68,16 @@ def test_an_unfinished_study_is_not_published(tmp_path: Path) -> None:
     assert not (tmp_path / "docs").exists()
 
 
-def test_the_command(tmp_path: Path) -> None:
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     spec = tmp_path / "mine.toml"
     spec.write_text(
         'name = "mine"\nruns = 2\ngrid = { n_arms = 2, max_delay = 1, horizon = 50 }\n'
         '[[instance]]\nname = "split"\n[[player]]\nname = "CompositeLossWrapper"\n'
     )
-    out, home = str(tmp_path / "out"), str(tmp_path / "docs")
-    assert CliRunner().invoke(command, ["run", str(spec), "--out", out]).exit_code == 0
-    done = CliRunner().invoke(command, ["publish", str(spec), "--out", out, "--to", home])
-    assert (done.exit_code, done.output) == (0, f"Published: {home}/mine/index.html\n")
+    out, home = tmp_path / "out", tmp_path / "docs"
+    Study.load(spec).run(out, progress=False)
+    module.main(str(spec), out, home)
+    assert capsys.readouterr().out == f"Published: {home}/mine/index.html\n"
 
 
 def test_every_study_is_published_and_in_the_index() -> None:

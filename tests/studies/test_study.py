@@ -197,9 +197,9 @@ def test_the_command_without_polars_says_what_to_install(tmp_path: Path) -> None
 OWN = '''
 import aftereffect as ae
 
-def losses(n_arms, max_delay, horizon, seed, worse=0.5, short=False):
-    table = ae.tables.iid(horizon - short, means=[0.3] + [worse] * (n_arms - 1), seed=seed)
-    return ae.spreads.random_split(table, max_delay=max_delay, seed=seed)
+def losses(n_arms, max_delay, horizon, seed, worse=0.5, short=False, high=1.0):
+    table = ae.tables.iid(horizon - short, means=[0.3] + [worse] * (n_arms - 1), seed=seed).values * high
+    return ae.spreads.random_split(table, max_delay=max_delay, seed=seed, high=high)
 
 class Mine(ae.rivals.BlockUCB):
     """The same under another name."""
@@ -233,6 +233,12 @@ def test_a_study_plays_own_losses_and_players_by_their_import_paths(tmp_path: Pa
     assert mine == theirs
     page = write_report(study, results, tmp_path / "out").read_text(encoding="utf-8")
     assert "own_things:Mine" in page
+    # A range is a setting of the losses, which players are told.
+    wide = own_study(worse=0.6, high=2.0).run(tmp_path / "wide", progress=False)
+    assert not wide.failures
+    twice = wide.rows.filter(pl.col("round") == 300)
+    assert set(twice["instance_params"]) == {'{"high":2.0,"worse":0.6}'}
+    assert twice["corollary_bound"].to_list() == (2.0 * rows["corollary_bound"]).to_list()
 
 
 @pytest.mark.usefixtures("own_things")

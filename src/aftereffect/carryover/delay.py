@@ -6,7 +6,7 @@ another arm. docs/theory/soft_windows.md has the bounds.
 
 import math
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -78,13 +78,11 @@ class DelayChoice:
 
     def to_frame(self) -> "pd.DataFrame":
         """Return one row per d, as a pandas frame (extra `frames`)."""
-        found: pd.DataFrame = checks.optional("pandas", "to_frame", "frames").DataFrame(self._columns())
+        columns: dict[str, Any] = {"d": self.delays, "inside": self.inside, "bound": self.bounds, "since": self.since}
+        columns |= {"left": self.left, "worst": self.worst, "regret": self.regrets}
+        known = {name: values for name, values in columns.items() if values is not None}
+        found: pd.DataFrame = checks.optional("pandas", "to_frame", "frames").DataFrame(known)
         return found
-
-    def _columns(self) -> dict[str, Any]:
-        columns = {"d": self.delays, "inside": self.inside, "bound": self.bounds, "since": self.since}
-        more = {"left": self.left, "worst": self.worst, "regret": self.regrets}
-        return columns | {name: values for name, values in more.items() if values is not None}
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
         """Plot the bound, and the simulated regret if there is one, by d; return the axes: `ax`, or new ones."""
@@ -124,16 +122,14 @@ class DelayChoice:
 
     def __str__(self) -> str:
         """Return the table, with about a dozen of its rows; without a horizon, with `since` in place of the bound."""
-        lines = [f"{'d':>7} {'inside':>7} {'since' if self.horizon is None else 'bound':>13}"]
-        lines[0] += "" if self.worst is None else f" {'left':>9} {'bound if so':>13}"
-        lines[0] += "" if self.regrets is None else f" {'regret':>9}"
+        bound = ("since", 13, self.since) if self.horizon is None else ("bound", 13, self.bounds)
+        more = [bound, ("left", 9, self.left), ("bound if so", 13, self.worst), ("regret", 9, self.regrets)]
+        columns = [(name, width, values) for name, width, values in more if values is not None]
+        lines = [f"{'d':>7} {'inside':>7}" + "".join(f" {name:>{width}}" for name, width, _ in columns)]
         shown = {*range(0, len(self.delays), max(1, len(self.delays) // 8)), self.place - 1, self.place, self.place + 1}
         for k in sorted(shown & {*range(len(self.delays))}):
-            bound = self.bounds[k] if self.horizon is not None else self.since[k]
-            line = f"{self.delays[k]:>7} {self.inside[k]:>7.1%} {amount(bound):>13}"
-            if self.left is not None and self.worst is not None:
-                line += f" {amount(self.left[k]):>9} {amount(self.worst[k]):>13}"
-            line += "" if self.regrets is None else f" {amount(self.regrets[k]):>9}"
+            line = f"{self.delays[k]:>7} {self.inside[k]:>7.1%}"
+            line += "".join(f" {amount(values[k]):>{width}}" for _, width, values in columns)
             lines.append(line + (" <- chosen" if k == self.place else ""))
         return "\n".join(lines)
 
@@ -193,25 +189,13 @@ def choose_delay(
     common: Range = {"direction": direction, "low": low, "high": high}
     players = [default_player(n_arms=K, max_delay=d, **common) for d in delays.tolist()]
     width = players[0].effects.hi - players[0].effects.lo
-    left = worst = None
-    if measured is None:
-        # tails[d] is the share that arrives more than d rounds after the action.
-        tails = rows[:, ::-1].cumsum(axis=1)[:, ::-1].max(axis=0)
-        tails = np.append(tails[1:], 0.0)[delays]
-        inside, most = 1.0 - tails, 1.0
-        each = theory.tail_price(direction, low, high)
-        prices = [Price(1.0, 0.0, each * tail) for tail in tails]
-    else:
-        spreads, left, largest = _spreads(measured, width)
-        inside, most = 1.0 - spreads[delays] / max(largest, spreads.max()), largest / width
-        prices = [_late(spreads / width, player) for player in players]
-    if assume == "alike":
-        prices = [_alike(rows[0], player) for player in players]
+    prices, inside, most, left = _priced(rows, measured, players, assume)
     priced = list(zip(players, prices, strict=True))
     since = np.array([_since(player, price, most) for player, price in priced])
     bounds = np.full(len(delays), math.nan)
     if T is not None:
         bounds = np.array([width * min(T, price.bound(player, T)) for player, price in priced])
+    worst = None
     if left is not None:
         late = [_late(left / width, player).bound(player, T) if T else math.nan for player in players]
         worst, left = np.maximum(bounds, width * np.minimum(T or math.nan, late)), left[delays]
@@ -226,9 +210,34 @@ def choose_delay(
             common |= {"low": 0.0, "high": 1.0}
         else:
             losses = _noisy(measured, T, direction, seed)
-        clipping = (default_player(K, max_delay=d, **common, out_of_range="clip") for d in delays.tolist())
-        regrets = _simulated(clipping, losses, runs, seed)
+        regrets = _simulated(losses, delays, common, runs, seed)
     return DelayChoice(chosen, assume, K, T, delays, inside, bounds, since, regrets, left, worst)
+
+
+def _priced(
+    rows: FloatArray, measured: Curves | None, players: "Sequence[CoinCleanWrapper]", assume: str
+) -> "tuple[list[Price], FloatArray, float, FloatArray | None]":
+    """Return for each player what effects later than its d cost, and how much of an effect arrives within d.
+
+    Also the largest possible regret of a round, in units of the range, and, with measured curves, by lag how much may
+    be left at the worst end of the bands.
+    """
+    delays, span = np.array([player.max_delay for player in players]), players[0].effects
+    if measured is None:
+        # tails[d] is the share that arrives more than d rounds after the action.
+        tails = rows[:, ::-1].cumsum(axis=1)[:, ::-1].max(axis=0)
+        tails = np.append(tails[1:], 0.0)[delays]
+        inside, most, left = 1.0 - tails, 1.0, None
+        each = theory.tail_price(players[0].direction, players[0].low, players[0].high)
+        prices = [Price(1.0, 0.0, each * tail) for tail in tails]
+    else:
+        width = span.hi - span.lo
+        spreads, left, largest = _spreads(measured, width)
+        inside, most = 1.0 - spreads[delays] / max(largest, spreads.max()), largest / width
+        prices = [_late(spreads / width, player) for player in players]
+    if assume == "alike":
+        prices = [_alike(rows[0], player) for player in players]
+    return prices, inside, most, left
 
 
 class Price(NamedTuple):
@@ -286,10 +295,10 @@ def _spreads(curves: Curves, width: float) -> tuple[FloatArray, FloatArray, floa
         raise InvalidArgument(f"high - low must be at least {least:g}, by which arms differ, but got {width:g}")
     if curves.unmeasured:
         message = f"arms {list(curves.unmeasured)} are not measured, and not considered"
-        warnings.warn(message, AftereffectWarning, stacklevel=3)
+        warnings.warn(message, AftereffectWarning, stacklevel=4)
     if not any(((bands.lower > 0.0) | (bands.upper < 0.0)).any() for bands in (curves.effects, whole, later)):
         message = "no effect of any arm can be told from 0, so that the chosen d is no finding: measure longer"
-        warnings.warn(message, AftereffectWarning, stacklevel=3)
+        warnings.warn(message, AftereffectWarning, stacklevel=4)
     spreads = np.ptp(later.values[arms] - later.values[arms, ends, np.newaxis], axis=0)
     spreads[ends:] = 0.0
     largest = max(float(np.ptp(whole.values[arms, ends])), 1e-9 * width)
@@ -354,11 +363,12 @@ def _noisy(curves: Curves, horizon: int, direction: str, seed: int) -> "Losses":
     return CompositeLosses(parts, direction=direction, low=min(0.0, least.min()), high=max(0.0, most.max()))
 
 
-def _simulated(players: "Iterable[CoinCleanWrapper]", losses: "Losses", runs: int, seed: int) -> FloatArray:
-    """Return the mean regret of each player."""
+def _simulated(losses: "Losses", delays: NDArray[np.int64], common: Range, runs: int, seed: int) -> FloatArray:
+    """Return the mean regret of the default player for each d."""
     # Imported here because it takes time that the command line and the service, which only need bounds, can save.
     from aftereffect.engines.simulation import simulate
 
+    players = (default_player(losses.n_arms, max_delay=d, **common, out_of_range="clip") for d in delays.tolist())
     with warnings.catch_warnings():
         # A d that is too short is intended.
         warnings.simplefilter("ignore", AftereffectWarning)

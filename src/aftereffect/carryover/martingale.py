@@ -175,7 +175,9 @@ def watch(player: BlockWrapper, blocks: Iterable[Block], *, level: float = 0.05)
     K, n, stopped = base.n_arms, 0, ""
     # Logarithms. One row for even blocks, one for odd ones; one gambler per arm.
     wealth, best = np.zeros((2, K)), 0.0
-    scores, stakes = Scores(K), Stakes(K)
+    scores = Scores(K)
+    # The share of its wealth that each gambler bets is about the best one for the products so far.
+    sums, squares = np.zeros(K), np.ones(K)
     before: tuple[Block, FloatArray, FloatArray] | None = None
     product, least = np.zeros(K), base.probabilities
     for given in blocks:
@@ -195,11 +197,12 @@ def watch(player: BlockWrapper, blocks: Iterable[Block], *, level: float = 0.05)
         if before is not None:
             earlier, p, f = before
             now = (np.eye(K)[earlier.arm] - p) * (f[block.arm] / q[block.arm] * scores.score(block))
-            wealth[n % 2] += np.log1p(stakes.chosen() * now)
+            wealth[n % 2] += np.log1p(np.clip(sums / squares, -MOST_STAKE, MOST_STAKE) * now)
             best = max(best, _log_mean(wealth[n % 2]))
             # Not sooner: a bet on block n may use only what was known before the arm of block n-1 was drawn.
             scores.add(earlier)
-            stakes.add(product)
+            sums += product
+            squares += product**2
             product = now
         before = block, q, least
         again.learn([block.arm], [fed], block.measured + again.max_delay)
@@ -234,23 +237,6 @@ class Scores:
             off = x - self.means[i]
             self.means[i] += off / self.counts[i]
             self.squares += off * (x - self.means[i])
-
-
-class Stakes:
-    """The share of its wealth that each gambler bets: about the best one for the products so far."""
-
-    def __init__(self, n_arms: int) -> None:
-        self.sums, self.squares = np.zeros(n_arms), np.ones(n_arms)
-
-    def chosen(self) -> FloatArray:
-        """Return the stakes; a negative one bets that the product is negative."""
-        found: FloatArray = np.clip(self.sums / self.squares, -MOST_STAKE, MOST_STAKE)
-        return found
-
-    def add(self, products: FloatArray) -> None:
-        """Add the products of a block."""
-        self.sums += products
-        self.squares += products**2
 
 
 def least_probabilities(bandit: Any, terms: Terms) -> FloatArray:

@@ -2,7 +2,11 @@
 
 import html
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 
 def amount(value: float, digits: int | None = None) -> str:
@@ -64,3 +68,20 @@ def facts_table(facts: Mapping[str, str]) -> str:
     """
     rows = (f"<th style=\"text-align:left\">{html.escape(k)}</th><td>{html.escape(v)}</td>" for k, v in facts.items())
     return f"<table><tr>{'</tr><tr>'.join(rows)}</tr></table>"
+
+
+def printed_table(headings: Sequence[str], rows: Iterable[Sequence[str]], centre: Iterable[str] = ()) -> "Table":
+    """Return a table for a terminal, with names in the first column and numbers in the others.
+
+    centre: the headings of columns of marks. A row without entries separates those above it from those below.
+    """
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    for k, heading in enumerate(headings):
+        side: Literal["left", "center", "right"] = "left" if not k else "center" if heading in centre else "right"
+        table.add_column(heading, justify=side, no_wrap=k > 0)
+    for row in rows:
+        table.add_row(*row) if row else table.add_section()
+    return table

@@ -1,10 +1,10 @@
 """Studies: one file → cells → rows (Parquet) → figures and a report, on one machine or many.
 
     study       the file: instances × players × grids           run         simulates the unfinished cells
-    cells       units of simulation, identified by content      executors   where they run
-    instances   losses by name                                  results     finished cells on disk
-    players     players by name                                 report/     from rows to a page
-    measure     from a cell to its rows                         cli         `aftereffect study`, `aftereffect backtest`
+    cells       units of simulation, identified by content      results     finished cells on disk
+    instances   losses by name                                  report/     from rows to a page
+    players     players by name                                 cli         `aftereffect study`, `aftereffect backtest`
+    measure     from a cell to its rows
     player_tables   what `aftereffect compare` and `aftereffect demo` print
 
     backtest    players on a recorded history (`histories`)     campaigns   recorded coupon campaigns as an instance
@@ -27,6 +27,6 @@ def __getattr__(name: str) -> Any:
     """Import a name on first access: the command line starts sooner, and results need polars (extra `studies`)."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    homes = {"ExecutorBroken": "executors", "FolderUnusable": "results", "Results": "results"}
+    homes = {"ExecutorBroken": "run", "FolderUnusable": "results", "Results": "results"}
     home = homes.get(name, "report.power_laws" if name == "fit" else "study")
     return getattr(checks.optional(f"{__name__}.{home}", f"{__name__}.{name}", "studies"), name)

@@ -15,7 +15,7 @@ import numpy as np
 
 from aftereffect.core import VERSION, checks
 from aftereffect.core.errors import InvalidArgument
-from aftereffect.core.text import amount, counted
+from aftereffect.core.text import amount, counted, printed_table
 from aftereffect.engines.simulation import Simulation, simulate, standard_error
 from aftereffect.losses.protocol import Losses
 from aftereffect.losses.replay import MARGIN
@@ -190,18 +190,9 @@ def chosen(players: Sequence[str], problem: Problem) -> list[tuple[registry.Entr
 
 def print_scores(console: "Console", backtest: Backtest) -> None:
     """Print remarks, scores and the verdict."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
     for remark in backtest.remarks():
         console.print(remark, highlight=False)
-    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
-    headings, rows = backtest.table()
-    for heading in headings:
-        table.add_column(heading, justify="left" if heading == "player" else "right", no_wrap=heading != "player")
-    for row in rows:
-        table.add_row(*row)
-    console.print(table)
+    console.print(printed_table(*backtest.table()))
     console.print(backtest.verdict(), highlight=False)
 
 

@@ -1,4 +1,4 @@
-"""`aftereffect study` (new, run, status, report, publish, list) and `aftereffect backtest`.
+"""`aftereffect study` (new, run, status, report, list) and `aftereffect backtest`.
 
 Exit status of `study`: 0 if all cells are finished, 1 if some failed or are unfinished, 2 on bad input (`cli.main`),
 130 after Ctrl-C.
@@ -72,7 +72,7 @@ def run(
 ) -> None:
     """Simulate the unfinished cells. It can be stopped at any time; run it again to continue."""
     from aftereffect.engines.workload import cores
-    from aftereffect.studies.executors import opened
+    from aftereffect.studies.run import opened
 
     loaded, folder = _opened(source, quick, out)
     many = cores() if workers is None else workers
@@ -107,21 +107,6 @@ def report(source: Source, quick: Quick = False, out: Out = None) -> None:
     from aftereffect.studies.report.sections import write_report
 
     typer.echo(f"Report: {write_report(loaded, results, folder)}")
-
-
-@study.command()
-def publish(
-    source: Source,
-    quick: Quick = False,
-    out: Out = None,
-    to: Annotated[Path, typer.Option(help="The folder in which the folder NAME is written.")] = Path("docs/studies"),
-) -> None:
-    """Write the report and the rows of a finished study to NAME/index.html and NAME/rows.parquet."""
-    loaded, folder = _opened(source, quick, out)
-    results = loaded.results(folder)
-    from aftereffect.studies.report import sections
-
-    typer.echo(f"Published: {sections.publish(loaded, results, to)}")
 
 
 @study.command("list")

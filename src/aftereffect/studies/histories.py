@@ -12,12 +12,13 @@ the file, the line, the column and the reason.
 """
 
 import csv
+import io
 import math
-import os
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from datetime import date
+from datetime import datetime, time
 from pathlib import Path
 from typing import Any
 
@@ -142,9 +143,8 @@ def read_history(
             raise InvalidArgument(f"kernel must sum to at most 1, the whole effect, but it sums to {weights.sum():g}")
         if effects is not None and len(effects) != 1:
             raise InvalidArgument(f"effects must be one column if a kernel is given, but got {checks.shown(effects)}")
-    name, lines = "the table", _rows(path) if frames.is_frame(path) else None
-    if lines is None:
-        name, lines = Path(path).name, _lines(path, Path(path).name)
+    name, text = ("the table", frames.opened(path).write_csv()) if frames.is_frame(path) else _text(Path(path))
+    lines = _lines(name, text)
     header, columns = _columns(name, next(lines, None), (round_column, arm_column), effects, weights is not None)
     known: dict[str, int] = {}
     first: dict[tuple[int, int], int] = {}
@@ -177,37 +177,26 @@ def read_history(
     return Recording(name, tuple(known), rounds, played, np.array(list(effects_of.values())), weights, missing)
 
 
-def _rows(frame: Any) -> Iterator[tuple[int, list[str]]]:
-    """Yield header and rows of a table as a CSV file would have them, the header as line 1."""
-    table = frames.opened(frame)
-    yield 1, list(map(str, table.columns))
-    for line, row in enumerate(table.iter_rows(), start=2):
-        yield line, [_text(value) for value in row]
+def _text(path: Path) -> tuple[str, str]:
+    """Return the name of a file, and its text."""
+    data = path.read_bytes()
+    try:
+        return path.name, data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise InvalidHistory(f"{path.name}, line {line}: must be text in UTF-8, but it is not") from None
 
 
-def _text(value: Any) -> str:
-    """Return a value as a CSV file has it: what is missing is empty, and midnight is a date."""
-    if isinstance(value, str):
-        return value
-    text = str(value).removesuffix(" 00:00:00")
-    return "" if text in ("None", "nan", "NaT", "<NA>") else text
-
-
-def _lines(path: str | os.PathLike[str], name: str) -> Iterator[tuple[int, list[str]]]:
+def _lines(name: str, text: str) -> Iterator[tuple[int, list[str]]]:
     """Yield each non-empty row with the number of its last line."""
-    with open(path, encoding="utf-8-sig", newline="") as file:
-        reader = csv.reader(file, strict=True)
-        try:
-            for row in reader:
-                if row:
-                    yield reader.line_num, row
-        except csv.Error as error:
-            where = f"{name}, line {reader.line_num}"
-            raise InvalidHistory(f"{where}: must be comma-separated values, but {error}") from None
-        except UnicodeDecodeError:
-            raise InvalidHistory(
-                f"{name}, line {reader.line_num + 1}: must be text in UTF-8, but this line or a later one is not"
-            ) from None
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    try:
+        for row in reader:
+            if row:
+                yield reader.line_num, row
+    except csv.Error as error:
+        where = f"{name}, line {reader.line_num}"
+        raise InvalidHistory(f"{where}: must be comma-separated values, but {error}") from None
 
 
 def _columns(
@@ -236,15 +225,13 @@ def _columns(
 def _round(where: str, text: str, dated: bool | None) -> tuple[int, bool]:
     """Return a round as a sortable number, and whether it is a date. dated: whether earlier rounds are, if any."""
     rules = {None: "a whole number or a date like 2024-01-31", True: "a date like those above"}
+    with suppress(ValueError):
+        if re.fullmatch(r"[+-]?[0-9]{1,18}", text) and not dated:
+            return int(text), False
+        # Tables may have midnights in place of dates.
+        if dated is not False and (moment := datetime.fromisoformat(text)).time() == time():
+            return moment.toordinal(), True
     rule = rules.get(dated, "a whole number like those above")
-    number = int(text) if re.fullmatch(r"[+-]?[0-9]{1,18}", text) else None
-    try:
-        if number is not None and not dated:
-            return number, False
-        if number is None and dated is not False:
-            return date.fromisoformat(text).toordinal(), True
-    except ValueError:
-        pass
     raise InvalidHistory(f"{where}: must be {rule}, but got {checks.shown(text)}")
 
 

@@ -44,8 +44,9 @@ from aftereffect.players.registry import Check, checked_settings
 from aftereffect.studies.cells import Cell, cell_seed
 
 GAP = 0.2
-TOLD = ("n_arms", "max_delay", "horizon", "seed", "direction", "low", "high")
-"""What a study gives the user's own losses (up to the seed) and players; their other parameters are settings."""
+SIZES = ("n_arms", "max_delay", "horizon", "seed")
+TOLD = {"instance.name": SIZES, "player.name": (*SIZES, "direction", "low", "high")}
+"""What a study gives the user's own losses and players; their other parameters are settings."""
 OFTEN = 3
 """How often each play must be needed, on average, to be stored."""
 CAMPAIGNS = "aftereffect.studies.campaigns:losses"
@@ -128,7 +129,7 @@ def own(key: str, path: str) -> tuple[Any, dict[str, Check]]:
         parameters = [each for each in inspect.signature(found).parameters.values() if each.kind != each.VAR_KEYWORD]
     except (ImportError, AttributeError, ValueError, TypeError, SyntaxError) as error:
         raise InvalidArgument(f"{key} must be importable as module:name, but {path!r} is not: {error}") from error
-    return found, {each.name: lambda name, value: value for each in parameters if each.name not in TOLD}
+    return found, {each.name: lambda name, value: value for each in parameters if each.name not in TOLD.get(key, ())}
 
 
 def gap_of(cell: Cell) -> float:
@@ -179,7 +180,7 @@ class Draws:
 
 def build_losses(cell: Cell, draw: int = 0) -> Losses:
     """Return draw number `draw` of a cell's losses; all cells of a group have the same."""
-    given, K, d, T = cell["instance"], cell["n_arms"], cell["max_delay"], cell["horizon"]
+    given, K, T = cell["instance"], cell["n_arms"], cell["horizon"]
     seed = cell_seed(cell, f"losses {draw}")
     if ":" in given["name"] or given["name"] in BUILDERS:
         return BUILDERS.get(given["name"], _called)(cell, seed)
@@ -195,11 +196,17 @@ def build_losses(cell: Cell, draw: int = 0) -> Losses:
     else:
         means = [0.5 - gap_of(cell)] + [0.5] * (K - 1)
         table = tables.iid(T, means=means, seed=for_table, law=given.get("law", "bernoulli"))
+    return spread_out(table, cell, for_spread)
+
+
+def spread_out(table: Table, cell: Cell, seed: int) -> Losses:
+    """Return whole losses spread over rounds as the cell's instance says."""
+    given, d = cell["instance"], cell["max_delay"]
     spread = spread_of(given)
     if spread == "split":
-        return spreads.random_split(table, max_delay=d, seed=for_spread)
+        return spreads.random_split(table, max_delay=d, seed=seed)
     if spread == "delays":
-        return spreads.randomly_delayed(table, max_delay=d, seed=for_spread)
+        return spreads.randomly_delayed(table, max_delay=d, seed=seed)
     if spread == "fixed":
         return spreads.delayed(table, delays=d, max_delay=d)
     if spread == "geometric":

@@ -10,17 +10,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from aftereffect.core import checks
 from aftereffect.core.saved import canonical
+from aftereffect.core.text import printed_table
 from aftereffect.engines.simulation import Simulation
-from aftereffect.losses import spreads, tables
+from aftereffect.losses import tables
 from aftereffect.losses.protocol import Losses
 from aftereffect.players import registry
 from aftereffect.players.registry import Entry, Problem
 from aftereffect.studies.cells import groups
-from aftereffect.studies.instances import spread_of
+from aftereffect.studies.instances import known, spread_of, spread_out
 from aftereffect.studies.study import Study
 
 if TYPE_CHECKING:
@@ -66,42 +65,23 @@ def one_good_arm(
     means = [0.5] * arms
     means[arms // 2] -= gap
     table = tables.iid(horizon, means=means, seed=seed)
-    lags = np.arange(max_delay + 1)
-    weights = np.full(max_delay + 1, 1.0 / (max_delay + 1))
-    if spread == "delays":
-        losses = spreads.randomly_delayed(table, max_delay=max_delay, seed=seed)
-    elif spread == "split":
-        losses = spreads.random_split(table, max_delay=max_delay, seed=seed)
-    else:
-        weights = 0.5 ** (lags / max(max_delay / 4, 0.25))
-        weights /= weights.sum()
-        losses = spreads.linear_composite(table, coefficients=weights)
-    mean = float(weights @ lags)
-    coefficients = weights.tolist() if spread == "fading" else None
-    variance = float(weights @ (lags - mean) ** 2)
-    return losses, Problem(arms, max_delay, horizon, mean, variance, coefficients)
+    cell = {"instance": {"name": "geometric" if spread == "fading" else spread}, "max_delay": max_delay}
+    return spread_out(table, cell, seed), Problem(arms, max_delay, horizon, *known(cell))
 
 
 def print_comparison(console: "Console", rows: Sequence[tuple[Contender, Simulation, float]]) -> None:
     """Print each player's regret, time and assumptions within 80 columns; labelled players form a separate section."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
-    table.add_column("player", no_wrap=True)
-    for heading in ("regret", "±", "time"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for heading in ("d", "T", "law", "iid", "labels"):
-        table.add_column(heading, justify="center", no_wrap=True)
+    lines: list[list[str]] = []
     for k, ((entry, settings), simulation, seconds) in enumerate(rows):
         needs = entry.needs(settings)
         numbers = (f"{simulation.mean_regret:,.0f}", f"{simulation.standard_error:,.0f}", f"{seconds:.2f} s")
         law = "+".join(short for need, short in LAW.items() if need in needs)
         d, T, iid = ("•" if need in needs else "" for need in ("max_delay", "horizon", "stochastic losses"))
-        apart = not entry.labelled and k + 1 < len(rows) and rows[k + 1][0][0].labelled
-        labels = "•" if entry.labelled else ""
-        table.add_row(entry.label(settings), *numbers, d, T, law, iid, labels, end_section=apart)
-    console.print(table)
+        if k and entry.labelled and not rows[k - 1][0][0].labelled:
+            lines.append([])
+        lines.append([entry.label(settings), *numbers, d, T, law, iid, "•" * entry.labelled])
+    marks = ("d", "T", "law", "iid", "labels")
+    console.print(printed_table(["player", "regret", "±", "time", *marks], lines, marks))
     console.print(
         "What each player must know or assume: d, the longest delay; T, the horizon; the law of delays; iid losses; "
         "labels that say which round a loss comes from (not available under anonymous feedback)."
@@ -124,9 +104,8 @@ def demonstrate(console: "Console", folder: Path, study: Study) -> Path:
     cells = [cell for group in groups(study.cells()) for cell in group]
     begun, before = time.monotonic(), study.results(folder).finished
     from aftereffect.engines.workload import cores
-    from aftereffect.studies.executors import opened
     from aftereffect.studies.report.sections import write_report
-    from aftereffect.studies.run import run_cells
+    from aftereffect.studies.run import opened, run_cells
 
     # Which cells compile something, and how long each takes in seconds; only the proportions of the latter matter.
     kinds = [canonical([cell["player"], spread_of(cell["instance"])]) for cell in cells]
@@ -164,23 +143,15 @@ def chart(rows: "pl.DataFrame") -> str:
 
 def table(rows: "pl.DataFrame") -> "Table":
     """Return the regret per 1,000 rounds by player and kind of losses, sorted by the first kind."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
     from aftereffect.studies.report import frames
     from aftereffect.studies.report.page import number
 
-    shown = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
-    shown.add_column("regret per 1,000 rounds", no_wrap=True)
-    for kind in KINDS:
-        shown.add_column(kind, justify="right")
-    shown.add_column("needs", no_wrap=True)
     means = by_kind(rows)
     kinds = frames.readable(rows).select("who", "labelled", "stochastic").unique()
     needs = {who: "labels" if labels else "iid" if law else "" for who, labels, law in kinds.iter_rows()}
-    for who in sorted(means, key=lambda who: (needs[who] == "labels", means[who][0])):
-        shown.add_row(who, *(number(mean) for mean in means[who]), needs[who])
-    return shown
+    order = sorted(means, key=lambda who: (needs[who] == "labels", means[who][0]))
+    lines = [[who, *(number(mean) for mean in means[who]), needs[who]] for who in order]
+    return printed_table(["regret per 1,000 rounds", *KINDS, "needs"], lines, ["needs"])
 
 
 def by_kind(rows: "pl.DataFrame") -> dict[str, list[float]]:

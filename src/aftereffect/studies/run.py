@@ -1,6 +1,9 @@
-"""Run cells group by group, in this process or by an executor's workers; each finished cell is stored immediately.
+"""Run cells group by group, in this process, in others, or on a Dask cluster; each finished cell is stored immediately.
 
     cells ── finished? ──> groups ──> here, or an executor's workers ──> rows ──> folder
+
+A unit of an executor's work is a group of cells, which share their losses; if there are too few groups to keep all
+workers busy, groups are split, and each part builds the losses again.
 
 Rows depend neither on the order of the cells nor on the number of workers. Only this process writes. Without an
 executor, one thread builds and writes the rows of a cell while the next cell is simulated: a run that is killed loses
@@ -8,6 +11,7 @@ the cell being simulated and at most the one being written. The next run continu
 On a GPU several groups run at a time, each in a thread: some prepare their losses while the GPU plays others.
 """
 
+import math
 import platform
 import subprocess
 import sys
@@ -15,22 +19,31 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from contextlib import suppress
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    BrokenExecutor,
+    CancelledError,
+    Executor,
+    Future,
+    ProcessPoolExecutor,
+    ThreadPoolExecutor,
+    wait,
+)
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import cache, partial
+from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numba
 import numpy as np
 
 from aftereffect.core import VERSION, checks
-from aftereffect.core.errors import AftereffectWarning
+from aftereffect.core.errors import AftereffectWarning, ExecutorBroken, InvalidArgument
 from aftereffect.core.text import counted, duration
 from aftereffect.engines.workload import cores, progress_bar
 from aftereffect.studies.cells import Cell, cell_id, groups
-from aftereffect.studies.executors import capacity, submitted, units
 from aftereffect.studies.instances import Draws
 from aftereffect.studies.measure import Measured, measure, rows
 from aftereffect.studies.results import Finished, Folder, Results
@@ -41,6 +54,13 @@ FRAMES = 5
 """How many of the last frames of a traceback are stored."""
 PAUSE = 30.0
 """Seconds between two lines of progress where there is no terminal for a bar."""
+EXECUTORS = ("local", "processes", "dask")
+UNITS = 4
+"""The number of units per worker, so that all workers finish at about the same time."""
+CONNECT_SECONDS = 20
+"""How long to wait for a Dask scheduler."""
+
+T = TypeVar("T")
 
 
 def run_cells(
@@ -184,3 +204,103 @@ def described(error: BaseException) -> dict[str, Any]:
     frames = traceback.extract_tb(error.__traceback__)[-FRAMES:]
     calls = [f"{Path(frame.filename).name}:{frame.lineno} in {frame.name}" for frame in frames]
     return {"error": type(error).__name__, "message": str(error), "traceback": calls}
+
+
+def capacity(executor: Executor, workers: int | None) -> int:
+    """Return how many units an executor runs at once; 1 if unknown."""
+    if workers is not None:
+        return checks.integer("workers", workers, low=1)
+    # Neither kind of executor has a public attribute for this.
+    client: Any = getattr(executor, "_client", None)
+    known = getattr(executor, "_max_workers", 1) if client is None else sum(client.nthreads().values())
+    return known if isinstance(known, int) and known >= 1 else 1
+
+
+def units(groups: Sequence[Sequence[Cell]], workers: int) -> list[Sequence[Cell]]:
+    """Return the groups, with large groups split so that each worker gets several units.
+
+    >>> [len(unit) for unit in units([[{}] * 8, [{}]], workers=1)]
+    [3, 3, 2, 1]
+    """
+    most = max(1, math.ceil(sum(map(len, groups)) / (UNITS * workers)))
+    return [group[k : k + most] for group in groups for k in range(0, len(group), most)]
+
+
+def submitted(
+    executor: Executor,
+    work: Sequence[Sequence[Cell]],
+    task: Callable[[Sequence[Cell], int], T],
+    failed: Callable[[Sequence[Cell], Exception], T],
+    threads: int,
+) -> Iterator[T]:
+    """Submit task(unit, threads) for each unit to an executor and yield results as they arrive.
+
+    A unit whose task raises an error yields failed(unit, error). If the executor itself breaks, ExecutorBroken is
+    raised after the results that are available.
+    """
+    futures: dict[Future[T], Sequence[Cell]] = {}
+    broken: BaseException | None = None
+    try:
+        for unit in work:
+            futures[executor.submit(task, unit, threads)] = unit
+        left = set(futures)
+        while left:
+            # Wait with a timeout: Ctrl-C does not end a wait without one where a library (polars) handles the signal.
+            done, left = wait(left, timeout=0.2, return_when=FIRST_COMPLETED)
+            for future in done:
+                try:
+                    yield future.result()
+                except (BrokenExecutor, CancelledError) as error:
+                    # Other units may have finished before the executor broke: yield their results first.
+                    broken = error
+                except Exception as error:
+                    yield failed(futures[future], error)
+    except BrokenExecutor as error:
+        broken = error
+    finally:
+        for future in futures:
+            future.cancel()
+    if broken is not None:
+        raise ExecutorBroken(
+            f"executor must work until the study is finished, but it broke ({type(broken).__name__}: {broken}); "
+            "finished cells are stored: run again to simulate the others"
+        ) from broken
+
+
+@contextmanager
+def opened(name: str, workers: int, scheduler: str | None = None) -> Iterator[Executor | None]:
+    """Open the executor of this name. workers: their number. scheduler: the address of a running Dask cluster."""
+    checks.choice("executor", name, EXECUTORS)
+    workers = checks.integer("workers", workers, low=1)
+    if scheduler is not None and name != "dask":
+        raise InvalidArgument(f"scheduler must be left out unless executor is 'dask', but got {scheduler!r}")
+    if name == "local":
+        yield None
+    elif name == "processes":
+        # Spawned processes: a fork of a process with threads and compiled code may hang.
+        with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+            yield pool
+    else:
+        with _dask_client(workers, scheduler) as client:
+            yield client.get_executor(pure=False)
+
+
+@contextmanager
+def _dask_client(workers: int, scheduler: str | None) -> Iterator[Any]:
+    """Connect to a scheduler, or start one with this many workers (extra `cluster`).
+
+    If a worker dies, Dask gives its unit to another worker; a unit fails after the deaths of four workers.
+    """
+    distributed = checks.optional("distributed", "executor 'dask'", "cluster")
+    if scheduler is None:
+        # One task per worker, as the engine has its own threads. No dashboard, so that no port is opened.
+        options = {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": None}
+        with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
+            yield client
+        return
+    try:
+        client = distributed.Client(scheduler, timeout=CONNECT_SECONDS)
+    except (OSError, ValueError) as error:
+        raise InvalidArgument(f"scheduler must be a Dask scheduler's address, but got {scheduler!r}: {error}") from None
+    with client:
+        yield client

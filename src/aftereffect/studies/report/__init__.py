@@ -1,6 +1,6 @@
 """From a study's rows to one self-contained page: figures, tables, and sentences computed from the rows.
 
-    sections    `write_report`, `publish`, and the table of sections
+    sections    `write_report`, and the table of sections
     frames      rows with readable names
     charts      style and file formats of figures
     page        the HTML

@@ -1,14 +1,12 @@
-"""The style of figures, and how they are saved: as SVG, PDF and PNG, with equal bytes for equal numbers.
-
-The first colours are those of Okabe and Ito, which can be distinguished with any common form of colour blindness; lines
-also have different markers.
-"""
+"""The style of figures, and how they are saved: as SVG, PDF and PNG, with equal bytes for equal numbers."""
 
 import io
 import math
+import tomllib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -20,19 +18,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-COLOURS = {
-    "default player": "#0072B2", "wrapper, Tsallis FTRL": "#D55E00", "naive Exp3": "#009E73",
-    "Zimmert-Seldin, simple": "#CC79A7", "delayed Exp3": "#E69F00", "wrapper, Exp3": "#56B4E9",
-    "UCB on clean windows": "#6A51A3", "uniform play": "#4D4D4D", "wrapper, Tsallis-INF": "#8C510A",
-    "wrapper, UCB1": "#999933", "fixed blocks": "#117733", "CLW 2018": "#B3B300", "naive UCB1": "#882255",
-    "ARS-UCB": "#E7298A", "BOLD, Exp3": "#7CB342", "QPM-D, UCB1": "#332288", "wrapper, unknown d": "#AA4499",
-    "wrapper, doubling T": "#F4A582", "mini-batches": "#661100", "blinded bandit": "#44AA99", "ARS-Exp3": "#DDAA33",
-    "ODAAF": "#1B9E9E", "ODAAF-B": "#004488", "ODAAF-V": "#9970AB", "linear composite": "#BB5566",
-    "Garg-Akash": "#2F6B9A", "DynLin-UCB": "#A6761D",
-    "delayed UCB1": "#8DA0CB", "Zimmert-Seldin, advanced": "#7A0177",
-    "A/B test": "#C51B7D", "naive Thompson": "#4D9221", "naive ε-greedy": "#DE9ED6", "AR-UCB": "#5B7F95",
-    "successive elimination": "#A0522D", "lag player": "#1B1B8F",
-}  # fmt: skip
+LOOKS = tomllib.loads(Path(__file__).with_name("looks.toml").read_text(encoding="utf-8"))
+COLOURS: dict[str, str] = LOOKS["colours"]
 """The colours of the catalogue's players, in all reports. Other names have those of players that are not shown."""
 MARKS = ("o", "s", "^", "D", "v", "P", "X", "*")
 MOST = len(MARKS)

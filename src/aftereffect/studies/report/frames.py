@@ -17,7 +17,7 @@ from aftereffect import theory
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.players import registry
 from aftereffect.studies.players import find
-from aftereffect.studies.report.charts import Drawing, Look, drawn, looks
+from aftereffect.studies.report.charts import LOOKS, Drawing, Look, drawn, looks
 from aftereffect.studies.report.page import Entry, Page
 
 if TYPE_CHECKING:
@@ -30,25 +30,8 @@ FAR = 3.0
 SIZES = ("n_arms", "max_delay", "horizon")
 SYMBOLS = {"n_arms": "K", "max_delay": "d", "horizon": "T"}
 AXES = {"n_arms": "the number of arms, K", "max_delay": "the longest delay, d", "horizon": "the horizon, T"}
-PLACES = {
-    "split": "random splits",
-    "delays": "random delays",
-    "fixed": "longest delays",
-    "geometric": "fading effects",
-    "immediate": "no delays",
-    "switching": "switching arms",
-    "constrained": "constrained adversary",
-    "drifting": "drifting arms",
-    "seasonal": "seasons",
-    "hard": "lower-bound adversary",
-    "pieces": "piecewise means",
-    "stacked": "stacked losses",
-    "anonymous": "anonymous rewards",
-    "late_bills": "late bills",
-    "advertising": "advertising",
-    "campaigns": "coupon campaigns",
-    "year": "year",
-}
+PLACES: dict[str, str] = LOOKS["instances"]
+"""Instances by name, as reports call them."""
 
 
 def readable(rows: pl.DataFrame, apart: Collection[str] = ()) -> pl.DataFrame:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
+from aftereffect.core import checks
 from aftereffect.core.checks import FloatArray
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.studies.report import frames
@@ -27,8 +28,9 @@ class Exponent(NamedTuple):
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The 95% interval of Student's t, as least squares assume."""
-        half = student_quantile(self.freedom) * self.standard_error if self.freedom else math.nan
+        """The 95% interval of Student's t, as least squares assume (extra `carryover`)."""
+        stats = checks.optional("scipy.stats", "fit", "carryover")
+        half = float(stats.t.ppf(0.975, self.freedom)) * self.standard_error if self.freedom else math.nan
         return self.value - half, self.value + half
 
 
@@ -47,8 +49,8 @@ def fit(rows: pl.DataFrame, *, each: bool = False) -> pl.DataFrame:
     that are not above 0 are left out, and sizes with d = 0 are fitted separately, since feedback is immediate there.
 
     Returns a frame with one row for each player, in the order of the rows, and each size that varies: player and
-    instance as in reports, variable, exponent, standard_error, the 95% interval low to high, and sizes, the number of
-    sizes fitted.
+    instance as in reports, variable, exponent, standard_error, the 95% interval low to high (for which it needs the
+    extra `carryover`), and sizes, the number of sizes fitted.
     """
     shown = frames.readable(rows.filter(measure="regret"))
     parts = [("worst", shown)]
@@ -68,35 +70,6 @@ def fit(rows: pl.DataFrame, *, each: bool = False) -> pl.DataFrame:
         )
     columns = ("player", "instance", "variable", "exponent", "standard_error", "low", "high", "sizes")
     return pl.DataFrame(found, schema=columns, orient="row")
-
-
-def student_quantile(freedom: int, level: float = 0.975) -> float:
-    """Return the quantile of Student's t for a whole number of degrees of freedom, by bisection.
-
-    P(|t| ≤ x) is a finite sum of powers of cos θ, θ = arctan(x/√freedom).
-
-    Reference: Abramowitz and Stegun, 26.7.3 and 26.7.4.
-
-    >>> round(student_quantile(1), 3), round(student_quantile(10), 3)
-    (12.706, 2.228)
-    """
-
-    def within(x: float) -> float:
-        angle = math.atan(x / math.sqrt(freedom))
-        sine, square = math.sin(angle), math.cos(angle) ** 2
-        term, total = (1.0 if freedom % 2 == 0 else math.cos(angle)), 0.0
-        for k in range(freedom % 2, freedom - 1, 2):
-            total += term
-            term *= square * (k + 1) / (k + 2)
-        return sine * total if freedom % 2 == 0 else 2.0 / math.pi * (angle + sine * total)
-
-    low, high = 0.0, 1.0
-    while within(high) < 2.0 * level - 1.0:
-        high *= 2.0
-    for _ in range(80):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if within(middle) < 2.0 * level - 1.0 else (low, middle)
-    return high
 
 
 def fitted(worst: pl.DataFrame) -> dict[str, PowerLaw]:

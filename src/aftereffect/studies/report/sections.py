@@ -11,7 +11,6 @@ All sentences about results are computed from the rows; `reading` explains the p
 
 import json
 import shlex
-import tempfile
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -29,8 +28,6 @@ from aftereffect.studies.study import Study
 Section = Callable[[Page, pl.DataFrame], list[str]]
 
 SECTIONS: Mapping[str, Section] = {"curves": curves.curves, "ratios": ratios.ratios}
-MOST = 2_000_000
-"""The largest size of a published file, in bytes."""
 
 
 def write_report(study: Study, results: Results, folder: str | Path) -> Path:
@@ -59,35 +56,6 @@ def write_report(study: Study, results: Results, folder: str | Path) -> Path:
             page.findings.append(f"The section {name} is left out: {reason}.")
     _origin(page, study, rows, results.times)
     return page.write(home / "report.html")
-
-
-def publish(study: Study, results: Results, folder: str | Path) -> Path:
-    """Write page and rows of a finished study to NAME/index.html and NAME/rows.parquet; return the page's path.
-
-    Both must be small enough for a repository: if all rows are too large, only those at the horizon are written.
-    """
-    if results.failures or results.missing:
-        counts = f"{len(results.failures)} failed and {len(results.missing)} to do"
-        raise InvalidArgument(f"results must be those of a finished study to be published, but {study!r} has {counts}")
-    home = Path(folder) / study.name
-    with tempfile.TemporaryDirectory() as made:
-        page = write_report(study, results, made).read_bytes()
-    if len(page) > MOST:
-        raise InvalidArgument(f"report must have at most {MOST:,} bytes to be published, but has {len(page):,}")
-    home.mkdir(parents=True, exist_ok=True)
-    write_rows(results.rows, home / "rows.parquet")
-    path = home / "index.html"
-    path.write_bytes(page)
-    return path
-
-
-def write_rows(rows: pl.DataFrame, path: Path) -> None:
-    """Write rows compressed; only those at the horizon if all rows are too large."""
-    for kept in (rows, frames.finals(rows)):
-        kept.write_parquet(path, compression="zstd", compression_level=19)
-        if path.stat().st_size <= MOST:
-            return
-    raise InvalidArgument(f"rows must fit into {MOST:,} bytes to be published, but even those at the horizon do not")
 
 
 def planned(study: Study) -> list[tuple[str, Section]]:
