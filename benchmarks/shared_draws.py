@@ -34,7 +34,7 @@ def main() -> None:
         simulated = simulate_cells(group, threads=1)
         for cell in group:
             begun = time.process_time()
-            finished = next(simulated)()
+            finished = next(simulated)
             seconds = time.process_time() - begun
             spent += seconds
             slowest += seconds if cell["player"]["name"] == "ZimmertSeldin2020" else 0.0

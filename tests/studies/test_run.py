@@ -290,8 +290,8 @@ def test_an_error_of_the_disk_reaches_the_run(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(Folder, "put", full)
     with pytest.raises(FolderUnusable, match="must be writable"):
         study(grid=GRID | {"max_delay": [0, 1, 2]}, instance=[{"name": "split"}], player=UNIFORM).run(tmp_path)
-    # The first is refused while the second is simulated; the third is never begun.
-    assert simulated == [0, 1]
+    # The first is refused: no other is begun.
+    assert simulated == [0]
 
 
 def test_rows_that_cannot_be_made_are_a_failure_of_their_cell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,6 +24,7 @@ from aftereffect.players.base import Range
 from aftereffect.players.default import default_player
 from aftereffect.players.registry import Problem, checked_settings
 from aftereffect.studies.histories import Recording, read_history
+from aftereffect.studies.player_tables import Contender, contenders
 from aftereffect.studies.report.charts import Drawing, band, drawn, looks
 from aftereffect.studies.report.page import Page
 
@@ -174,11 +175,10 @@ def play(
     return Backtest(recording, losses, resample is not None, inferred, simulations)
 
 
-def chosen(players: Sequence[str], problem: Problem) -> list[tuple[registry.Entry, dict[str, Any]]]:
+def chosen(players: Sequence[str], problem: Problem) -> list[Contender]:
     """Return the named players in the given order, with their settings."""
     if list(players) == ["all"]:
-        every = [(registry.find(name), dict(settings)) for name, settings in registry.COMPARED]
-        return [pair for pair in every if not pair[0].labelled and not pair[0].lacks(problem, pair[1])]
+        return [pair for pair in contenders(problem) if not pair[0].labelled]
     if not players:
         raise InvalidArgument("players must be at least one, but got none")
     found = []

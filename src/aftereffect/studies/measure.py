@@ -72,23 +72,18 @@ class Measured(NamedTuple):
     certificates: list[FloatArray]
     constants: dict[str, float | None]
 
-    def extended(self, more: "Measured") -> "Measured":
-        """Return these simulations and those of further draws."""
-        return Measured(
-            self.simulations + more.simulations,
-            self.uniform + more.uniform,
-            self.moves + more.moves,
-            self.certificates + more.certificates,
-            self.constants,
-        )
-
 
 def measure(
-    cell: Cell, draws: Draws, threads: int | None, engine: str = "auto", wave: range | None = None
+    cell: Cell,
+    draws: Draws,
+    threads: int | None,
+    engine: str = "auto",
+    wave: range | None = None,
+    before: Measured | None = None,
 ) -> Measured:
     """Simulate a cell on the losses of its group. engine: "cuda" applies to players that the block engine can play.
 
-    wave: which draws; by default all.
+    wave: which draws; by default all. before: what was measured on earlier draws, to which these are added.
     """
     player = build_player(cell, draws[0])
     traced = cell["measure"] == "stability"
@@ -102,7 +97,7 @@ def measure(
     if traced or (engine == "cuda" and choose(player, draws[0], "auto")[0] != "blocks"):
         engine = "blocks" if traced else "auto"
     options |= {"engine": engine, "trace": traced, "states": certified, "progress": False}
-    measured = Measured([], [], [], [], bounds(player, draws[0]))
+    measured = before or Measured([], [], [], [], bounds(player, draws[0]))
     if traced:
         with suppress(InvalidArgument):
             measured.constants["theory"] = player.bandit.stability()

@@ -5,9 +5,8 @@
 A unit of an executor's work is a group of cells, which share their losses; if there are too few groups to keep all
 workers busy, groups are split, and each part builds the losses again.
 
-Rows depend neither on the order of the cells nor on the number of workers. Only this process writes. Without an
-executor, one thread builds and writes the rows of a cell while the next cell is simulated: a run that is killed loses
-the cell being simulated and at most the one being written. The next run continues with the cells that are not on disk.
+Rows depend neither on the order of the cells nor on the number of workers. Only this process writes. A run that is
+killed loses the cells that are being simulated; the next run continues with the cells that are not on disk.
 On a GPU several groups run at a time, each in a thread: some prepare their losses while the GPU plays others.
 """
 
@@ -106,7 +105,7 @@ def run_cells(
         rounds = {cell_id(cell): cell["runs"] * cell["horizon"] for cell in left}
         with progress_bar(sum(rounds.values()), progress if isinstance(progress, bool) else None) as bar:
             if executor is None:
-                stored = _run_here(home, left, threads)
+                stored = (home.put(one) for group in groups(left) for one in simulate_cells(group, threads, engine))
             else:
                 share = threads or max(1, cores() // many)
                 task = partial(simulate_all, engine=engine)
@@ -123,22 +122,8 @@ def run_cells(
         return home.results(cells)
 
 
-def _run_here(home: Folder, left: Sequence[Cell], threads: int | None) -> Iterator[str]:
-    """Simulate cells while another thread writes the rows of the previous cell; yield the id of each stored cell."""
-    written: Future[str] | None = None
-    with ThreadPoolExecutor(1, "study-writer") as writer:
-        for finish in (finish for group in groups(left) for finish in simulate_cells(group, threads)):
-            if written is not None:
-                yield written.result()
-            written = writer.submit(lambda finish: home.put(finish()), finish)
-        if written is not None:
-            yield written.result()
-
-
-def simulate_cells(
-    cells: Sequence[Cell], threads: int | None, engine: str = "auto"
-) -> Iterator[Callable[[], Finished]]:
-    """Simulate cells of one group, which share their losses; yield for each cell a function that builds its rows."""
+def simulate_cells(cells: Sequence[Cell], threads: int | None, engine: str = "auto") -> Iterator[Finished]:
+    """Simulate cells of one group, which share their losses; yield the outcome of each as soon as it is known."""
     draws, left = Draws(*cells), list(cells)
     so_far: dict[str, tuple[Measured, dict[str, Any]]] = {}
     for wave in draws.waves():
@@ -150,8 +135,8 @@ def simulate_cells(
             try:
                 # Again for the workers of an executor.
                 with warnings.catch_warnings(action="ignore", category=AftereffectWarning):
-                    found = measure(cell, draws, threads, engine, range(wave.start, min(wave.stop, cell["instances"])))
-                found = found if before is None else before.extended(found)
+                    some = range(wave.start, min(wave.stop, cell["instances"]))
+                    found = measure(cell, draws, threads, engine, some, before)
             except Exception as error:
                 found = error
             taken["seconds"] += time.perf_counter() - begun
@@ -159,11 +144,11 @@ def simulate_cells(
                 so_far[name] = found, taken
             else:
                 left.remove(cell)
-                yield partial(_finished, cell, found, taken)
+                yield _finished(cell, found, taken)
 
 
 def _finished(cell: Cell, found: Measured | Exception, taken: dict[str, Any]) -> Finished:
-    """Build the rows of a simulated cell; an error affects this cell only."""
+    """Return the rows of a simulated cell, or its error, which affects this cell only."""
     if isinstance(found, Measured):
         try:
             return Finished(cell_id(cell), rows(cell, found), taken, None)
@@ -174,7 +159,7 @@ def _finished(cell: Cell, found: Measured | Exception, taken: dict[str, Any]) ->
 
 def simulate_all(cells: Sequence[Cell], threads: int, engine: str = "auto") -> list[Finished]:
     """Simulate cells of one group: the task of an executor's worker, which writes nothing."""
-    return [finish() for finish in simulate_cells(cells, threads, engine)]
+    return list(simulate_cells(cells, threads, engine))
 
 
 @cache
