@@ -134,6 +134,7 @@ def test_a_model_finds_the_best_arm_without_being_told_how_long_effects_last(sto
     assert (view.player, view.max_delay, view.max_lag, view.high, view.guarantee) == ("model", None, 14, None, None)
     assert (found.leader, found.sure) == ("b", "certain")
     assert found.sentences[0].startswith("b brings most (probability ")
+    assert not any("carry-over" in sentence for sentence in found.sentences)
     assert view.plays["b"] == max(view.plays.values())
     assert found.gain is not None
     truth = sum(view.plays[arm] * (hand.effects[arm] - 7.0 / 3.0) for arm in ARMS)

@@ -181,7 +181,7 @@ def learned(found: Learned, settings: Design) -> list[str]:
     """Return what all totals say: which arm is best and how surely, how long effects last, what settling now costs."""
     if found.leader is None or found.difference is None:
         return ["Nothing can be compared yet: only one arm has been reported."]
-    lines = [*known(found, settings.direction, settings.max_delay)]
+    lines = known(found, settings.direction, None if settings.player == "model" else settings.max_delay)
     if found.loss_per_day is not None:
         loss = amount(found.loss_per_day, digits=2) + " a day"
         loss = "practically nothing" if negligible(found) else loss
