@@ -415,7 +415,7 @@ def test_page_parts() -> None:
     page.table(["a", "b"], [["<x>", Shaded("1", -2.0)]], caption="c", folded="open")
     assert "&lt;x&gt;" in page.render()
     assert 'style="background:rgba(73,158,200,0.60)"' in page.render()
-    with pytest.raises(ValueError, match="zip"):
+    with pytest.raises(InvalidArgument, match="rows must have 2 entries, but got 1"):
         page.table(["a", "b"], [["x"]])
     page.section("One")
     with pytest.raises(InvalidArgument, match="heading must be new on the page, but 'One' is there already"):

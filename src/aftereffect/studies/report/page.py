@@ -11,10 +11,12 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from importlib.resources import files
+from functools import cache
 from pathlib import Path
-from string import Template
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
 from aftereffect.core import checks
 from aftereffect.core.errors import InvalidArgument
@@ -30,9 +32,6 @@ class Shaded(NamedTuple):
 
 
 Entry = str | Shaded
-
-WIDE, LONG = 6, 20
-"""A table with more columns than WIDE may be wider than the text; one with more rows than LONG may be folded."""
 
 
 @dataclass(eq=False, repr=False)
@@ -56,21 +55,18 @@ class Page:
     footer: str = ""
     figures: Path | None = None
     findings: list[str] = field(default_factory=list, init=False)
-    _cover: str = field(default="", init=False)
-    _parts: list[str] = field(default_factory=list, init=False)
-    _sections: dict[str, str] = field(default_factory=dict, init=False)
+    parts: list[dict[str, Any]] = field(default_factory=list, init=False)
 
     def section(self, heading: str) -> None:
         """Begin a section, with a link at the top of the page."""
         anchor = re.sub(r"[^a-z0-9]+", "-", heading.lower()).strip("-")
-        if anchor in self._sections:
+        if any(part.get("anchor") == anchor for part in self.parts):
             raise InvalidArgument(f"heading must be new on the page, but {checks.shown(heading)} is there already")
-        self._sections[anchor] = heading
-        self._parts.append(f'<h2 id="{anchor}">{marked(heading)}</h2>')
+        self.parts.append({"kind": "section", "anchor": anchor, "heading": heading})
 
     def text(self, words: str) -> None:
         """Add paragraphs, separated by empty lines."""
-        self._parts.append(paragraphs(words))
+        self.parts.append({"kind": "text", "words": words})
 
     def table(
         self,
@@ -82,26 +78,13 @@ class Page:
         folded: str = "",
     ) -> None:
         """Add a table. words: further columns of text besides the first. folded: the summary line of a folded table,
-        if it has more than LONG rows.
+        if it has more than 20 rows.
         """
-        styles = [' class="words"' if k in set(words) else "" for k in range(len(headings))]
-        lines = []
-        for row in rows:
-            entries = [entry if isinstance(entry, Shaded) else Shaded(entry, math.nan) for entry in row]
-            cells = [f'<th scope="row">{marked(entries[0].text)}</th>']
-            for entry, style in zip(entries[1:], styles[1:], strict=True):
-                shade = ground(entry.tone) if math.isfinite(entry.tone) else ""
-                cells.append(f"<td{style}{shade}>{marked(entry.text)}</td>")
-            lines.append(f"<tr>{''.join(cells)}</tr>")
-        fold = folded and len(lines) > LONG
-        above = caption or ("" if fold else folded)
-        title = f"<figcaption>{marked(above)}</figcaption>" if above else ""
-        head = "".join(f"<th{style}>{marked(heading)}</th>" for heading, style in zip(headings, styles, strict=True))
-        body = "\n".join(lines)
-        table = f"<table><thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table>"
-        wide = "tabled wide" if len(headings) > WIDE else "tabled"
-        table = f'<figure class="{wide}">{title}<div class="scroll">{table}</div></figure>'
-        self._parts.append(f"<details><summary>{marked(folded)}</summary>{table}</details>" if fold else table)
+        lines = [[entry if isinstance(entry, Shaded) else Shaded(entry, math.nan) for entry in row] for row in rows]
+        if wrong := [line for line in lines if len(line) != len(headings)]:
+            raise InvalidArgument(f"rows must have {len(headings)} entries, but got {len(wrong[0])}")
+        part = {"headings": headings, "rows": lines, "caption": caption, "words": set(words), "folded": folded}
+        self.parts.append({"kind": "table"} | part)
 
     def figure(self, drawing: Drawing, caption: str) -> None:
         """Add a drawing with its caption; also save it as files if the page has a folder. The first is below the title.
@@ -111,37 +94,15 @@ class Page:
             for form in FORMATS:
                 (self.figures / f"{drawing.name}.{form}").write_bytes(written(drawing, form))
         data = base64.b64encode(written(drawing, "svg")).decode("ascii")
-        image = f'<img src="data:image/svg+xml;base64,{data}" alt="{html.escape(drawing.words)}">'
-        below = f"<figcaption>{marked(caption)}</figcaption>"
-        figure = f'<figure><div class="scroll">{image}</div>{below}</figure>'
-        if not self._cover:
-            self._cover, figure = figure, '<p><a href="#first-figure">The figure at the top of this page.</a></p>'
-        self._parts.append(figure)
+        self.parts.append({"kind": "figure", "data": data, "words": drawing.words, "caption": caption})
 
     def facts(self, pairs: Iterable[tuple[str, str]]) -> None:
         """Add a list of names with their values."""
-        items = "\n".join(f"<dt>{marked(name)}</dt><dd>{marked(value)}</dd>" for name, value in pairs)
-        self._parts.append(f"<dl>\n{items}\n</dl>")
+        self.parts.append({"kind": "facts", "pairs": list(pairs)})
 
     def render(self) -> str:
         """Return the page as HTML."""
-        templates = files("aftereffect.studies.report") / "templates"
-        found, sections = "", self._sections
-        if self.findings:
-            sections = {"what-was-found": "What was found"} | sections
-            items = "\n".join(f"<li>{marked(sentence)}</li>" for sentence in self.findings)
-            found = f'<h2 id="what-was-found">What was found</h2>\n<ul class="points">\n{items}\n</ul>\n'
-        links = "\n".join(f'<a href="#{anchor}">{marked(name)}</a>' for anchor, name in sections.items())
-        return Template((templates / "page.html").read_text(encoding="utf-8")).substitute(
-            title=html.escape(self.title),
-            kind=html.escape(self.kind),
-            css=(templates / "page.css").read_text(encoding="utf-8").strip(),
-            cover=self._cover,
-            lead=paragraphs(self.lead, ' class="lead"') if self.lead else "",
-            contents=f"<nav>\n{links}\n</nav>" if len(sections) > 1 else "",
-            body=found + "\n".join(self._parts),
-            footer=html.escape(self.footer),
-        )
+        return templates().get_template("page.html").render(page=self)
 
     def write(self, path: str | os.PathLike[str]) -> Path:
         """Write the page atomically and return its path."""
@@ -151,33 +112,46 @@ class Page:
         return target
 
 
-def marked(words: str) -> str:
+@cache
+def templates() -> Environment:
+    """Return the templates of pages, which escape all text."""
+    loader = PackageLoader("aftereffect.studies.report")
+    found = Environment(
+        loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
+    )
+    found.filters |= {"marked": marked, "paragraphs": paragraphs, "ground": ground}
+    return found
+
+
+def marked(words: str) -> Markup:
     """Return text as HTML with superscript powers, and no line break within a formula such as d = 0.
 
-    >>> marked("K^0.50±0.01 at d = 0 <")
+    >>> str(marked("K^0.50±0.01 at d = 0 <"))
     'K<sup>0.50±0.01</sup> at d\xa0=\xa00 &lt;'
     """
     text = html.escape(re.sub(r"(?<=\S) ([=<>≤≥±×·]) (?=\S)", "\u00a0\\1\u00a0", words))
-    return re.sub(r"\^(-?[\d.]*\d(?:±[\d.]*\d)?)", r"<sup>\1</sup>", text)
+    return Markup(re.sub(r"\^(-?[\d.]*\d(?:±[\d.]*\d)?)", r"<sup>\1</sup>", text))
 
 
-def paragraphs(words: str, style: str = "") -> str:
+def paragraphs(words: str, style: str = "") -> Markup:
     """Return plain text as HTML paragraphs, separated by empty lines.
 
-    >>> paragraphs("a & b")
+    >>> str(paragraphs("a & b"))
     '<p>a &amp; b</p>'
     """
-    return "\n".join(f"<p{style}>{marked(' '.join(part.split()))}</p>" for part in re.split(r"\n\s*\n", words.strip()))
+    parts = [part for part in re.split(r"\n\s*\n", words.strip()) if part]
+    begin = f'<p class="{style}">' if style else "<p>"
+    return Markup("\n".join(f"{begin}{marked(' '.join(part.split()))}</p>" for part in parts))
 
 
-def ground(tone: float) -> str:
+def ground(tone: float) -> Markup:
     """Return the background of a shaded entry as an attribute, translucent, so that it suits a light and a dark page.
 
-    >>> ground(-2.0)
-    ' style="background:rgba(73,158,200,0.60)"'
+    >>> str(ground(-2.0)), str(ground(math.nan))
+    (' style="background:rgba(73,158,200,0.60)"', '')
     """
     end, weight = ("250,120,0" if tone > 0.0 else "73,158,200"), 0.6 * min(abs(tone), 1.0)
-    return f' style="background:rgba({end},{weight:.2f})"'
+    return Markup(f' style="background:rgba({end},{weight:.2f})"' if math.isfinite(tone) else "")
 
 
 def share(value: float) -> Entry:
