@@ -12,7 +12,7 @@ import pytest
 from aftereffect.bandits.exp3 import Exp3
 from aftereffect.engines.simulation import simulate
 from aftereffect.losses.spreads import at_once
-from aftereffect.players.rivals.clw2018 import CLW2018
+from aftereffect.players.rivals.wrappers import CLW2018
 from aftereffect.players.wrapper.coins import update_rounds
 
 Updates = Callable[[tuple[int, ...]], list[int]]

@@ -20,7 +20,7 @@ from aftereffect.bandits.ucb1 import UCB1
 from aftereffect.engines.labelled import simulate_labelled
 from aftereffect.engines.workload import Plan
 from aftereffect.players.labelled.joulani2013 import QPMD
-from aftereffect.players.rivals.odaaf import ODAAF, ODAAFB, ODAAFV
+from aftereffect.players.rivals.phased_elimination import ODAAF, ODAAFB, ODAAFV
 
 T, MEANS = 250_000, [0.5, 0.6]
 COMMON: dict[str, Any] = {"horizon": T, "direction": "maximize"}

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 import aftereffect as ae
-from aftereffect.players.rivals.garg_akash import GargAkash
-from aftereffect.players.rivals.odaaf import ODAAF, ODAAFB, ODAAFV
+from aftereffect.players.rivals.phased_elimination import ODAAF, ODAAFB, ODAAFV, GargAkash
 
 PLAYERS: list[Callable[..., Any]] = [
     lambda **more: ODAAF(3, horizon=6000, mean_delay=2.5, direction="maximize", **more),

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from aftereffect.players.rivals import odaaf as odaaf_lengths
-from aftereffect.players.rivals.odaaf import ODAAFB
+from aftereffect.players.rivals.phased_elimination import ODAAFB
 
 
 def up(value: Decimal) -> int:

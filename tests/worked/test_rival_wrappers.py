@@ -13,10 +13,7 @@ from aftereffect.core.jit import compiled
 from aftereffect.engines.simulation import compare, simulate
 from aftereffect.losses.composite import CompositeLosses
 from aftereffect.players.base import KernelPlayer
-from aftereffect.players.rivals.blinded import Blinded
-from aftereffect.players.rivals.clw2018 import CLW2018
-from aftereffect.players.rivals.fixed_block import FixedBlock
-from aftereffect.players.rivals.minibatch import MiniBatch, block_length
+from aftereffect.players.rivals.wrappers import CLW2018, Blinded, FixedBlock, MiniBatch, block_length
 from aftereffect.players.wrapper.wrapper import CompositeLossWrapper
 
 K, RATE, SEED = 3, 0.5, 21

@@ -29,13 +29,14 @@ A loss sequence (`LossKernel`) has one function:
 
     spread(params, t, arm, pending, at)         add component s of (round t, arm) to pending[at + s], s = 0..d
 
-A player (`PlayerKernel`), for the engine that simulates every round, has:
+A player (`PlayerKernel`), for the engine that simulates every round, has parameters with a field `limits`, the range of
+totals (`players/base.py`), and:
 
     size(params, n_arms) -> int
-    begin(params, n_arms, state)
+    begin(params, n_arms, state)                write what is not 0 in the initial state
     ask(params, n_arms, state, rng) -> int      rng: the (2, 4) words of the run's streams, coins first
     tell(params, n_arms, state, rng, arm, total) -> int    1 if it updated, 0 if not, negative if it refused the
-                                                           total; a total of NaN means missing
+                                                           total; NaN means missing or void, others are in range
 
 If it plays whole blocks as Algorithm 1 does, it also has, for the engine that takes one step per block (`BlockKernel`):
 

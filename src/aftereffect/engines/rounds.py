@@ -17,6 +17,7 @@ from aftereffect.core.errors import InvalidTotal
 from aftereffect.engines.prefix_sums import arm_sums_at
 from aftereffect.engines.workload import Advanced, Blocks, Outcome, Plan, share_out
 from aftereffect.losses.protocol import carry_over
+from aftereffect.players.base import tell_total
 
 TILE = 512
 
@@ -52,7 +53,7 @@ def advance_rounds(
             arm = kernel.player_ask(player, n_arms, state, words[run])
             kernel.spread(world, t, arm, owing, t - first)
             total = owing[t - first]
-            told = kernel.player_tell(player, n_arms, state, words[run], arm, total)
+            told = tell_total(player, n_arms, state, words[run], arm, total, t + 1)
             if told < 0:
                 lane[DONE] = t
                 lane[REFUSED] = total

@@ -120,10 +120,13 @@ def admitted(limits: Limits, t: float, total: float) -> float:
 
 
 @helper
-def begin_tell(limits: Limits, t: float, state: FloatState, total: float) -> float:
-    """Clear the fed loss of the state, and return the total as it will be used (see `admitted`)."""
+def tell_total(params: Any, n_arms: int, state: FloatState, rng: WordState, arm: int, total: float, t: int) -> int:
+    """Clear the fed loss, and tell a player the total of round t as it will be used; a negative number if refused."""
     state[FED] = math.nan
-    return admitted(limits, t, total)
+    used = admitted(params.limits, t, total)
+    if used == REFUSED:
+        return -1
+    return kernel.player_tell(params, n_arms, state, rng, arm, used)
 
 
 @helper
@@ -146,9 +149,7 @@ def credit(span: effects.Effects, n_arms: int, state: FloatState, counts: int, a
 
 
 def zero_begin(params: Any, n_arms: int, state: FloatState) -> None:
-    """Write a state before round 1 that is all zeros."""
-    for i in range(state.shape[0]):
-        state[i] = 0.0
+    """Leave the state before round 1 as it is given: all zeros."""
 
 
 # Players that keep an arm for a block and draw the next one after an update. Their parameters have the fields `base`,
@@ -165,8 +166,6 @@ def block_size(params: Any, n_arms: int) -> int:
 @helper
 def block_begin(params: Any, n_arms: int, state: FloatState) -> None:
     """Write the state before round 1."""
-    for i in range(params.base_at):
-        state[i] = 0.0
     state[DRAW] = 1.0
     kernel.bandit_start(params.base, n_arms, state[params.base_at :])
 
@@ -432,7 +431,7 @@ class KernelPlayer(_InKernelForm):
     COMMON = (*BasePlayer.COMMON, "out_of_range")
     LATER_SAVED = ("arms",)
     _arms: list[int] | None = None
-    FORM = kernel.PLAYERS, kernel.player_begin, kernel.player_ask, kernel.player_tell, (0, 0.0)
+    FORM = kernel.PLAYERS, kernel.player_begin, kernel.player_ask, tell_total, (0, 0.0, 0)
 
     def limits(self, parts: int | None, *, out_of_range: str = "raise", **common: Unpack[Range]) -> Limits:
         """Return the limits of a total to which `parts` actions contribute; None: as many as rounds so far."""
@@ -444,16 +443,27 @@ class KernelPlayer(_InKernelForm):
         """Report the total of the open round (None: missing) and end the round."""
         if extra or not self._open:
             raise self._tell_error(extra)
-        value = math.nan if total is None else checked_total(total)
-        before = self._numbers.copy()
-        told = self._tell(self._params, self.n_arms, self._numbers, self._streams, self._arm, value)
-        if told < 0:
-            self._numbers[:] = before
-            raise InvalidTotal(f"{self.refusal()}, but got {value!r}")
+        fed: list[float | None] = []
+        update = self._tell_all([self._arm], [total], fed)
         self._open = False
-        fed = float(self._numbers[FED])
-        drew = bool(self._numbers[DREW] == 1.0)
-        return Round(self._round, self._arm, drew, told > 0, None if fed != fed else fed)
+        return Round(self._round, self._arm, bool(self._numbers[DREW] == 1.0), update, fed[0])
+
+    def _tell_all(self, arms: list[int], totals: Sequence[float | None], fed: list[float | None]) -> bool:
+        """Tell the kernel the total of each unit, and append the losses fed; return whether any was learned from."""
+        before, told = self._numbers.copy(), 0
+        try:
+            for arm, total in zip(arms, totals, strict=True):
+                value = math.nan if total is None else checked_total(total)
+                made = self._tell(self._params, self.n_arms, self._numbers, self._streams, arm, value, self._round)
+                if made < 0:
+                    raise InvalidTotal(f"{self.refusal()}, but got {value!r}")
+                told += made
+                loss = float(self._numbers[FED])
+                fed.append(None if loss != loss else loss)
+        except InvalidTotal:
+            self._numbers[:] = before
+            raise
+        return told > 0
 
     def share(self, n_units: int) -> None:
         """Let `n_units` units share this player, which must be unplayed; then use `ask_units` and `tell_units`."""
@@ -488,20 +498,13 @@ class KernelPlayer(_InKernelForm):
         """Report the total of each unit (None: missing) and end the round."""
         if not self._open or self._arms is None:
             raise self._tell_error()
-        before, fed, told = self._numbers.copy(), list[float | None](), 0
+        fed: list[float | None] = []
         try:
-            for arm, total in zip(self._arms, totals, strict=True):
-                value = math.nan if total is None else checked_total(total)
-                made = self._tell(self._params, self.n_arms, self._numbers, self._streams, arm, value)
-                if made < 0:
-                    raise InvalidTotal(f"{self.refusal()}, but got {value!r}")
-                told += made
-                fed.append(None if math.isnan(self._numbers[FED]) else float(self._numbers[FED]))
+            update = self._tell_all(self._arms, totals, fed)
         except InvalidTotal as error:
-            self._numbers[:] = before
             raise InvalidTotal(f"totals[{len(fed)}]: {error}") from None
         self._open = False
-        return PanelRound(self._round, self._arms.copy(), bool(self._numbers[DREW] == 1.0), told > 0, fed, told > 0)
+        return PanelRound(self._round, self._arms.copy(), bool(self._numbers[DREW] == 1.0), update, fed, update)
 
     def _saved(self) -> dict[str, Any]:
         return super()._saved() | ({} if self._arms is None else {"arms": self._arms.copy()})

@@ -29,8 +29,7 @@ from aftereffect.core.random import ARMS, uniform
 from aftereffect.lags import kernels as lags
 from aftereffect.lags.kernels import JUMP, JUMP_VARIANCE, KEEP, NOISES, LagParams
 from aftereffect.lags.model import LARGEST, LagModel, checked_params, checked_total
-from aftereffect.players import base as shared
-from aftereffect.players.base import REFUSED, KernelPlayer, Limits
+from aftereffect.players.base import KernelPlayer, Limits
 from aftereffect.players.protocol import PanelRound, Round
 
 LENGTHS = (6, 16, 40, 90)
@@ -86,8 +85,6 @@ def size(params: LagPlayerParams, n_arms: int) -> int:
 
 def begin(params: LagPlayerParams, n_arms: int, state: FloatState) -> None:
     """Write the state before round 1."""
-    for i in range(state.shape[0]):
-        state[i] = 0.0
     lags.begin(params.model, n_arms, state[model_at(params, n_arms) :])
 
 
@@ -305,9 +302,6 @@ def plan_gain(
 def tell(params: LagPlayerParams, n_arms: int, state: FloatState, rng: WordState, arm: int, total: float) -> int:
     """Let the model hear the total of the next unit; no base algorithm is fed."""
     unit = int(state[TOLD]) % params.n_units
-    total = shared.begin_tell(params.limits, state[TOLD] // params.n_units + 1.0, state, total)
-    if total == REFUSED:
-        return -1
     state[TOLD] += 1.0
     lags.hear(params.model, n_arms, state[model_at(params, n_arms) :], unit, arm, total)
     return 0

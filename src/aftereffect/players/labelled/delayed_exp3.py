@@ -41,8 +41,6 @@ def size(params: DelayedExp3Params, n_arms: int) -> int:
 
 def begin(params: DelayedExp3Params, n_arms: int, state: FloatState) -> None:
     """Write the state before round 1, with equal weights."""
-    for i in range(INVERSES + params.max_delay + 1):
-        state[i] = 0.0
     kernel.bandit_start(params.base, n_arms, state[INVERSES + params.max_delay + 1 :])
 
 

@@ -39,10 +39,9 @@ def bold_size(params: BoldParams, n_arms: int) -> int:
 def bold_begin(params: BoldParams, n_arms: int, state: FloatState) -> None:
     """Start all copies; the first is on top of the stack."""
     copies = params.max_delay + 1
-    state[DREW], state[FED], state[BOLD_ROUND], state[BOLD_FREE] = 0.0, 0.0, 0.0, copies
+    state[BOLD_FREE] = copies
     for k in range(copies):
         state[BOLD_STACK + k] = copies - 1 - k
-        state[BOLD_STACK + copies + k] = 0.0
         kernel.bandit_start(params.base, n_arms, state[BOLD_STACK + 2 * copies + k * params.base_size :])
 
 
@@ -145,8 +144,6 @@ def qpmd_size(params: QpmdParams, n_arms: int) -> int:
 
 def qpmd_begin(params: QpmdParams, n_arms: int, state: FloatState) -> None:
     """Start the base, with empty queues."""
-    for i in range(queue_at(params, n_arms)):
-        state[i] = 0.0
     state[CHOICE] = -1.0
     kernel.bandit_start(params.base, n_arms, state[queue_at(params, n_arms) :])
 

@@ -111,8 +111,6 @@ def size(params: ZimmertSeldinParams, n_arms: int) -> int:
 
 def begin(params: ZimmertSeldinParams, n_arms: int, state: FloatState) -> None:
     """Write the state before round 1."""
-    for i in range(arms_at(params) + 2 * n_arms):
-        state[i] = 0.0
     state[KEPT] = 1.0
     for i in range(n_arms):
         state[arms_at(params) + i] = 1.0 / n_arms

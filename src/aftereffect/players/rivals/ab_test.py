@@ -17,7 +17,7 @@ from aftereffect.core.random import ARMS, uniform
 from aftereffect.lags import kernels as lags
 from aftereffect.lags.model import LARGEST, checked_params
 from aftereffect.players import base as shared
-from aftereffect.players.base import REFUSED, Common, KernelPlayer, Limits
+from aftereffect.players.base import Common, KernelPlayer, Limits
 
 ORDERS = ("turns", "random")
 WINNERS = ("means", "lags")
@@ -84,9 +84,6 @@ def play(params: Any, n_arms: int, state: FloatState, rng: WordState) -> int:
 def tell(params: Any, n_arms: int, state: FloatState, rng: WordState, arm: int, total: float) -> int:
     """Credit the total to the arm of this round, as long as the test lasts."""
     t = int(state[TOLD]) // params.n_units
-    total = shared.begin_tell(params.limits, t + 1.0, state, total)
-    if total == REFUSED:
-        return -1
     state[TOLD] += 1.0
     if total != total or t >= params.test_rounds:
         return 0
@@ -120,8 +117,6 @@ def lag_size(params: LagTestParams, n_arms: int) -> int:
 
 def lag_begin(params: LagTestParams, n_arms: int, state: FloatState) -> None:
     """Write the state before round 1."""
-    for i in range(state.shape[0]):
-        state[i] = 0.0
     lags.begin(params.model, n_arms, state[size(params, n_arms) :])
 
 
@@ -146,8 +141,7 @@ def lag_tell(params: LagTestParams, n_arms: int, state: FloatState, rng: WordSta
     t, unit = int(state[TOLD]) // params.n_units, int(state[TOLD]) % params.n_units
     told = tell(params, n_arms, state, rng, arm, total)
     if told >= 0 and t < params.test_rounds:
-        heard = shared.admitted(params.limits, t + 1.0, total)
-        heard = heard if abs(heard) <= LARGEST else math.nan
+        heard = total if abs(total) <= LARGEST else math.nan
         lags.hear(params.model, n_arms, state[size(params, n_arms) :], unit, arm, heard)
     return told
 

@@ -19,8 +19,7 @@ from typing import Any, NamedTuple, Self, Unpack
 
 from aftereffect.core import checks, effects, kernel, real
 from aftereffect.core.kernel import DREW, FED, OWN, FloatState, WordState
-from aftereffect.players import base as shared
-from aftereffect.players.base import REFUSED, Common, KernelPlayer, Limits
+from aftereffect.players.base import Common, KernelPlayer, Limits
 from aftereffect.players.rivals.dyn_lin_ucb import product, regress
 
 
@@ -35,13 +34,13 @@ class ARUCBParams(NamedTuple):
     limits: Limits
 
 
-# state, after what every player has: rounds told; in how many rounds z is known again; z, k+1 numbers; then for each
+# state, after what every player has: in how many rounds z is known again; z, k+1 numbers; then for each
 # arm ln det V − (k+1) ln λ, Σ z x, room for V⁻¹z, and V⁻¹ by rows.
-ROUND, GAP, Z = (OWN + k for k in range(3))
+GAP, Z = OWN, OWN + 1
 
 
 def size(params: ARUCBParams, n_arms: int) -> int:
-    """Two scalars and z; for each arm a scalar, two vectors and a matrix."""
+    """One scalar and z; for each arm a scalar, two vectors and a matrix."""
     p = params.order + 1
     return Z + p + n_arms * (1 + 2 * p + p * p)
 
@@ -49,8 +48,6 @@ def size(params: ARUCBParams, n_arms: int) -> int:
 def begin(params: ARUCBParams, n_arms: int, state: FloatState) -> None:
     """Write the state before round 1: z = (1, 0, ..., 0), and V = λI for every arm."""
     p = params.order + 1
-    for i in range(state.shape[0]):
-        state[i] = 0.0
     state[Z] = 1.0
     for arm in range(n_arms):
         for j in range(p):
@@ -80,10 +77,6 @@ def ask(params: ARUCBParams, n_arms: int, state: FloatState, rng: WordState) -> 
 def tell(params: ARUCBParams, n_arms: int, state: FloatState, rng: WordState, arm: int, total: float) -> int:
     """Learn from a total if it and the k totals before it are known; a missing one is carried forward in z."""
     p = params.order + 1
-    total = shared.begin_tell(params.limits, state[ROUND] + 1.0, state, total)
-    if total == REFUSED:
-        return -1
-    state[ROUND] += 1.0
     missing = total != total
     learned = not missing and state[GAP] == 0.0
     reward = (state[Z + 1] if p > 1 else 0.0) if missing else total if params.limits.span.maximize else -total

@@ -14,7 +14,7 @@ from aftereffect.core import checks, kernel, random
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.core.kernel import DREW, FED, OWN, FloatState, WordState, helper
 from aftereffect.players import base as shared
-from aftereffect.players.base import REFUSED, Common, KernelPlayer, Limits
+from aftereffect.players.base import Common, KernelPlayer, Limits
 from aftereffect.players.rivals.block_ucb import least_index
 
 
@@ -47,19 +47,9 @@ def block_size(growth: float, k: float) -> float:
     return float(math.ceil(k**growth - 1e-9))
 
 
-# What `note` returns.
-GOES_ON, OVER, IMPOSSIBLE = 0, 1, -1
-
-
 @helper
-def note(limits: Limits, state: FloatState, total: float) -> int:
-    """Add a total to the block; return OVER if it ended a block with at least one observed total.
-
-    IMPOSSIBLE is returned if the total is refused, GOES_ON otherwise.
-    """
-    total = shared.begin_tell(limits, state[ROUND] + 1.0, state, total)
-    if total == REFUSED:
-        return IMPOSSIBLE
+def ends_block(limits: Limits, state: FloatState, total: float) -> bool:
+    """Add a total to the block; return whether it ended a block with at least one observed total."""
     state[ROUND] += 1.0
     state[LEFT] -= 1.0
     if total == total:
@@ -68,9 +58,9 @@ def note(limits: Limits, state: FloatState, total: float) -> int:
         state[SUM] += 1.0 - loss if span.maximize else loss
         state[SEEN] += 1.0
     if state[LEFT] > 0.0 or state[SEEN] == 0.0:
-        return GOES_ON
+        return False
     state[FED] = min(max(state[SUM] / state[SEEN], 0.0), 1.0)
-    return OVER
+    return True
 
 
 @helper
@@ -99,9 +89,8 @@ def ask_ucb(params: ARSUCBParams, n_arms: int, state: FloatState, rng: WordState
 
 def tell_ucb(params: ARSUCBParams, n_arms: int, state: FloatState, rng: WordState, arm: int, total: float) -> int:
     """At the end of a block credit its totals to its arm."""
-    noted = note(params.limits, state, total)
-    if noted != OVER:
-        return noted
+    if not ends_block(params.limits, state, total):
+        return 0
     state[ARMS + arm] += state[SUM]
     state[ARMS + n_arms + arm] += state[SEEN]
     return 1
@@ -130,9 +119,8 @@ def ask_exp3(params: ARSExp3Params, n_arms: int, state: FloatState, rng: WordSta
 
 def tell_exp3(params: ARSExp3Params, n_arms: int, state: FloatState, rng: WordState, arm: int, total: float) -> int:
     """At the end of a block add its loss, divided by its arm's probability, to the estimate of the arm."""
-    noted = note(params.limits, state, total)
-    if noted != OVER:
-        return noted
+    if not ends_block(params.limits, state, total):
+        return 0
     if state[FED] > 0.0:  # avoids 0·∞ where 1/q(J) overflows
         step = state[FED] * state[LENGTH] * (state[WHOLE] / state[ARMS + arm])
         state[ARMS + n_arms + arm] = min(state[ARMS + n_arms + arm] + step, 1e300)

@@ -11,7 +11,7 @@ from typing import NamedTuple, Unpack
 from aftereffect.core import checks, effects, kernel
 from aftereffect.core.kernel import DREW, FED, OWN, FloatState, WordState, helper
 from aftereffect.players import base as shared
-from aftereffect.players.base import REFUSED, Common, KernelPlayer, Limits
+from aftereffect.players.base import Common, KernelPlayer, Limits
 
 
 class BlockUCBParams(NamedTuple):
@@ -61,9 +61,6 @@ def ask(params: BlockUCBParams, n_arms: int, state: FloatState, rng: WordState) 
 def tell(params: BlockUCBParams, n_arms: int, state: FloatState, rng: WordState, arm: int, total: float) -> int:
     """Sum the last d+1 totals of the block; at the end of the block credit the sum to its arm."""
     d = params.max_delay
-    total = shared.begin_tell(params.limits, 1.0, state, total)
-    if total == REFUSED:
-        return -1
     state[ROUND] += 1.0
     window = shared.block_sum(state[PLACE:], d, 2 * d + 1, total)
     if window != window:

@@ -31,8 +31,7 @@ from aftereffect.core.checks import FloatArray
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.core.kernel import DREW, FED, OWN, FloatState, WordState, helper
 from aftereffect.losses.linear_system import LinearSystem
-from aftereffect.players import base as shared
-from aftereffect.players.base import REFUSED, Common, KernelPlayer, Limits
+from aftereffect.players.base import Common, KernelPlayer, Limits
 
 LEFT_AFTER_DELAY = 0.01
 """`tuned` assumes that responses have shrunk to this share after max_delay rounds."""
@@ -69,8 +68,6 @@ def size(params: DynLinUCBParams, n_arms: int) -> int:
 def begin(params: DynLinUCBParams, n_arms: int, state: FloatState) -> None:
     """Write the state before round 1, with V = λI."""
     p = params.features.shape[1]
-    for i in range(SUMS + 2 * p + p * p):
-        state[i] = 0.0
     for j in range(p):
         state[SUMS + 2 * p + j * (p + 1)] = 1.0 / params.ridge
 
@@ -88,9 +85,6 @@ def ask(params: DynLinUCBParams, n_arms: int, state: FloatState, rng: WordState)
 
 def tell(params: DynLinUCBParams, n_arms: int, state: FloatState, rng: WordState, arm: int, total: float) -> int:
     """Learn from the last total of an epoch; if it is missing, the epoch lasts one round longer."""
-    total = shared.begin_tell(params.limits, state[ROUND] + 1.0, state, total)
-    if total == REFUSED:
-        return -1
     state[ROUND] += 1.0
     if state[LEFT] > 1.0:
         state[LEFT] -= 1.0

@@ -18,8 +18,7 @@ from aftereffect.core import checks, effects, kernel, random
 from aftereffect.core.checks import FloatArray
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.core.kernel import DREW, FED, OWN, FloatState, WordState
-from aftereffect.players import base as shared
-from aftereffect.players.base import REFUSED, Common, KernelPlayer, Limits, tuned_base
+from aftereffect.players.base import Common, KernelPlayer, Limits, tuned_base
 
 
 class LinearCompositeParams(NamedTuple):
@@ -44,10 +43,7 @@ def size(params: LinearCompositeParams, n_arms: int) -> int:
 
 def begin(params: LinearCompositeParams, n_arms: int, state: FloatState) -> None:
     """Write the state before round 1; losses before round 1 are 0."""
-    arms = LOSSES + params.lags.shape[0]
-    bases = arms + params.delay + 1
-    for i in range(bases):
-        state[i] = 0.0
+    bases = LOSSES + params.lags.shape[0] + params.delay + 1
     for copy in range(params.delay + 1):
         kernel.bandit_start(params.base, n_arms, state[bases + copy * params.base_size :])
 
@@ -67,9 +63,6 @@ def ask(params: LinearCompositeParams, n_arms: int, state: FloatState, rng: Word
 
 def tell(params: LinearCompositeParams, n_arms: int, state: FloatState, rng: WordState, arm: int, total: float) -> int:
     """Reconstruct the loss of round t−d and feed it to the copy that played that round."""
-    total = shared.begin_tell(params.limits, 1.0, state, total)
-    if total == REFUSED:
-        return -1
     span = params.limits.span
     d = params.delay
     kept = params.lags.shape[0]

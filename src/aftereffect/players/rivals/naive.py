@@ -27,16 +27,9 @@ class NaiveParams(NamedTuple):
     limits: Limits
 
 
-# state, after what every player in blocks has: the number of rounds told. Blocks are single rounds.
-ROUND = BLOCK
-
-
 def tell(params: NaiveParams, n_arms: int, state: FloatState, rng: WordState, arm: int, total: float) -> int:
     """Feed the total as the loss of this arm."""
-    total = shared.begin_tell(params.limits, state[ROUND] + 1.0, state, total)
-    if total == REFUSED:
-        return -1
-    state[ROUND] += 1.0
+    # Blocks are single rounds.
     state[DRAW] = 1.0
     if total != total:
         return 0
@@ -107,4 +100,4 @@ class Naive(BanditPlayer):
         """Return the player in kernel form, or None if its base has no kernel form."""
         if not isinstance(self.bandit, KernelBandit):
             return None
-        return NaiveParams(self.bandit.params, BLOCK + 1, self._totals, self._limits)
+        return NaiveParams(self.bandit.params, BLOCK, self._totals, self._limits)

@@ -44,6 +44,7 @@ class AdvisedParams(NamedTuple):
     budget: Budget
     memory_at: int
     adviser_at: int
+    limits: shared.Limits
 
 
 def advised_size(params: AdvisedParams, n_arms: int) -> int:
@@ -54,8 +55,6 @@ def advised_size(params: AdvisedParams, n_arms: int) -> int:
 def advised_begin(params: AdvisedParams, n_arms: int, state: FloatState) -> None:
     """Write the state before round 1."""
     kernel.player_begin(params.player, n_arms, state)
-    for i in range(params.memory_at, params.adviser_at):
-        state[i] = 0.0
     kernel.adviser_begin(params.adviser, n_arms, state[params.adviser_at :])
     consult(params, n_arms, state)
 
@@ -69,8 +68,7 @@ def advised_tell(params: AdvisedParams, n_arms: int, state: FloatState, rng: Wor
     """End a round: the player learns, the adviser hears and, if it was an update round, advises."""
     told = kernel.player_tell(params.player, n_arms, state, rng, arm, total)
     if told >= 0:
-        used = shared.admitted(params.player.limits, 1.0, total)
-        kernel.adviser_hear(params.adviser, n_arms, state[params.adviser_at :], 0, arm, used)
+        kernel.adviser_hear(params.adviser, n_arms, state[params.adviser_at :], 0, arm, total)
     if told > 0:
         consult(params, n_arms, state)
     return told
@@ -323,7 +321,9 @@ way there. If all of it is wrong, that adds 2.76 to the bound on the expected re
             return None
         player = super().kernel()
         memory_at = shared.block_size(player, self.n_arms)
-        return AdvisedParams(player, adviser, self._limits(), memory_at, memory_at + len(self._memory))
+        return AdvisedParams(
+            player, adviser, self._limits(), memory_at, memory_at + len(self._memory), player.limits
+        )
 
     @classmethod
     def _made(cls, inside: Any, settings: Mapping[str, Any], seed: int) -> Self:

@@ -9,6 +9,7 @@
 or later: a window never contains effects of an earlier epoch.
 """
 
+import math
 from typing import Any, NamedTuple, Unpack
 
 import numpy as np
@@ -61,7 +62,7 @@ def size(params: DoublingParams, n_arms: int) -> int:
 
 def begin(params: DoublingParams, n_arms: int, state: FloatState) -> None:
     """Write the state before round 1 of epoch 0."""
-    state[EPOCH], state[LEFT] = 0.0, params.first_horizon
+    state[LEFT] = params.first_horizon
     kernel.player_begin(of_epoch(params, 0), n_arms, state[WRAPPER:])
 
 
@@ -70,6 +71,8 @@ def ask(params: DoublingParams, n_arms: int, state: FloatState, rng: WordState) 
     if state[LEFT] == 0.0:
         state[EPOCH] = min(state[EPOCH] + 1.0, EPOCHS - 1.0)
         state[LEFT] = params.first_horizon * 2.0 ** state[EPOCH]
+        for k in range(WRAPPER, state.shape[0]):
+            state[k] = 0.0
         kernel.player_begin(of_epoch(params, int(state[EPOCH])), n_arms, state[WRAPPER:])
     arm = kernel.player_ask(of_epoch(params, int(state[EPOCH])), n_arms, state[WRAPPER:], rng)
     state[DREW] = state[WRAPPER + DREW]
@@ -79,6 +82,7 @@ def ask(params: DoublingParams, n_arms: int, state: FloatState, rng: WordState) 
 def tell(params: DoublingParams, n_arms: int, state: FloatState, rng: WordState, arm: int, total: float) -> int:
     """Tell the epoch's wrapper."""
     wrapper = of_epoch(params, int(state[EPOCH]))
+    state[WRAPPER + FED] = math.nan
     told = kernel.player_tell(wrapper, n_arms, state[WRAPPER:], rng, arm, total)
     state[FED] = state[WRAPPER + FED]
     state[LEFT] -= 1.0

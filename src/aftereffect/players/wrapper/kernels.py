@@ -12,7 +12,7 @@ import numpy as np
 from aftereffect.core import effects, kernel, random
 from aftereffect.core.kernel import FED, FloatState, WordState, helper
 from aftereffect.players import base as shared
-from aftereffect.players.base import BLOCK, RAISE, REFUSED, VOID, Limits
+from aftereffect.players.base import BLOCK, RAISE, VOID, Limits
 from aftereffect.players.wrapper.coins import Coins, next_update
 
 # An unsigned index cannot count from the end, which would have to be checked.
@@ -65,9 +65,6 @@ def window_tell(params: WrapperParams, n_arms: int, state: FloatState, rng: Word
     """End a round; feed the base if it is an update round with a valid window."""
     d = params.max_delay
     t = int(state[ROUND])
-    total = shared.begin_tell(params.limits, 1.0, state, total)
-    if total == REFUSED:
-        return -1
     state[TOTALS + t % (d + 1)] = total
     if t != state[END]:
         return 0
@@ -85,9 +82,6 @@ def stretch_tell(
 ) -> int:
     """End a round; feed the base if it is an update round with a valid stretch."""
     d, t, end = params.max_delay, int(state[ROUND]), int(state[END])
-    total = shared.begin_tell(params.limits, 1.0, state, total)
-    if total == REFUSED:
-        return -1
     # The latest round before the stretch whose coin is 1. If the end of the block is not known, it is the latest such
     # round drawn so far; if that lies after t, the gap before it is too short for a stretch, and the sum is not used.
     latest = int(state[PLACE]) if end < t else end - int(state[PLACE + 2])

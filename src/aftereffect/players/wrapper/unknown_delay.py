@@ -24,7 +24,7 @@ from aftereffect.bandits.tsallis import TsallisParams
 from aftereffect.core import checks, effects, kernel, random
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.core.kernel import DREW, FED, OWN, FloatState, WordState, helper
-from aftereffect.players.base import REFUSED, Common, KernelPlayer, Limits, begin_tell
+from aftereffect.players.base import Common, KernelPlayer, Limits
 from aftereffect.players.wrapper.certificate import printed_bound
 
 
@@ -78,8 +78,6 @@ def restart(params: UnknownDelayParams, n_arms: int, state: FloatState) -> None:
 
 def begin(params: UnknownDelayParams, n_arms: int, state: FloatState) -> None:
     """Write the state before round 1."""
-    for k in range(CELLS):
-        state[k] = 0.0
     state[GUESS] = params.guess
     for k in range(ARM, CELLS):
         state[k] = -1.0
@@ -167,9 +165,6 @@ def improbable(params: UnknownDelayParams, n_arms: int, state: FloatState, loss:
 
 def tell(params: UnknownDelayParams, n_arms: int, state: FloatState, rng: WordState, arm: int, total: float) -> int:
     """Test the guess; feed the base if the block ends and no total of its late window is missing."""
-    total = begin_tell(params.limits, state[ROUND], state, total)
-    if total == REFUSED:
-        return -1
     g, place = int(state[GUESS]), int(state[PLACE])
     refuted = impossible(params, state, total)
     if g < place <= 2 * g + 1:

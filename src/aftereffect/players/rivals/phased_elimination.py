@@ -1,9 +1,9 @@
-"""ODAAF, ODAAF-B and ODAAF-V: phased elimination for stochastic effects with delayed, aggregated anonymous feedback.
+"""Phased elimination for stochastic effects under anonymous feedback: ODAAF, ODAAF-B, ODAAF-V and Garg-Akash.
 
-These are competitors of Algorithm 1 in the stochastic setting of Pike-Burke et al. (2018): the effects of an arm are
-i.i.d.; each arrives as a whole after a random delay, whose distribution is the same for all arms; the player observes
-the sum of the effects that arrive in a round (anonymous feedback in Section 1 of the paper). They have no guarantee
-against an adversary, because their stretches are predictable.
+The first three are competitors of Algorithm 1 in the stochastic setting of Pike-Burke et al. (2018): the effects of an
+arm are i.i.d.; each arrives as a whole after a random delay, whose distribution is the same for all arms; the player
+observes the sum of the effects that arrive in a round (anonymous feedback in Section 1 of the paper). The last is for
+effects that arrive in parts. None has a guarantee against an adversary, because their stretches are predictable.
 
     phase m       ├─ arm a ─┼─ arm b ─┼─ arm c ─┤├─ bridge ─┤      each stretch n_m − n_{m−1} rounds
     totals         of a      of b      of c       discarded
@@ -12,15 +12,15 @@ By the end of phase m every active arm has been played n_m rounds, over all phas
 late effects of other arms, which it includes, and by late effects of this arm, which it misses; n_m is large enough for
 this bias to be small compared with D = 2⁻ᵐ. Arms whose mean is worse than the best mean by more than D are eliminated.
 
-The three differ in n_m. With T = horizon, E = mean_delay, V = delay_variance, d = max_delay and ℓ = ln(T D²), all
+They differ in n_m. With T = horizon, E = mean_delay, V = delay_variance, d = max_delay and ℓ = ln(T D²), all
 lengths but the last have the form
 
     q(x) = ⌈ D⁻² ( √(2ℓ) + √(2ℓ + (8/3)Dℓ + 2Dx) )² ⌉
 
-    (14)   ODAAF      q(3mE)                            only E is known
-    (18)   ODAAF-B    max( min(md, (14)), q(2E) )       E, and that no delay exceeds d
-    (25)   ODAAF-V    q(2(E + 2V))                      E and V
-    (28)   by d alone  ⌈ (2D²)⁻¹ ( √ℓ + √(ℓ + 4Dmd) )² ⌉
+    (14)   ODAAF       q(3mE)                            only E is known
+    (18)   ODAAF-B     max( min(md, (14)), q(2E) )       E, and that no delay exceeds d
+    (25)   ODAAF-V     q(2(E + 2V))                      E and V
+    (28)   Garg-Akash  ⌈ (2D²)⁻¹ ( √ℓ + √(ℓ + 4Dmd) )² ⌉
 
 The published form of (18) has m·min(d, (14)/m); here m is multiplied in, so that integers stay integers. The phases of
 the published curves of ODAAF have the lengths (14) with (m+1)E instead of mE: `offset=1` gives those.
@@ -34,6 +34,7 @@ feedback", ICML 2018, and its supplement.
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple, Unpack
 
 import numpy as np
@@ -43,8 +44,7 @@ from aftereffect.core import checks, effects, kernel
 from aftereffect.core.checks import owned
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.core.kernel import DREW, FED, OWN, FloatState, WordState, helper
-from aftereffect.players import base as shared
-from aftereffect.players.base import REFUSED, Common, KernelPlayer, Limits
+from aftereffect.players.base import Common, KernelPlayer, Limits
 
 
 def log_term(horizon: int, phase: int) -> float:
@@ -114,7 +114,7 @@ def phase_lengths(horizon: int, length: Callable[[int], int]) -> NDArray[np.int6
 MEASURING, BRIDGING, SETTLED = 0, 1, 2
 
 
-class OdaafParams(NamedTuple):
+class PhaseParams(NamedTuple):
     """lengths: n_1 < n_2 < ... best_first: from the second phase on, play the arms in the order of their means."""
 
     lengths: NDArray[np.int64]
@@ -124,39 +124,33 @@ class OdaafParams(NamedTuple):
 
 
 # state, after what every player has: phase m, the mode, how many arms this phase has finished, rounds left in the
-# stretch, its arm, whether it is about to begin, the number of active arms, rounds told; then the active arms in the
-# order of play; then for each arm its sum of totals and its mean loss.
-PHASE, MODE, PLACE, LEFT, ARM, BEGINS, ACTIVE, ROUND, ORDER = (OWN + k for k in range(9))
+# stretch, its arm, whether it is about to begin, the number of active arms; then the active arms in the order of
+# play; then for each arm its sum of totals and its mean loss.
+PHASE, MODE, PLACE, LEFT, ARM, BEGINS, ACTIVE, ORDER = (OWN + k for k in range(8))
 
 
-def size(params: OdaafParams, n_arms: int) -> int:
-    """Eight scalars, three numbers per arm."""
+def size(params: PhaseParams, n_arms: int) -> int:
+    """Seven scalars, three numbers per arm."""
     return ORDER + 3 * n_arms
 
 
-def begin(params: OdaafParams, n_arms: int, state: FloatState) -> None:
+def begin(params: PhaseParams, n_arms: int, state: FloatState) -> None:
     """Write the state before round 1, with all arms active."""
-    for i in range(ORDER + 3 * n_arms):
-        state[i] = 0.0
     state[ACTIVE] = n_arms
     for i in range(n_arms):
         state[ORDER + i] = i
     next_phase(params, state)
 
 
-def ask(params: OdaafParams, n_arms: int, state: FloatState, rng: WordState) -> int:
+def ask(params: PhaseParams, n_arms: int, state: FloatState, rng: WordState) -> int:
     """Return the arm of the stretch."""
     state[DREW] = state[BEGINS]
     state[BEGINS] = 0.0
     return int(state[ARM])
 
 
-def tell(params: OdaafParams, n_arms: int, state: FloatState, rng: WordState, arm: int, total: float) -> int:
+def tell(params: PhaseParams, n_arms: int, state: FloatState, rng: WordState, arm: int, total: float) -> int:
     """Add the total to its arm's sum; at the end of a stretch choose the next. A missing total extends the stretch."""
-    total = shared.begin_tell(params.limits, state[ROUND] + 1.0, state, total)
-    if total == REFUSED:
-        return -1
-    state[ROUND] += 1.0
     if state[MODE] == SETTLED:
         return 0
     if state[MODE] == MEASURING:
@@ -182,7 +176,7 @@ def tell(params: OdaafParams, n_arms: int, state: FloatState, rng: WordState, ar
 
 
 @helper
-def stretch(params: OdaafParams, state: FloatState, arm: int) -> None:
+def stretch(params: PhaseParams, state: FloatState, arm: int) -> None:
     """Begin a stretch of n_m − n_{m−1} rounds."""
     phase = int(state[PHASE])
     before = params.lengths[phase - 2] if phase > 1 else 0
@@ -192,7 +186,7 @@ def stretch(params: OdaafParams, state: FloatState, arm: int) -> None:
 
 
 @helper
-def next_phase(params: OdaafParams, state: FloatState) -> None:
+def next_phase(params: PhaseParams, state: FloatState) -> None:
     """Begin a phase with the first active arm."""
     state[PHASE] += 1.0
     state[MODE] = MEASURING
@@ -201,7 +195,7 @@ def next_phase(params: OdaafParams, state: FloatState) -> None:
 
 
 @helper
-def close_phase(params: OdaafParams, state: FloatState, losses: FloatState) -> None:
+def close_phase(params: PhaseParams, state: FloatState, losses: FloatState) -> None:
     """Eliminate the arms whose mean loss exceeds the least by more than D_m, and begin the next mode."""
     best = int(state[ORDER])
     for k in range(1, int(state[ACTIVE])):
@@ -232,7 +226,7 @@ def close_phase(params: OdaafParams, state: FloatState, losses: FloatState) -> N
         next_phase(params, state)
 
 
-kernel.register(OdaafParams, kernel.PlayerKernel(size, begin, ask, tell))
+kernel.register(PhaseParams, kernel.PlayerKernel(size, begin, ask, tell))
 
 
 ORDERS = ("index", "best_first")
@@ -242,7 +236,7 @@ LONGEST = 2**53
 
 
 class PhasedElimination(KernelPlayer):
-    """Base class of the three algorithms, which differ only in the table of lengths.
+    """Base class of the four algorithms, which differ only in the table of lengths.
 
     Phase m = 1, 2, ... with D_m = 2⁻ᵐ plays the active arms one after another, each until it has been played n_m rounds
     over all phases; then the arms whose mean total is worse than the best by more than D_m, in units of hi − lo, are
@@ -253,15 +247,17 @@ class PhasedElimination(KernelPlayer):
     """
 
     def __init__(
-        self, n_arms: int, length: Callable[[int], int], limits: Limits, *, order: str, bridge: bool, **settings: Any
+        self, n_arms: int, length: Callable[[int, int], int], limits: Limits, *, horizon: int, order: str,
+        bridge: bool, **settings: Any
     ) -> None:
-        """length: the function m ↦ n_m. limits: the limits of totals. settings: saved with the player."""
+        """length: the function (T, m) ↦ n_m. limits: the limits of totals. settings: saved with the player."""
+        T = checks.integer("horizon", horizon, low=1, high=LONGEST)
         checks.choice("order", order, ORDERS)
         if not isinstance(bridge, bool):
             raise InvalidArgument(f"bridge must be True or False, but got {checks.shown(bridge)}")
-        self.lengths = phase_lengths(settings["horizon"], length)
-        params = OdaafParams(self.lengths, order == "best_first", bridge, limits)
-        super().__init__(n_arms, params, **settings, order=order, bridge=bridge)
+        self.lengths = phase_lengths(T, partial(length, T))
+        params = PhaseParams(self.lengths, order == "best_first", bridge, limits)
+        super().__init__(n_arms, params, horizon=T, **settings, order=order, bridge=bridge)
 
     @property
     def phase(self) -> int:
@@ -318,12 +314,11 @@ class ODAAF(PhasedElimination):
         bridge: bool = False,
         **common: Unpack[Common],
     ) -> None:
-        T = checks.integer("horizon", horizon, low=1, high=LONGEST)
         E = checks.real("mean_delay", mean_delay, low=0.0)
         offset = checks.integer("mean_delay_offset", mean_delay_offset, low=0, high=LONGEST)
+        settings: dict[str, Any] = {"horizon": horizon, "mean_delay": E, "mean_delay_offset": offset, "order": order}
         limits = self.limits(None, **common)
-        named: dict[str, Any] = {"horizon": T, "mean_delay": E, "mean_delay_offset": offset}
-        super().__init__(n_arms, lambda m: mean_length(T, m, E, offset), limits, order=order, bridge=bridge, **named)
+        super().__init__(n_arms, lambda T, m: mean_length(T, m, E, offset), limits, bridge=bridge, **settings)
 
 
 class ODAAFB(PhasedElimination):
@@ -354,16 +349,14 @@ class ODAAFB(PhasedElimination):
         bridge: bool = True,
         **common: Unpack[Common],
     ) -> None:
-        T = checks.integer("horizon", horizon, low=1, high=LONGEST)
         self.max_delay = d = checks.integer("max_delay", max_delay, low=0, high=LONGEST)
         E = None if mean_delay is None else checks.real("mean_delay", mean_delay, low=0.0, high=float(d))
+        settings: dict[str, Any] = {"horizon": horizon, "max_delay": d, "mean_delay": E, "order": order}
 
-        def length(m: int) -> int:
+        def length(T: int, m: int) -> int:
             return naive_length(T, m, d) if E is None else bounded_length(T, m, E, d)
 
-        limits = self.limits(d + 1, **common)
-        named: dict[str, Any] = {"horizon": T, "max_delay": d, "mean_delay": E}
-        super().__init__(n_arms, length, limits, order=order, bridge=bridge, **named)
+        super().__init__(n_arms, length, self.limits(d + 1, **common), bridge=bridge, **settings)
 
 
 class ODAAFV(PhasedElimination):
@@ -392,9 +385,49 @@ class ODAAFV(PhasedElimination):
         bridge: bool = True,
         **common: Unpack[Common],
     ) -> None:
-        T = checks.integer("horizon", horizon, low=1, high=LONGEST)
         E = checks.real("mean_delay", mean_delay, low=0.0)
         V = checks.real("delay_variance", delay_variance, low=0.0)
+        settings: dict[str, Any] = {"horizon": horizon, "mean_delay": E, "delay_variance": V, "order": order}
         limits = self.limits(None, **common)
-        named: dict[str, Any] = {"horizon": T, "mean_delay": E, "delay_variance": V}
-        super().__init__(n_arms, lambda m: variance_length(T, m, E, V), limits, order=order, bridge=bridge, **named)
+        super().__init__(n_arms, lambda T, m: variance_length(T, m, E, V), limits, bridge=bridge, **settings)
+
+
+class GargAkash(PhasedElimination):
+    """Phased elimination for stochastic effects that arrive in parts within d rounds.
+
+    max_delay: d. horizon: T. order, bridge: as in `ODAAF`.
+    direction, low, high, out_of_range: as for the wrapper. seed: not used; the algorithm is deterministic.
+
+    A stretch is played in one piece, and the sum of its totals differs from that of its own effects by what arrives
+    from before it and what is still to come: two sums of parts of d effects, which differ by at most d(hi − lo). So
+    by Hoeffding's inequality the mean of m stretches errs by at most
+
+        md/n_m + √(ln(T D²)/(2 n_m))          with probability 1 − 2/(T D²), in units of hi − lo
+
+    and n_m of (28) is the least number for which this is at most D/2. Then two arms whose means differ by more than D
+    differ indeed, and the worse is eliminated.
+
+    Only the paper's abstract was read: the setting, and phases that extend UCB. The lengths of phases are chosen here,
+    the least for which Hoeffding's inequality and the bias of late parts justify an elimination. `ODAAFB` without a
+    mean delay has the same lengths; it plays better arms first, and the best one between phases.
+
+    >>> GargAkash(2, horizon=250_000, max_delay=50).lengths[:4]
+    array([  385,  1476,  4609, 13229])
+
+    Reference: Garg and Akash, "Stochastic bandits with delayed composite anonymous feedback", arXiv 1910.01161 (2019).
+    """
+
+    def __init__(
+        self,
+        n_arms: int,
+        *,
+        horizon: int,
+        max_delay: int,
+        order: str = "index",
+        bridge: bool = False,
+        **common: Unpack[Common],
+    ) -> None:
+        self.max_delay = d = checks.integer("max_delay", max_delay, low=0, high=LONGEST)
+        settings: dict[str, Any] = {"horizon": horizon, "max_delay": d, "order": order}
+        limits = self.limits(d + 1, **common)
+        super().__init__(n_arms, lambda T, m: naive_length(T, m, d), limits, bridge=bridge, **settings)
