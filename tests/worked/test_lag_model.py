@@ -191,6 +191,24 @@ def test_units_with_levels_of_their_own_learn_together():
     assert shifted.difference(1, 0).mean == pytest.approx(together.difference(1, 0).mean, abs=1e-6)
 
 
+@pytest.mark.parametrize("swing", [0.0, 0.5])
+def test_answers_take_a_week_into_account_if_totals_show_one(swing):
+    arms, totals = played(120)
+    week = swing * np.array([2.0, -1.0, 0.0, 1.0, -2.0, 1.0, -1.0])
+    totals += week[np.arange(120) % 7, None]
+    found = told(arms, totals, max_lag=3)
+    before = found.state()
+    weekly = told(arms, totals, max_lag=3, season=7)
+    answers = [np.array([*model.effects()]).tolist() for model in (found, weekly)]
+    assert (answers[0] == answers[1]) is (swing > 0.0)
+    assert (found.best == weekly.best).all() == (swing > 0.0)
+    assert next(each.found for each in found.checks() if each.name == "season") is (swing > 0.0)
+    assert found.state() == before
+    found.tell(1, 5.0)
+    weekly.tell(1, 5.0)
+    assert (found.loss_of_settling == weekly.loss_of_settling) is (swing > 0.0)
+
+
 def test_many_rounds_at_once_are_checked():
     model = ae.LagModel(n_arms=2, max_lag=3)
     with pytest.raises(ae.InvalidArgument, match="arms must be from 0 to 1, or -1 for none, but got 0 to 2"):

@@ -476,8 +476,11 @@ def noise_variance(params: LagParams, n_arms: int, state: FloatState, member: in
 
 
 @routine
-def fit(params: LagParams, n_arms: int, state: FloatState) -> None:
-    """Weigh all members of the grid by their marginal likelihood, and keep the coefficients of the best by noise."""
+def fit(params: LagParams, n_arms: int, state: FloatState) -> float:
+    """Weigh all members of the grid by their marginal likelihood, and keep the coefficients of the best by noise.
+
+    Return the logarithm of the sum of all marginal likelihoods.
+    """
     n, B, scales, fadings = width(params, n_arms), params.knots, len(params.scales), len(params.logs)
     factor = state[scratch_at(params, n_arms) + 2 * (n + 1) :]
     coefficients, weights = factor[2 * n * n :], state[HEAD:]
@@ -511,6 +514,7 @@ def fit(params: LagParams, n_arms: int, state: FloatState) -> None:
     square = noise_variance(params, n_arms, state, top, solve(params, n_arms, state, top))
     state[AGE] = age_test(params, n_arms, state, math.sqrt(square))
     state[TIRING] = still_tiring(state[AGE], state[TIRING])
+    return float(best + log(whole))
 
 
 @helper

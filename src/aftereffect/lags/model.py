@@ -26,6 +26,8 @@ SCALES = (1.0, 4.0, 16.0)
 """The prior standard deviations of a whole effect, in units of that of the noise."""
 SMOOTH = 0.8
 """The prior correlation of the effects at two adjacent lags."""
+WEEK, LEAST_WEEKS = 7, 3
+"""The period that is taken into account unasked, if totals show it, and how many of it have to be seen."""
 LARGEST = 1e100
 """Totals are refused beyond this size: their squares would leave the range of floats."""
 MOST_COEFFICIENTS = 400
@@ -165,6 +167,11 @@ def heard(params: LagParams, n_arms: int, state: FloatState, arms: FloatState, t
         kernels.hear(params, n_arms, state, i % params.n_units, int(arms[i]), totals[i])
 
 
+def weighed(params: LagParams, n_arms: int, state: FloatState) -> float:
+    """Return the logarithm of the evidence of all members, up to what models of the same totals have in common."""
+    return kernels.fit(params, n_arms, state) - 0.5 * log(kernels.SEASON_VARIANCE) * params.season
+
+
 class Estimate(NamedTuple):
     """An estimate with its 95% interval."""
 
@@ -184,9 +191,9 @@ class Effects(NamedTuple):
 class Finding(NamedTuple):
     """What a check of the model's assumptions has found.
 
-    name: "changed", "held", "jumps" or "autocorrelated". found: whether it speaks against what is assumed; the last two
-    are taken into account. statistic: standard deviations for the first two, a probability for the others.
-    sentence: the finding in words.
+    name: "changed", "held", "jumps", "autocorrelated" or "season". found: whether it speaks against what is assumed;
+    the last three are taken into account. statistic: standard deviations for the first two, a probability for the
+    others. sentence: the finding in words.
     """
 
     name: str
@@ -198,9 +205,10 @@ class Finding(NamedTuple):
 class LagModel:
     """A Bayesian regression of every total on the arms of the rounds before it, whoever chose them.
 
-    max_lag: the longest lag; it may be generous. season: a period of the totals, in rounds. n_units: how many units
-    report a total in each round; their curves are the same, their levels are not. columns: how many numbers are given
-    with each round whose influence on all totals is to be taken out (a holiday, a price).
+    max_lag: the longest lag; it may be generous. season: a period of the totals, in rounds; without one, answers take
+    a week of 7 rounds into account if the totals are more probable with it. n_units: how many units report a total in
+    each round; their curves are the same, their levels are not. columns: how many numbers are given with each round
+    whose influence on all totals is to be taken out (a holiday, a price).
     direction: whether the best arm has the least or the largest effect.
 
     Every total contains the effect of some arm, so only differences between arms can be learned: effects are relative
@@ -239,10 +247,30 @@ class LagModel:
     def _begin(self) -> None:
         self._numbers = np.zeros(kernels.size(self._params, self.n_arms))
         self._call(begun)
+        self._answers: Self | None = None
 
     def _call(self, function: Any, *arguments: Any) -> Any:
         at = self._params, self.n_arms, self._numbers, *arguments
         return kernel.entry(function, *at)(*at)
+
+    def _evidence(self) -> float:
+        """Return the logarithm of the evidence, and leave the state as it is."""
+        numbers = self._numbers.copy()
+        at = self._params, self.n_arms, numbers
+        return float(kernel.entry(weighed, *at)(*at))
+
+    def _answering(self) -> Self:
+        """Return the model that answers: this one, or one of the same rounds with a week that the totals show."""
+        if self._answers is None:
+            self._answers = self
+            room = kernels.width(self._params, self.n_arms) + WEEK <= MOST_COEFFICIENTS
+            if self.season is None and self.rounds >= LEAST_WEEKS * WEEK and room:
+                weekly = type(self)(**(self.settings | {"season": WEEK}))
+                weekly._arms, weekly._totals, weekly._given = self._arms, self._totals, self._given
+                weekly._learn_again()
+                if weekly._evidence() > self._evidence():
+                    self._answers = weekly
+        return self._answers
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -290,9 +318,11 @@ class LagModel:
             self._arms.append(row)
             self._totals.append(values)
             self._given.append([0.0] * self.columns)
+        self._answers = None
         self._call(heard, played.astype(np.float64).ravel(), found.ravel())
 
     def _hear(self, arms: list[int], totals: list[float], columns: list[float]) -> None:
+        self._answers = None
         if columns:
             place = kernels.columns_at(self._params, self.n_arms)
             self._numbers[place : place + self.columns] = columns
@@ -308,9 +338,7 @@ class LagModel:
     def add_arms(self, count: int = 1) -> None:
         """Add arms that have not been played yet; their indices follow those of the others."""
         n_arms = self.n_arms + checks.integer("count", count, low=1)
-        self._params = checked_params(
-            n_arms, self.max_lag, self.season, self.columns, self.direction, self.n_units
-        )
+        self._params = checked_params(n_arms, self.max_lag, self.season, self.columns, self.direction, self.n_units)
         self.n_arms = n_arms
         self._learn_again()
 
@@ -329,26 +357,26 @@ class LagModel:
     @property
     def best(self) -> FloatArray:
         """The probability that each arm is the best one."""
-        _, work = self._judge()
+        _, work = self._answering()._judge()
         found: FloatArray = work[2 * kernels.KEEP : 2 * kernels.KEEP + self.n_arms]
         return found
 
     @property
     def loss_of_settling(self) -> float:
         """The expected loss per round, against the best arm, of playing the apparently best arm for ever."""
-        return self._judge()[0]
+        return self._answering()._judge()[0]
 
     def _members(self) -> Iterator[tuple[float, FloatArray, FloatArray]]:
-        """Yield weight, coefficients and their covariance for the most probable members of the grid."""
+        """Yield weight, coefficients of arms and their covariance for the most probable members of the grid."""
         _, work = self._judge()
-        n = kernels.width(self._params, self.n_arms)
+        n, own = kernels.width(self._params, self.n_arms), self.n_arms * self._params.knots
         place = kernels.scratch_at(self._params, self.n_arms) + 2 * (n + 1)
         for member, weight in work[: 2 * kernels.KEEP].reshape(-1, 2).tolist():
             if weight > 0.0:
                 sigma = self._call(solved, int(member))
                 factor = np.tril(self._numbers[place : place + n * n].reshape(n, n).T)[:-1, :-1]
-                inverse = np.linalg.inv(factor)
-                coefficients = self._numbers[place + 2 * n * n : place + 2 * n * n + n - 1].copy()
+                inverse = np.linalg.inv(factor)[:, :own]
+                coefficients = self._numbers[place + 2 * n * n : place + 2 * n * n + own].copy()
                 yield weight, self._params.sign * coefficients, sigma**2 * inverse.T @ inverse
 
     def _mixed(self, collect: FloatArray) -> Effects:
@@ -357,7 +385,7 @@ class LagModel:
         flat = collect.reshape(-1, collect.shape[-1])
         mean, square = np.zeros(len(flat)), np.zeros(len(flat))
         freedom = max(float(self._numbers[kernels.COUNT]) - 2.0, 1.0)
-        for weight, coefficients, covariance in self._members():
+        for weight, coefficients, covariance in self._answering()._members():
             value = flat @ coefficients
             variance = np.einsum("ij,jk,ik->i", flat, covariance, flat) * (1.0 + 2.0 / freedom)
             mean += weight * value
@@ -366,9 +394,9 @@ class LagModel:
         return Effects(mean.reshape(shape), (mean - half).reshape(shape), (mean + half).reshape(shape))
 
     def _curves(self) -> FloatArray:
-        """Return the matrix from coefficients to effects by arm and lag, (K, L+1, n−1)."""
-        B, n = self._params.knots, kernels.width(self._params, self.n_arms)
-        collect = np.zeros((self.n_arms, self.max_lag + 1, n - 1))
+        """Return the matrix from the coefficients of arms to effects by arm and lag, (K, L+1, K·B)."""
+        B = self._params.knots
+        collect = np.zeros((self.n_arms, self.max_lag + 1, self.n_arms * B))
         for arm in range(self.n_arms):
             collect[arm, :, arm * B : (arm + 1) * B] = self._params.weights.reshape(-1, B)
         return collect
@@ -393,7 +421,8 @@ class LagModel:
 
     def checks(self) -> list[Finding]:
         """Return what the totals say about the model's assumptions."""
-        numbers = self._numbers
+        made = self._answering()
+        numbers, weekly = made._numbers, made is not self
         by_noise = numbers[kernels.HEAD : kernels.HEAD + kernels.members(self._params)]
         by_noise = by_noise.reshape(len(kernels.NOISES), -1).sum(axis=1)
         jumps, correlated, changes = float(by_noise[3]), float(by_noise[1] + by_noise[2]), int(numbers[kernels.CHANGES])
@@ -416,6 +445,12 @@ class LagModel:
                 correlated,
                 "What disturbs the total of a round also disturbs the next ones.",
                 "No clear sign that totals are disturbed for several rounds.",
+            ),
+            "season": (
+                weekly,
+                float(weekly),
+                f"The totals have a season of {WEEK} rounds.",
+                f"No sign of a season of {WEEK} rounds." if self.season is None else "The season is the one given.",
             ),
         }
         return [

@@ -434,7 +434,10 @@ class ArmEffect(Reply):
 
 
 class Finding(Reply):
-    """What speaks against an assumption of the model, if `found`: "changed", "held", "jumps" or "autocorrelated"."""
+    """What speaks against an assumption of the model, if `found`.
+
+    name: "changed", "held", "jumps", "autocorrelated" or "season".
+    """
 
     name: str
     found: bool
