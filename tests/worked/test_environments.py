@@ -70,8 +70,9 @@ def test_a_step_out_of_turn_is_refused() -> None:
         env.step(0)
     env.reset()
     env.step(0)
-    with pytest.raises(ae.InvalidArgument, match="arm must be at most 3, but got 4"):
-        env.step(4)
+    for action, rule in ((4, "at most 3, but got 4"), (-1, "at least 0, but got -1"), (0.5, "an int, but got 0.5")):
+        with pytest.raises(ae.InvalidArgument, match=f"action must be {rule}"):
+            env.step(action)
     env.step(0)
     with pytest.raises(ae.OutOfTurn, match="step must follow reset, but the episode ended after round 2"):
         env.step(0)

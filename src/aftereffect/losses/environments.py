@@ -71,8 +71,8 @@ class LossesEnv(gymnasium.Env[FloatArray, np.int64]):
             raise OutOfTurn("step must follow reset, but reset has not been called")
         if self._stream.round >= self.losses.horizon:
             raise OutOfTurn(f"step must follow reset, but the episode ended after round {self.losses.horizon}")
-        total = self._stream.play(int(action))
-        reward = total if self.losses.effects.maximize else -total
+        total = self._stream.play(checks.integer("action", action, low=0, high=self.losses.n_arms - 1))
+        reward = total if self.losses.effects.maximize else 0.0 - total
         done = self._stream.round == self.losses.horizon
         return np.array([total]), reward, False, done, {"round": self._stream.round}
 
