@@ -1,6 +1,7 @@
 """The pages of the players: one for each of the registry, with its rate and its row in the study."""
 
 import importlib
+import re
 import sys
 from pathlib import Path
 
@@ -28,6 +29,15 @@ def test_every_player_has_a_page_and_a_rate(folder: Path) -> None:
     for name, entry in registry.PLAYERS.items():
         assert f"[{entry.label()}]({name}.md)" in index
         assert f"`{player_pages.public_name(name)}`" in (folder / f"{name}.md").read_text(encoding="utf-8")
+
+
+def test_the_year_of_days_is_that_of_the_published_study(folder: Path) -> None:
+    rows = pl.read_parquet(HERE / "studies" / "year" / "rows.parquet").filter(instance="year", instance_params="{}")
+    centre = rows.filter(player="LagPlayer", player_params="{}", horizon=365, n_arms=4).row(0, named=True)
+    text = (folder / "LagPlayer.md").read_text(encoding="utf-8")
+    assert f"| centre | {100.0 * centre['regret'] / centre['uniform_regret']:.1f} |" in text
+    wins, worlds = map(int, re.findall(r"a year of days \| in (\d+) of (\d+) worlds", text)[0])
+    assert worlds / 2 < wins < worlds
 
 
 def test_a_row_is_that_of_the_published_study(folder: Path) -> None:

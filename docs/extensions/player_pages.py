@@ -1,9 +1,10 @@
 """A page for each player of the registry, written before the site is built: generated/players/NAME.md, and an index.
 
-Setting, needs and settings are those of the registry, the description is the docstring, the table is computed from the
-rows of the study `rivals` as published. Only the rates are written here.
+Setting, needs and settings are those of the registry, the description is the docstring, the tables are computed from
+the rows of the studies `rivals` and `year` as published. Only the rates are written here.
 """
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,15 @@ from aftereffect.players.registry import Entry
 from aftereffect.studies.report import frames
 
 HERE = Path(__file__).parents[1]
-ROWS = HERE / "studies" / "rivals" / "rows.parquet"
+STUDIES = HERE / "studies"
+sys.path.insert(0, str(STUDIES))
+
+from equal_split import by_world  # noqa: E402
 
 RATES = {
     "CompositeLossWrapper": "√((d+1)KT) for any losses (Corollary 7), with Tsallis FTRL",
     "default_player": "√((d+1)KT) for any losses, without a horizon; ln T for losses of one law",
-    "LagPlayer": "none in the worst case; see The lag model under theory",
+    "LagPlayer": "nothing is proved ([the lag model](../../theory/lags.md))",
     "DoublingWrapper": "√((d+1)KT) for any losses, without a horizon",
     "UnknownDelayWrapper": "√((d+1)KT) if its tests find the delay; losses of one law",
     "CLW2018": "√((d+1)KT ln K) was claimed; its proof has two flaws",
@@ -59,7 +63,7 @@ def kind(entry: Entry) -> str:
 
 def standings() -> pl.DataFrame:
     """Return the mean regret per 1,000 rounds of each player on each instance, and whether it is the least."""
-    rows = frames.readable(frames.finals(pl.read_parquet(ROWS)))
+    rows = frames.readable(frames.finals(pl.read_parquet(STUDIES / "rivals" / "rows.parquet")))
     per = pl.col("regret") / pl.col("horizon") * 1000.0
     groups = rows.with_columns(per=per).group_by("player", "who", "where", maintain_order=True)
     found = groups.agg(pl.col("per").mean(), pl.col("max_delay").n_unique())
@@ -67,6 +71,18 @@ def standings() -> pl.DataFrame:
     found = found.with_columns(kind=pl.col("player").replace_strict(kinds, default="any losses"))
     whole = pl.col("max_delay") == pl.col("max_delay").max()
     return found.with_columns(least=(pl.col("per") == pl.col("per").min().over("where", "kind")) & whole)
+
+
+def days() -> pl.DataFrame:
+    """Return the regret of each player in the worlds of the study `year`, in percent of an equal split's.
+
+    least: whether it is the least of its world, among players that are not told more than others.
+    """
+    rows = pl.read_parquet(STUDIES / "year" / "rows.parquet").filter(measure="regret")
+    found = by_world(frames.finals(rows)).filter(pl.col("world") != "fatigue").sort("kind", maintain_order=True)
+    found = found.select("player", "who", "world", where="kind", per=100.0 * pl.col("share"))
+    alike = pl.when(~pl.col("who").str.contains("told the")).then("per")
+    return found.with_columns(least=(alike == alike.min().over("world")).fill_null(False))
 
 
 def public_name(name: str) -> str:
@@ -81,7 +97,17 @@ def public_name(name: str) -> str:
     return f"ae.{name}"
 
 
-def page(name: str, entry: Entry, rows: pl.DataFrame) -> str:
+def table(rows: pl.DataFrame) -> list[str]:
+    """Return a table of a study: a line for each kind of losses or worlds, a column for each setting of the player."""
+    whos = rows["who"].unique(maintain_order=True).to_list()
+    lines = ["| instance | " + " | ".join(whos) + " |", "|---|" + "---:|" * len(whos)]
+    for (where,), part in rows.group_by("where", maintain_order=True):
+        means = dict(part.group_by("who").agg(pl.col("per").mean()).iter_rows())
+        lines.append(f"| {where} | " + " | ".join(f"{means[who]:.1f}" if who in means else "–" for who in whos) + " |")
+    return [*lines, ""]
+
+
+def page(name: str, entry: Entry, rows: pl.DataFrame, year: pl.DataFrame) -> str:
     """Return the page of a player in Markdown."""
     public = public_name(name)
     target = public.replace("ae.", "aftereffect.", 1)
@@ -89,7 +115,7 @@ def page(name: str, entry: Entry, rows: pl.DataFrame) -> str:
     needs = ", ".join(need.replace("_", " ") for need in entry.needs()) or "nothing"
     settings = ", ".join(f"`{key}`" for key in entry.settings) or "none"
     sees = "each loss with the number of its round" if entry.labelled else "one total per round"
-    mine = rows.filter(player=name)
+    mine, daily = rows.filter(player=name), year.filter(player=name)
     lines = [
         f"# {entry.label()}",
         "",
@@ -102,33 +128,35 @@ def page(name: str, entry: Entry, rows: pl.DataFrame) -> str:
         f"| its regret grows like | {RATES.get(name, 'not stated')} |",
         f"| settings in study files | {settings} |",
         f"| where it wins, among players for {kind(entry)} | {wins(mine)} |",
-        "",
     ]
+    if len(daily):
+        least = f"{daily.filter('least')['world'].n_unique()} of {year['world'].n_unique()}"
+        lines.append(f"| where it wins at the scale of a year of days | in {least} worlds |")
+    lines.append("")
+    if len(daily):
+        lines += ["Regret in the study [year](../../studies/year.md), in percent of an equal split's, by world:"]
+        lines += ["", *table(daily)]
     if len(mine):
         lines += ["Regret per 1,000 rounds in the study [rivals](../../studies/rivals.md) (K = 4, d = 1 and 8):", ""]
-        lines += ["| instance | " + " | ".join(mine["who"].unique(maintain_order=True)) + " |"]
-        lines += ["|---|" + "---:|" * mine["who"].n_unique()]
-        for (where,), part in mine.group_by("where", maintain_order=True):
-            lines.append(f"| {where} | " + " | ".join(f"{value:.1f}" for value in part["per"]) + " |")
-        lines.append("")
+        lines += table(mine)
     return "\n".join([*lines, "```{eval-rst}", f".. {directive}:: {target}", "   :no-index:", "```", ""])
 
 
 def wins(mine: pl.DataFrame) -> str:
     """Return the instances on which one of a player's rows is the least of its kind."""
     if not len(mine):
-        return "not in the study"
+        return "not in the study of many rounds"
     return ", ".join(mine.filter("least")["where"].unique(maintain_order=True)) or "nowhere in the study"
 
 
 def write(folder: Path) -> None:
     """Write all pages and their index."""
     folder.mkdir(parents=True, exist_ok=True)
-    rows = standings()
+    rows, year = standings(), days()
     lines = ["# Players, one by one", "", "Every player of the library: what it needs, its rate, where it wins.", ""]
     lines += ["| player | for | needs | regret grows like |", "|---|---|---|---|"]
     for name, entry in registry.PLAYERS.items():
-        (folder / f"{name}.md").write_text(page(name, entry, rows), encoding="utf-8")
+        (folder / f"{name}.md").write_text(page(name, entry, rows, year), encoding="utf-8")
         needs = ", ".join(need.replace("_", " ") for need in entry.needs()) or "nothing"
         lines.append(f"| [{entry.label()}]({name}.md) | {kind(entry)} | {needs} | {RATES.get(name, 'not stated')} |")
     lines += ["", "```{toctree}", ":hidden:", "", *registry.PLAYERS, "```", ""]
